@@ -6,6 +6,7 @@
 use core::fmt;
 
 use super::limits::{MAX_KEY_SIZE, MAX_METADATA_SIZE};
+use crate::identity::{CanonicalBytes, CanonicalHasher};
 
 /// A borrowed key range with its metadata. A plain view: it may hold bytes that
 /// [`ShardSpec::validate_ref`] would refuse.
@@ -70,6 +71,12 @@ impl fmt::Debug for ShardSpecRef<'_> {
             .field("end", &format_args!("[{} bytes]", self.end.len()))
             .field("metadata", &format_args!("[{} bytes]", self.metadata.len()))
             .finish()
+    }
+}
+
+impl CanonicalBytes for ShardSpecRef<'_> {
+    fn feed(&self, hasher: &mut CanonicalHasher) {
+        hasher.value(self.start).value(self.end).value(self.metadata);
     }
 }
 
