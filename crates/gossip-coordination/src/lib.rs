@@ -12,7 +12,7 @@
 //! use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
 //! use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
 //! use gossip_coordination::transition::{self, AcquireDecision, CursorRequest, Decision};
-//! use gossip_coordination::{RunConfig, RunGate, RunStatus, ShardRecord, ShardRecordView};
+//! use gossip_coordination::{FoundShard, RunConfig, RunGate, RunStatus, ShardRecord, ShardRecordView};
 //!
 //! let tenant = TenantId::from_bytes([1; 32]);
 //! let key = ShardKey::new(RunId::from_raw(1), ShardId::from_raw(0));
@@ -27,20 +27,23 @@
 //!
 //! // A worker acquires the shard …
 //! let (now, worker) = (LogicalTime::from_raw(1_000), WorkerId::from_raw(7));
-//! let decision = transition::acquire(Some(&shard.view()), &run, now, tenant, key, worker)?;
+//! let found = FoundShard { shard: &shard.view(), run: &run };
+//! let decision = transition::acquire(Some(found), now, tenant, key, worker)?;
 //! let AcquireDecision::Grant { lease, update } = decision else { unreachable!() };
 //! shard.apply(&update);
 //!
 //! // … and moves its cursor.
 //! let cursor = CursorUpdate::at(b"m");
 //! let request = CursorRequest { tenant, lease: &lease, cursor, op_id: OpId::from_raw(42) };
-//! let decision = transition::checkpoint(Some(&shard.view()), &run, now, &request)?;
+//! let found = FoundShard { shard: &shard.view(), run: &run };
+//! let decision = transition::checkpoint(Some(found), now, &request)?;
 //! let Decision::Execute(update) = decision else { unreachable!() };
 //! shard.apply(&update);
 //! assert_eq!(shard.cursor.as_update().last_key(), Some(&b"m"[..]));
 //!
 //! // The same request again changes nothing.
-//! let again = transition::checkpoint(Some(&shard.view()), &run, now, &request)?;
+//! let found = FoundShard { shard: &shard.view(), run: &run };
+//! let again = transition::checkpoint(Some(found), now, &request)?;
 //! assert_eq!(again, Decision::Replay(()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -68,7 +71,7 @@ pub use op_log::{
     OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, RUN_OP_LOG_CAP, RunOpKind, RunOpLog,
 };
 pub use payload::{DerivedShardKind, derive_split_shard_id};
-pub use record::{ShardRecord, ShardRecordView, ShardState, ShardUpdate};
+pub use record::{FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
 pub use run::{
     RunConfig, RunConfigError, RunGate, RunProgress, RunRecord, RunStatus, RunTerminalEvaluation,
     ShardFilter, ShardSummary, evaluate_run_terminal,

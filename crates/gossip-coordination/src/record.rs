@@ -13,6 +13,7 @@ use gossip_stdx::InlineVec;
 use crate::invariants::assert_shard_invariants;
 use crate::lease::LeaseHolder;
 use crate::op_log::{OpKind, OpLog, OpLogEntry};
+use crate::run::RunGate;
 use crate::status::{ParkReason, ShardStatus};
 
 /// The small part of a record that transitions replace as a whole.
@@ -126,6 +127,15 @@ impl<'a> ShardRecordView<'a> {
             self.op_log.iter().map(OpLogEntry::op_id),
         );
     }
+}
+
+/// What a backend finds under a tenant and a key: the shard, and what its run says.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundShard<'v, 'a> {
+    /// The shard.
+    pub shard: &'v ShardRecordView<'a>,
+    /// Its run.
+    pub run: &'v RunGate,
 }
 
 /// A record that owns its bytes, for stores that keep records as encoded blobs, and for models.

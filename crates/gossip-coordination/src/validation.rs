@@ -12,20 +12,20 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 use crate::error::{CoordError, CursorOutOfBoundsDetail};
 use crate::lease::Lease;
 use crate::op_log::{OpKind, OpLog, OpLogEntry, Seen, look_up};
-use crate::record::ShardRecordView;
+use crate::record::{FoundShard, ShardRecordView};
 use crate::run::{RunGate, RunStatus};
 
 /// Step 1, and that there is a record at all. Look-up is by tenant, so the shard of another tenant
 /// is not found.
 pub fn find_leased<'v, 'a>(
-    shard: Option<&'v ShardRecordView<'a>>,
+    found: Option<FoundShard<'v, 'a>>,
     tenant: TenantId,
     lease: &Lease,
-) -> Result<&'v ShardRecordView<'a>, CoordError> {
+) -> Result<FoundShard<'v, 'a>, CoordError> {
     if lease.tenant() != tenant {
         return Err(CoordError::TenantMismatch { expected: tenant });
     }
-    shard.ok_or(CoordError::ShardNotFound { shard: lease.key() })
+    found.ok_or(CoordError::ShardNotFound { shard: lease.key() })
 }
 
 /// Step 2: `None` means that the operation is new; an entry, that it was executed before.

@@ -11,7 +11,7 @@ use gossip_contracts::identity::{LogicalTime, ShardKey, TenantId, WorkerId};
 
 use crate::error::{AcquireError, CoordError};
 use crate::lease::{Lease, LeaseHolder};
-use crate::record::{ShardRecordView, ShardState, ShardUpdate};
+use crate::record::{FoundShard, ShardState, ShardUpdate};
 use crate::run::{RunGate, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
 use crate::validation::{check_run_active, find_leased, validate_lease};
@@ -41,15 +41,14 @@ pub enum AcquireDecision {
 /// # Panics
 /// If `now` is [`LogicalTime::ZERO`].
 pub fn acquire(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     tenant: TenantId,
     key: ShardKey,
     worker: WorkerId,
 ) -> Result<AcquireDecision, AcquireError> {
     assert!(now > LogicalTime::ZERO, "an acquire happens at some time");
-    let shard = shard.ok_or(AcquireError::ShardNotFound { shard: key })?;
+    let FoundShard { shard, run } = found.ok_or(AcquireError::ShardNotFound { shard: key })?;
     if shard.tenant != tenant {
         return Err(AcquireError::TenantMismatch { expected: tenant });
     }
@@ -94,13 +93,12 @@ pub fn acquire(
 
 /// Decides whether a lease is extended. The update's lease carries the new deadline.
 pub fn renew(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     tenant: TenantId,
     lease: &Lease,
 ) -> Result<(LogicalTime, ShardUpdate<'static>), CoordError> {
-    let (shard, holder) = find_held(shard, run, now, tenant, lease)?;
+    let (FoundShard { shard, run }, holder) = find_held(found, now, tenant, lease)?;
     let deadline = holder.deadline().max(deadline_after(now, run));
     let update = ShardUpdate::of_state(ShardState {
         lease: Some(LeaseHolder::new(holder.owner(), deadline)),
@@ -112,13 +110,12 @@ pub fn renew(
 /// Decides whether a shard is given back. Its cursor stays, and the acquire that led here does not
 /// count towards T4: the worker is alive.
 pub fn release(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     tenant: TenantId,
     lease: &Lease,
 ) -> Result<ShardUpdate<'static>, CoordError> {
-    let (shard, _) = find_held(shard, run, now, tenant, lease)?;
+    let (FoundShard { shard, .. }, _) = find_held(found, now, tenant, lease)?;
     let update = ShardUpdate::of_state(ShardState {
         lease: None,
         acquires_since_progress: shard.state.acquires_since_progress.saturating_sub(1),
@@ -129,16 +126,16 @@ pub fn release(
 
 /// The checks of an operation that only touches the lease: all but the op-log.
 fn find_held<'v, 'a>(
-    shard: Option<&'v ShardRecordView<'a>>,
-    run: &RunGate,
+    found: Option<FoundShard<'v, 'a>>,
     now: LogicalTime,
     tenant: TenantId,
     lease: &Lease,
-) -> Result<(&'v ShardRecordView<'a>, LeaseHolder), CoordError> {
-    let shard = find_leased(shard, tenant, lease)?;
+) -> Result<(FoundShard<'v, 'a>, LeaseHolder), CoordError> {
+    let found = find_leased(found, tenant, lease)?;
+    let FoundShard { shard, run } = found;
     check_run_active(run, shard.key)?;
     validate_lease(now, tenant, lease, shard)?;
-    Ok((shard, shard.state.lease.expect("a validated lease has a holder")))
+    Ok((found, shard.state.lease.expect("a validated lease has a holder")))
 }
 
 /// Saturates: a lease that outlives the clock is as good as one that never ends.

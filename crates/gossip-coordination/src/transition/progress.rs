@@ -12,7 +12,7 @@ use crate::error::CoordError;
 use crate::lease::Lease;
 use crate::op_log::{OpKind, OpLogEntry, OpResult};
 use crate::payload;
-use crate::record::{ShardRecordView, ShardState, ShardUpdate};
+use crate::record::{FoundShard, ShardRecordView, ShardState, ShardUpdate};
 use crate::run::RunGate;
 use crate::status::{ParkReason, ShardStatus};
 use crate::validation::{
@@ -47,12 +47,11 @@ pub struct ParkRequest<'r> {
 
 /// Decides whether the cursor moves.
 pub fn checkpoint<'r>(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     request: &CursorRequest<'r>,
 ) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError> {
-    let shard = find_leased(shard, request.tenant, request.lease)?;
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let hash = payload::checkpoint(request.cursor);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         return Ok(Decision::Replay(()));
@@ -73,12 +72,11 @@ pub fn checkpoint<'r>(
 
 /// Decides whether the shard is done.
 pub fn complete<'r>(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     request: &CursorRequest<'r>,
 ) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError> {
-    let shard = find_leased(shard, request.tenant, request.lease)?;
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let hash = payload::complete(request.cursor);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         return Ok(Decision::Replay(()));
@@ -95,12 +93,11 @@ pub fn complete<'r>(
 
 /// Decides whether the shard is halted.
 pub fn park(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     request: &ParkRequest<'_>,
 ) -> Result<Decision<ShardUpdate<'static>, ()>, CoordError> {
-    let shard = find_leased(shard, request.tenant, request.lease)?;
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let hash = payload::park(request.reason);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         return Ok(Decision::Replay(()));

@@ -18,8 +18,7 @@ use crate::error::CoordError;
 use crate::lease::Lease;
 use crate::op_log::OpKind;
 use crate::payload::{self, DerivedShardKind, derive_split_shard_id};
-use crate::record::{ShardRecordView, ShardState, ShardUpdate};
-use crate::run::RunGate;
+use crate::record::{FoundShard, ShardRecordView, ShardState, ShardUpdate};
 use crate::shard_limits::ShardRoom;
 use crate::status::ShardStatus;
 use crate::validation::{check_op_idempotency, check_run_active, find_leased, validate_lease};
@@ -102,13 +101,12 @@ impl SplitUpdate<'_> {
 
 /// Decides whether the shard is replaced by children.
 pub fn split_replace<'r>(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     room: &ShardRoom,
     request: &SplitReplaceRequest<'r>,
 ) -> Result<Decision<SplitUpdate<'r>, SplitReplaceResult>, CoordError> {
-    let shard = find_leased(shard, request.tenant, request.lease)?;
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let children = request.plan.children();
     let hash = payload::split_replace(request.plan);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
@@ -145,13 +143,12 @@ pub fn split_replace<'r>(
 
 /// Decides whether the shard gives away the rest of its range.
 pub fn split_residual<'r>(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     room: &ShardRoom,
     request: &SplitResidualRequest<'r>,
 ) -> Result<Decision<SplitUpdate<'r>, SplitResidualResult>, CoordError> {
-    let shard = find_leased(shard, request.tenant, request.lease)?;
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let residual = derive_split_shard_id(
         shard.key.run,
         shard.key.shard,

@@ -10,8 +10,7 @@ use super::progress::entry;
 use crate::error::{RunOpIdConflict, UnparkError};
 use crate::op_log::{OpKind, Seen, look_up};
 use crate::payload;
-use crate::record::{ShardRecordView, ShardState, ShardUpdate};
-use crate::run::RunGate;
+use crate::record::{FoundShard, ShardState, ShardUpdate};
 use crate::status::ShardStatus;
 
 /// Decides whether the shard is set going again. The op-log is asked before anything else.
@@ -19,15 +18,14 @@ use crate::status::ShardStatus;
 /// # Panics
 /// If `now` is [`LogicalTime::ZERO`].
 pub fn unpark(
-    shard: Option<&ShardRecordView<'_>>,
-    run: &RunGate,
+    found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
     tenant: TenantId,
     key: ShardKey,
     op_id: OpId,
 ) -> Result<Decision<ShardUpdate<'static>, ()>, UnparkError> {
     assert!(now > LogicalTime::ZERO, "an operation happens at some time");
-    let shard = shard.ok_or(UnparkError::ShardNotFound)?;
+    let FoundShard { shard, run } = found.ok_or(UnparkError::ShardNotFound)?;
     if shard.tenant != tenant {
         return Err(UnparkError::TenantMismatch { expected: tenant });
     }
