@@ -199,3 +199,6 @@ fn block_size(len: u32, room: u32) -> u32 {
     debug_assert!(len <= room);
     len.checked_next_multiple_of(GRANULE).map_or(room, |size| size.min(room))
 }
+
+#[cfg(test)]
+mod tests;

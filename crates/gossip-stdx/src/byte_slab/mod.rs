@@ -247,3 +247,40 @@ impl fmt::Debug for ByteSlab {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(slab: &ByteSlab, byte: u8) -> usize {
+        slab.bytes.iter().filter(|&&b| b == byte).count()
+    }
+
+    #[test]
+    fn free_zeroed_erases_the_whole_block_with_what_replace_left_in_it() {
+        let mut slab = ByteSlab::with_capacity(256);
+        let slot = slab.alloc(&[7; 60]).unwrap();
+        let slot = slab.replace(slot, &[8; 40]).unwrap();
+        assert_eq!((stored(&slab, 7), stored(&slab, 8)), (20, 40));
+        slab.free_zeroed(slot).unwrap();
+        assert_eq!(stored(&slab, 0), 256);
+    }
+
+    #[test]
+    fn clear_zeroed_erases_what_earlier_frees_and_clears_left() {
+        let mut slab = ByteSlab::with_capacity(256);
+        let slot = slab.alloc(&[7; 100]).unwrap();
+        slab.free(slot).unwrap();
+        slab.alloc(&[8; 10]).unwrap();
+        slab.clear();
+        assert_eq!(stored(&slab, 0), 256 - 100);
+        slab.clear_zeroed();
+        assert_eq!(stored(&slab, 0), 256);
+    }
+
+    #[test]
+    fn the_largest_slab_is_accepted() {
+        let slab = ByteSlab::with_limits(ByteSlab::CAPACITY_MAX, 1);
+        assert_eq!(slab.untouched_bytes(), u32::MAX as usize);
+    }
+}
