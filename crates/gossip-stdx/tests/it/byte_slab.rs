@@ -289,3 +289,19 @@ fn debug_shows_figures_and_no_bytes() {
     assert!(shown.contains("live_bytes: 16"), "{shown}");
     assert!(!shown.contains("65") && !shown.contains("AAAA"), "{shown}");
 }
+
+#[test]
+fn a_slab_of_one_slot_grows_its_record_again_and_again() {
+    let mut slab = ByteSlab::with_limits(1000, 1);
+    let mut slot = slab.alloc(&[0; 10]).unwrap();
+    for (len, fill) in [(50, 1), (100, 2), (200, 3), (0, 4), (300, 5)] {
+        slot = slab.replace(slot, &record(len, fill)).unwrap();
+        assert_eq!(slab.get(slot), Ok(&record(len, fill)[..]));
+    }
+}
+
+#[test]
+#[should_panic(expected = "too large")]
+fn a_capacity_that_cannot_be_indexed_is_refused() {
+    ByteSlab::with_limits(ByteSlab::CAPACITY_MAX + 1, 1);
+}

@@ -107,3 +107,17 @@ fn the_last_block_may_end_off_the_grid() {
     assert_eq!((map.blocks[last].size, map.untouched_bytes()), (32, 52));
     check(&map);
 }
+
+#[test]
+fn a_record_may_fill_the_largest_map() {
+    let mut map = BlockMap::new(u32::MAX, 2);
+    let whole = map.acquire(stamp(), u32::MAX).unwrap();
+    assert_eq!(map.largest(), 0);
+    map.release(whole);
+    let rest = map.acquire(stamp(), u32::MAX - 16).unwrap();
+    assert_eq!(map.acquire(stamp(), 16), None);
+    assert!(map.acquire(stamp(), 15).is_some());
+    map.release(rest);
+    assert_eq!(check(&map), [u32::MAX - 15]);
+    assert_eq!(map.acquire(stamp(), u32::MAX), None);
+}
