@@ -43,7 +43,7 @@ impl Failure {
     pub(crate) fn or_fix(self, other: impl fmt::Display) -> Self {
         match self {
             Self::Problem { what, fix: Some(fix) } => {
-                Self::Problem { what, fix: Some(format!("{fix}; or {other}")) }
+                Self::Problem { what, fix: Some(format!("{fix}\n     or: {other}")) }
             }
             Self::Usage(_) | Self::Problem { .. } => self.fix(other.to_string()),
         }

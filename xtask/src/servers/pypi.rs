@@ -66,5 +66,9 @@ fn need_pip() -> Result<()> {
         return Ok(());
     }
     debian::ensure(&["python3", "python3-pip"])?;
-    if works() { Ok(()) } else { Err(Failure::new("`python3 -m pip` does not run")) }
+    if works() {
+        return Ok(());
+    }
+    Err(Failure::new("`python3 -m pip` does not run")
+        .fix("put python3 with pip on PATH (Debian: apt-get install python3-pip)"))
 }
