@@ -52,6 +52,7 @@ mod async_traits;
 mod claim;
 mod error;
 mod events;
+mod in_memory;
 mod invariants;
 mod lease;
 mod op_log;
@@ -75,6 +76,10 @@ pub use error::{
     SplitReplaceError, SplitResidualError, UnparkError,
 };
 pub use events::{EventCollector, EventKind, RedactedKey, StateTransitionEvent};
+pub use in_memory::{
+    CoordinatorRuntimeConfig, DEFAULT_MAX_AUTO_SLAB_CAPACITY, DEFAULT_MAX_SHARDS_PER_TENANT,
+    DEFAULT_MAX_TOTAL_SHARDS, InMemoryCoordinator,
+};
 pub use lease::{Lease, LeaseHolder};
 pub use op_log::{
     OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, RUN_OP_LOG_CAP, RunOpKind, RunOpLog,
