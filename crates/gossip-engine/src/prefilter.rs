@@ -12,14 +12,18 @@
 
 use std::ops::Range;
 
-use crate::literals::{Anchor, MIN_ANCHOR_LEN, rarity_bits};
+use crate::literals::{Anchor, GRAM_LEN, MIN_ANCHOR_LEN, Next, common_grams, fold, gram_bits};
 
-const GRAM_LEN: usize = 3;
 const _: () = assert!(MIN_ANCHOR_LEN >= GRAM_LEN);
 /// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
 const FOLD: u32 = 0x2020_2020;
-/// Odd, and shifted so that the fourth byte of a word falls out of the product.
-const MULTIPLIER: u32 = 0x9E37_79B1 << 8;
+const GRAM_MASK: u32 = 0xFF_FFFF;
+/// Of these the one is used under which the fewest common groups of three fall on an anchor's.
+/// Odd, and shifted when used so that the fourth byte of a word falls out of the product.
+const MULTIPLIERS: [u32; 12] = [
+    0x9E_3779, 0x85_EBCB, 0xC2_B2AF, 0x27_D4EB, 0x16_5667, 0xD3_A265, 0xFD_7047, 0xB5_5A4F,
+    0x5A_827B, 0x6E_D9EB, 0x8F_1BBD, 0xCA_62C1,
+];
 /// Positions that are looked at together; half as many grams.
 const BLOCK: usize = 16;
 /// A block reads this far past its positions.
@@ -27,6 +31,7 @@ const OVERREAD: usize = 4;
 
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
+    multiplier: u32,
     bitmap: Box<[u64; 1024]>,
     /// Sorted by hash; `buckets[h >> 4]` is where hashes from `h & !15` begin.
     entries: Vec<Entry>,
@@ -38,10 +43,13 @@ pub(crate) struct Prefilter {
 
 #[derive(Clone, Copy)]
 struct Entry {
+    /// The folded gram, and the byte after it where that is known.
+    value: u32,
+    mask: u32,
     hash: u16,
+    literal: u16,
     /// Distance of the gram from the anchor's start.
     shift: u8,
-    literal: u16,
 }
 
 struct Literal {
@@ -49,12 +57,8 @@ struct Literal {
     ignore_case: bool,
 }
 
-fn hash(word: u32) -> u16 {
-    ((word | FOLD).wrapping_mul(MULTIPLIER) >> 16) as u16
-}
-
-fn gram_hash(gram: [u8; GRAM_LEN]) -> u16 {
-    hash(u32::from_le_bytes([gram[0], gram[1], gram[2], 0]))
+fn hash(multiplier: u32, word: u32) -> u16 {
+    ((word | FOLD).wrapping_mul(multiplier) >> 16) as u16
 }
 
 impl Prefilter {
@@ -67,15 +71,14 @@ impl Prefilter {
         let mut literals = Vec::new();
         for anchor in anchors {
             let literal = u16::try_from(literals.len()).expect("fewer than 65 536 anchors");
-            for (gram, shift) in grams(anchor) {
-                entries.push(Entry { hash: gram_hash(gram), shift, literal });
-            }
+            push_entries(anchor, literal, &mut entries);
             let Anchor { bytes, ignore_case, .. } = anchor;
             literals.push(Literal { bytes: bytes.clone(), ignore_case: *ignore_case });
         }
-        entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
-        entries.dedup_by_key(|entry| (entry.hash, entry.literal, entry.shift));
         assert!(entries.len() <= usize::from(u16::MAX), "{} grams", entries.len());
+        let multiplier = quietest_multiplier(&entries);
+        entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
+        entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
         let mut bitmap = Box::new([0u64; 1024]);
         let mut buckets = Box::new([0u16; 4097]);
         for entry in &entries {
@@ -86,7 +89,7 @@ impl Prefilter {
             buckets[at] += buckets[at - 1];
         }
         let max_shift = entries.iter().map(|entry| usize::from(entry.shift)).max().unwrap_or(0);
-        Self { bitmap, entries, buckets, literals, max_shift }
+        Self { multiplier, bitmap, entries, buckets, literals, max_shift }
     }
 
     /// Reports (anchor, start) of every anchor in `text` that starts in `range`, in no order.
@@ -113,7 +116,7 @@ impl Prefilter {
                 for gram in 0..BLOCK / 2 {
                     let word = word(block, gram * 2);
                     if self.bit(word) & 1 != 0 {
-                        self.compare(text, at + gram * 2, hash(word), &range, on_hit);
+                        self.compare(text, at + gram * 2, word, &range, on_hit);
                     }
                 }
             }
@@ -126,7 +129,7 @@ impl Prefilter {
             bytes[..rest.len()].copy_from_slice(rest);
             let word = u32::from_le_bytes(bytes);
             if self.bit(word) & 1 != 0 {
-                self.compare(text, at, hash(word), &range, on_hit);
+                self.compare(text, at, word, &range, on_hit);
             }
             at += 2;
         }
@@ -135,7 +138,7 @@ impl Prefilter {
     /// The hash's bit is the lowest of the result.
     #[inline(always)]
     fn bit(&self, word: u32) -> u64 {
-        let hash = hash(word);
+        let hash = hash(self.multiplier, word);
         self.bitmap[usize::from(hash >> 6)] >> (hash & 63)
     }
 
@@ -144,14 +147,16 @@ impl Prefilter {
         &self,
         text: &[u8],
         at: usize,
-        hash: u16,
+        word: u32,
         range: &Range<usize>,
         on_hit: &mut impl FnMut(usize, usize),
     ) {
+        let hash = hash(self.multiplier, word);
+        let folded = word | FOLD;
         let bucket = usize::from(hash >> 4);
         let entries = usize::from(self.buckets[bucket])..usize::from(self.buckets[bucket + 1]);
         for entry in &self.entries[entries] {
-            if entry.hash != hash {
+            if folded & entry.mask != entry.value {
                 continue;
             }
             let Some(start) = at.checked_sub(usize::from(entry.shift)) else { continue };
@@ -176,31 +181,49 @@ fn word(block: &[u8; BLOCK + OVERREAD], at: usize) -> u32 {
 
 /// The rarest gram at an even and the rarest at an odd distance. The odd one of a three-byte
 /// anchor reaches past it, so it stands for each byte that may follow (zero: the end).
-fn grams(anchor: &Anchor) -> Vec<([u8; GRAM_LEN], u8)> {
-    let rarest = |parity: usize| {
-        (parity..=anchor.bytes.len().saturating_sub(GRAM_LEN))
-            .step_by(2)
-            .map(|shift| {
-                let gram: [u8; GRAM_LEN] =
-                    anchor.bytes[shift..shift + GRAM_LEN].try_into().expect("three bytes");
-                (gram, shift as u8)
-            })
-            .max_by(|a, b| rarity_bits(&fold(a.0)).total_cmp(&rarity_bits(&fold(b.0))))
+fn push_entries(anchor: &Anchor, literal: u16, entries: &mut Vec<Entry>) {
+    let bytes = anchor.bytes.as_slice();
+    let mut push = |gram: &[u8], shift: usize| {
+        let mut value = [0; 4];
+        value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
+        let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };
+        let value = u32::from_le_bytes(value);
+        entries.push(Entry { value, mask, hash: 0, literal, shift: shift as u8 });
     };
-    let mut grams: Vec<_> = rarest(0).into_iter().collect();
-    match rarest(1) {
-        Some(gram) => grams.push(gram),
-        None => {
-            let [_, second, third] = anchor.bytes[..] else { unreachable!("three bytes") };
-            let next = (0..=u8::MAX).filter(|&byte| byte == 0 || anchor.next.contains(byte));
-            grams.extend(next.map(|byte| ([second, third, byte], 1)));
+    for parity in [0, 1] {
+        let shifts = (parity..=bytes.len().saturating_sub(GRAM_LEN)).step_by(2);
+        let bits = |shift: &usize| gram_bits([bytes[*shift], bytes[shift + 1], bytes[shift + 2]]);
+        match shifts.max_by(|a, b| bits(a).total_cmp(&bits(b))) {
+            Some(shift) => push(&bytes[shift..bytes.len().min(shift + GRAM_LEN + 1)], shift),
+            None => following(anchor.next).for_each(|next| push(&[bytes[1], bytes[2], next], 1)),
         }
     }
-    grams
 }
 
-fn fold(gram: [u8; GRAM_LEN]) -> [u8; GRAM_LEN] {
-    gram.map(|byte| byte.to_ascii_lowercase())
+/// The bytes that may follow, one for each that looks different when folded.
+fn following(next: Next) -> impl Iterator<Item = u8> {
+    let allowed = move |byte: u8| byte == 0 || next.allows(byte);
+    (0..=u8::MAX)
+        .filter(|byte| fold(*byte) == *byte)
+        .filter(move |byte| allowed(*byte) || allowed(*byte & !fold(0)))
+}
+
+fn quietest_multiplier(entries: &[Entry]) -> u32 {
+    let noise = |multiplier: &u32| {
+        let mut bitmap = [0u64; 1024];
+        for entry in entries {
+            let hash = hash(*multiplier, entry.value);
+            bitmap[usize::from(hash >> 6)] |= 1 << (hash & 63);
+        }
+        let hits = common_grams().iter().filter(|([a, b, c], _)| {
+            let hash = hash(*multiplier, u32::from_le_bytes([*a, *b, *c, 0]));
+            bitmap[usize::from(hash >> 6)] >> (hash & 63) & 1 == 1
+        });
+        hits.map(|(_, bits)| 0.5f64.powi(i32::from(*bits))).sum::<f64>()
+    };
+    let shifted = MULTIPLIERS.map(|multiplier| multiplier << 8 | 1 << 8);
+    let quietest = shifted.into_iter().map(|multiplier| (noise(&multiplier), multiplier));
+    quietest.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(MULTIPLIERS[0] << 8, |(_, best)| best)
 }
 
 #[cfg(test)]
@@ -208,11 +231,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::literals::{ByteSet, Reach};
+    use crate::literals::Reach;
 
     fn anchor(text: &str, ignore_case: bool) -> Anchor {
         let reach = Reach { min: 0, max: 0 };
-        Anchor { bytes: text.as_bytes().to_vec(), ignore_case, next: ByteSet::ALL, reach }
+        Anchor { bytes: text.as_bytes().to_vec(), ignore_case, next: Next::ANY, reach }
     }
 
     fn hits(anchors: &[Anchor], text: &[u8], range: Range<usize>) -> Vec<(usize, usize)> {

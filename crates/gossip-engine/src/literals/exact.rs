@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::{Anchor, ByteSet, MAX_TEXTS, Reach};
+use super::{Anchor, MAX_TEXTS, Next, Reach};
 
 /// A class with more members than this is not spelled out.
 const MAX_CLASS: usize = 16;
@@ -22,9 +22,9 @@ impl Text {
         Self { bytes, ignore_case: self.ignore_case || tail.ignore_case }
     }
 
-    pub(super) fn anchor(&self, reach: Reach, next: ByteSet) -> Anchor {
+    pub(super) fn anchor(&self, reach: Reach, next: Next) -> Anchor {
         let mut bytes = self.bytes.clone();
-        let next = if bytes.len() > MAX_LEN { ByteSet::ALL } else { next };
+        let next = if bytes.len() > MAX_LEN { Next::ANY } else { next };
         bytes.truncate(MAX_LEN);
         if self.ignore_case {
             bytes.make_ascii_lowercase();

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::schema::{AllowlistSchema, FileSchema, RuleSchema};
 use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, assign};
 use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES, NEARBY};
-use crate::literals::{self, Anchor, ByteSet, MIN_ANCHOR_LEN, Reach};
+use crate::literals::{self, Anchor, MIN_ANCHOR_LEN, Next, Reach};
 use crate::pattern::{Pattern, PatternFault};
 
 /// What a file says.
@@ -239,7 +239,7 @@ fn keyword_anchors(keywords: &[String]) -> Vec<Anchor> {
     let anchor = |keyword: &String| Anchor {
         bytes: keyword.clone().into_bytes(),
         ignore_case: true,
-        next: ByteSet::ALL,
+        next: Next::ANY,
         reach: Reach { min: 0, max: NEARBY },
     };
     keywords.iter().map(anchor).collect()
