@@ -1,7 +1,7 @@
 //! The first stage: where in a buffer do anchors stand?
 //!
 //! Every anchor has at least three bytes. At every second position of the buffer the three bytes
-//! there, letters folded, are looked up in a bitmap of 65 536 hashes; an anchor is recognised by a
+//! there, letters folded, are looked up in a bitmap of 131 072 hashes; an anchor is recognised by a
 //! gram at an even and one at an odd distance from its start, so that each occurrence is met
 //! exactly once, whatever its alignment. No step depends on the one before it, which is why this
 //! is several times faster than walking an automaton, and it stays so with hundreds of anchors.
@@ -17,6 +17,9 @@ use crate::literals::{Anchor, GRAM_LEN, MIN_ANCHOR_LEN, Next, common_grams, fold
 const _: () = assert!(MIN_ANCHOR_LEN >= GRAM_LEN);
 /// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
 const FOLD: u32 = 0x2020_2020;
+/// A bitmap of 16 KiB stays in the first cache beside the text.
+const HASH_BITS: u32 = 17;
+const WORDS: usize = 1 << (HASH_BITS - 6);
 const GRAM_MASK: u32 = 0xFF_FFFF;
 /// Of these the one is used under which the fewest common groups of three fall on an anchor's.
 /// Odd, and shifted when used so that the fourth byte of a word falls out of the product.
@@ -24,6 +27,8 @@ const MULTIPLIERS: [u32; 12] = [
     0x9E_3779, 0x85_EBCB, 0xC2_B2AF, 0x27_D4EB, 0x16_5667, 0xD3_A265, 0xFD_7047, 0xB5_5A4F,
     0x5A_827B, 0x6E_D9EB, 0x8F_1BBD, 0xCA_62C1,
 ];
+/// What the end of the text looks like: a byte that text hardly has.
+const END: u8 = 0xFF;
 /// Positions that are looked at together; half as many grams.
 const BLOCK: usize = 16;
 /// A block reads this far past its positions.
@@ -32,8 +37,8 @@ const OVERREAD: usize = 4;
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
     multiplier: u32,
-    bitmap: Box<[u64; 1024]>,
-    /// Sorted by hash; `buckets[h >> 4]` is where hashes from `h & !15` begin.
+    bitmap: Box<[u64; WORDS]>,
+    /// Sorted by hash; a bucket is 32 hashes.
     entries: Vec<Entry>,
     buckets: Box<[u16; 4097]>,
     literals: Vec<Literal>,
@@ -46,10 +51,20 @@ struct Entry {
     /// The folded gram, and the byte after it where that is known.
     value: u32,
     mask: u32,
-    hash: u16,
+    hash: u32,
     literal: u16,
     /// Distance of the gram from the anchor's start.
     shift: u8,
+}
+
+impl Entry {
+    /// How often its gram is to be expected.
+    fn noise(&self) -> f64 {
+        let [a, b, c, _] = self.value.to_le_bytes();
+        // What is in the table for nothing makes it fuller.
+        const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
+        (-gram_bits([a, b, c])).exp2() + FULLNESS
+    }
 }
 
 struct Literal {
@@ -57,8 +72,16 @@ struct Literal {
     ignore_case: bool,
 }
 
-fn hash(multiplier: u32, word: u32) -> u16 {
-    ((word | FOLD).wrapping_mul(multiplier) >> 16) as u16
+fn hash(multiplier: u32, word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
+}
+
+fn place(hash: u32) -> (usize, u32) {
+    ((hash >> 6) as usize % WORDS, hash & 63)
+}
+
+fn bucket(hash: u32) -> usize {
+    (hash >> (HASH_BITS - 12)) as usize
 }
 
 impl Prefilter {
@@ -79,11 +102,12 @@ impl Prefilter {
         let multiplier = quietest_multiplier(&entries);
         entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
         entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
-        let mut bitmap = Box::new([0u64; 1024]);
+        let mut bitmap = Box::new([0u64; WORDS]);
         let mut buckets = Box::new([0u16; 4097]);
         for entry in &entries {
-            bitmap[usize::from(entry.hash >> 6)] |= 1 << (entry.hash & 63);
-            buckets[usize::from(entry.hash >> 4) + 1] += 1;
+            let (word, bit) = place(entry.hash);
+            bitmap[word] |= 1 << bit;
+            buckets[bucket(entry.hash) + 1] += 1;
         }
         for at in 1..buckets.len() {
             buckets[at] += buckets[at - 1];
@@ -122,9 +146,9 @@ impl Prefilter {
             }
             at += BLOCK;
         }
-        // The rest, as if zeros followed.
+        // The rest.
         while at < end {
-            let mut bytes = [0u8; 4];
+            let mut bytes = [END; 4];
             let rest = &text[at..text.len().min(at + 4)];
             bytes[..rest.len()].copy_from_slice(rest);
             let word = u32::from_le_bytes(bytes);
@@ -139,7 +163,8 @@ impl Prefilter {
     #[inline(always)]
     fn bit(&self, word: u32) -> u64 {
         let hash = hash(self.multiplier, word);
-        self.bitmap[usize::from(hash >> 6)] >> (hash & 63)
+        let (word, bit) = place(hash);
+        self.bitmap[word] >> bit
     }
 
     #[inline(never)]
@@ -153,7 +178,7 @@ impl Prefilter {
     ) {
         let hash = hash(self.multiplier, word);
         let folded = word | FOLD;
-        let bucket = usize::from(hash >> 4);
+        let bucket = bucket(hash);
         let entries = usize::from(self.buckets[bucket])..usize::from(self.buckets[bucket + 1]);
         for entry in &self.entries[entries] {
             if folded & entry.mask != entry.value {
@@ -179,30 +204,36 @@ fn word(block: &[u8; BLOCK + OVERREAD], at: usize) -> u32 {
     u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])
 }
 
-/// The rarest gram at an even and the rarest at an odd distance. The odd one of a three-byte
-/// anchor reaches past it, so it stands for each byte that may follow (zero: the end).
+/// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor
+/// stands for each byte that may follow.
 fn push_entries(anchor: &Anchor, literal: u16, entries: &mut Vec<Entry>) {
     let bytes = anchor.bytes.as_slice();
-    let mut push = |gram: &[u8], shift: usize| {
-        let mut value = [0; 4];
-        value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
-        let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };
-        let value = u32::from_le_bytes(value);
-        entries.push(Entry { value, mask, hash: 0, literal, shift: shift as u8 });
-    };
     for parity in [0, 1] {
-        let shifts = (parity..=bytes.len().saturating_sub(GRAM_LEN)).step_by(2);
-        let bits = |shift: &usize| gram_bits([bytes[*shift], bytes[shift + 1], bytes[shift + 2]]);
-        match shifts.max_by(|a, b| bits(a).total_cmp(&bits(b))) {
-            Some(shift) => push(&bytes[shift..bytes.len().min(shift + GRAM_LEN + 1)], shift),
-            None => following(anchor.next).for_each(|next| push(&[bytes[1], bytes[2], next], 1)),
-        }
+        let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2).map(|shift| {
+            let gram = &bytes[shift..bytes.len().min(shift + GRAM_LEN + 1)];
+            vec![entry(gram, literal, shift)]
+        });
+        let last = bytes.len() + 1 - GRAM_LEN;
+        let across = (last % 2 == parity).then(|| {
+            let gram = |next| entry(&[bytes[last], bytes[last + 1], next], literal, last);
+            following(anchor.next).map(gram).collect()
+        });
+        let noise = |entries: &Vec<Entry>| entries.iter().map(Entry::noise).sum::<f64>();
+        let quietest = inside.chain(across).min_by(|a, b| noise(a).total_cmp(&noise(b)));
+        entries.extend(quietest.expect("three bytes have a gram at each distance"));
     }
+}
+
+fn entry(gram: &[u8], literal: u16, shift: usize) -> Entry {
+    let mut value = [0; 4];
+    value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
+    let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };
+    Entry { value: u32::from_le_bytes(value), mask, hash: 0, literal, shift: shift as u8 }
 }
 
 /// The bytes that may follow, one for each that looks different when folded.
 fn following(next: Next) -> impl Iterator<Item = u8> {
-    let allowed = move |byte: u8| byte == 0 || next.allows(byte);
+    let allowed = move |byte: u8| byte == END || next.allows(byte);
     (0..=u8::MAX)
         .filter(|byte| fold(*byte) == *byte)
         .filter(move |byte| allowed(*byte) || allowed(*byte & !fold(0)))
@@ -210,14 +241,16 @@ fn following(next: Next) -> impl Iterator<Item = u8> {
 
 fn quietest_multiplier(entries: &[Entry]) -> u32 {
     let noise = |multiplier: &u32| {
-        let mut bitmap = [0u64; 1024];
+        let mut bitmap = [0u64; WORDS];
         for entry in entries {
             let hash = hash(*multiplier, entry.value);
-            bitmap[usize::from(hash >> 6)] |= 1 << (hash & 63);
+            let (word, bit) = place(hash);
+            bitmap[word] |= 1 << bit;
         }
         let hits = common_grams().iter().filter(|([a, b, c], _)| {
             let hash = hash(*multiplier, u32::from_le_bytes([*a, *b, *c, 0]));
-            bitmap[usize::from(hash >> 6)] >> (hash & 63) & 1 == 1
+            let (word, bit) = place(hash);
+            bitmap[word] >> bit & 1 == 1
         });
         hits.map(|(_, bits)| 0.5f64.powi(i32::from(*bits))).sum::<f64>()
     };

@@ -60,6 +60,14 @@ impl Next {
         self.open || self.bytes.contains(byte)
     }
 
+    fn len(self) -> usize {
+        if self.open {
+            256
+        } else {
+            self.bytes.0.iter().map(|word| word.count_ones() as usize).sum()
+        }
+    }
+
     pub(crate) fn union(self, other: Self) -> Self {
         Self { bytes: self.bytes.union(other.bytes), open: self.open || other.open }
     }
@@ -116,6 +124,11 @@ pub(crate) fn anchors(hir: &Hir) -> Option<Vec<Anchor>> {
     best(hir).map(|set| set.anchors)
 }
 
+/// How much work anchors make, to be compared with others.
+pub(crate) fn cost(anchors: &[Anchor]) -> f64 {
+    AnchorSet::new(anchors.to_vec()).map_or(f64::MAX, |set| set.cost)
+}
+
 /// Anchors of which one is in every match, and how often they are expected in ordinary text.
 struct AnchorSet {
     anchors: Vec<Anchor>,
@@ -129,8 +142,11 @@ impl AnchorSet {
         }
         // A literal at a known place is confirmed by one anchored search, any other by several or
         // by a search of a window: prefer the former, unless it is much more common. And prefer
-        // few: each one makes the first stage's table fuller.
-        let number = 1.0 + anchors.len() as f64 / 8.0;
+        // few: each one makes the first stage's table fuller, a short one much more so.
+        let entries = anchors
+            .iter()
+            .map(|anchor| if anchor.bytes.len() == MIN_ANCHOR_LEN { anchor.next.len() } else { 2 });
+        let number = 1.0 + entries.sum::<usize>() as f64 / 16.0;
         let cost: f64 = anchors
             .iter()
             .map(|anchor| {
@@ -201,12 +217,19 @@ fn literal_from(parts: &[&Hir], ahead: Reach) -> Option<AnchorSet> {
     for (at, part) in parts.iter().enumerate() {
         let exact = exact_texts(part);
         let last = exact.is_none();
-        let Some(more) = exact.or_else(|| leading_texts(part)) else { break };
+        let after = || first_bytes(&parts[at + 1..]);
+        let (more, next) = match exact {
+            Some(texts) => (texts, after()),
+            None => match leading_texts(part) {
+                Some((texts, true)) => (texts, first_bytes_of(part)),
+                Some((texts, false)) => (texts, after().union(first_bytes_of(part))),
+                None => break,
+            },
+        };
         if texts.len() * more.len() > MAX_TEXTS {
             break;
         }
         texts = texts.iter().flat_map(|text| more.iter().map(|tail| text.then(tail))).collect();
-        let next = if last { Next::ANY } else { first_bytes(&parts[at + 1..]) };
         let anchors = texts.iter().map(|text| text.anchor(ahead, next)).collect();
         found = AnchorSet::better(found, AnchorSet::new(anchors));
         if last {

@@ -120,8 +120,15 @@ impl Reader<'_> {
         let keywords: Vec<_> =
             schema.keywords.iter().map(|keyword| keyword.to_ascii_lowercase()).collect();
         let derived = expression.as_ref().and_then(|(_, hir)| literals::anchors(hir));
-        let anchored_by_keyword = derived.is_none();
-        let anchors = derived.unwrap_or_else(|| keyword_anchors(&keywords));
+        let announced = keyword_anchors(&keywords);
+        // A keyword costs a search around it, an anchor a try at its place.
+        const SEARCH: f64 = 30.0;
+        let (anchors, anchored_by_keyword) = match derived {
+            Some(derived) if literals::cost(&announced) * SEARCH >= literals::cost(&derived) => {
+                (derived, false)
+            }
+            _ => (announced, true),
+        };
         let allowlists = self.allowlists(schema.allowlist.iter().chain(&schema.allowlists))?;
         let mut rule = Rule {
             id: schema.id.clone(),
