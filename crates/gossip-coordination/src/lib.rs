@@ -48,6 +48,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod codec;
 mod error;
 mod invariants;
 mod lease;
@@ -57,6 +58,8 @@ mod record;
 mod run;
 mod shard_limits;
 mod status;
+#[cfg(test)]
+mod testing;
 pub mod transition;
 pub mod validation;
 
@@ -66,7 +69,8 @@ pub use error::{
     RegisterShardsError, ReleaseError, RenewError, RunOpIdConflict, RunTransitionError, SplitError,
     SplitReplaceError, SplitResidualError, UnparkError,
 };
-pub use lease::{Lease, LeaseHolder};
+pub use invariants::InvariantViolation;
+pub use lease::{Lease, LeaseHolder, OwnerRecord};
 pub use op_log::{
     OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, RUN_OP_LOG_CAP, RunOpKind, RunOpLog,
 };
