@@ -48,26 +48,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod async_traits;
+mod claim;
 pub mod codec;
 mod error;
+mod events;
+mod in_memory;
 mod invariants;
 mod lease;
 mod op_log;
 mod payload;
 mod record;
 mod run;
+mod scratch;
+mod session;
 mod shard_limits;
 mod status;
 #[cfg(test)]
 mod testing;
+mod traits;
 pub mod transition;
 pub mod validation;
 
+pub use async_traits::{AsyncCoordinationBackend, AsyncRunManagement, Immediate};
+pub use claim::{CoordinationFacade, ShardClaiming, claim_from_candidates};
 pub use error::{
     AcquireError, CheckpointError, ClaimError, CompleteError, CoordError, CreateRunError,
     CursorOutOfBoundsDetail, GetRunError, IdempotentOutcome, InfraError, ParkError,
     RegisterShardsError, ReleaseError, RenewError, RunOpIdConflict, RunTransitionError, SplitError,
     SplitReplaceError, SplitResidualError, UnparkError,
+};
+pub use events::{EventCollector, EventKind, RedactedKey, StateTransitionEvent};
+pub use in_memory::{
+    CoordinatorRuntimeConfig, DEFAULT_MAX_AUTO_SLAB_CAPACITY, DEFAULT_MAX_SHARDS_PER_TENANT,
+    DEFAULT_MAX_TOTAL_SHARDS, InMemoryCoordinator,
 };
 pub use invariants::InvariantViolation;
 pub use lease::{Lease, LeaseHolder, OwnerRecord};
@@ -80,5 +94,10 @@ pub use run::{
     RunConfig, RunConfigError, RunGate, RunProgress, RunRecord, RunStatus, RunTerminalEvaluation,
     ShardFilter, ShardSummary, evaluate_run_terminal,
 };
+pub use scratch::{
+    AcquireResultView, AcquireScratch, CapacityHint, FixedBuf, RenewResult, ShardSnapshotView,
+};
+pub use session::WorkerSession;
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom};
 pub use status::{ParkReason, ShardStatus};
+pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement};
