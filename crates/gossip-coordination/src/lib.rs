@@ -50,6 +50,7 @@
 
 mod async_traits;
 mod claim;
+pub mod codec;
 mod error;
 mod events;
 mod in_memory;
@@ -63,6 +64,8 @@ mod scratch;
 mod session;
 mod shard_limits;
 mod status;
+#[cfg(test)]
+mod testing;
 mod traits;
 pub mod transition;
 pub mod validation;
@@ -80,7 +83,8 @@ pub use in_memory::{
     CoordinatorRuntimeConfig, DEFAULT_MAX_AUTO_SLAB_CAPACITY, DEFAULT_MAX_SHARDS_PER_TENANT,
     DEFAULT_MAX_TOTAL_SHARDS, InMemoryCoordinator,
 };
-pub use lease::{Lease, LeaseHolder};
+pub use invariants::InvariantViolation;
+pub use lease::{Lease, LeaseHolder, OwnerRecord};
 pub use op_log::{
     OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, RUN_OP_LOG_CAP, RunOpKind, RunOpLog,
 };

@@ -10,7 +10,7 @@ use gossip_contracts::coordination::{
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardId, ShardKey, TenantId};
 use gossip_stdx::InlineVec;
 
-use crate::invariants::assert_shard_invariants;
+use crate::invariants::{InvariantViolation, check_shard_invariants};
 use crate::lease::LeaseHolder;
 use crate::op_log::{OpKind, OpLog, OpLogEntry};
 use crate::run::RunGate;
@@ -119,13 +119,17 @@ impl<'a> ShardRecordView<'a> {
 
     /// Panics unless all ten record invariants hold.
     pub fn assert_invariants(&self) {
-        assert_shard_invariants(
+        self.check_invariants().unwrap_or_else(|violation| panic!("{violation}"));
+    }
+
+    pub(crate) fn check_invariants(&self) -> Result<(), InvariantViolation> {
+        check_shard_invariants(
             self.key,
             &self.state,
             self.parent,
             self.spawned.iter().copied(),
             self.op_log.iter().map(OpLogEntry::op_id),
-        );
+        )
     }
 }
 
@@ -249,15 +253,32 @@ impl<'r> ShardUpdate<'r> {
             before.state.fence,
             self.state.fence
         );
-        let evicted = usize::from(self.log.is_some() && before.op_log.is_full());
-        assert_shard_invariants(
+        check_shard_invariants(
             before.key,
             &self.state,
             before.parent,
-            before.spawned.iter().chain(&*self.spawned).copied(),
-            before.op_log.iter().skip(evicted).chain(&self.log).map(OpLogEntry::op_id),
-        );
+            self.spawned_after(before),
+            self.op_log_after(before).map(OpLogEntry::op_id),
+        )
+        .unwrap_or_else(|violation| panic!("{violation}"));
         self
+    }
+
+    /// What the record will have spawned.
+    pub(crate) fn spawned_after<'i>(
+        &'i self,
+        before: &ShardRecordView<'i>,
+    ) -> impl Iterator<Item = ShardId> + 'i {
+        before.spawned.iter().chain(&*self.spawned).copied()
+    }
+
+    /// What the record's op-log will hold, oldest first.
+    pub(crate) fn op_log_after<'i>(
+        &'i self,
+        before: &ShardRecordView<'i>,
+    ) -> impl Iterator<Item = &'i OpLogEntry<OpKind>> + 'i {
+        let evicted = usize::from(self.log.is_some() && before.op_log.is_full());
+        before.op_log.iter().skip(evicted).chain(&self.log)
     }
 }
 

@@ -1,14 +1,12 @@
 //! Runs: one scan of one target, from its creation to its end, and what can be asked about it.
 //!
-//! - U1: a run has an end time exactly when it has ended.
-//! - U2: a run has root shards unless it never got that far: it is initializing, or was cancelled
-//!   while it was.
-//! - U3: an operation id stands in the op-log at most once.
+//! What must hold of a run's record, U1 to U3, stands with the invariants of shards.
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 
-use crate::op_log::{OpLogEntry, RunOpKind, RunOpLog};
+use crate::invariants::check_run_invariants;
+use crate::op_log::RunOpLog;
 use crate::record::ShardRecordView;
 use crate::status::ShardStatus;
 
@@ -120,28 +118,7 @@ impl RunRecord {
 
     /// Panics unless U1 to U3 hold.
     pub fn assert_invariants(&self) {
-        let (run, status) = (self.run, self.status);
-        assert!(
-            self.completed_at.is_some() == status.is_terminal(),
-            "U1: run {run} is {status:?} with end {:?}",
-            self.completed_at
-        );
-        let may_lack_shards = matches!(status, RunStatus::Initializing | RunStatus::Cancelled);
-        assert!(
-            may_lack_shards || !self.root_shards.is_empty(),
-            "U2: run {run} is {status:?} without shards"
-        );
-        assert!(
-            status != RunStatus::Initializing || self.root_shards.is_empty(),
-            "U2: run {run} has shards while it is initializing"
-        );
-        let ids: Vec<OpId> = self.op_log.iter().map(OpLogEntry::<RunOpKind>::op_id).collect();
-        for (index, id) in ids.iter().enumerate() {
-            assert!(
-                !ids[..index].contains(id),
-                "U3: run {run} has operation {id} twice in its log"
-            );
-        }
+        check_run_invariants(self).unwrap_or_else(|violation| panic!("{violation}"));
     }
 }
 
@@ -338,9 +315,10 @@ impl core::fmt::Debug for ShardSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op_log::{OpLogEntry, RunOpKind};
     use crate::record::ShardState;
     use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-    use gossip_contracts::identity::ShardKey;
+    use gossip_contracts::identity::{OpId, ShardKey};
 
     #[test]
     fn discriminants_are_stable_and_unknown_bytes_are_none() {

@@ -1,0 +1,6 @@
+//! What users of the crate can rely on, seen from outside.
+
+mod codec_allocations;
+
+#[global_allocator]
+static ALLOCATOR: gossip_testalloc::CountingAllocator = gossip_testalloc::CountingAllocator::new();
