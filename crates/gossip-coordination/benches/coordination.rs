@@ -28,17 +28,15 @@ const KEY_LEN: usize = 48;
 fn main() {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
     let shards = std::env::var("BENCH_SHARDS").map_or(100_000, |n| n.parse().expect("a number"));
-    let figures: [(&str, fn(usize)); 4] = [
-        ("checkpoint", checkpoints),
-        ("renew", renewals),
-        ("acquire-complete", acquire_and_complete),
-        ("claim", |_| claims()),
-    ];
-    for (name, measure) in figures {
+    let run = |name: &str, measure: &dyn Fn()| {
         if name.starts_with(&wanted) {
-            measure(shards);
+            measure();
         }
-    }
+    };
+    run("checkpoint", &|| checkpoints(shards));
+    run("renew", &|| renewals(shards));
+    run("acquire-complete", &|| acquire_and_complete(shards));
+    run("claim", &claims);
 }
 
 /// A path-like key of [`KEY_LEN`] bytes whose order is that of `number`.
