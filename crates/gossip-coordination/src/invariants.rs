@@ -21,7 +21,7 @@
 use gossip_contracts::coordination::MAX_SPAWNED_PER_SHARD;
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey};
 
-use crate::op_log::{OP_LOG_CAP, OpLogEntry, RUN_OP_LOG_CAP};
+use crate::op_log::{OP_LOG_CAP, RUN_OP_LOG_CAP};
 use crate::record::ShardState;
 use crate::run::{RunRecord, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
@@ -186,7 +186,7 @@ pub(crate) fn check_run_invariants(record: &RunRecord) -> Result<(), InvariantVi
     if !in_order {
         return Err(InvariantViolation::RunShards { run, status, count });
     }
-    let op_ids = record.op_log.iter().map(OpLogEntry::op_id);
+    let op_ids = record.op_log.op_ids();
     check_op_ids::<RUN_OP_LOG_CAP>(op_ids).map_err(|fault| match fault {
         LogFault::TooLong => unreachable!("a run's op-log is no longer than its capacity"),
         LogFault::Repeated(op_id) => InvariantViolation::RepeatedRunOp { run, op_id },

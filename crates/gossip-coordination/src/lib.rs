@@ -86,7 +86,8 @@ pub use in_memory::{
 pub use invariants::InvariantViolation;
 pub use lease::{Lease, LeaseHolder, OwnerRecord};
 pub use op_log::{
-    OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, RUN_OP_LOG_CAP, RunOpKind, RunOpLog,
+    OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, OperationLog, RUN_OP_LOG_CAP, RunOpKind,
+    RunOpLog,
 };
 pub use payload::{DerivedShardKind, derive_split_shard_id};
 pub use record::{FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};

@@ -128,7 +128,7 @@ impl<'a> ShardRecordView<'a> {
             &self.state,
             self.parent,
             self.spawned.iter().copied(),
-            self.op_log.iter().map(OpLogEntry::op_id),
+            self.op_log.op_ids(),
         )
     }
 }
@@ -253,12 +253,13 @@ impl<'r> ShardUpdate<'r> {
             before.state.fence,
             self.state.fence
         );
+        let logged = self.log.map(|entry| entry.op_id());
         check_shard_invariants(
             before.key,
             &self.state,
             before.parent,
             self.spawned_after(before),
-            self.op_log_after(before).map(OpLogEntry::op_id),
+            before.op_log.op_ids().skip(self.evicted_from(before)).chain(logged),
         )
         .unwrap_or_else(|violation| panic!("{violation}"));
         self
@@ -276,9 +277,13 @@ impl<'r> ShardUpdate<'r> {
     pub(crate) fn op_log_after<'i>(
         &'i self,
         before: &ShardRecordView<'i>,
-    ) -> impl Iterator<Item = &'i OpLogEntry<OpKind>> + 'i {
-        let evicted = usize::from(self.log.is_some() && before.op_log.is_full());
-        before.op_log.iter().skip(evicted).chain(&self.log)
+    ) -> impl Iterator<Item = OpLogEntry<OpKind>> + 'i {
+        before.op_log.iter().skip(self.evicted_from(before)).chain(self.log)
+    }
+
+    /// Entries that the record's op-log will lose.
+    fn evicted_from(&self, before: &ShardRecordView<'_>) -> usize {
+        usize::from(self.log.is_some() && before.op_log.is_full())
     }
 }
 

@@ -12,7 +12,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 
 use crate::error::{CoordError, CursorOutOfBoundsDetail};
 use crate::lease::Lease;
-use crate::op_log::{OpKind, OpLog, OpLogEntry, Seen, look_up};
+use crate::op_log::{OpKind, OpLog, OpLogEntry, Seen};
 use crate::record::{FoundShard, ShardRecordView};
 use crate::run::{RunGate, RunStatus};
 
@@ -41,8 +41,8 @@ pub fn check_op_idempotency(
     op_log: &OpLog,
     op_id: OpId,
     payload_hash: u64,
-) -> Result<Option<&OpLogEntry<OpKind>>, CoordError> {
-    match look_up(op_log, op_id, payload_hash) {
+) -> Result<Option<OpLogEntry<OpKind>>, CoordError> {
+    match op_log.look_up(op_id, payload_hash) {
         Seen::New => Ok(None),
         Seen::Before(entry) => Ok(Some(entry)),
         Seen::Otherwise(expected_hash) => {

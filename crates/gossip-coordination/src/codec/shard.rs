@@ -50,10 +50,10 @@ pub fn encode_shard_after(
 }
 
 /// The view's own lists are passed beside it, so that a record can be written as it will be.
-fn write<'e>(
+fn write(
     shard: &ShardRecordView<'_>,
     spawned: impl Iterator<Item = ShardId>,
-    op_log: impl Iterator<Item = &'e OpLogEntry<OpKind>>,
+    op_log: impl Iterator<Item = OpLogEntry<OpKind>>,
     out: &mut Vec<u8>,
 ) {
     let state = &shard.state;

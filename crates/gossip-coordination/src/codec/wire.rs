@@ -2,9 +2,8 @@
 
 use super::FORMAT_VERSION;
 use super::error::{CodecError, RecordKind};
-use crate::op_log::{OpLogEntry, OpResult};
+use crate::op_log::{OpLogEntry, OpResult, OperationLog};
 use gossip_contracts::identity::{LogicalTime, OpId, ShardId};
-use gossip_stdx::RingBuffer;
 
 /// Appends fields to a buffer that the caller keeps.
 pub(super) struct Writer<'o> {
@@ -82,9 +81,9 @@ impl<'o> Writer<'o> {
         })
     }
 
-    pub(super) fn op_log<'e, K: Copy + 'e>(
+    pub(super) fn op_log<K: Copy>(
         &mut self,
-        entries: impl Iterator<Item = &'e OpLogEntry<K>>,
+        entries: impl Iterator<Item = OpLogEntry<K>>,
         kind_byte: impl Fn(K) -> u8,
     ) -> &mut Self {
         self.list(entries, |w, entry| {
@@ -235,7 +234,7 @@ impl<'a> Reader<'a> {
     /// Reads a log that fits into `log`.
     pub(super) fn op_log<K: Copy, const N: usize>(
         &mut self,
-        log: &mut RingBuffer<OpLogEntry<K>, N>,
+        log: &mut OperationLog<K, N>,
         kind_from_raw: impl Fn(u8) -> Option<K>,
     ) -> Result<(), CodecError> {
         log.clear();

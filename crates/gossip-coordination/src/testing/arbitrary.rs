@@ -6,12 +6,11 @@ use gossip_contracts::coordination::{
 use gossip_contracts::identity::{
     FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
 };
-use gossip_stdx::RingBuffer;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use crate::lease::{LeaseHolder, OwnerRecord};
-use crate::op_log::{OpKind, OpLogEntry, OpResult, RunOpKind};
+use crate::op_log::{OpKind, OpLogEntry, OpResult, OperationLog, RunOpKind};
 use crate::record::{ShardRecord, ShardState};
 use crate::run::{RunConfig, RunRecord, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
@@ -111,10 +110,10 @@ fn range_and_cursor() -> impl Strategy<Value = (ShardSpec, Cursor)> {
 
 fn op_log<K: Copy + std::fmt::Debug, const N: usize>(
     kind: impl Strategy<Value = K>,
-) -> impl Strategy<Value = RingBuffer<OpLogEntry<K>, N>> {
+) -> impl Strategy<Value = OperationLog<K, N>> {
     let result = (0u8..3).prop_map(|raw| OpResult::from_raw(raw).unwrap());
     btree_map(any::<u64>(), (kind, result, 1..=u64::MAX, time()), 0..=N).prop_map(|entries| {
-        let mut log = RingBuffer::new();
+        let mut log = OperationLog::new();
         for (id, (kind, result, hash, at)) in entries {
             log.push_back_overwrite(OpLogEntry::new(OpId::from_raw(id), kind, result, hash, at));
         }

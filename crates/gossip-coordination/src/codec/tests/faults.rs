@@ -250,7 +250,8 @@ fn broken_invariants_are_errors_with_their_number() {
     leased.state = rich_shard().state;
     leased.state.status = ShardStatus::Done;
     let mut twice = rich_shard();
-    twice.op_log.push_back_overwrite(*twice.op_log.front().unwrap());
+    let first = twice.op_log.iter().next().unwrap();
+    twice.op_log.push_back_overwrite(first);
     let mut parent_of_root = minimal_shard();
     parent_of_root.spawned.push(ShardId::from_raw(5));
     for (record, number, violation) in [
@@ -299,7 +300,8 @@ fn broken_invariants_are_errors_with_their_number() {
     let mut empty = rich_run();
     empty.root_shards.clear();
     let mut twice = rich_run();
-    twice.op_log.push_back_overwrite(*twice.op_log.front().unwrap());
+    let first = twice.op_log.iter().next().unwrap();
+    twice.op_log.push_back_overwrite(first);
     for (record, number, violation) in [
         (
             ended,

@@ -107,7 +107,7 @@ fn an_id_with_other_parameters_is_a_conflict_for_every_operation() {
             else {
                 panic!("{op:?} after {executed:?}")
             };
-            let logged = world.shard.op_log.back().unwrap().payload_hash();
+            let logged = world.shard.op_log.iter().last().unwrap().payload_hash();
             assert_eq!((op_id, expected_hash), (executed.op_id, logged));
             assert_ne!(actual_hash, logged);
         }
