@@ -403,21 +403,23 @@ mod tests {
     /// R9 asks about the log as it will be: a full one forgets its oldest entry first.
     #[test]
     fn an_id_may_come_back_as_its_entry_is_evicted() {
-        let mut log = OpLog::new();
-        for id in 1..=16 {
-            let at = LogicalTime::from_raw(1);
-            let op_id = OpId::from_raw(id);
-            let entry = OpLogEntry::new(op_id, OpKind::Checkpoint, OpResult::Completed, 1, at);
-            log.push_back_overwrite(entry);
-        }
-        let view = ShardRecordView { op_log: &log, ..view() };
-        let logging = |entry| ShardUpdate { log: Some(entry), ..ShardUpdate::of_state(view.state) };
-        logging(entry(OpKind::Park)).checked_against(&view);
-        let mut shorter = log.clone();
-        shorter.pop_front();
-        let full = ShardRecordView { op_log: &shorter, ..view };
-        let second = *shorter.front().unwrap();
-        let outcome = std::panic::catch_unwind(|| logging(second).checked_against(&full));
-        assert!(outcome.is_err(), "id 2 stands in the log twice");
+        let log_of = |ids: std::ops::RangeInclusive<u64>| {
+            let (at, result) = (LogicalTime::from_raw(1), OpResult::Completed);
+            let mut log = OpLog::new();
+            for id in ids {
+                let op_id = OpId::from_raw(id);
+                log.push_back_overwrite(OpLogEntry::new(op_id, OpKind::Park, result, 1, at));
+            }
+            log
+        };
+        let log_one = |op_log: &OpLog| {
+            let view = ShardRecordView { op_log, ..view() };
+            let log = Some(entry(OpKind::Checkpoint));
+            ShardUpdate { log, ..ShardUpdate::of_state(view.state) }.checked_against(&view);
+        };
+        let (full, one_short) = (log_of(1..=16), log_of(1..=15));
+        log_one(&full);
+        let outcome = std::panic::catch_unwind(|| log_one(&one_short));
+        assert!(outcome.is_err(), "operation 1 stands in the log twice");
     }
 }

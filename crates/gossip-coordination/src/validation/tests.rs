@@ -91,7 +91,7 @@ fn the_log_tells_new_repeated_and_reused_operations_apart() {
     }
     let ask = |id, hash| check_op_idempotency(&log, OpId::from_raw(id), hash);
     assert_eq!(ask(1, 10), Ok(None), "forgotten");
-    assert_eq!(ask(2, 20).unwrap().map(OpLogEntry::op_id), Some(OpId::from_raw(2)));
+    assert_eq!(ask(2, 20).unwrap().map(|entry| entry.op_id()), Some(OpId::from_raw(2)));
     assert_eq!(ask(18, 20), Ok(None));
     assert_eq!(
         ask(17, 20),
