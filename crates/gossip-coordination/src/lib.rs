@@ -50,6 +50,8 @@
 
 mod async_traits;
 mod claim;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod events;
 mod in_memory;

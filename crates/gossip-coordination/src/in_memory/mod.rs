@@ -132,7 +132,10 @@ impl InMemoryCoordinator {
 
     /// Shows `f` every run of every tenant, in no particular order.
     pub fn for_each_run(&self, mut f: impl FnMut(&RunRecord)) {
-        self.tenants.values().flat_map(|tenant| tenant.runs.values()).for_each(|run| f(&run.record));
+        self.tenants
+            .values()
+            .flat_map(|tenant| tenant.runs.values())
+            .for_each(|run| f(&run.record));
     }
 
     /// Shows `f` every shard of every tenant, in no particular order.
