@@ -1,6 +1,7 @@
 //! What users of the crate can rely on, seen from outside.
 
 mod codec_allocations;
+mod conformance;
 mod coordinator_allocations;
 mod session;
 
