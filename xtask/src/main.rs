@@ -1,2 +1,72 @@
-//! Placeholder.
-fn main() {}
+//! The project's one door for testing, soaking, fuzzing and measuring: `cargo xtask COMMAND`.
+//!
+//! Each command is a file. They share four small things: [`args`] (what was typed), [`command`]
+//! (running a program and showing its line), [`failure`] (what is wrong and what to do) and
+//! [`workspace`] (what cargo knows about this checkout).
+
+mod args;
+mod asan;
+mod bench;
+mod command;
+mod date;
+mod failure;
+mod fuzz;
+mod git;
+mod servers;
+mod soak;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use args::Args;
+use failure::{Failure, Result};
+
+const HELP: &str = "\
+The one door for testing gossip.
+
+Usage: cargo xtask COMMAND [--help]
+
+  test      format, clippy, tidy, tests, doctests, docs: what has to pass before a merge
+  soak      the same tests with their full counts, resumable; recorded in docs/soak.md
+  tidy      the rules of the tree that no compiler checks
+  servers   installs the real servers that tests talk to, and says where they are
+  bench     runs one benchmark and keeps its figures in bench/results/
+  fuzz      libFuzzer on every target of fuzz/ (nightly)
+  asan      gossip-stdx's tests under AddressSanitizer (nightly)
+";
+
+fn main() -> ExitCode {
+    match run(Args::from_env()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(mut args: Args) -> Result<()> {
+    let (run, help): (fn(Args) -> Result<()>, &str) = match args.command().as_deref() {
+        Some("test") => (test::run, test::HELP),
+        Some("soak") => (soak::run, soak::HELP),
+        Some("tidy") => (tidy::run, tidy::HELP),
+        Some("servers") => (servers::run, servers::HELP),
+        Some("bench") => (bench::run, bench::HELP),
+        Some("fuzz") => (fuzz::run, fuzz::HELP),
+        Some("asan") => (asan::run, asan::HELP),
+        None | Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            return Ok(());
+        }
+        Some(other) => {
+            return Err(Failure::usage(format!("there is no command `{other}`\n\n{HELP}")));
+        }
+    };
+    if args.wants_help() {
+        print!("{help}");
+        return Ok(());
+    }
+    run(args)
+}

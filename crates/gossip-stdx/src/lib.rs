@@ -30,6 +30,9 @@
 mod byte_slab;
 mod inline_vec;
 mod ring_buffer;
+#[cfg(test)]
+#[path = "../tests/it/soak.rs"]
+mod soak;
 
 pub use byte_slab::{ByteSlab, ByteSlot, ReplaceError, SlabFull, StaleSlot};
 pub use inline_vec::{InlineVec, IntoIter as InlineVecIntoIter};

@@ -125,8 +125,17 @@ impl<T, const N: usize> RingBuffer<T, N> {
 
     /// Drops every element.
     pub fn clear(&mut self) {
-        // One at a time: should a drop panic, what remains is still queued and dropped later.
-        while self.pop_front().is_some() {}
+        /// Goes on with the rest when an element's drop panics.
+        struct Rest<'a, T, const N: usize>(&'a mut RingBuffer<T, N>);
+
+        impl<T, const N: usize> Drop for Rest<'_, T, N> {
+            fn drop(&mut self) {
+                while self.0.pop_front().is_some() {}
+            }
+        }
+
+        let rest = Rest(self);
+        while rest.0.pop_front().is_some() {}
     }
 
     const fn slot(&self, index: usize) -> usize {

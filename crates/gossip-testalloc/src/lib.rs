@@ -134,3 +134,14 @@ unsafe impl GlobalAlloc for CountingAllocator {
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "nothing is counted")]
+    fn counting_without_the_allocator_installed_is_refused() {
+        count_allocations(|| ());
+    }
+}

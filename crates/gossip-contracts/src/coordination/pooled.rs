@@ -73,6 +73,21 @@ impl PooledCursor {
         Ok(CursorUpdate::new(self.last_key(slab)?, token))
     }
 
+    /// Becomes `cursor`; stays as it is when that does not fit beside it.
+    ///
+    /// # Panics
+    /// If the cursor's own bytes are not in `slab`.
+    pub fn replace(
+        &mut self,
+        slab: &mut ByteSlab,
+        cursor: CursorUpdate<'_>,
+    ) -> Result<(), SlabFull> {
+        let new = Self::from_update(slab, cursor)?;
+        let old = core::mem::replace(self, new);
+        old.release(slab).expect("the replaced cursor was in this slab");
+        Ok(())
+    }
+
     /// Gives the bytes back to the slab.
     pub fn release(self, slab: &mut ByteSlab) -> Result<(), StaleSlot> {
         for slot in [self.last_key, self.token].into_iter().flatten() {

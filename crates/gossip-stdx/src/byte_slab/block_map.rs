@@ -104,8 +104,8 @@ impl BlockMap {
         }
     }
 
-    /// Gives a live block another record in place when it is large enough. Bytes beyond half its
-    /// size are kept as slack for the next replacement; a block less than half used is trimmed.
+    /// Gives a live block another record in place, if it is large enough. A block at least half used
+    /// keeps its slack for the next replacement; below that it is trimmed.
     pub(super) fn reuse(&mut self, index: u32, stamp: NonZeroU64, len: u32) -> bool {
         let size = self.blocks[index].size;
         if len > size || (len == 0 && size > 0) {
@@ -126,7 +126,7 @@ impl BlockMap {
         self.live_bytes = 0;
     }
 
-    /// Cuts a live block of at least one granule's worth down to `keep` bytes.
+    /// Cuts a live block down to `keep` bytes, more than none.
     fn trim(&mut self, index: u32, keep: u32) {
         let Block { offset, size, after, .. } = self.blocks[index];
         let excess = size - keep;
@@ -199,3 +199,6 @@ fn block_size(len: u32, room: u32) -> u32 {
     debug_assert!(len <= room);
     len.checked_next_multiple_of(GRANULE).map_or(room, |size| size.min(room))
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,8 +131,7 @@ impl FreeIndex {
         } else if let Some(fit) = best_fit_in(blocks, class, root, granules) {
             return Some(fit);
         }
-        let larger = self.roots[self.occupied_from(class.index + 1)?];
-        Some(extreme(blocks, larger, 0))
+        Some(self.extreme_of(blocks, self.occupied_from(class.index + 1)?, 0))
     }
 
     /// Size in granules of the largest free block; 0 when there is none.
@@ -141,7 +140,14 @@ impl FreeIndex {
             return 0;
         };
         let class = word * 64 + self.occupied[word].ilog2() as usize;
-        blocks[extreme(blocks, self.roots[class], 1)].granules()
+        blocks[self.extreme_of(blocks, class, 1)].granules()
+    }
+
+    /// The smallest (`side` 0) or largest (`side` 1) block of an occupied class.
+    fn extreme_of(&self, blocks: &BlockTable, class: usize, side: usize) -> u32 {
+        let root = self.roots[class];
+        // A list has one size, and may be long.
+        if class < EXACT as usize { root } else { extreme(blocks, root, side) }
     }
 
     fn set_root(&mut self, class: Class, root: u32) {
@@ -269,3 +275,6 @@ fn extreme(blocks: &BlockTable, root: u32, side: usize) -> u32 {
     }
     best
 }
+
+#[cfg(test)]
+mod tests;

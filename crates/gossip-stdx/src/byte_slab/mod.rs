@@ -28,8 +28,8 @@ use zeroize::Zeroize;
 /// A record takes a block: its length rounded up to 16 bytes, less only at the very end of the
 /// slab. The byte counts here are in blocks. `alloc` takes the smallest free block that fits, and
 /// the untouched tail when none does; `free` merges a block with its free neighbours and with the
-/// tail, so an emptied slab is whole again. Both are O(1) while free blocks are under 512 bytes and
-/// O(log n) at worst.
+/// tail, so an emptied slab is whole again. Both touch a handful of blocks, and where a free block
+/// has 512 bytes or more, at most 23 + log2(2n) others of its size class, n being the slots.
 ///
 /// All memory is reserved when the slab is made and touched only as it is used: the capacity, and
 /// 64 bytes for each slot.
@@ -147,14 +147,14 @@ impl ByteSlab {
 
     /// Replaces the record's bytes and returns its new slot; the old one is stale from then on.
     ///
-    /// In place when the block is large enough, giving back what it has too much of; a record that
-    /// outgrows its block moves, for which old and new must fit side by side. So shortening a
-    /// record never fails.
+    /// A record that outgrows its block moves, for which old and new must fit side by side. Otherwise
+    /// it stays in place, and a block left less than half used is cut down to fit. So shortening a
+    /// record never fails, nor does replacing one when all slots are taken.
     pub fn replace(&mut self, slot: ByteSlot, bytes: &[u8]) -> Result<ByteSlot, ReplaceError> {
         self.live(slot)?;
         let stamp = self.stamps.next();
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if self.map.reuse(slot.index, stamp, len) {
+        let len = u32::try_from(bytes.len());
+        if len.is_ok_and(|len| self.map.reuse(slot.index, stamp, len)) {
             let start = self.block_range(slot.index).start;
             self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
             return Ok(ByteSlot { stamp, index: slot.index });
@@ -187,12 +187,12 @@ impl ByteSlab {
         self.map.live_bytes() as usize
     }
 
-    /// Bytes in free blocks between live ones.
+    /// Bytes in free blocks before the last live one.
     pub fn free_bytes(&self) -> usize {
         self.map.free_bytes() as usize
     }
 
-    /// Bytes after the last live record.
+    /// Bytes after the last live block. Freeing that block gives its bytes back here.
     pub fn untouched_bytes(&self) -> usize {
         self.map.untouched_bytes() as usize
     }
@@ -245,5 +245,36 @@ impl fmt::Debug for ByteSlab {
             .field("untouched_bytes", &self.untouched_bytes())
             .field("live_slots", &self.live_slots)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(slab: &ByteSlab, byte: u8) -> usize {
+        slab.bytes.iter().filter(|&&b| b == byte).count()
+    }
+
+    #[test]
+    fn free_zeroed_erases_the_whole_block_with_what_replace_left_in_it() {
+        let mut slab = ByteSlab::with_capacity(256);
+        let slot = slab.alloc(&[7; 60]).unwrap();
+        let slot = slab.replace(slot, &[8; 40]).unwrap();
+        assert_eq!((stored(&slab, 7), stored(&slab, 8)), (20, 40));
+        slab.free_zeroed(slot).unwrap();
+        assert_eq!(stored(&slab, 0), 256);
+    }
+
+    #[test]
+    fn clear_zeroed_erases_what_earlier_frees_and_clears_left() {
+        let mut slab = ByteSlab::with_capacity(256);
+        let slot = slab.alloc(&[7; 100]).unwrap();
+        slab.free(slot).unwrap();
+        slab.alloc(&[8; 10]).unwrap();
+        slab.clear();
+        assert_eq!(stored(&slab, 0), 256 - 100);
+        slab.clear_zeroed();
+        assert_eq!(stored(&slab, 0), 256);
     }
 }

@@ -1,8 +1,9 @@
 //! `ByteSlab` against a map of byte vectors.
 
-use gossip_stdx::{ByteSlab, ByteSlot, ReplaceError, StaleSlot};
+use crate::soak::cases;
+use gossip_stdx::{ByteSlab, ByteSlot, ReplaceError, SlabFull, StaleSlot};
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const CAPACITY: usize = 16 * 1024 + 5;
 
@@ -167,7 +168,7 @@ impl Checked {
 }
 
 proptest! {
-    #![proptest_config(crate::cases(192))]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn agrees_with_a_map_of_vectors(ops in prop::collection::vec(any_op(), 100..400)) {
@@ -178,4 +179,129 @@ proptest! {
         }
         checked.drain();
     }
+
+    #[test]
+    fn a_slab_short_of_slots_says_so_and_loses_none(
+        ops in prop::collection::vec(any_op(), 50..200),
+    ) {
+        const SLOTS: usize = 5;
+        let mut slab = ByteSlab::with_limits(CAPACITY, SLOTS);
+        let mut live: Vec<ByteSlot> = Vec::new();
+        for op in ops {
+            match op {
+                Op::Alloc { len, fill } => match slab.alloc(&record(len, fill)) {
+                    Ok(slot) => live.push(slot),
+                    Err(full) => prop_assert!(live.len() < SLOTS || full.available == 0),
+                },
+                Op::Free { pick, .. } if !live.is_empty() => {
+                    let slot = live.swap_remove(pick % live.len());
+                    prop_assert_eq!(slab.free(slot), Ok(()));
+                }
+                // A full table must not stop a replacement, in place or moving.
+                Op::Replace { pick, len, fill } if !live.is_empty() => {
+                    let at = pick % live.len();
+                    if let Ok(new) = slab.replace(live[at], &record(len, fill)) {
+                        live[at] = new;
+                    }
+                }
+                _ => {}
+            }
+            prop_assert!(live.len() <= SLOTS);
+            prop_assert_eq!(slab.live_slots(), live.len());
+        }
+    }
+}
+
+#[test]
+fn an_empty_record_takes_a_slot_and_no_bytes() {
+    let mut slab = ByteSlab::with_limits(0, 2);
+    let first = slab.alloc(b"").unwrap();
+    let second = slab.alloc(b"").unwrap();
+    assert_ne!(first, second);
+    assert_eq!(slab.alloc(b""), Err(SlabFull { requested: 0, available: 0 }));
+    assert_eq!((slab.live_slots(), slab.live_bytes()), (2, 0));
+    assert_eq!(slab.get(first), Ok(&b""[..]));
+    let second = slab.replace(second, b"").unwrap();
+    slab.free(first).unwrap();
+    slab.free_zeroed(second).unwrap();
+    assert_eq!(slab.live_slots(), 0);
+}
+
+#[test]
+fn a_failed_replace_changes_nothing() {
+    let mut slab = ByteSlab::with_capacity(64);
+    let slot = slab.alloc(&[1; 40]).unwrap();
+    let full = SlabFull { requested: 60, available: 16 };
+    assert_eq!(slab.replace(slot, &[2; 60]), Err(ReplaceError::Full(full)));
+    assert_eq!(slab.get(slot), Ok(&[1; 40][..]));
+    assert_eq!(slab.live_slots(), 1);
+}
+
+#[test]
+fn a_full_slab_still_shortens_a_record() {
+    let mut slab = ByteSlab::with_limits(1000, 1);
+    let slot = slab.alloc(&[1; 1000]).unwrap();
+    let slot = slab.replace(slot, &[2; 600]).unwrap();
+    assert_eq!(slab.live_bytes(), 1000, "more than half used: kept as slack");
+    let slot = slab.replace(slot, &[3; 100]).unwrap();
+    assert_eq!(slab.live_bytes(), 112);
+    let slot = slab.replace(slot, b"").unwrap();
+    assert_eq!(slab.live_bytes(), 0);
+    assert_eq!(slab.get(slot), Ok(&b""[..]));
+}
+
+#[test]
+fn capacity_is_exact_and_never_grows() {
+    let mut slab = ByteSlab::with_capacity(100);
+    assert_eq!(slab.alloc(&[0; 101]), Err(SlabFull { requested: 101, available: 100 }));
+    let whole = slab.alloc(&[0; 100]).unwrap();
+    assert_eq!(slab.alloc(&[0]), Err(SlabFull { requested: 1, available: 0 }));
+    slab.free(whole).unwrap();
+    assert_eq!(slab.capacity(), 100);
+}
+
+#[test]
+fn a_slot_of_a_dropped_slab_is_stale_in_its_successor() {
+    let slot = ByteSlab::with_capacity(64).alloc(b"one").unwrap();
+    let mut next = ByteSlab::with_capacity(64);
+    next.alloc(b"two").unwrap();
+    assert_eq!(next.get(slot), Err(StaleSlot));
+}
+
+#[test]
+fn slots_of_slabs_on_many_threads_never_meet() {
+    let slots: Vec<ByteSlot> = std::thread::scope(|scope| {
+        let fill = || {
+            let mut slab = ByteSlab::with_limits(0, 1000);
+            (0..1000).map(|_| slab.alloc(b"").unwrap()).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(fill)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(slots.iter().collect::<HashSet<_>>().len(), slots.len());
+}
+
+#[test]
+fn debug_shows_figures_and_no_bytes() {
+    let mut slab = ByteSlab::with_capacity(64);
+    slab.alloc(b"AAAA").unwrap();
+    let shown = format!("{slab:?}");
+    assert!(shown.contains("live_bytes: 16"), "{shown}");
+    assert!(!shown.contains("65") && !shown.contains("AAAA"), "{shown}");
+}
+
+#[test]
+fn a_slab_of_one_slot_grows_its_record_again_and_again() {
+    let mut slab = ByteSlab::with_limits(1000, 1);
+    let mut slot = slab.alloc(&[0; 10]).unwrap();
+    for (len, fill) in [(50, 1), (100, 2), (200, 3), (0, 4), (300, 5)] {
+        slot = slab.replace(slot, &record(len, fill)).unwrap();
+        assert_eq!(slab.get(slot), Ok(&record(len, fill)[..]));
+    }
+}
+
+#[test]
+#[should_panic(expected = "too large")]
+fn a_capacity_that_cannot_be_indexed_is_refused() {
+    ByteSlab::with_limits(ByteSlab::CAPACITY_MAX + 1, 1);
 }

@@ -1,12 +1,11 @@
 //! The containers against their std models, their drop counts and their allocation counts.
 
 mod byte_slab;
+mod inline_vec;
+mod ring_buffer;
+mod soak;
+mod tally;
+mod zero_alloc;
 
-use proptest::test_runner::Config;
-
-/// `GOSSIP_SOAK_SCALE` multiplies the number of random cases, for long runs.
-fn cases(cases: u32) -> Config {
-    let scale = std::env::var("GOSSIP_SOAK_SCALE")
-        .map_or(1, |scale| scale.parse().expect("GOSSIP_SOAK_SCALE is a whole number"));
-    Config { cases: cases.saturating_mul(scale), ..Config::default() }
-}
+#[global_allocator]
+static ALLOCATOR: gossip_testalloc::CountingAllocator = gossip_testalloc::CountingAllocator::new();

@@ -1,0 +1,382 @@
+//! The same doors for async callers, and the adapter that opens them to a sync backend.
+//!
+//! Semantics are those of [`CoordinationBackend`] and [`RunManagement`]. The rules themselves are in
+//! [`crate::transition`] for both; only the waiting differs.
+
+use core::future::Future;
+
+use gossip_contracts::coordination::{
+    CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
+};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+
+use crate::error::{
+    AcquireError, CheckpointError, CompleteError, CreateRunError, GetRunError, IdempotentOutcome,
+    ParkError, RegisterShardsError, ReleaseError, RenewError, RunTransitionError,
+    SplitReplaceError, SplitResidualError, UnparkError,
+};
+use crate::lease::Lease;
+use crate::run::{RunConfig, RunProgress, RunRecord, ShardFilter, ShardSummary};
+use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
+use crate::status::ParkReason;
+use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
+use crate::transition::{SplitReplaceResult, SplitResidualResult};
+
+/// [`CoordinationBackend`] for async callers.
+pub trait AsyncCoordinationBackend {
+    /// See [`CoordinationBackend::acquire_and_restore_into`].
+    fn acquire_and_restore_into<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> impl Future<Output = Result<AcquireResultView<'s>, AcquireError>> + Send;
+
+    /// See [`CoordinationBackend::renew`].
+    fn renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> impl Future<Output = Result<RenewResult, RenewError>> + Send;
+
+    /// See [`CoordinationBackend::release`].
+    fn release(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> impl Future<Output = Result<(), ReleaseError>> + Send;
+
+    /// See [`CoordinationBackend::checkpoint`].
+    fn checkpoint(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, CheckpointError>> + Send;
+
+    /// See [`CoordinationBackend::complete`].
+    fn complete(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, CompleteError>> + Send;
+
+    /// See [`CoordinationBackend::park_shard`].
+    fn park_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        reason: ParkReason,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, ParkError>> + Send;
+
+    /// See [`CoordinationBackend::split_replace`].
+    fn split_replace(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitReplacePlan<'_>,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError>> + Send;
+
+    /// See [`CoordinationBackend::split_residual`].
+    fn split_residual(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitResidualPlan<'_>,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError>> + Send;
+}
+
+/// [`RunManagement`] for async callers.
+pub trait AsyncRunManagement {
+    /// See [`RunManagement::create_run`].
+    fn create_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        config: RunConfig,
+    ) -> impl Future<Output = Result<(), CreateRunError>> + Send;
+
+    /// See [`RunManagement::register_shards`].
+    fn register_shards(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        shards: &[InitialShardInput<'_>],
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RegisterShardsError>> + Send;
+
+    /// See [`RunManagement::get_run`].
+    fn get_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+    ) -> impl Future<Output = Result<RunRecord, GetRunError>> + Send;
+
+    /// See [`RunManagement::get_run_progress`].
+    fn get_run_progress(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+    ) -> impl Future<Output = Result<RunProgress, GetRunError>> + Send;
+
+    /// See [`RunManagement::list_shards_into`].
+    fn list_shards_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        out: &mut Vec<ShardSummary>,
+    ) -> impl Future<Output = Result<(), GetRunError>> + Send;
+
+    /// See [`RunManagement::complete_run`].
+    fn complete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send;
+
+    /// See [`RunManagement::fail_run`].
+    fn fail_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send;
+
+    /// See [`RunManagement::cancel_run`].
+    fn cancel_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send;
+
+    /// See [`RunManagement::unpark_shard`].
+    fn unpark_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, UnparkError>> + Send;
+
+    /// See [`RunManagement::collect_claim_candidates_into`].
+    fn collect_claim_candidates_into(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        out: &mut ClaimCandidates,
+    ) -> impl Future<Output = Result<(), GetRunError>> + Send;
+}
+
+/// A sync backend behind the async doors. It answers at once and on the caller's thread, so it is
+/// for backends that do not wait: the one in memory, or one whose disk is fast enough.
+#[derive(Debug)]
+pub struct Immediate<B>(pub B);
+
+impl<B: CoordinationBackend + Send + Sync> AsyncCoordinationBackend for Immediate<B> {
+    async fn acquire_and_restore_into<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, AcquireError> {
+        self.0.acquire_and_restore_into(now, tenant, key, worker, scratch)
+    }
+
+    async fn renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> Result<RenewResult, RenewError> {
+        self.0.renew(now, tenant, lease)
+    }
+
+    async fn release(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> Result<(), ReleaseError> {
+        self.0.release(now, tenant, lease)
+    }
+
+    async fn checkpoint(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CheckpointError> {
+        self.0.checkpoint(now, tenant, lease, cursor, op_id)
+    }
+
+    async fn complete(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CompleteError> {
+        self.0.complete(now, tenant, lease, cursor, op_id)
+    }
+
+    async fn park_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        reason: ParkReason,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, ParkError> {
+        self.0.park_shard(now, tenant, lease, reason, op_id)
+    }
+
+    async fn split_replace(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitReplacePlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError> {
+        self.0.split_replace(now, tenant, lease, plan, op_id)
+    }
+
+    async fn split_residual(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitResidualPlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError> {
+        self.0.split_residual(now, tenant, lease, plan, op_id)
+    }
+}
+
+impl<B: RunManagement + Send + Sync> AsyncRunManagement for Immediate<B> {
+    async fn create_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        config: RunConfig,
+    ) -> Result<(), CreateRunError> {
+        self.0.create_run(now, tenant, run, config)
+    }
+
+    async fn register_shards(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        shards: &[InitialShardInput<'_>],
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RegisterShardsError> {
+        self.0.register_shards(now, tenant, run, shards, op_id)
+    }
+
+    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<RunRecord, GetRunError> {
+        self.0.get_run(tenant, run)
+    }
+
+    async fn get_run_progress(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<RunProgress, GetRunError> {
+        self.0.get_run_progress(tenant, run)
+    }
+
+    async fn list_shards_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<(), GetRunError> {
+        self.0.list_shards_into(now, tenant, run, filter, out)
+    }
+
+    async fn complete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.0.complete_run(now, tenant, run, op_id)
+    }
+
+    async fn fail_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.0.fail_run(now, tenant, run, op_id)
+    }
+
+    async fn cancel_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.0.cancel_run(now, tenant, run, op_id)
+    }
+
+    async fn unpark_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, UnparkError> {
+        self.0.unpark_shard(now, tenant, key, op_id)
+    }
+
+    async fn collect_claim_candidates_into(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        self.0.collect_claim_candidates_into(now, tenant, run, worker, out)
+    }
+}

@@ -1,0 +1,62 @@
+//! Refusals of an acquire, which needs no lease and so has a vocabulary of its own.
+
+use core::fmt;
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardKey, TenantId, WorkerId};
+
+use super::infra::InfraError;
+use crate::run::RunStatus;
+use crate::status::ShardStatus;
+
+/// Why a shard was not granted.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// The tenant has no such shard.
+    #[error("there is no shard {shard}")]
+    ShardNotFound {
+        /// The shard asked for.
+        shard: ShardKey,
+    },
+    /// The record found belongs to another tenant. A backend that looks up by tenant never
+    /// returns this.
+    #[error("the shard does not belong to tenant {expected}")]
+    TenantMismatch {
+        /// The tenant of the request.
+        expected: TenantId,
+    },
+    /// Workers are finished with the shard.
+    #[error("shard {shard} is {status:?}")]
+    ShardTerminal {
+        /// The shard.
+        shard: ShardKey,
+        /// Where it stands.
+        status: ShardStatus,
+    },
+    /// Another worker holds it.
+    #[error("another worker holds the shard until {lease_deadline}")]
+    AlreadyLeased {
+        /// That worker; never shown.
+        current_owner: WorkerId,
+        /// When its lease ends.
+        lease_deadline: LogicalTime,
+    },
+    /// The shard's run is not active.
+    #[error("run {run} is {status:?}")]
+    RunNotActive {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        status: RunStatus,
+    },
+    /// The backend failed.
+    #[error("{0}")]
+    BackendError(#[from] InfraError),
+}
+
+/// As `Display`: the owner is not for showing.
+impl fmt::Debug for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AcquireError({self})")
+    }
+}

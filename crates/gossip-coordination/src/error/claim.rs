@@ -1,0 +1,58 @@
+//! Refusals of a claim, which tries shard after shard and so is coarser than an acquire.
+
+use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
+
+use super::infra::InfraError;
+use super::run::GetRunError;
+use crate::run::RunStatus;
+
+/// Why no shard was claimed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// Every shard is held or finished.
+    #[error("no shard is free{}", match earliest_deadline {
+        Some(deadline) => format!(" before {deadline}"),
+        None => String::new(),
+    })]
+    NoneAvailable {
+        /// When the first of the current leases ends, if there are any.
+        earliest_deadline: Option<LogicalTime>,
+    },
+    /// The tenant has no such run.
+    #[error("there is no such run")]
+    RunNotFound,
+    /// The run belongs to another tenant.
+    #[error("the run does not belong to tenant {expected}")]
+    TenantMismatch {
+        /// The tenant of the request.
+        expected: TenantId,
+    },
+    /// The run is not active.
+    #[error("run {run} is {status:?}")]
+    RunNotActive {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        status: RunStatus,
+    },
+    /// The worker came back too soon after finding nothing.
+    #[error("this worker may claim again at {retry_after}")]
+    Throttled {
+        /// When it may claim again.
+        retry_after: LogicalTime,
+    },
+    /// The backend failed.
+    #[error("{0}")]
+    BackendError(#[from] InfraError),
+}
+
+impl From<GetRunError> for ClaimError {
+    fn from(error: GetRunError) -> Self {
+        match error {
+            GetRunError::RunNotFound => Self::RunNotFound,
+            GetRunError::TenantMismatch { expected } => Self::TenantMismatch { expected },
+            GetRunError::BackendError(source) => Self::BackendError(source),
+        }
+    }
+}

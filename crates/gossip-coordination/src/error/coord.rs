@@ -1,0 +1,143 @@
+//! The shared vocabulary of refusals.
+
+use core::fmt;
+
+use gossip_contracts::coordination::SplitValidationError;
+use gossip_contracts::identity::{FenceEpoch, LogicalTime, OpId, RunId, ShardKey, TenantId};
+
+use crate::run::RunStatus;
+use crate::status::ShardStatus;
+
+/// Everything that the rules for workers' operations can refuse. Operations return narrower enums
+/// made from it.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CoordError {
+    /// The tenant has no such shard.
+    #[error("there is no shard {shard}")]
+    ShardNotFound {
+        /// The shard asked for.
+        shard: ShardKey,
+    },
+    /// The lease belongs to another tenant than the request.
+    #[error("the lease does not belong to tenant {expected}")]
+    TenantMismatch {
+        /// The tenant of the request.
+        expected: TenantId,
+    },
+    /// Somebody else has acquired the shard since: the presenter is a zombie.
+    #[error("the shard is at fence {current}; the lease holds {presented}")]
+    StaleFence {
+        /// The lease's fence.
+        presented: FenceEpoch,
+        /// The shard's fence.
+        current: FenceEpoch,
+    },
+    /// The lease ran out.
+    #[error("the lease ended at {deadline}; it is {now}")]
+    LeaseExpired {
+        /// When it ended.
+        deadline: LogicalTime,
+        /// The time of the request.
+        now: LogicalTime,
+    },
+    /// Workers are finished with the shard.
+    #[error("shard {shard} is {status:?}")]
+    ShardTerminal {
+        /// The shard.
+        shard: ShardKey,
+        /// Where it stands.
+        status: ShardStatus,
+    },
+    /// The shard's run is not active.
+    #[error("run {run} is {status:?}")]
+    RunNotActive {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        status: RunStatus,
+    },
+    /// The operation id was used before with other parameters.
+    #[error("operation {op_id} was used before with other parameters")]
+    OpIdConflict {
+        /// The id.
+        op_id: OpId,
+        /// Hash of the earlier parameters; never shown.
+        expected_hash: u64,
+        /// Hash of these parameters; never shown.
+        actual_hash: u64,
+    },
+    /// The cursor would move back.
+    #[error("the cursor would move back (from a key of {} to one of {})", Length(*old_key), Length(*new_key))]
+    CursorRegression {
+        /// Length of the current key.
+        old_key: Option<usize>,
+        /// Length of the offered key.
+        new_key: Option<usize>,
+    },
+    /// The cursor lies outside the shard.
+    #[error("the cursor lies outside the shard: {0}")]
+    CursorOutOfBounds(CursorOutOfBoundsDetail),
+    /// The cursor's key is too long.
+    #[error("the cursor key has {size} bytes; at most {max} are allowed")]
+    CursorKeyTooLarge {
+        /// Bytes given.
+        size: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
+    /// The cursor's token is too long.
+    #[error("the cursor token has {size} bytes; at most {max} are allowed")]
+    CursorTokenTooLarge {
+        /// Bytes given.
+        size: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
+    /// The split plan does not fit the shard.
+    #[error("the split is not valid: {0}")]
+    SplitInvalid(#[source] SplitValidationError),
+    /// A checkpoint or completion without a last key.
+    #[error("a checkpoint needs the last key that was handled")]
+    CheckpointMissingKey,
+}
+
+/// As `Display`: the fields of some variants are not for showing.
+impl fmt::Debug for CoordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CoordError({self})")
+    }
+}
+
+/// Lengths of what was compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorOutOfBoundsDetail {
+    /// Length of the cursor's key.
+    pub last_key: usize,
+    /// Length of the shard's first key.
+    pub spec_start: usize,
+    /// Length of the first key behind the shard.
+    pub spec_end: usize,
+}
+
+impl fmt::Display for CursorOutOfBoundsDetail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a key of {} bytes, bounds of {} and {} bytes",
+            self.last_key, self.spec_start, self.spec_end
+        )
+    }
+}
+
+/// The length of a key that may be absent.
+pub(super) struct Length(pub(super) Option<usize>);
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(len) => write!(f, "{len} bytes"),
+            None => f.write_str("none"),
+        }
+    }
+}

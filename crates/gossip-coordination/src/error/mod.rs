@@ -1,0 +1,28 @@
+//! Why an operation was refused. Nothing was written.
+//!
+//! [`CoordError`] is the vocabulary of the pure rules; each operation narrows it to an enum of its
+//! own with only the variants that it can return. No message, `Debug` included, shows a payload
+//! hash, a lease owner, a key or another tenant.
+
+mod acquire;
+mod claim;
+mod coord;
+mod infra;
+#[macro_use]
+mod operation;
+mod outcome;
+mod run;
+
+pub use acquire::AcquireError;
+pub use claim::ClaimError;
+pub use coord::{CoordError, CursorOutOfBoundsDetail};
+pub use infra::InfraError;
+pub use operation::{
+    CheckpointError, CompleteError, ParkError, ReleaseError, RenewError, SplitError,
+    SplitReplaceError, SplitResidualError,
+};
+pub use outcome::IdempotentOutcome;
+pub use run::{
+    CreateRunError, GetRunError, RegisterShardsError, RunOpIdConflict, RunTransitionError,
+    UnparkError,
+};

@@ -1,0 +1,267 @@
+//! What happened, for whoever watches: metrics, notices, a dashboard.
+//!
+//! Events are inert. The protocol never reads them, and a backend emits one only after the change
+//! that it reports is stored.
+
+use core::fmt;
+
+use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, TenantId, WorkerId};
+
+use crate::status::ParkReason;
+
+/// A key that shows its length only. Not serialisable on purpose.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedactedKey(Option<Box<[u8]>>);
+
+impl RedactedKey {
+    /// A copy of `key`.
+    #[must_use]
+    pub fn new(key: Option<&[u8]>) -> Self {
+        Self(key.map(Into::into))
+    }
+
+    /// The bytes, for code that needs them; never for logs.
+    #[must_use]
+    pub fn expose_bytes(&self) -> Option<&[u8]> {
+        self.0.as_deref()
+    }
+}
+
+impl fmt::Debug for RedactedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(key) => write!(f, "Some(<{} bytes>)", key.len()),
+            None => f.write_str("None"),
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
+pub enum EventKind {
+    /// A worker got a shard.
+    ShardAcquired { shard: ShardId, worker: WorkerId, fence_epoch: FenceEpoch },
+    /// A lease was extended.
+    ShardLeaseRenewed { shard: ShardId, new_deadline: LogicalTime },
+    /// A worker gave a shard back.
+    ShardReleased { shard: ShardId },
+    /// A cursor moved.
+    ShardCheckpointed { shard: ShardId, last_key: RedactedKey },
+    /// A shard gave away the rest of its range.
+    ShardResidualCreated { parent: ShardId, residual: ShardId },
+    /// A parked shard was set going again.
+    ShardUnparked { shard: ShardId, new_fence_epoch: FenceEpoch },
+    /// A shard is done.
+    ShardCompleted { shard: ShardId },
+    /// A shard was halted.
+    ShardParked { shard: ShardId, reason: ParkReason },
+    /// A shard was replaced by children.
+    ShardSplit { parent: ShardId, children: Vec<ShardId> },
+    /// A run was created.
+    RunCreated,
+    /// A run got its shards.
+    RunActivated { shard_count: usize },
+    /// A run ended well.
+    RunCompleted,
+    /// A run was given up.
+    RunFailed,
+    /// A run was called off.
+    RunCancelled,
+}
+
+impl EventKind {
+    /// Whether it concerns a shard.
+    #[must_use]
+    pub const fn is_shard_event(&self) -> bool {
+        match self {
+            Self::ShardAcquired { .. }
+            | Self::ShardLeaseRenewed { .. }
+            | Self::ShardReleased { .. }
+            | Self::ShardCheckpointed { .. }
+            | Self::ShardResidualCreated { .. }
+            | Self::ShardUnparked { .. }
+            | Self::ShardCompleted { .. }
+            | Self::ShardParked { .. }
+            | Self::ShardSplit { .. } => true,
+            Self::RunCreated
+            | Self::RunActivated { .. }
+            | Self::RunCompleted
+            | Self::RunFailed
+            | Self::RunCancelled => false,
+        }
+    }
+
+    /// Whether it concerns a run as a whole.
+    #[must_use]
+    pub const fn is_run_event(&self) -> bool {
+        !self.is_shard_event()
+    }
+
+    /// Whether it ends what it concerns.
+    #[must_use]
+    pub const fn is_terminal(&self) -> bool {
+        match self {
+            Self::ShardCompleted { .. }
+            | Self::ShardParked { .. }
+            | Self::ShardSplit { .. }
+            | Self::RunCompleted
+            | Self::RunFailed
+            | Self::RunCancelled => true,
+            Self::ShardAcquired { .. }
+            | Self::ShardLeaseRenewed { .. }
+            | Self::ShardReleased { .. }
+            | Self::ShardCheckpointed { .. }
+            | Self::ShardResidualCreated { .. }
+            | Self::ShardUnparked { .. }
+            | Self::RunCreated
+            | Self::RunActivated { .. } => false,
+        }
+    }
+}
+
+/// An event with what is needed to route and order it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateTransitionEvent {
+    /// Whose.
+    pub tenant: TenantId,
+    /// In which run.
+    pub run: RunId,
+    /// When.
+    pub at: LogicalTime,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// Takes in the events of one tenant.
+#[derive(Clone, Debug, Default)]
+pub struct EventCollector {
+    events: Vec<StateTransitionEvent>,
+    tenant: Option<TenantId>,
+    max: Option<usize>,
+}
+
+impl EventCollector {
+    /// An empty collector.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { events: Vec::new(), tenant: None, max: None }
+    }
+
+    /// A collector with room for `capacity` events before it allocates.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { events: Vec::with_capacity(capacity), ..Self::new() }
+    }
+
+    /// A collector that keeps at most `max` events and drops what comes after.
+    #[must_use]
+    pub const fn with_max_capacity(max: usize) -> Self {
+        Self { events: Vec::new(), tenant: None, max: Some(max) }
+    }
+
+    /// Takes an event in. Returns whether it was kept.
+    ///
+    /// # Panics
+    /// If the event is of another tenant than the first one was.
+    pub fn emit(&mut self, event: StateTransitionEvent) -> bool {
+        let tenant = *self.tenant.get_or_insert(event.tenant);
+        assert!(tenant == event.tenant, "one collector was given the events of two tenants");
+        if self.max.is_some_and(|max| self.events.len() >= max) {
+            return false;
+        }
+        self.events.push(event);
+        true
+    }
+
+    /// All events so far, leaving none.
+    pub fn drain(&mut self) -> Vec<StateTransitionEvent> {
+        core::mem::take(&mut self.events)
+    }
+
+    /// Hands every event to `f`, leaving none, and keeps the memory for the next ones.
+    pub fn drain_with(&mut self, f: impl FnMut(StateTransitionEvent)) {
+        self.events.drain(..).for_each(f);
+    }
+
+    /// Events held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether no event is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The events held, oldest first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &StateTransitionEvent> {
+        self.events.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(tenant: u8, kind: EventKind) -> StateTransitionEvent {
+        StateTransitionEvent {
+            tenant: TenantId::from_bytes([tenant; 32]),
+            run: RunId::from_raw(1),
+            at: LogicalTime::from_raw(1),
+            kind,
+        }
+    }
+
+    #[test]
+    fn a_full_collector_drops_and_says_so() {
+        let mut collector = EventCollector::with_max_capacity(1);
+        assert!(collector.emit(event(1, EventKind::RunCreated)));
+        assert!(!collector.emit(event(1, EventKind::RunFailed)));
+        assert_eq!(collector.drain(), [event(1, EventKind::RunCreated)]);
+        assert!(collector.is_empty() && collector.emit(event(1, EventKind::RunFailed)));
+    }
+
+    #[test]
+    fn draining_with_a_function_keeps_order_and_empties() {
+        let mut collector = EventCollector::with_capacity(2);
+        collector.emit(event(1, EventKind::RunCreated));
+        collector.emit(event(1, EventKind::RunFailed));
+        assert_eq!((collector.len(), collector.iter().len()), (2, 2));
+        let mut seen = Vec::new();
+        collector.drain_with(|event| seen.push(event.kind));
+        assert_eq!(seen, [EventKind::RunCreated, EventKind::RunFailed]);
+        assert!(collector.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "two tenants")]
+    fn tenants_are_not_mixed() {
+        let mut collector = EventCollector::new();
+        collector.emit(event(1, EventKind::RunCreated));
+        collector.drain();
+        collector.emit(event(2, EventKind::RunCreated));
+    }
+
+    #[test]
+    fn kinds_are_classified() {
+        let shard = ShardId::from_raw(1);
+        assert!(EventKind::ShardReleased { shard }.is_shard_event());
+        assert!(!EventKind::ShardReleased { shard }.is_terminal());
+        assert!(EventKind::ShardCompleted { shard }.is_terminal());
+        assert!(EventKind::RunActivated { shard_count: 1 }.is_run_event());
+        assert!(!EventKind::RunActivated { shard_count: 1 }.is_terminal());
+        assert!(EventKind::RunCancelled.is_terminal());
+    }
+
+    #[test]
+    fn debug_shows_no_key_byte() {
+        let last_key = RedactedKey::new(Some(b"hush"));
+        let kind = EventKind::ShardCheckpointed { shard: ShardId::from_raw(1), last_key };
+        let shown = format!("{kind:?}");
+        assert!(shown.contains("Some(<4 bytes>)") && !shown.contains("hush"));
+    }
+}

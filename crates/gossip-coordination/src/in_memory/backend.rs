@@ -1,0 +1,268 @@
+//! Workers' operations: look up, decide, store.
+
+use gossip_contracts::coordination::{CursorUpdate, SplitReplacePlan, SplitResidualPlan};
+use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId, WorkerId};
+use gossip_stdx::{ByteSlab, InlineVec, SlabFull};
+
+use super::shard::Shard;
+use super::{Found, InMemoryCoordinator, decide, emit, find};
+use crate::error::{
+    AcquireError, CheckpointError, CompleteError, IdempotentOutcome, ParkError, ReleaseError,
+    RenewError, SplitError, SplitReplaceError, SplitResidualError,
+};
+use crate::events::{EventKind, RedactedKey};
+use crate::lease::Lease;
+use crate::record::ShardUpdate;
+use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
+use crate::status::ParkReason;
+use crate::traits::CoordinationBackend;
+use crate::transition::{
+    self, AcquireDecision, CursorRequest, Decision, ParkRequest, SplitReplaceRequest,
+    SplitReplaceResult, SplitResidualRequest, SplitResidualResult, SplitUpdate,
+};
+
+/// Changes of status, lease and fence need no room in the slab.
+const NO_BYTES: &str = "this update carries no bytes";
+
+impl CoordinationBackend for InMemoryCoordinator {
+    fn acquire_and_restore_into<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, AcquireError> {
+        let found = find(&mut self.tenants, tenant, key);
+        let decision = decide(found.as_ref(), &self.slab, |shard| {
+            transition::acquire(shard, now, tenant, key, worker)
+        })?;
+        let Found { run, index } = decided(found);
+        let shard = key.shard;
+        match decision {
+            AcquireDecision::Grant { lease, update } => {
+                run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
+                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardAcquired {
+                    shard,
+                    worker,
+                    fence_epoch: lease.fence(),
+                });
+                let record = run.view(index, &self.slab);
+                scratch.write_record(&record);
+                let snapshot =
+                    scratch.view(record.state.status, record.cursor_semantics, record.parent);
+                Ok(AcquireResultView { lease, snapshot, capacity: run.capacity(now) })
+            }
+            AcquireDecision::Poison { update, refusal } => {
+                run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
+                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
+                    shard,
+                    reason: ParkReason::Poisoned,
+                });
+                Err(refusal)
+            }
+        }
+    }
+
+    fn renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> Result<RenewResult, RenewError> {
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let (new_deadline, update) = decide(found.as_ref(), &self.slab, |shard| {
+            transition::renew(shard, now, tenant, lease)
+        })?;
+        let Found { run, index } = decided(found);
+        run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
+        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardLeaseRenewed {
+            shard: lease.shard(),
+            new_deadline,
+        });
+        Ok(RenewResult { new_deadline, capacity: run.capacity(now) })
+    }
+
+    fn release(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> Result<(), ReleaseError> {
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let update = decide(found.as_ref(), &self.slab, |shard| {
+            transition::release(shard, now, tenant, lease)
+        })?;
+        let Found { run, index } = decided(found);
+        run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
+        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardReleased {
+            shard: lease.shard(),
+        });
+        Ok(())
+    }
+
+    fn checkpoint(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CheckpointError> {
+        let request = CursorRequest { tenant, lease, cursor, op_id };
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let decision = decide(found.as_ref(), &self.slab, |shard| {
+            transition::checkpoint(shard, now, &request)
+        })?;
+        let outcome = carry_out(found, &mut self.slab, decision)?;
+        if outcome.is_executed() {
+            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardCheckpointed {
+                shard: lease.shard(),
+                last_key: RedactedKey::new(cursor.last_key()),
+            });
+        }
+        Ok(outcome)
+    }
+
+    fn complete(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CompleteError> {
+        let request = CursorRequest { tenant, lease, cursor, op_id };
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let decision =
+            decide(found.as_ref(), &self.slab, |shard| transition::complete(shard, now, &request))?;
+        let outcome = carry_out(found, &mut self.slab, decision)?;
+        if outcome.is_executed() {
+            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardCompleted {
+                shard: lease.shard(),
+            });
+        }
+        Ok(outcome)
+    }
+
+    fn park_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        reason: ParkReason,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, ParkError> {
+        let request = ParkRequest { tenant, lease, reason, op_id };
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let decision =
+            decide(found.as_ref(), &self.slab, |shard| transition::park(shard, now, &request))?;
+        let outcome = carry_out(found, &mut self.slab, decision).expect(NO_BYTES);
+        if outcome.is_executed() {
+            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardParked {
+                shard: lease.shard(),
+                reason,
+            });
+        }
+        Ok(outcome)
+    }
+
+    fn split_replace(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitReplacePlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError> {
+        let request = SplitReplaceRequest { tenant, lease, plan, op_id };
+        let room = self.room(tenant);
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let decision = decide(found.as_ref(), &self.slab, |shard| {
+            transition::split_replace(shard, now, &room, &request)
+        })?;
+        let update = match decision {
+            Decision::Execute(update) => update,
+            Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
+        };
+        carry_out_split(decided(found), &mut self.slab, &update)?;
+        self.count_new_shards(tenant, update.shards.len());
+        let children: InlineVec<_, 4> = update.shards.iter().map(|new| new.id).collect();
+        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardSplit {
+            parent: lease.shard(),
+            children: children.to_vec(),
+        });
+        Ok(IdempotentOutcome::Executed(SplitReplaceResult { children }))
+    }
+
+    fn split_residual(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitResidualPlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError> {
+        let request = SplitResidualRequest { tenant, lease, plan, op_id };
+        let room = self.room(tenant);
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let decision = decide(found.as_ref(), &self.slab, |shard| {
+            transition::split_residual(shard, now, &room, &request)
+        })?;
+        let update = match decision {
+            Decision::Execute(update) => update,
+            Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
+        };
+        carry_out_split(decided(found), &mut self.slab, &update)?;
+        self.count_new_shards(tenant, 1);
+        let residual = update.shards[0].id;
+        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardResidualCreated {
+            parent: lease.shard(),
+            residual,
+        });
+        Ok(IdempotentOutcome::Executed(SplitResidualResult { residual }))
+    }
+}
+
+fn decided(found: Option<Found<'_>>) -> Found<'_> {
+    found.expect("transitions refuse to act on a shard that is not there")
+}
+
+/// Stores a decision about one shard; nothing, when its bytes do not fit.
+pub(super) fn carry_out(
+    found: Option<Found<'_>>,
+    slab: &mut ByteSlab,
+    decision: Decision<ShardUpdate<'_>, ()>,
+) -> Result<IdempotentOutcome<()>, SlabFull> {
+    match decision {
+        Decision::Replay(()) => Ok(IdempotentOutcome::Replayed(())),
+        Decision::Execute(update) => {
+            let Found { run, index } = decided(found);
+            run.apply(index, slab, &update)?;
+            Ok(IdempotentOutcome::Executed(()))
+        }
+    }
+}
+
+/// Stores the parent and every new shard, or nothing.
+fn carry_out_split(
+    Found { run, index }: Found<'_>,
+    slab: &mut ByteSlab,
+    update: &SplitUpdate<'_>,
+) -> Result<(), SplitError> {
+    update.check_ids_free(|id| Ok::<_, SplitError>(run.find(id).is_some()))?;
+    let mut stored: Vec<Shard> = Vec::with_capacity(update.shards.len());
+    let all_stored = update.shards.iter().try_for_each(|new| {
+        // The bytes of new shards come from the plan, but whose they are from the parent.
+        let record = run.view(index, slab).child(new.id, new.spec);
+        stored.push(Shard::store(slab, &record)?);
+        Ok(())
+    });
+    if let Err(full) = all_stored.and_then(|()| run.apply(index, slab, &update.parent)) {
+        stored.into_iter().for_each(|shard| shard.release(slab));
+        return Err(SplitError::ResourceExhausted(full));
+    }
+    run.reserve(stored.len());
+    stored.into_iter().for_each(|shard| run.add(shard));
+    Ok(())
+}

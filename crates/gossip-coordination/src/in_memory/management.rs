@@ -1,0 +1,247 @@
+//! Operations on runs, and claims.
+
+use gossip_contracts::coordination::InitialShardInput;
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_stdx::SlabFull;
+
+use super::backend::carry_out;
+use super::run::Run;
+use super::shard::Shard;
+use super::{InMemoryCoordinator, decide, emit, find, find_run};
+use crate::claim::{ShardClaiming, claim_from_candidates};
+use crate::error::{
+    ClaimError, CreateRunError, GetRunError, IdempotentOutcome, RegisterShardsError,
+    RunTransitionError, UnparkError,
+};
+use crate::events::EventKind;
+use crate::run::{RunConfig, RunProgress, RunRecord, RunStatus, ShardFilter, ShardSummary};
+use crate::scratch::{AcquireResultView, AcquireScratch};
+use crate::traits::{ClaimCandidates, RunManagement};
+use crate::transition::{self, Decision, RunUpdate};
+
+/// Nobody can be faster, so the first candidate is taken unless it turns out to be poisoned.
+const CANDIDATES: usize = 2;
+
+/// Waiting workers to remember before those whose wait is over are forgotten.
+const COOLDOWNS_MAX: usize = 4096;
+
+impl InMemoryCoordinator {
+    fn get(&self, tenant: TenantId, run: RunId) -> Result<&Run, GetRunError> {
+        self.tenants
+            .get(&tenant)
+            .and_then(|tenant| tenant.runs.get(&run))
+            .ok_or(GetRunError::RunNotFound)
+    }
+
+    fn end_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        event: EventKind,
+        transition: impl FnOnce(Option<&Run>) -> Result<Decision<RunUpdate, ()>, RunTransitionError>,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        let found = find_run(&mut self.tenants, tenant, run);
+        match (transition(found.as_deref())?, found) {
+            (Decision::Execute(update), Some(found)) => {
+                found.record.apply(update);
+                emit(&mut self.events, tenant, run, now, || event);
+                Ok(IdempotentOutcome::Executed(()))
+            }
+            (Decision::Replay(()), _) => Ok(IdempotentOutcome::Replayed(())),
+            (Decision::Execute(_), None) => unreachable!("a run that is not there does not end"),
+        }
+    }
+}
+
+impl RunManagement for InMemoryCoordinator {
+    fn create_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        config: RunConfig,
+    ) -> Result<(), CreateRunError> {
+        let existing = find_run(&mut self.tenants, tenant, run).map(|run| &run.record);
+        let record = transition::create_run(existing, now, tenant, run, config)?;
+        self.tenants.entry(tenant).or_default().runs.insert(run, Run::new(record));
+        emit(&mut self.events, tenant, run, now, || EventKind::RunCreated);
+        Ok(())
+    }
+
+    fn register_shards(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        shards: &[InitialShardInput<'_>],
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RegisterShardsError> {
+        let room = self.room(tenant);
+        let found = find_run(&mut self.tenants, tenant, run);
+        let record = found.as_ref().map(|run| &run.record);
+        let update = match transition::register_shards(record, now, &room, shards, op_id)? {
+            Decision::Execute(update) => update,
+            Decision::Replay(()) => return Ok(IdempotentOutcome::Replayed(())),
+        };
+        let found = found.expect("shards are registered in a run that is there");
+        let mut stored: Vec<Shard> = Vec::with_capacity(shards.len());
+        let all_stored = shards.iter().try_for_each(|input| {
+            let record = transition::root_shard(&found.record, input);
+            stored.push(Shard::store(&mut self.slab, &record)?);
+            Ok(())
+        });
+        if let Err(SlabFull { .. }) = all_stored {
+            stored.into_iter().for_each(|shard| shard.release(&mut self.slab));
+            return Err(RegisterShardsError::ResourceExhausted { resource: "slab bytes" });
+        }
+        found.reserve(stored.len());
+        found.record.apply(update);
+        stored.into_iter().for_each(|shard| found.add(shard));
+        self.count_new_shards(tenant, shards.len());
+        emit(&mut self.events, tenant, run, now, || EventKind::RunActivated {
+            shard_count: shards.len(),
+        });
+        Ok(IdempotentOutcome::Executed(()))
+    }
+
+    fn get_run(&self, tenant: TenantId, run: RunId) -> Result<RunRecord, GetRunError> {
+        self.get(tenant, run).map(|run| run.record.clone())
+    }
+
+    fn get_run_progress(&self, tenant: TenantId, run: RunId) -> Result<RunProgress, GetRunError> {
+        self.get(tenant, run).map(|run| run.progress)
+    }
+
+    fn list_shards_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<(), GetRunError> {
+        out.clear();
+        let shards = self.get(tenant, run)?.views(&self.slab);
+        out.extend(
+            shards.filter(|shard| filter.admits(shard, now)).map(|shard| ShardSummary::of(&shard)),
+        );
+        Ok(())
+    }
+
+    fn complete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.end_run(now, tenant, run, EventKind::RunCompleted, |run| {
+            let progress = run.map_or_else(RunProgress::default, |run| run.progress);
+            transition::complete_run(run.map(|run| &run.record), now, &progress, op_id)
+        })
+    }
+
+    fn fail_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.end_run(now, tenant, run, EventKind::RunFailed, |run| {
+            transition::fail_run(run.map(|run| &run.record), now, op_id)
+        })
+    }
+
+    fn cancel_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.end_run(now, tenant, run, EventKind::RunCancelled, |run| {
+            transition::cancel_run(run.map(|run| &run.record), now, op_id)
+        })
+    }
+
+    fn unpark_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, UnparkError> {
+        let found = find(&mut self.tenants, tenant, key);
+        let decision = decide(found.as_ref(), &self.slab, |shard| {
+            transition::unpark(shard, now, tenant, key, op_id)
+        })?;
+        let fence = match &decision {
+            Decision::Execute(update) => Some(update.state.fence),
+            Decision::Replay(()) => None,
+        };
+        let outcome =
+            carry_out(found, &mut self.slab, decision).expect("this update carries no bytes");
+        if let Some(new_fence_epoch) = fence {
+            emit(&mut self.events, tenant, key.run, now, || EventKind::ShardUnparked {
+                shard: key.shard,
+                new_fence_epoch,
+            });
+        }
+        Ok(outcome)
+    }
+
+    fn collect_claim_candidates_into(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        _worker: WorkerId,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        out.clear();
+        let run = self.get(tenant, run)?;
+        out.status = run.record.status;
+        out.earliest_deadline = run.earliest_deadline();
+        if out.status == RunStatus::Active {
+            out.shards.extend(run.claimable(now).take(CANDIDATES));
+        }
+        Ok(())
+    }
+}
+
+impl ShardClaiming for InMemoryCoordinator {
+    fn claim_next_available<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, ClaimError> {
+        let cooldown = self.config.claim_cooldown_interval;
+        if cooldown > 0
+            && let Some(entry) = self.tenants.get_mut(&tenant)
+            && let Some(&retry_after) = entry.cooldowns.get(&worker)
+        {
+            if now < retry_after {
+                return Err(ClaimError::Throttled { retry_after });
+            }
+            entry.cooldowns.remove(&worker);
+        }
+        // The result borrows `scratch`, so what it says about waiting is read before it is returned.
+        let result = claim_from_candidates(self, now, tenant, run, worker, scratch);
+        if cooldown > 0
+            && let Err(ClaimError::NoneAvailable { .. }) = result
+            && let Some(entry) = self.tenants.get_mut(&tenant)
+        {
+            if entry.cooldowns.len() >= COOLDOWNS_MAX {
+                entry.cooldowns.retain(|_, &mut retry_after| now < retry_after);
+            }
+            let retry_after = now.checked_add(cooldown).unwrap_or(LogicalTime::from_raw(u64::MAX));
+            entry.cooldowns.insert(worker, retry_after);
+        }
+        result
+    }
+}

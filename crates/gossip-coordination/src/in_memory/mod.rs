@@ -1,0 +1,218 @@
+//! A coordinator in memory: the reference for every other, and the one that simulations drive.
+//!
+//! `&mut self` is its concurrency control. Keys, cursors and metadata live in one
+//! [`ByteSlab`] whose size is chosen at start, so acquiring, renewing and checkpointing allocate
+//! nothing. Claims read an index; their cost does not grow with the number of shards.
+
+mod backend;
+mod list;
+mod management;
+mod run;
+mod shard;
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardKey, TenantId, WorkerId};
+use gossip_stdx::ByteSlab;
+use hashbrown::HashMap;
+
+use crate::events::{EventCollector, EventKind, StateTransitionEvent};
+use crate::record::FoundShard;
+use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom};
+use run::Run;
+
+/// Shards that a tenant may have unless configured otherwise.
+pub const DEFAULT_MAX_SHARDS_PER_TENANT: usize = 100_000;
+/// Shards that all tenants may have unless configured otherwise.
+pub const DEFAULT_MAX_TOTAL_SHARDS: usize = 1_000_000;
+/// Bytes for keys, cursors and metadata unless configured otherwise. Reserved, not touched.
+pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 256 << 20;
+
+/// Limits of an [`InMemoryCoordinator`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoordinatorRuntimeConfig {
+    /// Shards that one tenant may have.
+    pub max_shards_per_tenant: usize,
+    /// Shards that all tenants together may have.
+    pub max_total_shards: usize,
+    /// How long a worker whose claim found nothing must wait before it claims again, in
+    /// milliseconds. Zero: not at all.
+    pub claim_cooldown_interval: u64,
+    /// Bytes for keys, cursors and metadata of all shards together.
+    pub slab_capacity: usize,
+}
+
+impl Default for CoordinatorRuntimeConfig {
+    fn default() -> Self {
+        Self {
+            max_shards_per_tenant: DEFAULT_MAX_SHARDS_PER_TENANT,
+            max_total_shards: DEFAULT_MAX_TOTAL_SHARDS,
+            claim_cooldown_interval: 0,
+            slab_capacity: DEFAULT_MAX_AUTO_SLAB_CAPACITY,
+        }
+    }
+}
+
+/// The reference coordinator.
+///
+/// ```
+/// use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, InitialShardInput, ShardSpecRef};
+/// use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId, WorkerId};
+/// use gossip_coordination::{InMemoryCoordinator, RunConfig, RunManagement, WorkerSession};
+///
+/// let mut coordinator = InMemoryCoordinator::default();
+/// let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(1));
+/// let config = RunConfig {
+///     cursor_semantics: CursorSemantics::Completed,
+///     lease_duration: 30_000,
+///     max_shard_retries: 5,
+/// };
+/// let range = ShardSpecRef::new(b"a", b"z", b"");
+/// let shards = [InitialShardInput::new(ShardId::from_raw(0), range, CursorUpdate::initial())];
+/// let now = LogicalTime::from_raw(1_000);
+/// coordinator.create_run_with_shards(now, tenant, run, config, &shards, OpId::from_raw(1))?;
+///
+/// let mut session = WorkerSession::claim(&mut coordinator, now, tenant, run, WorkerId::from_raw(7))?;
+/// session.checkpoint(now, CursorUpdate::at(b"m"), OpId::from_raw(2))?;
+/// session.complete(now, CursorUpdate::at(b"y"), OpId::from_raw(3))?;
+/// coordinator.complete_run(now, tenant, run, OpId::from_raw(4))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct InMemoryCoordinator {
+    config: CoordinatorRuntimeConfig,
+    slab: ByteSlab,
+    tenants: HashMap<TenantId, Tenant>,
+    total_shards: usize,
+    events: Option<EventCollector>,
+}
+
+#[derive(Debug, Default)]
+struct Tenant {
+    runs: HashMap<RunId, Run>,
+    shard_count: usize,
+    cooldowns: HashMap<WorkerId, LogicalTime>,
+}
+
+/// A shard in its run.
+struct Found<'m> {
+    run: &'m mut Run,
+    index: u32,
+}
+
+impl InMemoryCoordinator {
+    /// A coordinator with these limits.
+    #[must_use]
+    pub fn new(config: CoordinatorRuntimeConfig) -> Self {
+        Self {
+            config,
+            slab: ByteSlab::with_capacity(config.slab_capacity),
+            tenants: HashMap::new(),
+            total_shards: 0,
+            events: None,
+        }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub const fn config(&self) -> &CoordinatorRuntimeConfig {
+        &self.config
+    }
+
+    /// Runs `f` and puts the events of what it does into `collector`.
+    pub fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let outer = self.events.replace(std::mem::take(collector));
+        let result = f(self);
+        *collector = std::mem::replace(&mut self.events, outer).expect("it was put there");
+        result
+    }
+
+    /// Panics unless every index and count says what the records say.
+    pub fn assert_consistent(&self) {
+        let mut total = 0;
+        for (tenant, entry) in &self.tenants {
+            let mut count = 0;
+            for run in entry.runs.values() {
+                run.assert_index(*tenant);
+                run.record.assert_invariants();
+                run.views(&self.slab).for_each(|shard| shard.assert_invariants());
+                count += run.progress.total() as usize;
+            }
+            assert!(count == entry.shard_count, "{count} shards, {} counted", entry.shard_count);
+            total += count;
+        }
+        assert!(total == self.total_shards, "{total} shards, {} counted", self.total_shards);
+    }
+
+    fn room(&self, tenant: TenantId) -> ShardRoom {
+        ShardRoom {
+            limits: ShardLimits {
+                per_tenant: self.config.max_shards_per_tenant,
+                global: self.config.max_total_shards,
+            },
+            counts: ShardCounts {
+                tenant: self.tenants.get(&tenant).map_or(0, |tenant| tenant.shard_count),
+                global: self.total_shards,
+            },
+        }
+    }
+
+    fn count_new_shards(&mut self, tenant: TenantId, additional: usize) {
+        self.total_shards += additional;
+        let entry = self.tenants.get_mut(&tenant).expect("a tenant with shards has an entry");
+        entry.shard_count += additional;
+    }
+}
+
+impl Default for InMemoryCoordinator {
+    fn default() -> Self {
+        Self::new(CoordinatorRuntimeConfig::default())
+    }
+}
+
+fn find_run(
+    tenants: &mut HashMap<TenantId, Tenant>,
+    tenant: TenantId,
+    run: RunId,
+) -> Option<&mut Run> {
+    tenants.get_mut(&tenant)?.runs.get_mut(&run)
+}
+
+fn find(
+    tenants: &mut HashMap<TenantId, Tenant>,
+    tenant: TenantId,
+    key: ShardKey,
+) -> Option<Found<'_>> {
+    let run = find_run(tenants, tenant, key.run)?;
+    let index = run.find(key.shard)?;
+    Some(Found { run, index })
+}
+
+/// Asks a transition about what was found.
+fn decide<R>(
+    found: Option<&Found<'_>>,
+    slab: &ByteSlab,
+    transition: impl FnOnce(Option<FoundShard<'_, '_>>) -> R,
+) -> R {
+    match found {
+        None => transition(None),
+        Some(found) => {
+            let shard = found.run.view(found.index, slab);
+            transition(Some(FoundShard { shard: &shard, run: &found.run.record.gate() }))
+        }
+    }
+}
+
+fn emit(
+    events: &mut Option<EventCollector>,
+    tenant: TenantId,
+    run: RunId,
+    at: LogicalTime,
+    kind: impl FnOnce() -> EventKind,
+) {
+    if let Some(collector) = events {
+        collector.emit(StateTransitionEvent { tenant, run, at, kind: kind() });
+    }
+}

@@ -1,0 +1,199 @@
+//! A run with its shards, and the index that lets claims find work without looking for it.
+//!
+//! - A1: every active shard is in exactly one list: `free` if nobody was granted it, else `leased`.
+//! - A2: `leased` is ordered by deadline, so expired leases are at its front.
+//! - A3: settled shards are in no list.
+
+use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId};
+use gossip_stdx::{ByteSlab, SlabFull};
+use hashbrown::HashMap;
+
+use super::list::{Link, Links, List, prev};
+use super::shard::Shard;
+use crate::record::{ShardRecordView, ShardState, ShardUpdate};
+use crate::run::{RunProgress, RunRecord};
+use crate::scratch::CapacityHint;
+use crate::status::ShardStatus;
+
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) record: RunRecord,
+    pub(super) progress: RunProgress,
+    by_id: HashMap<ShardId, u32>,
+    shards: Vec<Shard>,
+    free: List,
+    leased: List,
+}
+
+impl Links for Vec<Shard> {
+    fn link_mut(&mut self, index: u32) -> &mut Link {
+        &mut self[index as usize].link
+    }
+    fn link(&self, index: u32) -> Link {
+        self[index as usize].link
+    }
+}
+
+impl Run {
+    pub(super) fn new(record: RunRecord) -> Self {
+        Self {
+            record,
+            progress: RunProgress::default(),
+            by_id: HashMap::new(),
+            shards: Vec::new(),
+            free: List::EMPTY,
+            leased: List::EMPTY,
+        }
+    }
+
+    pub(super) fn find(&self, shard: ShardId) -> Option<u32> {
+        self.by_id.get(&shard).copied()
+    }
+
+    pub(super) fn view<'s>(&'s self, index: u32, slab: &'s ByteSlab) -> ShardRecordView<'s> {
+        let shard = &self.shards[index as usize];
+        let key = ShardKey::new(self.record.run, shard.id);
+        shard.view(self.record.tenant, key, self.record.config.cursor_semantics, slab)
+    }
+
+    /// All shards in id order.
+    pub(super) fn views<'s>(
+        &'s self,
+        slab: &'s ByteSlab,
+    ) -> impl Iterator<Item = ShardRecordView<'s>> {
+        let mut order: Vec<u32> = (0..self.shards.len() as u32).collect();
+        order.sort_unstable_by_key(|&index| self.shards[index as usize].id);
+        order.into_iter().map(|index| self.view(index, slab))
+    }
+
+    /// Makes room for shards that are about to be added, so that adding cannot fail half-way.
+    pub(super) fn reserve(&mut self, additional: usize) {
+        self.shards.reserve(additional);
+        self.by_id.reserve(additional);
+    }
+
+    pub(super) fn add(&mut self, shard: Shard) {
+        let index = u32::try_from(self.shards.len()).expect("a run has fewer than 2^32 shards");
+        let previous = self.by_id.insert(shard.id, index);
+        assert!(previous.is_none(), "shard {} was added twice", shard.id);
+        self.progress.add(shard.state.status);
+        self.shards.push(shard);
+        self.enlist(index);
+    }
+
+    /// Carries out a decision; changes nothing when its bytes do not fit.
+    pub(super) fn apply(
+        &mut self,
+        index: u32,
+        slab: &mut ByteSlab,
+        update: &ShardUpdate<'_>,
+    ) -> Result<(), SlabFull> {
+        let before = self.shards[index as usize].state;
+        self.shards[index as usize].apply(slab, update)?;
+        if before.status != update.state.status {
+            self.progress.remove(before.status);
+            self.progress.add(update.state.status);
+        }
+        if place_of(&before) != place_of(&update.state) {
+            match place_of(&before) {
+                Place::Free => self.free.remove(&mut self.shards, index),
+                Place::Leased(_) => self.leased.remove(&mut self.shards, index),
+                Place::Settled => {}
+            }
+            self.enlist(index);
+        }
+        Ok(())
+    }
+
+    fn enlist(&mut self, index: u32) {
+        match place_of(&self.shards[index as usize].state) {
+            Place::Free => self.free.push_back(&mut self.shards, index),
+            Place::Leased(deadline) => {
+                // New deadlines are the latest unless a clock stepped back, so this rarely walks.
+                let mut before = self.leased.last();
+                while let Some(candidate) = before
+                    && self.deadline_of(candidate) > deadline
+                {
+                    before = prev(&self.shards, candidate);
+                }
+                self.leased.insert_after(&mut self.shards, before, index);
+            }
+            Place::Settled => {}
+        }
+    }
+
+    fn deadline_of(&self, index: u32) -> LogicalTime {
+        let lease = self.shards[index as usize].state.lease;
+        lease.expect("a shard in the leased list has a lease").deadline()
+    }
+
+    /// Shards that could be acquired at `now`: first those whose worker is gone, then those that
+    /// have waited longest.
+    pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
+        let expired =
+            self.leased.iter(&self.shards).take_while(move |&index| self.deadline_of(index) <= now);
+        expired.chain(self.free.iter(&self.shards)).map(|index| self.shards[index as usize].id)
+    }
+
+    pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
+        self.leased.first().map(|index| self.deadline_of(index))
+    }
+
+    pub(super) fn capacity(&self, now: LogicalTime) -> CapacityHint {
+        let earliest_deadline = self.earliest_deadline();
+        let some_expired = earliest_deadline.is_some_and(|deadline| deadline <= now);
+        CapacityHint {
+            available_count: self.free.len().saturating_add(u32::from(some_expired)),
+            earliest_deadline,
+            is_estimate: some_expired,
+        }
+    }
+
+    /// Panics unless the index and the counts say what the shards say.
+    pub(super) fn assert_index(&self, tenant: TenantId) {
+        assert!(self.record.tenant == tenant, "a run is kept under another tenant");
+        let mut progress = RunProgress::default();
+        let (mut free, mut leased) = (0, 0);
+        for (index, shard) in self.shards.iter().enumerate() {
+            assert!(
+                self.by_id.get(&shard.id) == Some(&(index as u32)),
+                "{} is misplaced",
+                shard.id
+            );
+            progress.add(shard.state.status);
+            match place_of(&shard.state) {
+                Place::Free => free += 1,
+                Place::Leased(_) => leased += 1,
+                Place::Settled => {}
+            }
+        }
+        assert!(progress == self.progress, "counted {progress:?}, kept {:?}", self.progress);
+        assert!(self.by_id.len() == self.shards.len(), "an id names no shard");
+        let listed: Vec<u32> = self.free.iter(&self.shards).collect();
+        assert!(listed.len() == free && free == self.free.len() as usize, "A1: {free} free shards");
+        for index in listed {
+            assert!(place_of(&self.shards[index as usize].state) == Place::Free, "A1");
+        }
+        let listed: Vec<u32> = self.leased.iter(&self.shards).collect();
+        assert!(
+            listed.len() == leased && leased == self.leased.len() as usize,
+            "A1: {leased} leased shards"
+        );
+        assert!(listed.is_sorted_by_key(|&index| self.deadline_of(index)), "A2");
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Free,
+    Leased(LogicalTime),
+    Settled,
+}
+
+fn place_of(state: &ShardState) -> Place {
+    match (state.status, state.lease) {
+        (ShardStatus::Active, None) => Place::Free,
+        (ShardStatus::Active, Some(holder)) => Place::Leased(holder.deadline()),
+        _ => Place::Settled,
+    }
+}

@@ -1,0 +1,214 @@
+//! Leases: who may work on a shard, and until when.
+//!
+//! - L1: a lease is live in `now < deadline` and over from `deadline` on.
+//! - L2: renewing never shortens a lease.
+
+use core::fmt;
+
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId,
+};
+
+/// The capability that an acquire returns and every worker's operation presents.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lease {
+    tenant: TenantId,
+    key: ShardKey,
+    owner: WorkerId,
+    fence: FenceEpoch,
+    deadline: LogicalTime,
+}
+
+impl Lease {
+    /// A lease. Workers receive theirs from a coordinator; only backends and tests make them.
+    ///
+    /// # Panics
+    /// If `fence` is below [`FenceEpoch::INITIAL`] or `deadline` is [`LogicalTime::ZERO`].
+    #[must_use]
+    pub fn new(
+        tenant: TenantId,
+        key: ShardKey,
+        owner: WorkerId,
+        fence: FenceEpoch,
+        deadline: LogicalTime,
+    ) -> Self {
+        assert!(fence >= FenceEpoch::INITIAL, "a lease needs a fence epoch, not {fence}");
+        assert!(deadline > LogicalTime::ZERO, "a lease needs a deadline");
+        Self { tenant, key, owner, fence, deadline }
+    }
+
+    /// Whose shard it is.
+    #[must_use]
+    pub const fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    /// The leased shard.
+    #[must_use]
+    pub const fn key(&self) -> ShardKey {
+        self.key
+    }
+
+    /// The run of the leased shard.
+    #[must_use]
+    pub const fn run(&self) -> RunId {
+        self.key.run
+    }
+
+    /// The leased shard's id in its run.
+    #[must_use]
+    pub const fn shard(&self) -> ShardId {
+        self.key.shard
+    }
+
+    /// The worker that holds it.
+    #[must_use]
+    pub const fn owner(&self) -> WorkerId {
+        self.owner
+    }
+
+    /// The fencing token.
+    #[must_use]
+    pub const fn fence(&self) -> FenceEpoch {
+        self.fence
+    }
+
+    /// When it ends (L1).
+    #[must_use]
+    pub const fn deadline(&self) -> LogicalTime {
+        self.deadline
+    }
+
+    /// Takes over the deadline of a renewal.
+    ///
+    /// # Panics
+    /// If `deadline` lies before the current one (L2).
+    pub fn set_deadline(&mut self, deadline: LogicalTime) {
+        assert!(
+            deadline >= self.deadline,
+            "a renewal moved a deadline from {} back to {deadline}",
+            self.deadline
+        );
+        self.deadline = deadline;
+    }
+}
+
+/// The owner stays out: logs are read by more people than may know who works where.
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("tenant", &self.tenant)
+            .field("key", &self.key)
+            .field("owner", &format_args!("<redacted>"))
+            .field("fence", &self.fence)
+            .field("deadline", &self.deadline)
+            .finish()
+    }
+}
+
+/// The part of a lease that the shard's record keeps. One value, so that an owner without a
+/// deadline cannot be written down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LeaseHolder {
+    owner: WorkerId,
+    deadline: LogicalTime,
+}
+
+impl LeaseHolder {
+    /// A holder.
+    ///
+    /// # Panics
+    /// If `deadline` is [`LogicalTime::ZERO`].
+    #[must_use]
+    pub fn new(owner: WorkerId, deadline: LogicalTime) -> Self {
+        assert!(deadline > LogicalTime::ZERO, "a lease needs a deadline");
+        Self { owner, deadline }
+    }
+
+    /// The worker.
+    #[must_use]
+    pub const fn owner(&self) -> WorkerId {
+        self.owner
+    }
+
+    /// When the lease ends (L1).
+    #[must_use]
+    pub const fn deadline(&self) -> LogicalTime {
+        self.deadline
+    }
+
+    /// L1.
+    #[must_use]
+    pub fn is_live_at(&self, now: LogicalTime) -> bool {
+        now < self.deadline
+    }
+}
+
+impl fmt::Debug for LeaseHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseHolder")
+            .field("owner", &format_args!("<redacted>"))
+            .field("deadline", &self.deadline)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(fence: u64, deadline: u64) -> Lease {
+        Lease::new(
+            TenantId::from_bytes([1; 32]),
+            ShardKey::new(RunId::from_raw(1), ShardId::from_raw(2)),
+            WorkerId::from_raw(777_777),
+            FenceEpoch::from_raw(fence),
+            LogicalTime::from_raw(deadline),
+        )
+    }
+
+    #[test]
+    fn a_lease_is_over_at_its_deadline() {
+        let holder = LeaseHolder::new(WorkerId::from_raw(1), LogicalTime::from_raw(10));
+        assert!(holder.is_live_at(LogicalTime::from_raw(9)));
+        assert!(!holder.is_live_at(LogicalTime::from_raw(10)));
+    }
+
+    #[test]
+    #[should_panic(expected = "fence epoch")]
+    fn a_lease_without_a_fence_is_a_bug() {
+        let _ = lease(0, 10);
+    }
+
+    #[test]
+    #[should_panic(expected = "deadline")]
+    fn a_lease_without_a_deadline_is_a_bug() {
+        let _ = lease(1, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "deadline")]
+    fn a_holder_without_a_deadline_is_a_bug() {
+        let _ = LeaseHolder::new(WorkerId::from_raw(1), LogicalTime::ZERO);
+    }
+
+    #[test]
+    fn a_deadline_may_stay_or_move_forward() {
+        let mut lease = lease(1, 10);
+        lease.set_deadline(LogicalTime::from_raw(10));
+        lease.set_deadline(LogicalTime::from_raw(11));
+        assert_eq!(lease.deadline(), LogicalTime::from_raw(11));
+    }
+
+    #[test]
+    #[should_panic(expected = "back to 9")]
+    fn a_deadline_never_moves_back() {
+        lease(1, 10).set_deadline(LogicalTime::from_raw(9));
+    }
+
+    #[test]
+    fn debug_hides_the_owner() {
+        let holder = LeaseHolder::new(WorkerId::from_raw(777_777), LogicalTime::from_raw(10));
+        assert!(!format!("{:?} {holder:?}", lease(1, 10)).contains("777777"));
+    }
+}

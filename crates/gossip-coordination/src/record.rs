@@ -1,0 +1,341 @@
+//! The shard record: as it stands ([`ShardRecordView`]), as it is kept outside a slab
+//! ([`ShardRecord`]), and as a decision changes it ([`ShardUpdate`]).
+//!
+//! A transition reads a view, which any store can offer (slab slots, decoded bytes, a model's
+//! state), and returns an update that borrows from the request only. The store applies it.
+
+use gossip_contracts::coordination::{
+    Cursor, CursorSemantics, CursorUpdate, ShardSpec, ShardSpecRef,
+};
+use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardId, ShardKey, TenantId};
+use gossip_stdx::InlineVec;
+
+use crate::invariants::assert_shard_invariants;
+use crate::lease::LeaseHolder;
+use crate::op_log::{OpKind, OpLog, OpLogEntry};
+use crate::run::RunGate;
+use crate::status::{ParkReason, ShardStatus};
+
+/// The small part of a record that transitions replace as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardState {
+    /// Where the shard stands.
+    pub status: ShardStatus,
+    /// Why it is parked, exactly when it is.
+    pub park_reason: Option<ParkReason>,
+    /// The fencing token that the current lease carries.
+    pub fence: FenceEpoch,
+    /// Who holds it. A holder whose deadline has passed holds nothing.
+    pub lease: Option<LeaseHolder>,
+    /// Acquires since the cursor last moved, releases taken off: how often it may have killed
+    /// its worker.
+    pub acquires_since_progress: u32,
+}
+
+impl ShardState {
+    /// The state of a shard that was never acquired.
+    pub const NEW: Self = Self {
+        status: ShardStatus::Active,
+        park_reason: None,
+        fence: FenceEpoch::INITIAL,
+        lease: None,
+        acquires_since_progress: 0,
+    };
+
+    /// The holder of a live lease at `now`.
+    #[must_use]
+    pub fn holder_at(&self, now: LogicalTime) -> Option<LeaseHolder> {
+        self.lease.filter(|holder| holder.is_live_at(now))
+    }
+
+    /// Whether a worker could claim the shard at `now`.
+    #[must_use]
+    pub fn is_available_at(&self, now: LogicalTime) -> bool {
+        self.status == ShardStatus::Active && self.holder_at(now).is_none()
+    }
+}
+
+/// A record as it stands, borrowed from wherever it is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardRecordView<'a> {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Which shard.
+    pub key: ShardKey,
+    /// Status, lease and fence.
+    pub state: ShardState,
+    /// The keys that it covers.
+    pub spec: ShardSpecRef<'a>,
+    /// How far work has come.
+    pub cursor: CursorUpdate<'a>,
+    /// What the cursor promises.
+    pub cursor_semantics: CursorSemantics,
+    /// The shard from which it was split.
+    pub parent: Option<ShardId>,
+    /// The shards that were split from it, oldest first.
+    pub spawned: &'a [ShardId],
+    /// Its last operations.
+    pub op_log: &'a OpLog,
+}
+
+impl<'a> ShardRecordView<'a> {
+    /// A shard that is about to be created.
+    #[must_use]
+    pub fn new_shard(
+        tenant: TenantId,
+        key: ShardKey,
+        spec: ShardSpecRef<'a>,
+        cursor: CursorUpdate<'a>,
+        cursor_semantics: CursorSemantics,
+        parent: Option<ShardId>,
+    ) -> Self {
+        static NO_OPERATIONS: OpLog = OpLog::new();
+        Self {
+            tenant,
+            key,
+            state: ShardState::NEW,
+            spec,
+            cursor,
+            cursor_semantics,
+            parent,
+            spawned: &[],
+            op_log: &NO_OPERATIONS,
+        }
+    }
+
+    /// The record that a split of this one makes under `id`. It starts from nothing: the parent's
+    /// cursor says nothing about keys behind it.
+    #[must_use]
+    pub fn child<'c>(&self, id: ShardId, spec: ShardSpecRef<'c>) -> ShardRecordView<'c> {
+        ShardRecordView::new_shard(
+            self.tenant,
+            ShardKey::new(self.key.run, id),
+            spec,
+            CursorUpdate::initial(),
+            self.cursor_semantics,
+            Some(self.key.shard),
+        )
+    }
+
+    /// Panics unless all ten record invariants hold.
+    pub fn assert_invariants(&self) {
+        assert_shard_invariants(
+            self.key,
+            &self.state,
+            self.parent,
+            self.spawned.iter().copied(),
+            self.op_log.iter().map(OpLogEntry::op_id),
+        );
+    }
+}
+
+/// What a backend finds under a tenant and a key: the shard, and what its run says.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundShard<'v, 'a> {
+    /// The shard.
+    pub shard: &'v ShardRecordView<'a>,
+    /// Its run.
+    pub run: &'v RunGate,
+}
+
+/// A record that owns its bytes, for stores that keep records as encoded blobs, and for models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardRecord {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Which shard.
+    pub key: ShardKey,
+    /// Status, lease and fence.
+    pub state: ShardState,
+    /// The keys that it covers.
+    pub spec: ShardSpec,
+    /// How far work has come.
+    pub cursor: Cursor,
+    /// What the cursor promises.
+    pub cursor_semantics: CursorSemantics,
+    /// The shard from which it was split.
+    pub parent: Option<ShardId>,
+    /// The shards that were split from it, oldest first.
+    pub spawned: Vec<ShardId>,
+    /// Its last operations.
+    pub op_log: OpLog,
+}
+
+impl ShardRecord {
+    /// Copies a view.
+    ///
+    /// # Panics
+    /// If the view's range or cursor is not valid; a view of a record always is.
+    #[must_use]
+    pub fn from_view(view: &ShardRecordView<'_>) -> Self {
+        Self {
+            tenant: view.tenant,
+            key: view.key,
+            state: view.state,
+            spec: ShardSpec::new(view.spec).expect("a record's range is valid"),
+            cursor: Cursor::new(view.cursor).expect("a record's cursor is valid"),
+            cursor_semantics: view.cursor_semantics,
+            parent: view.parent,
+            spawned: view.spawned.to_vec(),
+            op_log: view.op_log.clone(),
+        }
+    }
+
+    /// The record as transitions read it.
+    #[must_use]
+    pub fn view(&self) -> ShardRecordView<'_> {
+        ShardRecordView {
+            tenant: self.tenant,
+            key: self.key,
+            state: self.state,
+            spec: self.spec.as_ref(),
+            cursor: self.cursor.as_update(),
+            cursor_semantics: self.cursor_semantics,
+            parent: self.parent,
+            spawned: &self.spawned,
+            op_log: &self.op_log,
+        }
+    }
+
+    /// Carries out a decision.
+    ///
+    /// # Panics
+    /// If the update's range or cursor is not valid; transitions only return valid ones.
+    pub fn apply(&mut self, update: &ShardUpdate<'_>) {
+        self.state = update.state;
+        if let Some(spec) = update.spec {
+            self.spec = ShardSpec::new(spec).expect("a decided range is valid");
+        }
+        if let Some(cursor) = update.cursor {
+            self.cursor = Cursor::new(cursor).expect("a decided cursor is valid");
+        }
+        self.spawned.extend_from_slice(&update.spawned);
+        if let Some(entry) = update.log {
+            self.op_log.push_back_overwrite(entry);
+        }
+    }
+}
+
+/// What a decision changes in a record. Fields that are `None` or empty stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardUpdate<'r> {
+    /// The new status, lease and fence.
+    pub state: ShardState,
+    /// The new cursor.
+    pub cursor: Option<CursorUpdate<'r>>,
+    /// The new range.
+    pub spec: Option<ShardSpecRef<'r>>,
+    /// Shards to append to those spawned.
+    pub spawned: InlineVec<ShardId, 4>,
+    /// The entry to append to the op-log.
+    pub log: Option<OpLogEntry<OpKind>>,
+}
+
+impl<'r> ShardUpdate<'r> {
+    /// Only status, lease and fence change.
+    pub(crate) fn of_state(state: ShardState) -> Self {
+        Self { state, cursor: None, spec: None, spawned: InlineVec::new(), log: None }
+    }
+
+    /// Panics unless the ten record invariants hold once this is applied to `before`, and unless
+    /// the change of status is a legal one. Called by every transition, so that nothing broken is
+    /// ever handed to a store.
+    pub(crate) fn checked_against(self, before: &ShardRecordView<'_>) -> Self {
+        assert_transition_legal(before.state.status, self.state.status, self.log.as_ref());
+        assert!(
+            self.state.fence >= before.state.fence,
+            "shard {}: fence {} moved back to {}",
+            before.key,
+            before.state.fence,
+            self.state.fence
+        );
+        let evicted = usize::from(self.log.is_some() && before.op_log.is_full());
+        assert_shard_invariants(
+            before.key,
+            &self.state,
+            before.parent,
+            before.spawned.iter().chain(&*self.spawned).copied(),
+            before.op_log.iter().skip(evicted).chain(&self.log).map(OpLogEntry::op_id),
+        );
+        self
+    }
+}
+
+/// Terminal states are left only by unparking.
+fn assert_transition_legal(from: ShardStatus, to: ShardStatus, log: Option<&OpLogEntry<OpKind>>) {
+    let unpark = log.is_some_and(|entry| entry.kind() == OpKind::Unpark);
+    let legal = match (from, to) {
+        (ShardStatus::Parked, ShardStatus::Active) => unpark,
+        (ShardStatus::Active, _) => true,
+        _ => false,
+    };
+    assert!(legal, "a shard cannot go from {from:?} to {to:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op_log::OpResult;
+    use gossip_contracts::identity::{OpId, RunId, WorkerId};
+
+    fn entry(kind: OpKind) -> OpLogEntry<OpKind> {
+        OpLogEntry::new(OpId::from_raw(1), kind, OpResult::Completed, 1, LogicalTime::from_raw(1))
+    }
+
+    #[test]
+    fn an_available_shard_is_active_and_not_held() {
+        let at = LogicalTime::from_raw;
+        let held = ShardState {
+            lease: Some(LeaseHolder::new(WorkerId::from_raw(1), at(10))),
+            ..ShardState::NEW
+        };
+        assert!(ShardState::NEW.is_available_at(at(1)));
+        assert!(!held.is_available_at(at(9)));
+        assert!(held.is_available_at(at(10)));
+        assert!(
+            !ShardState { status: ShardStatus::Done, ..ShardState::NEW }.is_available_at(at(1))
+        );
+    }
+
+    #[test]
+    fn only_unpark_leaves_a_terminal_state() {
+        assert_transition_legal(
+            ShardStatus::Parked,
+            ShardStatus::Active,
+            Some(&entry(OpKind::Unpark)),
+        );
+        for (from, to, log) in [
+            (ShardStatus::Parked, ShardStatus::Active, Some(entry(OpKind::Park))),
+            (ShardStatus::Parked, ShardStatus::Active, None),
+            (ShardStatus::Parked, ShardStatus::Done, Some(entry(OpKind::Unpark))),
+            (ShardStatus::Done, ShardStatus::Active, Some(entry(OpKind::Unpark))),
+            (ShardStatus::Split, ShardStatus::Split, None),
+        ] {
+            let outcome =
+                std::panic::catch_unwind(|| assert_transition_legal(from, to, log.as_ref()));
+            assert!(outcome.is_err(), "{from:?} to {to:?}");
+        }
+    }
+
+    #[test]
+    fn a_child_starts_from_nothing_with_its_parents_semantics() {
+        let parent = ShardRecordView {
+            cursor: CursorUpdate::at(b"c"),
+            ..ShardRecordView::new_shard(
+                TenantId::from_bytes([1; 32]),
+                ShardKey::new(RunId::from_raw(1), ShardId::from_raw(2)),
+                ShardSpecRef::new(b"a", b"z", b""),
+                CursorUpdate::initial(),
+                CursorSemantics::Dispatched,
+                None,
+            )
+        };
+        let child = parent.child(ShardId::derived_from_raw(3), ShardSpecRef::new(b"m", b"z", b""));
+        child.assert_invariants();
+        assert_eq!(child.cursor, CursorUpdate::initial());
+        assert_eq!(child.cursor_semantics, CursorSemantics::Dispatched);
+        assert_eq!(child.parent, Some(ShardId::from_raw(2)));
+        assert_eq!(child.tenant, parent.tenant);
+        assert_eq!(child.state, ShardState::NEW);
+    }
+}

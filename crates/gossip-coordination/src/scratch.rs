@@ -1,0 +1,327 @@
+//! Room for what an acquire brings back, owned by the caller, so that acquiring allocates nothing.
+
+use core::fmt;
+
+use gossip_contracts::coordination::{
+    Cursor, CursorSemantics, CursorUpdate, MAX_KEY_SIZE, MAX_METADATA_SIZE, MAX_SPAWNED_PER_SHARD,
+    MAX_TOKEN_SIZE, RestoredShardState, ShardSpec, ShardSpecRef,
+};
+use gossip_contracts::identity::{LogicalTime, ShardId};
+use gossip_stdx::InlineVec;
+
+use crate::lease::Lease;
+use crate::record::ShardRecordView;
+use crate::status::ShardStatus;
+
+/// Up to `N` bytes without an allocation.
+#[derive(Clone)]
+pub struct FixedBuf<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> FixedBuf<N> {
+    /// An empty buffer.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: [0; N], len: 0 }
+    }
+
+    /// A buffer that holds `bytes`.
+    ///
+    /// # Panics
+    /// With `oversized` if there are more than `N` bytes.
+    #[must_use]
+    pub fn from_slice(bytes: &[u8], oversized: &str) -> Self {
+        let mut buf = Self::new();
+        buf.write(bytes, oversized);
+        buf
+    }
+
+    /// Replaces what the buffer holds.
+    ///
+    /// # Panics
+    /// With `oversized` if there are more than `N` bytes.
+    pub fn write(&mut self, bytes: &[u8], oversized: &str) {
+        assert!(bytes.len() <= N, "{oversized}: {} bytes in a buffer for {N}", bytes.len());
+        self.bytes[..bytes.len()].copy_from_slice(bytes);
+        self.len = bytes.len();
+    }
+
+    /// What the buffer holds.
+    #[must_use]
+    pub fn read(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Forgets what the buffer holds. The bytes stay in memory until they are overwritten.
+    pub const fn reset(&mut self) {
+        self.len = 0;
+    }
+
+    /// Whether the buffer holds anything.
+    #[must_use]
+    pub const fn has_data(&self) -> bool {
+        self.len > 0
+    }
+}
+
+impl<const N: usize> Default for FixedBuf<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> PartialEq for FixedBuf<N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.read() == other.read()
+    }
+}
+
+impl<const N: usize> Eq for FixedBuf<N> {}
+
+/// A length: the bytes may be a private path or a credential.
+impl<const N: usize> fmt::Debug for FixedBuf<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FixedBuf([{} bytes])", self.len)
+    }
+}
+
+/// Room for one shard's snapshot at the largest sizes allowed: about 53 KiB. Make one per worker,
+/// in a `Box`, and use it for every acquire.
+#[derive(Clone, Debug)]
+pub struct AcquireScratch {
+    spec_start: FixedBuf<MAX_KEY_SIZE>,
+    spec_end: FixedBuf<MAX_KEY_SIZE>,
+    spec_metadata: FixedBuf<MAX_METADATA_SIZE>,
+    cursor_last_key: FixedBuf<MAX_KEY_SIZE>,
+    has_last_key: bool,
+    cursor_token: FixedBuf<MAX_TOKEN_SIZE>,
+    has_token: bool,
+    spawned: InlineVec<ShardId, MAX_SPAWNED_PER_SHARD>,
+}
+
+impl AcquireScratch {
+    /// Empty room.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            spec_start: FixedBuf::new(),
+            spec_end: FixedBuf::new(),
+            spec_metadata: FixedBuf::new(),
+            cursor_last_key: FixedBuf::new(),
+            has_last_key: false,
+            cursor_token: FixedBuf::new(),
+            has_token: false,
+            spawned: InlineVec::new(),
+        }
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        self.write_spec(ShardSpecRef::new(b"", b"", b""));
+        self.write_cursor(CursorUpdate::initial());
+        self.spawned.clear();
+    }
+
+    /// Copies a range.
+    ///
+    /// # Panics
+    /// If it exceeds the limits; a record's range does not.
+    pub fn write_spec(&mut self, spec: ShardSpecRef<'_>) {
+        self.spec_start.write(spec.start(), "start key");
+        self.spec_end.write(spec.end(), "end key");
+        self.spec_metadata.write(spec.metadata(), "metadata");
+    }
+
+    /// Copies a cursor.
+    ///
+    /// # Panics
+    /// If it exceeds the limits; a record's cursor does not.
+    pub fn write_cursor(&mut self, cursor: CursorUpdate<'_>) {
+        self.has_last_key = cursor.last_key().is_some();
+        self.cursor_last_key.write(cursor.last_key().unwrap_or_default(), "last key");
+        self.has_token = cursor.token().is_some();
+        self.cursor_token.write(cursor.token().unwrap_or_default(), "token");
+    }
+
+    /// Copies the ids of spawned shards.
+    pub fn write_spawned_iter(&mut self, spawned: impl IntoIterator<Item = ShardId>) {
+        self.spawned.clear();
+        self.spawned.extend(spawned);
+    }
+
+    /// Takes over a residual split: a narrower range and one more spawned shard.
+    pub(crate) fn write_split(&mut self, kept: ShardSpecRef<'_>, residual: ShardId) {
+        self.write_spec(kept);
+        self.spawned.push(residual);
+    }
+
+    /// Copies all that a snapshot shows.
+    pub fn write_record(&mut self, shard: &ShardRecordView<'_>) {
+        self.write_spec(shard.spec);
+        self.write_cursor(shard.cursor);
+        self.write_spawned_iter(shard.spawned.iter().copied());
+    }
+
+    /// The snapshot that was written, with the small fields given here.
+    #[must_use]
+    pub fn view(
+        &self,
+        status: ShardStatus,
+        cursor_semantics: CursorSemantics,
+        parent: Option<ShardId>,
+    ) -> ShardSnapshotView<'_> {
+        ShardSnapshotView {
+            status,
+            spec: ShardSpecRef::new(
+                self.spec_start.read(),
+                self.spec_end.read(),
+                self.spec_metadata.read(),
+            ),
+            cursor: CursorUpdate::new(
+                self.has_last_key.then(|| self.cursor_last_key.read()),
+                self.has_token.then(|| self.cursor_token.read()),
+            ),
+            cursor_semantics,
+            parent,
+            spawned: &self.spawned,
+        }
+    }
+}
+
+impl Default for AcquireScratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A shard as it stood when it was acquired, without what is the coordinator's own business: lease,
+/// fence, op-log, tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardSnapshotView<'a> {
+    /// Where it stood.
+    pub status: ShardStatus,
+    /// The keys that it covers.
+    pub spec: ShardSpecRef<'a>,
+    /// How far work had come.
+    pub cursor: CursorUpdate<'a>,
+    /// What the cursor promises.
+    pub cursor_semantics: CursorSemantics,
+    /// The shard from which it was split.
+    pub parent: Option<ShardId>,
+    /// The shards that were split from it, oldest first.
+    pub spawned: &'a [ShardId],
+}
+
+/// An acquired shard.
+#[derive(Clone, Copy, Debug)]
+pub struct AcquireResultView<'a> {
+    /// The capability for every further operation.
+    pub lease: Lease,
+    /// Where to go on.
+    pub snapshot: ShardSnapshotView<'a>,
+    /// What else there is to do.
+    pub capacity: CapacityHint,
+}
+
+impl AcquireResultView<'_> {
+    /// An owned copy of what a scanner needs.
+    ///
+    /// # Panics
+    /// If the snapshot's range or cursor is not valid; a backend's snapshot is.
+    #[must_use]
+    pub fn to_restored_state(&self) -> RestoredShardState {
+        RestoredShardState {
+            key: self.lease.key(),
+            spec: ShardSpec::new(self.snapshot.spec).expect("a snapshot's range is valid"),
+            cursor: Cursor::new(self.snapshot.cursor).expect("a snapshot's cursor is valid"),
+            cursor_semantics: self.snapshot.cursor_semantics,
+            parent: self.snapshot.parent,
+        }
+    }
+}
+
+/// A hint how much work waits in the run, sent along with acquires and renewals. Advice only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapacityHint {
+    /// Shards that could be claimed.
+    pub available_count: u32,
+    /// When the first of the current leases ends.
+    pub earliest_deadline: Option<LogicalTime>,
+    /// Whether `available_count` is a lower bound rather than the number.
+    pub is_estimate: bool,
+}
+
+/// A renewed lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenewResult {
+    /// When it ends now.
+    pub new_deadline: LogicalTime,
+    /// What else there is to do.
+    pub capacity: CapacityHint,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_holds_what_was_written_last() {
+        let mut buf = FixedBuf::<4>::from_slice(b"abcd", "too long");
+        assert_eq!(buf.read(), b"abcd");
+        buf.write(b"xy", "too long");
+        assert_eq!((buf.read(), buf.has_data()), (&b"xy"[..], true));
+        assert_eq!(buf, FixedBuf::from_slice(b"xy", "too long"));
+        buf.reset();
+        assert_eq!((buf.read(), buf.has_data()), (&b""[..], false));
+    }
+
+    #[test]
+    #[should_panic(expected = "too long: 5 bytes in a buffer for 4")]
+    fn a_buffer_refuses_more_than_it_holds() {
+        FixedBuf::<4>::new().write(b"abcde", "too long");
+    }
+
+    #[test]
+    fn absent_and_empty_are_told_apart() {
+        let mut scratch = Box::new(AcquireScratch::new());
+        for cursor in [
+            CursorUpdate::initial(),
+            CursorUpdate::at(b"k"),
+            CursorUpdate::new(Some(b"k"), Some(b"")),
+            CursorUpdate::new(None, Some(b"t")),
+            CursorUpdate::initial(),
+        ] {
+            scratch.write_cursor(cursor);
+            let view = scratch.view(ShardStatus::Active, CursorSemantics::Completed, None);
+            assert_eq!(view.cursor, cursor);
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_an_earlier_snapshot() {
+        let mut scratch = Box::new(AcquireScratch::new());
+        scratch.write_spec(ShardSpecRef::new(b"aaaa", b"bbbb", b"meta"));
+        scratch.write_cursor(CursorUpdate::new(Some(b"abab"), Some(b"token")));
+        scratch.write_spawned_iter([ShardId::derived_from_raw(1), ShardId::derived_from_raw(2)]);
+        scratch.write_spec(ShardSpecRef::new(b"c", b"d", b""));
+        scratch.write_spawned_iter([ShardId::derived_from_raw(3)]);
+        let view = scratch.view(ShardStatus::Active, CursorSemantics::Completed, None);
+        assert_eq!(view.spec, ShardSpecRef::new(b"c", b"d", b""));
+        assert_eq!(view.spawned, [ShardId::derived_from_raw(3)]);
+        scratch.reset();
+        let view = scratch.view(ShardStatus::Active, CursorSemantics::Completed, None);
+        assert_eq!(
+            (view.spec.start(), view.spec.end(), view.spawned.len()),
+            (&b""[..], &b""[..], 0)
+        );
+        assert!(view.cursor.is_initial());
+    }
+
+    #[test]
+    fn debug_shows_no_byte() {
+        let shown = format!("{:?}", FixedBuf::<8>::from_slice(b"hush", "too long"));
+        assert_eq!(shown, "FixedBuf([4 bytes])");
+    }
+}

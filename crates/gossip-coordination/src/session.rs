@@ -1,0 +1,223 @@
+//! One worker's hold on one shard, from acquire to end.
+//!
+//! A session remembers tenant and lease, so that they cannot be mixed up, and is consumed by the
+//! operations that end it, so that using it afterwards does not compile. It never renews by itself.
+
+use gossip_contracts::coordination::{
+    CursorSemantics, CursorUpdate, ShardSpecRef, SplitReplacePlan, SplitResidualPlan,
+};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+
+use crate::claim::ShardClaiming;
+use crate::error::{
+    AcquireError, CheckpointError, ClaimError, CompleteError, IdempotentOutcome, ParkError,
+    ReleaseError, RenewError, SplitReplaceError, SplitResidualError,
+};
+use crate::lease::Lease;
+use crate::scratch::{
+    AcquireResultView, AcquireScratch, CapacityHint, RenewResult, ShardSnapshotView,
+};
+use crate::status::{ParkReason, ShardStatus};
+use crate::traits::CoordinationBackend;
+use crate::transition::{SplitReplaceResult, SplitResidualResult};
+
+/// A shard held by a worker.
+#[derive(Debug)]
+pub struct WorkerSession<'b, B> {
+    backend: &'b mut B,
+    lease: Lease,
+    capacity: CapacityHint,
+    scratch: Box<AcquireScratch>,
+    status: ShardStatus,
+    cursor_semantics: CursorSemantics,
+    parent: Option<ShardId>,
+}
+
+impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
+    /// Acquires a shard.
+    pub fn new(
+        backend: &'b mut B,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        worker: WorkerId,
+    ) -> Result<Self, AcquireError> {
+        let mut scratch = Box::new(AcquireScratch::new());
+        let acquired = backend.acquire_and_restore_into(now, tenant, key, worker, &mut scratch)?;
+        let parts = Parts::of(&acquired);
+        Ok(Self::assemble(backend, parts, scratch))
+    }
+
+    /// Claims some free shard of a run.
+    pub fn claim(
+        backend: &'b mut B,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<Self, ClaimError>
+    where
+        B: ShardClaiming,
+    {
+        let mut scratch = Box::new(AcquireScratch::new());
+        let acquired = backend.claim_next_available(now, tenant, run, worker, &mut scratch)?;
+        let parts = Parts::of(&acquired);
+        Ok(Self::assemble(backend, parts, scratch))
+    }
+
+    /// Takes over a shard that was acquired already.
+    #[must_use]
+    pub fn from_acquire_result(backend: &'b mut B, acquired: &AcquireResultView<'_>) -> Self {
+        let mut scratch = Box::new(AcquireScratch::new());
+        scratch.write_spec(acquired.snapshot.spec);
+        scratch.write_cursor(acquired.snapshot.cursor);
+        scratch.write_spawned_iter(acquired.snapshot.spawned.iter().copied());
+        Self::assemble(backend, Parts::of(acquired), scratch)
+    }
+
+    fn assemble(backend: &'b mut B, parts: Parts, scratch: Box<AcquireScratch>) -> Self {
+        let Parts { lease, capacity, status, cursor_semantics, parent } = parts;
+        Self { backend, lease, capacity, scratch, status, cursor_semantics, parent }
+    }
+
+    /// The lease. Its deadline follows renewals.
+    #[must_use]
+    pub const fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// The shard as it was acquired, except that a residual split narrows its range and adds to
+    /// what it spawned. Checkpoints do not show here.
+    #[must_use]
+    pub fn initial_snapshot(&self) -> ShardSnapshotView<'_> {
+        self.scratch.view(self.status, self.cursor_semantics, self.parent)
+    }
+
+    /// The keys to work on, narrowed by residual splits.
+    #[must_use]
+    pub fn spec(&self) -> ShardSpecRef<'_> {
+        self.initial_snapshot().spec
+    }
+
+    /// Where to start. Checkpoints do not show here.
+    #[must_use]
+    pub fn cursor(&self) -> CursorUpdate<'_> {
+        self.initial_snapshot().cursor
+    }
+
+    /// The tenant.
+    #[must_use]
+    pub const fn tenant(&self) -> TenantId {
+        self.lease.tenant()
+    }
+
+    /// The worker.
+    #[must_use]
+    pub const fn worker(&self) -> WorkerId {
+        self.lease.owner()
+    }
+
+    /// The shard.
+    #[must_use]
+    pub const fn shard_key(&self) -> ShardKey {
+        self.lease.key()
+    }
+
+    /// What else there was to do at the acquire or the last renewal.
+    #[must_use]
+    pub const fn capacity(&self) -> CapacityHint {
+        self.capacity
+    }
+
+    /// Extends the lease.
+    pub fn renew(&mut self, now: LogicalTime) -> Result<RenewResult, RenewError> {
+        let renewed = self.backend.renew(now, self.tenant(), &self.lease)?;
+        self.lease.set_deadline(renewed.new_deadline);
+        self.capacity = renewed.capacity;
+        Ok(renewed)
+    }
+
+    /// Moves the cursor.
+    pub fn checkpoint(
+        &mut self,
+        now: LogicalTime,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CheckpointError> {
+        self.backend.checkpoint(now, self.lease.tenant(), &self.lease, cursor, op_id)
+    }
+
+    /// Gives the rest of the range to a new shard and goes on with what is left.
+    pub fn split_residual(
+        &mut self,
+        now: LogicalTime,
+        plan: &SplitResidualPlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError> {
+        let outcome =
+            self.backend.split_residual(now, self.lease.tenant(), &self.lease, plan, op_id)?;
+        let residual = outcome.as_ref().into_inner().residual;
+        // A replay of a split that this session has seen, or that a later one has overtaken, must
+        // not widen the range again.
+        if !self.initial_snapshot().spawned.contains(&residual) {
+            self.scratch.write_split(plan.parent, residual);
+        }
+        Ok(outcome)
+    }
+
+    /// Marks the shard as done.
+    pub fn complete(
+        self,
+        now: LogicalTime,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CompleteError> {
+        self.backend.complete(now, self.lease.tenant(), &self.lease, cursor, op_id)
+    }
+
+    /// Halts the shard.
+    pub fn park(
+        self,
+        now: LogicalTime,
+        reason: ParkReason,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, ParkError> {
+        self.backend.park_shard(now, self.lease.tenant(), &self.lease, reason, op_id)
+    }
+
+    /// Replaces the shard by children.
+    pub fn split_replace(
+        self,
+        now: LogicalTime,
+        plan: &SplitReplacePlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError> {
+        self.backend.split_replace(now, self.lease.tenant(), &self.lease, plan, op_id)
+    }
+
+    /// Gives the shard back, its cursor kept.
+    pub fn release(self, now: LogicalTime) -> Result<(), ReleaseError> {
+        self.backend.release(now, self.lease.tenant(), &self.lease)
+    }
+}
+
+/// What a session keeps of an acquire, beside the bytes in its scratch.
+struct Parts {
+    lease: Lease,
+    capacity: CapacityHint,
+    status: ShardStatus,
+    cursor_semantics: CursorSemantics,
+    parent: Option<ShardId>,
+}
+
+impl Parts {
+    fn of(acquired: &AcquireResultView<'_>) -> Self {
+        Self {
+            lease: acquired.lease,
+            capacity: acquired.capacity,
+            status: acquired.snapshot.status,
+            cursor_semantics: acquired.snapshot.cursor_semantics,
+            parent: acquired.snapshot.parent,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Ceilings on the number of shards: splits must not be able to flood a coordinator.
+
+use gossip_contracts::coordination::{ShardLimitScope, SplitValidationError};
+
+use crate::error::RegisterShardsError;
+
+/// The ceilings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardLimits {
+    /// Shards that one tenant may have.
+    pub per_tenant: usize,
+    /// Shards that all tenants together may have.
+    pub global: usize,
+}
+
+/// The shards that exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ShardCounts {
+    /// Of the tenant.
+    pub tenant: usize,
+    /// Of all tenants.
+    pub global: usize,
+}
+
+/// Ceilings and counts as of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardRoom {
+    /// The ceilings.
+    pub limits: ShardLimits,
+    /// What exists.
+    pub counts: ShardCounts,
+}
+
+impl ShardRoom {
+    /// Whether `additional` shards fit; the tenant's ceiling is asked first.
+    pub fn check(&self, additional: usize) -> Result<(), ShardLimitViolation> {
+        let ceilings = [
+            (ShardLimitScope::Tenant, self.counts.tenant, self.limits.per_tenant),
+            (ShardLimitScope::Global, self.counts.global, self.limits.global),
+        ];
+        for (scope, current, max) in ceilings {
+            if additional > max.saturating_sub(current) {
+                return Err(ShardLimitViolation { current, additional, max, scope });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A ceiling that would be passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardLimitViolation {
+    /// Existing shards under that ceiling.
+    pub current: usize,
+    /// Asked for.
+    pub additional: usize,
+    /// The ceiling.
+    pub max: usize,
+    /// Which ceiling.
+    pub scope: ShardLimitScope,
+}
+
+impl From<ShardLimitViolation> for SplitValidationError {
+    fn from(ShardLimitViolation { current, additional, max, scope }: ShardLimitViolation) -> Self {
+        Self::ShardLimitExceeded { current, additional, max, scope }
+    }
+}
+
+impl From<ShardLimitViolation> for RegisterShardsError {
+    fn from(ShardLimitViolation { current, additional, max, scope }: ShardLimitViolation) -> Self {
+        Self::ShardLimitExceeded { current, additional, max, scope }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_can_be_reached_and_not_passed() {
+        let room = |tenant, global| ShardRoom {
+            limits: ShardLimits { per_tenant: 10, global: 15 },
+            counts: ShardCounts { tenant, global },
+        };
+        assert_eq!(room(7, 12).check(3), Ok(()));
+        assert_eq!(
+            room(8, 12).check(3),
+            Err(ShardLimitViolation {
+                current: 8,
+                additional: 3,
+                max: 10,
+                scope: ShardLimitScope::Tenant
+            })
+        );
+        assert_eq!(
+            room(7, 13).check(3),
+            Err(ShardLimitViolation {
+                current: 13,
+                additional: 3,
+                max: 15,
+                scope: ShardLimitScope::Global
+            })
+        );
+        assert!(room(99, 99).check(1).is_err());
+        assert!(room(0, 0).check(usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! The protocol: every rule as a pure function from a record and a request to a decision.
+//!
+//! A backend looks the record up by tenant and key, asks the function here, and stores what it
+//! decided under its own concurrency control. It adds no rule of its own. Every decision has been
+//! checked against the record invariants ([`crate::ShardRecordView::assert_invariants`]) before it
+//! is returned.
+
+mod lease;
+mod progress;
+mod run;
+mod split;
+mod unpark;
+
+pub use lease::{AcquireDecision, acquire, release, renew};
+pub use progress::{CursorRequest, ParkRequest, checkpoint, complete, park};
+pub use run::{
+    RunUpdate, cancel_run, complete_run, create_run, fail_run, register_shards, root_shard,
+};
+pub use split::{
+    NewShard, SplitReplaceRequest, SplitReplaceResult, SplitResidualRequest, SplitResidualResult,
+    SplitUpdate, split_replace, split_residual,
+};
+pub use unpark::unpark;
+
+/// What to do about an idempotent operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision<U, R> {
+    /// Store this.
+    Execute(U),
+    /// Store nothing; the operation was carried out before, with this result.
+    Replay(R),
+}

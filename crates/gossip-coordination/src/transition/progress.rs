@@ -1,0 +1,133 @@
+//! Moving the cursor, and ending work on a shard.
+//!
+//! - G1: only the holder of the current fence, inside its lease, moves a cursor.
+//! - G2: a cursor never moves back and never leaves the shard's range.
+//! - G3: done and parked shards hold no lease.
+
+use gossip_contracts::coordination::CursorUpdate;
+use gossip_contracts::identity::{LogicalTime, OpId, TenantId};
+
+use super::Decision;
+use crate::error::CoordError;
+use crate::lease::Lease;
+use crate::op_log::{OpKind, OpLogEntry, OpResult};
+use crate::payload;
+use crate::record::{FoundShard, ShardRecordView, ShardState, ShardUpdate};
+use crate::run::RunGate;
+use crate::status::{ParkReason, ShardStatus};
+use crate::validation::{
+    check_op_idempotency, check_run_active, find_leased, validate_cursor_update, validate_lease,
+};
+
+/// A checkpoint or a completion.
+#[derive(Clone, Copy, Debug)]
+pub struct CursorRequest<'r> {
+    /// Who asks.
+    pub tenant: TenantId,
+    /// With which lease.
+    pub lease: &'r Lease,
+    /// The new cursor.
+    pub cursor: CursorUpdate<'r>,
+    /// Under which id.
+    pub op_id: OpId,
+}
+
+/// A halt.
+#[derive(Clone, Copy, Debug)]
+pub struct ParkRequest<'r> {
+    /// Who asks.
+    pub tenant: TenantId,
+    /// With which lease.
+    pub lease: &'r Lease,
+    /// Why.
+    pub reason: ParkReason,
+    /// Under which id.
+    pub op_id: OpId,
+}
+
+/// Decides whether the cursor moves.
+pub fn checkpoint<'r>(
+    found: Option<FoundShard<'_, '_>>,
+    now: LogicalTime,
+    request: &CursorRequest<'r>,
+) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError> {
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
+    let hash = payload::checkpoint(request.cursor);
+    if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
+        return Ok(Decision::Replay(()));
+    }
+    check_held_and_cursor(shard, run, now, request)?;
+    let moved = shard.cursor.last_key() != request.cursor.last_key();
+    let state = ShardState {
+        acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
+        ..shard.state
+    };
+    let update = ShardUpdate {
+        cursor: Some(request.cursor),
+        log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
+        ..ShardUpdate::of_state(state)
+    };
+    Ok(Decision::Execute(update.checked_against(shard)))
+}
+
+/// Decides whether the shard is done.
+pub fn complete<'r>(
+    found: Option<FoundShard<'_, '_>>,
+    now: LogicalTime,
+    request: &CursorRequest<'r>,
+) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError> {
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
+    let hash = payload::complete(request.cursor);
+    if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
+        return Ok(Decision::Replay(()));
+    }
+    check_held_and_cursor(shard, run, now, request)?;
+    let state = ShardState { status: ShardStatus::Done, lease: None, ..shard.state };
+    let update = ShardUpdate {
+        cursor: Some(request.cursor),
+        log: Some(entry(request.op_id, OpKind::Complete, hash, now)),
+        ..ShardUpdate::of_state(state)
+    };
+    Ok(Decision::Execute(update.checked_against(shard)))
+}
+
+/// Decides whether the shard is halted.
+pub fn park(
+    found: Option<FoundShard<'_, '_>>,
+    now: LogicalTime,
+    request: &ParkRequest<'_>,
+) -> Result<Decision<ShardUpdate<'static>, ()>, CoordError> {
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
+    let hash = payload::park(request.reason);
+    if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
+        return Ok(Decision::Replay(()));
+    }
+    check_run_active(run, shard.key)?;
+    validate_lease(now, request.tenant, request.lease, shard)?;
+    let state = ShardState {
+        status: ShardStatus::Parked,
+        park_reason: Some(request.reason),
+        lease: None,
+        ..shard.state
+    };
+    let update = ShardUpdate {
+        log: Some(entry(request.op_id, OpKind::Park, hash, now)),
+        ..ShardUpdate::of_state(state)
+    };
+    Ok(Decision::Execute(update.checked_against(shard)))
+}
+
+fn check_held_and_cursor(
+    shard: &ShardRecordView<'_>,
+    run: &RunGate,
+    now: LogicalTime,
+    request: &CursorRequest<'_>,
+) -> Result<(), CoordError> {
+    check_run_active(run, shard.key)?;
+    validate_lease(now, request.tenant, request.lease, shard)?;
+    validate_cursor_update(request.cursor, shard.cursor, shard.spec)
+}
+
+pub(super) fn entry(op_id: OpId, kind: OpKind, hash: u64, now: LogicalTime) -> OpLogEntry<OpKind> {
+    OpLogEntry::new(op_id, kind, OpResult::Completed, hash, now)
+}

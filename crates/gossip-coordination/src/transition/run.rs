@@ -1,0 +1,195 @@
+//! The life of a run: created, given its shards once, ended once.
+//!
+//! - V1: shards are registered exactly once, and with that the run becomes active.
+//! - V2: a run is completed only when every shard is done or split.
+//! - V3: an ended run stays as it ended.
+
+use gossip_contracts::coordination::{InitialShardInput, validate_manifest};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
+
+use super::Decision;
+use crate::error::{CreateRunError, RegisterShardsError, RunOpIdConflict, RunTransitionError};
+use crate::op_log::{OpLogEntry, OpResult, RunOpKind, RunOpLog, Seen, look_up};
+use crate::payload;
+use crate::record::ShardRecordView;
+use crate::run::{
+    RunConfig, RunProgress, RunRecord, RunStatus, RunTerminalEvaluation, evaluate_run_terminal,
+};
+use crate::shard_limits::ShardRoom;
+
+/// What a decision changes in a run's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunUpdate {
+    /// The new status.
+    pub status: RunStatus,
+    /// The end, when this is it.
+    pub completed_at: Option<LogicalTime>,
+    /// The shards with which it begins, when this is the registration.
+    pub root_shards: Option<Vec<ShardId>>,
+    /// The entry to append to the op-log.
+    pub log: OpLogEntry<RunOpKind>,
+}
+
+impl RunRecord {
+    /// Carries out a decision.
+    ///
+    /// # Panics
+    /// If the result breaks a run invariant.
+    pub fn apply(&mut self, update: RunUpdate) {
+        self.status = update.status;
+        self.completed_at = update.completed_at;
+        if let Some(root_shards) = update.root_shards {
+            self.root_shards = root_shards;
+        }
+        self.op_log.push_back_overwrite(update.log);
+        self.assert_invariants();
+    }
+}
+
+/// The record of a new run, if the id is free.
+///
+/// # Panics
+/// If `now` is [`LogicalTime::ZERO`].
+pub fn create_run(
+    existing: Option<&RunRecord>,
+    now: LogicalTime,
+    tenant: TenantId,
+    run: RunId,
+    config: RunConfig,
+) -> Result<RunRecord, CreateRunError> {
+    assert!(now > LogicalTime::ZERO, "a run is created at some time");
+    config.validate()?;
+    if existing.is_some() {
+        return Err(CreateRunError::RunAlreadyExists { run });
+    }
+    let record = RunRecord {
+        tenant,
+        run,
+        config,
+        status: RunStatus::Initializing,
+        created_at: now,
+        completed_at: None,
+        root_shards: Vec::new(),
+        op_log: RunOpLog::new(),
+    };
+    record.assert_invariants();
+    Ok(record)
+}
+
+/// Decides whether a run gets these shards. Each one's record is [`root_shard`].
+pub fn register_shards(
+    run: Option<&RunRecord>,
+    now: LogicalTime,
+    room: &ShardRoom,
+    shards: &[InitialShardInput<'_>],
+    op_id: OpId,
+) -> Result<Decision<RunUpdate, ()>, RegisterShardsError> {
+    let run = run.ok_or(RegisterShardsError::RunNotFound)?;
+    let hash = payload::register_shards(shards);
+    if was_executed(run, op_id, hash)? {
+        return Ok(Decision::Replay(()));
+    }
+    if run.status != RunStatus::Initializing {
+        return Err(RegisterShardsError::WrongStatus { status: run.status });
+    }
+    validate_manifest(shards)?;
+    room.check(shards.len())?;
+    Ok(Decision::Execute(RunUpdate {
+        status: RunStatus::Active,
+        completed_at: None,
+        root_shards: Some(shards.iter().map(|shard| shard.shard).collect()),
+        log: entry(op_id, RunOpKind::RegisterShards, hash, now),
+    }))
+}
+
+/// The record with which a registered shard begins.
+#[must_use]
+pub fn root_shard<'a>(run: &RunRecord, input: &InitialShardInput<'a>) -> ShardRecordView<'a> {
+    ShardRecordView::new_shard(
+        run.tenant,
+        ShardKey::new(run.run, input.shard),
+        input.spec,
+        input.cursor,
+        run.config.cursor_semantics,
+        None,
+    )
+}
+
+/// Decides whether the run is done. `progress` must be one consistent view of all its shards.
+pub fn complete_run(
+    run: Option<&RunRecord>,
+    now: LogicalTime,
+    progress: &RunProgress,
+    op_id: OpId,
+) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
+    let run = run.ok_or(RunTransitionError::RunNotFound)?;
+    let decision =
+        end(run, now, RunStatus::Done, RunOpKind::Complete, op_id, payload::complete_run)?;
+    let executes = matches!(decision, Decision::Execute(_));
+    if executes && evaluate_run_terminal(progress) != RunTerminalEvaluation::AllDone {
+        return Err(RunTransitionError::ShardsRemaining {
+            active: progress.active,
+            parked: progress.parked,
+        });
+    }
+    Ok(decision)
+}
+
+/// Decides whether the run is given up.
+pub fn fail_run(
+    run: Option<&RunRecord>,
+    now: LogicalTime,
+    op_id: OpId,
+) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
+    let run = run.ok_or(RunTransitionError::RunNotFound)?;
+    end(run, now, RunStatus::Failed, RunOpKind::Fail, op_id, payload::fail_run)
+}
+
+/// Decides whether the run is called off. The only end for a run without shards.
+pub fn cancel_run(
+    run: Option<&RunRecord>,
+    now: LogicalTime,
+    op_id: OpId,
+) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
+    let run = run.ok_or(RunTransitionError::RunNotFound)?;
+    end(run, now, RunStatus::Cancelled, RunOpKind::Cancel, op_id, payload::cancel_run)
+}
+
+fn end(
+    run: &RunRecord,
+    now: LogicalTime,
+    target: RunStatus,
+    kind: RunOpKind,
+    op_id: OpId,
+    payload: fn(RunId) -> u64,
+) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
+    let hash = payload(run.run);
+    if was_executed(run, op_id, hash)? {
+        return Ok(Decision::Replay(()));
+    }
+    let status = run.status;
+    if status.is_terminal() {
+        return Err(RunTransitionError::RunTerminal { status });
+    }
+    if status == RunStatus::Initializing && target != RunStatus::Cancelled {
+        return Err(RunTransitionError::WrongStatus { status, target });
+    }
+    Ok(Decision::Execute(RunUpdate {
+        status: target,
+        completed_at: Some(now),
+        root_shards: None,
+        log: entry(op_id, kind, hash, now),
+    }))
+}
+
+fn was_executed(run: &RunRecord, op_id: OpId, hash: u64) -> Result<bool, RunOpIdConflict> {
+    match look_up(&run.op_log, op_id, hash) {
+        Seen::New => Ok(false),
+        Seen::Before(_) => Ok(true),
+        Seen::Otherwise(expected) => Err(RunOpIdConflict::new(op_id, expected, hash)),
+    }
+}
+
+fn entry(op_id: OpId, kind: RunOpKind, hash: u64, now: LogicalTime) -> OpLogEntry<RunOpKind> {
+    OpLogEntry::new(op_id, kind, OpResult::Completed, hash, now)
+}

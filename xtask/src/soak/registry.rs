@@ -1,0 +1,218 @@
+//! What is soaked, and into which chunks it is cut.
+//!
+//! Tests multiply their counts by `GOSSIP_SOAK_SCALE` (1 when unset), so that a soak runs the very
+//! tests of the test command. Property tests on proptest's default count follow `PROPTEST_CASES`,
+//! which is set alongside. Each run draws fresh seeds, so equal chunks are different tests.
+
+use std::rc::Rc;
+
+use crate::command::Cmd;
+use crate::failure::Result;
+use crate::fuzz::{self, Fuzzer};
+use crate::workspace::Workspace;
+use crate::{asan, test};
+
+pub(super) struct Soak {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    how: How,
+}
+
+enum How {
+    /// All tests of a package at `scale`, `chunks` times, optimised but with assertions.
+    Scaled { package: &'static str, scale: u64, chunks: u64 },
+    /// The same under AddressSanitizer.
+    Sanitized { scale: u64, chunks: u64 },
+    /// Every fuzz target for `chunks` times `seconds`.
+    Fuzz { seconds: u64, chunks: u64 },
+}
+
+/// proptest's own default.
+const PROPTEST_CASES: u64 = 256;
+
+pub(super) const SOAKS: &[Soak] = &[
+    Soak {
+        name: "stdx-properties",
+        what: "containers against their std models",
+        how: How::Scaled { package: "gossip-stdx", scale: 40, chunks: 10 },
+    },
+    Soak {
+        name: "contracts-properties",
+        what: "identities, key ranges, split plans",
+        how: How::Scaled { package: "gossip-contracts", scale: 40, chunks: 10 },
+    },
+    Soak {
+        name: "frontier-properties",
+        what: "key encodings, hints, the shard builder",
+        how: How::Scaled { package: "gossip-frontier", scale: 40, chunks: 10 },
+    },
+    Soak {
+        name: "coordination-properties",
+        what: "protocol decisions and the record codec",
+        how: How::Scaled { package: "gossip-coordination", scale: 40, chunks: 10 },
+    },
+    Soak {
+        name: "stdx-asan",
+        what: "containers under AddressSanitizer",
+        how: How::Sanitized { scale: 10, chunks: 4 },
+    },
+    Soak {
+        name: "fuzz",
+        what: "libFuzzer on everything that parses bytes",
+        how: How::Fuzz { seconds: 300, chunks: 6 },
+    },
+];
+
+/// A part of a soak that is run as a whole.
+pub(super) struct Chunk {
+    /// Unique in its soak, without spaces.
+    pub(super) id: String,
+    pub(super) command: Cmd,
+    /// Who can say more about a failure, where it is a fuzz target.
+    pub(super) fuzzed: Option<(Rc<Fuzzer>, String)>,
+}
+
+impl Soak {
+    /// What has to be in the tree for it.
+    pub(super) fn subject(&self) -> &'static str {
+        match self.how {
+            How::Scaled { package, .. } => package,
+            How::Sanitized { .. } => asan::PACKAGE,
+            How::Fuzz { .. } => "fuzz/",
+        }
+    }
+
+    pub(super) fn is_in(&self, workspace: &Workspace) -> bool {
+        match self.how {
+            How::Fuzz { .. } => workspace.root.join("fuzz/Cargo.toml").is_file(),
+            _ => workspace.package(self.subject()).is_some(),
+        }
+    }
+
+    /// The whole of it, in words.
+    pub(super) fn full(&self) -> String {
+        match self.how {
+            How::Scaled { scale, chunks, .. } | How::Sanitized { scale, chunks } => {
+                format!("{} times the cases", scale * chunks)
+            }
+            How::Fuzz { seconds, chunks } => format!("{} min a target", seconds * chunks / 60),
+        }
+    }
+
+    /// The part of it that the test command runs.
+    pub(super) fn share(&self) -> Option<String> {
+        match self.how {
+            How::Scaled { package, scale, chunks } => {
+                Some(format!("{package}: 1 of {} shares of the property cases", scale * chunks))
+            }
+            How::Sanitized { .. } | How::Fuzz { .. } => None,
+        }
+    }
+
+    /// What has been run, in words, once `chunks` have counted to `count`.
+    pub(super) fn counted(&self, chunks: usize, count: u64) -> String {
+        match self.how {
+            How::Scaled { scale, .. } | How::Sanitized { scale, .. } => {
+                format!("{}× the cases, {count} test runs", scale * chunks as u64)
+            }
+            How::Fuzz { .. } => format!("{count} inputs"),
+        }
+    }
+
+    /// All chunks, in order; none where its subject is not in the tree yet.
+    pub(super) fn chunks(&self, workspace: &Workspace) -> Result<Option<Vec<Chunk>>> {
+        if !self.is_in(workspace) {
+            return Ok(None);
+        }
+        match self.how {
+            How::Scaled { package, scale, chunks } => {
+                Ok(Some(scaled(chunks, scale, || Ok(tests_of(package, workspace)))?))
+            }
+            How::Sanitized { scale, chunks } => {
+                let command = || asan::command(&workspace.root, &workspace.target_dir);
+                Ok(Some(scaled(chunks, scale, command)?))
+            }
+            How::Fuzz { seconds, chunks } => fuzzed(workspace, seconds, chunks).map(Some),
+        }
+    }
+}
+
+fn scaled(chunks: u64, scale: u64, command: impl Fn() -> Result<Cmd>) -> Result<Vec<Chunk>> {
+    let chunk = |at| {
+        let command = command()?
+            .env("GOSSIP_SOAK_SCALE", scale.to_string())
+            .env("PROPTEST_CASES", (PROPTEST_CASES * scale).to_string());
+        Ok(Chunk { id: format!("scale-{scale}-{at}"), command, fuzzed: None })
+    };
+    (1..=chunks).map(chunk).collect()
+}
+
+fn tests_of(package: &str, workspace: &Workspace) -> Cmd {
+    let cargo = Cmd::cargo().dir(&workspace.root);
+    if test::has_nextest() {
+        cargo.args(["nextest", "run", "--profile", "soak", "--cargo-profile", "soak"])
+    } else {
+        cargo.args(["test", "--profile", "soak", "--lib", "--bins", "--tests"])
+    }
+    .args(["--package", package])
+}
+
+/// Rounds over all targets, so that a soak that is never finished has still seen each of them.
+fn fuzzed(workspace: &Workspace, seconds: u64, rounds: u64) -> Result<Vec<Chunk>> {
+    let targets = fuzz::targets(&workspace.root)?;
+    let fuzzer = Rc::new(Fuzzer::find(&workspace.root, true)?);
+    let mut chunks = Vec::new();
+    for round in 1..=rounds {
+        for target in &targets {
+            chunks.push(Chunk {
+                id: format!("{target}-{seconds}s-{round}"),
+                command: fuzzer.command(target, seconds),
+                fuzzed: Some((Rc::clone(&fuzzer), target.clone())),
+            });
+        }
+    }
+    Ok(chunks)
+}
+
+/// How much a closing line of nextest, `cargo test` or libFuzzer says was run.
+pub(super) fn count_in(line: &str) -> Option<u64> {
+    let before = |mark: &str| line.split(mark).next()?.split_whitespace().next_back()?.parse().ok();
+    if line.trim_start().starts_with("Summary [") {
+        return before(" tests run:").or_else(|| before(" test run:"));
+    }
+    if line.starts_with("test result:") {
+        return before(" passed;");
+    }
+    if line.starts_with("Done ") && line.contains(" runs in ") {
+        return before(" runs in ");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_of_every_runner_are_counted_and_other_lines_are_not() {
+        let nextest = "     Summary [   0.021s] 12 tests run: 12 passed (1 slow), 3 skipped";
+        assert_eq!(count_in(nextest), Some(12));
+        assert_eq!(count_in("Summary [ 0.1s] 1 test run: 1 passed, 0 skipped"), Some(1));
+        let cargo = "test result: ok. 34 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(count_in(cargo), Some(34));
+        assert_eq!(count_in("Done 1048576 runs in 61 second(s)"), Some(1_048_576));
+        assert_eq!(count_in("Done nothing"), None);
+        assert_eq!(count_in("test a ... ok"), None);
+        assert_eq!(count_in("    Starting 12 tests across 1 binary"), None);
+    }
+
+    #[test]
+    fn names_are_unique_and_chunks_of_a_soak_have_different_ids() {
+        let names: std::collections::BTreeSet<_> = SOAKS.iter().map(|soak| soak.name).collect();
+        assert_eq!(names.len(), SOAKS.len());
+        let chunks = scaled(10, 40, || Ok(Cmd::cargo())).unwrap();
+        let ids: std::collections::BTreeSet<_> = chunks.iter().map(|chunk| &chunk.id).collect();
+        assert_eq!(ids.len(), 10);
+        assert!(chunks[0].command.to_string().contains("GOSSIP_SOAK_SCALE=40"));
+    }
+}
