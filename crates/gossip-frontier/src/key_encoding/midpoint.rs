@@ -2,13 +2,14 @@
 //!
 //! Keys are read as binary fractions: first byte first, the shorter padded with zeros. The
 //! midpoint is half of their sum, cut to the longer length. Both keys' common prefix is a prefix
-//! of the midpoint too, so sum and halving only touch what follows it. They run from the last byte
-//! to the first in one pass: a sum's low bit is the top bit of the half behind it.
+//! of the midpoint too and is copied; what follows it is added and halved from the last byte to the
+//! first in one pass, as a sum's low bit is the top bit of the half behind it.
 //!
 //! Long keys are nearly always text, and text has no top bits: two such bytes never carry into
-//! their neighbour, so blocks of them are halved a vector at a time. Everything else goes through
-//! 64-bit words with carry. `tests/it/checks.rs` holds the long form of the algorithm, byte by
-//! byte, and the results are the same.
+//! their neighbour, so blocks of them are halved a vector at a time. From the first block that is
+//! not text on, 64-bit words with carry do the rest.
+//!
+//! `tests/it/checks.rs` holds the requirement's five phases, byte by byte; the results are the same.
 
 use gossip_contracts::coordination::MAX_KEY_SIZE;
 
@@ -48,9 +49,9 @@ pub fn byte_midpoint<'b>(a: &[u8], b: &[u8], out: &'b mut KeyBuf) -> Option<&'b 
     // `b` is the number that follows it.
     if !same_number {
         let middle = out.overwrite(a.len().max(b.len()));
-        middle[..shared].copy_from_slice(&a[..shared]);
-        halve_sum(a_tail, b_tail, &mut middle[shared..]);
-        if middle[shared..] != *a_tail {
+        halve_sum(a, b, shared, middle);
+        // Nearly always the first byte tells.
+        if middle[shared..].first() != a_tail.first() || middle[shared..] != *a_tail {
             debug_assert!(a < &*middle && &*middle < b, "{shared} {} {}", a.len(), b.len());
             return Some(out.as_bytes());
         }
@@ -59,68 +60,81 @@ pub fn byte_midpoint<'b>(a: &[u8], b: &[u8], out: &'b mut KeyBuf) -> Option<&'b 
 }
 
 fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
-    // Equality of 32 bytes is two vector compares; only the block that differs is read bytewise.
+    // Equality of 32 bytes is two vector compares; the block that differs is read by words.
     let (a_blocks, _) = a.as_chunks::<32>();
     let (b_blocks, _) = b.as_chunks::<32>();
-    let same = 32 * a_blocks.iter().zip(b_blocks).take_while(|(x, y)| x == y).count();
+    let mut same = 32 * a_blocks.iter().zip(b_blocks).take_while(|(x, y)| x == y).count();
+    let (a_words, _) = a[same..].as_chunks::<8>();
+    let (b_words, _) = b[same..].as_chunks::<8>();
+    for (x, y) in a_words.iter().zip(b_words) {
+        let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differing != 0 {
+            return same + differing.trailing_zeros() as usize / 8;
+        }
+        same += 8;
+    }
     same + a[same..].iter().zip(&b[same..]).take_while(|(x, y)| x == y).count()
 }
 
-/// Half of `x + y`; `out` has the longer one's length.
-fn halve_sum(x: &[u8], y: &[u8], out: &mut [u8]) {
+/// Half of `x + y`, where the first `shared` bytes of both are the same; `out` has the longer one's
+/// length.
+fn halve_sum(x: &[u8], y: &[u8], shared: usize, out: &mut [u8]) {
     let both = x.len().min(y.len());
-    let longer = if x.len() > both { x } else { y };
-    let (out_both, out_rest) = out.split_at_mut(both);
-    halve_sum_same_len(&x[..both], &y[..both], out_both);
-
+    let (out, out_rest) = out.split_at_mut(both);
     // Where one key is padding, the sum is the other key: its bits move one place down.
     if let Some((first, rest)) = out_rest.split_first_mut() {
         let above = if both > 0 { x[both - 1] ^ y[both - 1] } else { 0 };
-        let longer = &longer[both..];
+        let longer = if x.len() > both { &x[both..] } else { &y[both..] };
         *first = (longer[0] >> 1) | (above << 7);
         for (half, pair) in rest.iter_mut().zip(longer.windows(2)) {
             *half = (pair[1] >> 1) | (pair[0] << 7);
         }
     }
-}
 
-fn halve_sum_same_len(x: &[u8], y: &[u8], out: &mut [u8]) {
-    let mut end = out.len();
+    let mut end = both;
+    let mut text = true;
     let mut carry = false;
-    // A block looks at the byte before it, so the first bytes are left to the words below.
-    while end > BLOCK {
+    // A block looks at the byte before it, so the very first bytes are left to the words below.
+    // Both may reach into the shared prefix: half of a byte's double is that byte.
+    while end > shared.max(BLOCK) {
         let start = end - BLOCK;
         let (x_block, y_block) = (block(x, start), block(y, start));
         let out_block: &mut [u8; BLOCK] = (&mut out[start..end]).try_into().expect("a block");
-        if !carry && is_text(x_block, y_block) {
-            halve_text(x_block, y_block, block(x, start - 1), block(y, start - 1), out_block);
-        } else {
+        if text {
+            let (x_above, y_above) = (block(x, start - 1), block(y, start - 1));
+            text = halve_text(x_block, y_block, x_above, y_above, out_block);
+        }
+        if !text {
             carry = halve_block(x_block, y_block, x[start - 1] ^ y[start - 1], carry, out_block);
         }
         end = start;
     }
-    halve_words(&x[..end], &y[..end], carry, &mut out[..end]);
+    if end > shared {
+        halve_words(&x[..end], &y[..end], carry, &mut out[..end]);
+    } else {
+        out[..end].copy_from_slice(&x[..end]);
+    }
 }
 
 fn block(key: &[u8], start: usize) -> &[u8; BLOCK] {
     key[start..start + BLOCK].try_into().expect("a block")
 }
 
-fn is_text(x: &[u8; BLOCK], y: &[u8; BLOCK]) -> bool {
-    x.iter().zip(y).fold(0, |bits, (x, y)| bits | x | y).is_ascii()
-}
-
-/// Half of a sum that carries nowhere. `x_above` and `y_above` are the same keys one byte earlier.
+/// Half of a sum that carries nowhere; returns whether that was so, else `out` is to be written
+/// anew. `x_above` and `y_above` are the same keys one byte earlier.
 fn halve_text(
     x: &[u8; BLOCK],
     y: &[u8; BLOCK],
     x_above: &[u8; BLOCK],
     y_above: &[u8; BLOCK],
     out: &mut [u8; BLOCK],
-) {
+) -> bool {
+    let mut bits = 0;
     for i in 0..BLOCK {
+        bits |= x[i] | y[i];
         out[i] = (x[i].wrapping_add(y[i]) >> 1) | (x_above[i].wrapping_add(y_above[i]) << 7);
     }
+    bits.is_ascii()
 }
 
 /// Half of the sum of one block and the `carry` into it; returns the carry out of it. `above` is

@@ -4,7 +4,7 @@ mod add;
 mod build;
 mod split;
 
-use gossip_contracts::coordination::{CursorUpdate, ShardArena, ShardSpecRef};
+use gossip_contracts::coordination::{Cursor, ShardArena, ShardSpec};
 use gossip_contracts::identity::ShardId;
 
 use super::{PreallocShardBuilder, PreallocShardBuilderError};
@@ -20,18 +20,18 @@ fn id(raw: u64) -> ShardId {
 /// Everything that a caller could notice a change in.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
-    entries: Vec<(Vec<u8>, Vec<u8>, Vec<u8>, bool)>,
+    entries: Vec<(ShardSpec, Cursor)>,
     next_id: ShardId,
     arena_len: usize,
     arena_bytes: usize,
 }
 
 fn state<const CAP: usize>(builder: &PreallocShardBuilder<'_, CAP>) -> State {
-    let entry = |spec: ShardSpecRef<'_>, cursor: CursorUpdate<'_>| {
-        (spec.start().into(), spec.end().into(), spec.metadata().into(), cursor.is_initial())
-    };
     let entries = (builder.entries.iter())
-        .map(|staged| entry(builder.arena.get(staged.handle).unwrap(), staged.cursor))
+        .map(|entry| {
+            let spec = builder.arena.get(entry.handle).expect("a live handle");
+            (ShardSpec::new(spec).unwrap(), Cursor::new(entry.cursor).unwrap())
+        })
         .collect();
     State {
         entries,

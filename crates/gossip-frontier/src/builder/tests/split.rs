@@ -1,7 +1,7 @@
 //! Invariants 56–58, and that a bulk split stages everything or nothing.
 
 use gossip_contracts::coordination::{
-    MAX_KEY_SIZE, MAX_METADATA_SIZE, MAX_SPLIT_CHILDREN, ShardArena, ShardSpecInputError,
+    MAX_KEY_SIZE, MAX_METADATA_SIZE, MAX_SPLIT_CHILDREN, ShardArena, ShardSpec, ShardSpecInputError,
 };
 use proptest::prelude::*;
 
@@ -14,8 +14,8 @@ type Builder<'a> = PreallocShardBuilder<'a, 8>;
 type Roomy<'a> = PreallocShardBuilder<'a, 1024>;
 
 fn ranges<const CAP: usize>(builder: &PreallocShardBuilder<'_, CAP>) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let staged = state(builder).entries;
-    staged.into_iter().map(|(start, end, ..)| (start, end)).collect()
+    let range = |spec: &ShardSpec| (spec.as_ref().start().into(), spec.as_ref().end().into());
+    state(builder).entries.iter().map(|(spec, _)| range(spec)).collect()
 }
 
 fn rows<const CAP: usize>(builder: &PreallocShardBuilder<'_, CAP>) -> Vec<(u64, u64)> {
