@@ -51,6 +51,8 @@
 mod async_traits;
 mod claim;
 pub mod codec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod events;
 mod in_memory;
@@ -102,3 +104,8 @@ pub use session::WorkerSession;
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom};
 pub use status::{ParkReason, ShardStatus};
 pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement};
+
+/// The scenario book is a program; this runs it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coordination.md")]
+struct ScenarioBook;

@@ -334,6 +334,28 @@ mod tests {
         assert_eq!(log.look_up(OpId::from_raw(2), 2), Seen::Before(entry(2, 2)));
     }
 
+    /// The two rings of a log move as one.
+    #[test]
+    fn a_log_holds_what_was_appended_oldest_first() {
+        let mut log = OpLog::new();
+        assert!(log.is_empty() && !log.is_full());
+        for id in 1..=20 {
+            log.push_back_overwrite(entry(id, 100 + id));
+            assert_eq!(log.len() as u64, id.min(16));
+            assert_eq!((log.is_empty(), log.is_full()), (false, id >= 16));
+            assert!(log.iter().eq((id.saturating_sub(15).max(1)..=id).map(|n| entry(n, 100 + n))));
+            assert!(log.op_ids().eq(log.iter().map(|entry| entry.op_id())));
+        }
+        assert!(log.iter().all(|entry| matches!(
+            log.look_up(entry.op_id(), entry.payload_hash()),
+            Seen::Before(found) if found == entry
+        )));
+        log.clear();
+        assert_eq!((log.len(), log.iter().count(), log.op_ids().count()), (0, 0, 0));
+        assert_eq!(log, OpLog::new());
+        assert_eq!(log.look_up(OpId::from_raw(20), 120), Seen::New);
+    }
+
     #[test]
     #[should_panic(expected = "hash of zero")]
     fn looking_up_a_zero_hash_is_a_bug() {
@@ -360,6 +382,10 @@ mod tests {
 
     #[test]
     fn debug_hides_the_hash() {
-        assert!(!format!("{:?}", entry(1, 987_654_321)).contains("987654321"));
+        let mut log = OpLog::new();
+        log.push_back_overwrite(entry(1, 987_654_321));
+        for shown in [format!("{:?}", entry(1, 987_654_321)), format!("{log:?}")] {
+            assert!(shown.contains("Checkpoint") && !shown.contains("987654321"), "{shown}");
+        }
     }
 }
