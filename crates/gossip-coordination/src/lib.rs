@@ -50,7 +50,12 @@
 
 mod async_traits;
 mod claim;
+<<<<<<< HEAD
 pub mod codec;
+=======
+#[cfg(feature = "conformance")]
+pub mod conformance;
+>>>>>>> conformance
 mod error;
 mod events;
 mod in_memory;
@@ -102,3 +107,8 @@ pub use session::WorkerSession;
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom};
 pub use status::{ParkReason, ShardStatus};
 pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement};
+
+/// The scenario book is a program; this runs it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coordination.md")]
+struct ScenarioBook;
