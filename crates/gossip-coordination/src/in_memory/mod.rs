@@ -15,7 +15,8 @@ use gossip_stdx::ByteSlab;
 use hashbrown::HashMap;
 
 use crate::events::{EventCollector, EventKind, StateTransitionEvent};
-use crate::record::FoundShard;
+use crate::record::{FoundShard, ShardRecordView};
+use crate::run::RunRecord;
 use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom};
 use run::Run;
 
@@ -127,6 +128,21 @@ impl InMemoryCoordinator {
         let result = f(self);
         *collector = std::mem::replace(&mut self.events, outer).expect("it was put there");
         result
+    }
+
+    /// Shows `f` every run of every tenant, in no particular order.
+    pub fn for_each_run(&self, mut f: impl FnMut(&RunRecord)) {
+        self.tenants
+            .values()
+            .flat_map(|tenant| tenant.runs.values())
+            .for_each(|run| f(&run.record));
+    }
+
+    /// Shows `f` every shard of every tenant, in no particular order.
+    pub fn for_each_shard(&self, mut f: impl FnMut(&ShardRecordView<'_>)) {
+        for run in self.tenants.values().flat_map(|tenant| tenant.runs.values()) {
+            run.views(&self.slab).for_each(|shard| f(&shard));
+        }
     }
 
     /// Panics unless every index and count says what the records say.
