@@ -227,6 +227,7 @@ macro_rules! for_each_case {
             an_unparked_shard_gets_all_its_tries_again => [Acquire: Poisons, Unpark: Executes]
             a_claim_parks_what_is_poisoned_and_goes_on => [Claim: Poisons Executes NoneAvailable]
             a_claim_among_poisoned_shards_only_finds_nothing => [Claim: Poisons NoneAvailable]
+            a_claim_finds_the_free_shard_behind_many_poisoned_ones => [Claim: Poisons Executes]
         }
         time {
             renewing_extends_a_lease_from_now => [Renew: Executes Emits Keeps]

@@ -121,3 +121,18 @@ pub(crate) fn a_claim_among_poisoned_shards_only_finds_nothing<H: Harness>() {
     assert_eq!(w.claim(2), Err(ClaimError::NoneAvailable { earliest_deadline: None }));
     assert_eq!(w.progress().unwrap().parked, 2);
 }
+
+/// A claim that says that nothing is free while something is would idle a worker for nothing.
+pub(crate) fn a_claim_finds_the_free_shard_behind_many_poisoned_ones<H: Harness>() {
+    let w = &mut World::<H>::open(&Limits::default());
+    w.config.max_shard_retries = 1;
+    w.audited = false;
+    w.begin(51);
+    for shard in 0..50 {
+        w.lease(1, shard);
+    }
+    w.tick(LEASE + H::caps().takeover_delay);
+    assert_eq!(w.claim(2).unwrap().lease.shard(), id(50));
+    w.audited = true;
+    assert!(w.claim(3).is_err());
+}
