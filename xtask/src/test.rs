@@ -186,7 +186,7 @@ fn need_component(name: &str) -> Result<()> {
 }
 
 fn tests(context: &Context) -> Result<()> {
-    soak::announce_shares(&context.workspace);
+    soak::announce_shares(&context.workspace)?;
     if has_nextest() {
         return context.cargo(&["nextest", "run", "--workspace"]).run();
     }

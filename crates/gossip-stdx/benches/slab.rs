@@ -5,9 +5,10 @@
 //! random length. The slab is shown against `Box` at the same live count, and both against
 //! themselves at 1 k.
 //!
-//! Larger stores miss the caches more, whatever the algorithm. `dependent-read` tells that apart:
-//! one read after another at random in a table as large as the slab's block descriptors. The
-//! slab's steps per call are bounded as long as its growth stays below that of the reads.
+//! Larger stores miss the caches more, whatever the algorithm, and the slab more than `Box`: its
+//! descriptors lie apart from the bytes and from their neighbours. `dependent-read` gives the price
+//! of one such miss: reads one after another at random in a table as large as the descriptors. That
+//! the steps themselves stay logarithmic is for the tests of the free index to show, not for times.
 
 use gossip_bench::compare;
 use gossip_stdx::{ByteSlab, ByteSlot};

@@ -26,22 +26,19 @@ pub struct ShardSpecHandle(PooledShardSpec);
 pub struct ShardArena {
     slab: ByteSlab,
     len: usize,
-    slots: usize,
 }
 
 impl ShardArena {
     /// An arena for at most `slots` ranges whose keys and metadata take at most `bytes`.
     #[must_use]
     pub fn with_capacity(slots: usize, bytes: usize) -> Self {
-        let slab = ByteSlab::with_limits(bytes, slots * PooledShardSpec::SLOTS);
-        Self { slab, len: 0, slots }
+        Self { slab: ByteSlab::with_limits(bytes, slots), len: 0 }
     }
 
     /// Copies a range into the arena; takes nothing when it does not fit.
     pub fn alloc(&mut self, spec: ShardSpecRef<'_>) -> Result<ShardSpecHandle, SlabFull> {
         let handle = ShardSpecHandle(PooledShardSpec::store(&mut self.slab, spec)?);
         self.len += 1;
-        assert!(self.len <= self.slots, "{} ranges in an arena for {}", self.len, self.slots);
         Ok(handle)
     }
 

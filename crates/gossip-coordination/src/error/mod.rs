@@ -26,3 +26,6 @@ pub use run::{
     CreateRunError, GetRunError, RegisterShardsError, RunOpIdConflict, RunTransitionError,
     UnparkError,
 };
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId};
 use gossip_stdx::{ByteSlab, SlabFull};
 use hashbrown::HashMap;
 
-use super::list::{Link, Links, List, prev};
+use super::list::{Link, List, prev};
 use super::shard::Shard;
 use crate::record::{ShardRecordView, ShardState, ShardUpdate};
 use crate::run::{RunProgress, RunRecord};
@@ -21,17 +21,10 @@ pub(super) struct Run {
     pub(super) progress: RunProgress,
     by_id: HashMap<ShardId, u32>,
     shards: Vec<Shard>,
+    /// One for each shard.
+    links: Vec<Link>,
     free: List,
     leased: List,
-}
-
-impl Links for Vec<Shard> {
-    fn link_mut(&mut self, index: u32) -> &mut Link {
-        &mut self[index as usize].link
-    }
-    fn link(&self, index: u32) -> Link {
-        self[index as usize].link
-    }
 }
 
 impl Run {
@@ -41,6 +34,7 @@ impl Run {
             progress: RunProgress::default(),
             by_id: HashMap::new(),
             shards: Vec::new(),
+            links: Vec::new(),
             free: List::EMPTY,
             leased: List::EMPTY,
         }
@@ -69,6 +63,7 @@ impl Run {
     /// Makes room for shards that are about to be added, so that adding cannot fail half-way.
     pub(super) fn reserve(&mut self, additional: usize) {
         self.shards.reserve(additional);
+        self.links.reserve(additional);
         self.by_id.reserve(additional);
     }
 
@@ -78,6 +73,7 @@ impl Run {
         assert!(previous.is_none(), "shard {} was added twice", shard.id);
         self.progress.add(shard.state.status);
         self.shards.push(shard);
+        self.links.push(Link::UNLINKED);
         self.enlist(index);
     }
 
@@ -96,8 +92,8 @@ impl Run {
         }
         if place_of(&before) != place_of(&update.state) {
             match place_of(&before) {
-                Place::Free => self.free.remove(&mut self.shards, index),
-                Place::Leased(_) => self.leased.remove(&mut self.shards, index),
+                Place::Free => self.free.remove(&mut self.links, index),
+                Place::Leased(_) => self.leased.remove(&mut self.links, index),
                 Place::Settled => {}
             }
             self.enlist(index);
@@ -107,16 +103,16 @@ impl Run {
 
     fn enlist(&mut self, index: u32) {
         match place_of(&self.shards[index as usize].state) {
-            Place::Free => self.free.push_back(&mut self.shards, index),
+            Place::Free => self.free.push_back(&mut self.links, index),
             Place::Leased(deadline) => {
                 // New deadlines are the latest unless a clock stepped back, so this rarely walks.
                 let mut before = self.leased.last();
                 while let Some(candidate) = before
                     && self.deadline_of(candidate) > deadline
                 {
-                    before = prev(&self.shards, candidate);
+                    before = prev(&self.links, candidate);
                 }
-                self.leased.insert_after(&mut self.shards, before, index);
+                self.leased.insert_after(&mut self.links, before, index);
             }
             Place::Settled => {}
         }
@@ -131,8 +127,8 @@ impl Run {
     /// have waited longest.
     pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
         let expired =
-            self.leased.iter(&self.shards).take_while(move |&index| self.deadline_of(index) <= now);
-        expired.chain(self.free.iter(&self.shards)).map(|index| self.shards[index as usize].id)
+            self.leased.iter(&self.links).take_while(move |&index| self.deadline_of(index) <= now);
+        expired.chain(self.free.iter(&self.links)).map(|index| self.shards[index as usize].id)
     }
 
     pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
@@ -169,12 +165,12 @@ impl Run {
         }
         assert!(progress == self.progress, "counted {progress:?}, kept {:?}", self.progress);
         assert!(self.by_id.len() == self.shards.len(), "an id names no shard");
-        let listed: Vec<u32> = self.free.iter(&self.shards).collect();
+        let listed: Vec<u32> = self.free.iter(&self.links).collect();
         assert!(listed.len() == free && free == self.free.len() as usize, "A1: {free} free shards");
         for index in listed {
             assert!(place_of(&self.shards[index as usize].state) == Place::Free, "A1");
         }
-        let listed: Vec<u32> = self.leased.iter(&self.shards).collect();
+        let listed: Vec<u32> = self.leased.iter(&self.links).collect();
         assert!(
             listed.len() == leased && leased == self.leased.len() as usize,
             "A1: {leased} leased shards"

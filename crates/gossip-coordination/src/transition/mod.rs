@@ -30,3 +30,6 @@ pub enum Decision<U, R> {
     /// Store nothing; the operation was carried out before, with this result.
     Replay(R),
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, Te
 
 use super::Decision;
 use crate::error::{CreateRunError, RegisterShardsError, RunOpIdConflict, RunTransitionError};
-use crate::op_log::{OpLogEntry, OpResult, RunOpKind, RunOpLog, Seen, look_up};
+use crate::op_log::{OpLogEntry, OpResult, RunOpKind, RunOpLog, Seen};
 use crate::payload;
 use crate::record::ShardRecordView;
 use crate::run::{
@@ -183,7 +183,7 @@ fn end(
 }
 
 fn was_executed(run: &RunRecord, op_id: OpId, hash: u64) -> Result<bool, RunOpIdConflict> {
-    match look_up(&run.op_log, op_id, hash) {
+    match run.op_log.look_up(op_id, hash) {
         Seen::New => Ok(false),
         Seen::Before(_) => Ok(true),
         Seen::Otherwise(expected) => Err(RunOpIdConflict::new(op_id, expected, hash)),
