@@ -50,12 +50,9 @@
 
 mod async_traits;
 mod claim;
-<<<<<<< HEAD
 pub mod codec;
-=======
 #[cfg(feature = "conformance")]
 pub mod conformance;
->>>>>>> conformance
 mod error;
 mod events;
 mod in_memory;
