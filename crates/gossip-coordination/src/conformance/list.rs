@@ -1,5 +1,7 @@
 //! All cases of the suite. This list is the only one: tests, data and dispatch are made from it.
 
+use gossip_contracts::coordination::ShardLimitScope;
+
 use super::cases;
 use super::harness::Harness;
 use super::matrix::{Aspect, Operation};
@@ -197,6 +199,165 @@ macro_rules! for_each_case {
                 => [SplitReplace: TenantMismatch]
             split_residual_does_not_replay_to_another_tenant = no_replay_across_tenants(SplitResidual)
                 => [SplitResidual: TenantMismatch]
+        }
+        acquire {
+            a_free_shard_is_granted_as_it_was_registered
+                => [Acquire: Executes Emits Keeps WhenActive]
+            the_next_worker_goes_on_where_the_last_one_stopped => [Acquire: Executes]
+            every_acquire_raises_the_fence_by_one => [Acquire: Executes]
+            an_unknown_shard_is_not_found => [Acquire: ShardNotFound]
+            a_settled_shard_is_refused => [Acquire: ShardTerminal]
+            a_shard_is_anothers_until_its_lease_is_over => [Acquire: AlreadyLeased Executes]
+            the_holder_may_acquire_its_own_shard_again => [Acquire: Executes]
+            the_holder_may_take_an_expired_shard_back => [Acquire: Executes]
+            a_released_shard_is_free_at_once => [Acquire: Executes, Release: Executes]
+            a_run_that_is_over_grants_nothing
+                => [Acquire: RunNotActive WhenDone WhenFailed WhenCancelled]
+            run_status_and_holder_are_checked_in_order
+                => [Acquire: RunNotActive ShardTerminal AlreadyLeased]
+        }
+        poison {
+            a_shard_tried_too_often_is_parked_as_poisoned => [Acquire: Poisons ShardTerminal]
+            one_try_means_one_try => [Acquire: Poisons]
+            acquiring_ones_own_shard_again_counts => [Acquire: Poisons]
+            progress_starts_the_count_anew => [Acquire: Poisons, Checkpoint: Executes]
+            a_checkpoint_at_the_same_key_is_no_progress => [Acquire: Poisons, Checkpoint: Executes]
+            a_released_shard_has_killed_nobody => [Acquire: Poisons, Release: Executes]
+            renewing_is_no_progress => [Acquire: Poisons, Renew: Executes]
+            an_unparked_shard_gets_all_its_tries_again => [Acquire: Poisons, Unpark: Executes]
+            a_claim_parks_what_is_poisoned_and_goes_on => [Claim: Poisons Executes NoneAvailable]
+            a_claim_among_poisoned_shards_only_finds_nothing => [Claim: Poisons NoneAvailable]
+            a_claim_finds_the_free_shard_behind_many_poisoned_ones => [Claim: Poisons Executes]
+        }
+        time {
+            renewing_extends_a_lease_from_now => [Renew: Executes Emits Keeps]
+            renewing_keeps_others_out
+                => [Renew: Executes, Acquire: AlreadyLeased, Claim: NoneAvailable]
+            renewing_twice_is_harmless => [Renew: Executes]
+            a_clock_that_steps_back_shortens_no_lease => [Renew: Executes]
+            a_clock_that_steps_back_stops_no_work
+                => [Renew: Executes, Claim: Executes, Complete: Executes]
+            leases_granted_by_clocks_that_differ_expire_each_in_its_time
+                => [Claim: Executes NoneAvailable]
+            a_lease_may_outlive_the_clock => [Acquire: Executes, Renew: Executes]
+            the_lease_lasts_as_long_as_the_run_says => [Acquire: Executes, Renew: Executes]
+        }
+        cursor {
+            checkpoint_without_a_key_is_refused = missing_key(Checkpoint)
+                => [Checkpoint: CheckpointMissingKey]
+            complete_without_a_key_is_refused = missing_key(Complete)
+                => [Complete: CheckpointMissingKey]
+            checkpoint_that_moves_the_cursor_back_is_refused = regression(Checkpoint)
+                => [Checkpoint: CursorRegression]
+            complete_that_moves_the_cursor_back_is_refused = regression(Complete)
+                => [Complete: CursorRegression]
+            checkpoint_may_stay_or_advance = staying_and_advancing(Checkpoint)
+                => [Checkpoint: Executes]
+            complete_may_stay_or_advance = staying_and_advancing(Complete) => [Complete: Executes]
+            checkpoint_outside_the_range_is_refused = bounds(Checkpoint)
+                => [Checkpoint: CursorOutOfBounds Executes]
+            complete_outside_the_range_is_refused = bounds(Complete)
+                => [Complete: CursorOutOfBounds Executes]
+            checkpoint_takes_keys_and_tokens_up_to_their_limits = sizes(Checkpoint)
+                => [Checkpoint: CursorKeyTooLarge CursorTokenTooLarge Executes]
+            complete_takes_keys_and_tokens_up_to_their_limits = sizes(Complete)
+                => [Complete: CursorKeyTooLarge CursorTokenTooLarge Executes]
+            checkpoint_checks_presence_sizes_monotonicity_and_bounds_in_order
+                = order_of_checks(Checkpoint)
+                => [Checkpoint: CheckpointMissingKey CursorKeyTooLarge CursorTokenTooLarge
+                    CursorRegression CursorOutOfBounds]
+            complete_checks_presence_sizes_monotonicity_and_bounds_in_order
+                = order_of_checks(Complete)
+                => [Complete: CheckpointMissingKey CursorKeyTooLarge CursorTokenTooLarge
+                    CursorRegression CursorOutOfBounds]
+            a_checkpoint_replaces_key_and_token => [Checkpoint: Executes Emits Keeps]
+            a_carried_over_cursor_is_where_work_starts
+                => [RegisterShards: Executes, Checkpoint: CursorRegression]
+            a_cursor_goes_on_under_the_next_lease => [Checkpoint: CursorRegression Executes]
+        }
+        settle {
+            a_completed_shard_is_done_at_its_last_cursor => [Complete: Executes Emits Ends]
+            an_empty_shard_is_completed_at_its_start => [Complete: Executes]
+            a_parked_shard_keeps_its_reason_and_its_cursor => [Park: Executes Emits Ends]
+            a_released_shard_keeps_fence_and_cursor => [Release: Executes Emits Keeps]
+            operations_on_one_shard_leave_its_neighbours_alone => [Renew: Executes]
+        }
+        op_log {
+            the_last_sixteen_operations_replay => [Checkpoint: Executes Replays]
+            what_was_forgotten_is_judged_anew => [Checkpoint: Replays CursorRegression]
+            a_refused_operation_may_be_retried_under_its_id
+                => [Checkpoint: CursorOutOfBounds Executes Replays]
+            op_ids_are_a_shards_own => [Checkpoint: Executes]
+            a_checkpoint_and_a_completion_at_one_cursor_are_not_the_same => [Complete: OpIdConflict]
+            a_residual_split_replays_after_the_log_forgot_it => [SplitResidual: Executes Replays]
+            a_replace_split_replays_for_ever => [SplitReplace: Executes Replays]
+        }
+        unpark {
+            an_unparked_shard_starts_over_from_its_cursor
+                => [Unpark: Executes Emits Keeps WhenActive]
+            only_a_parked_shard_is_unparked => [Unpark: NotParked]
+            an_unknown_shard_is_not_unparked => [Unpark: ShardNotFound]
+            a_run_that_is_over_stays_over => [Unpark: RunTerminal WhenFailed WhenCancelled]
+            a_used_op_id_is_refused => [Unpark: OpIdConflict]
+            a_retry_is_answered_whatever_has_happened_since => [Unpark: Executes Replays]
+            whoever_parked_a_shard_cannot_come_back
+                => [Unpark: Executes, leased: StaleFence, Park: Replays]
+        }
+        split {
+            a_replaced_shard_hands_its_range_to_its_children => [SplitReplace: Executes Emits Ends]
+            a_residual_split_leaves_the_parent_at_work
+                => [SplitResidual: Executes Emits Keeps, Checkpoint: CursorOutOfBounds]
+            children_are_found_by_claims_and_listings => [Claim: Executes, ListShards: Executes]
+            a_retry_names_the_same_children => [SplitReplace: Replays]
+            children_can_be_split_again => [SplitReplace: Executes]
+            the_leaves_cover_the_range_after_many_splits
+                => [SplitReplace: Executes, SplitResidual: Executes]
+        }
+        split_faults {
+            a_replace_split_that_does_not_cover_its_parent_is_refused = coverage(SplitReplace)
+                => [SplitReplace: SplitInvalid StartMismatch Gap Overlap EndMismatch]
+            a_residual_split_that_does_not_cover_its_parent_is_refused = coverage(SplitResidual)
+                => [SplitResidual: SplitInvalid StartMismatch Gap Overlap EndMismatch]
+            a_replace_split_into_what_is_no_range_is_refused
+                = parts_that_are_no_ranges(SplitReplace)
+                => [SplitReplace: SplitInvalid ChildInvalid Executes]
+            a_residual_split_into_what_is_no_range_is_refused
+                = parts_that_are_no_ranges(SplitResidual)
+                => [SplitResidual: SplitInvalid ChildInvalid Executes]
+            a_replace_split_that_derives_a_taken_id_is_refused = taken_id(SplitReplace)
+                => [SplitReplace: SplitInvalid DerivedIdCollision Executes]
+            a_residual_split_that_derives_a_taken_id_is_refused = taken_id(SplitResidual)
+                => [SplitResidual: SplitInvalid DerivedIdCollision Executes]
+            a_split_has_at_least_two_parts => [SplitReplace: TooFewChildren]
+            a_residual_split_keeps_the_cursor => [SplitResidual: CursorNotKept Executes]
+            a_stale_plan_is_refused => [SplitReplace: EndMismatch, SplitResidual: EndMismatch]
+        }
+        split_limits {
+            as_many_children_as_the_backend_allows
+                => [SplitReplace: TooManyChildren Executes Replays]
+            a_shard_spawns_no_more_than_it_may_by_residual_splits
+                => [SplitResidual: SpawnLimitExceeded, SplitReplace: SpawnLimitExceeded]
+            a_shard_spawns_no_more_than_it_may_by_a_replace_split
+                => [SplitReplace: SpawnLimitExceeded Executes]
+            a_replace_split_stops_at_the_tenants_ceiling
+                = replace_under_a_ceiling(ShardLimitScope::Tenant)
+                => [SplitReplace: TenantCeiling Executes Replays]
+            a_replace_split_stops_at_the_global_ceiling
+                = replace_under_a_ceiling(ShardLimitScope::Global)
+                => [SplitReplace: GlobalCeiling Executes Replays]
+            a_residual_split_stops_at_the_tenants_ceiling
+                = residual_under_a_ceiling(ShardLimitScope::Tenant)
+                => [SplitResidual: TenantCeiling Executes Replays]
+            a_residual_split_stops_at_the_global_ceiling
+                = residual_under_a_ceiling(ShardLimitScope::Global)
+                => [SplitResidual: GlobalCeiling Executes Replays]
+            a_tenants_ceiling_is_its_own => [SplitResidual: Executes]
+            a_replace_split_without_room_for_its_bytes_is_undone
+                = a_split_without_room_for_its_bytes_is_undone(SplitReplace)
+                => [SplitReplace: ResourceExhausted Executes]
+            a_residual_split_without_room_for_its_bytes_is_undone
+                = a_split_without_room_for_its_bytes_is_undone(SplitResidual)
+                => [SplitResidual: ResourceExhausted Executes]
         }
     } };
 }

@@ -1,6 +1,6 @@
 //! One suite for every backend: implement [`Harness`], write one line, and get a test per case.
 //!
-//! ```ignore
+//! ```text
 //! gossip_coordination::conformance_suite!(MyHarness);
 //! ```
 //!

@@ -120,13 +120,13 @@ impl<H: Harness> World<H> {
     #[track_caller]
     pub(super) fn shard(&mut self, shard: ShardId) -> ShardRecord {
         let (tenant, key) = (self.tenant, self.key(shard));
-        self.harness.dump().shard(tenant, key).expect("the shard is stored").clone()
+        self.harness.dump().shard(tenant, key).expect("the shard is stored")
     }
 
     /// The record of the run as it is stored.
     #[track_caller]
     pub(super) fn run_record(&mut self) -> RunRecord {
-        self.harness.dump().run(self.tenant, self.run).expect("the run is stored").clone()
+        self.harness.dump().run(self.tenant, self.run).expect("the run is stored")
     }
 
     /// Closes the backend, opens it again and checks that nothing is gone.
