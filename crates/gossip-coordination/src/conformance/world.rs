@@ -138,17 +138,6 @@ impl<H: Harness> World<H> {
         assert!(changes.is_empty(), "reopening changed {changes:?}");
     }
 
-    /// Completes shard after shard and then the run.
-    pub(super) fn finish(&mut self, shards: u64) {
-        for shard in 0..shards {
-            let lease = self.lease(1, shard);
-            let op = self.op();
-            self.complete(&lease, CursorUpdate::at(&within(shard, "z")), op).expect("it is held");
-        }
-        let op = self.op();
-        self.complete_run(op).expect("no shard remains");
-    }
-
     /// Ends an active run whose shards may remain, or leaves it as it is.
     pub(super) fn bring_to(&mut self, status: RunStatus) {
         let op = self.op();
