@@ -66,3 +66,8 @@ macro_rules! __emit_conformance_tests {
         }
     )*};
 }
+
+/// The guide's example is a program; it runs with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/conformance.md")]
+struct Guide;

@@ -18,6 +18,9 @@ pub(super) trait Holder: CoordinationFacade + Send + Sized {
         Memory::CAPS
     }
 
+    /// Called where [`Holder::caps`] says that the data are durable.
+    fn reopen(&mut self) {}
+
     fn connect(&mut self) -> Option<Self> {
         None
     }
@@ -50,6 +53,10 @@ impl<B: Holder> Harness for Held<B> {
 
     fn backend(&mut self) -> &mut B {
         &mut self.0
+    }
+
+    fn reopen(&mut self) {
+        self.0.reopen();
     }
 
     fn connect(&mut self) -> Option<B> {

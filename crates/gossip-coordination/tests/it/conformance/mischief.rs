@@ -3,12 +3,13 @@
 
 use std::marker::PhantomData;
 
-use gossip_coordination::conformance::{CASES, run_case};
+use gossip_coordination::conformance::{CASES, Caps, run_case};
 use gossip_coordination::{EventCollector, InMemoryCoordinator, ShardRecordView};
 
 use super::doors::names::*;
 use super::doors::{impl_doors, impl_method, impl_trait, methods};
 use super::held::{Held, Holder};
+use super::memory::Memory;
 
 macro_rules! mischief_trait {
     (
@@ -19,6 +20,8 @@ macro_rules! mischief_trait {
     ) => {
         /// What goes wrong. By default nothing does.
         trait Mischief: Send {
+            fn restart(_inner: &mut InMemoryCoordinator) {}
+
             $($(mischief_method! { $kind $name<$($lt)?>($($arg: $ty),*) -> $ret })*)*
         }
     };
@@ -65,6 +68,14 @@ impl<M: Mischief> Holder for Warped<M> {
 
     fn swap(&mut self, other: &mut InMemoryCoordinator) {
         std::mem::swap(&mut self.0, other);
+    }
+
+    fn caps() -> Caps {
+        Caps { durable: true, ..Memory::CAPS }
+    }
+
+    fn reopen(&mut self) {
+        M::restart(&mut self.0);
     }
 }
 
@@ -434,5 +445,28 @@ impl Mischief for UnparkIsNotRemembered {
 fn an_unpark_that_asks_the_op_log_too_late_is_noticed() {
     assert_noticed::<UnparkIsNotRemembered>(&[
         "unpark::a_retry_is_answered_whatever_has_happened_since",
+    ]);
+}
+
+struct RestartLosesLeases;
+impl Mischief for RestartLosesLeases {
+    fn restart(inner: &mut InMemoryCoordinator) {
+        let mut held = Vec::new();
+        inner.for_each_shard(|shard| {
+            held.extend(shard.state.lease.map(|holder| {
+                let (owner, deadline) = (holder.owner(), holder.deadline());
+                Lease::new(shard.tenant, shard.key, owner, shard.state.fence, deadline)
+            }));
+        });
+        let lost = |lease: &Lease| inner.release(LogicalTime::from_raw(1), lease.tenant(), lease);
+        assert!(held.iter().map(lost).all(|lost| lost.is_ok()));
+    }
+}
+
+#[test]
+fn a_restart_that_loses_leases_is_noticed() {
+    assert_noticed::<RestartLosesLeases>(&[
+        "reopen::zombies_stay_out_across_restarts",
+        "reopen::a_busy_backend_is_the_same_after_a_restart",
     ]);
 }

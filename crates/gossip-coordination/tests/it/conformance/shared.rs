@@ -1,12 +1,14 @@
-//! The suite on one coordinator with many handles, which race.
+//! The suite on one coordinator with many handles, which race, and which it outlives.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gossip_coordination::InMemoryCoordinator;
+use gossip_coordination::conformance::Caps;
 
 use super::doors::names::*;
 use super::doors::{impl_doors, impl_method, impl_trait, methods};
 use super::held::{Held, Holder};
+use super::memory::Memory;
 
 pub(super) struct Shared(Arc<Mutex<InMemoryCoordinator>>);
 
@@ -31,6 +33,15 @@ impl Holder for Shared {
 
     fn swap(&mut self, other: &mut InMemoryCoordinator) {
         std::mem::swap(&mut *self.lock(), other);
+    }
+
+    /// The coordinator outlives its handles as a server would.
+    fn caps() -> Caps {
+        Caps { durable: true, ..Memory::CAPS }
+    }
+
+    fn reopen(&mut self) {
+        *self = Self(Arc::clone(&self.0));
     }
 
     fn connect(&mut self) -> Option<Self> {
