@@ -1,0 +1,2 @@
+//! .
+pub(crate) fn checkpoints_for_ever(_: &std::path::Path) {}

@@ -1,0 +1,15 @@
+//! The embedded coordinator on real files, with real processes that are really killed.
+
+mod bad_files;
+mod busy;
+mod children;
+mod commit;
+mod components;
+mod conformance;
+mod full;
+mod kill;
+mod modes;
+mod processes;
+mod slots;
+mod support;
+mod verify;

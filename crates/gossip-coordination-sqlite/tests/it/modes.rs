@@ -1,0 +1,2 @@
+//! .
+pub(crate) fn opens_and_waits(_: &std::path::Path) {}

@@ -1,0 +1,2 @@
+//! .
+pub(crate) fn works(_: &std::path::Path) {}

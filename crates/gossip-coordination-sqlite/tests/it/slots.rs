@@ -1,0 +1,2 @@
+//! .
+pub(crate) fn claims_and_waits(_: &std::path::Path) {}
