@@ -3,6 +3,7 @@
 mod coverage;
 mod doors;
 mod held;
+mod losing;
 mod memory;
 mod mischief;
 mod shared;
