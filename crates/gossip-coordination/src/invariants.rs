@@ -22,7 +22,7 @@ use gossip_contracts::coordination::MAX_SPAWNED_PER_SHARD;
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey};
 
 use crate::op_log::{OP_LOG_CAP, RUN_OP_LOG_CAP};
-use crate::record::ShardState;
+use crate::record::{ShardRecordView, ShardState, ShardUpdate};
 use crate::run::{RunRecord, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
 
@@ -130,14 +130,47 @@ pub enum InvariantViolation {
     },
 }
 
-/// R1 to R10. Takes iterators, so that a record can be checked as it will be without building it
-/// first.
+/// R1 to R10, of a whole record.
 pub(crate) fn check_shard_invariants(
     shard: ShardKey,
     state: &ShardState,
     parent: Option<ShardId>,
     spawned: impl Iterator<Item = ShardId>,
     op_ids: impl Iterator<Item = OpId>,
+) -> Result<(), InvariantViolation> {
+    check_state(shard, state, parent)?;
+    check_spawned(shard, state.status, 0, spawned)?;
+    check_op_ids::<OP_LOG_CAP>(op_ids).map_err(|fault| match fault {
+        LogFault::TooLong => InvariantViolation::OpLogLength { shard },
+        LogFault::Repeated(op_id) => InvariantViolation::RepeatedOp { shard, op_id },
+    })
+}
+
+/// R1 to R10, of a record as `update` will leave it. What an update does not touch was checked when
+/// it was written, so the cost does not grow with what the shard has spawned.
+pub(crate) fn check_update(
+    before: &ShardRecordView<'_>,
+    update: &ShardUpdate<'_>,
+) -> Result<(), InvariantViolation> {
+    let shard = before.key;
+    check_state(shard, &update.state, before.parent)?;
+    let spawned = update.spawned.iter().copied();
+    check_spawned(shard, update.state.status, before.spawned.len(), spawned)?;
+    if let Some(entry) = update.log {
+        let op_id = entry.op_id();
+        // R5 holds by the log's type. The entry that goes makes room for its own id, too.
+        if before.op_log.op_ids().skip(update.evicted_from(before)).any(|id| id == op_id) {
+            return Err(InvariantViolation::RepeatedOp { shard, op_id });
+        }
+    }
+    Ok(())
+}
+
+/// R1, R3, R4 and R7.
+fn check_state(
+    shard: ShardKey,
+    state: &ShardState,
+    parent: Option<ShardId>,
 ) -> Result<(), InvariantViolation> {
     let (status, reason) = (state.status, state.park_reason);
     if reason.is_some() != (status == ShardStatus::Parked) {
@@ -152,7 +185,17 @@ pub(crate) fn check_shard_invariants(
     if parent.is_some() != shard.shard.is_derived() {
         return Err(InvariantViolation::Parent { shard, parent });
     }
-    let mut count = 0usize;
+    Ok(())
+}
+
+/// R6, R8 and R10, for shards spawned after the first `before`.
+fn check_spawned(
+    shard: ShardKey,
+    status: ShardStatus,
+    before: usize,
+    spawned: impl Iterator<Item = ShardId>,
+) -> Result<(), InvariantViolation> {
+    let mut count = before;
     for child in spawned {
         if !child.is_derived() {
             return Err(InvariantViolation::SpawnedRoot { shard, child });
@@ -165,10 +208,7 @@ pub(crate) fn check_shard_invariants(
     if status == ShardStatus::Split && count == 0 {
         return Err(InvariantViolation::SplitWithoutChildren { shard });
     }
-    check_op_ids::<OP_LOG_CAP>(op_ids).map_err(|fault| match fault {
-        LogFault::TooLong => InvariantViolation::OpLogLength { shard },
-        LogFault::Repeated(op_id) => InvariantViolation::RepeatedOp { shard, op_id },
-    })
+    Ok(())
 }
 
 /// U1 to U3.
@@ -289,5 +329,61 @@ mod tests {
         case.shard = ShardId::derived_from_raw(9);
         case.parent = Some(ShardId::from_raw(2));
         assert_eq!(case.check(), Ok(()));
+    }
+
+    /// The message of the violation that `update` would leave behind, if it is one.
+    fn broken_by(
+        before: &ShardRecordView<'_>,
+        change: impl FnOnce(&mut ShardUpdate<'_>),
+    ) -> Option<String> {
+        let mut update = ShardUpdate::of_state(before.state);
+        change(&mut update);
+        check_update(before, &update).err().map(|violation| violation.to_string())
+    }
+
+    #[test]
+    fn an_update_is_checked_with_what_it_leaves_as_it_is() {
+        use crate::op_log::{OpKind, OpLog, OpLogEntry, OpResult};
+        use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
+        use gossip_contracts::identity::TenantId;
+
+        let entry = |id| {
+            let (op_id, at) = (OpId::from_raw(id), LogicalTime::from_raw(1));
+            OpLogEntry::new(op_id, OpKind::Checkpoint, OpResult::Completed, 1, at)
+        };
+        let mut log = OpLog::new();
+        (0..16).for_each(|id| log.push_back_overwrite(entry(id)));
+        let derived = ShardId::derived_from_raw(9);
+        let spawned = vec![derived; 1024];
+        let before = ShardRecordView {
+            op_log: &log,
+            spawned: &spawned,
+            ..ShardRecordView::new_shard(
+                TenantId::from_bytes([1; 32]),
+                ShardKey::new(RunId::from_raw(1), ShardId::from_raw(1)),
+                ShardSpecRef::new(b"a", b"b", b""),
+                CursorUpdate::initial(),
+                CursorSemantics::Completed,
+                None,
+            )
+        };
+        let number =
+            |message: Option<String>| message.map(|m| m[..m.find(':').unwrap()].to_owned());
+        let r = |name: &str| Some(name.to_owned());
+
+        assert_eq!(broken_by(&before, |_| {}), None);
+        assert_eq!(broken_by(&before, |u| u.state.status = ShardStatus::Split), None);
+        // A full log forgets operation 0, so only that id may come again.
+        assert_eq!(broken_by(&before, |u| u.log = Some(entry(0))), None);
+        assert_eq!(number(broken_by(&before, |u| u.log = Some(entry(1)))), r("R9"));
+        assert_eq!(number(broken_by(&before, |u| u.spawned.push(derived))), r("R10"));
+        let fewer = ShardRecordView { spawned: &spawned[1..], ..before };
+        assert_eq!(broken_by(&fewer, |u| u.spawned.push(derived)), None);
+        let root = ShardId::from_raw(2);
+        assert_eq!(number(broken_by(&fewer, |u| u.spawned.push(root))), r("R8"));
+        let childless = ShardRecordView { spawned: &[], ..before };
+        assert_eq!(number(broken_by(&childless, |u| u.state.status = ShardStatus::Split)), r("R6"));
+        assert_eq!(number(broken_by(&before, |u| u.state.status = ShardStatus::Parked)), r("R1"));
+        assert_eq!(number(broken_by(&before, |u| u.state.fence = FenceEpoch::ZERO)), r("R4"));
     }
 }

@@ -10,7 +10,7 @@ use gossip_contracts::coordination::{
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardId, ShardKey, TenantId};
 use gossip_stdx::InlineVec;
 
-use crate::invariants::{InvariantViolation, check_shard_invariants};
+use crate::invariants::{InvariantViolation, check_shard_invariants, check_update};
 use crate::lease::LeaseHolder;
 use crate::op_log::{OpKind, OpLog, OpLogEntry};
 use crate::run::RunGate;
@@ -253,15 +253,7 @@ impl<'r> ShardUpdate<'r> {
             before.state.fence,
             self.state.fence
         );
-        let logged = self.log.map(|entry| entry.op_id());
-        check_shard_invariants(
-            before.key,
-            &self.state,
-            before.parent,
-            self.spawned_after(before),
-            before.op_log.op_ids().skip(self.evicted_from(before)).chain(logged),
-        )
-        .unwrap_or_else(|violation| panic!("{violation}"));
+        check_update(before, &self).unwrap_or_else(|violation| panic!("{violation}"));
         self
     }
 
@@ -282,7 +274,7 @@ impl<'r> ShardUpdate<'r> {
     }
 
     /// Entries that the record's op-log will lose.
-    fn evicted_from(&self, before: &ShardRecordView<'_>) -> usize {
+    pub(crate) fn evicted_from(&self, before: &ShardRecordView<'_>) -> usize {
         usize::from(self.log.is_some() && before.op_log.is_full())
     }
 }

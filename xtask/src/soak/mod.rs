@@ -70,11 +70,11 @@ pub(crate) fn announce_shares(workspace: &Workspace) -> Result<()> {
 }
 
 fn show(soak: &Soak, workspace: &Workspace, identity: &Identity) -> Result<()> {
-    let state = match soak.chunks(workspace)? {
+    let state = match soak.chunk_count(workspace)? {
         None => soak.absence(),
         Some(chunks) => {
             let done = Progress::peek(&workspace.target_dir, soak.name, identity);
-            format!("{} of {} chunks done at {identity}", done.len(), chunks.len())
+            format!("{} of {chunks} chunks done at {identity}", done.len())
         }
     };
     println!("{}: {}\n    full: {}; {state}", soak.name, soak.what, soak.full());

@@ -130,6 +130,19 @@ impl Soak {
         }
     }
 
+    /// How many chunks there are, without what it takes to run them.
+    pub(super) fn chunk_count(&self, workspace: &Workspace) -> Result<Option<usize>> {
+        if !self.is_in(workspace)? {
+            return Ok(None);
+        }
+        match self.how {
+            How::Scaled { chunks, .. } | How::Sanitized { chunks, .. } => Ok(Some(chunks as usize)),
+            How::Fuzz { chunks, .. } => {
+                Ok(Some(fuzz::targets(&workspace.root)?.len() * chunks as usize))
+            }
+        }
+    }
+
     /// All chunks, in order; none where its subject is not in the tree yet.
     pub(super) fn chunks(&self, workspace: &Workspace) -> Result<Option<Vec<Chunk>>> {
         if !self.is_in(workspace)? {

@@ -33,6 +33,20 @@
 //! | op-log, oldest first | \[entry\] | | | | |
 //!
 //! An op-log entry is op id u64, kind u8, result u8, payload hash u64, executed at u64.
+//!
+//! ```
+//! use gossip_contracts::identity::{FenceEpoch, WorkerId};
+//! use gossip_coordination::OwnerRecord;
+//! use gossip_coordination::codec::{CodecError, decode_owner, encode_owner};
+//!
+//! let owner = OwnerRecord::new(WorkerId::from_raw(7), FenceEpoch::from_raw(2));
+//! let mut blob = Vec::new();
+//! encode_owner(&owner, &mut blob);
+//! assert_eq!(decode_owner(&blob), Ok(owner));
+//!
+//! blob[5] ^= 1;
+//! assert_eq!(decode_owner(&blob), Err(CodecError::ChecksumMismatch));
+//! ```
 
 mod error;
 mod owner;

@@ -127,11 +127,11 @@ impl<H: Harness> World<H> {
 }
 
 /// An operation's refusal in the shared vocabulary, so that cases can compare those of all.
-trait Widen {
+pub(super) trait Widen {
     fn widen(self) -> CoordError;
 }
 
-fn widen(error: impl Widen) -> CoordError {
+pub(super) fn widen(error: impl Widen) -> CoordError {
     error.widen()
 }
 

@@ -3,7 +3,8 @@
 //! - K1: a refusal or a replay changes nothing and emits nothing.
 //! - K2: an execution changes only the records that it may, and emits exactly its event.
 //! - K3: listing and progress say what the records say.
-//! - K4: records move in one direction: fences and cursors do not go back, terminal shards stay so
+//! - K4: a capacity hint that claims to be exact is, and an estimate promises no more than there is.
+//! - K5: records move in one direction: fences and cursors do not go back, terminal shards stay so
 //!   unless unparked, ranges only shrink, and only by a residual split.
 
 use gossip_contracts::identity::{RunId, ShardKey};
@@ -17,7 +18,7 @@ use crate::error::IdempotentOutcome;
 use crate::events::{EventCollector, EventKind, StateTransitionEvent};
 use crate::record::{ShardRecord, ShardState};
 use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireScratch, RenewResult};
+use crate::scratch::{AcquireScratch, CapacityHint, RenewResult};
 use crate::status::{ParkReason, ShardStatus};
 use crate::traits::{ClaimCandidates, RunManagement};
 
@@ -38,11 +39,24 @@ pub(super) trait Answer {
     fn is_replay(&self) -> bool {
         false
     }
+
+    /// The hint that came with it.
+    fn capacity(&self) -> Option<CapacityHint> {
+        None
+    }
 }
 
 impl Answer for () {}
-impl Answer for Acquired {}
-impl Answer for RenewResult {}
+impl Answer for Acquired {
+    fn capacity(&self) -> Option<CapacityHint> {
+        Some(self.capacity)
+    }
+}
+impl Answer for RenewResult {
+    fn capacity(&self) -> Option<CapacityHint> {
+        Some(self.capacity)
+    }
+}
 impl Answer for RunRecord {}
 impl Answer for RunProgress {}
 impl Answer for Vec<ShardSummary> {}
@@ -54,7 +68,7 @@ impl<T> Answer for IdempotentOutcome<T> {
 }
 
 impl<H: Harness> World<H> {
-    /// Makes a call and checks K1 to K4 around it. `event` says what an execution must emit.
+    /// Makes a call and checks K1 to K5 around it. `event` says what an execution must emit.
     #[track_caller]
     pub(super) fn call<T: Answer, E: Refusal>(
         &mut self,
@@ -107,6 +121,9 @@ impl<H: Harness> World<H> {
             let executed = result.as_ref().is_ok_and(|answer| !answer.is_replay());
             self.compare(operation, scope, executed, &before, &after);
             self.check_reads(&after);
+            if let Some(hint) = result.as_ref().ok().and_then(Answer::capacity) {
+                self.check_hint(hint, &after);
+            }
             self.harness.assert_consistent();
             if self.reopening {
                 self.reopen();
@@ -138,12 +155,11 @@ impl<H: Harness> World<H> {
                         tenant == self.tenant && (scope == Scope::Run(run) || first_step),
                         "{operation:?} changed run {run} of {tenant:?}"
                     );
-                    after.run(tenant, run).expect("runs are not deleted").assert_invariants();
+                    assert!(after.run(tenant, run).is_some(), "{operation:?} deleted run {run}");
                 }
                 Place::Shard(tenant, run, shard) => {
                     let key = ShardKey::new(run, shard);
                     let record = after.shard(tenant, key).expect("shards are not deleted");
-                    record.view().assert_invariants();
                     let old = before.shard(tenant, key);
                     let within = match scope {
                         Scope::Nothing => false,
@@ -153,13 +169,14 @@ impl<H: Harness> World<H> {
                             of == key || old.is_none() && record.parent == Some(of.shard)
                         }
                     };
-                    let poisoned = old.is_some_and(|old| was_poisoned(operation, old, record));
+                    let poisoned =
+                        old.as_ref().is_some_and(|old| was_poisoned(operation, old, &record));
                     assert!(
                         tenant == self.tenant && (within || poisoned),
                         "{operation:?} changed shard {key} of {tenant:?}"
                     );
                     match old {
-                        Some(old) => assert_direction(operation, old, record),
+                        Some(old) => assert_direction(operation, &old, &record),
                         None => {
                             assert_eq!(record.state, ShardState::NEW, "{operation:?} made {key}")
                         }
@@ -204,7 +221,25 @@ impl<H: Harness> World<H> {
             "progress differs from a recount"
         );
         let record = backend.get_run(tenant, run).expect("the run is there");
-        assert_eq!(Some(&record), records.run(tenant, run), "the run differs from its record");
+        assert_eq!(Some(record), records.run(tenant, run), "the run differs from its record");
+    }
+}
+
+impl<H: Harness> World<H> {
+    /// K4.
+    #[track_caller]
+    fn check_hint(&self, hint: CapacityHint, records: &Dump) {
+        let states: Vec<_> =
+            records.shards(self.tenant, self.run).map(|shard| shard.state).collect();
+        let available = states.iter().filter(|state| state.is_available_at(self.now)).count();
+        let promised = hint.available_count as usize;
+        let deadlines = states.iter().filter_map(|state| state.lease.map(|held| held.deadline()));
+        if hint.is_estimate {
+            assert!(promised <= available, "{promised} promised, {available} available");
+        } else {
+            assert_eq!(promised, available, "an exact hint is wrong");
+            assert_eq!(hint.earliest_deadline, deadlines.min(), "an exact hint is wrong");
+        }
     }
 }
 
@@ -233,7 +268,7 @@ fn take_poisoned(operation: Operation, dumps: Option<(&Dump, &Dump)>, events: &m
             if let Place::Shard(tenant, run, shard) = *place {
                 let key = ShardKey::new(run, shard);
                 let records = before.shard(tenant, key).zip(after.shard(tenant, key));
-                if records.is_some_and(|(old, new)| was_poisoned(operation, old, new)) {
+                if records.is_some_and(|(old, new)| was_poisoned(operation, &old, &new)) {
                     expected.push(EventKind::ShardParked { shard, reason: ParkReason::Poisoned });
                 }
             }
@@ -244,7 +279,7 @@ fn take_poisoned(operation: Operation, dumps: Option<(&Dump, &Dump)>, events: &m
     }
 }
 
-/// K4.
+/// K5.
 #[track_caller]
 fn assert_direction(operation: Operation, old: &ShardRecord, new: &ShardRecord) {
     let key = new.key;

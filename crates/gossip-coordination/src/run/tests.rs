@@ -141,8 +141,9 @@ fn taking_off_a_shard_that_was_not_counted_is_a_bug() {
 }
 
 #[test]
-fn the_watermark_follows_what_is_taken_off() {
+fn total_and_watermark_follow_what_is_taken_off() {
     let mut progress = RunProgress { active: 1, done: 3, split: 2, parked: 1, watermark: 5 };
+    assert_eq!(progress.total(), 7);
     progress.remove(ShardStatus::Done);
     assert_eq!((progress.done, progress.split, progress.watermark), (2, 2, 4));
     progress.remove(ShardStatus::Split);

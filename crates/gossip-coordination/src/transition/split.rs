@@ -210,3 +210,17 @@ fn check_ids_distinct(shards: &[NewShard<'_>]) -> Result<(), CoordError> {
 fn collision(shard: ShardId) -> CoordError {
     CoordError::SplitInvalid(SplitValidationError::DerivedIdCollision { shard })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_children_under_one_id_are_refused() {
+        let spec = ShardSpecRef::new(b"a", b"b", b"");
+        let new = |raw| NewShard { id: ShardId::derived_from_raw(raw), spec };
+        assert_eq!(check_ids_distinct(&[new(3), new(1), new(2)]), Ok(()));
+        let taken = collision(ShardId::derived_from_raw(3));
+        assert_eq!(check_ids_distinct(&[new(3), new(1), new(3), new(2)]), Err(taken));
+    }
+}

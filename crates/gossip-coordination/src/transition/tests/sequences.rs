@@ -41,12 +41,14 @@ enum Step {
         tenant: TenantId,
         id: u64,
     },
-    /// With the lease granted so many grants ago.
+    /// With the lease granted so many grants ago. A key that is `near` is taken as a distance, so
+    /// that most requests are sensible ones.
     Work {
         lease_back: usize,
         lease_tenant: TenantId,
         tenant: TenantId,
         work: Work,
+        near: bool,
         id: u64,
     },
 }
@@ -63,29 +65,47 @@ enum Work {
     SplitResidual(u8),
 }
 
+impl Work {
+    /// The same with its key counted from the cursor, or back from the end.
+    fn near(self, cursor: u8, end: u8) -> Self {
+        let ahead = |raw: u8| cursor.saturating_add(raw % 6);
+        let back = |raw: u8| end.saturating_sub(1 + raw % 6);
+        match self {
+            Self::Checkpoint(raw) => Self::Checkpoint(ahead(raw)),
+            Self::Complete(raw) => Self::Complete(ahead(raw)),
+            Self::SplitReplace(raw) => Self::SplitReplace(back(raw)),
+            Self::SplitResidual(raw) => Self::SplitResidual(back(raw)),
+            Self::Renew | Self::Release | Self::Park(_) => self,
+        }
+    }
+}
+
 fn step() -> impl Strategy<Value = Step> {
-    let tenant = || prop_oneof![12 => Just(TENANT), 1 => Just(OTHER_TENANT)];
-    let id = 0u64..24;
+    let tenant = || prop_oneof![30 => Just(TENANT), 1 => Just(OTHER_TENANT)];
+    let id = 0u64..60;
     let key = 0x0eu8..0xf2;
     let work = prop_oneof![
-        2 => Just(Work::Renew),
-        1 => Just(Work::Release),
-        8 => key.clone().prop_map(Work::Checkpoint),
+        20 => Just(Work::Renew),
+        6 => Just(Work::Release),
+        60 => key.clone().prop_map(Work::Checkpoint),
         1 => key.clone().prop_map(Work::Complete),
-        1 => (0u8..5).prop_map(Work::Park),
+        6 => (0u8..5).prop_map(Work::Park),
         1 => key.clone().prop_map(Work::SplitReplace),
-        4 => key.prop_map(Work::SplitResidual),
+        20 => key.prop_map(Work::SplitResidual),
     ];
-    let back = prop_oneof![6 => Just(0usize), 2 => 1..5usize];
+    let back = prop_oneof![8 => Just(0usize), 1 => 1..5usize];
+    let near = prop::bool::weighted(0.9);
+    let millis = prop_oneof![6 => 1..40i64, 1 => 100..200i64, 1 => -80..0i64];
+    let status =
+        prop_oneof![4 => Just(RunStatus::Active), 1 => prop::sample::select(&RunStatus::ALL[..])];
     prop_oneof![
-        3 => prop_oneof![5 => 1..60i64, 1 => -80..0i64].prop_map(Step::Clock),
-        1 => prop_oneof![4 => Just(RunStatus::Active), 1 => prop::sample::select(&RunStatus::ALL[..])]
-            .prop_map(Step::Gate),
-        4 => (1u64..4, tenant()).prop_map(|(worker, tenant)| Step::Acquire { worker, tenant }),
-        2 => (tenant(), id.clone()).prop_map(|(tenant, id)| Step::Unpark { tenant, id }),
-        14 => (back, tenant(), tenant(), work, id).prop_map(
-            |(lease_back, lease_tenant, tenant, work, id)| Step::Work {
-                lease_back, lease_tenant, tenant, work, id,
+        6 => millis.prop_map(Step::Clock),
+        1 => status.prop_map(Step::Gate),
+        6 => (1u64..4, tenant()).prop_map(|(worker, tenant)| Step::Acquire { worker, tenant }),
+        4 => (tenant(), id.clone()).prop_map(|(tenant, id)| Step::Unpark { tenant, id }),
+        24 => (back, tenant(), tenant(), work, near, id).prop_map(
+            |(lease_back, lease_tenant, tenant, work, near, id)| Step::Work {
+                lease_back, lease_tenant, tenant, work, near, id,
             },
         ),
     ]
@@ -158,7 +178,7 @@ impl Life {
             Step::Gate(status) => self.world.gate.status = status,
             Step::Acquire { worker, tenant } => self.acquire(WorkerId::from_raw(worker), tenant),
             Step::Unpark { tenant, id } => self.unpark(tenant, id),
-            Step::Work { lease_back, lease_tenant, tenant, work, id } => {
+            Step::Work { lease_back, lease_tenant, tenant, work, near, id } => {
                 let lease = self.leases[self.leases.len().saturating_sub(1 + lease_back)];
                 let lease = Lease::new(
                     lease_tenant,
@@ -169,6 +189,8 @@ impl Life {
                 );
                 let spec = before.spec.as_ref();
                 let bounds = (spec.start()[0], spec.end()[0]);
+                let cursor = before.cursor.as_update().last_key().map_or(bounds.0, |key| key[0]);
+                let work = if near { work.near(cursor, bounds.1) } else { work };
                 self.work(Kept { tenant, lease, work, bounds, id });
             }
         }
@@ -286,7 +308,7 @@ proptest! {
 
     #[test]
     fn whatever_is_asked_of_a_shard_it_stays_sound(
-        steps in prop::collection::vec(step(), 1..80),
+        steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut life = Life::new();
         for step in &steps {
