@@ -1,6 +1,7 @@
 //! Killing a process that checkpoints as fast as it can.
 
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use gossip_contracts::coordination::CursorUpdate;
@@ -65,11 +66,17 @@ fn a_killed_worker_leaves_its_last_accepted_cursor_or_the_one_in_flight() {
     for kill in 0..kills {
         let mut child = Running::start("checkpoints", &place.db());
         let mut output = child.take_output();
+        let (begun, begins) = mpsc::channel();
         let reader = std::thread::spawn(move || {
-            std::iter::from_fn(|| next_line(&mut output)).collect::<Vec<_>>()
+            let lines = std::iter::from_fn(|| next_line(&mut output));
+            // Nobody waits for the first line of a child that is killed before it.
+            lines.inspect(|_| begun.send(()).unwrap_or(())).collect::<Vec<_>>()
         });
         // Some die while they open the database, most while they work.
-        std::thread::sleep(Duration::from_micros(random_below(60_000)));
+        if kill % 4 > 0 {
+            begins.recv().expect("it gets to work");
+        }
+        std::thread::sleep(Duration::from_micros(random_below(20_000)));
         child.kill();
         let said = reader.join().unwrap();
 
@@ -121,5 +128,5 @@ fn a_killed_worker_leaves_its_last_accepted_cursor_or_the_one_in_flight() {
         }
     }
     println!("{cursor} checkpoints; {working} children got to work, {in_flight} died in a commit");
-    assert!(cursor > 0 && working > 0, "every child died before it worked");
+    assert!(cursor > 0 && working >= kills / 2, "{working} children got to work");
 }

@@ -1,5 +1,6 @@
 //! The embedded coordinator on real files, with real processes that are really killed.
 
+mod allocations;
 mod bad_files;
 mod busy;
 mod children;

@@ -136,8 +136,8 @@ fn eight_processes_finish_one_run_and_miss_nothing() {
     assert!(coordinator.complete_run(NOW, TENANT, RUN, op).unwrap().is_executed());
 }
 
-/// The regression: looking at a file with a descriptor of one's own drops this process's locks on
-/// it, and the next process to close the database takes itself for the last one and removes the log.
+/// SQLite's locks belong to the process: whoever opens the file a second time and closes it must not
+/// drop those of the first, or another process takes itself for the last one and removes the log.
 #[test]
 fn opening_a_database_again_keeps_the_locks_of_those_who_have_it_open() {
     let place = Place::new();
