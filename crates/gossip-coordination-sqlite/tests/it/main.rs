@@ -11,6 +11,7 @@ mod full;
 mod kill;
 mod modes;
 mod processes;
+mod runs;
 mod slots;
 mod support;
 mod verify;
