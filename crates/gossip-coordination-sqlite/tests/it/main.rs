@@ -7,6 +7,7 @@ mod children;
 mod commit;
 mod components;
 mod conformance;
+mod differential;
 mod full;
 mod kill;
 mod modes;
