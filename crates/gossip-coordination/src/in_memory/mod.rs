@@ -5,6 +5,7 @@
 //! nothing. Claims read an index; their cost does not grow with the number of shards.
 
 mod backend;
+mod deadlines;
 mod list;
 mod management;
 mod run;
@@ -27,7 +28,8 @@ pub const DEFAULT_MAX_TOTAL_SHARDS: usize = 1_000_000;
 /// Bytes for keys, cursors and metadata unless configured otherwise. Reserved, not touched.
 pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 256 << 20;
 
-/// Limits of an [`InMemoryCoordinator`].
+/// Limits of an [`InMemoryCoordinator`]. Nothing is ever forgotten, so they bound what it takes in
+/// over its whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoordinatorRuntimeConfig {
     /// Shards that one tenant may have.
@@ -86,6 +88,20 @@ pub struct InMemoryCoordinator {
     events: Option<EventCollector>,
 }
 
+/// Returns a lent collector however the borrower ends.
+struct GiveBack<'g> {
+    coordinator: &'g mut InMemoryCoordinator,
+    collector: &'g mut EventCollector,
+    outer: Option<EventCollector>,
+}
+
+impl Drop for GiveBack<'_> {
+    fn drop(&mut self) {
+        let lent = std::mem::replace(&mut self.coordinator.events, self.outer.take());
+        *self.collector = lent.unwrap_or_default();
+    }
+}
+
 #[derive(Debug, Default)]
 struct Tenant {
     runs: HashMap<RunId, Run>,
@@ -101,6 +117,9 @@ struct Found<'m> {
 
 impl InMemoryCoordinator {
     /// A coordinator with these limits.
+    ///
+    /// # Panics
+    /// If `slab_capacity` is 4 GiB or more.
     #[must_use]
     pub fn new(config: CoordinatorRuntimeConfig) -> Self {
         Self {
@@ -118,16 +137,15 @@ impl InMemoryCoordinator {
         &self.config
     }
 
-    /// Runs `f` and puts the events of what it does into `collector`.
+    /// Runs `f` and puts the events of what it does into `collector`, also when `f` panics.
     pub fn with_events<R>(
         &mut self,
         collector: &mut EventCollector,
         f: impl FnOnce(&mut Self) -> R,
     ) -> R {
         let outer = self.events.replace(std::mem::take(collector));
-        let result = f(self);
-        *collector = std::mem::replace(&mut self.events, outer).expect("it was put there");
-        result
+        let guard = GiveBack { coordinator: self, collector, outer };
+        f(&mut *guard.coordinator)
     }
 
     /// Shows `f` every run of every tenant, in no particular order.
@@ -232,3 +250,6 @@ fn emit(
         collector.emit(StateTransitionEvent { tenant, run, at, kind: kind() });
     }
 }
+
+#[cfg(test)]
+mod tests;
