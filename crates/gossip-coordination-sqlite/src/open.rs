@@ -180,9 +180,7 @@ fn connect(path: &Path, config: &SqliteConfig) -> rusqlite::Result<Connection> {
 }
 
 fn bring_up(conn: &Connection, config: &SqliteConfig) -> Result<(), SchemaFault> {
-    until_free(config, || schema::migrate(conn, schema::MIGRATIONS, &config.components))?;
-    // Readable, whatever the header says.
-    conn.query_row("SELECT shards FROM coord_totals WHERE id = 1", [], |row| row.get::<_, i64>(0))?;
+    until_free(config, || schema::mark(conn, schema::NEWEST))?;
     until_free(config, || {
         let mode: String =
             conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -195,6 +193,9 @@ fn bring_up(conn: &Connection, config: &SqliteConfig) -> Result<(), SchemaFault>
             ))),
         }
     })?;
+    until_free(config, || schema::migrate(conn, schema::MIGRATIONS, &config.components))?;
+    // Readable, whatever the header says.
+    conn.query_row("SELECT shards FROM coord_totals WHERE id = 1", [], |row| row.get::<_, i64>(0))?;
     let synchronous = match config.durability {
         Durability::Normal => "normal",
         Durability::Full => "full",

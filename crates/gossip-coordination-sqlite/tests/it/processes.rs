@@ -155,7 +155,7 @@ fn eight_processes_finish_one_run_and_miss_nothing() {
 fn processes_that_are_killed_and_started_again_miss_nothing_and_repeat_nothing() {
     let place = Place::new();
     let kills = scaled(12);
-    let count = 100 * kills;
+    let count = (100 * kills).min(10_000);
     begin(&mut place.open(), count, KEYS, 60_000);
     let start = || {
         let mut child = Running::start("works", &place.db());
