@@ -84,9 +84,19 @@ CREATE TABLE coord_components(
 /// Why a schema was not brought up to date.
 #[derive(Debug)]
 pub(crate) enum SchemaFault {
-    Foreign { application_id: u32 },
-    Newer { found: i64, newest: i64 },
-    Component { name: &'static str, fault: ComponentFault },
+    Foreign {
+        application_id: u32,
+    },
+    Newer {
+        found: i64,
+        newest: i64,
+    },
+    /// Write-ahead logging does not work where the file is.
+    NoLog,
+    Component {
+        name: &'static str,
+        fault: ComponentFault,
+    },
     Sqlite(rusqlite::Error),
 }
 

@@ -208,6 +208,18 @@ fn opening_a_database_again_keeps_the_locks_of_those_who_have_it_open() {
 }
 
 #[test]
+fn processes_that_start_at_once_create_one_database_together() {
+    let place = Place::new();
+    let mut children: Vec<_> =
+        (0..PROCESSES).map(|_| Running::start("opens-and-waits", &place.db())).collect();
+    children.iter_mut().for_each(|child| child.expect("open"));
+    children.into_iter().for_each(Running::finish);
+    let coordinator = place.open();
+    assert_eq!(pages(&coordinator), (1..=PROCESSES as u64).collect::<Vec<_>>());
+    assert_sound(&coordinator);
+}
+
+#[test]
 fn threads_each_with_their_own_coordinator_create_one_database_together() {
     let place = Place::new();
     std::thread::scope(|scope| {
