@@ -88,20 +88,6 @@ pub struct InMemoryCoordinator {
     events: Option<EventCollector>,
 }
 
-/// Returns a lent collector however the borrower ends.
-struct GiveBack<'g> {
-    coordinator: &'g mut InMemoryCoordinator,
-    collector: &'g mut EventCollector,
-    outer: Option<EventCollector>,
-}
-
-impl Drop for GiveBack<'_> {
-    fn drop(&mut self) {
-        let lent = std::mem::replace(&mut self.coordinator.events, self.outer.take());
-        *self.collector = lent.unwrap_or_default();
-    }
-}
-
 #[derive(Debug, Default)]
 struct Tenant {
     runs: HashMap<RunId, Run>,
@@ -143,9 +129,7 @@ impl InMemoryCoordinator {
         collector: &mut EventCollector,
         f: impl FnOnce(&mut Self) -> R,
     ) -> R {
-        let outer = self.events.replace(std::mem::take(collector));
-        let guard = GiveBack { coordinator: self, collector, outer };
-        f(&mut *guard.coordinator)
+        collector.lend(self, |coordinator| &mut coordinator.events, f)
     }
 
     /// Shows `f` every run of every tenant, in no particular order.
