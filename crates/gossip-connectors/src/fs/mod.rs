@@ -24,6 +24,7 @@
 
 mod beneath;
 mod bounds;
+mod ignore;
 mod names;
 mod reader;
 mod saved;
@@ -46,7 +47,7 @@ use gossip_contracts::connector::{
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 
-use beneath::open_child_file;
+use beneath::{open_child_file, open_to_pass};
 use bounds::{Lower, Upper};
 use reader::FsReader;
 use saved::SavedWalks;
@@ -61,6 +62,9 @@ pub use version::is_settled;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsOptions {
+    /// Leave out what the `.gitignore` files in the tree exclude, except in `.git`. An excluded
+    /// directory is reported once.
+    pub gitignore: bool,
     /// Stay on the file system of the root.
     pub one_file_system: bool,
     /// List `.git/objects` too. Without, they are left to the source that understands them; the
@@ -122,7 +126,7 @@ impl FsSource {
             if !root.is_file() {
                 return Err(FsOpenError::NotAFile { path: given.to_owned() });
             }
-            let parent = OwnedFd::from(File::open(parent).map_err(io_error)?);
+            let parent = open_to_pass(parent).map_err(|errno| io_error(errno.into()))?;
             Target::File { parent, name: name.as_bytes().into() }
         };
         Ok(Self { root, target, saved: SavedWalks::default() })
