@@ -40,7 +40,7 @@ struct Rules {
 }
 
 impl Ignores {
-    pub(super) const NONE: &Self = &Self(None);
+    pub(super) const NONE: Self = Self(None);
 
     /// What holds in `dir`, whose key has `path_len` bytes, below directories where `above` holds.
     pub(super) fn read(above: &Self, dir: &OpenDir, path_len: usize) -> Result<Self, Trouble> {

@@ -28,6 +28,7 @@ mod ignore;
 mod names;
 mod reader;
 mod saved;
+mod split;
 mod stamp;
 mod tree;
 mod trouble;
@@ -168,12 +169,7 @@ impl FsSource {
 
 impl Connector for FsSource {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            resume_tokens: false,
-            range_reads: true,
-            split_points: false,
-            versions: true,
-        }
+        Capabilities { resume_tokens: false, range_reads: true, split_points: true, versions: true }
     }
 
     fn list(
@@ -204,11 +200,16 @@ impl Connector for FsSource {
 
     fn split_points(
         &self,
-        _range: ShardSpecRef<'_>,
-        _cursor: CursorUpdate<'_>,
-        _want: usize,
+        range: ShardSpecRef<'_>,
+        cursor: CursorUpdate<'_>,
+        want: usize,
     ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
-        Ok(Vec::new())
+        let (lower, upper) = (Lower::of(range, cursor), Upper::of(range.end()));
+        match &self.target {
+            Target::Tree(tree) if want > 0 => split::split_points(tree, lower, upper, want)
+                .map_err(|trouble| trouble.into_error("split_points")),
+            _ => Ok(Vec::new()),
+        }
     }
 }
 

@@ -3,4 +3,5 @@
 mod hostile;
 mod ignore;
 mod order;
+mod split;
 mod support;

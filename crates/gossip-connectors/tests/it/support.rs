@@ -45,6 +45,12 @@ impl Disk {
         self
     }
 
+    pub(crate) fn write_empty(&self, keys: impl IntoIterator<Item = String>) {
+        for key in keys {
+            self.write(key, "");
+        }
+    }
+
     pub(crate) fn source(&self) -> FsSource {
         self.source_with(FsOptions::default())
     }

@@ -37,5 +37,5 @@ impl Frame {
 
 /// What holds below the last of these.
 pub(super) fn ignores_of(frames: &[Frame]) -> &Ignores {
-    frames.last().map_or(Ignores::NONE, |frame| &frame.ignores)
+    frames.last().map_or(const { &Ignores::NONE }, |frame| &frame.ignores)
 }
