@@ -3,7 +3,8 @@
 //! - K1: a refusal or a replay changes nothing and emits nothing.
 //! - K2: an execution changes only the records that it may, and emits exactly its event.
 //! - K3: listing and progress say what the records say.
-//! - K4: records move in one direction: fences and cursors do not go back, terminal shards stay so
+//! - K4: a capacity hint that claims to be exact is, and an estimate promises no more than there is.
+//! - K5: records move in one direction: fences and cursors do not go back, terminal shards stay so
 //!   unless unparked, ranges only shrink, and only by a residual split.
 
 use gossip_contracts::identity::{RunId, ShardKey};
@@ -17,7 +18,7 @@ use crate::error::IdempotentOutcome;
 use crate::events::{EventCollector, EventKind, StateTransitionEvent};
 use crate::record::{ShardRecord, ShardState};
 use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireScratch, RenewResult};
+use crate::scratch::{AcquireScratch, CapacityHint, RenewResult};
 use crate::status::{ParkReason, ShardStatus};
 use crate::traits::{ClaimCandidates, RunManagement};
 
@@ -38,11 +39,24 @@ pub(super) trait Answer {
     fn is_replay(&self) -> bool {
         false
     }
+
+    /// The hint that came with it.
+    fn capacity(&self) -> Option<CapacityHint> {
+        None
+    }
 }
 
 impl Answer for () {}
-impl Answer for Acquired {}
-impl Answer for RenewResult {}
+impl Answer for Acquired {
+    fn capacity(&self) -> Option<CapacityHint> {
+        Some(self.capacity)
+    }
+}
+impl Answer for RenewResult {
+    fn capacity(&self) -> Option<CapacityHint> {
+        Some(self.capacity)
+    }
+}
 impl Answer for RunRecord {}
 impl Answer for RunProgress {}
 impl Answer for Vec<ShardSummary> {}
@@ -54,7 +68,7 @@ impl<T> Answer for IdempotentOutcome<T> {
 }
 
 impl<H: Harness> World<H> {
-    /// Makes a call and checks K1 to K4 around it. `event` says what an execution must emit.
+    /// Makes a call and checks K1 to K5 around it. `event` says what an execution must emit.
     #[track_caller]
     pub(super) fn call<T: Answer, E: Refusal>(
         &mut self,
@@ -107,6 +121,9 @@ impl<H: Harness> World<H> {
             let executed = result.as_ref().is_ok_and(|answer| !answer.is_replay());
             self.compare(operation, scope, executed, &before, &after);
             self.check_reads(&after);
+            if let Some(hint) = result.as_ref().ok().and_then(Answer::capacity) {
+                self.check_hint(hint, &after);
+            }
             self.harness.assert_consistent();
             if self.reopening {
                 self.reopen();
@@ -208,6 +225,24 @@ impl<H: Harness> World<H> {
     }
 }
 
+impl<H: Harness> World<H> {
+    /// K4.
+    #[track_caller]
+    fn check_hint(&self, hint: CapacityHint, records: &Dump) {
+        let states: Vec<_> =
+            records.shards(self.tenant, self.run).map(|shard| shard.state).collect();
+        let available = states.iter().filter(|state| state.is_available_at(self.now)).count();
+        let promised = hint.available_count as usize;
+        let deadlines = states.iter().filter_map(|state| state.lease.map(|held| held.deadline()));
+        if hint.is_estimate {
+            assert!(promised <= available, "{promised} promised, {available} available");
+        } else {
+            assert_eq!(promised, available, "an exact hint is wrong");
+            assert_eq!(hint.earliest_deadline, deadlines.min(), "an exact hint is wrong");
+        }
+    }
+}
+
 /// Whether the shard was parked because it had been tried too often.
 fn was_poisoned(operation: Operation, old: &ShardRecord, new: &ShardRecord) -> bool {
     matches!(operation, Operation::Acquire | Operation::Claim)
@@ -244,7 +279,7 @@ fn take_poisoned(operation: Operation, dumps: Option<(&Dump, &Dump)>, events: &m
     }
 }
 
-/// K4.
+/// K5.
 #[track_caller]
 fn assert_direction(operation: Operation, old: &ShardRecord, new: &ShardRecord) {
     let key = new.key;

@@ -19,8 +19,8 @@ pub trait Harness: Sized {
     /// The backend.
     fn backend(&mut self) -> &mut Self::Backend;
 
-    /// Closes the backend and opens it again on the same data, as after a crash. A backend that is
-    /// not durable stays as it is.
+    /// Closes the backend and opens it again on the same data, as after a crash. Called only where
+    /// [`Caps::durable`] says that this can be.
     fn reopen(&mut self) {}
 
     /// A second handle to the same data, as another process would have, where there can be one.
@@ -61,8 +61,7 @@ pub struct Caps {
     pub claim_cooldown: bool,
     /// Whether it enforces [`Limits::byte_capacity`].
     pub byte_capacity: bool,
-    /// Whether data survive [`Harness::reopen`] because they were stored, not because nothing
-    /// happened.
+    /// Whether all that was answered survives [`Harness::reopen`].
     pub durable: bool,
 }
 

@@ -6,6 +6,7 @@ use super::cases;
 use super::harness::Harness;
 use super::matrix::{Aspect, Operation};
 use super::runner::{Case, Covers};
+use crate::run::RunStatus;
 
 /// Hands the list to a macro. A family holds cases, each with what it covers: operations, a colon,
 /// aspects. `name = body(argument)` is a case whose body serves several.
@@ -358,6 +359,127 @@ macro_rules! for_each_case {
             a_residual_split_without_room_for_its_bytes_is_undone
                 = a_split_without_room_for_its_bytes_is_undone(SplitResidual)
                 => [SplitResidual: ResourceExhausted Executes]
+        }
+        runs {
+            a_new_run_waits_for_its_shards
+                => [CreateRun: Executes Emits, GetRun: Executes WhenInitializing]
+            a_run_with_an_impossible_configuration_is_refused
+                => [CreateRun: InvalidConfig ZeroLeaseDuration ZeroShardRetries]
+            a_run_is_created_once => [CreateRun: RunAlreadyExists Executes]
+            registering_shards_sets_a_run_going => [RegisterShards: Executes Emits]
+            registering_again_is_answered_and_changes_nothing => [RegisterShards: Replays]
+            registering_something_else_under_one_op_id_is_refused => [RegisterShards: OpIdConflict]
+            shards_are_registered_once => [RegisterShards: WrongStatus]
+            an_unknown_run_gets_no_shards => [RegisterShards: RunNotFound]
+            a_faulty_manifest_is_refused
+                => [RegisterShards: ManifestInvalid Empty DerivedShardId SpecInvalid UnboundedRange
+                    CursorInvalid CursorOutOfBounds DuplicateShardId OverlappingRanges Executes]
+            registering_stops_at_the_tenants_ceiling
+                = register_under_a_ceiling(ShardLimitScope::Tenant)
+                => [RegisterShards: ShardLimitExceeded TenantCeiling Executes]
+            registering_stops_at_the_global_ceiling
+                = register_under_a_ceiling(ShardLimitScope::Global)
+                => [RegisterShards: ShardLimitExceeded GlobalCeiling Executes]
+            creating_with_shards_is_one_step_that_can_be_repeated
+                => [CreateRunWithShards: Executes Emits Replays]
+            creating_with_shards_finishes_what_was_half_done => [CreateRunWithShards: Executes]
+            creating_with_shards_under_another_configuration_is_refused
+                => [CreateRunWithShards: ConfigMismatch InvalidConfig ZeroLeaseDuration]
+            creating_with_a_faulty_manifest_leaves_a_run_that_can_be_mended
+                => [CreateRunWithShards: RegisterShardsFailed Executes]
+        }
+        run_end {
+            a_completed_run_stays_completed = ends(CompleteRun, RunStatus::Done)
+                => [CompleteRun: Executes Emits Replays RunTerminal, FailRun: OpIdConflict,
+                    CancelRun: OpIdConflict]
+            a_failed_run_stays_failed = ends(FailRun, RunStatus::Failed)
+                => [FailRun: Executes Emits Replays RunTerminal, CompleteRun: OpIdConflict,
+                    CancelRun: OpIdConflict]
+            a_cancelled_run_stays_cancelled = ends(CancelRun, RunStatus::Cancelled)
+                => [CancelRun: Executes Emits Replays RunTerminal, CompleteRun: OpIdConflict,
+                    FailRun: OpIdConflict]
+            complete_run_of_an_unknown_run_is_refused = unknown_run(CompleteRun)
+                => [CompleteRun: RunNotFound]
+            fail_run_of_an_unknown_run_is_refused = unknown_run(FailRun) => [FailRun: RunNotFound]
+            cancel_run_of_an_unknown_run_is_refused = unknown_run(CancelRun)
+                => [CancelRun: RunNotFound]
+            complete_run_under_a_used_op_id_is_refused = used_op_id(CompleteRun)
+                => [CompleteRun: OpIdConflict]
+            fail_run_under_a_used_op_id_is_refused = used_op_id(FailRun) => [FailRun: OpIdConflict]
+            cancel_run_under_a_used_op_id_is_refused = used_op_id(CancelRun)
+                => [CancelRun: OpIdConflict]
+            a_run_without_shards_can_only_be_cancelled
+                => [CompleteRun: WrongStatus, FailRun: WrongStatus, CancelRun: Executes Replays]
+            a_run_with_shards_remaining_is_not_completed => [CompleteRun: ShardsRemaining Executes]
+            a_run_may_be_given_up_with_shards_at_work => [FailRun: Executes, CancelRun: Executes]
+            an_initializing_run_allows_what_it_should = allows(RunStatus::Initializing)
+                => [all: WhenInitializing]
+            an_active_run_allows_what_it_should = allows(RunStatus::Active) => [all: WhenActive]
+            a_done_run_allows_what_it_should = allows(RunStatus::Done) => [all: WhenDone]
+            a_failed_run_allows_what_it_should = allows(RunStatus::Failed) => [all: WhenFailed]
+            a_cancelled_run_allows_what_it_should = allows(RunStatus::Cancelled)
+                => [all: WhenCancelled]
+        }
+        claims {
+            many_workers_claim_every_shard_exactly_once
+                => [Claim: Executes Emits Keeps NoneAvailable]
+            a_run_is_worked_off_although_workers_die
+                => [Claim: Executes NoneAvailable, CompleteRun: Executes]
+            a_held_shard_is_not_claimed_not_even_by_its_holder => [Claim: NoneAvailable]
+            an_expired_shard_is_claimed_with_its_cursor => [Claim: Executes]
+            released_unparked_and_split_shards_are_claimable => [Claim: Executes NoneAvailable]
+            a_run_whose_shards_are_settled_has_nothing_to_claim => [Claim: NoneAvailable]
+            the_earliest_deadline_follows_renewals => [Claim: NoneAvailable, Renew: Executes]
+            an_unknown_run_has_nothing_to_claim
+                => [Claim: RunNotFound, CollectCandidates: RunNotFound]
+            a_run_that_is_not_active_has_nothing_to_claim => [Claim: RunNotActive]
+            candidates_can_be_acquired => [CollectCandidates: Executes]
+            a_worker_that_found_nothing_waits => [Claim: Throttled NoneAvailable Executes]
+            workers_on_their_own_handles_never_share_a_shard => [Claim: NoneAvailable]
+        }
+        listing {
+            filters_show_what_they_say => [ListShards: Executes]
+            what_is_available_depends_on_the_time_of_asking => [ListShards: Executes]
+            a_listing_replaces_what_the_buffer_held => [ListShards: Executes]
+            a_summary_tells_what_matters => [ListShards: Executes]
+            progress_counts_where_shards_stand => [GetRunProgress: Executes]
+            an_unknown_run_cannot_be_looked_at
+                => [GetRun: RunNotFound, GetRunProgress: RunNotFound, ListShards: RunNotFound]
+            capacity_hints_tell_how_much_waits
+                => [Acquire: Executes, Renew: Executes, Claim: Executes]
+        }
+        tenants {
+            the_same_ids_name_other_things_in_another_tenant
+                => [Acquire: Executes, Checkpoint: Executes, Unpark: NotParked]
+            nothing_of_another_tenant_is_found
+                => [GetRun: RunNotFound, GetRunProgress: RunNotFound, ListShards: RunNotFound,
+                    CollectCandidates: RunNotFound, Claim: RunNotFound, Acquire: ShardNotFound,
+                    Unpark: ShardNotFound, RegisterShards: RunNotFound, CompleteRun: RunNotFound,
+                    FailRun: RunNotFound, CancelRun: RunNotFound]
+            claims_stay_with_their_tenant_and_run => [Claim: Executes NoneAvailable]
+            ending_a_run_ends_no_other => [CancelRun: Executes, Claim: Executes]
+            splits_in_two_tenants_do_not_meet => [SplitReplace: Executes, SplitResidual: Executes]
+        }
+        bytes {
+            a_checkpoint_without_room_is_refused = a_cursor_without_room_is_refused(Checkpoint)
+                => [Checkpoint: ResourceExhausted Executes]
+            a_completion_without_room_is_refused = a_cursor_without_room_is_refused(Complete)
+                => [Complete: ResourceExhausted Executes]
+            a_manifest_without_room_is_refused => [RegisterShards: ResourceExhausted Executes]
+            room_is_given_back => [Checkpoint: Executes]
+        }
+        scale {
+            as_many_shards_as_the_backend_allows => [RegisterShards: TooManyShards Executes Replays]
+            a_listing_shows_all_of_many_shards_in_order
+                => [ListShards: Executes, GetRunProgress: Executes]
+            claims_among_many_shards_are_distinct => [Claim: Executes]
+            a_claim_finds_the_one_expired_shard_among_many => [Claim: Executes NoneAvailable]
+        }
+        reopen {
+            a_run_survives_a_restart_after_every_operation => [CompleteRun: Executes]
+            retries_are_answered_across_restarts => [logged: Executes Replays OpIdConflict]
+            zombies_stay_out_across_restarts => [leased: StaleFence]
+            a_busy_backend_is_the_same_after_a_restart => [Claim: Executes NoneAvailable]
         }
     } };
 }

@@ -13,8 +13,6 @@
 //! The cases say which cells of the [matrix](MATRIX) of operations and answers they cover, and a
 //! case fails when it has not seen what it claims.
 
-#![allow(dead_code, reason = "the families that use the rest follow")]
-
 mod attempt;
 mod audit;
 mod calls;
@@ -68,3 +66,8 @@ macro_rules! __emit_conformance_tests {
         }
     )*};
 }
+
+/// The guide's example is a program; it runs with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/conformance.md")]
+struct Guide;

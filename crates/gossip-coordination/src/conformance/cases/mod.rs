@@ -2,14 +2,22 @@
 //! `list.rs` names them all.
 
 pub(super) mod acquire;
+pub(super) mod bytes;
+pub(super) mod claims;
 pub(super) mod cursor;
 pub(super) mod leased;
+pub(super) mod listing;
 pub(super) mod op_log;
 pub(super) mod poison;
+pub(super) mod reopen;
+pub(super) mod run_end;
+pub(super) mod runs;
+pub(super) mod scale;
 pub(super) mod settle;
 pub(super) mod split;
 pub(super) mod split_faults;
 pub(super) mod split_limits;
+pub(super) mod tenants;
 pub(super) mod time;
 pub(super) mod unpark;
 
