@@ -1,5 +1,6 @@
 //! What users of the crate can rely on, seen from outside.
 
+mod conformance;
 mod hostile;
 mod ignore;
 mod order;

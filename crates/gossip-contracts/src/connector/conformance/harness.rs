@@ -42,35 +42,40 @@ pub trait Harness: Sized {
     }
 
     /// At least eight keys that such a target can hold all at once, the harder to order the better.
-    /// Without an own choice: paths, in which no file is a directory of another.
     #[must_use]
     fn keys() -> Vec<Vec<u8>> {
-        let paths = [
-            "-",
-            ".hidden",
-            "0/0",
-            "A",
-            "a-",
-            "a.txt",
-            "a/-",
-            "a/.x",
-            "a/b-",
-            "a/b.",
-            "a/b/c",
-            "a/b/c-",
-            "a/b/d/e",
-            "a/b/d/f",
-            "a/b0",
-            "a/bb",
-            "a/\u{e9}",
-            "a0",
-            "ab",
-            "b",
-            "b c",
-            "z/y/x/w/v",
-            "\u{fffd}",
-            "\u{10ffff}/\u{7f}",
-        ];
-        paths.map(|path| path.as_bytes().to_vec()).to_vec()
+        sample_paths()
     }
+}
+
+/// Keys that are text and could be paths: none is a directory of another.
+#[must_use]
+pub fn sample_paths() -> Vec<Vec<u8>> {
+    let paths = [
+        "-",
+        ".hidden",
+        "0/0",
+        "A",
+        "a-",
+        "a.txt",
+        "a/-",
+        "a/.x",
+        "a/b-",
+        "a/b.",
+        "a/b/c",
+        "a/b/c-",
+        "a/b/d/e",
+        "a/b/d/f",
+        "a/b0",
+        "a/bb",
+        "a/\u{e9}",
+        "a0",
+        "ab",
+        "b",
+        "b c",
+        "z/y/x/w/v",
+        "\u{fffd}",
+        "\u{10ffff}/\u{7f}",
+    ];
+    paths.map(|path| path.as_bytes().to_vec()).to_vec()
 }

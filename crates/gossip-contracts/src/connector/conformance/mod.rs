@@ -17,7 +17,7 @@ mod splits;
 #[cfg(test)]
 mod tests;
 
-pub use harness::{Harness, Item};
+pub use harness::{Harness, Item, sample_paths};
 
 /// Hands the list of cases to a macro; it is the only one.
 #[doc(hidden)]
