@@ -4,5 +4,6 @@ mod conformance;
 mod hostile;
 mod ignore;
 mod order;
+mod scale;
 mod split;
 mod support;
