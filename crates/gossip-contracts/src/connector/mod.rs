@@ -11,6 +11,9 @@
 //! - K3: a version names content: two opens that return equal versions read equal bytes.
 //! - K4: nothing outside the target is ever read.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
@@ -21,7 +24,7 @@ pub trait Connector: Send + Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// Replaces what `page` holds by the next entries of `range` behind `cursor` (K1, K2), at most
-    /// `max_entries`.
+    /// `max_entries`. After an error the page is empty.
     fn list(
         &self,
         range: ShardSpecRef<'_>,
@@ -113,8 +116,12 @@ pub enum SkipReason {
     Special,
     /// It cannot be read with the rights at hand.
     PermissionDenied,
-    /// An ignore file excludes it.
+    /// It cannot be read, whatever the rights: what holds it answered with an error.
+    Unreadable,
+    /// An ignore file excludes it, or an option does.
     Ignored,
+    /// It lies on another file system, and the listing was to stay on one.
+    OtherFileSystem,
     /// Its key is longer than a key may be.
     KeyTooLong,
 }
