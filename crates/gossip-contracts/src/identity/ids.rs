@@ -175,6 +175,7 @@ mod tests {
         assert!(!ShardId::from_raw(u64::MAX >> 1).is_derived());
         assert!(ShardId::from_raw(1 << 63).is_derived());
         assert_eq!(ShardId::derived_from_raw(5).as_raw(), (1 << 63) | 5);
+        assert!(ShardId::derived_from_raw(u64::MAX).is_derived());
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl InMemoryCoordinator {
     pub fn new(config: CoordinatorRuntimeConfig) -> Self {
         Self {
             config,
-            slab: ByteSlab::with_capacity(config.slab_capacity),
+            slab: ByteSlab::with_limits(config.slab_capacity, slots(&config)),
             tenants: HashMap::new(),
             total_shards: 0,
             events: None,
@@ -182,6 +182,11 @@ impl InMemoryCoordinator {
         let entry = self.tenants.get_mut(&tenant).expect("a tenant with shards has an entry");
         entry.shard_count += additional;
     }
+}
+
+/// A range and a cursor for each shard, and some for what is stored before it replaces another.
+fn slots(config: &CoordinatorRuntimeConfig) -> usize {
+    config.max_total_shards.saturating_mul(2).saturating_add(1024).min(ByteSlab::SLOTS_MAX)
 }
 
 impl Default for InMemoryCoordinator {
