@@ -68,43 +68,49 @@ pub(crate) fn targets(root: &Path) -> Result<Vec<String>> {
 /// cargo-fuzz, ready to run.
 pub(crate) struct Fuzzer {
     root: PathBuf,
-    /// PATH with cargo-fuzz on it, where it is one that we installed.
-    path: Option<std::ffi::OsString>,
+    /// It is the one in `.servers/`, which cargo does not find by itself.
+    ours: bool,
 }
+
+const SLOT: &str = "cargo-fuzz";
 
 impl Fuzzer {
     pub(crate) fn find(root: &Path, may_install: bool) -> Result<Self> {
         need_nightly()?;
-        let fuzzer = |path| Self { root: root.to_owned(), path };
-        if Cmd::cargo().args(["fuzz", "--version"]).capture()?.success {
-            return Ok(fuzzer(None));
+        let ours = !Cmd::cargo().args(["fuzz", "--version"]).capture()?.success;
+        if ours {
+            install(&Slots::of(root), may_install)?;
         }
-        let bin = install(&Slots::of(root), may_install)?;
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path)));
-        Ok(fuzzer(Some(path.expect("PATH was taken apart and put together"))))
+        Ok(Self { root: root.to_owned(), ours })
+    }
+
+    /// `cargo fuzz run TARGET` on nightly, to be run in the checkout.
+    fn start(&self, target: &str) -> Cmd {
+        let command = if self.ours {
+            // What cargo would set for a command of its own is that of another toolchain.
+            Cmd::new(format!(".servers/{SLOT}/bin/cargo-fuzz"))
+                .env("RUSTUP_TOOLCHAIN", "nightly")
+                .unset(&["CARGO"])
+        } else {
+            Cmd::cargo().args(["+nightly", "fuzz"])
+        };
+        command.args(["run", target]).dir(&self.root)
     }
 
     /// One run of one target.
     pub(crate) fn command(&self, target: &str, seconds: u64) -> Cmd {
-        let command = Cmd::cargo()
-            .args(["+nightly", "fuzz", "run", target, "--"])
-            .arg(format!("-max_total_time={seconds}"))
-            .arg("-print_final_stats=1")
-            .dir(&self.root);
-        match &self.path {
-            Some(path) => command.env("PATH", path),
-            None => command,
-        }
+        let limit = format!("-max_total_time={seconds}");
+        self.start(target).args(["--", &limit, "-print_final_stats=1"])
     }
 
     /// What to say about a run that failed: the input it left, and how to see it again.
     pub(crate) fn crash(&self, target: &str, started: SystemTime) -> Failure {
         let failure = Failure::new(format!("fuzz target `{target}` failed"));
         match newest_since(&self.root.join("fuzz/artifacts").join(target), started) {
-            Some(name) => failure.fix(format!(
-                "see it again: cargo +nightly fuzz run {target} fuzz/artifacts/{target}/{name}"
-            )),
+            Some(name) => {
+                let again = self.start(target).arg(format!("fuzz/artifacts/{target}/{name}"));
+                failure.fix(format!("see it again: {again}"))
+            }
             None => failure.fix(format!("it left no input; again: cargo xtask fuzz {target}")),
         }
     }
@@ -118,22 +124,21 @@ fn newest_since(dir: &Path, since: SystemTime) -> Option<String> {
     (changed(&newest)? >= since).then(|| newest.file_name().to_string_lossy().into_owned())
 }
 
-/// The folder with cargo-fuzz in it, which is built from crates.io if need be.
-fn install(slots: &Slots, may_install: bool) -> Result<PathBuf> {
+/// Builds cargo-fuzz from crates.io into its slot, unless it is there.
+fn install(slots: &Slots, may_install: bool) -> Result<()> {
     let complete = |dir: &Path| {
-        let bin = dir.join("bin");
-        let version = Cmd::new(bin.join("cargo-fuzz")).args(["fuzz", "--version"]).capture();
-        version.is_ok_and(|version| version.success).then_some(bin)
+        let version = Cmd::new(dir.join("bin/cargo-fuzz")).arg("--version").capture();
+        version.is_ok_and(|version| version.success).then_some(())
     };
-    if let Some(bin) = complete(&slots.path("cargo-fuzz")) {
-        return Ok(bin);
+    if complete(&slots.path(SLOT)).is_some() {
+        return Ok(());
     }
     let by_hand = "cargo install --locked cargo-fuzz";
     if !may_install {
         return Err(Failure::new("cargo-fuzz is missing").fix(by_hand));
     }
     println!("cargo-fuzz: not found, building it (once for this checkout)");
-    slots.fill("cargo-fuzz", complete, |dir| {
+    slots.fill(SLOT, complete, |dir| {
         let install = Cmd::cargo()
             .args(["install", "--locked", "--quiet", "cargo-fuzz", "--root"])
             .arg(dir)

@@ -12,6 +12,7 @@ mod date;
 mod failure;
 mod fuzz;
 mod git;
+mod mutants;
 mod servers;
 mod soak;
 mod test;
@@ -35,6 +36,7 @@ Usage: cargo xtask COMMAND [--help]
   bench     runs one benchmark and keeps its figures in bench/results/
   fuzz      libFuzzer on every target of fuzz/ (nightly)
   asan      gossip-stdx's tests under AddressSanitizer (nightly)
+  mutants   breaks the coordination rules one at a time; some test has to notice
 ";
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("bench") => (bench::run, bench::HELP),
         Some("fuzz") => (fuzz::run, fuzz::HELP),
         Some("asan") => (asan::run, asan::HELP),
+        Some("mutants") => (mutants::run, mutants::HELP),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             return Ok(());

@@ -5,6 +5,7 @@
 //!
 //! - [`identity`]: who and what (tenants, runs, shards, findings) and how each is hashed.
 //! - [`coordination`]: key ranges, cursors, manifests and split plans.
+//! - [`connector`]: what a source of things to scan offers.
 //!
 //! ```
 //! use gossip_contracts::coordination::{ShardSpec, ShardSpecRef};
@@ -15,5 +16,6 @@
 //! # Ok::<(), gossip_contracts::coordination::ShardSpecInputError>(())
 //! ```
 
+pub mod connector;
 pub mod coordination;
 pub mod identity;

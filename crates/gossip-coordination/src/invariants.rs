@@ -1,5 +1,6 @@
-//! What must hold of every record, whoever wrote it. A record that breaks one of these is a bug in
-//! this program, and the process stops before it is stored.
+//! What must hold of every record, whoever wrote it. In this program a record that breaks one of
+//! these is a bug, and the process stops before it is stored; in bytes from outside it is damage,
+//! and the codec refuses them. Both ask the functions here.
 //!
 //! - R1: a shard has a park reason exactly when it is parked.
 //! - R2: a lease has an owner and a deadline (by type: [`LeaseHolder`](crate::LeaseHolder)).
@@ -11,66 +12,251 @@
 //! - R8: every spawned shard has a derived id.
 //! - R9: an operation id stands in the op-log at most once.
 //! - R10: a shard spawns at most [`MAX_SPAWNED_PER_SHARD`] shards.
+//!
+//! - U1: a run has an end time exactly when it has ended.
+//! - U2: a run has root shards unless it never got that far: it is initializing, or was cancelled
+//!   while it was.
+//! - U3: an operation id stands in a run's op-log at most once.
 
 use gossip_contracts::coordination::MAX_SPAWNED_PER_SHARD;
-use gossip_contracts::identity::{FenceEpoch, OpId, ShardId, ShardKey};
+use gossip_contracts::identity::{FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey};
 
-use crate::op_log::OP_LOG_CAP;
-use crate::record::ShardState;
-use crate::status::ShardStatus;
+use crate::op_log::{OP_LOG_CAP, RUN_OP_LOG_CAP};
+use crate::record::{ShardRecordView, ShardState, ShardUpdate};
+use crate::run::{RunRecord, RunStatus};
+use crate::status::{ParkReason, ShardStatus};
 
-/// Takes iterators, so that a record can be checked as it will be without building it first.
-pub(crate) fn assert_shard_invariants(
-    key: ShardKey,
+/// An invariant that a record breaks. Messages start with its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvariantViolation {
+    /// R1.
+    #[error("R1: shard {shard} is {status:?} with park reason {reason:?}")]
+    ParkReason {
+        /// The shard.
+        shard: ShardKey,
+        /// Where it stands.
+        status: ShardStatus,
+        /// The reason that is there or not.
+        reason: Option<ParkReason>,
+    },
+    /// R3.
+    #[error("R3: shard {shard} is {status:?} and still leased")]
+    TerminalLease {
+        /// The shard.
+        shard: ShardKey,
+        /// Where it stands.
+        status: ShardStatus,
+    },
+    /// R4.
+    #[error("R4: shard {shard} has fence {fence}")]
+    Fence {
+        /// The shard.
+        shard: ShardKey,
+        /// Its fence.
+        fence: FenceEpoch,
+    },
+    /// R5.
+    #[error("R5: shard {shard} has more than {OP_LOG_CAP} op-log entries")]
+    OpLogLength {
+        /// The shard.
+        shard: ShardKey,
+    },
+    /// R6.
+    #[error("R6: shard {shard} is split and has no children")]
+    SplitWithoutChildren {
+        /// The shard.
+        shard: ShardKey,
+    },
+    /// R7.
+    #[error("R7: shard {shard} has parent {parent:?}")]
+    Parent {
+        /// The shard.
+        shard: ShardKey,
+        /// The parent that is there or not.
+        parent: Option<ShardId>,
+    },
+    /// R8.
+    #[error("R8: shard {shard} spawned {child}, which is not a derived id")]
+    SpawnedRoot {
+        /// The shard.
+        shard: ShardKey,
+        /// The spawned shard.
+        child: ShardId,
+    },
+    /// R9.
+    #[error("R9: shard {shard} has operation {op_id} twice in its log")]
+    RepeatedOp {
+        /// The shard.
+        shard: ShardKey,
+        /// The operation.
+        op_id: OpId,
+    },
+    /// R10.
+    #[error("R10: shard {shard} has spawned {count} shards")]
+    SpawnedCount {
+        /// The shard.
+        shard: ShardKey,
+        /// How many.
+        count: usize,
+    },
+    /// U1.
+    #[error("U1: run {run} is {status:?} with end {end:?}")]
+    RunEnd {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        status: RunStatus,
+        /// The end that is there or not.
+        end: Option<LogicalTime>,
+    },
+    /// U2.
+    #[error("U2: run {run} is {status:?} with {count} root shards")]
+    RunShards {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        status: RunStatus,
+        /// How many.
+        count: usize,
+    },
+    /// U3.
+    #[error("U3: run {run} has operation {op_id} twice in its log")]
+    RepeatedRunOp {
+        /// The run.
+        run: RunId,
+        /// The operation.
+        op_id: OpId,
+    },
+}
+
+/// R1 to R10, of a whole record.
+pub(crate) fn check_shard_invariants(
+    shard: ShardKey,
     state: &ShardState,
     parent: Option<ShardId>,
     spawned: impl Iterator<Item = ShardId>,
     op_ids: impl Iterator<Item = OpId>,
-) {
-    let status = state.status;
-    assert!(
-        state.park_reason.is_some() == (status == ShardStatus::Parked),
-        "R1: shard {key} is {status:?} with park reason {:?}",
-        state.park_reason
-    );
-    assert!(
-        !status.is_terminal() || state.lease.is_none(),
-        "R3: shard {key} is {status:?} and still leased"
-    );
-    assert!(state.fence >= FenceEpoch::INITIAL, "R4: shard {key} has fence {}", state.fence);
-    assert!(parent.is_some() == key.shard.is_derived(), "R7: shard {key} has parent {parent:?}");
+) -> Result<(), InvariantViolation> {
+    check_state(shard, state, parent)?;
+    check_spawned(shard, state.status, 0, spawned)?;
+    check_op_ids::<OP_LOG_CAP>(op_ids).map_err(|fault| match fault {
+        LogFault::TooLong => InvariantViolation::OpLogLength { shard },
+        LogFault::Repeated(op_id) => InvariantViolation::RepeatedOp { shard, op_id },
+    })
+}
 
-    let mut spawned_count = 0usize;
+/// R1 to R10, of a record as `update` will leave it. What an update does not touch was checked when
+/// it was written, so the cost does not grow with what the shard has spawned.
+pub(crate) fn check_update(
+    before: &ShardRecordView<'_>,
+    update: &ShardUpdate<'_>,
+) -> Result<(), InvariantViolation> {
+    let shard = before.key;
+    check_state(shard, &update.state, before.parent)?;
+    let spawned = update.spawned.iter().copied();
+    check_spawned(shard, update.state.status, before.spawned.len(), spawned)?;
+    if let Some(entry) = update.log {
+        let op_id = entry.op_id();
+        // R5 holds by the log's type. The entry that goes makes room for its own id, too.
+        if before.op_log.op_ids().skip(update.evicted_from(before)).any(|id| id == op_id) {
+            return Err(InvariantViolation::RepeatedOp { shard, op_id });
+        }
+    }
+    Ok(())
+}
+
+/// R1, R3, R4 and R7.
+fn check_state(
+    shard: ShardKey,
+    state: &ShardState,
+    parent: Option<ShardId>,
+) -> Result<(), InvariantViolation> {
+    let (status, reason) = (state.status, state.park_reason);
+    if reason.is_some() != (status == ShardStatus::Parked) {
+        return Err(InvariantViolation::ParkReason { shard, status, reason });
+    }
+    if status.is_terminal() && state.lease.is_some() {
+        return Err(InvariantViolation::TerminalLease { shard, status });
+    }
+    if state.fence < FenceEpoch::INITIAL {
+        return Err(InvariantViolation::Fence { shard, fence: state.fence });
+    }
+    if parent.is_some() != shard.shard.is_derived() {
+        return Err(InvariantViolation::Parent { shard, parent });
+    }
+    Ok(())
+}
+
+/// R6, R8 and R10, for shards spawned after the first `before`.
+fn check_spawned(
+    shard: ShardKey,
+    status: ShardStatus,
+    before: usize,
+    spawned: impl Iterator<Item = ShardId>,
+) -> Result<(), InvariantViolation> {
+    let mut count = before;
     for child in spawned {
-        assert!(child.is_derived(), "R8: shard {key} spawned {child}, which is not a derived id");
-        spawned_count += 1;
+        if !child.is_derived() {
+            return Err(InvariantViolation::SpawnedRoot { shard, child });
+        }
+        count += 1;
     }
-    assert!(
-        spawned_count <= MAX_SPAWNED_PER_SHARD,
-        "R10: shard {key} has spawned {spawned_count} shards"
-    );
-    assert!(
-        status != ShardStatus::Split || spawned_count > 0,
-        "R6: shard {key} is split and has no children"
-    );
+    if count > MAX_SPAWNED_PER_SHARD {
+        return Err(InvariantViolation::SpawnedCount { shard, count });
+    }
+    if status == ShardStatus::Split && count == 0 {
+        return Err(InvariantViolation::SplitWithoutChildren { shard });
+    }
+    Ok(())
+}
 
-    let mut ids = [0u64; OP_LOG_CAP];
-    for (len, op_id) in op_ids.enumerate() {
-        assert!(len < OP_LOG_CAP, "R5: shard {key} has more than {OP_LOG_CAP} op-log entries");
-        assert!(
-            !ids[..len].contains(&op_id.as_raw()),
-            "R9: shard {key} has operation {op_id} twice in its log"
-        );
-        ids[len] = op_id.as_raw();
+/// U1 to U3.
+pub(crate) fn check_run_invariants(record: &RunRecord) -> Result<(), InvariantViolation> {
+    let (run, status, end) = (record.run, record.status, record.completed_at);
+    if end.is_some() != status.is_terminal() {
+        return Err(InvariantViolation::RunEnd { run, status, end });
     }
+    let count = record.root_shards.len();
+    let in_order = match status {
+        RunStatus::Initializing => count == 0,
+        RunStatus::Active | RunStatus::Done | RunStatus::Failed => count > 0,
+        RunStatus::Cancelled => true,
+    };
+    if !in_order {
+        return Err(InvariantViolation::RunShards { run, status, count });
+    }
+    let op_ids = record.op_log.op_ids();
+    check_op_ids::<RUN_OP_LOG_CAP>(op_ids).map_err(|fault| match fault {
+        LogFault::TooLong => unreachable!("a run's op-log is no longer than its capacity"),
+        LogFault::Repeated(op_id) => InvariantViolation::RepeatedRunOp { run, op_id },
+    })
+}
+
+enum LogFault {
+    TooLong,
+    Repeated(OpId),
+}
+
+fn check_op_ids<const N: usize>(op_ids: impl Iterator<Item = OpId>) -> Result<(), LogFault> {
+    let mut seen = [0u64; N];
+    for (len, op_id) in op_ids.enumerate() {
+        if len == N {
+            return Err(LogFault::TooLong);
+        }
+        if seen[..len].contains(&op_id.as_raw()) {
+            return Err(LogFault::Repeated(op_id));
+        }
+        seen[len] = op_id.as_raw();
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lease::LeaseHolder;
-    use crate::status::ParkReason;
-    use gossip_contracts::identity::{LogicalTime, RunId, WorkerId};
+    use gossip_contracts::identity::WorkerId;
 
     struct Case {
         shard: ShardId,
@@ -91,20 +277,14 @@ mod tests {
             }
         }
 
-        /// The message of the panic, if there is one.
-        fn broken(&self) -> Option<String> {
-            let check = || {
-                assert_shard_invariants(
-                    ShardKey::new(RunId::from_raw(1), self.shard),
-                    &self.state,
-                    self.parent,
-                    self.spawned.iter().copied(),
-                    self.op_ids.iter().copied().map(OpId::from_raw),
-                );
-            };
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(check))
-                .err()
-                .map(|panic| *panic.downcast::<String>().expect("a formatted message"))
+        fn check(&self) -> Result<(), InvariantViolation> {
+            check_shard_invariants(
+                ShardKey::new(RunId::from_raw(1), self.shard),
+                &self.state,
+                self.parent,
+                self.spawned.iter().copied(),
+                self.op_ids.iter().copied().map(OpId::from_raw),
+            )
         }
     }
 
@@ -112,7 +292,7 @@ mod tests {
     fn check(number: &str, change: impl FnOnce(&mut Case)) {
         let mut case = Case::good();
         change(&mut case);
-        let message = case.broken().unwrap_or_else(|| panic!("{number} was not noticed"));
+        let message = case.check().expect_err(number).to_string();
         assert!(message.starts_with(&format!("{number}:")), "{message}");
     }
 
@@ -139,15 +319,71 @@ mod tests {
     #[test]
     fn records_at_the_limits_pass() {
         let mut case = Case::good();
-        assert_eq!(case.broken(), None);
+        assert_eq!(case.check(), Ok(()));
         case.spawned = vec![ShardId::derived_from_raw(9); 1024];
         case.op_ids = (0..16).collect();
         case.state.status = ShardStatus::Split;
-        assert_eq!(case.broken(), None);
+        assert_eq!(case.check(), Ok(()));
         case.state.status = ShardStatus::Parked;
         case.state.park_reason = Some(ParkReason::NotFound);
         case.shard = ShardId::derived_from_raw(9);
         case.parent = Some(ShardId::from_raw(2));
-        assert_eq!(case.broken(), None);
+        assert_eq!(case.check(), Ok(()));
+    }
+
+    /// The message of the violation that `update` would leave behind, if it is one.
+    fn broken_by(
+        before: &ShardRecordView<'_>,
+        change: impl FnOnce(&mut ShardUpdate<'_>),
+    ) -> Option<String> {
+        let mut update = ShardUpdate::of_state(before.state);
+        change(&mut update);
+        check_update(before, &update).err().map(|violation| violation.to_string())
+    }
+
+    #[test]
+    fn an_update_is_checked_with_what_it_leaves_as_it_is() {
+        use crate::op_log::{OpKind, OpLog, OpLogEntry, OpResult};
+        use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
+        use gossip_contracts::identity::TenantId;
+
+        let entry = |id| {
+            let (op_id, at) = (OpId::from_raw(id), LogicalTime::from_raw(1));
+            OpLogEntry::new(op_id, OpKind::Checkpoint, OpResult::Completed, 1, at)
+        };
+        let mut log = OpLog::new();
+        (0..16).for_each(|id| log.push_back_overwrite(entry(id)));
+        let derived = ShardId::derived_from_raw(9);
+        let spawned = vec![derived; 1024];
+        let before = ShardRecordView {
+            op_log: &log,
+            spawned: &spawned,
+            ..ShardRecordView::new_shard(
+                TenantId::from_bytes([1; 32]),
+                ShardKey::new(RunId::from_raw(1), ShardId::from_raw(1)),
+                ShardSpecRef::new(b"a", b"b", b""),
+                CursorUpdate::initial(),
+                CursorSemantics::Completed,
+                None,
+            )
+        };
+        let number =
+            |message: Option<String>| message.map(|m| m[..m.find(':').unwrap()].to_owned());
+        let r = |name: &str| Some(name.to_owned());
+
+        assert_eq!(broken_by(&before, |_| {}), None);
+        assert_eq!(broken_by(&before, |u| u.state.status = ShardStatus::Split), None);
+        // A full log forgets operation 0, so only that id may come again.
+        assert_eq!(broken_by(&before, |u| u.log = Some(entry(0))), None);
+        assert_eq!(number(broken_by(&before, |u| u.log = Some(entry(1)))), r("R9"));
+        assert_eq!(number(broken_by(&before, |u| u.spawned.push(derived))), r("R10"));
+        let fewer = ShardRecordView { spawned: &spawned[1..], ..before };
+        assert_eq!(broken_by(&fewer, |u| u.spawned.push(derived)), None);
+        let root = ShardId::from_raw(2);
+        assert_eq!(number(broken_by(&fewer, |u| u.spawned.push(root))), r("R8"));
+        let childless = ShardRecordView { spawned: &[], ..before };
+        assert_eq!(number(broken_by(&childless, |u| u.state.status = ShardStatus::Split)), r("R6"));
+        assert_eq!(number(broken_by(&before, |u| u.state.status = ShardStatus::Parked)), r("R1"));
+        assert_eq!(number(broken_by(&before, |u| u.state.fence = FenceEpoch::ZERO)), r("R4"));
     }
 }

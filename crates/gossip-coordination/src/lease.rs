@@ -153,6 +153,47 @@ impl fmt::Debug for LeaseHolder {
     }
 }
 
+/// Who owns a shard, by itself: what a store keeps under a key that vanishes with its owner, beside
+/// the shard's record.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OwnerRecord {
+    worker: WorkerId,
+    fence: FenceEpoch,
+}
+
+impl OwnerRecord {
+    /// An owner.
+    ///
+    /// # Panics
+    /// If `fence` is below [`FenceEpoch::INITIAL`].
+    #[must_use]
+    pub fn new(worker: WorkerId, fence: FenceEpoch) -> Self {
+        assert!(fence >= FenceEpoch::INITIAL, "an owner needs a fence epoch, not {fence}");
+        Self { worker, fence }
+    }
+
+    /// The worker.
+    #[must_use]
+    pub const fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// The fence under which it acquired the shard.
+    #[must_use]
+    pub const fn fence(&self) -> FenceEpoch {
+        self.fence
+    }
+}
+
+impl fmt::Debug for OwnerRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnerRecord")
+            .field("worker", &format_args!("<redacted>"))
+            .field("fence", &self.fence)
+            .finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,8 +248,16 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "fence epoch")]
+    fn an_owner_without_a_fence_is_a_bug() {
+        let _ = OwnerRecord::new(WorkerId::from_raw(1), FenceEpoch::ZERO);
+    }
+
+    #[test]
     fn debug_hides_the_owner() {
-        let holder = LeaseHolder::new(WorkerId::from_raw(777_777), LogicalTime::from_raw(10));
-        assert!(!format!("{:?} {holder:?}", lease(1, 10)).contains("777777"));
+        let worker = WorkerId::from_raw(777_777);
+        let holder = LeaseHolder::new(worker, LogicalTime::from_raw(10));
+        let owner = OwnerRecord::new(worker, FenceEpoch::INITIAL);
+        assert!(!format!("{:?} {holder:?} {owner:?}", lease(1, 10)).contains("777777"));
     }
 }

@@ -50,6 +50,9 @@
 
 mod async_traits;
 mod claim;
+pub mod codec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod events;
 mod in_memory;
@@ -63,6 +66,8 @@ mod scratch;
 mod session;
 mod shard_limits;
 mod status;
+#[cfg(test)]
+mod testing;
 mod traits;
 pub mod transition;
 pub mod validation;
@@ -80,9 +85,11 @@ pub use in_memory::{
     CoordinatorRuntimeConfig, DEFAULT_MAX_AUTO_SLAB_CAPACITY, DEFAULT_MAX_SHARDS_PER_TENANT,
     DEFAULT_MAX_TOTAL_SHARDS, InMemoryCoordinator,
 };
-pub use lease::{Lease, LeaseHolder};
+pub use invariants::InvariantViolation;
+pub use lease::{Lease, LeaseHolder, OwnerRecord};
 pub use op_log::{
-    OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, RUN_OP_LOG_CAP, RunOpKind, RunOpLog,
+    OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, OperationLog, RUN_OP_LOG_CAP, RunOpKind,
+    RunOpLog,
 };
 pub use payload::{DerivedShardKind, derive_split_shard_id};
 pub use record::{FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
@@ -97,3 +104,8 @@ pub use session::WorkerSession;
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom};
 pub use status::{ParkReason, ShardStatus};
 pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement};
+
+/// The scenario book is a program; this runs it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coordination.md")]
+struct ScenarioBook;

@@ -3,6 +3,8 @@
 //! A fingerprint starts with the operation's tag, so that a checkpoint and a completion at the same
 //! cursor differ. Fingerprints and derived ids are stored: golden values pin them.
 
+use std::cell::RefCell;
+
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
@@ -61,8 +63,13 @@ pub(crate) fn cancel_run(run: RunId) -> u64 {
     fingerprint(b"cancel_run", &run)
 }
 
-fn fingerprint(tag: &[u8], payload: &impl CanonicalBytes) -> u64 {
-    let hash = CanonicalHasher::new(&OP_PAYLOAD_V1).value(tag).value(payload).finish_u64();
+fn fingerprint<const N: usize>(tag: &[u8; N], payload: &impl CanonicalBytes) -> u64 {
+    thread_local! {
+        // Making a hasher costs as much as hashing a cursor with it.
+        static HASHER: RefCell<CanonicalHasher> = RefCell::new(CanonicalHasher::new(&OP_PAYLOAD_V1));
+    }
+    let hash =
+        HASHER.with_borrow_mut(|hasher| hasher.reset().value(tag).value(payload).finish_u64());
     // Zero is reserved for "nothing was hashed".
     hash.max(1)
 }

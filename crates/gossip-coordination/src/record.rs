@@ -10,7 +10,7 @@ use gossip_contracts::coordination::{
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardId, ShardKey, TenantId};
 use gossip_stdx::InlineVec;
 
-use crate::invariants::assert_shard_invariants;
+use crate::invariants::{InvariantViolation, check_shard_invariants, check_update};
 use crate::lease::LeaseHolder;
 use crate::op_log::{OpKind, OpLog, OpLogEntry};
 use crate::run::RunGate;
@@ -119,13 +119,17 @@ impl<'a> ShardRecordView<'a> {
 
     /// Panics unless all ten record invariants hold.
     pub fn assert_invariants(&self) {
-        assert_shard_invariants(
+        self.check_invariants().unwrap_or_else(|violation| panic!("{violation}"));
+    }
+
+    pub(crate) fn check_invariants(&self) -> Result<(), InvariantViolation> {
+        check_shard_invariants(
             self.key,
             &self.state,
             self.parent,
             self.spawned.iter().copied(),
-            self.op_log.iter().map(OpLogEntry::op_id),
-        );
+            self.op_log.op_ids(),
+        )
     }
 }
 
@@ -249,15 +253,29 @@ impl<'r> ShardUpdate<'r> {
             before.state.fence,
             self.state.fence
         );
-        let evicted = usize::from(self.log.is_some() && before.op_log.is_full());
-        assert_shard_invariants(
-            before.key,
-            &self.state,
-            before.parent,
-            before.spawned.iter().chain(&*self.spawned).copied(),
-            before.op_log.iter().skip(evicted).chain(&self.log).map(OpLogEntry::op_id),
-        );
+        check_update(before, &self).unwrap_or_else(|violation| panic!("{violation}"));
         self
+    }
+
+    /// What the record will have spawned.
+    pub(crate) fn spawned_after<'i>(
+        &'i self,
+        before: &ShardRecordView<'i>,
+    ) -> impl Iterator<Item = ShardId> + 'i {
+        before.spawned.iter().chain(&*self.spawned).copied()
+    }
+
+    /// What the record's op-log will hold, oldest first.
+    pub(crate) fn op_log_after<'i>(
+        &'i self,
+        before: &ShardRecordView<'i>,
+    ) -> impl Iterator<Item = OpLogEntry<OpKind>> + 'i {
+        before.op_log.iter().skip(self.evicted_from(before)).chain(self.log)
+    }
+
+    /// Entries that the record's op-log will lose.
+    pub(crate) fn evicted_from(&self, before: &ShardRecordView<'_>) -> usize {
+        usize::from(self.log.is_some() && before.op_log.is_full())
     }
 }
 
@@ -337,5 +355,63 @@ mod tests {
         assert_eq!(child.parent, Some(ShardId::from_raw(2)));
         assert_eq!(child.tenant, parent.tenant);
         assert_eq!(child.state, ShardState::NEW);
+    }
+
+    fn view() -> ShardRecordView<'static> {
+        ShardRecordView::new_shard(
+            TenantId::from_bytes([1; 32]),
+            ShardKey::new(RunId::from_raw(1), ShardId::from_raw(2)),
+            ShardSpecRef::new(b"a", b"z", b""),
+            CursorUpdate::initial(),
+            CursorSemantics::Completed,
+            None,
+        )
+    }
+
+    #[test]
+    #[should_panic(expected = "R1: shard 1/2")]
+    fn a_broken_record_is_a_bug() {
+        let mut view = view();
+        view.state.status = ShardStatus::Parked;
+        view.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "R6: shard 1/2")]
+    fn a_decision_that_breaks_a_record_is_a_bug() {
+        let state = ShardState { status: ShardStatus::Split, ..ShardState::NEW };
+        ShardUpdate::of_state(state).checked_against(&view());
+    }
+
+    #[test]
+    #[should_panic(expected = "fence 3 moved back to 2")]
+    fn a_decision_that_lowers_the_fence_is_a_bug() {
+        let mut view = view();
+        view.state.fence = FenceEpoch::from_raw(3);
+        let state = ShardState { fence: FenceEpoch::from_raw(2), ..view.state };
+        ShardUpdate::of_state(state).checked_against(&view);
+    }
+
+    /// R9 asks about the log as it will be: a full one forgets its oldest entry first.
+    #[test]
+    fn an_id_may_come_back_as_its_entry_is_evicted() {
+        let log_of = |ids: std::ops::RangeInclusive<u64>| {
+            let (at, result) = (LogicalTime::from_raw(1), OpResult::Completed);
+            let mut log = OpLog::new();
+            for id in ids {
+                let op_id = OpId::from_raw(id);
+                log.push_back_overwrite(OpLogEntry::new(op_id, OpKind::Park, result, 1, at));
+            }
+            log
+        };
+        let log_one = |op_log: &OpLog| {
+            let view = ShardRecordView { op_log, ..view() };
+            let log = Some(entry(OpKind::Checkpoint));
+            ShardUpdate { log, ..ShardUpdate::of_state(view.state) }.checked_against(&view);
+        };
+        let (full, one_short) = (log_of(1..=16), log_of(1..=15));
+        log_one(&full);
+        let outcome = std::panic::catch_unwind(|| log_one(&one_short));
+        assert!(outcome.is_err(), "operation 1 stands in the log twice");
     }
 }

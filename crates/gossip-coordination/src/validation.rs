@@ -1,6 +1,7 @@
 //! The checks that workers' operations share, in the order in which they are asked.
 //!
-//! 1. The lease's tenant is the request's, so that nothing of another tenant is ever answered.
+//! 1. The lease's tenant is the request's, and the record's, so that nothing of another tenant is
+//!    ever answered.
 //! 2. The op-log: a retry of what was done gets its first answer, whatever has happened since.
 //! 3. The run is active.
 //! 4. The lease: tenant, terminal status, fence, expiry, owner.
@@ -11,12 +12,12 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 
 use crate::error::{CoordError, CursorOutOfBoundsDetail};
 use crate::lease::Lease;
-use crate::op_log::{OpKind, OpLog, OpLogEntry, Seen, look_up};
+use crate::op_log::{OpKind, OpLog, OpLogEntry, Seen};
 use crate::record::{FoundShard, ShardRecordView};
 use crate::run::{RunGate, RunStatus};
 
 /// Step 1, and that there is a record at all. Look-up is by tenant, so the shard of another tenant
-/// is not found.
+/// is not found; a store that offers one all the same is caught before its op-log is read.
 pub fn find_leased<'v, 'a>(
     found: Option<FoundShard<'v, 'a>>,
     tenant: TenantId,
@@ -25,7 +26,11 @@ pub fn find_leased<'v, 'a>(
     if lease.tenant() != tenant {
         return Err(CoordError::TenantMismatch { expected: tenant });
     }
-    found.ok_or(CoordError::ShardNotFound { shard: lease.key() })
+    let found = found.ok_or(CoordError::ShardNotFound { shard: lease.key() })?;
+    if found.shard.tenant != tenant {
+        return Err(CoordError::TenantMismatch { expected: tenant });
+    }
+    Ok(found)
 }
 
 /// Step 2: `None` means that the operation is new; an entry, that it was executed before.
@@ -36,8 +41,8 @@ pub fn check_op_idempotency(
     op_log: &OpLog,
     op_id: OpId,
     payload_hash: u64,
-) -> Result<Option<&OpLogEntry<OpKind>>, CoordError> {
-    match look_up(op_log, op_id, payload_hash) {
+) -> Result<Option<OpLogEntry<OpKind>>, CoordError> {
+    match op_log.look_up(op_id, payload_hash) {
         Seen::New => Ok(None),
         Seen::Before(entry) => Ok(Some(entry)),
         Seen::Otherwise(expected_hash) => {
@@ -120,3 +125,6 @@ pub fn validate_cursor_update(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,7 +43,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         for soak in SOAKS {
             match soak.chunks(&workspace)? {
                 Some(chunks) => run_soak(soak, &chunks, &workspace, &identity)?,
-                None => println!("{}: {} is not in this tree yet", soak.name, soak.subject()),
+                None => println!("{}: {}", soak.name, soak.absence()),
             }
         }
         return Ok(());
@@ -53,25 +53,28 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     };
     match soak.chunks(&workspace)? {
         Some(chunks) => run_soak(soak, &chunks, &workspace, &identity),
-        None => Err(Failure::new(format!("{} is not in this tree yet", soak.subject()))),
+        None => Err(Failure::new(soak.absence())),
     }
 }
 
 /// Says which share of each soak the test command runs.
-pub(crate) fn announce_shares(workspace: &Workspace) {
-    for soak in SOAKS.iter().filter(|soak| soak.is_in(workspace)) {
-        if let Some(share) = soak.share() {
-            println!("{share}; the rest: cargo xtask soak {}", soak.name);
+pub(crate) fn announce_shares(workspace: &Workspace) -> Result<()> {
+    for soak in SOAKS {
+        if let Some(share) = soak.share()
+            && soak.is_in(workspace)?
+        {
+            println!("{share}; all of them: cargo xtask soak {}", soak.name);
         }
     }
+    Ok(())
 }
 
 fn show(soak: &Soak, workspace: &Workspace, identity: &Identity) -> Result<()> {
-    let state = match soak.chunks(workspace)? {
-        None => format!("{} is not in this tree yet", soak.subject()),
+    let state = match soak.chunk_count(workspace)? {
+        None => soak.absence(),
         Some(chunks) => {
             let done = Progress::peek(&workspace.target_dir, soak.name, identity);
-            format!("{} of {} chunks done at {identity}", done.len(), chunks.len())
+            format!("{} of {chunks} chunks done at {identity}", done.len())
         }
     };
     println!("{}: {}\n    full: {}; {state}", soak.name, soak.what, soak.full());

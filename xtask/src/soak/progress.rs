@@ -88,7 +88,7 @@ impl Progress {
 }
 
 fn path(target_dir: &Path, soak: &str, identity: &Identity) -> PathBuf {
-    target_dir.join("soak").join(format!("{identity}-{soak}.progress"))
+    target_dir.join("soak-progress").join(format!("{identity}-{soak}.progress"))
 }
 
 /// The whole lines of a progress file, and how many bytes they take.

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use crate::command::Cmd;
 use crate::failure::Result;
 use crate::fuzz::{self, Fuzzer};
-use crate::workspace::Workspace;
-use crate::{asan, test};
+use crate::workspace::{Package, Workspace};
+use crate::{asan, git, test};
 
 pub(super) struct Soak {
     pub(super) name: &'static str,
@@ -52,6 +52,11 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-coordination", scale: 40, chunks: 10 },
     },
     Soak {
+        name: "sqlite-kills",
+        what: "the embedded coordinator: kills, crowds, random lives against the reference",
+        how: How::Scaled { package: "gossip-coordination-sqlite", scale: 10, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         how: How::Sanitized { scale: 10, chunks: 4 },
@@ -73,8 +78,8 @@ pub(super) struct Chunk {
 }
 
 impl Soak {
-    /// What has to be in the tree for it.
-    pub(super) fn subject(&self) -> &'static str {
+    /// What it tests.
+    fn subject(&self) -> &'static str {
         match self.how {
             How::Scaled { package, .. } => package,
             How::Sanitized { .. } => asan::PACKAGE,
@@ -82,10 +87,21 @@ impl Soak {
         }
     }
 
-    pub(super) fn is_in(&self, workspace: &Workspace) -> bool {
+    /// Why it cannot be run.
+    pub(super) fn absence(&self) -> String {
         match self.how {
-            How::Fuzz { .. } => workspace.root.join("fuzz/Cargo.toml").is_file(),
-            _ => workspace.package(self.subject()).is_some(),
+            How::Fuzz { .. } => "there is no fuzz/ yet".to_owned(),
+            _ => format!("there are no property tests in {} yet", self.subject()),
+        }
+    }
+
+    pub(super) fn is_in(&self, workspace: &Workspace) -> Result<bool> {
+        match self.how {
+            How::Fuzz { .. } => Ok(workspace.root.join("fuzz/Cargo.toml").is_file()),
+            How::Scaled { .. } | How::Sanitized { .. } => {
+                let package = workspace.package(self.subject());
+                package.map_or(Ok(false), |package| has_scaled_tests(package, workspace))
+            }
         }
     }
 
@@ -119,9 +135,22 @@ impl Soak {
         }
     }
 
+    /// How many chunks there are, without what it takes to run them.
+    pub(super) fn chunk_count(&self, workspace: &Workspace) -> Result<Option<usize>> {
+        if !self.is_in(workspace)? {
+            return Ok(None);
+        }
+        match self.how {
+            How::Scaled { chunks, .. } | How::Sanitized { chunks, .. } => Ok(Some(chunks as usize)),
+            How::Fuzz { chunks, .. } => {
+                Ok(Some(fuzz::targets(&workspace.root)?.len() * chunks as usize))
+            }
+        }
+    }
+
     /// All chunks, in order; none where its subject is not in the tree yet.
     pub(super) fn chunks(&self, workspace: &Workspace) -> Result<Option<Vec<Chunk>>> {
-        if !self.is_in(workspace) {
+        if !self.is_in(workspace)? {
             return Ok(None);
         }
         match self.how {
@@ -135,6 +164,18 @@ impl Soak {
             How::Fuzz { seconds, chunks } => fuzzed(workspace, seconds, chunks).map(Some),
         }
     }
+}
+
+/// Whether a package has a test that follows the scale. Without one, multiplying would be a claim
+/// and not a count.
+fn has_scaled_tests(package: &Package, workspace: &Workspace) -> Result<bool> {
+    let dir = package.manifest.parent().expect("a manifest is in a folder");
+    let files = git::files(&workspace.root)?;
+    let sources = files.iter().map(|file| workspace.root.join(file)).filter(|file| {
+        file.starts_with(dir) && file.extension().is_some_and(|extension| extension == "rs")
+    });
+    let scales = |text: String| text.contains("proptest!") || text.contains("GOSSIP_SOAK_SCALE");
+    Ok(sources.filter_map(|file| std::fs::read_to_string(file).ok()).any(scales))
 }
 
 fn scaled(chunks: u64, scale: u64, command: impl Fn() -> Result<Cmd>) -> Result<Vec<Chunk>> {

@@ -27,7 +27,7 @@ Usage: cargo xtask tidy
   manifests      edition, licence and lints come from the workspace; a description is there
   docs           a library's front page shows an example, and the example is tested
   sources        file size, banned words, #[ignore] with a reason, `unsafe` where it may be
-  paths          no file names a path of somebody's machine
+  everything     no file names a path of somebody's machine, or is half merged
 ";
 
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -90,6 +90,7 @@ fn check(workspace: &Workspace) -> Result<Report> {
     for path in &files {
         let text = read(&workspace.root.join(path))?;
         violations.extend(sources::machine_paths(path, &text));
+        violations.extend(sources::conflict_markers(path, &text));
         if path.extension().is_some_and(|extension| extension == "rs") {
             violations.extend(check_rust(path, &text));
         }

@@ -92,6 +92,13 @@ pub(super) fn machine_paths(path: &Path, text: &str) -> Vec<Violation> {
     found
 }
 
+/// What a merge that nobody finished leaves, in any file.
+pub(super) fn conflict_markers(path: &Path, text: &str) -> Vec<Violation> {
+    let is_marker = |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ");
+    let marked = text.lines().zip(1..).filter(|(line, _)| is_marker(line));
+    marked.map(|(_, line)| Violation::new(path, line, "a merge was not finished here")).collect()
+}
+
 fn is_path_character(c: char) -> bool {
     c.is_alphanumeric() || "/._-~*}$)".contains(c)
 }
@@ -204,5 +211,13 @@ mod tests {
             assert_eq!(paths(&format!("example.org{root}page, src{root}a.rs, ~{root}b")), 0);
         }
         assert_eq!(paths("/usr/share, /tmp/x, /workspace/y"), 0);
+    }
+
+    #[test]
+    fn an_unfinished_merge_is_caught_in_any_file() {
+        let marked = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other\n";
+        assert_eq!(lines(&conflict_markers(Path::new("a.md"), marked)), [2, 6]);
+        let none = "a <<<<<<< b\n=======\n    >>>>>>> c\n";
+        assert!(conflict_markers(Path::new("a.md"), none).is_empty());
     }
 }

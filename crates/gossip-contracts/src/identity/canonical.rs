@@ -53,6 +53,12 @@ impl CanonicalHasher {
         Self { inner: Hasher::new_from_context_key(domain.key()) }
     }
 
+    /// Forgets what it was fed and starts over in the same domain.
+    pub fn reset(&mut self) -> &mut Self {
+        self.inner.reset();
+        self
+    }
+
     /// Bytes as they are. For values whose length is fixed by their type.
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.inner.update(bytes);

@@ -1,14 +1,16 @@
 //! A run with its shards, and the index that lets claims find work without looking for it.
 //!
-//! - A1: every active shard is in exactly one list: `free` if nobody was granted it, else `leased`.
-//! - A2: `leased` is ordered by deadline, so expired leases are at its front.
-//! - A3: settled shards are in no list.
+//! - A1: every active shard is in one place: the list `free` if nobody was granted it, else the heap
+//!   `leased`.
+//! - A2: `leased` is ordered by deadline, so an expired lease is at its front.
+//! - A3: settled shards are in neither.
 
 use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId};
 use gossip_stdx::{ByteSlab, SlabFull};
 use hashbrown::HashMap;
 
-use super::list::{Link, Links, List, prev};
+use super::deadlines::Deadlines;
+use super::list::{Link, List};
 use super::shard::Shard;
 use crate::record::{ShardRecordView, ShardState, ShardUpdate};
 use crate::run::{RunProgress, RunRecord};
@@ -21,17 +23,10 @@ pub(super) struct Run {
     pub(super) progress: RunProgress,
     by_id: HashMap<ShardId, u32>,
     shards: Vec<Shard>,
+    /// One for each shard.
+    links: Vec<Link>,
     free: List,
-    leased: List,
-}
-
-impl Links for Vec<Shard> {
-    fn link_mut(&mut self, index: u32) -> &mut Link {
-        &mut self[index as usize].link
-    }
-    fn link(&self, index: u32) -> Link {
-        self[index as usize].link
-    }
+    leased: Deadlines,
 }
 
 impl Run {
@@ -41,8 +36,9 @@ impl Run {
             progress: RunProgress::default(),
             by_id: HashMap::new(),
             shards: Vec::new(),
+            links: Vec::new(),
             free: List::EMPTY,
-            leased: List::EMPTY,
+            leased: Deadlines::default(),
         }
     }
 
@@ -69,7 +65,9 @@ impl Run {
     /// Makes room for shards that are about to be added, so that adding cannot fail half-way.
     pub(super) fn reserve(&mut self, additional: usize) {
         self.shards.reserve(additional);
+        self.links.reserve(additional);
         self.by_id.reserve(additional);
+        self.leased.reserve(additional);
     }
 
     pub(super) fn add(&mut self, shard: Shard) {
@@ -78,6 +76,8 @@ impl Run {
         assert!(previous.is_none(), "shard {} was added twice", shard.id);
         self.progress.add(shard.state.status);
         self.shards.push(shard);
+        self.links.push(Link::UNLINKED);
+        self.leased.add_shard();
         self.enlist(index);
     }
 
@@ -96,8 +96,8 @@ impl Run {
         }
         if place_of(&before) != place_of(&update.state) {
             match place_of(&before) {
-                Place::Free => self.free.remove(&mut self.shards, index),
-                Place::Leased(_) => self.leased.remove(&mut self.shards, index),
+                Place::Free => self.free.remove(&mut self.links, index),
+                Place::Leased(_) => self.leased.remove(index),
                 Place::Settled => {}
             }
             self.enlist(index);
@@ -107,36 +107,22 @@ impl Run {
 
     fn enlist(&mut self, index: u32) {
         match place_of(&self.shards[index as usize].state) {
-            Place::Free => self.free.push_back(&mut self.shards, index),
-            Place::Leased(deadline) => {
-                // New deadlines are the latest unless a clock stepped back, so this rarely walks.
-                let mut before = self.leased.last();
-                while let Some(candidate) = before
-                    && self.deadline_of(candidate) > deadline
-                {
-                    before = prev(&self.shards, candidate);
-                }
-                self.leased.insert_after(&mut self.shards, before, index);
-            }
+            Place::Free => self.free.push_back(&mut self.links, index),
+            Place::Leased(deadline) => self.leased.insert(index, deadline),
             Place::Settled => {}
         }
     }
 
-    fn deadline_of(&self, index: u32) -> LogicalTime {
-        let lease = self.shards[index as usize].state.lease;
-        lease.expect("a shard in the leased list has a lease").deadline()
-    }
-
-    /// Shards that could be acquired at `now`: first those whose worker is gone, then those that
-    /// have waited longest.
+    /// Shards that could be acquired at `now`: first one whose worker is gone, then those that have
+    /// waited longest.
     pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
-        let expired =
-            self.leased.iter(&self.shards).take_while(move |&index| self.deadline_of(index) <= now);
-        expired.chain(self.free.iter(&self.shards)).map(|index| self.shards[index as usize].id)
+        let expired = self.leased.first().filter(|&(deadline, _)| deadline <= now);
+        let expired = expired.map(|(_, index)| index).into_iter();
+        expired.chain(self.free.iter(&self.links)).map(|index| self.shards[index as usize].id)
     }
 
     pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
-        self.leased.first().map(|index| self.deadline_of(index))
+        self.leased.first().map(|(deadline, _)| deadline)
     }
 
     pub(super) fn capacity(&self, now: LogicalTime) -> CapacityHint {
@@ -169,17 +155,16 @@ impl Run {
         }
         assert!(progress == self.progress, "counted {progress:?}, kept {:?}", self.progress);
         assert!(self.by_id.len() == self.shards.len(), "an id names no shard");
-        let listed: Vec<u32> = self.free.iter(&self.shards).collect();
+        let listed: Vec<u32> = self.free.iter(&self.links).collect();
         assert!(listed.len() == free && free == self.free.len() as usize, "A1: {free} free shards");
         for index in listed {
             assert!(place_of(&self.shards[index as usize].state) == Place::Free, "A1");
         }
-        let listed: Vec<u32> = self.leased.iter(&self.shards).collect();
-        assert!(
-            listed.len() == leased && leased == self.leased.len() as usize,
-            "A1: {leased} leased shards"
-        );
-        assert!(listed.is_sorted_by_key(|&index| self.deadline_of(index)), "A2");
+        assert!(leased == self.leased.len(), "A1: {leased} leased shards");
+        self.leased.assert_ordered(|index| match place_of(&self.shards[index as usize].state) {
+            Place::Leased(deadline) => deadline,
+            _ => panic!("A1: a shard without a lease is among the leased"),
+        });
     }
 }
 

@@ -4,7 +4,6 @@ use gossip_contracts::coordination::{CursorSemantics, PooledCursor, PooledShardS
 use gossip_contracts::identity::{ShardId, ShardKey, TenantId};
 use gossip_stdx::{ByteSlab, SlabFull};
 
-use super::list::Link;
 use crate::op_log::OpLog;
 use crate::record::{ShardRecordView, ShardState, ShardUpdate};
 
@@ -14,7 +13,6 @@ const LIVE: &str = "a shard's bytes are in the slab";
 #[derive(Debug)]
 pub(super) struct Shard {
     pub(super) id: ShardId,
-    pub(super) link: Link,
     pub(super) state: ShardState,
     spec: PooledShardSpec,
     cursor: PooledCursor,
@@ -41,7 +39,6 @@ impl Shard {
         };
         Ok(Self {
             id: record.key.shard,
-            link: Link::UNLINKED,
             state: record.state,
             spec,
             cursor,

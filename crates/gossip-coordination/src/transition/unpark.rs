@@ -8,7 +8,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 use super::Decision;
 use super::progress::entry;
 use crate::error::{RunOpIdConflict, UnparkError};
-use crate::op_log::{OpKind, Seen, look_up};
+use crate::op_log::{OpKind, Seen};
 use crate::payload;
 use crate::record::{FoundShard, ShardState, ShardUpdate};
 use crate::status::ShardStatus;
@@ -30,7 +30,7 @@ pub fn unpark(
         return Err(UnparkError::TenantMismatch { expected: tenant });
     }
     let hash = payload::unpark(key);
-    match look_up(shard.op_log, op_id, hash) {
+    match shard.op_log.look_up(op_id, hash) {
         Seen::New => {}
         Seen::Before(_) => return Ok(Decision::Replay(())),
         Seen::Otherwise(expected) => return Err(RunOpIdConflict::new(op_id, expected, hash).into()),

@@ -110,15 +110,22 @@ impl ByteSlab {
 
     /// Stores a copy of `bytes`. An empty record takes a slot but no bytes.
     pub fn alloc(&mut self, bytes: &[u8]) -> Result<ByteSlot, SlabFull> {
+        self.alloc_parts(&[bytes])
+    }
+
+    /// Stores the parts one behind the other as one record. Where each begins is the caller's to
+    /// remember; fields that are read together then lie together.
+    pub fn alloc_parts(&mut self, parts: &[&[u8]]) -> Result<ByteSlot, SlabFull> {
         if self.live_slots == self.slots_max {
-            return Err(SlabFull { requested: bytes.len(), available: 0 });
+            return Err(SlabFull { requested: length_of(parts), available: 0 });
         }
-        let slot = self.place(bytes)?;
+        let slot = self.place(parts)?;
         self.live_slots += 1;
         Ok(slot)
     }
 
     /// The record's bytes.
+    #[inline]
     pub fn get(&self, slot: ByteSlot) -> Result<&[u8], StaleSlot> {
         let (offset, len) = self.live(slot)?;
         Ok(&self.bytes[offset..offset + len])
@@ -151,15 +158,24 @@ impl ByteSlab {
     /// it stays in place, and a block left less than half used is cut down to fit. So shortening a
     /// record never fails, nor does replacing one when all slots are taken.
     pub fn replace(&mut self, slot: ByteSlot, bytes: &[u8]) -> Result<ByteSlot, ReplaceError> {
+        self.replace_parts(slot, &[bytes])
+    }
+
+    /// As [`replace`](Self::replace), with a record made of parts.
+    pub fn replace_parts(
+        &mut self,
+        slot: ByteSlot,
+        parts: &[&[u8]],
+    ) -> Result<ByteSlot, ReplaceError> {
         self.live(slot)?;
         let stamp = self.stamps.next();
-        let len = u32::try_from(bytes.len());
+        let len = u32::try_from(length_of(parts));
         if len.is_ok_and(|len| self.map.reuse(slot.index, stamp, len)) {
             let start = self.block_range(slot.index).start;
-            self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+            self.write(start, parts);
             return Ok(ByteSlot { stamp, index: slot.index });
         }
-        let moved = self.place(bytes)?;
+        let moved = self.place(parts)?;
         self.map.release(slot.index);
         Ok(moved)
     }
@@ -202,20 +218,29 @@ impl ByteSlab {
         self.live_slots
     }
 
-    fn place(&mut self, bytes: &[u8]) -> Result<ByteSlot, SlabFull> {
+    fn place(&mut self, parts: &[&[u8]]) -> Result<ByteSlot, SlabFull> {
         let stamp = self.stamps.next();
-        let placed = u32::try_from(bytes.len()).ok().and_then(|len| self.map.acquire(stamp, len));
+        let requested = length_of(parts);
+        let placed = u32::try_from(requested).ok().and_then(|len| self.map.acquire(stamp, len));
         let Some(index) = placed else {
             let available = self.map.largest() as usize;
-            return Err(SlabFull { requested: bytes.len(), available });
+            return Err(SlabFull { requested, available });
         };
         let block = self.block_range(index);
         self.written_end = self.written_end.max(block.end);
-        self.bytes[block.start..block.start + bytes.len()].copy_from_slice(bytes);
+        self.write(block.start, parts);
         Ok(ByteSlot { stamp, index })
     }
 
+    fn write(&mut self, mut start: usize, parts: &[&[u8]]) {
+        for part in parts {
+            self.bytes[start..start + part.len()].copy_from_slice(part);
+            start += part.len();
+        }
+    }
+
     /// Offset and length of a live record.
+    #[inline]
     fn live(&self, slot: ByteSlot) -> Result<(usize, usize), StaleSlot> {
         match self.map.get(slot.index) {
             Some(block) => match block.state {
@@ -233,6 +258,11 @@ impl ByteSlab {
         let start = block.offset as usize;
         start..start + block.size as usize
     }
+}
+
+/// Saturates, so that parts that no slab can hold are refused like any other record.
+fn length_of(parts: &[&[u8]]) -> usize {
+    parts.iter().fold(0, |sum, part| usize::saturating_add(sum, part.len()))
 }
 
 /// Figures only: the bytes may be secret.

@@ -1,0 +1,292 @@
+//! What a source of things to scan offers: keys in order, and their bytes.
+//!
+//! A connector reads one target (a directory tree, a repository, a bucket). Its keys are byte
+//! strings; coordination cuts their space into shards, and a worker lists a shard page by page and
+//! opens what is listed.
+//!
+//! - K1: a listing is strictly ascending in byte order, lies in the range asked for and behind the
+//!   cursor, and is complete: a key that exists throughout is listed.
+//! - K2: listing from a cursor at the last key of one page gives the next; which pages came before
+//!   does not matter.
+//! - K3: a version names content: two opens that return equal versions read equal bytes.
+//! - K4: nothing outside the target is ever read.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
+use core::fmt;
+
+use crate::coordination::{CursorUpdate, ShardSpecRef};
+
+/// Reads one target. Shared by all workers of a process.
+pub trait Connector: Send + Sync {
+    /// What this connector can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Replaces what `page` holds by the next entries of `range` behind `cursor` (K1, K2), at most
+    /// `max_entries`. After an error the page is empty.
+    fn list(
+        &self,
+        range: ShardSpecRef<'_>,
+        cursor: CursorUpdate<'_>,
+        max_entries: usize,
+        page: &mut Page,
+    ) -> Result<(), ConnectorError>;
+
+    /// Opens the item that a listing called `key`.
+    fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError>;
+
+    /// Up to `want` ascending keys strictly inside `range` and behind `cursor` that cut what is left
+    /// into parts of about the same work. Fewer, or none, where that cannot be told.
+    fn split_points(
+        &self,
+        range: ShardSpecRef<'_>,
+        cursor: CursorUpdate<'_>,
+        want: usize,
+    ) -> Result<Vec<Box<[u8]>>, ConnectorError>;
+}
+
+/// The bytes of one item, in the version that was current when it was opened.
+pub trait ItemReader: Send {
+    /// The item's size when it was opened.
+    fn size(&self) -> u64;
+
+    /// The opaque name of what was opened (K3). Empty if the source cannot say; then nothing may be
+    /// concluded from equal versions.
+    fn version(&self) -> &[u8];
+
+    /// Reads at `offset` into the front of `buf`; 0 at the end of the item.
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError>;
+
+    /// The version now. One that differs from [`ItemReader::version`] means that what was read may
+    /// be a mixture.
+    fn version_now(&self) -> Result<Vec<u8>, ConnectorError>;
+}
+
+/// What a connector can do beyond listing and opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Listings resume from a token faster than from a key.
+    pub resume_tokens: bool,
+    /// Reads may start anywhere at no extra cost.
+    pub range_reads: bool,
+    /// It finds split points.
+    pub split_points: bool,
+    /// Versions are not empty.
+    pub versions: bool,
+}
+
+/// One page of a listing. Reuse it: its memory stays.
+#[derive(Clone, Default)]
+pub struct Page {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    token: Option<Vec<u8>>,
+    is_last: bool,
+}
+
+#[derive(Clone)]
+struct Entry {
+    key_end: usize,
+    version_end: usize,
+    size: u64,
+    skip: Option<SkipReason>,
+}
+
+/// An entry of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PageEntry<'p> {
+    /// Its key.
+    pub key: &'p [u8],
+    /// Its version as listed; empty if the listing does not tell.
+    pub version: &'p [u8],
+    /// Its size as listed.
+    pub size: u64,
+    /// Why it is not to be opened, if it is not. It still counts as handled.
+    pub skip: Option<SkipReason>,
+}
+
+/// Why something that exists is not scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// A link; what it points to is scanned where it is, if it is inside.
+    Link,
+    /// Not a file: a socket, a pipe, a device.
+    Special,
+    /// It cannot be read with the rights at hand.
+    PermissionDenied,
+    /// It cannot be read, whatever the rights: what holds it answered with an error.
+    Unreadable,
+    /// An ignore file excludes it, or an option does.
+    Ignored,
+    /// It lies on another file system, and the listing was to stay on one.
+    OtherFileSystem,
+    /// Its key is longer than a key may be.
+    KeyTooLong,
+}
+
+impl Page {
+    /// An empty page.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Empties the page and keeps its memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        self.token = None;
+        self.is_last = false;
+    }
+
+    /// Appends an entry. For connectors.
+    pub fn push(&mut self, entry: PageEntry<'_>) {
+        self.bytes.extend_from_slice(entry.key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(entry.version);
+        let version_end = self.bytes.len();
+        self.entries.push(Entry { key_end, version_end, size: entry.size, skip: entry.skip });
+    }
+
+    /// Says that nothing in the range follows this page, and with which token to go on. For
+    /// connectors.
+    pub fn finish(&mut self, is_last: bool, token: Option<Vec<u8>>) {
+        self.is_last = is_last;
+        self.token = token;
+    }
+
+    /// Entries held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none. An empty page may still not be the last.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether nothing in the range follows.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// The token to resume with behind this page's last key.
+    #[must_use]
+    pub fn token(&self) -> Option<&[u8]> {
+        self.token.as_deref()
+    }
+
+    /// The entry at `index`.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<PageEntry<'_>> {
+        let entry = self.entries.get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| self.entries[before].version_end);
+        Some(PageEntry {
+            key: &self.bytes[start..entry.key_end],
+            version: &self.bytes[entry.key_end..entry.version_end],
+            size: entry.size,
+            skip: entry.skip,
+        })
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = PageEntry<'_>> {
+        (0..self.len()).map(|index| self.get(index).expect("the index is in the page"))
+    }
+}
+
+/// Lengths only: keys may be private paths.
+impl fmt::Debug for PageEntry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageEntry")
+            .field("key", &format_args!("[{} bytes]", self.key.len()))
+            .field("version", &format_args!("[{} bytes]", self.version.len()))
+            .field("size", &self.size)
+            .field("skip", &self.skip)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page").field("len", &self.len()).field("is_last", &self.is_last).finish()
+    }
+}
+
+/// Why a source did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectorError {
+    /// It may answer another time.
+    #[error("{operation}: {message}; trying again may help")]
+    Retryable {
+        /// What was asked: `list`, `open`, `read`.
+        operation: &'static str,
+        /// What happened. Holds no key.
+        message: String,
+    },
+    /// What was asked for is gone.
+    #[error("{operation}: it is gone")]
+    NotFound {
+        /// What was asked.
+        operation: &'static str,
+    },
+    /// Access was refused.
+    #[error("{operation}: access was refused")]
+    PermissionDenied {
+        /// What was asked.
+        operation: &'static str,
+    },
+    /// It will not answer.
+    #[error("{operation}: {message}")]
+    Permanent {
+        /// What was asked.
+        operation: &'static str,
+        /// What is wrong. Holds no key.
+        message: String,
+    },
+}
+
+impl ConnectorError {
+    /// Whether asking again may help.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Retryable { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_gives_back_what_was_pushed() {
+        let entries = [
+            PageEntry { key: b"a", version: b"v1", size: 1, skip: None },
+            PageEntry { key: b"bb", version: b"", size: 2, skip: Some(SkipReason::Link) },
+            PageEntry { key: b"", version: b"v3", size: 3, skip: None },
+        ];
+        let mut page = Page::new();
+        for _ in 0..2 {
+            page.clear();
+            assert!(page.is_empty() && !page.is_last());
+            entries.iter().for_each(|&entry| page.push(entry));
+            page.finish(true, Some(b"token".to_vec()));
+            assert!(page.iter().eq(entries));
+            assert_eq!((page.len(), page.is_last(), page.token()), (3, true, Some(&b"token"[..])));
+            assert_eq!(page.get(3), None);
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_key_byte() {
+        let mut page = Page::new();
+        page.push(PageEntry { key: b"hush", version: b"hush", size: 1, skip: None });
+        assert!(!format!("{page:?} {:?}", page.get(0)).contains("hush"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Operations on runs, and what can be read of them.
+
+use gossip_contracts::coordination::InitialShardInput;
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::codec::{DecodeScratch, decode_shard_view};
+use gossip_coordination::transition::{self, Decision, RunUpdate};
+use gossip_coordination::{
+    ClaimCandidates, CreateRunError, EventKind, GetRunError, IdempotentOutcome, InfraError,
+    RegisterShardsError, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
+    ShardFilter, ShardSummary, UnparkError,
+};
+use rusqlite::Transaction;
+
+use crate::coordinator::SqliteCoordinator;
+use crate::error::{At, Steps, steps};
+use crate::runs::{self, Run};
+use crate::shards::{self, Buffers, RunRow, Shard};
+use crate::sql;
+
+impl RunManagement for SqliteCoordinator {
+    fn create_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        config: RunConfig,
+    ) -> Result<(), CreateRunError> {
+        let steps = steps!("create_run");
+        let Self { conn, buffers, .. } = self;
+        sql::write(conn, steps, |tx| {
+            let existing = Run::find(tx, steps, tenant, run)?;
+            let existing = existing.as_ref().map(|run| &run.record);
+            let record = transition::create_run(existing, now, tenant, run, config)?;
+            runs::insert(tx, steps, &record, &mut buffers.encoded)?;
+            Ok::<_, CreateRunError>(())
+        })?;
+        self.emit(tenant, run, now, || EventKind::RunCreated);
+        Ok(())
+    }
+
+    fn register_shards(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        shards: &[InitialShardInput<'_>],
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RegisterShardsError> {
+        let steps = steps!("register_shards");
+        let Self { conn, config, buffers, .. } = self;
+        let outcome = sql::write(conn, steps, |tx| {
+            let found = Run::find(tx, steps, tenant, run)?;
+            let room = runs::room(tx, steps.load, config.limits, tenant)?;
+            let record = found.as_ref().map(|run| &run.record);
+            let update =
+                match transition::register_shards(record, now, tenant, &room, shards, op_id)? {
+                    Decision::Execute(update) => update,
+                    Decision::Replay(()) => return Ok(IdempotentOutcome::Replayed(())),
+                };
+            let mut found = found.expect("shards are registered in a run that is there");
+            let roots = shards.iter().map(|input| transition::root_shard(&found.record, input));
+            shards::insert(tx, steps, tenant, &found.row, roots, &mut buffers.encoded)?;
+            found.record.apply(update);
+            found.store(tx, steps, &mut buffers.encoded)?;
+            Ok::<_, RegisterShardsError>(IdempotentOutcome::Executed(()))
+        })?;
+        if outcome.is_executed() {
+            let shard_count = shards.len();
+            self.emit(tenant, run, now, || EventKind::RunActivated { shard_count });
+        }
+        Ok(outcome)
+    }
+
+    fn get_run(&self, tenant: TenantId, run: RunId) -> Result<RunRecord, GetRunError> {
+        let steps = steps!("get_run");
+        sql::read(&self.conn, steps, |tx| match Run::find(tx, steps, tenant, run)? {
+            Some(run) => Ok(run.record),
+            None => Err(GetRunError::RunNotFound),
+        })
+    }
+
+    fn get_run_progress(&self, tenant: TenantId, run: RunId) -> Result<RunProgress, GetRunError> {
+        let progress = runs::progress(&self.conn, "get_run_progress.load", tenant, run)?;
+        progress.ok_or(GetRunError::RunNotFound)
+    }
+
+    fn list_shards_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<(), GetRunError> {
+        let steps = steps!("list_shards");
+        out.clear();
+        sql::read(&self.conn, steps, |tx| {
+            let run = RunRow::find(tx, steps.load, tenant, run)?.ok_or(GetRunError::RunNotFound)?;
+            list(tx, steps, &run, now, filter, out)?;
+            Ok(())
+        })
+    }
+
+    fn complete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        let steps = steps!("complete_run");
+        self.end_run(steps, now, tenant, run, EventKind::RunCompleted, |tx, record| {
+            let progress = runs::progress(tx, steps.load, tenant, run)?.unwrap_or_default();
+            transition::complete_run(record, now, tenant, &progress, op_id)
+        })
+    }
+
+    fn fail_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.end_run(steps!("fail_run"), now, tenant, run, EventKind::RunFailed, |_, record| {
+            transition::fail_run(record, now, tenant, op_id)
+        })
+    }
+
+    fn cancel_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        let event = EventKind::RunCancelled;
+        self.end_run(steps!("cancel_run"), now, tenant, run, event, |_, record| {
+            transition::cancel_run(record, now, tenant, op_id)
+        })
+    }
+
+    fn unpark_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, UnparkError> {
+        let steps = steps!("unpark");
+        let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
+        let fence = sql::write(conn, steps, |tx| {
+            let found = Shard::find(tx, steps, tenant, key, record, decoded)?;
+            let decision =
+                transition::unpark(found.as_ref().map(Shard::found), now, tenant, key, op_id)?;
+            let Decision::Execute(update) = decision else {
+                return Ok::<_, UnparkError>(None);
+            };
+            let shard = found.expect("a shard that is not there is not unparked");
+            shard.store(tx, steps, &update, encoded)?;
+            Ok(Some(update.state.fence))
+        })?;
+        let Some(new_fence_epoch) = fence else {
+            return Ok(IdempotentOutcome::Replayed(()));
+        };
+        let shard = key.shard;
+        self.emit(tenant, key.run, now, || EventKind::ShardUnparked { shard, new_fence_epoch });
+        Ok(IdempotentOutcome::Executed(()))
+    }
+
+    fn collect_claim_candidates_into(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        _worker: WorkerId,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        self.collect_candidates(now, tenant, run, out)?.ok_or(GetRunError::RunNotFound)
+    }
+}
+
+impl SqliteCoordinator {
+    fn end_run(
+        &mut self,
+        steps: &Steps,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        event: EventKind,
+        decide: impl FnOnce(
+            &Transaction<'_>,
+            Option<&RunRecord>,
+        ) -> Result<Decision<RunUpdate, ()>, RunTransitionError>,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        let Self { conn, buffers, .. } = self;
+        let outcome = sql::write(conn, steps, |tx| {
+            let found = Run::find(tx, steps, tenant, run)?;
+            match (decide(tx, found.as_ref().map(|run| &run.record))?, found) {
+                (Decision::Execute(update), Some(mut found)) => {
+                    found.record.apply(update);
+                    found.store(tx, steps, &mut buffers.encoded)?;
+                    Ok::<_, RunTransitionError>(IdempotentOutcome::Executed(()))
+                }
+                (Decision::Replay(()), _) => Ok(IdempotentOutcome::Replayed(())),
+                (Decision::Execute(_), None) => {
+                    unreachable!("a run that is not there does not end")
+                }
+            }
+        })?;
+        if outcome.is_executed() {
+            self.emit(tenant, run, now, || event);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Appends the run's shards that `filter` admits, in id order: derived ids have their top bit set,
+/// so SQLite takes them for negative, and they come second.
+fn list(
+    tx: &Transaction<'_>,
+    steps: &Steps,
+    run: &RunRow,
+    now: LogicalTime,
+    filter: ShardFilter,
+    out: &mut Vec<ShardSummary>,
+) -> Result<(), InfraError> {
+    let step = steps.load;
+    let mut scratch = DecodeScratch::new();
+    for sql in [
+        "SELECT record FROM coord_shards WHERE run_id = ?1 AND shard >= 0 \
+         AND (?2 IS NULL OR status = ?2) ORDER BY shard",
+        "SELECT record FROM coord_shards WHERE run_id = ?1 AND shard < 0 \
+         AND (?2 IS NULL OR status = ?2) ORDER BY shard",
+    ] {
+        let mut statement = tx.prepare_cached(sql).at(step)?;
+        let status = filter.status.map(|status| status as u8);
+        let mut rows = statement.query((run.id, status)).at(step)?;
+        while let Some(row) = rows.next().at(step)? {
+            let Ok(bytes) = row.get_ref(0).at(step)?.as_blob() else {
+                return Err(InfraError::corruption(step, "a record is not a blob"));
+            };
+            let shard = decode_shard_view(bytes, &mut scratch).at(step)?;
+            if filter.admits(&shard, now) {
+                out.push(ShardSummary::of(&shard));
+            }
+        }
+    }
+    Ok(())
+}

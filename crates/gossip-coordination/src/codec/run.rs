@@ -1,0 +1,52 @@
+//! Run records as bytes.
+
+use gossip_contracts::coordination::{CursorSemantics, MAX_INITIAL_SHARDS};
+use gossip_contracts::identity::{RunId, TenantId};
+
+use super::error::{CodecError, RecordKind};
+use super::wire::{Reader, Writer};
+use crate::invariants::check_run_invariants;
+use crate::op_log::{RunOpKind, RunOpLog};
+use crate::run::{RunConfig, RunRecord, RunStatus};
+
+/// Replaces what is in `out` by the record.
+pub fn encode_run(run: &RunRecord, out: &mut Vec<u8>) {
+    let mut w = Writer::begin(RecordKind::Run, out);
+    w.raw(run.tenant.as_bytes()).u64(run.run.as_raw());
+    w.u8(run.config.cursor_semantics as u8);
+    w.u64(run.config.lease_duration).u32(run.config.max_shard_retries);
+    w.u8(run.status as u8);
+    w.u64(run.created_at.as_raw());
+    w.option(run.completed_at, |w, end| {
+        w.u64(end.as_raw());
+    });
+    w.shard_ids(run.root_shards.iter().copied());
+    w.op_log(run.op_log.iter(), |kind| kind as u8);
+    w.finish();
+}
+
+/// The record in `bytes`.
+pub fn decode_run(bytes: &[u8]) -> Result<RunRecord, CodecError> {
+    let mut r = Reader::begin(RecordKind::Run, bytes)?;
+    let tenant = TenantId::from_bytes(r.array("tenant")?);
+    let run = RunId::from_raw(r.u64("run")?);
+    let config = RunConfig {
+        cursor_semantics: r.discriminant("cursor semantics", CursorSemantics::from_raw)?,
+        lease_duration: r.u64("lease duration")?,
+        max_shard_retries: r.u32("max shard retries")?,
+    };
+    let status = r.discriminant("status", RunStatus::from_raw)?;
+    let created_at = r.time("created at")?;
+    let completed_at = r.option("completed at", |r| r.time("completed at"))?;
+    let mut root_shards = Vec::new();
+    r.shard_ids("root shards", MAX_INITIAL_SHARDS, &mut root_shards)?;
+    let mut op_log = RunOpLog::new();
+    r.op_log(&mut op_log, RunOpKind::from_raw)?;
+    r.finish()?;
+
+    config.validate()?;
+    let record =
+        RunRecord { tenant, run, config, status, created_at, completed_at, root_shards, op_log };
+    check_run_invariants(&record)?;
+    Ok(record)
+}

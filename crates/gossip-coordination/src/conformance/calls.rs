@@ -1,0 +1,325 @@
+//! Every operation as a case asks for it: tenant, run and time come from the world, and every call
+//! is audited.
+
+use gossip_contracts::coordination::{
+    CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
+};
+use gossip_contracts::identity::{OpId, ShardId};
+
+use super::audit::Scope;
+use super::harness::Harness;
+use super::matrix::Operation;
+use super::world::{Acquired, World, worker};
+use crate::claim::ShardClaiming;
+use crate::error::{
+    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, GetRunError,
+    IdempotentOutcome, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    RunTransitionError, SplitError, UnparkError,
+};
+use crate::events::{EventKind, RedactedKey};
+use crate::lease::Lease;
+use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
+use crate::scratch::RenewResult;
+use crate::status::ParkReason;
+use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
+use crate::transition::{SplitReplaceResult, SplitResidualResult};
+
+type Done<T, E> = Result<IdempotentOutcome<T>, E>;
+
+impl<H: Harness> World<H> {
+    #[track_caller]
+    pub(super) fn acquire(&mut self, by: u64, shard: ShardId) -> Result<Acquired, AcquireError> {
+        let (now, tenant, key, by) = (self.now, self.tenant, self.key(shard), worker(by));
+        self.call(
+            Operation::Acquire,
+            Scope::Shard(key),
+            |backend, scratch| {
+                backend.acquire_and_restore_into(now, tenant, key, by, scratch).map(Into::into)
+            },
+            acquired,
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn claim(&mut self, by: u64) -> Result<Acquired, ClaimError> {
+        let (now, tenant, run, by) = (self.now, self.tenant, self.run, worker(by));
+        self.call(
+            Operation::Claim,
+            Scope::AnyShard(run),
+            |backend, scratch| {
+                backend.claim_next_available(now, tenant, run, by, scratch).map(Into::into)
+            },
+            acquired,
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn candidates(&mut self, by: u64) -> Result<ClaimCandidates, GetRunError> {
+        let (now, tenant, run, by) = (self.now, self.tenant, self.run, worker(by));
+        self.call(
+            Operation::CollectCandidates,
+            Scope::Nothing,
+            |backend, _| {
+                let mut out = ClaimCandidates::new();
+                backend.collect_claim_candidates_into(now, tenant, run, by, &mut out)?;
+                Ok(out)
+            },
+            |_| vec![],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn renew(&mut self, lease: &Lease) -> Result<RenewResult, RenewError> {
+        let (now, tenant) = (self.now, self.tenant);
+        self.call(
+            Operation::Renew,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.renew(now, tenant, lease),
+            |renewed| {
+                let (shard, new_deadline) = (lease.shard(), renewed.new_deadline);
+                vec![EventKind::ShardLeaseRenewed { shard, new_deadline }]
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn release(&mut self, lease: &Lease) -> Result<(), ReleaseError> {
+        let (now, tenant) = (self.now, self.tenant);
+        self.call(
+            Operation::Release,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.release(now, tenant, lease),
+            |()| vec![EventKind::ShardReleased { shard: lease.shard() }],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn checkpoint(
+        &mut self,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op: OpId,
+    ) -> Done<(), CheckpointError> {
+        let (now, tenant) = (self.now, self.tenant);
+        self.call(
+            Operation::Checkpoint,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.checkpoint(now, tenant, lease, cursor, op),
+            |_| {
+                let last_key = RedactedKey::new(cursor.last_key());
+                vec![EventKind::ShardCheckpointed { shard: lease.shard(), last_key }]
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn complete(
+        &mut self,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op: OpId,
+    ) -> Done<(), CompleteError> {
+        let (now, tenant) = (self.now, self.tenant);
+        self.call(
+            Operation::Complete,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.complete(now, tenant, lease, cursor, op),
+            |_| vec![EventKind::ShardCompleted { shard: lease.shard() }],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn park(
+        &mut self,
+        lease: &Lease,
+        reason: ParkReason,
+        op: OpId,
+    ) -> Done<(), ParkError> {
+        let (now, tenant) = (self.now, self.tenant);
+        self.call(
+            Operation::Park,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.park_shard(now, tenant, lease, reason, op),
+            |_| vec![EventKind::ShardParked { shard: lease.shard(), reason }],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn split_replace(
+        &mut self,
+        lease: &Lease,
+        plan: &SplitReplacePlan<'_>,
+        op: OpId,
+    ) -> Done<SplitReplaceResult, SplitError> {
+        let (now, tenant) = (self.now, self.tenant);
+        self.call(
+            Operation::SplitReplace,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.split_replace(now, tenant, lease, plan, op),
+            |outcome| {
+                let children = outcome.as_ref().into_inner().children.to_vec();
+                vec![EventKind::ShardSplit { parent: lease.shard(), children }]
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn split_residual(
+        &mut self,
+        lease: &Lease,
+        plan: &SplitResidualPlan<'_>,
+        op: OpId,
+    ) -> Done<SplitResidualResult, SplitError> {
+        let (now, tenant) = (self.now, self.tenant);
+        self.call(
+            Operation::SplitResidual,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.split_residual(now, tenant, lease, plan, op),
+            |outcome| {
+                let residual = outcome.as_ref().into_inner().residual;
+                vec![EventKind::ShardResidualCreated { parent: lease.shard(), residual }]
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn create_run(&mut self) -> Result<(), CreateRunError> {
+        let (now, tenant, run, config) = (self.now, self.tenant, self.run, self.config);
+        self.call(
+            Operation::CreateRun,
+            Scope::Run(run),
+            |backend, _| backend.create_run(now, tenant, run, config),
+            |()| vec![EventKind::RunCreated],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn register(
+        &mut self,
+        rows: &[InitialShardInput<'_>],
+        op: OpId,
+    ) -> Done<(), RegisterShardsError> {
+        let (now, tenant, run) = (self.now, self.tenant, self.run);
+        self.call(
+            Operation::RegisterShards,
+            Scope::Run(run),
+            |backend, _| backend.register_shards(now, tenant, run, rows, op),
+            |_| vec![EventKind::RunActivated { shard_count: rows.len() }],
+        )
+    }
+
+    /// `creates` says whether the run is not there yet.
+    #[track_caller]
+    pub(super) fn create_with_shards(
+        &mut self,
+        rows: &[InitialShardInput<'_>],
+        op: OpId,
+        creates: bool,
+    ) -> Done<(), CreateRunError> {
+        let (now, tenant, run, config) = (self.now, self.tenant, self.run, self.config);
+        self.call(
+            Operation::CreateRunWithShards,
+            Scope::Run(run),
+            |backend, _| backend.create_run_with_shards(now, tenant, run, config, rows, op),
+            |_| {
+                let created = creates.then_some(EventKind::RunCreated);
+                let activated = EventKind::RunActivated { shard_count: rows.len() };
+                created.into_iter().chain([activated]).collect()
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn complete_run(&mut self, op: OpId) -> Done<(), RunTransitionError> {
+        let (now, tenant, run) = (self.now, self.tenant, self.run);
+        self.call(
+            Operation::CompleteRun,
+            Scope::Run(run),
+            |backend, _| backend.complete_run(now, tenant, run, op),
+            |_| vec![EventKind::RunCompleted],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn fail_run(&mut self, op: OpId) -> Done<(), RunTransitionError> {
+        let (now, tenant, run) = (self.now, self.tenant, self.run);
+        self.call(
+            Operation::FailRun,
+            Scope::Run(run),
+            |backend, _| backend.fail_run(now, tenant, run, op),
+            |_| vec![EventKind::RunFailed],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn cancel_run(&mut self, op: OpId) -> Done<(), RunTransitionError> {
+        let (now, tenant, run) = (self.now, self.tenant, self.run);
+        self.call(
+            Operation::CancelRun,
+            Scope::Run(run),
+            |backend, _| backend.cancel_run(now, tenant, run, op),
+            |_| vec![EventKind::RunCancelled],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn unpark(&mut self, shard: ShardId, op: OpId) -> Done<(), UnparkError> {
+        let (now, tenant, key) = (self.now, self.tenant, self.key(shard));
+        // The answer does not name the fence, and the event does.
+        let parked = self.harness.dump().shard(tenant, key).map(|shard| shard.state.fence);
+        self.call(
+            Operation::Unpark,
+            Scope::Shard(key),
+            |backend, _| backend.unpark_shard(now, tenant, key, op),
+            |_| {
+                let new_fence_epoch = parked.expect("it was there").next();
+                vec![EventKind::ShardUnparked { shard, new_fence_epoch }]
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn get_run(&mut self) -> Result<RunRecord, GetRunError> {
+        let (tenant, run) = (self.tenant, self.run);
+        self.call(
+            Operation::GetRun,
+            Scope::Nothing,
+            |backend, _| backend.get_run(tenant, run),
+            |_| vec![],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn progress(&mut self) -> Result<RunProgress, GetRunError> {
+        let (tenant, run) = (self.tenant, self.run);
+        self.call(
+            Operation::GetRunProgress,
+            Scope::Nothing,
+            |backend, _| backend.get_run_progress(tenant, run),
+            |_| vec![],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn list(&mut self, filter: ShardFilter) -> Result<Vec<ShardSummary>, GetRunError> {
+        let (now, tenant, run) = (self.now, self.tenant, self.run);
+        self.call(
+            Operation::ListShards,
+            Scope::Nothing,
+            |backend, _| {
+                let mut out = Vec::new();
+                backend.list_shards_into(now, tenant, run, filter, &mut out)?;
+                Ok(out)
+            },
+            |_| vec![],
+        )
+    }
+}
+
+fn acquired(acquired: &Acquired) -> Vec<EventKind> {
+    vec![EventKind::ShardAcquired {
+        shard: acquired.lease.shard(),
+        worker: acquired.lease.owner(),
+        fence_epoch: acquired.lease.fence(),
+    }]
+}

@@ -1,0 +1,88 @@
+//! Leases and the clock, which may step back.
+
+use super::prelude::*;
+
+pub(crate) fn renewing_extends_a_lease_from_now<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let lease = w.lease(1, 0);
+    w.tick(LEASE - 1);
+    let deadline = w.renew(&lease).unwrap().new_deadline;
+    assert_eq!(Some(deadline), w.now.checked_add(LEASE));
+    assert_eq!(w.shard(id(0)).state.fence, lease.fence());
+    // The lease of old has the old deadline; what counts is the record's.
+    w.now = lease.deadline();
+    assert!(w.attempt_new(Operation::Checkpoint, &lease).is_ok());
+    w.now = deadline;
+    assert!(w.attempt_new(Operation::Checkpoint, &lease).is_err());
+}
+
+pub(crate) fn renewing_keeps_others_out<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let lease = w.lease(1, 0);
+    w.tick(LEASE - 1);
+    w.renew(&lease).unwrap();
+    w.tick(LEASE - 1);
+    assert!(w.acquire(2, id(0)).is_err());
+    assert!(w.claim(2).is_err());
+}
+
+pub(crate) fn renewing_twice_is_harmless<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let lease = w.lease(1, 0);
+    w.tick(7);
+    let first = w.renew(&lease).unwrap().new_deadline;
+    assert_eq!(w.renew(&lease).unwrap().new_deadline, first);
+}
+
+pub(crate) fn a_clock_that_steps_back_shortens_no_lease<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let lease = w.lease(1, 0);
+    w.now = LogicalTime::from_raw(w.now.as_raw() - 5_000);
+    assert_eq!(w.renew(&lease).unwrap().new_deadline, lease.deadline());
+    assert_eq!(w.shard(id(0)).state.lease.unwrap().deadline(), lease.deadline());
+}
+
+pub(crate) fn a_clock_that_steps_back_stops_no_work<H: Harness>() {
+    let w = &mut World::<H>::new(2);
+    let lease = w.lease(1, 0);
+    w.attempt_new(Operation::Checkpoint, &lease).unwrap();
+    w.now = LogicalTime::from_raw(1);
+    assert!(w.renew(&lease).is_ok());
+    assert_eq!(w.claim(2).unwrap().lease.shard(), id(1));
+    assert!(w.acquire(2, id(0)).is_err());
+    assert_eq!(w.attempt_new(Operation::Complete, &lease), Ok(Executed(())));
+}
+
+/// Deadlines that were granted out of order expire in theirs.
+pub(crate) fn leases_granted_by_clocks_that_differ_expire_each_in_its_time<H: Harness>() {
+    let w = &mut World::<H>::new(3);
+    let late = w.lease(1, 0);
+    w.now = LogicalTime::from_raw(w.now.as_raw() - 4_000);
+    let early = w.lease(1, 1);
+    w.now = LogicalTime::from_raw(w.now.as_raw() + 2_000);
+    let middle = w.lease(1, 2);
+    for lease in [early, middle, late] {
+        w.expire(&lease);
+        assert_eq!(w.claim(2).unwrap().lease.shard(), lease.shard());
+        assert!(w.claim(2).is_err());
+    }
+}
+
+pub(crate) fn a_lease_may_outlive_the_clock<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    w.now = LogicalTime::from_raw(u64::MAX - 5);
+    let lease = w.lease(1, 0);
+    assert_eq!(lease.deadline(), LogicalTime::from_raw(u64::MAX));
+    assert_eq!(w.renew(&lease).unwrap().new_deadline, LogicalTime::from_raw(u64::MAX));
+    assert_eq!(w.attempt_new(Operation::Complete, &lease), Ok(Executed(())));
+}
+
+pub(crate) fn the_lease_lasts_as_long_as_the_run_says<H: Harness>() {
+    let w = &mut World::<H>::open(&Limits::default());
+    w.config.lease_duration = 77;
+    w.begin(1);
+    let lease = w.lease(1, 0);
+    assert_eq!(Some(lease.deadline()), w.now.checked_add(77));
+    w.tick(5);
+    assert_eq!(Some(w.renew(&lease).unwrap().new_deadline), w.now.checked_add(77));
+}

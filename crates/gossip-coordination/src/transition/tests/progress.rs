@@ -1,0 +1,85 @@
+//! G1 to G3: what checkpoints, completions and halts write.
+
+use super::*;
+use crate::payload;
+
+fn request(lease: Lease, op: Op<'_>) -> Request<'_> {
+    Request { tenant: TENANT, lease, op, op_id: operation(5) }
+}
+
+#[test]
+fn a_checkpoint_writes_cursor_tries_and_log() {
+    let (mut world, lease) = World::leased();
+    world.now = at(1_050);
+    let cursor = CursorUpdate::new(Some(b"k"), Some(b"token"));
+    let hash = payload::checkpoint(cursor);
+    let expected = ShardUpdate {
+        cursor: Some(cursor),
+        log: Some(logged(operation(5), OpKind::Checkpoint, hash, at(1_050))),
+        ..of_state(ShardState { acquires_since_progress: 0, ..world.shard.state })
+    };
+    let request = request(lease, Op::Checkpoint(cursor));
+    assert_eq!(world.perform(&request), Ok(Answer::execute(expected)));
+    assert_eq!(world.shard.cursor.as_update(), cursor);
+    assert_eq!(world.shard.op_log.len(), 1);
+}
+
+#[test]
+fn a_completion_writes_the_last_cursor_and_gives_the_lease_up() {
+    let (mut world, lease) = World::leased();
+    let cursor = CursorUpdate::new(Some(b"s"), None);
+    let state = ShardState { status: ShardStatus::Done, lease: None, ..world.shard.state };
+    let expected = ShardUpdate {
+        cursor: Some(cursor),
+        log: Some(logged(operation(5), OpKind::Complete, payload::complete(cursor), START)),
+        ..of_state(state)
+    };
+    let request = request(lease, Op::Complete(cursor));
+    assert_eq!(world.perform(&request), Ok(Answer::execute(expected)));
+    assert_eq!(world.shard.state.fence, fence(2));
+}
+
+#[test]
+fn a_halt_writes_its_reason_and_gives_the_lease_up() {
+    for raw in 0..5 {
+        let reason = ParkReason::from_raw(raw).unwrap();
+        let (mut world, lease) = World::leased();
+        world.checkpoint(lease, b"k", operation(1));
+        let state = ShardState {
+            status: ShardStatus::Parked,
+            park_reason: Some(reason),
+            lease: None,
+            ..world.shard.state
+        };
+        let expected = ShardUpdate {
+            log: Some(logged(operation(5), OpKind::Park, payload::park(reason), START)),
+            ..of_state(state)
+        };
+        let request = request(lease, Op::Park(reason));
+        assert_eq!(world.perform(&request), Ok(Answer::execute(expected)));
+        assert_eq!(world.shard.cursor.as_update().last_key(), Some(&b"k"[..]));
+    }
+}
+
+/// Keys at both ends of the range, staying, and moving by the smallest step.
+#[test]
+fn a_cursor_may_stand_anywhere_in_the_range_and_stay_there() {
+    let (mut world, lease) = World::leased();
+    for (id, key) in [&b"d"[..], b"d", b"d\0", b"s\xff\xff", b"s\xff\xff\0"].iter().enumerate() {
+        world.checkpoint(lease, key, operation(id as u64));
+        assert_eq!(world.shard.cursor.as_update().last_key(), Some(*key));
+    }
+    // A shard that had nothing in it completes at its start key.
+    let (mut empty, lease) = World::leased();
+    empty.execute(&request(lease, Op::Complete(CursorUpdate::at(b"d"))));
+}
+
+/// A token without a key can only come from a manifest; the first checkpoint replaces it.
+#[test]
+fn a_checkpoint_replaces_the_token_or_drops_it() {
+    let (mut world, lease) = World::leased();
+    let first = CursorUpdate::new(Some(b"k"), Some(b"page 2"));
+    world.execute(&request(lease, Op::Checkpoint(first)));
+    world.checkpoint(lease, b"l", operation(6));
+    assert_eq!(world.shard.cursor.as_update(), CursorUpdate::at(b"l"));
+}

@@ -1,0 +1,9 @@
+//! What users of the crate can rely on, seen from outside.
+
+mod codec_allocations;
+mod conformance;
+mod coordinator_allocations;
+mod session;
+
+#[global_allocator]
+static ALLOCATOR: gossip_testalloc::CountingAllocator = gossip_testalloc::CountingAllocator::new();

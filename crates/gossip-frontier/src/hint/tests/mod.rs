@@ -1,0 +1,3 @@
+mod propagate;
+mod spec;
+mod wire;

@@ -1,0 +1,8 @@
+//! Metadata out of arbitrary bytes.
+#![no_main]
+
+#[allow(dead_code, reason = "each target calls its own check")]
+#[path = "../../crates/gossip-frontier/tests/it/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::check_metadata_decode(data));
