@@ -59,6 +59,14 @@ fn a_bad_regex_names_its_rule() {
 }
 
 #[test]
+fn the_name_of_an_assignment_may_not_capture() {
+    let text = "[[rules]]\nid = 'a'\nassign = { name = '(foo)', value = '[a-z]{9}' }\n";
+    let found = refused(text);
+    assert_eq!((found.at, found.rule.as_deref()), (at(3, 10), Some("a")));
+    assert!(matches!(found.fault, RuleFault::BadRegex { field: "assign", .. }), "{found:?}");
+}
+
+#[test]
 fn a_bad_regex_of_an_allowlist_names_its_rule() {
     let text = "[[rules]]\nid = \"a\"\nregex = 'xyz'\n[[rules.allowlists]]\npaths = ['[']\n";
     let found = refused(text);
