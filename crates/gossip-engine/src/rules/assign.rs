@@ -17,7 +17,7 @@ pub(super) fn expression(name: &str, value: &str) -> String {
     // After the name: its own tail (`_API_KEY`), then what closes a quoted or bracketed name.
     let tail = r#"[ \t\w.-]{0,24}(?:\\?["'`\])]{1,2})?\s{0,3}"#;
     let operator = r"(?:=>|:=|={1,3}|:{1,3}=?|\?=|>|,|\|\|?|\()";
-    let opening = r#"[\s=]{0,4}(?:[rbuf@$]?\\?["'`({\[]{1,3}\s?)?"#;
+    let opening = r#"[\s=]{0,9}(?:[rbuf@$]?\\?["'`({\[]{1,3}\s?)?"#;
     let end = r#"(?:[^A-Za-z0-9_+/~.=-]|[.=]?(?:["'`\s<;,)\]}\\]|\z)|\z)"#;
     let name = name_expression(name);
     format!("{name}{tail}{operator}{opening}({value}){end}")
