@@ -44,7 +44,13 @@ impl Segment<'_> {
         {
             return;
         }
-        let Some(confidence) = self.verify(rule, secret) else { return };
+        let Some(mut confidence) = self.verify(rule, secret) else { return };
+        if rule.placeholders == Placeholders::Drop && judge::looks_typed(secret) {
+            if rule.generic {
+                return;
+            }
+            confidence = Confidence::Low;
+        }
         let original = view.original(found.secret.clone());
         if self.is_allowed(rule, view, found, &original) {
             return;
