@@ -59,6 +59,7 @@ impl Segment<'_> {
     }
 
     fn scan_view(&self, scratch: &mut Scratch, view: &View<'_>, owned: Range<usize>) {
+        scratch.views += 1;
         self.engine.prefilter.find(view.text, owned.clone(), &mut |literal, at| {
             for link in &self.engine.links[literal] {
                 self.confirm(scratch, view, *link, at);
@@ -165,13 +166,14 @@ impl Segment<'_> {
         let rule = self.engine.rules.rule(link.rule as usize);
         let anchor = &rule.anchors[link.anchor as usize];
         if rule.anchored_by_keyword {
-            let from = at.saturating_sub(NEARBY);
-            let starts = from..(at + NEARBY).min(view.text.len());
-            self.search(scratch, view, link.rule, starts, &mut |_| Step::TakeAndGoOn);
+            self.search_nearby(scratch, view, link.rule, at);
             return;
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };
         let first = at.saturating_sub(anchor.reach.max);
+        if first == last && rule.standalone && !judging::stands_alone(view.text, first) {
+            return;
+        }
         let covers = |found: &Match| found.whole.end >= at + anchor.bytes.len();
         if last - first < MAX_TRIES {
             for start in first..=last {
@@ -186,6 +188,21 @@ impl Segment<'_> {
                 if covers(found) { Step::TakeAndStop } else { Step::GoOn }
             });
         }
+    }
+
+    /// Searches around a keyword, but not what was searched around the keyword before.
+    fn search_nearby(&self, scratch: &mut Scratch, view: &View<'_>, index: u32, at: usize) {
+        let mut starts = at.saturating_sub(NEARBY)..(at + NEARBY).min(view.text.len());
+        let (in_view, searched) = &mut scratch.searched[index as usize];
+        if *in_view == scratch.views && searched.contains(&starts.start) {
+            let from = searched.end;
+            searched.end = from.max(starts.end);
+            starts.start = from;
+        } else {
+            *in_view = scratch.views;
+            *searched = starts.clone();
+        }
+        self.search(scratch, view, index, starts, &mut |_| Step::TakeAndGoOn);
     }
 
     fn search_everywhere(

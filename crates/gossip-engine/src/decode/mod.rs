@@ -68,8 +68,8 @@ impl Origin {
     }
 }
 
-/// One layer's buffers, kept from run to run.
-#[derive(Debug, Default)]
+/// One layer's buffers, kept from run to run. No `Debug`: what was decoded may hold secrets.
+#[derive(Default)]
 pub(crate) struct Decoded {
     pub(crate) text: Vec<u8>,
     /// Reused by [`Origin::Table`] and [`Origin::Base64Lines`].

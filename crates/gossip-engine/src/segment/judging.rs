@@ -152,7 +152,7 @@ impl Segment<'_> {
 }
 
 /// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.
-fn stands_alone(text: &[u8], start: usize) -> bool {
+pub(super) fn stands_alone(text: &[u8], start: usize) -> bool {
     match &text[..start] {
         [.., b'\\', b'n' | b'r' | b't'] => true,
         [.., before] => !(before.is_ascii_alphanumeric() || *before == b'_'),

@@ -184,6 +184,18 @@ fn the_fingerprint_changes_with_what_is_detected_only() {
     }
 }
 
+/// Persisted identities. If the policy hash changes although no rule did, either a limit changed,
+/// or `ENGINE_VERSION` must.
+#[test]
+fn golden_values() {
+    let text = "[[rules]]\nid = 'golden'\nregex = 'golden_([a-z]{8})'\nentropy = 2.5\n\
+        keywords = ['golden']\n[[rules.allowlists]]\nstopwords = ['stop']\n";
+    let engine = engine(text);
+    let fingerprint = engine.rules().get("golden").unwrap().fingerprint().to_string();
+    assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
+    assert_eq!(engine.policy_hash().to_string(), "84ea932d6b3e42c63a753dc5cf7e0d121f9aedbf7e086fbb584d6291cdc46f12");
+}
+
 #[test]
 fn a_gitleaks_rule_works_as_it_is() {
     let engine = engine(
