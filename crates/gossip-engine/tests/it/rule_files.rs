@@ -193,7 +193,10 @@ fn golden_values() {
     let engine = engine(text);
     let fingerprint = engine.rules().get("golden").unwrap().fingerprint().to_string();
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
-    assert_eq!(engine.policy_hash().to_string(), "84ea932d6b3e42c63a753dc5cf7e0d121f9aedbf7e086fbb584d6291cdc46f12");
+    assert_eq!(
+        engine.policy_hash().to_string(),
+        "84ea932d6b3e42c63a753dc5cf7e0d121f9aedbf7e086fbb584d6291cdc46f12"
+    );
 }
 
 #[test]
