@@ -21,7 +21,7 @@ pub trait Connector: Send + Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// Replaces what `page` holds by the next entries of `range` behind `cursor` (K1, K2), at most
-    /// `max_entries`.
+    /// `max_entries`. After an error the page is empty.
     fn list(
         &self,
         range: ShardSpecRef<'_>,
@@ -32,6 +32,11 @@ pub trait Connector: Send + Sync {
 
     /// Opens the item that a listing called `key`.
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError>;
+
+    /// Whether equal versions may be taken for equal bytes (K3), given that an item of this version
+    /// was opened at `opened_at_ms`: one that was changed a moment before may be changed again
+    /// without a trace.
+    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool;
 
     /// Up to `want` ascending keys strictly inside `range` and behind `cursor` that cut what is left
     /// into parts of about the same work. Fewer, or none, where that cannot be told.
@@ -113,8 +118,12 @@ pub enum SkipReason {
     Special,
     /// It cannot be read with the rights at hand.
     PermissionDenied,
-    /// An ignore file excludes it.
+    /// It cannot be read, whatever the rights: what holds it answered with an error.
+    Unreadable,
+    /// An ignore file excludes it, or an option does.
     Ignored,
+    /// It lies on another file system, and the listing was to stay on one.
+    OtherFileSystem,
     /// Its key is longer than a key may be.
     KeyTooLong,
 }

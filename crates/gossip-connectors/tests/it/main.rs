@@ -1,0 +1,4 @@
+//! What users of the crate can rely on, seen from outside.
+
+mod order;
+mod support;
