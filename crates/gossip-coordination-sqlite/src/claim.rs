@@ -6,8 +6,8 @@
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, ClaimCandidates, ClaimError, InfraError,
-    RunStatus, ShardClaiming,
+    AcquireError, AcquireResultView, AcquireScratch, ClaimCandidates, ClaimError,
+    CoordinationBackend, InfraError, ReleaseError, RunStatus, ShardClaiming,
 };
 use rusqlite::Transaction;
 
@@ -15,7 +15,8 @@ use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
 use crate::grant::{self, Applicant, Attempt, Granted};
 use crate::shards::RunRow;
-use crate::sql::{self, id_to_sql, shard_from_sql, time_to_sql};
+use crate::slots::{SlotError, WorkerSlots};
+use crate::sql::{self, id_from_sql, id_to_sql, shard_from_sql, time_to_sql};
 
 /// Poisoned shards that one transaction parks on its way to one that can be granted.
 const PARKED_MAX: usize = 64;
@@ -27,6 +28,21 @@ enum Wanted {
     Claimable,
     /// The worker's own.
     Own,
+}
+
+/// Why the shards of dead workers were not, or not all, given back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseDeadError {
+    /// A shard could not be taken back.
+    #[error("{0}")]
+    Claim(#[from] ClaimError),
+    /// A shard could not be given back.
+    #[error("{0}")]
+    Release(#[from] ReleaseError),
+    /// A slot could not be looked at.
+    #[error("{0}")]
+    Slot(#[from] SlotError),
 }
 
 /// What one transaction of a claim came to.
@@ -80,6 +96,44 @@ impl SqliteCoordinator {
             Err(ClaimError::NoneAvailable { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Gives back at once what dead workers of this machine hold in the run, instead of waiting for
+    /// their leases to run out, and returns how many shards that is. A worker is dead when its slot
+    /// is free; so every worker of this database must hold a slot of `slots`.
+    pub fn release_dead(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        slots: &WorkerSlots,
+        scratch: &mut AcquireScratch,
+    ) -> Result<u64, ReleaseDeadError> {
+        let mut released = 0;
+        for owner in self.owners(tenant, run)? {
+            // Whoever holds the slot is that worker, and may give its shards back.
+            let Some(slot) = slots.try_take(owner)? else { continue };
+            while let Some(own) = self.reacquire_own(now, tenant, run, slot.id(), scratch)? {
+                let lease = own.lease;
+                self.release(now, tenant, &lease)?;
+                released += 1;
+            }
+        }
+        Ok(released)
+    }
+
+    /// Every worker that holds a shard of the run, dead or alive.
+    fn owners(&self, tenant: TenantId, run: RunId) -> Result<Vec<WorkerId>, ClaimError> {
+        let steps = steps!("release_dead");
+        sql::read(&self.conn, steps, |tx| {
+            let row = find_active(tx, steps, tenant, run)?;
+            let sql = "SELECT DISTINCT owner FROM coord_shards \
+                       WHERE run_id = ?1 AND owner IS NOT NULL";
+            let mut statement = tx.prepare_cached(sql).at(steps.load)?;
+            let owners = statement.query_map([row.id], |row| row.get(0)).at(steps.load)?;
+            let owners = owners.map(|owner| owner.map(|raw| WorkerId::from_raw(id_from_sql(raw))));
+            Ok(owners.collect::<Result<_, _>>().at(steps.load)?)
+        })
     }
 
     fn claim(

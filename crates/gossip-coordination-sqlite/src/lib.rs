@@ -69,10 +69,12 @@ mod slots;
 mod sql;
 mod verify;
 
+pub use claim::ReleaseDeadError;
 pub use component::Component;
 pub use config::{Durability, SqliteConfig};
 pub use coordinator::SqliteCoordinator;
 pub use error::{CommitError, OpenError};
+pub use runs::RunSummary;
 pub use slots::{SlotError, WorkerSlot, WorkerSlots};
 pub use verify::{Fault, Verification};
 

@@ -172,6 +172,9 @@ fn connect(path: &Path, config: &SqliteConfig) -> rusqlite::Result<Connection> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Plans do not depend on what is bound. Without this, a partial index that a statement might use
+    // makes SQLite prepare the statement anew at every binding: a quarter of a checkpoint's time.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }
@@ -199,6 +202,9 @@ fn bring_up(conn: &Connection, config: &SqliteConfig) -> Result<(), SchemaFault>
     conn.pragma_update(None, "synchronous", synchronous)?;
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.pragma_update(None, "cache_size", -16_000)?;
+    // Pages that change often are written back once for many commits; 16 MiB of log at most are
+    // read again after a crash.
+    conn.pragma_update(None, "wal_autocheckpoint", 4096)?;
     // What a burst made the log grow to is given back.
     conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;

@@ -8,9 +8,10 @@ use gossip_coordination::{
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use crate::error::{At, Steps};
+use crate::coordinator::SqliteCoordinator;
+use crate::error::{At, Steps, steps};
 use crate::shards::RunRow;
-use crate::sql::id_to_sql;
+use crate::sql::{self, id_to_sql};
 
 /// A run that was found, decoded.
 pub(crate) struct Run {
@@ -114,14 +115,46 @@ pub(crate) fn progress(
 ) -> Result<Option<RunProgress>, InfraError> {
     let sql = "SELECT active, done, split, parked FROM coord_runs WHERE tenant = ?1 AND run = ?2";
     let mut statement = conn.prepare_cached(sql).at(step)?;
-    let counts = statement
-        .query_row((tenant.as_bytes(), id_to_sql(run.as_raw())), |row| {
-            let (active, done) = (count(row, 0)?, count(row, 1)?);
-            let (split, parked) = (count(row, 2)?, count(row, 3)?);
-            Ok(RunProgress { active, done, split, parked, watermark: done + split })
-        })
-        .optional();
+    let counts =
+        statement.query_row((tenant.as_bytes(), id_to_sql(run.as_raw())), read_progress).optional();
     counts.at(step)
+}
+
+/// A run and how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Its record.
+    pub record: RunRecord,
+    /// How many of its shards stand where.
+    pub progress: RunProgress,
+}
+
+impl SqliteCoordinator {
+    /// The tenant's runs, oldest first, in one consistent view.
+    pub fn list_runs(&self, tenant: TenantId) -> Result<Vec<RunSummary>, InfraError> {
+        let steps = steps!("list_runs");
+        let step = steps.load;
+        sql::read(&self.conn, steps, |tx| {
+            let sql = "SELECT active, done, split, parked, id FROM coord_runs \
+                       WHERE tenant = ?1 ORDER BY id";
+            let mut statement = tx.prepare_cached(sql).at(step)?;
+            let mut rows = statement.query([tenant.as_bytes()]).at(step)?;
+            let mut runs = Vec::new();
+            while let Some(row) = rows.next().at(step)? {
+                let progress = read_progress(row).at(step)?;
+                let record = read_record(tx, step, row.get(4).at(step)?)?;
+                runs.push(RunSummary { record, progress });
+            }
+            Ok(runs)
+        })
+    }
+}
+
+/// From the first four columns.
+fn read_progress(row: &Row<'_>) -> rusqlite::Result<RunProgress> {
+    let (active, done) = (count(row, 0)?, count(row, 1)?);
+    let (split, parked) = (count(row, 2)?, count(row, 3)?);
+    Ok(RunProgress { active, done, split, parked, watermark: done + split })
 }
 
 /// Ceilings and what exists under them.

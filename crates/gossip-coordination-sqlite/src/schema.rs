@@ -182,3 +182,68 @@ fn is_current(
 fn is_empty(tx: &Transaction<'_>) -> rusqlite::Result<bool> {
     tx.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).map(|pages| pages == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HISTORY: [&str; 3] = [
+        "CREATE TABLE a(x); INSERT INTO a VALUES (1)",
+        "CREATE TABLE coord_components(name TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+        "ALTER TABLE a ADD COLUMN y; UPDATE a SET y = x + 1",
+    ];
+
+    fn rows(conn: &Connection) -> i64 {
+        conn.query_row("SELECT sum(y) FROM a", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn every_older_version_is_brought_up_to_date_and_the_newest_left_as_it_is() {
+        for known in 0..=HISTORY.len() {
+            let conn = Connection::open_in_memory().unwrap();
+            migrate(&conn, &HISTORY[..known], &[]).unwrap();
+            let stamp = Stamp::read(&conn).unwrap();
+            assert_eq!(stamp, Stamp { application_id: APPLICATION_ID, version: known as i64 });
+            for _ in 0..2 {
+                migrate(&conn, &HISTORY, &[]).unwrap();
+                assert_eq!(Stamp::read(&conn).unwrap().version, 3);
+                assert_eq!(rows(&conn), 2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_refused() {
+        let conn = Connection::open_in_memory().unwrap();
+        migrate(&conn, &HISTORY, &[]).unwrap();
+        let refused = migrate(&conn, &HISTORY[..2], &[]);
+        assert!(matches!(refused, Err(SchemaFault::Newer { found: 3, newest: 2 })), "{refused:?}");
+        assert_eq!(rows(&conn), 2);
+    }
+
+    #[test]
+    fn a_step_that_fails_undoes_those_before_it() {
+        let conn = Connection::open_in_memory().unwrap();
+        migrate(&conn, &HISTORY[..1], &[]).unwrap();
+        let faulty = [HISTORY[0], HISTORY[1], "INSERT INTO missing VALUES (1)"];
+        assert!(matches!(migrate(&conn, &faulty, &[]), Err(SchemaFault::Sqlite(_))));
+        assert_eq!(Stamp::read(&conn).unwrap().version, 1);
+        migrate(&conn, &HISTORY, &[]).unwrap();
+        assert_eq!(rows(&conn), 2);
+    }
+
+    /// A released step never changes: databases that have carried it out would differ from those
+    /// that are about to. A change is a new step.
+    #[test]
+    fn released_steps_are_as_they_were_released() {
+        let hash = |step: &str| {
+            step.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+        };
+        assert_eq!(
+            MIGRATIONS.iter().map(|step| hash(step)).collect::<Vec<_>>(),
+            [3_750_318_613_227_153_921]
+        );
+    }
+}

@@ -19,7 +19,7 @@ use crate::error::{At, Steps};
 use crate::sql::{id_from_sql, id_to_sql, time_from_sql, time_to_sql};
 
 /// Room that operations share, so that none allocates once it has grown.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) record: Vec<u8>,
     pub(crate) decoded: DecodeScratch,

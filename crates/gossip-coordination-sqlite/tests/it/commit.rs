@@ -186,3 +186,15 @@ fn a_broken_invariant_panics_before_anything_is_stored() {
     coordinator.get_run(TENANT, RUN).unwrap();
     coordinator.release(NOW, TENANT, &lease).unwrap();
 }
+
+#[test]
+fn debug_shows_no_key() {
+    let place = Place::new();
+    let (mut coordinator, lease) = claimed(&place);
+    let five = key(5);
+    let token = CursorUpdate::new(Some(&five), Some(b"hushhush"));
+    coordinator.checkpoint(NOW, TENANT, &lease, token, OpId::from_raw(1)).unwrap();
+    let shown = format!("{coordinator:?}");
+    assert!(shown.contains("gossip.db") && !shown.contains("hush"), "{shown}");
+    assert!(!shown.contains("104, 117, 115, 104"), "{shown}");
+}

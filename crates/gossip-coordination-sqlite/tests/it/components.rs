@@ -69,6 +69,22 @@ fn a_migration_that_is_killed_half_way_has_not_begun() {
 }
 
 #[test]
+fn a_database_whose_creation_was_killed_is_created_by_the_next() {
+    let mut stages = std::collections::BTreeSet::new();
+    for _ in 0..scaled(15) {
+        let place = Place::new();
+        let mut child = Running::start("migrates", &place.db());
+        child.expect("starts");
+        std::thread::sleep(Duration::from_micros(random_below(8_000)));
+        child.kill();
+        let exists = |suffix: &str| place.beside(suffix).exists();
+        stages.insert(["", "-journal", "-wal"].map(exists));
+        assert_sound(&place.open());
+    }
+    println!("file, journal, log when killed: {stages:?}");
+}
+
+#[test]
 fn steps_are_carried_out_once_and_in_order() {
     let one = Component { steps: &SLOW.steps[..1], ..SLOW };
     let place = Place::new();

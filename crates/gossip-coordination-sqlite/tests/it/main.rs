@@ -1,15 +1,18 @@
 //! The embedded coordinator on real files, with real processes that are really killed.
 
+mod allocations;
 mod bad_files;
 mod busy;
 mod children;
 mod commit;
 mod components;
 mod conformance;
+mod differential;
 mod full;
 mod kill;
 mod modes;
 mod processes;
+mod runs;
 mod slots;
 mod support;
 mod verify;

@@ -9,8 +9,8 @@ use gossip_contracts::coordination::{
 };
 use gossip_contracts::identity::{OpId, RunId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, ClaimError, CoordinationBackend, Lease, RunConfig, RunManagement,
-    ShardClaiming, ShardStatus,
+    AcquireResultView, AcquireScratch, ClaimError, CoordinationBackend, Lease, RunConfig,
+    RunManagement, ShardClaiming, ShardStatus,
 };
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlot, WorkerSlots};
 
@@ -26,7 +26,8 @@ const KEYS: u64 = 20;
 /// Keys per checkpoint.
 const PAGE: u64 = 5;
 
-/// The child: works on shards until none is left, and says how many it completed.
+/// The child: works on shards until none is left, and says how many it completed. What its slot
+/// held before comes first.
 pub(crate) fn works(database: &Path) {
     let slot = WorkerSlots::open(database.with_extension("workers")).unwrap().take().unwrap();
     let mut coordinator = SqliteCoordinator::open(database, config()).unwrap();
@@ -35,16 +36,17 @@ pub(crate) fn works(database: &Path) {
     say("ready");
     wait_for_parent();
     loop {
-        let claimed =
-            coordinator.claim_next_available(clock(), TENANT, RUN, slot.id(), &mut scratch);
-        match claimed {
-            Ok(claimed) => {
-                let (lease, spec) = (claimed.lease, claimed.snapshot.spec);
-                let (start, end) = (number(spec.start()), number(spec.end()));
-                assert!(claimed.snapshot.cursor.is_initial(), "nobody dies in this test");
-                completed += u64::from(work(&mut coordinator, &slot, &lease, start, end));
-            }
-            // The others may still split what they hold.
+        let now = clock();
+        let own = coordinator.reacquire_own(now, TENANT, RUN, slot.id(), &mut scratch).unwrap();
+        let acquired = match own {
+            Some(own) => Ok(Shard::of(&own)),
+            None => coordinator
+                .claim_next_available(now, TENANT, RUN, slot.id(), &mut scratch)
+                .map(|claimed| Shard::of(&claimed)),
+        };
+        match acquired {
+            Ok(shard) => completed += u64::from(work(&mut coordinator, &slot, &shard)),
+            // The others may still split what they hold, or die.
             Err(ClaimError::NoneAvailable { earliest_deadline: Some(_) }) => {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
@@ -55,24 +57,36 @@ pub(crate) fn works(database: &Path) {
     say(&format!("completed {completed}"));
 }
 
-/// Works through the keys from `start` to `end`; false if the shard was split up instead.
-fn work(
-    coordinator: &mut SqliteCoordinator,
-    slot: &WorkerSlot,
-    lease: &Lease,
+/// A shard to work on, from `at` on.
+struct Shard {
+    lease: Lease,
     start: u64,
-    mut end: u64,
-) -> bool {
+    end: u64,
+    at: u64,
+}
+
+impl Shard {
+    fn of(acquired: &AcquireResultView<'_>) -> Self {
+        let spec = acquired.snapshot.spec;
+        let (start, end) = (number(spec.start()), number(spec.end()));
+        let at = acquired.snapshot.cursor.last_key().map_or(start, |last| number(last) + 1);
+        Self { lease: acquired.lease, start, end, at }
+    }
+}
+
+/// Works through the keys that are left; false if the shard was split up instead.
+fn work(coordinator: &mut SqliteCoordinator, slot: &WorkerSlot, shard: &Shard) -> bool {
+    let Shard { ref lease, start, mut end, mut at } = *shard;
     // Ids are drawn at random, as callers do.
     let op = || OpId::from_raw(random_below(u64::MAX));
-    if end - start == KEYS && lease.shard().as_raw().is_multiple_of(5) {
+    if end - start == KEYS && at == start && lease.shard().as_raw().is_multiple_of(5) {
         let (start, middle, end) = (key(start), key(start + KEYS / 2), key(end));
         let plan =
             plan_split_replace_at_points(ShardSpecRef::new(&start, &end, b""), &[&middle]).unwrap();
         coordinator.split_replace(clock(), TENANT, lease, &plan, op()).unwrap();
         return false;
     }
-    let mut at = start;
+    assert!(at < end, "a shard whose last key was handled is completed with it");
     while at < end {
         let page = at..(at + PAGE).min(end);
         let insert = |tx: &rusqlite::Transaction<'_>| {
@@ -136,8 +150,43 @@ fn eight_processes_finish_one_run_and_miss_nothing() {
     assert!(coordinator.complete_run(NOW, TENANT, RUN, op).unwrap().is_executed());
 }
 
-/// The regression: looking at a file with a descriptor of one's own drops this process's locks on
-/// it, and the next process to close the database takes itself for the last one and removes the log.
+/// As before, but a random process is killed again and again and another one started.
+#[test]
+fn processes_that_are_killed_and_started_again_miss_nothing_and_repeat_nothing() {
+    let place = Place::new();
+    let kills = scaled(12);
+    let count = 100 * kills;
+    begin(&mut place.open(), count, KEYS, 60_000);
+    let start = || {
+        let mut child = Running::start("works", &place.db());
+        child.expect("ready");
+        child.go();
+        child
+    };
+    let mut children: Vec<_> = (0..4).map(|_| start()).collect();
+    for _ in 0..kills {
+        std::thread::sleep(std::time::Duration::from_micros(random_below(20_000)));
+        let victim = random_below(children.len() as u64) as usize;
+        children[victim].kill();
+        children[victim] = start();
+    }
+    // Leases last a minute: whoever is left does not wait for those of the dead.
+    let begun = std::time::Instant::now();
+    for mut child in children {
+        assert!(child.next().is_some_and(|line| line.starts_with("completed")));
+        child.finish();
+    }
+    assert!(begun.elapsed().as_secs() < 50, "{:?}", begun.elapsed());
+
+    let mut coordinator = place.open();
+    assert_sound(&coordinator);
+    assert_eq!(pages(&coordinator), (1..=count * KEYS).collect::<Vec<_>>());
+    let op = OpId::from_raw(1);
+    assert!(coordinator.complete_run(NOW, TENANT, RUN, op).unwrap().is_executed());
+}
+
+/// SQLite's locks belong to the process: whoever opens the file a second time and closes it must not
+/// drop those of the first, or another process takes itself for the last one and removes the log.
 #[test]
 fn opening_a_database_again_keeps_the_locks_of_those_who_have_it_open() {
     let place = Place::new();

@@ -20,8 +20,8 @@ pub(crate) fn claims_and_waits(database: &Path) {
     let claimed =
         coordinator.claim_next_available(clock(), TENANT, RUN, slot.id(), &mut scratch).unwrap();
     let lease = claimed.lease;
-    let five = key(5);
-    let cursor = CursorUpdate::at(&five);
+    let fifth = key(100 * lease.shard().as_raw() + 5);
+    let cursor = CursorUpdate::at(&fifth);
     coordinator.checkpoint(clock(), TENANT, &lease, cursor, OpId::from_raw(1)).unwrap();
     say(&format!("{} {}", slot.id(), lease.fence()));
     wait_for_parent();
@@ -69,5 +69,33 @@ fn whoever_takes_a_dead_workers_slot_gets_its_shards_at_once() {
     assert!(
         coordinator.reacquire_own(now, TENANT, RUN, heir.id(), &mut scratch).unwrap().is_none()
     );
+    assert_sound(&coordinator);
+}
+
+#[test]
+fn what_dead_workers_hold_is_given_back_without_taking_their_place() {
+    let place = Place::new();
+    let hour = 3_600_000;
+    begin(&mut place.open(), 3, 100, hour);
+    let slots = WorkerSlots::open(place.db().with_extension("workers")).unwrap();
+    let mut children: Vec<_> =
+        (0..3).map(|_| Running::start("claims-and-waits", &place.db())).collect();
+    children.iter_mut().for_each(|child| assert!(child.next().is_some()));
+    let mut coordinator = place.open();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let now = clock();
+    let nothing = coordinator.release_dead(now, TENANT, RUN, &slots, &mut scratch).unwrap();
+    assert_eq!(nothing, 0, "all of them live");
+
+    children[0].kill();
+    children[2].kill();
+    let released = coordinator.release_dead(now, TENANT, RUN, &slots, &mut scratch).unwrap();
+    assert_eq!(released, 2);
+    let worker = WorkerId::from_raw(99);
+    for _ in 0..2 {
+        coordinator.claim_next_available(now, TENANT, RUN, worker, &mut scratch).unwrap();
+    }
+    let third = coordinator.claim_next_available(now, TENANT, RUN, worker, &mut scratch);
+    assert!(matches!(third, Err(ClaimError::NoneAvailable { .. })));
     assert_sound(&coordinator);
 }
