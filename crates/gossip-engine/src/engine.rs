@@ -4,12 +4,14 @@
 //!   the bytes arrive: whole, or in pieces of any size.
 //! - E2: every span lies within the bytes that were given.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 
 use crate::finding::Finding;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
+use crate::literals::Anchor;
 use crate::options::Options;
 use crate::position::LineCounter;
 use crate::prefilter::Prefilter;
@@ -41,8 +43,8 @@ pub struct Engine {
     pub(crate) rules: RuleSet,
     pub(crate) options: Options,
     pub(crate) prefilter: Prefilter,
-    /// For each anchor of the first stage: its rule, and its place among the rule's anchors.
-    pub(crate) links: Vec<Link>,
+    /// For each literal of the first stage: the rules' anchors that it is.
+    pub(crate) links: Vec<Vec<Link>>,
     /// Rules without an anchor, tried everywhere.
     pub(crate) everywhere: Vec<u32>,
     /// Rules that look at paths only.
@@ -62,7 +64,8 @@ impl Engine {
     #[must_use]
     pub fn new(rules: RuleSet, options: Options) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        let mut links = Vec::new();
+        // Rules that share a literal share its place in the first stage.
+        let mut literals: BTreeMap<(&[u8], bool), (Anchor, Vec<Link>)> = BTreeMap::new();
         let mut everywhere = Vec::new();
         let mut by_path = Vec::new();
         let mut slots = 2;
@@ -76,12 +79,16 @@ impl Engine {
                 everywhere.push(index);
             }
             slots = slots.max(2 + 2 * groups(regex.source()));
-            let anchors = 0..rule.anchors.len() as u32;
-            links.extend(anchors.map(|anchor| Link { rule: index, anchor }));
+            for (at, anchor) in rule.anchors.iter().enumerate() {
+                let (shared, links) = literals
+                    .entry((&anchor.bytes, anchor.ignore_case))
+                    .or_insert_with(|| (anchor.clone(), Vec::new()));
+                shared.next = shared.next.union(anchor.next);
+                links.push(Link { rule: index, anchor: at as u32 });
+            }
         }
-        let anchors =
-            rules.iter().filter(|rule| rule.regex.is_some()).flat_map(|rule| &rule.anchors);
-        let prefilter = Prefilter::new(anchors);
+        let (anchors, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
+        let prefilter = Prefilter::new(&anchors);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self { rules, options, prefilter, links, everywhere, by_path, slots, id }
     }
@@ -183,6 +190,6 @@ impl CanonicalBytes for Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Engine({} rules, {} anchors)", self.rules.len(), self.links.len())
+        write!(f, "Engine({} rules, {} literals)", self.rules.len(), self.links.len())
     }
 }

@@ -1,7 +1,7 @@
 //! The first stage: where in a buffer do anchors stand?
 //!
 //! Every anchor has at least three bytes. At every second position of the buffer the three bytes
-//! there, letters folded, are looked up in a bitmap of 65 536 hashes; an anchor is recognised by a
+//! there, letters folded, are looked up in a bitmap of 131 072 hashes; an anchor is recognised by a
 //! gram at an even and one at an odd distance from its start, so that each occurrence is met
 //! exactly once, whatever its alignment. No step depends on the one before it, which is why this
 //! is several times faster than walking an automaton, and it stays so with hundreds of anchors.
@@ -12,14 +12,23 @@
 
 use std::ops::Range;
 
-use crate::literals::{Anchor, MIN_ANCHOR_LEN, rarity_bits};
+use crate::literals::{Anchor, GRAM_LEN, MIN_ANCHOR_LEN, Next, common_grams, fold, gram_bits};
 
-const GRAM_LEN: usize = 3;
 const _: () = assert!(MIN_ANCHOR_LEN >= GRAM_LEN);
 /// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
 const FOLD: u32 = 0x2020_2020;
-/// Odd, and shifted so that the fourth byte of a word falls out of the product.
-const MULTIPLIER: u32 = 0x9E37_79B1 << 8;
+/// A bitmap of 16 KiB stays in the first cache beside the text.
+const HASH_BITS: u32 = 17;
+const WORDS: usize = 1 << (HASH_BITS - 6);
+const GRAM_MASK: u32 = 0xFF_FFFF;
+/// Of these the one is used under which the fewest common groups of three fall on an anchor's.
+/// Odd, and shifted when used so that the fourth byte of a word falls out of the product.
+const MULTIPLIERS: [u32; 12] = [
+    0x9E_3779, 0x85_EBCB, 0xC2_B2AF, 0x27_D4EB, 0x16_5667, 0xD3_A265, 0xFD_7047, 0xB5_5A4F,
+    0x5A_827B, 0x6E_D9EB, 0x8F_1BBD, 0xCA_62C1,
+];
+/// What the end of the text looks like: a byte that text hardly has.
+const END: u8 = 0xFF;
 /// Positions that are looked at together; half as many grams.
 const BLOCK: usize = 16;
 /// A block reads this far past its positions.
@@ -27,8 +36,9 @@ const OVERREAD: usize = 4;
 
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
-    bitmap: Box<[u64; 1024]>,
-    /// Sorted by hash; `buckets[h >> 4]` is where hashes from `h & !15` begin.
+    multiplier: u32,
+    bitmap: Box<[u64; WORDS]>,
+    /// Sorted by hash; a bucket is 32 hashes.
     entries: Vec<Entry>,
     buckets: Box<[u16; 4097]>,
     literals: Vec<Literal>,
@@ -38,10 +48,23 @@ pub(crate) struct Prefilter {
 
 #[derive(Clone, Copy)]
 struct Entry {
-    hash: u16,
+    /// The folded gram, and the byte after it where that is known.
+    value: u32,
+    mask: u32,
+    hash: u32,
+    literal: u16,
     /// Distance of the gram from the anchor's start.
     shift: u8,
-    literal: u16,
+}
+
+impl Entry {
+    /// How often its gram is to be expected.
+    fn noise(&self) -> f64 {
+        let [a, b, c, _] = self.value.to_le_bytes();
+        // What is in the table for nothing makes it fuller.
+        const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
+        (-gram_bits([a, b, c])).exp2() + FULLNESS
+    }
 }
 
 struct Literal {
@@ -49,12 +72,16 @@ struct Literal {
     ignore_case: bool,
 }
 
-fn hash(word: u32) -> u16 {
-    ((word | FOLD).wrapping_mul(MULTIPLIER) >> 16) as u16
+fn hash(multiplier: u32, word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
 }
 
-fn gram_hash(gram: [u8; GRAM_LEN]) -> u16 {
-    hash(u32::from_le_bytes([gram[0], gram[1], gram[2], 0]))
+fn place(hash: u32) -> (usize, u32) {
+    ((hash >> 6) as usize % WORDS, hash & 63)
+}
+
+fn bucket(hash: u32) -> usize {
+    (hash >> (HASH_BITS - 12)) as usize
 }
 
 impl Prefilter {
@@ -67,26 +94,26 @@ impl Prefilter {
         let mut literals = Vec::new();
         for anchor in anchors {
             let literal = u16::try_from(literals.len()).expect("fewer than 65 536 anchors");
-            for (gram, shift) in grams(anchor) {
-                entries.push(Entry { hash: gram_hash(gram), shift, literal });
-            }
+            push_entries(anchor, literal, &mut entries);
             let Anchor { bytes, ignore_case, .. } = anchor;
             literals.push(Literal { bytes: bytes.clone(), ignore_case: *ignore_case });
         }
-        entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
-        entries.dedup_by_key(|entry| (entry.hash, entry.literal, entry.shift));
         assert!(entries.len() <= usize::from(u16::MAX), "{} grams", entries.len());
-        let mut bitmap = Box::new([0u64; 1024]);
+        let multiplier = quietest_multiplier(&entries);
+        entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
+        entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
+        let mut bitmap = Box::new([0u64; WORDS]);
         let mut buckets = Box::new([0u16; 4097]);
         for entry in &entries {
-            bitmap[usize::from(entry.hash >> 6)] |= 1 << (entry.hash & 63);
-            buckets[usize::from(entry.hash >> 4) + 1] += 1;
+            let (word, bit) = place(entry.hash);
+            bitmap[word] |= 1 << bit;
+            buckets[bucket(entry.hash) + 1] += 1;
         }
         for at in 1..buckets.len() {
             buckets[at] += buckets[at - 1];
         }
         let max_shift = entries.iter().map(|entry| usize::from(entry.shift)).max().unwrap_or(0);
-        Self { bitmap, entries, buckets, literals, max_shift }
+        Self { multiplier, bitmap, entries, buckets, literals, max_shift }
     }
 
     /// Reports (anchor, start) of every anchor in `text` that starts in `range`, in no order.
@@ -113,20 +140,20 @@ impl Prefilter {
                 for gram in 0..BLOCK / 2 {
                     let word = word(block, gram * 2);
                     if self.bit(word) & 1 != 0 {
-                        self.compare(text, at + gram * 2, hash(word), &range, on_hit);
+                        self.compare(text, at + gram * 2, word, &range, on_hit);
                     }
                 }
             }
             at += BLOCK;
         }
-        // The rest, as if zeros followed.
+        // The rest.
         while at < end {
-            let mut bytes = [0u8; 4];
+            let mut bytes = [END; 4];
             let rest = &text[at..text.len().min(at + 4)];
             bytes[..rest.len()].copy_from_slice(rest);
             let word = u32::from_le_bytes(bytes);
             if self.bit(word) & 1 != 0 {
-                self.compare(text, at, hash(word), &range, on_hit);
+                self.compare(text, at, word, &range, on_hit);
             }
             at += 2;
         }
@@ -135,8 +162,9 @@ impl Prefilter {
     /// The hash's bit is the lowest of the result.
     #[inline(always)]
     fn bit(&self, word: u32) -> u64 {
-        let hash = hash(word);
-        self.bitmap[usize::from(hash >> 6)] >> (hash & 63)
+        let hash = hash(self.multiplier, word);
+        let (word, bit) = place(hash);
+        self.bitmap[word] >> bit
     }
 
     #[inline(never)]
@@ -144,14 +172,16 @@ impl Prefilter {
         &self,
         text: &[u8],
         at: usize,
-        hash: u16,
+        word: u32,
         range: &Range<usize>,
         on_hit: &mut impl FnMut(usize, usize),
     ) {
-        let bucket = usize::from(hash >> 4);
+        let hash = hash(self.multiplier, word);
+        let folded = word | FOLD;
+        let bucket = bucket(hash);
         let entries = usize::from(self.buckets[bucket])..usize::from(self.buckets[bucket + 1]);
         for entry in &self.entries[entries] {
-            if entry.hash != hash {
+            if folded & entry.mask != entry.value {
                 continue;
             }
             let Some(start) = at.checked_sub(usize::from(entry.shift)) else { continue };
@@ -174,33 +204,59 @@ fn word(block: &[u8; BLOCK + OVERREAD], at: usize) -> u32 {
     u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])
 }
 
-/// The rarest gram at an even and the rarest at an odd distance. The odd one of a three-byte
-/// anchor reaches past it, so it stands for each byte that may follow (zero: the end).
-fn grams(anchor: &Anchor) -> Vec<([u8; GRAM_LEN], u8)> {
-    let rarest = |parity: usize| {
-        (parity..=anchor.bytes.len().saturating_sub(GRAM_LEN))
-            .step_by(2)
-            .map(|shift| {
-                let gram: [u8; GRAM_LEN] =
-                    anchor.bytes[shift..shift + GRAM_LEN].try_into().expect("three bytes");
-                (gram, shift as u8)
-            })
-            .max_by(|a, b| rarity_bits(&fold(a.0)).total_cmp(&rarity_bits(&fold(b.0))))
-    };
-    let mut grams: Vec<_> = rarest(0).into_iter().collect();
-    match rarest(1) {
-        Some(gram) => grams.push(gram),
-        None => {
-            let [_, second, third] = anchor.bytes[..] else { unreachable!("three bytes") };
-            let next = (0..=u8::MAX).filter(|&byte| byte == 0 || anchor.next.contains(byte));
-            grams.extend(next.map(|byte| ([second, third, byte], 1)));
-        }
+/// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor
+/// stands for each byte that may follow.
+fn push_entries(anchor: &Anchor, literal: u16, entries: &mut Vec<Entry>) {
+    let bytes = anchor.bytes.as_slice();
+    for parity in [0, 1] {
+        let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2).map(|shift| {
+            let gram = &bytes[shift..bytes.len().min(shift + GRAM_LEN + 1)];
+            vec![entry(gram, literal, shift)]
+        });
+        let last = bytes.len() + 1 - GRAM_LEN;
+        let across = (last % 2 == parity).then(|| {
+            let gram = |next| entry(&[bytes[last], bytes[last + 1], next], literal, last);
+            following(anchor.next).map(gram).collect()
+        });
+        let noise = |entries: &Vec<Entry>| entries.iter().map(Entry::noise).sum::<f64>();
+        let quietest = inside.chain(across).min_by(|a, b| noise(a).total_cmp(&noise(b)));
+        entries.extend(quietest.expect("three bytes have a gram at each distance"));
     }
-    grams
 }
 
-fn fold(gram: [u8; GRAM_LEN]) -> [u8; GRAM_LEN] {
-    gram.map(|byte| byte.to_ascii_lowercase())
+fn entry(gram: &[u8], literal: u16, shift: usize) -> Entry {
+    let mut value = [0; 4];
+    value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
+    let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };
+    Entry { value: u32::from_le_bytes(value), mask, hash: 0, literal, shift: shift as u8 }
+}
+
+/// The bytes that may follow, one for each that looks different when folded.
+fn following(next: Next) -> impl Iterator<Item = u8> {
+    let allowed = move |byte: u8| byte == END || next.allows(byte);
+    (0..=u8::MAX)
+        .filter(|byte| fold(*byte) == *byte)
+        .filter(move |byte| allowed(*byte) || allowed(*byte & !fold(0)))
+}
+
+fn quietest_multiplier(entries: &[Entry]) -> u32 {
+    let noise = |multiplier: &u32| {
+        let mut bitmap = [0u64; WORDS];
+        for entry in entries {
+            let hash = hash(*multiplier, entry.value);
+            let (word, bit) = place(hash);
+            bitmap[word] |= 1 << bit;
+        }
+        let hits = common_grams().iter().filter(|([a, b, c], _)| {
+            let hash = hash(*multiplier, u32::from_le_bytes([*a, *b, *c, 0]));
+            let (word, bit) = place(hash);
+            bitmap[word] >> bit & 1 == 1
+        });
+        hits.map(|(_, bits)| 0.5f64.powi(i32::from(*bits))).sum::<f64>()
+    };
+    let shifted = MULTIPLIERS.map(|multiplier| multiplier << 8 | 1 << 8);
+    let quietest = shifted.into_iter().map(|multiplier| (noise(&multiplier), multiplier));
+    quietest.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(MULTIPLIERS[0] << 8, |(_, best)| best)
 }
 
 #[cfg(test)]
@@ -208,11 +264,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::literals::{ByteSet, Reach};
+    use crate::literals::Reach;
 
     fn anchor(text: &str, ignore_case: bool) -> Anchor {
         let reach = Reach { min: 0, max: 0 };
-        Anchor { bytes: text.as_bytes().to_vec(), ignore_case, next: ByteSet::ALL, reach }
+        Anchor { bytes: text.as_bytes().to_vec(), ignore_case, next: Next::ANY, reach }
     }
 
     fn hits(anchors: &[Anchor], text: &[u8], range: Range<usize>) -> Vec<(usize, usize)> {

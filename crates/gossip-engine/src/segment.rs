@@ -65,8 +65,10 @@ impl Segment<'_> {
     }
 
     fn scan_view(&self, scratch: &mut Scratch, view: &View<'_>, owned: Range<usize>) {
-        self.engine.prefilter.find(view.text, owned.clone(), &mut |anchor, at| {
-            self.confirm(scratch, view, self.engine.links[anchor], at);
+        self.engine.prefilter.find(view.text, owned.clone(), &mut |literal, at| {
+            for link in &self.engine.links[literal] {
+                self.confirm(scratch, view, *link, at);
+            }
         });
         for &index in &self.engine.everywhere {
             self.search_everywhere(scratch, view, index, owned.clone());

@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::{Anchor, ByteSet, MAX_TEXTS, Reach};
+use super::{Anchor, MAX_TEXTS, Next, Reach};
 
 /// A class with more members than this is not spelled out.
 const MAX_CLASS: usize = 16;
@@ -22,9 +22,9 @@ impl Text {
         Self { bytes, ignore_case: self.ignore_case || tail.ignore_case }
     }
 
-    pub(super) fn anchor(&self, reach: Reach, next: ByteSet) -> Anchor {
+    pub(super) fn anchor(&self, reach: Reach, next: Next) -> Anchor {
         let mut bytes = self.bytes.clone();
-        let next = if bytes.len() > MAX_LEN { ByteSet::ALL } else { next };
+        let next = if bytes.len() > MAX_LEN { Next::ANY } else { next };
         bytes.truncate(MAX_LEN);
         if self.ignore_case {
             bytes.make_ascii_lowercase();
@@ -61,18 +61,17 @@ pub(super) fn exact_texts(hir: &Hir) -> Option<Vec<Text>> {
     (texts.len() <= MAX_TEXTS).then_some(texts)
 }
 
-/// The texts with which every match of `hir` begins, where it does not stand for a few texts.
-pub(super) fn leading_texts(hir: &Hir) -> Option<Vec<Text>> {
-    match hir.kind() {
-        HirKind::Repetition(repetition) if repetition.min >= 1 => {
-            // As many copies as stay few texts.
-            (1..=repetition.min.min(16))
-                .map_while(|times| concat((0..times).map(|_| &*repetition.sub)))
-                .last()
-        }
-        HirKind::Capture(capture) => leading_texts(&capture.sub),
-        _ => None,
-    }
+/// The texts with which every match of the repetition `hir` begins, where it does not stand for a
+/// few texts, and whether its part must follow once more.
+pub(super) fn leading_texts(hir: &Hir) -> Option<(Vec<Text>, bool)> {
+    let HirKind::Repetition(repetition) = hir.kind() else { return None };
+    // As many copies as stay few texts.
+    (1..=repetition.min.min(16))
+        .map_while(|times| {
+            let texts = concat((0..times).map(|_| &*repetition.sub))?;
+            Some((texts, times < repetition.min))
+        })
+        .last()
 }
 
 fn concat<'h>(parts: impl Iterator<Item = &'h Hir>) -> Option<Vec<Text>> {

@@ -14,7 +14,8 @@ mod rarity;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use exact::{Text, exact_texts, leading_texts};
-pub(crate) use rarity::rarity_bits;
+use rarity::rarity_bits;
+pub(crate) use rarity::{GRAM_LEN, common_grams, fold, gram_bits};
 
 /// Shorter literals are everywhere; an expression that guarantees no longer one has no anchor.
 pub(crate) const MIN_ANCHOR_LEN: usize = 3;
@@ -39,9 +40,45 @@ pub(crate) struct Anchor {
     /// ASCII letters match in either case.
     pub(crate) ignore_case: bool,
     /// What may follow the literal in a match.
-    pub(crate) next: ByteSet,
+    pub(crate) next: Next,
     /// Where in the match it stands.
     pub(crate) reach: Reach,
+}
+
+/// What may follow a literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    bytes: ByteSet,
+    /// Also whatever follows the expression.
+    open: bool,
+}
+
+impl Next {
+    pub(crate) const ANY: Self = Self { bytes: ByteSet::ALL, open: true };
+
+    pub(crate) fn allows(self, byte: u8) -> bool {
+        self.open || self.bytes.contains(byte)
+    }
+
+    fn len(self) -> usize {
+        if self.open {
+            256
+        } else {
+            self.bytes.0.iter().map(|word| word.count_ones() as usize).sum()
+        }
+    }
+
+    pub(crate) fn union(self, other: Self) -> Self {
+        Self { bytes: self.bytes.union(other.bytes), open: self.open || other.open }
+    }
+
+    /// With what follows filled in.
+    fn followed_by(self, after: Self) -> Self {
+        if !self.open {
+            return self;
+        }
+        Self { bytes: self.bytes.union(after.bytes), open: after.open }
+    }
 }
 
 /// A set of byte values.
@@ -87,6 +124,11 @@ pub(crate) fn anchors(hir: &Hir) -> Option<Vec<Anchor>> {
     best(hir).map(|set| set.anchors)
 }
 
+/// How much work anchors make, to be compared with others.
+pub(crate) fn cost(anchors: &[Anchor]) -> f64 {
+    AnchorSet::new(anchors.to_vec()).map_or(f64::MAX, |set| set.cost)
+}
+
 /// Anchors of which one is in every match, and how often they are expected in ordinary text.
 struct AnchorSet {
     anchors: Vec<Anchor>,
@@ -100,8 +142,11 @@ impl AnchorSet {
         }
         // A literal at a known place is confirmed by one anchored search, any other by several or
         // by a search of a window: prefer the former, unless it is much more common. And prefer
-        // few: each one makes the first stage's table fuller.
-        let number = 1.0 + anchors.len() as f64 / 8.0;
+        // few: each one makes the first stage's table fuller, a short one much more so.
+        let entries = anchors
+            .iter()
+            .map(|anchor| if anchor.bytes.len() == MIN_ANCHOR_LEN { anchor.next.len() } else { 2 });
+        let number = 1.0 + entries.sum::<usize>() as f64 / 16.0;
         let cost: f64 = anchors
             .iter()
             .map(|anchor| {
@@ -119,12 +164,12 @@ impl AnchorSet {
         }
     }
 
-    /// The same anchors in an expression that has `ahead` before this one.
-    fn shifted(mut self, ahead: Reach, next: ByteSet) -> Self {
+    /// The same anchors in an expression that has `ahead` before this one and `after` behind it.
+    fn between(mut self, ahead: Reach, after: Next) -> Self {
         for anchor in &mut self.anchors {
             anchor.reach.min = (anchor.reach.min + ahead.min).min(MAX_REACH);
             anchor.reach.max = (anchor.reach.max + ahead.max).min(MAX_REACH);
-            anchor.next = anchor.next.union(next);
+            anchor.next = anchor.next.followed_by(after);
         }
         self
     }
@@ -137,11 +182,9 @@ fn best(hir: &Hir) -> Option<AnchorSet> {
     let mut ahead = Reach { min: 0, max: 0 };
     for at in 0..parts.len() {
         found = AnchorSet::better(found, literal_from(&parts[at..], ahead));
-        let inner = best_inside(parts[at]).map(|set| {
-            // What follows the part may follow its last literal; not tracked more finely.
-            set.shifted(ahead, ByteSet::ALL)
-        });
-        found = AnchorSet::better(found, inner);
+        let inside = best_inside(parts[at]);
+        let inside = inside.map(|set| set.between(ahead, first_bytes(&parts[at + 1..])));
+        found = AnchorSet::better(found, inside);
         let properties = parts[at].properties();
         ahead.min = ahead.min.saturating_add(properties.minimum_len().unwrap_or(0)).min(MAX_REACH);
         ahead.max =
@@ -157,7 +200,12 @@ fn best_inside(hir: &Hir) -> Option<AnchorSet> {
             let sets = branches.iter().map(best).collect::<Option<Vec<_>>>()?;
             AnchorSet::new(sets.into_iter().flat_map(|set| set.anchors).collect())
         }
-        HirKind::Repetition(repetition) if repetition.min >= 1 => best(&repetition.sub),
+        HirKind::Repetition(repetition) if repetition.min >= 1 => {
+            // The next round may follow, too.
+            let again =
+                first_bytes(&[&repetition.sub]).union(Next { bytes: ByteSet::EMPTY, open: true });
+            best(&repetition.sub).map(|set| set.between(Reach { min: 0, max: 0 }, again))
+        }
         _ => None,
     }
 }
@@ -169,12 +217,19 @@ fn literal_from(parts: &[&Hir], ahead: Reach) -> Option<AnchorSet> {
     for (at, part) in parts.iter().enumerate() {
         let exact = exact_texts(part);
         let last = exact.is_none();
-        let Some(more) = exact.or_else(|| leading_texts(part)) else { break };
+        let after = || first_bytes(&parts[at + 1..]);
+        let (more, next) = match exact {
+            Some(texts) => (texts, after()),
+            None => match leading_texts(part) {
+                Some((texts, true)) => (texts, first_bytes_of(part)),
+                Some((texts, false)) => (texts, after().union(first_bytes_of(part))),
+                None => break,
+            },
+        };
         if texts.len() * more.len() > MAX_TEXTS {
             break;
         }
         texts = texts.iter().flat_map(|text| more.iter().map(|tail| text.then(tail))).collect();
-        let next = if last { ByteSet::ALL } else { first_bytes(&parts[at + 1..]) };
         let anchors = texts.iter().map(|text| text.anchor(ahead, next)).collect();
         found = AnchorSet::better(found, AnchorSet::new(anchors));
         if last {
@@ -184,31 +239,38 @@ fn literal_from(parts: &[&Hir], ahead: Reach) -> Option<AnchorSet> {
     found
 }
 
-/// The bytes with which a match of the parts can begin; all, if it can be empty.
-fn first_bytes(parts: &[&Hir]) -> ByteSet {
-    let mut set = ByteSet::EMPTY;
+/// The bytes with which a match of the parts can begin; open, if it can be empty.
+fn first_bytes(parts: &[&Hir]) -> Next {
+    let mut bytes = ByteSet::EMPTY;
     for part in parts {
-        let (bytes, can_be_empty) = match part.kind() {
-            HirKind::Look(_) | HirKind::Empty => (ByteSet::EMPTY, true),
-            HirKind::Literal(literal) => {
-                let mut bytes = ByteSet::EMPTY;
-                bytes.insert(literal.0[0]);
-                (bytes, false)
-            }
-            HirKind::Class(class) => (ByteSet::of_class(class), false),
-            HirKind::Repetition(repetition) => {
-                let mut inner = Vec::new();
-                flatten(&repetition.sub, &mut inner);
-                (first_bytes(&inner), repetition.min == 0)
-            }
-            _ => (ByteSet::ALL, false),
-        };
-        set = set.union(bytes);
-        if !can_be_empty {
-            return set;
+        let first = first_bytes_of(part);
+        bytes = bytes.union(first.bytes);
+        if !first.open {
+            return Next { bytes, open: false };
         }
     }
-    ByteSet::ALL
+    Next { bytes, open: true }
+}
+
+fn first_bytes_of(hir: &Hir) -> Next {
+    match hir.kind() {
+        HirKind::Look(_) | HirKind::Empty => Next { bytes: ByteSet::EMPTY, open: true },
+        HirKind::Literal(literal) => {
+            let mut bytes = ByteSet::EMPTY;
+            bytes.insert(literal.0[0]);
+            Next { bytes, open: false }
+        }
+        HirKind::Class(class) => Next { bytes: ByteSet::of_class(class), open: false },
+        HirKind::Capture(capture) => first_bytes_of(&capture.sub),
+        HirKind::Repetition(repetition) => {
+            let first = first_bytes_of(&repetition.sub);
+            Next { open: first.open || repetition.min == 0, ..first }
+        }
+        HirKind::Concat(subs) => first_bytes(&subs.iter().collect::<Vec<_>>()),
+        HirKind::Alternation(subs) => {
+            subs.iter().map(first_bytes_of).reduce(Next::union).unwrap_or(Next::ANY)
+        }
+    }
 }
 
 /// The parts of nested concatenations and groups, in order.

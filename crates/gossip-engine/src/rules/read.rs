@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::schema::{AllowlistSchema, FileSchema, RuleSchema};
 use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, assign};
 use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES, NEARBY};
-use crate::literals::{self, Anchor, ByteSet, MIN_ANCHOR_LEN, Reach};
+use crate::literals::{self, Anchor, MIN_ANCHOR_LEN, Next, Reach};
 use crate::pattern::{Pattern, PatternFault};
 
 /// What a file says.
@@ -120,8 +120,15 @@ impl Reader<'_> {
         let keywords: Vec<_> =
             schema.keywords.iter().map(|keyword| keyword.to_ascii_lowercase()).collect();
         let derived = expression.as_ref().and_then(|(_, hir)| literals::anchors(hir));
-        let anchored_by_keyword = derived.is_none();
-        let anchors = derived.unwrap_or_else(|| keyword_anchors(&keywords));
+        let announced = keyword_anchors(&keywords);
+        // A keyword costs a search around it, an anchor a try at its place.
+        const SEARCH: f64 = 30.0;
+        let (anchors, anchored_by_keyword) = match derived {
+            Some(derived) if literals::cost(&announced) * SEARCH >= literals::cost(&derived) => {
+                (derived, false)
+            }
+            _ => (announced, true),
+        };
         let allowlists = self.allowlists(schema.allowlist.iter().chain(&schema.allowlists))?;
         let mut rule = Rule {
             id: schema.id.clone(),
@@ -239,7 +246,7 @@ fn keyword_anchors(keywords: &[String]) -> Vec<Anchor> {
     let anchor = |keyword: &String| Anchor {
         bytes: keyword.clone().into_bytes(),
         ignore_case: true,
-        next: ByteSet::ALL,
+        next: Next::ANY,
         reach: Reach { min: 0, max: NEARBY },
     };
     keywords.iter().map(anchor).collect()
