@@ -19,7 +19,10 @@ pub(crate) fn cancel(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
 
 pub(crate) fn unpark(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
     let shards = Admin::open(&state_dir(args)?)?.unpark(RunId::from_raw(run.run))?;
-    eprintln!("gossip: {shards} shards are set going again; `gossip resume {}` works on them", run.run);
+    eprintln!(
+        "gossip: {shards} shards are set going again; `gossip resume {}` works on them",
+        run.run
+    );
     Ok(Verdict::Clean)
 }
 

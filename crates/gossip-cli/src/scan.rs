@@ -14,8 +14,8 @@ use crate::Verdict;
 use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
 use crate::failure::Failure;
 use crate::output::{shown_path, write_findings};
-use crate::source::{Target, engine, state_dir};
 use crate::progress;
+use crate::source::{Target, engine, state_dir};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Verdict, Failure> {
     let target = Target::open(&scan.path, scan.work.gitignore)?;
@@ -38,12 +38,7 @@ pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Verdict, Failur
     execute(args, &resume.work, &target, false)
 }
 
-fn execute(
-    args: &Args,
-    work: &WorkArgs,
-    target: &Target,
-    fresh: bool,
-) -> Result<Verdict, Failure> {
+fn execute(args: &Args, work: &WorkArgs, target: &Target, fresh: bool) -> Result<Verdict, Failure> {
     if work.show_secrets && !std::io::stdout().is_terminal() {
         return Err(Failure::new(
             "--show-secrets writes to a terminal only; leave it out, or do not redirect the output",
@@ -68,7 +63,8 @@ fn execute(
         stats: &stats,
         stop: &stop,
     };
-    let outcome = with_progress(work, &stats, expected_bytes(&reports, &target.name)?, || scan.run())?;
+    let outcome =
+        with_progress(work, &stats, expected_bytes(&reports, &target.name)?, || scan.run())?;
 
     let findings = reports.findings(outcome.run)?;
     write_findings(&findings, work.output.format, |found| {

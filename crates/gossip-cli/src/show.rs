@@ -26,7 +26,9 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Verdict, 
         Some(run) => reports.run(RunId::from_raw(run))?.run,
         None => match reports.runs()?.last() {
             Some(newest) => newest.run,
-            None => return Err(Failure::new("there are no runs yet; `gossip scan PATH` makes one")),
+            None => {
+                return Err(Failure::new("there are no runs yet; `gossip scan PATH` makes one"));
+            }
         },
     };
     let found = reports.findings(run)?;

@@ -21,7 +21,7 @@ impl Target {
     pub(crate) fn open(path: &Path, gitignore: bool) -> Result<Self, Failure> {
         let root = path.canonicalize().map_err(|error| Failure::file(path, &error))?;
         let mut options = FsOptions::default();
-        //options.gitignore = gitignore;
+        options.gitignore = gitignore;
         let source = FsSource::open(&root, options)
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
         // Leaving things out makes another target: its scans say nothing about this one's.

@@ -29,8 +29,3 @@
 //! ```
 
 pub mod fs;
-
-/// Stand-in.
-pub fn binary_reason(head: &[u8]) -> Option<&'static str> {
-    head.iter().take(8192).any(|&b| b == 0).then_some("NUL bytes")
-}

@@ -2,9 +2,7 @@
 //! that the records are in order.
 
 use gossip_contracts::identity::{RunId, ShardKey};
-use gossip_coordination::{
-    GetRunError, InfraError, RunManagement, ShardFilter, UnparkError,
-};
+use gossip_coordination::{GetRunError, InfraError, RunManagement, ShardFilter, UnparkError};
 use gossip_coordination_sqlite::SqliteCoordinator;
 
 use crate::clock::{new_op_id, now};

@@ -128,7 +128,7 @@ impl ItemContext<'_> {
 
         let mut offset = 0;
         let mut filled = self.fill(reader.as_mut(), offset, chunk)?;
-        if let Some(reason) = gossip_connectors::binary_reason(&chunk[..filled]) {
+        if let Some(reason) = crate::text::binary_reason(&chunk[..filled]) {
             row.skipped = Some(format!("binary: {reason}"));
             return Ok(true);
         }

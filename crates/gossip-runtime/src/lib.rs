@@ -18,6 +18,7 @@ mod scan;
 mod state;
 mod stats;
 mod store;
+mod text;
 mod worker;
 
 pub use admin::Admin;

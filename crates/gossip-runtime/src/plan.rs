@@ -6,7 +6,7 @@ use gossip_contracts::coordination::{
     SplitValidationError, plan_split_residual,
 };
 use gossip_frontier::{
-    HintPropagationError, PreallocShardBuilder, ShardHint, ShardMetadata, MetadataBuf,
+    HintPropagationError, MetadataBuf, PreallocShardBuilder, ShardHint, ShardMetadata,
     decode_metadata, propagate_hint_on_split,
 };
 

@@ -135,8 +135,7 @@ impl Reports {
         // A process that died between the two left a run that coordination does not know.
         let status = self.coordinator.get_run(LOCAL_TENANT, run);
         let status = status.map_or(RunStatus::Initializing, |record| record.status);
-        let progress =
-            self.coordinator.get_run_progress(LOCAL_TENANT, run).unwrap_or_default();
+        let progress = self.coordinator.get_run_progress(LOCAL_TENANT, run).unwrap_or_default();
         let (items, bytes, findings) = self.read(|tx| totals(tx, run))?;
         let skipped = self.read(|tx| by_reason(tx, run, "skipped"))?;
         let failed = self.read(|tx| by_reason(tx, run, "failed"))?;
@@ -159,7 +158,9 @@ impl Reports {
         &self,
         f: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, ReportError> {
-        self.coordinator.read(f).map_err(|error| ReportError::Storage(storage_error("report", error)))
+        self.coordinator
+            .read(f)
+            .map_err(|error| ReportError::Storage(storage_error("report", error)))
     }
 }
 

@@ -84,8 +84,10 @@ pub enum ScanError {
     #[error("{0}")]
     Storage(#[from] InfraError),
     /// A worker broke. This is a bug in gossip.
-    #[error("a worker stopped unexpectedly; this is a bug in gossip. Nothing that was stored is \
-             lost: run the same command again to go on")]
+    #[error(
+        "a worker stopped unexpectedly; this is a bug in gossip. Nothing that was stored is \
+             lost: run the same command again to go on"
+    )]
     WorkerPanicked,
 }
 
@@ -131,7 +133,9 @@ impl Scan<'_> {
                 // Its process died before coordination heard of it.
                 Err(GetRunError::RunNotFound) => RunStatus::Initializing,
                 Err(GetRunError::BackendError(error)) => return Err(error.into()),
-                Err(error) => return Err(InfraError::corruption("resume", error.to_string()).into()),
+                Err(error) => {
+                    return Err(InfraError::corruption("resume", error.to_string()).into());
+                }
             };
             if status.is_terminal() {
                 // Its process died before it could write the end down.
@@ -271,8 +275,7 @@ impl Scan<'_> {
 /// Calls a run off, in coordination and in the runtime's own table.
 pub(crate) fn cancel(coordinator: &mut SqliteCoordinator, run: RunId) -> Result<(), ScanError> {
     match coordinator.cancel_run(now(), LOCAL_TENANT, run, new_op_id()) {
-        Ok(_)
-        | Err(RunTransitionError::RunTerminal { .. } | RunTransitionError::RunNotFound) => {}
+        Ok(_) | Err(RunTransitionError::RunTerminal { .. } | RunTransitionError::RunNotFound) => {}
         Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
         Err(error) => return Err(InfraError::corruption("cancel", error.to_string()).into()),
     }

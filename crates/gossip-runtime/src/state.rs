@@ -14,7 +14,8 @@ use gossip_coordination_sqlite::{
 use crate::store;
 
 /// The tenant of everything that a machine scans for itself.
-pub(crate) const LOCAL_TENANT: TenantId = TenantId::from_bytes(*b"gossip: what this machine scans.");
+pub(crate) const LOCAL_TENANT: TenantId =
+    TenantId::from_bytes(*b"gossip: what this machine scans.");
 
 /// The directory that remembers a machine's scans.
 #[derive(Clone, Debug)]
@@ -75,8 +76,7 @@ impl StateDir {
 
     /// A connection of one's own to the database.
     pub(crate) fn coordinator(&self) -> Result<SqliteCoordinator, StateError> {
-        let config =
-            SqliteConfig { components: vec![store::COMPONENT], ..SqliteConfig::default() };
+        let config = SqliteConfig { components: vec![store::COMPONENT], ..SqliteConfig::default() };
         Ok(SqliteCoordinator::open(self.database_path(), config)?)
     }
 
@@ -109,8 +109,7 @@ impl StateDir {
         getrandom::fill(&mut key).map_err(io::Error::other)?;
         let suffix = getrandom::u64().map_err(io::Error::other)?;
         let draft = self.path.join(format!("tenant.key.{suffix:016x}"));
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         file.write_all(&key)?;
         file.sync_all()?;
         // A link does not replace a key that another process made meanwhile.

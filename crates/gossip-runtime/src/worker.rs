@@ -129,8 +129,7 @@ impl<'w> Worker<'w> {
     /// First what this worker's slot held when its last process died, then anything that is free.
     fn claim(&mut self) -> Result<Hold, ClaimError> {
         let (now, run, id) = (now(), self.shared.context.run, self.id);
-        let own =
-            self.coordinator.reacquire_own(now, LOCAL_TENANT, run, id, &mut self.scratch)?;
+        let own = self.coordinator.reacquire_own(now, LOCAL_TENANT, run, id, &mut self.scratch)?;
         let (lease, restored) = match own {
             Some(acquired) => (acquired.lease, acquired.to_restored_state()),
             None => {
@@ -406,7 +405,9 @@ fn commit<R: TransientRefusal>(
     let op_id = new_op_id();
     for tried in 1.. {
         match attempt(op_id) {
-            Err(CommitError::Refused(refusal)) if refusal.is_transient() && tried < COMMIT_TRIES => {
+            Err(CommitError::Refused(refusal))
+                if refusal.is_transient() && tried < COMMIT_TRIES =>
+            {
                 std::thread::sleep(IDLE * tried);
             }
             outcome => return outcome,

@@ -6,6 +6,7 @@
 //! by name, each opened with `O_NOFOLLOW` relative to the one before.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -96,6 +97,11 @@ impl Beneath {
     }
 }
 
+/// Opens the directory at `path`, from which all starts, to go on from there.
+pub(super) fn open_to_pass(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, PASS, Mode::empty())
+}
+
 /// Opens the directory called `name` in `parent`.
 pub(super) fn open_child_dir(parent: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     open_name(parent, name, DIR)
@@ -140,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    fn both(dir: &std::path::Path) -> [Beneath; 2] {
+    fn both(dir: &Path) -> [Beneath; 2] {
         let root = || OwnedFd::from(File::open(dir).unwrap());
         let whole = Beneath::new(root());
         if !whole.whole_paths {

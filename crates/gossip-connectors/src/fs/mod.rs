@@ -24,9 +24,11 @@
 
 mod beneath;
 mod bounds;
+mod ignore;
 mod names;
 mod reader;
 mod saved;
+mod split;
 mod stamp;
 mod tree;
 mod trouble;
@@ -46,7 +48,7 @@ use gossip_contracts::connector::{
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 
-use beneath::open_child_file;
+use beneath::{open_child_file, open_to_pass};
 use bounds::{Lower, Upper};
 use reader::FsReader;
 use saved::SavedWalks;
@@ -61,6 +63,9 @@ pub use version::is_settled;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsOptions {
+    /// Leave out what the `.gitignore` files in the tree exclude, except in `.git`. An excluded
+    /// directory is reported once.
+    pub gitignore: bool,
     /// Stay on the file system of the root.
     pub one_file_system: bool,
     /// List `.git/objects` too. Without, they are left to the source that understands them; the
@@ -122,7 +127,7 @@ impl FsSource {
             if !root.is_file() {
                 return Err(FsOpenError::NotAFile { path: given.to_owned() });
             }
-            let parent = OwnedFd::from(File::open(parent).map_err(io_error)?);
+            let parent = open_to_pass(parent).map_err(|errno| io_error(errno.into()))?;
             Target::File { parent, name: name.as_bytes().into() }
         };
         Ok(Self { root, target, saved: SavedWalks::default() })
@@ -163,17 +168,8 @@ impl FsSource {
 }
 
 impl Connector for FsSource {
-    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
-        is_settled(version, opened_at_ms)
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            resume_tokens: false,
-            range_reads: true,
-            split_points: false,
-            versions: true,
-        }
+        Capabilities { resume_tokens: false, range_reads: true, split_points: true, versions: true }
     }
 
     fn list(
@@ -202,13 +198,22 @@ impl Connector for FsSource {
         Ok(Box::new(FsReader::new(opened)?))
     }
 
+    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
+        is_settled(version, opened_at_ms)
+    }
+
     fn split_points(
         &self,
-        _range: ShardSpecRef<'_>,
-        _cursor: CursorUpdate<'_>,
-        _want: usize,
+        range: ShardSpecRef<'_>,
+        cursor: CursorUpdate<'_>,
+        want: usize,
     ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
-        Ok(Vec::new())
+        let (lower, upper) = (Lower::of(range, cursor), Upper::of(range.end()));
+        match &self.target {
+            Target::Tree(tree) if want > 0 => split::split_points(tree, lower, upper, want)
+                .map_err(|trouble| trouble.into_error("split_points")),
+            _ => Ok(Vec::new()),
+        }
     }
 }
 

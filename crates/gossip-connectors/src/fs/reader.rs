@@ -45,6 +45,11 @@ impl ItemReader for FsReader {
     }
 
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError> {
+        // Behind what the system can address there is nothing, and it calls asking an error.
+        let offset_max = i64::MAX as u64 - buf.len() as u64;
+        if offset > offset_max {
+            return Ok(0);
+        }
         loop {
             match self.file.read_at(buf, offset) {
                 Ok(len) => return Ok(len),

@@ -7,6 +7,9 @@ use rustix::fs::Stat;
 
 use super::FsOptions;
 use super::beneath::Beneath;
+use super::ignore::Ignores;
+use super::names::OpenDir;
+use super::trouble::Trouble;
 
 pub(super) struct Tree {
     pub(super) beneath: Beneath,
@@ -23,6 +26,29 @@ impl Tree {
     pub(super) fn excludes_dir(&self, key: &[u8]) -> Option<SkipReason> {
         let is_git_objects = key == b".git/objects/" || key.ends_with(b"/.git/objects/");
         (is_git_objects && !self.options.git_objects).then_some(SkipReason::Ignored)
+    }
+
+    /// What is ignored in `dir`, whose key has `path_len` bytes, below where `above` holds.
+    pub(super) fn ignores(
+        &self,
+        above: &Ignores,
+        dir: &OpenDir,
+        path_len: usize,
+    ) -> Result<Ignores, Trouble> {
+        if !self.options.gitignore {
+            return Ok(Ignores::default());
+        }
+        Ignores::read(above, dir, path_len)
+    }
+
+    /// Whether [`Tree::ignores`] would say of `dir` what it said before.
+    pub(super) fn ignores_still_hold(
+        &self,
+        ignores: &Ignores,
+        dir: &OpenDir,
+        path_len: usize,
+    ) -> Result<bool, Trouble> {
+        Ok(!self.options.gitignore || ignores.still_hold(dir, path_len)?)
     }
 
     /// Why what looks like this is left out.

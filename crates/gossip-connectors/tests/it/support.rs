@@ -45,6 +45,12 @@ impl Disk {
         self
     }
 
+    pub(crate) fn write_empty(&self, keys: impl IntoIterator<Item = String>) {
+        for key in keys {
+            self.write(key, "");
+        }
+    }
+
     pub(crate) fn source(&self) -> FsSource {
         self.source_with(FsOptions::default())
     }
@@ -94,4 +100,17 @@ pub(crate) fn file(key: impl AsRef<[u8]>) -> Listed {
 
 pub(crate) fn skipped(key: impl AsRef<[u8]>, reason: SkipReason) -> Listed {
     (key.as_ref().to_vec(), Some(reason))
+}
+
+/// All bytes of an item.
+pub(crate) fn read(source: &impl Connector, key: &[u8]) -> Vec<u8> {
+    let mut reader = source.open(key).expect("it is there");
+    let mut all = Vec::new();
+    let mut buf = [0; 7];
+    loop {
+        match reader.read_at(all.len() as u64, &mut buf).expect("it can be read") {
+            0 => return all,
+            len => all.extend_from_slice(&buf[..len]),
+        }
+    }
 }

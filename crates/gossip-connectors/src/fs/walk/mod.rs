@@ -6,27 +6,24 @@
 //!   dropped when the disk shows that it may no longer be true, and read again from the position.
 //! - W3: one directory is open at a time, however deep the tree, and none between pages.
 
-use gossip_contracts::connector::{ConnectorError, Page, PageEntry, SkipReason};
+mod frame;
+mod give;
+
+use gossip_contracts::connector::{ConnectorError, Page, SkipReason};
 use gossip_contracts::coordination::MAX_KEY_SIZE;
-use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
+use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 
-use super::beneath::open_child_dir;
+use frame::{Frame, ignores_of};
+
 use super::bounds::{Lower, Upper};
 use super::names::{Kind, Names, OpenDir, WINDOW_SIZE, Wanted};
-use super::stamp::{Since, Stamp};
+use super::stamp::Stamp;
 use super::tree::Tree;
 use super::trouble::Trouble;
-use super::version::{self, Version};
 
 /// Most bytes of names that a walk keeps of the directories on its way.
 const HELD_SIZE_MAX: usize = 2 * WINDOW_SIZE;
-
-/// Names may be used although their directory has changed since, if there are more than this and
-/// only a small part of them has been passed: else a huge directory in which something happens all
-/// the time would be read anew for every page.
-const CHANGED_LEN_MIN: usize = 4096;
-const CHANGED_PARTS: usize = 16;
 
 pub(super) struct Walk {
     /// No name behind this is held. Empty is no end.
@@ -41,24 +38,9 @@ pub(super) struct Walk {
     top: Option<OpenDir>,
 }
 
-/// A directory on the way.
-struct Frame {
-    /// Length of its key.
-    path_len: usize,
-    stamp: Stamp,
-    /// None if they had to make room. The one on top has them.
-    names: Option<Names>,
-}
-
 enum Step {
     Going,
     AtEnd,
-}
-
-/// What became of a directory that was to be entered.
-enum Entered {
-    Dir { dir: OpenDir, stamp: Stamp, names: Names, any_too_long: bool },
-    Excluded(SkipReason),
 }
 
 impl Walk {
@@ -71,17 +53,16 @@ impl Walk {
             frames: Vec::new(),
             top: None,
         };
-        let opened = walk.open_path(tree).and_then(|(mut dir, stat)| {
+        let opened = walk.open_path(tree).and_then(|(dir, stat)| {
+            // Removed while it was open, it would look like an empty one.
             if stat.st_nlink == 0 {
-                // Removed while it was open: it would look like an empty one.
-                return Err(Trouble::Gone);
+                Err(Trouble::Gone)
+            } else {
+                walk.read_dir(tree, dir, &stat, lower)
             }
-            let stamp = Stamp::now(&stat);
-            let (names, _) = walk.read(&mut dir, lower)?;
-            Ok((dir, stamp, names))
         });
-        let (dir, stamp, names) = opened.map_err(|trouble| trouble.into_error("list"))?;
-        walk.push(dir, stamp, names);
+        let (dir, frame, _) = opened.map_err(|trouble| trouble.into_error("list"))?;
+        walk.push(dir, frame);
         Ok(walk)
     }
 
@@ -146,7 +127,14 @@ impl Walk {
             return Ok(Step::AtEnd);
         }
         let name_start = frame.path_len;
+        let is_ignored = frame.ignores.exclude(&self.path);
         match kind {
+            _ if is_ignored => {
+                if lower.admits(&self.path) {
+                    self.give_skipped(SkipReason::Ignored, page);
+                }
+                self.path.truncate(name_start);
+            }
             Kind::Dir => self.enter(tree, lower, name_start, page)?,
             _ => {
                 self.look_at(tree, kind, name_start, page)?;
@@ -154,144 +142,6 @@ impl Walk {
             }
         }
         Ok(Step::Going)
-    }
-
-    /// Gives the entry of something at `path` that is not a directory.
-    fn look_at(
-        &mut self,
-        tree: &Tree,
-        kind: Kind,
-        name_start: usize,
-        page: &mut Page,
-    ) -> Result<(), ConnectorError> {
-        match kind {
-            Kind::Link => self.give_skipped(SkipReason::Link, page),
-            Kind::Special => self.give_skipped(SkipReason::Special, page),
-            Kind::File | Kind::Dir => match self.stat(name_start) {
-                Ok(stat) => self.give(tree, &stat, page),
-                Err(trouble) => {
-                    if let Some(reason) = trouble.skip()? {
-                        self.give_skipped(reason, page);
-                    }
-                }
-            },
-        }
-        Ok(())
-    }
-
-    fn stat(&self, name_start: usize) -> Result<Stat, Trouble> {
-        let top = self.top.as_ref().expect("a directory with names left is open");
-        Ok(statat(top.fd()?, &self.path[name_start..], AtFlags::SYMLINK_NOFOLLOW)?)
-    }
-
-    fn give(&mut self, tree: &Tree, stat: &Stat, page: &mut Page) {
-        // Not what the directory said: something may have taken its place.
-        match Kind::of(FileType::from_raw_mode(stat.st_mode)) {
-            Kind::Link => self.give_skipped(SkipReason::Link, page),
-            Kind::Special => self.give_skipped(SkipReason::Special, page),
-            // The file is gone, and a directory has another key.
-            Kind::Dir => {}
-            Kind::File => {
-                if let Some(reason) = tree.excludes_stat(stat) {
-                    return self.give_skipped(reason, page);
-                }
-                let (version, size) = (Version::of(stat), version::size(stat));
-                self.set_position_to_path();
-                page.push(PageEntry {
-                    key: &self.path,
-                    version: version.as_bytes(),
-                    size,
-                    skip: None,
-                });
-            }
-        }
-    }
-
-    fn give_skipped(&mut self, reason: SkipReason, page: &mut Page) {
-        self.set_position_to_path();
-        page.push(PageEntry { key: &self.path, version: b"", size: 0, skip: Some(reason) });
-    }
-
-    fn set_position_to_path(&mut self) {
-        assert!(
-            self.position < self.path,
-            "W1: a key of {} bytes does not follow one of {}",
-            self.path.len(),
-            self.position.len()
-        );
-        self.position.clear();
-        self.position.extend_from_slice(&self.path);
-    }
-
-    /// Goes into the directory at `path`, or reports why not.
-    fn enter(
-        &mut self,
-        tree: &Tree,
-        lower: Lower<'_>,
-        name_start: usize,
-        page: &mut Page,
-    ) -> Result<(), ConnectorError> {
-        match self.open_child(tree, lower, name_start) {
-            Ok(Entered::Dir { dir, stamp, names, any_too_long }) => {
-                self.push(dir, stamp, names);
-                // What has no key is reported once, under the directory's own.
-                if any_too_long && lower.admits(&self.path) {
-                    self.give_skipped(SkipReason::KeyTooLong, page);
-                }
-                return Ok(());
-            }
-            Ok(Entered::Excluded(reason)) => {
-                if lower.admits(&self.path) {
-                    self.give_skipped(reason, page);
-                }
-            }
-            Err(trouble) => {
-                if let Some(reason) = trouble.skip()? {
-                    self.give_unreadable_dir(lower, reason, page);
-                }
-            }
-        }
-        self.path.truncate(name_start);
-        Ok(())
-    }
-
-    fn open_child(
-        &self,
-        tree: &Tree,
-        lower: Lower<'_>,
-        name_start: usize,
-    ) -> Result<Entered, Trouble> {
-        if let Some(reason) = tree.excludes_dir(&self.path) {
-            return Ok(Entered::Excluded(reason));
-        }
-        let top = self.top.as_ref().expect("a directory with names left is open");
-        let name = &self.path[name_start..self.path.len() - 1];
-        let (mut dir, stat) = look_into(open_child_dir(top.fd()?, name))?;
-        if let Some(reason) = tree.excludes_stat(&stat) {
-            return Ok(Entered::Excluded(reason));
-        }
-        let stamp = Stamp::now(&stat);
-        let (names, any_too_long) = self.read(&mut dir, lower.below(&self.path))?;
-        Ok(Entered::Dir { dir, stamp, names, any_too_long })
-    }
-
-    /// Reports the directory at `path`: under its own key, or, if the listing starts inside of it,
-    /// under a key of no file directly behind that start.
-    fn give_unreadable_dir(&mut self, lower: Lower<'_>, reason: SkipReason, page: &mut Page) {
-        if lower.admits(&self.path) {
-            return self.give_skipped(reason, page);
-        }
-        // No name holds a NUL: one in the cursor says that this was reported.
-        let is_inside = lower.key().len() > self.path.len() && lower.key().len() < MAX_KEY_SIZE;
-        if !is_inside || lower.key().contains(&0) {
-            return;
-        }
-        self.path.clear();
-        self.path.extend_from_slice(lower.key());
-        self.path.push(0);
-        if Upper::of(&self.end).admits(&self.path) {
-            self.give_skipped(reason, page);
-        }
     }
 
     /// Reads names behind a cut, or goes back to the directory above.
@@ -349,6 +199,10 @@ impl Walk {
             let frame = self.frames.last_mut().expect("a directory is on top");
             (frame.stamp, frame.names) = (stamp, Some(names));
         }
+        let (frame, above) = self.frames.split_last_mut().expect("a directory is on top");
+        if !tree.ignores_still_hold(&frame.ignores, &dir, frame.path_len)? {
+            frame.ignores = tree.ignores(ignores_of(above), &dir, frame.path_len)?;
+        }
         self.top = Some(dir);
         Ok(())
     }
@@ -368,9 +222,24 @@ impl Walk {
         Ok(Names::read(dir, wanted)?)
     }
 
-    fn push(&mut self, dir: OpenDir, stamp: Stamp, names: Names) {
+    /// Reads all that a walk wants to know of `dir`, which is the directory at `path`, below those
+    /// on the way.
+    fn read_dir(
+        &self,
+        tree: &Tree,
+        mut dir: OpenDir,
+        stat: &Stat,
+        lower: Lower<'_>,
+    ) -> Result<(OpenDir, Frame, bool), Trouble> {
+        let (stamp, path_len) = (Stamp::now(stat), self.path.len());
+        let (names, any_too_long) = self.read(&mut dir, lower)?;
+        let ignores = tree.ignores(ignores_of(&self.frames), &dir, path_len)?;
+        Ok((dir, Frame { path_len, stamp, names: Some(names), ignores }, any_too_long))
+    }
+
+    fn push(&mut self, dir: OpenDir, frame: Frame) {
         self.top = Some(dir);
-        self.frames.push(Frame { path_len: self.path.len(), stamp, names: Some(names) });
+        self.frames.push(frame);
         let mut held = self.held_size();
         let on_the_way = self.frames.len() - 1;
         for frame in &mut self.frames[..on_the_way] {
@@ -378,21 +247,6 @@ impl Walk {
                 break;
             }
             held -= frame.names.take().map_or(0, |names| names.held_size());
-        }
-    }
-}
-
-impl Frame {
-    fn still_holds(&self, now: &Stamp) -> bool {
-        let Some(names) = &self.names else {
-            return false;
-        };
-        match self.stamp.compare(now) {
-            Since::Unchanged => true,
-            Since::Replaced => false,
-            Since::Changed => {
-                names.len() > CHANGED_LEN_MIN && names.passed() < names.len() / CHANGED_PARTS
-            }
         }
     }
 }

@@ -1,0 +1,41 @@
+//! A directory on the way of a walk.
+
+use crate::fs::ignore::Ignores;
+use crate::fs::names::Names;
+use crate::fs::stamp::{Since, Stamp};
+
+/// Names may be used although their directory has changed since, if there are more than this and
+/// only a small part of them has been passed: else a huge directory in which something happens all
+/// the time would be read anew for every page.
+const CHANGED_LEN_MIN: usize = 4096;
+const CHANGED_PARTS: usize = 16;
+
+/// A directory on the way.
+pub(super) struct Frame {
+    /// Length of its key.
+    pub(super) path_len: usize,
+    pub(super) stamp: Stamp,
+    /// None if they had to make room. The one on top has them.
+    pub(super) names: Option<Names>,
+    pub(super) ignores: Ignores,
+}
+
+impl Frame {
+    pub(super) fn still_holds(&self, now: &Stamp) -> bool {
+        let Some(names) = &self.names else {
+            return false;
+        };
+        match self.stamp.compare(now) {
+            Since::Unchanged => true,
+            Since::Replaced => false,
+            Since::Changed => {
+                names.len() > CHANGED_LEN_MIN && names.passed() < names.len() / CHANGED_PARTS
+            }
+        }
+    }
+}
+
+/// What holds below the last of these.
+pub(super) fn ignores_of(frames: &[Frame]) -> &Ignores {
+    frames.last().map_or(const { &Ignores::NONE }, |frame| &frame.ignores)
+}
