@@ -2,7 +2,8 @@
 
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
 use gossip_contracts::identity::{
-    FindingId, ItemId, OccurrenceId, PolicyHash, RunId, SecretHash, TenantSecretKey,
+    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RunId, SecretHash,
+    TenantSecretKey,
 };
 use gossip_engine::{Engine, Finding, Scratch};
 
@@ -97,6 +98,7 @@ impl ItemContext<'_> {
                         tracing::warn!(%error, "an item could not be read");
                         row.occurrences.clear();
                         row.version.clear();
+                        row.bytes = 0;
                         row.failed = Some(failure_text(&error).to_owned());
                         break;
                     }
@@ -130,6 +132,7 @@ impl ItemContext<'_> {
         let mut filled = self.fill(reader.as_mut(), offset, chunk)?;
         if let Some(reason) = crate::text::binary_reason(&chunk[..filled]) {
             row.skipped = Some(format!("binary: {reason}"));
+            self.name_version(reader.as_ref(), row, opened_at_ms)?;
             return Ok(true);
         }
         let (item, version) = (row.item, version_id(row.item, &row.version));
@@ -147,13 +150,23 @@ impl ItemContext<'_> {
         }
         stream.finish(&mut on_finding);
         row.bytes = offset;
-        // What changed while it was read, or may still change under the same name, is read again
-        // next time.
+        self.name_version(reader.as_ref(), row, opened_at_ms)?;
+        Ok(true)
+    }
+
+    /// What changed while it was read, or may still change under the same name, is read again next
+    /// time.
+    fn name_version(
+        &self,
+        reader: &dyn ItemReader,
+        row: &mut ItemRow,
+        opened_at_ms: u64,
+    ) -> Result<(), ConnectorError> {
         let settled = self.source.is_settled(&row.version, opened_at_ms);
         if !settled || reader.version_now()? != row.version {
             row.version.clear();
         }
-        Ok(true)
+        Ok(())
     }
 
     fn fill(
@@ -170,7 +183,7 @@ impl ItemContext<'_> {
     fn occurrence(
         &self,
         item: ItemId,
-        version: gossip_contracts::identity::ObjectVersionId,
+        version: ObjectVersionId,
         found: &Finding<'_>,
     ) -> OccurrenceRow {
         let rule = found.rule();

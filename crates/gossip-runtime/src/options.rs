@@ -14,7 +14,8 @@ pub struct ScanOptions {
     pub checkpoint_ms: u64,
     /// How long a lease lasts without renewal, in milliseconds.
     pub lease_ms: u64,
-    /// How often a shard may be tried without progress before it is parked.
+    /// How often a shard may be tried without progress before it is parked. Every kill is a try, so
+    /// it takes some patience to tell an input that kills from a user who does.
     pub max_shard_retries: u32,
     /// Start over even if an earlier scan of the same target was interrupted.
     pub fresh: bool,
@@ -28,7 +29,7 @@ impl Default for ScanOptions {
             checkpoint_items: 512,
             checkpoint_ms: 1_000,
             lease_ms: 30_000,
-            max_shard_retries: 5,
+            max_shard_retries: 20,
             fresh: false,
         }
     }

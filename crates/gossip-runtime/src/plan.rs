@@ -94,3 +94,50 @@ fn encode<'b>(
     }
     ShardMetadata::new(hint, extra).encode_into(buf).map_err(|_| SplitPlanError::Metadata)
 }
+
+#[cfg(test)]
+mod tests {
+    use gossip_frontier::{ShardSpecScratch, manifest_shard_ref};
+
+    use super::*;
+
+    fn row_key(manifest: u64, row: u64) -> Vec<u8> {
+        [manifest.to_be_bytes(), row.to_be_bytes()].concat()
+    }
+
+    #[test]
+    fn no_child_of_a_manifest_shard_carries_a_stale_hint() {
+        let mut scratch = ShardSpecScratch::new();
+        let parent = manifest_shard_ref(7, 10, 100, b"mine", &mut scratch).unwrap();
+        for row in [11, 40, 99] {
+            let point = row_key(7, row);
+            let split = ResidualSplit::at(parent, &point).unwrap();
+            for (child, start_row, end_row) in
+                [(split.kept.as_ref(), 10, row), (split.residual.as_ref(), row, 100)]
+            {
+                let metadata = decode_metadata(child).unwrap();
+                let expected = ShardHint::Manifest { manifest_id: 7, start_row, end_row };
+                assert_eq!(metadata.hint, expected);
+                assert_eq!(metadata.connector_extra, b"mine");
+            }
+            assert_eq!(split.into_kept().as_ref().end(), point);
+        }
+    }
+
+    #[test]
+    fn a_manifest_shard_is_not_split_where_no_hint_would_fit() {
+        let mut scratch = ShardSpecScratch::new();
+        let parent = manifest_shard_ref(7, 10, 100, b"", &mut scratch).unwrap();
+        for point in [row_key(7, 10), row_key(7, 100), row_key(8, 50), b"no row".to_vec()] {
+            assert!(ResidualSplit::at(parent, &point).is_err());
+        }
+    }
+
+    #[test]
+    fn shards_without_metadata_split_into_shards_without() {
+        let parent = ShardSpecRef::new(FIRST_KEY, END_KEY, b"");
+        let split = ResidualSplit::at(parent, b"m").unwrap();
+        assert_eq!(split.kept.as_ref(), ShardSpecRef::new(FIRST_KEY, b"m", b""));
+        assert_eq!(split.residual.as_ref(), ShardSpecRef::new(b"m", END_KEY, b""));
+    }
+}

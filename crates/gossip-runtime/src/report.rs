@@ -7,6 +7,7 @@ use gossip_coordination_sqlite::{CommitError, SqliteCoordinator};
 
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::store;
+use crate::totals::Totals;
 
 /// A secret at a place, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +74,17 @@ pub enum ReportError {
         /// The run asked for.
         run: RunId,
     },
+    /// A newer run of the same target has taken over what this one found.
+    #[error(
+        "what run {run} found has been superseded by run {by}, which scanned the same again; \
+             `gossip findings {by}` shows it"
+    )]
+    Superseded {
+        /// The run asked for.
+        run: RunId,
+        /// The newest that covers the same.
+        by: RunId,
+    },
     /// The database failed.
     #[error("{0}")]
     Storage(InfraError),
@@ -98,14 +110,20 @@ impl Reports {
 
     /// One run.
     pub fn run(&self, run: RunId) -> Result<RunSummary, ReportError> {
-        let rows = self.read(store::list_runs)?;
-        let row = rows.into_iter().find(|row| row.run == run);
+        let row = self.read(|tx| store::find_run(tx, run))?;
         self.summarize(row.ok_or(ReportError::NoSuchRun { run })?)
     }
 
-    /// What a run found, in key order: new, and still there from earlier runs.
+    /// What a run found, in key order: new, and still there from earlier runs. Only the newest run
+    /// of a target and policy can tell; older ones name it.
     pub fn findings(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
-        self.read(|tx| {
+        let found = self.read(|tx| {
+            if let Some(by) = store::superseded_by(tx, run)? {
+                return Ok(Err(ReportError::Superseded { run, by }));
+            }
+            if store::find_run(tx, run)?.is_none() {
+                return Ok(Err(ReportError::NoSuchRun { run }));
+            }
             tx.prepare(
                 "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, l.key, o.start,
                         o.length, o.line, o.column, o.redacted
@@ -126,8 +144,10 @@ impl Reports {
                     redacted: row.get(9)?,
                 })
             })?
-            .collect()
-        })
+            .collect::<rusqlite::Result<Vec<_>>>()
+            .map(Ok)
+        })?;
+        found
     }
 
     fn summarize(&self, row: store::RunRow) -> Result<RunSummary, ReportError> {
@@ -136,9 +156,13 @@ impl Reports {
         let status = self.coordinator.get_run(LOCAL_TENANT, run);
         let status = status.map_or(RunStatus::Initializing, |record| record.status);
         let progress = self.coordinator.get_run_progress(LOCAL_TENANT, run).unwrap_or_default();
-        let (items, bytes, findings) = self.read(|tx| totals(tx, run))?;
-        let skipped = self.read(|tx| by_reason(tx, run, "skipped"))?;
-        let failed = self.read(|tx| by_reason(tx, run, "failed"))?;
+        let totals = self.read(|tx| match row.ended_ms {
+            Some(_) => Totals::kept(tx, run),
+            // It may have ended since the row was read.
+            None if store::has_ended(tx, run)? => Totals::kept(tx, run),
+            None => Totals::count(tx, run),
+        })?;
+        let Totals { items, bytes, findings, skipped, failed } = totals;
         Ok(RunSummary {
             run,
             target: row.target,
@@ -162,36 +186,6 @@ impl Reports {
             .read(f)
             .map_err(|error| ReportError::Storage(storage_error("report", error)))
     }
-}
-
-fn totals(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<(u64, u64, u64)> {
-    let run = run.as_raw() as i64;
-    let (items, bytes) = tx.query_row(
-        "SELECT count(*), ifnull(sum(bytes), 0) FROM scan_ledger WHERE run = ?1",
-        [run],
-        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
-    )?;
-    let findings: i64 = tx.query_row(
-        "SELECT count(*) FROM scan_ledger l JOIN scan_occurrences o USING (item, policy)
-         WHERE l.run = ?1",
-        [run],
-        |row| row.get(0),
-    )?;
-    Ok((items as u64, bytes as u64, findings as u64))
-}
-
-fn by_reason(
-    tx: &Transaction<'_>,
-    run: RunId,
-    column: &str,
-) -> rusqlite::Result<Vec<(String, u64)>> {
-    let sql = format!(
-        "SELECT {column}, count(*) FROM scan_ledger
-         WHERE run = ?1 AND {column} IS NOT NULL GROUP BY 1 ORDER BY 1"
-    );
-    tx.prepare(&sql)?
-        .query_map([run.as_raw() as i64], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?
-        .collect()
 }
 
 /// What went wrong in a transaction of the runtime's own.

@@ -6,7 +6,7 @@ use gossip_contracts::connector::{Connector, ConnectorError, Page};
 use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::{PolicyHash, RunId, TenantSecretKey};
 use gossip_coordination::{
-    CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
+    AcquireScratch, CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
     RunTerminalEvaluation, RunTransitionError, evaluate_run_terminal,
 };
 use gossip_coordination_sqlite::SqliteCoordinator;
@@ -22,7 +22,7 @@ use crate::report::storage_error;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::stats::ScanStats;
 use crate::store;
-use crate::worker::{PAGE_ENTRIES, Shared, Worker};
+use crate::worker::{PAGE_ENTRIES, Shared, Worker, look_up, release_dead};
 
 /// What is scanned, and with what.
 #[derive(Clone, Copy)]
@@ -101,9 +101,16 @@ impl Scan<'_> {
         let shared = Shared {
             context: self.context(&key, policy, run),
             options: self.options,
+            slots: self.state.slots()?,
+            lease_ms: lease_ms(&coordinator, run)?,
             stop: self.stop,
+            halt: AtomicBool::new(false),
             idle: AtomicUsize::new(0),
         };
+        if resumed {
+            // Whoever died in this run need not be waited for.
+            release_dead(&mut coordinator, run, &shared.slots, &mut AcquireScratch::new())?;
+        }
         self.work(&shared)?;
         let end = self.finish(&mut coordinator, &shared)?;
         Ok(ScanOutcome { run, resumed, end })
@@ -125,36 +132,24 @@ impl Scan<'_> {
         coordinator: &mut SqliteCoordinator,
         policy: PolicyHash,
     ) -> Result<(RunId, bool), ScanError> {
-        while let Some(run) =
-            store(coordinator, |tx| store::find_open_run(tx, self.target, policy))?
-        {
-            let status = match coordinator.get_run(LOCAL_TENANT, run) {
-                Ok(record) => record.status,
-                // Its process died before coordination heard of it.
-                Err(GetRunError::RunNotFound) => RunStatus::Initializing,
-                Err(GetRunError::BackendError(error)) => return Err(error.into()),
-                Err(error) => {
-                    return Err(InfraError::corruption("resume", error.to_string()).into());
-                }
-            };
+        loop {
+            let started = now().as_raw();
+            let (run, is_new) =
+                store(coordinator, |tx| store::open_run(tx, self.target, policy, started))?;
+            let status = status(coordinator, run)?;
             if status.is_terminal() {
                 // Its process died before it could write the end down.
                 store(coordinator, |tx| store::end_run(tx, run, now().as_raw()))?;
-            } else if self.options.fresh {
+            } else if self.options.fresh && !is_new {
                 cancel(coordinator, run)?;
+            } else if status == RunStatus::Initializing {
+                self.register(coordinator, run)?;
+                return Ok((run, false));
             } else {
-                if status == RunStatus::Initializing {
-                    self.register(coordinator, run)?;
-                } else {
-                    store(coordinator, |tx| store::mark_resumed(tx, run))?;
-                }
-                return Ok((run, status == RunStatus::Active));
+                store(coordinator, |tx| store::mark_resumed(tx, run))?;
+                return Ok((run, true));
             }
         }
-        let started = now().as_raw();
-        let run = store(coordinator, |tx| store::insert_run(tx, self.target, policy, started))?;
-        self.register(coordinator, run)?;
-        Ok((run, false))
     }
 
     fn register(&self, coordinator: &mut SqliteCoordinator, run: RunId) -> Result<(), ScanError> {
@@ -170,6 +165,10 @@ impl Scan<'_> {
         match created {
             Ok(_) => Ok(()),
             Err(CreateRunError::BackendError(error)) => Err(error.into()),
+            // Another process that began the same scan was faster; its shards are as good.
+            Err(_) if status(coordinator, run)? != RunStatus::Initializing => {
+                store(coordinator, |tx| store::mark_resumed(tx, run))
+            }
             Err(error) => Err(InfraError::corruption("register", error.to_string()).into()),
         }
     }
@@ -179,14 +178,14 @@ impl Scan<'_> {
             let workers: Vec<_> = (0..self.options.threads.max(1))
                 .map(|_| {
                     scope.spawn(move || -> Result<(), ScanError> {
+                        // One that fails, in whatever way, stops the others in order: they could
+                        // only wait for its shard. What it failed of is what the caller hears.
+                        let halt = HaltUnlessDone(&shared.halt);
                         let slot = self.state.take_slot()?;
                         let coordinator = self.state.coordinator()?;
-                        let worked = Worker::new(shared, coordinator, slot.id()).run();
-                        if worked.is_err() {
-                            // One that cannot store anything is enough; the others stop in order.
-                            self.stop.store(true, Ordering::Relaxed);
-                        }
-                        Ok(worked?)
+                        Worker::new(shared, coordinator, slot.id()).run()?;
+                        std::mem::forget(halt);
+                        Ok(())
                     })
                 })
                 .collect();
@@ -245,30 +244,86 @@ impl Scan<'_> {
     ) -> Result<bool, ScanError> {
         let everything = ShardSpecRef::new(FIRST_KEY, END_KEY, b"");
         let (mut page, mut buffers) = (Page::new(), ItemBuffers::default());
+        let (mut known, mut batch) = (Vec::new(), Batch::default());
+        let go_on = &mut || !self.stop.load(Ordering::Relaxed);
         let mut reached: Option<Vec<u8>> = None;
-        loop {
+        while go_on() {
             let cursor = CursorUpdate::new(reached.as_deref(), None);
             self.source.list(everything, cursor, PAGE_ENTRIES, &mut page)?;
-            for entry in page.iter() {
-                let item = context.item_id(entry.key);
-                let known = store(coordinator, |tx| store::find_item(tx, item, context.policy))?;
-                let mut batch = Batch::default();
-                let go_on = &mut || !self.stop.load(Ordering::Relaxed);
+            look_up(coordinator, context, &page, &mut known)?;
+            for (entry, known) in page.iter().zip(&known) {
                 match context.handle(&entry, known.as_ref(), &mut buffers, go_on) {
-                    Handled::Covered => {}
+                    Handled::Covered => continue,
                     Handled::Unchanged(item) => batch.add_unchanged(item),
                     Handled::Read(row) => batch.add_read(row),
-                    Handled::Stopped => return Ok(false),
+                    Handled::Stopped => {
+                        add_to_run(coordinator, context, &mut batch)?;
+                        return Ok(false);
+                    }
                 }
-                if !batch.is_empty() {
-                    store(coordinator, |tx| batch.write(tx, context.policy, context.run))?;
+                let now_ms = now().as_raw();
+                batch.advance(entry.key, now_ms);
+                if batch.is_due(self.options, now_ms)
+                    && !add_to_run(coordinator, context, &mut batch)?
+                {
+                    return Ok(true);
                 }
             }
-            if page.is_last() {
+            if !add_to_run(coordinator, context, &mut batch)? || page.is_last() {
                 return Ok(true);
             }
             reached = page.iter().last().map(|entry| entry.key.to_vec()).or(reached);
         }
+        Ok(false)
+    }
+}
+
+/// Stores a batch that no shard's cursor goes with. `false`: the run has ended meanwhile, and the
+/// items may be a newer run's.
+fn add_to_run(
+    coordinator: &mut SqliteCoordinator,
+    context: &ItemContext<'_>,
+    batch: &mut Batch,
+) -> Result<bool, ScanError> {
+    if batch.is_empty() {
+        return Ok(true);
+    }
+    let goes_on = store(coordinator, |tx| {
+        if store::has_ended(tx, context.run)? {
+            return Ok(false);
+        }
+        batch.write(tx, context.policy, context.run)?;
+        Ok(true)
+    })?;
+    batch.clear();
+    Ok(goes_on)
+}
+
+/// Sets its flag when dropped.
+struct HaltUnlessDone<'h>(&'h AtomicBool);
+
+impl Drop for HaltUnlessDone<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn status(coordinator: &SqliteCoordinator, run: RunId) -> Result<RunStatus, ScanError> {
+    match coordinator.get_run(LOCAL_TENANT, run) {
+        Ok(record) => Ok(record.status),
+        // Its process died before coordination heard of it.
+        Err(GetRunError::RunNotFound) => Ok(RunStatus::Initializing),
+        Err(GetRunError::BackendError(error)) => Err(error.into()),
+        Err(error) => Err(InfraError::corruption("status", error.to_string()).into()),
+    }
+}
+
+/// How long the run's leases last: what it was created with counts, not what is asked for now.
+fn lease_ms(coordinator: &SqliteCoordinator, run: RunId) -> Result<u64, ScanError> {
+    match coordinator.get_run(LOCAL_TENANT, run) {
+        Ok(record) => Ok(record.config.lease_duration),
+        Err(GetRunError::BackendError(error)) => Err(error.into()),
+        Err(error) => Err(InfraError::corruption("lease", error.to_string()).into()),
     }
 }
 

@@ -82,7 +82,12 @@ impl StateDir {
 
     /// A worker's identity, held until it is dropped.
     pub(crate) fn take_slot(&self) -> Result<WorkerSlot, StateError> {
-        Ok(WorkerSlots::open(self.path.join("workers"))?.take()?)
+        Ok(self.slots()?.take()?)
+    }
+
+    /// The identities of this machine's workers.
+    pub(crate) fn slots(&self) -> Result<WorkerSlots, StateError> {
+        Ok(WorkerSlots::open(self.path.join("workers"))?)
     }
 
     /// The key under which secrets are hashed, made on first use.

@@ -11,7 +11,9 @@ use gossip_contracts::identity::{
     SecretHash,
 };
 use gossip_coordination_sqlite::Component;
-use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Transaction};
+use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
+
+use crate::totals::Totals;
 
 /// The tables.
 pub(crate) const COMPONENT: Component = Component {
@@ -26,6 +28,14 @@ pub(crate) const COMPONENT: Component = Component {
             resumed INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         CREATE INDEX scan_runs_open ON scan_runs(target, policy) WHERE ended_ms IS NULL;
+
+        CREATE TABLE scan_totals(
+            run INTEGER NOT NULL,
+            what TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            number INTEGER NOT NULL,
+            PRIMARY KEY(run, what, reason)
+        ) STRICT, WITHOUT ROWID;
 
         CREATE TABLE scan_ledger(
             item BLOB NOT NULL,
@@ -65,7 +75,6 @@ pub(crate) const COMPONENT: Component = Component {
 pub(crate) struct RunRow {
     pub(crate) run: RunId,
     pub(crate) target: Vec<u8>,
-    pub(crate) policy: PolicyHash,
     pub(crate) started_ms: u64,
     pub(crate) ended_ms: Option<u64>,
 }
@@ -108,28 +117,25 @@ pub(crate) struct LedgerRow {
     pub(crate) failed: bool,
 }
 
-pub(crate) fn insert_run(
+/// The run of this target and policy that has not ended, or a new one: whether it is new. There is
+/// one at most, so that two processes that begin at once work on the same.
+pub(crate) fn open_run(
     tx: &Transaction<'_>,
     target: &[u8],
     policy: PolicyHash,
     now_ms: u64,
-) -> rusqlite::Result<RunId> {
+) -> rusqlite::Result<(RunId, bool)> {
+    let open = tx
+        .prepare_cached(
+            "SELECT max(run) FROM scan_runs WHERE target = ?1 AND policy = ?2 AND ended_ms IS NULL",
+        )?
+        .query_row((target, policy.as_bytes()), |row| row.get::<_, Option<i64>>(0))?;
+    if let Some(run) = open {
+        return Ok((RunId::from_raw(run as u64), false));
+    }
     tx.prepare_cached("INSERT INTO scan_runs(target, policy, started_ms) VALUES (?1, ?2, ?3)")?
         .execute((target, policy.as_bytes(), now_ms as i64))?;
-    Ok(RunId::from_raw(tx.last_insert_rowid() as u64))
-}
-
-/// The newest run of this target and policy that has not ended.
-pub(crate) fn find_open_run(
-    tx: &Transaction<'_>,
-    target: &[u8],
-    policy: PolicyHash,
-) -> rusqlite::Result<Option<RunId>> {
-    tx.prepare_cached(
-        "SELECT max(run) FROM scan_runs WHERE target = ?1 AND policy = ?2 AND ended_ms IS NULL",
-    )?
-    .query_row((target, policy.as_bytes()), |row| row.get::<_, Option<i64>>(0))
-    .map(|run| run.map(|run| RunId::from_raw(run as u64)))
+    Ok((RunId::from_raw(tx.last_insert_rowid() as u64), true))
 }
 
 pub(crate) fn mark_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
@@ -144,26 +150,51 @@ pub(crate) fn was_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<
     })
 }
 
+/// Writes down that a run has ended, and its numbers (N1).
 pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
-    tx.execute(
+    let ended = tx.execute(
         "UPDATE scan_runs SET ended_ms = ?2 WHERE run = ?1 AND ended_ms IS NULL",
         (run.as_raw() as i64, now_ms as i64),
-    )
-    .map(drop)
+    )?;
+    if ended == 0 { Ok(()) } else { Totals::count(tx, run)?.keep(tx, run) }
+}
+
+/// Whether a run has been written down as ended.
+pub(crate) fn has_ended(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
+    let sql = "SELECT ended_ms IS NOT NULL FROM scan_runs WHERE run = ?1";
+    tx.prepare_cached(sql)?.query_row([run.as_raw() as i64], |row| row.get(0))
 }
 
 pub(crate) fn list_runs(tx: &Transaction<'_>) -> rusqlite::Result<Vec<RunRow>> {
-    tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs ORDER BY run")?
-        .query_map([], |row| {
-            Ok(RunRow {
-                run: RunId::from_raw(row.get::<_, i64>(0)? as u64),
-                target: row.get(1)?,
-                policy: PolicyHash::from_bytes(row.get(2)?),
-                started_ms: row.get::<_, i64>(3)? as u64,
-                ended_ms: row.get::<_, Option<i64>>(4)?.map(|ms| ms as u64),
-            })
-        })?
+    tx.prepare("SELECT run, target, started_ms, ended_ms FROM scan_runs ORDER BY run")?
+        .query_map([], run_row)?
         .collect()
+}
+
+pub(crate) fn find_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunRow>> {
+    tx.prepare("SELECT run, target, started_ms, ended_ms FROM scan_runs WHERE run = ?1")?
+        .query_row([run.as_raw() as i64], run_row)
+        .optional()
+}
+
+fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    Ok(RunRow {
+        run: RunId::from_raw(row.get::<_, i64>(0)? as u64),
+        target: row.get(1)?,
+        started_ms: row.get::<_, i64>(2)? as u64,
+        ended_ms: row.get::<_, Option<i64>>(3)?.map(|ms| ms as u64),
+    })
+}
+
+/// The newest run that has taken over the items of this one.
+pub(crate) fn superseded_by(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunId>> {
+    tx.query_row(
+        "SELECT max(newer.run) FROM scan_runs old JOIN scan_runs newer USING (target, policy)
+         WHERE old.run = ?1 AND newer.run > old.run",
+        [run.as_raw() as i64],
+        |row| row.get::<_, Option<i64>>(0),
+    )
+    .map(|newer| newer.map(|run| RunId::from_raw(run as u64)))
 }
 
 pub(crate) fn find_item(

@@ -43,8 +43,7 @@ mod tests {
         for text in texts {
             assert_eq!(binary_reason(text), None, "{text:?}");
         }
-        for binary in [&b"\x7fELF\x02\x01\x01\0\0\0\0"[..], b"\0", b"text and then \0", &[0; 9000]]
-        {
+        for binary in [&b"\x7fELF\x02\x01\x01\0\0\0\0"[..], b"text and then \0", &[0; 9000]] {
             assert_eq!(binary_reason(binary), Some("NUL bytes"), "{binary:?}");
         }
     }

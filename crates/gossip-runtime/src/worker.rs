@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use gossip_contracts::connector::{ConnectorError, Page};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpec};
-use gossip_contracts::identity::{OpId, WorkerId};
+use gossip_contracts::identity::{OpId, RunId, WorkerId};
 use gossip_coordination::{
     AcquireScratch, CheckpointError, ClaimError, CompleteError, CoordinationBackend, GetRunError,
-    IdempotentOutcome, InfraError, Lease, ParkReason, RunManagement, ShardClaiming,
+    IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, ReleaseError, RenewError,
+    RunManagement, ShardClaiming, SplitError,
 };
 use gossip_coordination_sqlite::rusqlite;
-use gossip_coordination_sqlite::{CommitError, SqliteCoordinator};
+use gossip_coordination_sqlite::{CommitError, ReleaseDeadError, SqliteCoordinator, WorkerSlots};
 
 use crate::batch::Batch;
 use crate::clock::{new_op_id, now};
@@ -31,6 +32,8 @@ use crate::store::{self, LedgerRow};
 pub(crate) const PAGE_ENTRIES: usize = 256;
 /// How long an idle worker waits before it asks again.
 const IDLE: Duration = Duration::from_millis(20);
+/// Waits between two looks for workers that are gone.
+const WAITS_PER_LOOK: u32 = 25;
 /// Times that a commit is tried when the database fails in passing.
 const COMMIT_TRIES: u32 = 5;
 /// Listings of a shard that may fail in passing before it is parked.
@@ -40,9 +43,21 @@ const LIST_TRIES: u32 = 5;
 pub(crate) struct Shared<'s> {
     pub(crate) context: ItemContext<'s>,
     pub(crate) options: &'s ScanOptions,
+    pub(crate) slots: WorkerSlots,
+    /// How long the run's leases last.
+    pub(crate) lease_ms: u64,
+    /// The caller wants an end.
     pub(crate) stop: &'s AtomicBool,
+    /// A worker has failed.
+    pub(crate) halt: AtomicBool,
     /// Workers that look for something to do.
     pub(crate) idle: AtomicUsize,
+}
+
+impl Shared<'_> {
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.halt.load(Ordering::Relaxed)
+    }
 }
 
 /// How work on a shard ended.
@@ -62,6 +77,7 @@ pub(crate) struct Worker<'w> {
     buffers: ItemBuffers,
     page: Page,
     known: Vec<Option<LedgerRow>>,
+    waits: u32,
 }
 
 /// A shard in a worker's hands.
@@ -87,6 +103,7 @@ impl<'w> Worker<'w> {
             buffers: ItemBuffers::default(),
             page: Page::new(),
             known: Vec::new(),
+            waits: 0,
         }
     }
 
@@ -102,7 +119,7 @@ impl<'w> Worker<'w> {
                 Err(ClaimError::NoneAvailable { .. } | ClaimError::Throttled { .. }) => {
                     match self.coordinator.get_run_progress(LOCAL_TENANT, run) {
                         Ok(progress) if progress.active == 0 => return Ok(()),
-                        Ok(_) => self.wait(),
+                        Ok(_) => self.wait()?,
                         Err(GetRunError::BackendError(error)) => return Err(error),
                         Err(_) => return Ok(()),
                     }
@@ -116,14 +133,21 @@ impl<'w> Worker<'w> {
     }
 
     fn stopping(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed)
+        self.shared.stopping()
     }
 
-    /// Idle workers are counted: it makes busy ones split.
-    fn wait(&self) {
+    /// Idle workers are counted: it makes busy ones split. Now and then one looks whether another
+    /// process has died, whose shards it can have.
+    fn wait(&mut self) -> Result<(), InfraError> {
         self.shared.idle.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(IDLE);
         self.shared.idle.fetch_sub(1, Ordering::Relaxed);
+        self.waits += 1;
+        if self.waits.is_multiple_of(WAITS_PER_LOOK) {
+            let run = self.shared.context.run;
+            release_dead(&mut self.coordinator, run, &self.shared.slots, &mut self.scratch)?;
+        }
+        Ok(())
     }
 
     /// First what this worker's slot held when its last process died, then anything that is free.
@@ -185,17 +209,7 @@ impl<'w> Worker<'w> {
 
     /// What the ledger says of the page's entries, in one look.
     fn look_up_page(&mut self) -> Result<(), InfraError> {
-        let Self { coordinator, page, known, shared, .. } = self;
-        known.clear();
-        let context = &shared.context;
-        coordinator
-            .read(|tx| {
-                for entry in page.iter() {
-                    known.push(store::find_item(tx, context.item_id(entry.key), context.policy)?);
-                }
-                Ok(())
-            })
-            .map_err(|error| storage_error("ledger.read", error))
+        look_up(&self.coordinator, &self.shared.context, &self.page, &mut self.known)
     }
 
     /// Handles one entry of the page, and checkpoints when it is time.
@@ -208,10 +222,10 @@ impl<'w> Worker<'w> {
         let Self { coordinator, buffers, known, .. } = self;
         let mut lost = None;
         let handled = shared.context.handle(&entry, known[index].as_ref(), buffers, &mut || {
-            if shared.stop.load(Ordering::Relaxed) {
+            if shared.stopping() {
                 return false;
             }
-            match renew_if_needed(coordinator, &mut hold.lease, shared.options) {
+            match renew_if_needed(coordinator, &mut hold.lease, shared.lease_ms) {
                 Ok(true) => true,
                 Ok(false) => {
                     lost = Some(Ok(Ended::Lost));
@@ -237,7 +251,7 @@ impl<'w> Worker<'w> {
         if hold.batch.is_due(shared.options, now_ms) && self.checkpoint(hold)? == Ended::Lost {
             return Ok(Some(Ended::Lost));
         }
-        if !renew_if_needed(&mut self.coordinator, &mut hold.lease, shared.options)? {
+        if !renew_if_needed(&mut self.coordinator, &mut hold.lease, shared.lease_ms)? {
             return Ok(Some(Ended::Lost));
         }
         Ok(None)
@@ -316,7 +330,7 @@ impl<'w> Worker<'w> {
         let op_id = new_op_id();
         match self.coordinator.park_shard(now(), LOCAL_TENANT, &hold.lease, reason, op_id) {
             Ok(_) => Ok(Ended::Settled),
-            Err(gossip_coordination::ParkError::BackendError(error)) => Err(error),
+            Err(ParkError::BackendError(error)) => Err(error),
             Err(_) => Ok(Ended::Lost),
         }
     }
@@ -328,7 +342,7 @@ impl<'w> Worker<'w> {
         }
         match self.coordinator.release(now(), LOCAL_TENANT, &hold.lease) {
             Ok(()) => Ok(Ended::Settled),
-            Err(gossip_coordination::ReleaseError::BackendError(error)) => Err(error),
+            Err(ReleaseError::BackendError(error)) => Err(error),
             Err(_) => Ok(Ended::Lost),
         }
     }
@@ -360,7 +374,7 @@ impl<'w> Worker<'w> {
                 hold.spec = split.into_kept();
                 Ok(())
             }
-            Err(gossip_coordination::SplitError::BackendError(error)) => Err(error),
+            Err(SplitError::BackendError(error)) => Err(error),
             Err(refusal) => {
                 tracing::debug!(%refusal, "a split was refused");
                 Ok(())
@@ -376,15 +390,58 @@ impl Hold {
     }
 }
 
+/// What the ledger says of a page's entries.
+pub(crate) fn look_up(
+    coordinator: &SqliteCoordinator,
+    context: &ItemContext<'_>,
+    page: &Page,
+    known: &mut Vec<Option<LedgerRow>>,
+) -> Result<(), InfraError> {
+    known.clear();
+    coordinator
+        .read(|tx| {
+            for entry in page.iter() {
+                known.push(store::find_item(tx, context.item_id(entry.key), context.policy)?);
+            }
+            Ok(())
+        })
+        .map_err(|error| storage_error("ledger.read", error))
+}
+
+/// Gives back what workers hold that are gone.
+pub(crate) fn release_dead(
+    coordinator: &mut SqliteCoordinator,
+    run: RunId,
+    slots: &WorkerSlots,
+    scratch: &mut AcquireScratch,
+) -> Result<(), InfraError> {
+    match coordinator.release_dead(now(), LOCAL_TENANT, run, slots, scratch) {
+        Ok(0) => Ok(()),
+        Ok(shards) => {
+            tracing::info!(shards, "shards of workers that are gone are free again");
+            Ok(())
+        }
+        Err(
+            ReleaseDeadError::Claim(ClaimError::BackendError(error))
+            | ReleaseDeadError::Release(ReleaseError::BackendError(error)),
+        ) => Err(error),
+        // The run is over, or another process did the same.
+        Err(error) => {
+            tracing::debug!(%error, "shards of workers that are gone were not given back");
+            Ok(())
+        }
+    }
+}
+
 /// Renews a lease of which less than half is left. `false`: it is lost.
 fn renew_if_needed(
     coordinator: &mut SqliteCoordinator,
     lease: &mut Lease,
-    options: &ScanOptions,
+    lease_ms: u64,
 ) -> Result<bool, InfraError> {
     let now = now();
     let left = lease.deadline().as_raw().saturating_sub(now.as_raw());
-    if left > options.lease_ms / 2 {
+    if left > lease_ms / 2 {
         return Ok(true);
     }
     match coordinator.renew(now, LOCAL_TENANT, lease) {
@@ -392,7 +449,7 @@ fn renew_if_needed(
             lease.set_deadline(renewed.new_deadline);
             Ok(true)
         }
-        Err(gossip_coordination::RenewError::BackendError(error)) => Err(error),
+        Err(RenewError::BackendError(error)) => Err(error),
         Err(_) => Ok(false),
     }
 }
