@@ -12,6 +12,8 @@ mod rules;
 mod scan;
 mod show;
 mod source;
+mod trace;
+mod tuning;
 
 use std::process::ExitCode;
 

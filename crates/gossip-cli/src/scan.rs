@@ -10,12 +10,11 @@ use gossip_runtime::{
     ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOptions, ScanOutcome, ScanStats,
 };
 
-use crate::Verdict;
 use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
 use crate::failure::Failure;
 use crate::output::{shown_path, write_findings};
-use crate::progress;
 use crate::source::{Target, engine, state_dir};
+use crate::{Verdict, progress, trace, tuning};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Verdict, Failure> {
     let target = Target::open(&scan.path, scan.work.gitignore)?;
@@ -47,16 +46,17 @@ fn execute(args: &Args, work: &WorkArgs, target: &Target, fresh: bool) -> Result
     let engine = engine(&work.rules)?;
     let state = state_dir(args)?;
     let reports = Reports::open(&state)?;
-    let defaults = ScanOptions::default();
+    let defaults = tuning::options()?;
     let options = ScanOptions {
         threads: work.threads.map_or(defaults.threads, usize::from),
         fresh,
         ..defaults
     };
+    let traced = trace::wrap(&target.source)?;
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
     let scan = Scan {
         state: &state,
-        source: &target.source,
+        source: traced.as_ref().map_or(&target.source, |traced| traced),
         target: &target.name,
         engine: &engine,
         options: &options,
@@ -144,7 +144,7 @@ fn say_end(
     }
     let run = outcome.run;
     if outcome.resumed {
-        eprintln!("gossip: went on with run {run}, which had been interrupted");
+        eprintln!("gossip: went on with run {run}, which had not ended");
     }
     eprintln!(
         "gossip: run {run}: {} items ({} unchanged), {} read, {} findings",

@@ -117,7 +117,7 @@ impl Reports {
     /// What a run found, in key order: new, and still there from earlier runs. Only the newest run
     /// of a target and policy can tell; older ones name it.
     pub fn findings(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
-        let found = self.read(|tx| {
+        self.read(|tx| {
             if let Some(by) = store::superseded_by(tx, run)? {
                 return Ok(Err(ReportError::Superseded { run, by }));
             }
@@ -146,8 +146,7 @@ impl Reports {
             })?
             .collect::<rusqlite::Result<Vec<_>>>()
             .map(Ok)
-        })?;
-        found
+        })?
     }
 
     fn summarize(&self, row: store::RunRow) -> Result<RunSummary, ReportError> {
