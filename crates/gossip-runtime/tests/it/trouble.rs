@@ -29,7 +29,7 @@ fn a_file_that_vanishes_is_reported_and_the_rest_is_scanned() {
 fn a_file_that_cannot_be_read_is_reported_and_tried_again_next_time() {
     let place = Place::with_files(12);
     let path = place.tree.join(file_name(3));
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
     if fs::read(&path).is_ok() {
         eprintln!("skipped: this user may read everything");
         return;
