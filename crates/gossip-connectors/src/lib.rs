@@ -1,9 +1,11 @@
 //! Sources of things to scan.
 //!
 //! - [`fs`]: a directory tree, or one file.
+//! - [`binary`]: whether the beginning of an item shows that it is no text.
 //!
-//! Each implements [`Connector`](gossip_contracts::connector::Connector): its keys in byte order,
-//! from any cursor, and their bytes. What is read here is not looked at here; that is the engine's.
+//! Each source implements [`Connector`](gossip_contracts::connector::Connector): its keys in byte order,
+//! from any cursor, and their bytes. Finding anything in
+//! them is the engine's.
 //!
 //! ```
 //! use gossip_connectors::fs::{FsOptions, FsSource};
@@ -28,4 +30,5 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod binary;
 pub mod fs;

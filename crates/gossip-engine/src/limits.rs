@@ -18,7 +18,7 @@ pub const MAX_MATCH_LEN: usize = 16 * 1024;
 /// The longest encoded run that is decoded, in encoded bytes; of a longer one, its start.
 pub const MAX_ENCODED_RUN_LEN: usize = 48 * 1024;
 /// Shorter runs of base64 cannot hold a secret that has a shape.
-pub const MIN_BASE64_RUN_LEN: usize = 28;
+pub const MIN_BASE64_RUN_LEN: usize = 32;
 /// Shorter runs of UTF-16 are chance.
 pub const MIN_UTF16_RUN_CHARS: usize = 12;
 /// How often decoded text is decoded again, at most.

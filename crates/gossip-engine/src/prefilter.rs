@@ -3,12 +3,14 @@
 //! Every anchor has at least three bytes. At every second position of the buffer the three bytes
 //! there, letters folded, are looked up in a bitmap of 131 072 hashes; an anchor is recognised by a
 //! gram at an even and one at an odd distance from its start, so that each occurrence is met
-//! exactly once, whatever its alignment. No step depends on the one before it, which is why this
-//! is several times faster than walking an automaton, and it stays so with hundreds of anchors.
+//! exactly once, whatever its alignment. What passes is looked up again with some of the fourth
+//! byte, and then compared. The two look-ups have no branches and no step depends on the one before
+//! it, which is why this is several times faster than walking an automaton, and stays so with
+//! hundreds of anchors.
 //!
 //! - P1: every occurrence of an anchor whose start is in the range is reported exactly once.
 //! - P2: the cost of a byte that belongs to no anchor does not grow with the number of anchors,
-//!   as long as the bitmap is sparse.
+//!   as long as the bitmaps are sparse.
 
 use std::ops::Range;
 
@@ -29,15 +31,21 @@ const MULTIPLIERS: [u32; 12] = [
 ];
 /// What the end of the text looks like: a byte that text hardly has.
 const END: u8 = 0xFF;
-/// Positions that are looked at together; half as many grams.
-const BLOCK: usize = 16;
-/// A block reads this far past its positions.
-const OVERREAD: usize = 4;
+/// Grams that are looked at together.
+const BATCH: usize = 256;
+/// Bytes that a batch reads: the last gram's word goes past its position.
+const BATCH_BYTES: usize = BATCH * 2 + 4;
+/// The bits of the fourth byte that the second look-up takes; few, because where the byte is not
+/// known each value of them is entered.
+const FOURTH_MASK: u32 = 0x0700_0000;
+/// Shifted by one, so that no bit of the fourth byte falls out of the product.
+const SECOND_MULTIPLIER: u32 = 0x9E37_79B1;
 
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
     multiplier: u32,
     bitmap: Box<[u64; WORDS]>,
+    second: Box<[u64; WORDS]>,
     /// Sorted by hash; a bucket is 32 hashes.
     entries: Vec<Entry>,
     buckets: Box<[u16; 4097]>,
@@ -65,6 +73,13 @@ impl Entry {
         const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
         (-gram_bits([a, b, c])).exp2() + FULLNESS
     }
+
+    /// What the second look-up may see of the fourth byte.
+    fn fourth_values(&self) -> impl Iterator<Item = u32> {
+        let known = self.mask == u32::MAX;
+        let value = self.value & FOURTH_MASK;
+        (0..=FOURTH_MASK >> 24).map(|bits| bits << 24).filter(move |bits| !known || *bits == value)
+    }
 }
 
 struct Literal {
@@ -74,6 +89,11 @@ struct Literal {
 
 fn hash(multiplier: u32, word: u32) -> u32 {
     (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
+}
+
+fn second_hash(word: u32) -> u32 {
+    let word = (word | FOLD & GRAM_MASK) & (GRAM_MASK | FOURTH_MASK);
+    word.wrapping_mul(SECOND_MULTIPLIER) >> (u32::BITS - HASH_BITS)
 }
 
 fn place(hash: u32) -> (usize, u32) {
@@ -103,8 +123,13 @@ impl Prefilter {
         entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
         entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
         let mut bitmap = Box::new([0u64; WORDS]);
+        let mut second = Box::new([0u64; WORDS]);
         let mut buckets = Box::new([0u16; 4097]);
         for entry in &entries {
+            for fourth in entry.fourth_values() {
+                let (word, bit) = place(second_hash(entry.value & GRAM_MASK | fourth));
+                second[word] |= 1 << bit;
+            }
             let (word, bit) = place(entry.hash);
             bitmap[word] |= 1 << bit;
             buckets[bucket(entry.hash) + 1] += 1;
@@ -113,7 +138,7 @@ impl Prefilter {
             buckets[at] += buckets[at - 1];
         }
         let max_shift = entries.iter().map(|entry| usize::from(entry.shift)).max().unwrap_or(0);
-        Self { multiplier, bitmap, entries, buckets, literals, max_shift }
+        Self { multiplier, bitmap, second, entries, buckets, literals, max_shift }
     }
 
     /// Reports (anchor, start) of every anchor in `text` that starts in `range`, in no order.
@@ -129,42 +154,58 @@ impl Prefilter {
         }
         let end = (range.end + self.max_shift).min(text.len());
         let mut at = range.start;
-        while at + BLOCK + OVERREAD <= text.len() && at < end {
-            let block: &[u8; BLOCK + OVERREAD] =
-                text[at..at + BLOCK + OVERREAD].try_into().expect("the length is a constant");
-            let mut any = 0;
-            for gram in 0..BLOCK / 2 {
-                any |= self.bit(word(block, gram * 2));
+        let mut passed = [0u16; BATCH];
+        while at < end && at + BATCH_BYTES <= text.len() {
+            let batch: &[u8; BATCH_BYTES] =
+                text[at..at + BATCH_BYTES].try_into().expect("the length is a constant");
+            let count = self.first_look(batch, &mut passed);
+            let count = self.second_look(batch, &mut passed, count);
+            for &gram in &passed[..count] {
+                let gram = usize::from(gram);
+                self.compare(text, at + gram, word(batch, gram), &range, on_hit);
             }
-            if any & 1 != 0 {
-                for gram in 0..BLOCK / 2 {
-                    let word = word(block, gram * 2);
-                    if self.bit(word) & 1 != 0 {
-                        self.compare(text, at + gram * 2, word, &range, on_hit);
-                    }
-                }
-            }
-            at += BLOCK;
+            at += BATCH * 2;
         }
-        // The rest.
         while at < end {
             let mut bytes = [END; 4];
             let rest = &text[at..text.len().min(at + 4)];
             bytes[..rest.len()].copy_from_slice(rest);
             let word = u32::from_le_bytes(bytes);
-            if self.bit(word) & 1 != 0 {
+            if look_up(&self.bitmap, hash(self.multiplier, word)) == 1 {
                 self.compare(text, at, word, &range, on_hit);
             }
             at += 2;
         }
     }
 
-    /// The hash's bit is the lowest of the result.
-    #[inline(always)]
-    fn bit(&self, word: u32) -> u64 {
-        let hash = hash(self.multiplier, word);
-        let (word, bit) = place(hash);
-        self.bitmap[word] >> bit
+    /// Collects the positions whose three bytes may be a gram. Returns how many.
+    #[inline(never)]
+    fn first_look(&self, batch: &[u8; BATCH_BYTES], passed: &mut [u16; BATCH]) -> usize {
+        let multiplier = self.multiplier;
+        let mut count = 0;
+        for gram in 0..BATCH {
+            passed[count % BATCH] = gram as u16 * 2;
+            count += look_up(&self.bitmap, hash(multiplier, word(batch, gram * 2)));
+        }
+        count
+    }
+
+    /// Keeps those of the first `count` whose fourth byte may be right, too.
+    #[inline(never)]
+    fn second_look(
+        &self,
+        batch: &[u8; BATCH_BYTES],
+        passed: &mut [u16; BATCH],
+        count: usize,
+    ) -> usize {
+        let mut kept = 0;
+        for at in 0..count.min(BATCH) {
+            let position = passed[at];
+            passed[kept % BATCH] = position;
+            let word = word(batch, usize::from(position) % (BATCH * 2));
+            kept += look_up(&self.second, second_hash(word));
+        }
+        kept
     }
 
     #[inline(never)]
@@ -200,8 +241,14 @@ impl Prefilter {
 }
 
 #[inline(always)]
-fn word(block: &[u8; BLOCK + OVERREAD], at: usize) -> u32 {
-    u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])
+fn look_up(bitmap: &[u64; WORDS], hash: u32) -> usize {
+    let (word, bit) = place(hash);
+    (bitmap[word] >> bit & 1) as usize
+}
+
+#[inline(always)]
+fn word(batch: &[u8; BATCH_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([batch[at], batch[at + 1], batch[at + 2], batch[at + 3]])
 }
 
 /// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor

@@ -1,5 +1,6 @@
 //! One item: is it known, can it be read, what is in it.
 
+use gossip_connectors::binary::binary_reason;
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RunId, SecretHash,
@@ -130,7 +131,7 @@ impl ItemContext<'_> {
 
         let mut offset = 0;
         let mut filled = self.fill(reader.as_mut(), offset, chunk)?;
-        if let Some(reason) = crate::text::binary_reason(&chunk[..filled]) {
+        if let Some(reason) = binary_reason(&chunk[..filled]) {
             row.skipped = Some(format!("binary: {reason}"));
             self.name_version(reader.as_ref(), row, opened_at_ms)?;
             return Ok(true);

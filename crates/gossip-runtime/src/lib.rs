@@ -55,7 +55,6 @@ mod scan;
 mod state;
 mod stats;
 mod store;
-mod text;
 mod totals;
 mod worker;
 

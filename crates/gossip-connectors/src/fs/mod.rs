@@ -140,6 +140,15 @@ impl FsSource {
         &self.root
     }
 
+    /// How often the names of a directory have been read so far, for measuring.
+    #[must_use]
+    pub fn directories_read(&self) -> u64 {
+        match &self.target {
+            Target::Tree(tree) => tree.reads(),
+            Target::File { .. } => 0,
+        }
+    }
+
     fn list_tree(
         &self,
         tree: &Tree,

@@ -88,6 +88,8 @@ pub(super) struct Names {
     bytes: Vec<u8>,
     spans: Vec<Span>,
     next: usize,
+    /// How many names the directory had, wanted or not.
+    seen: usize,
     /// Whether the directory has more behind the last of these.
     is_cut: bool,
 }
@@ -104,7 +106,7 @@ pub(super) struct Wanted<'a> {
 
 impl Names {
     pub(super) const fn none() -> Self {
-        Self { bytes: Vec::new(), spans: Vec::new(), next: 0, is_cut: false }
+        Self { bytes: Vec::new(), spans: Vec::new(), next: 0, seen: 0, is_cut: false }
     }
 
     /// Reads the names wanted. Also says whether any name in the directory, wanted or not, was too
@@ -115,6 +117,7 @@ impl Names {
         let mut ceiling: Option<Vec<u8>> = None;
         let mut name_buf = Vec::new();
         dir.for_each(|name, kind| {
+            names.seen += 1;
             name_buf.clear();
             name_buf.extend_from_slice(name);
             let mut starts_in_reach = wanted.lower.admits(name);
@@ -154,8 +157,9 @@ impl Names {
         Some((self.bytes_of(last), last.kind))
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.spans.len()
+    /// How many names the directory had when it was read, held or not.
+    pub(super) const fn seen(&self) -> usize {
+        self.seen
     }
 
     pub(super) const fn passed(&self) -> usize {

@@ -103,6 +103,7 @@ impl Survey<'_> {
     fn sample(&self, path: &[u8], dir: &mut OpenDir) -> Result<Sample, Trouble> {
         let (lower, upper) = (self.lower.below(path), self.upper.below(path));
         let mut sample = Sample { names: Vec::new(), one_in: 1 };
+        self.tree.count_read();
         dir.for_each(|name, kind| {
             if !sample.takes(name) {
                 return;

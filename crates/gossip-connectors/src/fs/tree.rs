@@ -1,6 +1,7 @@
 //! The tree that is listed, and what of it is left out.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gossip_contracts::connector::SkipReason;
 use rustix::fs::Stat;
@@ -15,11 +16,26 @@ pub(super) struct Tree {
     pub(super) beneath: Beneath,
     device: u64,
     options: FsOptions,
+    reads: AtomicU64,
 }
 
 impl Tree {
     pub(super) fn new(root: OwnedFd, stat: &Stat, options: FsOptions) -> Self {
-        Self { beneath: Beneath::new(root), device: device(stat), options }
+        Self {
+            beneath: Beneath::new(root),
+            device: device(stat),
+            options,
+            reads: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts one reading of a directory's names.
+    pub(super) fn count_read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     /// Why the directory with this key is not entered, as far as its key tells.

@@ -1,7 +1,9 @@
 //! What users of the crate can rely on, seen from outside.
 
+mod conformance;
 mod hostile;
 mod ignore;
 mod order;
+mod scale;
 mod split;
 mod support;

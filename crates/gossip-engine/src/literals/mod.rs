@@ -150,7 +150,7 @@ impl AnchorSet {
         let cost: f64 = anchors
             .iter()
             .map(|anchor| {
-                let spread = 1.0 + (anchor.reach.max - anchor.reach.min).min(8) as f64;
+                let spread = 1.0 + 2.0 * (anchor.reach.max - anchor.reach.min).min(32) as f64;
                 spread * (-rarity_bits(&anchor.bytes)).exp2()
             })
             .sum();
@@ -180,8 +180,14 @@ fn best(hir: &Hir) -> Option<AnchorSet> {
     flatten(hir, &mut parts);
     let mut found = None;
     let mut ahead = Reach { min: 0, max: 0 };
+    // Parts that a literal already covers begin no better one.
+    let mut covered = 0;
     for at in 0..parts.len() {
-        found = AnchorSet::better(found, literal_from(&parts[at..], ahead));
+        if at >= covered {
+            let (literal, len) = literal_from(&parts[at..], ahead);
+            found = AnchorSet::better(found, literal);
+            covered = at + len;
+        }
         let inside = best_inside(parts[at]);
         let inside = inside.map(|set| set.between(ahead, first_bytes(&parts[at + 1..])));
         found = AnchorSet::better(found, inside);
@@ -210,15 +216,20 @@ fn best_inside(hir: &Hir) -> Option<AnchorSet> {
     }
 }
 
-/// The texts that the parts from the first on must begin with.
-fn literal_from(parts: &[&Hir], ahead: Reach) -> Option<AnchorSet> {
+/// The texts that the parts from the first on must begin with, and how many parts they cover.
+fn literal_from(parts: &[&Hir], ahead: Reach) -> (Option<AnchorSet>, usize) {
     let mut texts = vec![Text::default()];
+    let mut next = Next::ANY;
     let mut found = None;
+    let mut covered = 0;
+    let candidate = |texts: &[Text], next: Next| {
+        AnchorSet::new(texts.iter().map(|text| text.anchor(ahead, next)).collect())
+    };
     for (at, part) in parts.iter().enumerate() {
         let exact = exact_texts(part);
         let last = exact.is_none();
         let after = || first_bytes(&parts[at + 1..]);
-        let (more, next) = match exact {
+        let (more, after) = match exact {
             Some(texts) => (texts, after()),
             None => match leading_texts(part) {
                 Some((texts, true)) => (texts, first_bytes_of(part)),
@@ -226,17 +237,21 @@ fn literal_from(parts: &[&Hir], ahead: Reach) -> Option<AnchorSet> {
                 None => break,
             },
         };
+        if more.len() > 1 {
+            // Longer texts are rarer, but these would also be more.
+            found = AnchorSet::better(found, candidate(&texts, next));
+        }
         if texts.len() * more.len() > MAX_TEXTS {
             break;
         }
         texts = texts.iter().flat_map(|text| more.iter().map(|tail| text.then(tail))).collect();
-        let anchors = texts.iter().map(|text| text.anchor(ahead, next)).collect();
-        found = AnchorSet::better(found, AnchorSet::new(anchors));
+        next = after;
+        covered = at + 1;
         if last {
             break;
         }
     }
-    found
+    (AnchorSet::better(found, candidate(&texts, next)), covered)
 }
 
 /// The bytes with which a match of the parts can begin; open, if it can be empty.

@@ -4,6 +4,7 @@
 //! documentation, configuration and logs, by bits of surprise. Bytes are folded as the first stage
 //! folds them (bit 5 set), so that a line end shows as `*`; `·` is a blank and `_` itself.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub(crate) const GRAM_LEN: usize = 3;
@@ -42,12 +43,13 @@ pub(crate) const fn fold(byte: u8) -> u8 {
 
 /// The surprise of seeing these three bytes somewhere, in bits.
 pub(crate) fn gram_bits(gram: [u8; GRAM_LEN]) -> f64 {
+    static BITS: OnceLock<HashMap<[u8; GRAM_LEN], u8>> = OnceLock::new();
+    let bits = BITS.get_or_init(|| common_grams().iter().copied().collect());
     let gram = gram.map(fold);
-    let common = common_grams();
-    match common.binary_search_by_key(&gram, |(gram, _)| *gram) {
-        Ok(at) => f64::from(common[at].1),
+    match bits.get(&gram) {
+        Some(bits) => f64::from(*bits),
         // Among the rare ones, letters are the least rare.
-        Err(_) => RARE_BITS + gram.iter().filter(|byte| !byte.is_ascii_lowercase()).count() as f64,
+        None => RARE_BITS + gram.iter().filter(|byte| !byte.is_ascii_lowercase()).count() as f64,
     }
 }
 

@@ -68,7 +68,7 @@ fn binary_files_are_skipped_with_a_count_and_utf16_is_not_binary() {
     let utf16: Vec<u8> = content(3).encode_utf16().flat_map(u16::to_le_bytes).collect();
     fs::write(place.tree.join("utf16.txt"), utf16).unwrap();
     let outcome = place.scan(&place.source()).unwrap();
-    assert_eq!(place.summary(&outcome).skipped, [("binary: NUL bytes".to_owned(), 1)]);
+    assert_eq!(place.summary(&outcome).skipped, [("binary: executable".to_owned(), 1)]);
     assert_eq!(place.places(&outcome), [("utf16.txt".to_owned(), 412)]);
 }
 

@@ -4,9 +4,9 @@ use crate::fs::ignore::Ignores;
 use crate::fs::names::Names;
 use crate::fs::stamp::{Since, Stamp};
 
-/// Names may be used although their directory has changed since, if there are more than this and
-/// only a small part of them has been passed: else a huge directory in which something happens all
-/// the time would be read anew for every page.
+/// Names may be used although their directory has changed since, if it has more than so many and few
+/// of them have been passed: else a huge directory in which something happens all the time would be
+/// read anew for every page, and not just once for each of so many parts.
 const CHANGED_LEN_MIN: usize = 4096;
 const CHANGED_PARTS: usize = 16;
 
@@ -29,7 +29,7 @@ impl Frame {
             Since::Unchanged => true,
             Since::Replaced => false,
             Since::Changed => {
-                names.len() > CHANGED_LEN_MIN && names.passed() < names.len() / CHANGED_PARTS
+                names.seen() > CHANGED_LEN_MIN && names.passed() < names.seen() / CHANGED_PARTS
             }
         }
     }

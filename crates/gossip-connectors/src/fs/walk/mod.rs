@@ -150,7 +150,7 @@ impl Walk {
         let names = frame.names.as_ref().expect("the directory on top has its names");
         let result = if let Some((last, kind)) = names.cut_behind() {
             let last = last.to_vec();
-            self.read_behind(last, kind)
+            self.read_behind(tree, last, kind)
         } else {
             self.frames.pop();
             let Some(above) = self.frames.last() else {
@@ -176,12 +176,12 @@ impl Walk {
     }
 
     /// Reads what the directory on top holds behind its name `last`.
-    fn read_behind(&mut self, last: Vec<u8>, kind: Kind) -> Result<(), Trouble> {
+    fn read_behind(&mut self, tree: &Tree, last: Vec<u8>, kind: Kind) -> Result<(), Trouble> {
         let mut dir = self.top.take().expect("a directory with names left is open");
         let stamp = Stamp::now(&fstat(dir.fd()?)?);
         let behind = if kind == Kind::Dir { behind_dir(last.clone()) } else { Vec::new() };
         let lower = if kind == Kind::Dir { Lower::at(&behind) } else { Lower::behind(&last) };
-        let (names, _) = self.read(&mut dir, lower)?;
+        let (names, _) = self.read(tree, &mut dir, lower)?;
         let frame = self.frames.last_mut().expect("a directory is on top");
         (frame.stamp, frame.names, self.top) = (stamp, Some(names), Some(dir));
         Ok(())
@@ -195,7 +195,7 @@ impl Walk {
         let stamp = Stamp::now(&stat);
         let frame = self.frames.last().expect("a directory is on top");
         if !frame.still_holds(&stamp) {
-            let (names, _) = self.read(&mut dir, lower)?;
+            let (names, _) = self.read(tree, &mut dir, lower)?;
             let frame = self.frames.last_mut().expect("a directory is on top");
             (frame.stamp, frame.names) = (stamp, Some(names));
         }
@@ -212,7 +212,13 @@ impl Walk {
     }
 
     /// Reads the names of `dir`, which is the directory at `path`.
-    fn read(&self, dir: &mut OpenDir, lower: Lower<'_>) -> Result<(Names, bool), Trouble> {
+    fn read(
+        &self,
+        tree: &Tree,
+        dir: &mut OpenDir,
+        lower: Lower<'_>,
+    ) -> Result<(Names, bool), Trouble> {
+        tree.count_read();
         let wanted = Wanted {
             lower,
             upper: Upper::of(&self.end).below(&self.path),
@@ -232,7 +238,7 @@ impl Walk {
         lower: Lower<'_>,
     ) -> Result<(OpenDir, Frame, bool), Trouble> {
         let (stamp, path_len) = (Stamp::now(stat), self.path.len());
-        let (names, any_too_long) = self.read(&mut dir, lower)?;
+        let (names, any_too_long) = self.read(tree, &mut dir, lower)?;
         let ignores = tree.ignores(ignores_of(&self.frames), &dir, path_len)?;
         Ok((dir, Frame { path_len, stamp, names: Some(names), ignores }, any_too_long))
     }

@@ -11,6 +11,9 @@
 //! - K3: a version names content: two opens that return equal versions read equal bytes.
 //! - K4: nothing outside the target is ever read.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
