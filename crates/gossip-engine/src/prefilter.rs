@@ -3,8 +3,8 @@
 //! Every anchor has at least three bytes. At every second position of the buffer the three bytes
 //! there, letters folded, are looked up in a bitmap of 131 072 hashes; an anchor is recognised by a
 //! gram at an even and one at an odd distance from its start, so that each occurrence is met
-//! exactly once, whatever its alignment. What passes is looked up again with some of the fourth
-//! byte, and then compared. The two look-ups have no branches and no step depends on the one before
+//! exactly once, whatever its alignment. What passes is looked up again with the byte after or
+//! before it, and then compared. The two look-ups have no branches and no step depends on the one before
 //! it, which is why this is several times faster than walking an automaton, and stays so with
 //! hundreds of anchors.
 //!
@@ -35,11 +35,8 @@ const END: u8 = 0xFF;
 const BATCH: usize = 256;
 /// Bytes that a batch reads: the last gram's word goes past its position.
 const BATCH_BYTES: usize = BATCH * 2 + 4;
-/// The bits of the fourth byte that the second look-up takes; few, because where the byte is not
-/// known each value of them is entered.
-const FOURTH_MASK: u32 = 0x0700_0000;
-/// Shifted by one, so that no bit of the fourth byte falls out of the product.
-const SECOND_MULTIPLIER: u32 = 0x9E37_79B1;
+const AFTER_MULTIPLIER: u32 = 0x9E37_79B1;
+const BEFORE_MULTIPLIER: u32 = 0x85EB_CA6B;
 
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
@@ -73,27 +70,42 @@ impl Entry {
         const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
         (-gram_bits([a, b, c])).exp2() + FULLNESS
     }
-
-    /// What the second look-up may see of the fourth byte.
-    fn fourth_values(&self) -> impl Iterator<Item = u32> {
-        let known = self.mask == u32::MAX;
-        let value = self.value & FOURTH_MASK;
-        (0..=FOURTH_MASK >> 24).map(|bits| bits << 24).filter(move |bits| !known || *bits == value)
-    }
 }
 
 struct Literal {
     bytes: Vec<u8>,
     ignore_case: bool,
+    next: Next,
 }
 
 fn hash(multiplier: u32, word: u32) -> u32 {
     (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
 }
 
-fn second_hash(word: u32) -> u32 {
-    let word = (word | FOLD & GRAM_MASK) & (GRAM_MASK | FOURTH_MASK);
-    word.wrapping_mul(SECOND_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+/// With the byte after the gram.
+fn hash_after(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(AFTER_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+}
+
+/// With the byte before the gram, which comes first in the word.
+fn hash_before(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(BEFORE_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+}
+
+/// What the second look-up sees where the entry's gram is part of its literal: the byte before it
+/// where the literal has one, else the byte after it, else whatever may follow.
+fn second_hashes(entry: &Entry, literal: &Literal) -> Vec<u32> {
+    let shift = usize::from(entry.shift);
+    let gram = entry.value & GRAM_MASK;
+    match (shift.checked_sub(1), literal.bytes.get(shift + GRAM_LEN)) {
+        (Some(before), _) => {
+            vec![hash_before(gram << 8 | u32::from(literal.bytes[before]))]
+        }
+        (None, Some(after)) => vec![hash_after(gram | u32::from(*after) << 24)],
+        (None, None) => {
+            following(literal.next).map(|after| hash_after(gram | u32::from(after) << 24)).collect()
+        }
+    }
 }
 
 fn place(hash: u32) -> (usize, u32) {
@@ -115,8 +127,8 @@ impl Prefilter {
         for anchor in anchors {
             let literal = u16::try_from(literals.len()).expect("fewer than 65 536 anchors");
             push_entries(anchor, literal, &mut entries);
-            let Anchor { bytes, ignore_case, .. } = anchor;
-            literals.push(Literal { bytes: bytes.clone(), ignore_case: *ignore_case });
+            let Anchor { bytes, ignore_case, next, .. } = anchor.clone();
+            literals.push(Literal { bytes, ignore_case, next });
         }
         assert!(entries.len() <= usize::from(u16::MAX), "{} grams", entries.len());
         let multiplier = quietest_multiplier(&entries);
@@ -126,8 +138,8 @@ impl Prefilter {
         let mut second = Box::new([0u64; WORDS]);
         let mut buckets = Box::new([0u16; 4097]);
         for entry in &entries {
-            for fourth in entry.fourth_values() {
-                let (word, bit) = place(second_hash(entry.value & GRAM_MASK | fourth));
+            for hash in second_hashes(entry, &literals[usize::from(entry.literal)]) {
+                let (word, bit) = place(hash);
                 second[word] |= 1 << bit;
             }
             let (word, bit) = place(entry.hash);
@@ -159,7 +171,7 @@ impl Prefilter {
             let batch: &[u8; BATCH_BYTES] =
                 text[at..at + BATCH_BYTES].try_into().expect("the length is a constant");
             let count = self.first_look(batch, &mut passed);
-            let count = self.second_look(batch, &mut passed, count);
+            let count = self.second_look(text, at, &mut passed, count);
             for &gram in &passed[..count] {
                 let gram = usize::from(gram);
                 self.compare(text, at + gram, word(batch, gram), &range, on_hit);
@@ -190,11 +202,13 @@ impl Prefilter {
         count
     }
 
-    /// Keeps those of the first `count` whose fourth byte may be right, too.
+    /// Keeps those of the first `count` that look right with one byte more. `start` is where the
+    /// batch is.
     #[inline(never)]
     fn second_look(
         &self,
-        batch: &[u8; BATCH_BYTES],
+        text: &[u8],
+        start: usize,
         passed: &mut [u16; BATCH],
         count: usize,
     ) -> usize {
@@ -202,8 +216,12 @@ impl Prefilter {
         for at in 0..count.min(BATCH) {
             let position = passed[at];
             passed[kept % BATCH] = position;
-            let word = word(batch, usize::from(position) % (BATCH * 2));
-            kept += look_up(&self.second, second_hash(word));
+            let here = start + usize::from(position);
+            let after = look_up(&self.second, hash_after(word_at(text, here)));
+            // Nothing stands before the first byte, and the word there repeats it, which is no more
+            // than one look-up in vain.
+            let before = word_at(text, here.saturating_sub(1));
+            kept += after | look_up(&self.second, hash_before(before));
         }
         kept
     }
@@ -244,6 +262,12 @@ impl Prefilter {
 fn look_up(bitmap: &[u64; WORDS], hash: u32) -> usize {
     let (word, bit) = place(hash);
     (bitmap[word] >> bit & 1) as usize
+}
+
+#[inline(always)]
+fn word_at(text: &[u8], at: usize) -> u32 {
+    let bytes: &[u8; 4] = text[at..at + 4].try_into().expect("four bytes");
+    u32::from_le_bytes(*bytes)
 }
 
 #[inline(always)]
