@@ -106,10 +106,18 @@ fn with_progress<R>(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| progress::draw(stats, expected_bytes, &done));
-        let result = scan();
-        done.store(true, Ordering::Relaxed);
-        result
+        // However the scan ends: the scope waits for the bar.
+        let _done = SetOnDrop(&done);
+        scan()
     })
+}
+
+struct SetOnDrop<'f>(&'f AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What the last complete scan of the same target covered.

@@ -113,6 +113,38 @@ fn a_damaged_database_is_refused_and_left_alone() {
     assert_eq!(fs::read(&database).unwrap(), b"this is somebody's diary");
 }
 
+/// A limit on the size of files stands in for a disk: the writes fail in the same way.
+#[test]
+fn a_full_disk_is_reported_and_nothing_is_lost() {
+    let place = Place::new();
+    for number in 0..300 {
+        place.write(&format!("{number}.env"), format!("GITHUB_TOKEN={}\n", token(number)));
+    }
+    let script = "trap '' XFSZ; ulimit -f 300; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_gossip"), "scan"]).arg(&place.tree);
+    let output = command.env("GOSSIP_STATE_DIR", &place.state).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.starts_with("gossip: ") && !stderr.contains("bug"), "{stderr}");
+    let found = place.run("scan TREE --format jsonl").exits(1).jsonl();
+    assert_eq!(found.len(), 300);
+    place.run("doctor").exits(0);
+}
+
+#[test]
+fn a_truncated_database_is_reported() {
+    let place = Place::with_a_token();
+    place.run("scan TREE").exits(1);
+    let database = place.state.join("gossip.db");
+    let bytes = fs::read(&database).unwrap();
+    for len in [bytes.len() / 2, 4096, 100, 50] {
+        fs::write(&database, &bytes[..len]).unwrap();
+        let ran = place.run("scan TREE").exits(2);
+        assert!(ran.stderr.starts_with("gossip: ") && !ran.stderr.contains("panicked"), "{ran:?}");
+    }
+}
+
 #[test]
 fn doctor_says_that_everything_is_in_order() {
     let place = Place::with_a_token();

@@ -81,6 +81,30 @@ fn a_scan_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
     );
 }
 
+/// With leases of an hour, a survivor that waited for them would not end within the test.
+#[test]
+fn what_a_killed_process_held_goes_to_the_one_that_is_still_there() {
+    let place = Place::new();
+    plant(&place);
+    let (_, expected) = finish(&place, &place.path("undisturbed"), &place.path("trace"));
+    let state = place.path("state");
+    let (first, second) = (place.path("first"), place.path("second"));
+    let mut victim = scan(&place, &state, &first).stdout(Stdio::null()).spawn().unwrap();
+    while fs::metadata(&first).map_or(0, |trace| trace.len()) == 0 {
+        sleep(Duration::from_millis(1));
+    }
+    let mut other = scan(&place, &state, &second).stdout(Stdio::null()).spawn().unwrap();
+    while fs::metadata(&second).map_or(0, |trace| trace.len()) == 0
+        && other.try_wait().unwrap().is_none()
+    {
+        sleep(Duration::from_millis(1));
+    }
+    kill(&mut victim);
+    assert_eq!(other.wait().unwrap().code(), Some(1));
+    let (code, found) = finish(&place, &state, &place.path("third"));
+    assert_eq!((code, found), (Some(1), expected));
+}
+
 /// Any moment, or one after the first read: a short scan spends much of its life on starting up.
 /// Whether the process has ended before.
 fn wait_for_a_moment(child: &mut Child, trace: &Path, whole: Duration) -> bool {

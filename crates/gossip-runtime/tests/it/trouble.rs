@@ -103,3 +103,17 @@ fn a_worker_that_panics_is_reported_and_the_scan_goes_on_next_time() {
     assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
     assert_eq!(place.places(&outcome), place.undisturbed());
 }
+
+#[test]
+fn ten_gigabytes_of_nothing_are_not_read() {
+    let place = Place::with_files(3);
+    let sparse = fs::File::create(place.tree.join("sparse.img")).unwrap();
+    if sparse.set_len(10 << 30).is_err() {
+        eprintln!("skipped: no sparse files here");
+        return;
+    }
+    let outcome = place.scan(&place.source()).unwrap();
+    let summary = place.summary(&outcome);
+    assert_eq!(summary.skipped, [("binary: NUL bytes".to_owned(), 1)]);
+    assert_eq!((outcome.end, summary.items, summary.findings), (ScanEnd::Finished, 4, 1));
+}
