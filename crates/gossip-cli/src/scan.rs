@@ -66,7 +66,7 @@ fn execute(args: &Args, work: &WorkArgs, target: &Target, fresh: bool) -> Result
     let outcome =
         with_progress(work, &stats, expected_bytes(&reports, &target.name)?, || scan.run())?;
 
-    let findings = reports.findings(outcome.run)?;
+    let findings = reports.findings_since(outcome.run)?;
     write_findings(&findings, work.output.format, |found| {
         if work.show_secrets { raw_secret(target, found) } else { found.redacted.clone() }
     })?;

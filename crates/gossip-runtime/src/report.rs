@@ -124,29 +124,14 @@ impl Reports {
             if store::find_run(tx, run)?.is_none() {
                 return Ok(Err(ReportError::NoSuchRun { run }));
             }
-            tx.prepare(
-                "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, l.key, o.start,
-                        o.length, o.line, o.column, o.redacted
-                 FROM scan_ledger l JOIN scan_occurrences o USING (item, policy)
-                 WHERE l.run = ?1 ORDER BY l.key, o.start, o.rule",
-            )?
-            .query_map([run.as_raw() as i64], |row| {
-                Ok(ReportedFinding {
-                    finding: row.get(0)?,
-                    rule: row.get(1)?,
-                    severity: row.get(2)?,
-                    confidence: row.get(3)?,
-                    key: row.get(4)?,
-                    start: row.get::<_, i64>(5)? as u64,
-                    length: row.get::<_, i64>(6)? as u64,
-                    line: row.get::<_, i64>(7)? as u64,
-                    column: row.get::<_, i64>(8)? as u64,
-                    redacted: row.get(9)?,
-                })
-            })?
-            .collect::<rusqlite::Result<Vec<_>>>()
-            .map(Ok)
+            findings_since(tx, run).map(Ok)
         })?
+    }
+
+    /// For the scan that has just ended: what it found, with what a newer run of the same may have
+    /// learned since about the same items.
+    pub fn findings_since(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
+        self.read(|tx| findings_since(tx, run))
     }
 
     fn summarize(&self, row: store::RunRow) -> Result<RunSummary, ReportError> {
@@ -185,6 +170,34 @@ impl Reports {
             .read(f)
             .map_err(|error| ReportError::Storage(storage_error("report", error)))
     }
+}
+
+/// An item belongs to the newest run that covered it, so these are disjoint.
+fn findings_since(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Vec<ReportedFinding>> {
+    tx.prepare(
+        "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, l.key, o.start,
+                o.length, o.line, o.column, o.redacted
+         FROM scan_ledger l JOIN scan_occurrences o USING (item, policy)
+         WHERE l.run IN (
+             SELECT newer.run FROM scan_runs old JOIN scan_runs newer USING (target, policy)
+             WHERE old.run = ?1 AND newer.run >= old.run)
+         ORDER BY l.key, o.start, o.rule",
+    )?
+    .query_map([run.as_raw() as i64], |row| {
+        Ok(ReportedFinding {
+            finding: row.get(0)?,
+            rule: row.get(1)?,
+            severity: row.get(2)?,
+            confidence: row.get(3)?,
+            key: row.get(4)?,
+            start: row.get::<_, i64>(5)? as u64,
+            length: row.get::<_, i64>(6)? as u64,
+            line: row.get::<_, i64>(7)? as u64,
+            column: row.get::<_, i64>(8)? as u64,
+            redacted: row.get(9)?,
+        })
+    })?
+    .collect()
 }
 
 /// What went wrong in a transaction of the runtime's own.

@@ -54,6 +54,10 @@ impl StateDir {
     /// The directory at `path`, created for its owner only if it is missing.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let path = path.into();
+        if path.exists() && !path.is_dir() {
+            let source = io::ErrorKind::NotADirectory.into();
+            return Err(StateError::Io { path, source });
+        }
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)

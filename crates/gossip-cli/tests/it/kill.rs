@@ -81,6 +81,27 @@ fn a_scan_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
     );
 }
 
+/// As many processes as like work on one run; each file is read by one of them.
+#[test]
+fn processes_that_scan_the_same_share_the_work() {
+    let place = Place::new();
+    plant(&place);
+    sleep(Duration::from_millis(2_200));
+    let state = place.path("state");
+    let traces: Vec<_> = (0..4).map(|number| place.path(&format!("trace{number}"))).collect();
+    let start = |trace| scan(&place, &state, trace).stdout(Stdio::null()).spawn().unwrap();
+    let children: Vec<Child> = traces.iter().map(|trace| start(trace)).collect();
+    for mut child in children {
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+    }
+    let read: Vec<String> = traces.iter().flat_map(|trace| read_trace(trace).into_keys()).collect();
+    let distinct: BTreeSet<&String> = read.iter().collect();
+    assert_eq!((read.len() as u64, distinct.len() as u64), (FILES, FILES));
+    let (code, found) = finish(&place, &state, &place.path("last"));
+    assert_eq!((code, found.len() as u64), (Some(1), TOKENS));
+    assert!(read_trace(&place.path("last")).is_empty());
+}
+
 /// With leases of an hour, a survivor that waited for them would not end within the test.
 #[test]
 fn what_a_killed_process_held_goes_to_the_one_that_is_still_there() {
