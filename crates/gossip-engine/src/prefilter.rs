@@ -3,8 +3,8 @@
 //! Every anchor has at least three bytes. At every second position of the buffer the three bytes
 //! there, letters folded, are looked up in a bitmap of 131 072 hashes; an anchor is recognised by a
 //! gram at an even and one at an odd distance from its start, so that each occurrence is met
-//! exactly once, whatever its alignment. What passes is looked up again with some of the fourth
-//! byte, and then compared. The two look-ups have no branches and no step depends on the one before
+//! exactly once, whatever its alignment. What passes is looked up again with the byte after or
+//! before it, and then compared. The two look-ups have no branches and no step depends on the one before
 //! it, which is why this is several times faster than walking an automaton, and stays so with
 //! hundreds of anchors.
 //!
@@ -22,6 +22,7 @@ const FOLD: u32 = 0x2020_2020;
 /// A bitmap of 16 KiB stays in the first cache beside the text.
 const HASH_BITS: u32 = 17;
 const WORDS: usize = 1 << (HASH_BITS - 6);
+const BUCKETS: usize = 4096;
 const GRAM_MASK: u32 = 0xFF_FFFF;
 /// Of these the one is used under which the fewest common groups of three fall on an anchor's.
 /// Odd, and shifted when used so that the fourth byte of a word falls out of the product.
@@ -35,11 +36,8 @@ const END: u8 = 0xFF;
 const BATCH: usize = 256;
 /// Bytes that a batch reads: the last gram's word goes past its position.
 const BATCH_BYTES: usize = BATCH * 2 + 4;
-/// The bits of the fourth byte that the second look-up takes; few, because where the byte is not
-/// known each value of them is entered.
-const FOURTH_MASK: u32 = 0x0700_0000;
-/// Shifted by one, so that no bit of the fourth byte falls out of the product.
-const SECOND_MULTIPLIER: u32 = 0x9E37_79B1;
+const AFTER_MULTIPLIER: u32 = 0x9E37_79B1;
+const BEFORE_MULTIPLIER: u32 = 0x85EB_CA6B;
 
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
@@ -48,7 +46,7 @@ pub(crate) struct Prefilter {
     second: Box<[u64; WORDS]>,
     /// Sorted by hash; a bucket is 32 hashes.
     entries: Vec<Entry>,
-    buckets: Box<[u16; 4097]>,
+    buckets: Box<[u32; BUCKETS + 1]>,
     literals: Vec<Literal>,
     /// No gram stands further than this from its anchor's start.
     max_shift: usize,
@@ -60,7 +58,7 @@ struct Entry {
     value: u32,
     mask: u32,
     hash: u32,
-    literal: u16,
+    literal: u32,
     /// Distance of the gram from the anchor's start.
     shift: u8,
 }
@@ -73,27 +71,42 @@ impl Entry {
         const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
         (-gram_bits([a, b, c])).exp2() + FULLNESS
     }
-
-    /// What the second look-up may see of the fourth byte.
-    fn fourth_values(&self) -> impl Iterator<Item = u32> {
-        let known = self.mask == u32::MAX;
-        let value = self.value & FOURTH_MASK;
-        (0..=FOURTH_MASK >> 24).map(|bits| bits << 24).filter(move |bits| !known || *bits == value)
-    }
 }
 
 struct Literal {
     bytes: Vec<u8>,
     ignore_case: bool,
+    next: Next,
 }
 
 fn hash(multiplier: u32, word: u32) -> u32 {
     (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
 }
 
-fn second_hash(word: u32) -> u32 {
-    let word = (word | FOLD & GRAM_MASK) & (GRAM_MASK | FOURTH_MASK);
-    word.wrapping_mul(SECOND_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+/// With the byte after the gram.
+fn hash_after(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(AFTER_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+}
+
+/// With the byte before the gram, which comes first in the word.
+fn hash_before(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(BEFORE_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+}
+
+/// What the second look-up sees where the entry's gram is part of its literal: the byte before it
+/// where the literal has one, else the byte after it, else whatever may follow.
+fn second_hashes(entry: &Entry, literal: &Literal) -> Vec<u32> {
+    let shift = usize::from(entry.shift);
+    let gram = entry.value & GRAM_MASK;
+    match (shift.checked_sub(1), literal.bytes.get(shift + GRAM_LEN)) {
+        (Some(before), _) => {
+            vec![hash_before(gram << 8 | u32::from(literal.bytes[before]))]
+        }
+        (None, Some(after)) => vec![hash_after(gram | u32::from(*after) << 24)],
+        (None, None) => {
+            following(literal.next).map(|after| hash_after(gram | u32::from(after) << 24)).collect()
+        }
+    }
 }
 
 fn place(hash: u32) -> (usize, u32) {
@@ -101,33 +114,28 @@ fn place(hash: u32) -> (usize, u32) {
 }
 
 fn bucket(hash: u32) -> usize {
-    (hash >> (HASH_BITS - 12)) as usize
+    (hash >> (HASH_BITS - BUCKETS.ilog2())) as usize
 }
 
 impl Prefilter {
     /// A filter for these anchors; an occurrence is reported by the anchor's place in the list.
-    ///
-    /// # Panics
-    /// With more than 65 535 anchors or grams; rule sets are bounded far below.
     pub(crate) fn new<'a>(anchors: impl IntoIterator<Item = &'a Anchor>) -> Self {
         let mut entries = Vec::new();
         let mut literals = Vec::new();
         for anchor in anchors {
-            let literal = u16::try_from(literals.len()).expect("fewer than 65 536 anchors");
-            push_entries(anchor, literal, &mut entries);
-            let Anchor { bytes, ignore_case, .. } = anchor;
-            literals.push(Literal { bytes: bytes.clone(), ignore_case: *ignore_case });
+            push_entries(anchor, literals.len() as u32, &mut entries);
+            let Anchor { bytes, ignore_case, next, .. } = anchor.clone();
+            literals.push(Literal { bytes, ignore_case, next });
         }
-        assert!(entries.len() <= usize::from(u16::MAX), "{} grams", entries.len());
         let multiplier = quietest_multiplier(&entries);
         entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
         entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
         let mut bitmap = Box::new([0u64; WORDS]);
         let mut second = Box::new([0u64; WORDS]);
-        let mut buckets = Box::new([0u16; 4097]);
+        let mut buckets = Box::new([0u32; BUCKETS + 1]);
         for entry in &entries {
-            for fourth in entry.fourth_values() {
-                let (word, bit) = place(second_hash(entry.value & GRAM_MASK | fourth));
+            for hash in second_hashes(entry, &literals[entry.literal as usize]) {
+                let (word, bit) = place(hash);
                 second[word] |= 1 << bit;
             }
             let (word, bit) = place(entry.hash);
@@ -159,7 +167,7 @@ impl Prefilter {
             let batch: &[u8; BATCH_BYTES] =
                 text[at..at + BATCH_BYTES].try_into().expect("the length is a constant");
             let count = self.first_look(batch, &mut passed);
-            let count = self.second_look(batch, &mut passed, count);
+            let count = self.second_look(text, at, &mut passed, count);
             for &gram in &passed[..count] {
                 let gram = usize::from(gram);
                 self.compare(text, at + gram, word(batch, gram), &range, on_hit);
@@ -190,11 +198,13 @@ impl Prefilter {
         count
     }
 
-    /// Keeps those of the first `count` whose fourth byte may be right, too.
+    /// Keeps those of the first `count` that look right with one byte more. `start` is where the
+    /// batch is.
     #[inline(never)]
     fn second_look(
         &self,
-        batch: &[u8; BATCH_BYTES],
+        text: &[u8],
+        start: usize,
         passed: &mut [u16; BATCH],
         count: usize,
     ) -> usize {
@@ -202,8 +212,12 @@ impl Prefilter {
         for at in 0..count.min(BATCH) {
             let position = passed[at];
             passed[kept % BATCH] = position;
-            let word = word(batch, usize::from(position) % (BATCH * 2));
-            kept += look_up(&self.second, second_hash(word));
+            let here = start + usize::from(position);
+            let after = look_up(&self.second, hash_after(word_at(text, here)));
+            // Nothing stands before the first byte, and the word there repeats it, which is no more
+            // than one look-up in vain.
+            let before = word_at(text, here.saturating_sub(1));
+            kept += after | look_up(&self.second, hash_before(before));
         }
         kept
     }
@@ -220,13 +234,13 @@ impl Prefilter {
         let hash = hash(self.multiplier, word);
         let folded = word | FOLD;
         let bucket = bucket(hash);
-        let entries = usize::from(self.buckets[bucket])..usize::from(self.buckets[bucket + 1]);
+        let entries = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
         for entry in &self.entries[entries] {
             if folded & entry.mask != entry.value {
                 continue;
             }
             let Some(start) = at.checked_sub(usize::from(entry.shift)) else { continue };
-            let literal = &self.literals[usize::from(entry.literal)];
+            let literal = &self.literals[entry.literal as usize];
             let Some(found) = text.get(start..start + literal.bytes.len()) else { continue };
             let equal = if literal.ignore_case {
                 found.eq_ignore_ascii_case(&literal.bytes)
@@ -234,7 +248,7 @@ impl Prefilter {
                 found == literal.bytes
             };
             if equal && range.contains(&start) {
-                on_hit(usize::from(entry.literal), start);
+                on_hit(entry.literal as usize, start);
             }
         }
     }
@@ -247,13 +261,19 @@ fn look_up(bitmap: &[u64; WORDS], hash: u32) -> usize {
 }
 
 #[inline(always)]
+fn word_at(text: &[u8], at: usize) -> u32 {
+    let bytes: &[u8; 4] = text[at..at + 4].try_into().expect("four bytes");
+    u32::from_le_bytes(*bytes)
+}
+
+#[inline(always)]
 fn word(batch: &[u8; BATCH_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([batch[at], batch[at + 1], batch[at + 2], batch[at + 3]])
 }
 
 /// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor
 /// stands for each byte that may follow.
-fn push_entries(anchor: &Anchor, literal: u16, entries: &mut Vec<Entry>) {
+fn push_entries(anchor: &Anchor, literal: u32, entries: &mut Vec<Entry>) {
     let bytes = anchor.bytes.as_slice();
     for parity in [0, 1] {
         let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2).map(|shift| {
@@ -271,7 +291,7 @@ fn push_entries(anchor: &Anchor, literal: u16, entries: &mut Vec<Entry>) {
     }
 }
 
-fn entry(gram: &[u8], literal: u16, shift: usize) -> Entry {
+fn entry(gram: &[u8], literal: u32, shift: usize) -> Entry {
     let mut value = [0; 4];
     value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
     let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };
