@@ -64,8 +64,9 @@ impl Engine {
     #[must_use]
     pub fn new(rules: RuleSet, options: Options) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        // Rules that share a literal share its place in the first stage.
-        let mut literals: BTreeMap<(&[u8], bool), (Anchor, Vec<Link>)> = BTreeMap::new();
+        // Rules that share a literal, in the same case, share its place in the first stage.
+        type ByLiteral<'r> = BTreeMap<(&'r [u8], bool), (Anchor, Vec<Link>)>;
+        let mut literals = ByLiteral::new();
         let mut everywhere = Vec::new();
         let mut by_path = Vec::new();
         let mut slots = 2;

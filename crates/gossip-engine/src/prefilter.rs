@@ -22,6 +22,7 @@ const FOLD: u32 = 0x2020_2020;
 /// A bitmap of 16 KiB stays in the first cache beside the text.
 const HASH_BITS: u32 = 17;
 const WORDS: usize = 1 << (HASH_BITS - 6);
+const BUCKETS: usize = 4096;
 const GRAM_MASK: u32 = 0xFF_FFFF;
 /// Of these the one is used under which the fewest common groups of three fall on an anchor's.
 /// Odd, and shifted when used so that the fourth byte of a word falls out of the product.
@@ -45,7 +46,7 @@ pub(crate) struct Prefilter {
     second: Box<[u64; WORDS]>,
     /// Sorted by hash; a bucket is 32 hashes.
     entries: Vec<Entry>,
-    buckets: Box<[u16; 4097]>,
+    buckets: Box<[u32; BUCKETS + 1]>,
     literals: Vec<Literal>,
     /// No gram stands further than this from its anchor's start.
     max_shift: usize,
@@ -57,7 +58,7 @@ struct Entry {
     value: u32,
     mask: u32,
     hash: u32,
-    literal: u16,
+    literal: u32,
     /// Distance of the gram from the anchor's start.
     shift: u8,
 }
@@ -113,32 +114,27 @@ fn place(hash: u32) -> (usize, u32) {
 }
 
 fn bucket(hash: u32) -> usize {
-    (hash >> (HASH_BITS - 12)) as usize
+    (hash >> (HASH_BITS - BUCKETS.ilog2())) as usize
 }
 
 impl Prefilter {
     /// A filter for these anchors; an occurrence is reported by the anchor's place in the list.
-    ///
-    /// # Panics
-    /// With more than 65 535 anchors or grams; rule sets are bounded far below.
     pub(crate) fn new<'a>(anchors: impl IntoIterator<Item = &'a Anchor>) -> Self {
         let mut entries = Vec::new();
         let mut literals = Vec::new();
         for anchor in anchors {
-            let literal = u16::try_from(literals.len()).expect("fewer than 65 536 anchors");
-            push_entries(anchor, literal, &mut entries);
+            push_entries(anchor, literals.len() as u32, &mut entries);
             let Anchor { bytes, ignore_case, next, .. } = anchor.clone();
             literals.push(Literal { bytes, ignore_case, next });
         }
-        assert!(entries.len() <= usize::from(u16::MAX), "{} grams", entries.len());
         let multiplier = quietest_multiplier(&entries);
         entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
         entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
         let mut bitmap = Box::new([0u64; WORDS]);
         let mut second = Box::new([0u64; WORDS]);
-        let mut buckets = Box::new([0u16; 4097]);
+        let mut buckets = Box::new([0u32; BUCKETS + 1]);
         for entry in &entries {
-            for hash in second_hashes(entry, &literals[usize::from(entry.literal)]) {
+            for hash in second_hashes(entry, &literals[entry.literal as usize]) {
                 let (word, bit) = place(hash);
                 second[word] |= 1 << bit;
             }
@@ -238,13 +234,13 @@ impl Prefilter {
         let hash = hash(self.multiplier, word);
         let folded = word | FOLD;
         let bucket = bucket(hash);
-        let entries = usize::from(self.buckets[bucket])..usize::from(self.buckets[bucket + 1]);
+        let entries = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
         for entry in &self.entries[entries] {
             if folded & entry.mask != entry.value {
                 continue;
             }
             let Some(start) = at.checked_sub(usize::from(entry.shift)) else { continue };
-            let literal = &self.literals[usize::from(entry.literal)];
+            let literal = &self.literals[entry.literal as usize];
             let Some(found) = text.get(start..start + literal.bytes.len()) else { continue };
             let equal = if literal.ignore_case {
                 found.eq_ignore_ascii_case(&literal.bytes)
@@ -252,7 +248,7 @@ impl Prefilter {
                 found == literal.bytes
             };
             if equal && range.contains(&start) {
-                on_hit(usize::from(entry.literal), start);
+                on_hit(entry.literal as usize, start);
             }
         }
     }
@@ -277,7 +273,7 @@ fn word(batch: &[u8; BATCH_BYTES], at: usize) -> u32 {
 
 /// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor
 /// stands for each byte that may follow.
-fn push_entries(anchor: &Anchor, literal: u16, entries: &mut Vec<Entry>) {
+fn push_entries(anchor: &Anchor, literal: u32, entries: &mut Vec<Entry>) {
     let bytes = anchor.bytes.as_slice();
     for parity in [0, 1] {
         let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2).map(|shift| {
@@ -295,7 +291,7 @@ fn push_entries(anchor: &Anchor, literal: u16, entries: &mut Vec<Entry>) {
     }
 }
 
-fn entry(gram: &[u8], literal: u16, shift: usize) -> Entry {
+fn entry(gram: &[u8], literal: u32, shift: usize) -> Entry {
     let mut value = [0; 4];
     value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
     let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };

@@ -6,6 +6,7 @@ use crate::decode::base64;
 /// Enough of a document to tell what it is.
 const LOOK: usize = 192;
 
+/// An object that names its algorithm, an object, and a signature.
 pub(super) fn verify_jwt(secret: &[u8]) -> Verdict {
     let mut parts = secret.split(|byte| *byte == b'.');
     let (Some(header), Some(payload)) = (parts.next(), parts.next()) else {
@@ -13,12 +14,19 @@ pub(super) fn verify_jwt(secret: &[u8]) -> Verdict {
     };
     let mut bytes = [0u8; LOOK];
     let decoded = decode_start(header, &mut bytes);
-    let names_algorithm = memchr::memmem::find(decoded, b"\"alg\"").is_some();
-    if !decoded.starts_with(b"{") || !(names_algorithm || header.len() > LOOK) {
+    // A value that only begins like base64 of JSON decodes to rubbish.
+    if !decoded.starts_with(b"{") || !decoded.iter().all(|byte| is_text(*byte)) {
         return Verdict::Impossible;
     }
+    let names_algorithm = memchr::memmem::find(decoded, b"\"alg\"").is_some();
+    let header_is_long = header.len() > LOOK;
     let decoded = decode_start(payload, &mut bytes);
-    if decoded.starts_with(b"{") { Verdict::Valid } else { Verdict::Invalid }
+    let is_object = decoded.starts_with(b"{");
+    if is_object && (names_algorithm || header_is_long) { Verdict::Valid } else { Verdict::Invalid }
+}
+
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') || byte.is_ascii_whitespace()
 }
 
 /// The body between the marks. Encrypted keys are as they should be too, but worth less.
@@ -85,7 +93,8 @@ mod tests {
         };
         assert_eq!(token(r#"{"alg":"HS256"}"#, r#"{"sub":"1"}"#), Verdict::Valid);
         assert_eq!(token(r#"{"alg":"HS256"}"#, "rubbish"), Verdict::Invalid);
-        assert_eq!(token(r#"{"kid":"1"}"#, r#"{"sub":"1"}"#), Verdict::Impossible);
+        assert_eq!(token(r#"{"kid":"1"}"#, r#"{"sub":"1"}"#), Verdict::Invalid);
+        assert_eq!(token("{\"\u{1}\u{2}", r#"{"sub":"1"}"#), Verdict::Impossible);
         assert_eq!(verify_jwt(b"eyJhbGciOiJIUzI1NiJ9"), Verdict::Impossible);
     }
 

@@ -35,6 +35,30 @@ impl Text {
 
 /// All texts that `hir` matches, if they are few.
 pub(super) fn exact_texts(hir: &Hir) -> Option<Vec<Text>> {
+    // Counting first: most parts of most expressions stand for far too many.
+    if count(hir) > MAX_TEXTS { None } else { spell_out(hir) }
+}
+
+/// How many texts `hir` matches, at least; letters of either case once.
+fn count(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => 1,
+        HirKind::Class(Class::Bytes(class)) => {
+            let members = class.iter().map(|range| usize::from(range.end() - range.start()) + 1);
+            members.sum::<usize>().div_ceil(2)
+        }
+        HirKind::Class(Class::Unicode(_)) => usize::MAX,
+        HirKind::Capture(capture) => count(&capture.sub),
+        HirKind::Concat(subs) => subs.iter().map(count).fold(1, usize::saturating_mul),
+        HirKind::Alternation(subs) => subs.iter().map(count).fold(0, usize::saturating_add),
+        HirKind::Repetition(repetition) => {
+            let Some(max) = repetition.max else { return usize::MAX };
+            count(&repetition.sub).saturating_pow(max)
+        }
+    }
+}
+
+fn spell_out(hir: &Hir) -> Option<Vec<Text>> {
     let texts = match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => vec![Text::default()],
         HirKind::Literal(literal) => {

@@ -188,9 +188,11 @@ fn best(hir: &Hir) -> Option<AnchorSet> {
             found = AnchorSet::better(found, literal);
             covered = at + len;
         }
-        let inside = best_inside(parts[at]);
-        let inside = inside.map(|set| set.between(ahead, first_bytes(&parts[at + 1..])));
-        found = AnchorSet::better(found, inside);
+        if at >= covered {
+            let inside = best_inside(parts[at]);
+            let inside = inside.map(|set| set.between(ahead, first_bytes(&parts[at + 1..])));
+            found = AnchorSet::better(found, inside);
+        }
         let properties = parts[at].properties();
         ahead.min = ahead.min.saturating_add(properties.minimum_len().unwrap_or(0)).min(MAX_REACH);
         ahead.max =
