@@ -187,12 +187,17 @@ pub(crate) fn write_runs(runs: &[RunSummary], format: Format) -> io::Result<()> 
 
 fn run_line(run: &RunSummary) -> String {
     format!(
-        "run {}  {}  {} items, {}  {} findings  {}",
+        "run {}  {}  {}, {}  {}  {}",
         run.run,
         format!("{:?}", run.status).to_lowercase(),
-        run.items,
+        counted(run.items, "item"),
         indicatif::HumanBytes(run.bytes),
-        run.findings,
+        counted(run.findings, "finding"),
         shown_path(&run.target),
     )
+}
+
+/// `1 item`, `2 items`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -12,7 +12,7 @@ use gossip_runtime::{
 
 use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
 use crate::failure::Failure;
-use crate::output::{shown_path, write_findings};
+use crate::output::{counted, shown_path, write_findings};
 use crate::source::{Target, engine, state_dir};
 use crate::{Verdict, progress, trace, tuning};
 
@@ -155,11 +155,11 @@ fn say_end(
         eprintln!("gossip: went on with run {run}, which had not ended");
     }
     eprintln!(
-        "gossip: run {run}: {} items ({} unchanged), {} read, {} findings",
-        summary.items,
+        "gossip: run {run}: {} ({} unchanged), {} read, {}",
+        counted(summary.items, "item"),
         stats.unchanged(),
         indicatif::HumanBytes(stats.bytes()),
-        summary.findings,
+        counted(summary.findings, "finding"),
     );
     let list = |counts: &[(String, u64)]| {
         let parts: Vec<String> =

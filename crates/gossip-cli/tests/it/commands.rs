@@ -11,8 +11,8 @@ fn exit_codes_say_whether_something_was_found() {
     let place = Place::with_a_token();
     // What was modified a moment ago is not trusted.
     std::thread::sleep(std::time::Duration::from_millis(2_200));
-    place.run("scan TREE").exits(1).says("1 findings");
-    place.run("scan TREE").exits(1).says("2 unchanged").says("1 findings");
+    place.run("scan TREE").exits(1).says("1 finding");
+    place.run("scan TREE").exits(1).says("2 unchanged").says("1 finding");
     fs::remove_file(place.tree.join("config/app.env")).unwrap();
     place.run("scan TREE").exits(0).says("0 findings");
     place.run("findings").exits(0);
