@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use gossip_contracts::identity::{TenantId, TenantSecretKey};
+use gossip_coordination::ShardLimits;
 use gossip_coordination_sqlite::{
     OpenError, SlotError, SqliteConfig, SqliteCoordinator, WorkerSlot, WorkerSlots,
 };
