@@ -60,7 +60,7 @@ use walk::Walk;
 pub use version::is_settled;
 
 /// What of a tree is listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsOptions {
     /// Leave out what the `.gitignore` files in the tree exclude, except in `.git`. An excluded
@@ -71,6 +71,16 @@ pub struct FsOptions {
     /// List `.git/objects` too. Without, they are left to the source that understands them; the
     /// rest of `.git` is listed like everything else.
     pub git_objects: bool,
+    /// How many bytes of names to hold of one directory; a larger one is read in several goes. A
+    /// listing holds up to two such windows while it runs, and all that rest between their pages
+    /// about four. 16 MiB, which is some half a million names, unless set.
+    pub window_size: usize,
+}
+
+impl Default for FsOptions {
+    fn default() -> Self {
+        Self { gitignore: false, one_file_system: false, git_objects: false, window_size: 16 << 20 }
+    }
 }
 
 /// A directory tree, or one file. See the [module](self) for its keys.
@@ -170,7 +180,7 @@ impl FsSource {
         let is_last = walk.fill(tree, lower, max_entries, page)?;
         page.finish(is_last, None);
         if !is_last && !page.is_empty() {
-            self.saved.put(walk);
+            self.saved.put(walk, 4 * tree.window_size());
         }
         Ok(())
     }

@@ -29,6 +29,11 @@ impl Tree {
         }
     }
 
+    /// Bytes of names to hold of one directory. Their places are counted in 32 bits.
+    pub(super) fn window_size(&self) -> usize {
+        self.options.window_size.clamp(1, 1 << 30)
+    }
+
     /// Counts one reading of a directory's names.
     pub(super) fn count_read(&self) {
         self.reads.fetch_add(1, Ordering::Relaxed);

@@ -17,13 +17,10 @@ use rustix::io::Errno;
 use frame::{Frame, ignores_of};
 
 use super::bounds::{Lower, Upper};
-use super::names::{Kind, Names, OpenDir, WINDOW_SIZE, Wanted};
+use super::names::{Kind, Names, OpenDir, Wanted};
 use super::stamp::Stamp;
 use super::tree::Tree;
 use super::trouble::Trouble;
-
-/// Most bytes of names that a walk keeps of the directories on its way.
-const HELD_SIZE_MAX: usize = 2 * WINDOW_SIZE;
 
 pub(super) struct Walk {
     /// No name behind this is held. Empty is no end.
@@ -62,7 +59,7 @@ impl Walk {
             }
         });
         let (dir, frame, _) = opened.map_err(|trouble| trouble.into_error("list"))?;
-        walk.push(dir, frame);
+        walk.push(tree, dir, frame);
         Ok(walk)
     }
 
@@ -223,7 +220,7 @@ impl Walk {
             lower,
             upper: Upper::of(&self.end).below(&self.path),
             len_max: MAX_KEY_SIZE - self.path.len(),
-            window_size: WINDOW_SIZE,
+            window_size: tree.window_size(),
         };
         Ok(Names::read(dir, wanted)?)
     }
@@ -243,13 +240,13 @@ impl Walk {
         Ok((dir, Frame { path_len, stamp, names: Some(names), ignores }, any_too_long))
     }
 
-    fn push(&mut self, dir: OpenDir, frame: Frame) {
+    fn push(&mut self, tree: &Tree, dir: OpenDir, frame: Frame) {
         self.top = Some(dir);
         self.frames.push(frame);
         let mut held = self.held_size();
         let on_the_way = self.frames.len() - 1;
         for frame in &mut self.frames[..on_the_way] {
-            if held <= HELD_SIZE_MAX {
+            if held <= 2 * tree.window_size() {
                 break;
             }
             held -= frame.names.take().map_or(0, |names| names.held_size());
