@@ -174,7 +174,8 @@ fn fmt(context: &Context) -> Result<()> {
 /// Never `--all-features`: heavy backends live in leaf crates so that a build without them is quick.
 fn clippy(context: &Context) -> Result<()> {
     need_component("clippy")?;
-    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    // The first step that resolves dependencies: a manifest whose lock file lags stops here.
+    let arguments = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     context.cargo_everywhere(&arguments)
 }
 

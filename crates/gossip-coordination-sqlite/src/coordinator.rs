@@ -37,16 +37,14 @@ impl SqliteCoordinator {
         &self.config
     }
 
-    /// Runs `f` and puts the events of what it does into `collector`, each after its commit.
+    /// Runs `f` and puts the events of what it does into `collector`, each after its commit, also
+    /// when `f` panics.
     pub fn with_events<R>(
         &mut self,
         collector: &mut EventCollector,
         f: impl FnOnce(&mut Self) -> R,
     ) -> R {
-        let outer = self.events.replace(std::mem::take(collector));
-        let result = f(self);
-        *collector = std::mem::replace(&mut self.events, outer).expect("it was put there");
-        result
+        collector.lend(self, |coordinator| &mut coordinator.events, f)
     }
 
     pub(crate) fn emit(

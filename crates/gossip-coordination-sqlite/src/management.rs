@@ -52,10 +52,11 @@ impl RunManagement for SqliteCoordinator {
             let found = Run::find(tx, steps, tenant, run)?;
             let room = runs::room(tx, steps.load, config.limits, tenant)?;
             let record = found.as_ref().map(|run| &run.record);
-            let update = match transition::register_shards(record, now, &room, shards, op_id)? {
-                Decision::Execute(update) => update,
-                Decision::Replay(()) => return Ok(IdempotentOutcome::Replayed(())),
-            };
+            let update =
+                match transition::register_shards(record, now, tenant, &room, shards, op_id)? {
+                    Decision::Execute(update) => update,
+                    Decision::Replay(()) => return Ok(IdempotentOutcome::Replayed(())),
+                };
             let mut found = found.expect("shards are registered in a run that is there");
             let roots = shards.iter().map(|input| transition::root_shard(&found.record, input));
             shards::insert(tx, steps, tenant, &found.row, roots, &mut buffers.encoded)?;
@@ -110,7 +111,7 @@ impl RunManagement for SqliteCoordinator {
         let steps = steps!("complete_run");
         self.end_run(steps, now, tenant, run, EventKind::RunCompleted, |tx, record| {
             let progress = runs::progress(tx, steps.load, tenant, run)?.unwrap_or_default();
-            transition::complete_run(record, now, &progress, op_id)
+            transition::complete_run(record, now, tenant, &progress, op_id)
         })
     }
 
@@ -122,7 +123,7 @@ impl RunManagement for SqliteCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(steps!("fail_run"), now, tenant, run, EventKind::RunFailed, |_, record| {
-            transition::fail_run(record, now, op_id)
+            transition::fail_run(record, now, tenant, op_id)
         })
     }
 
@@ -135,7 +136,7 @@ impl RunManagement for SqliteCoordinator {
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         let event = EventKind::RunCancelled;
         self.end_run(steps!("cancel_run"), now, tenant, run, event, |_, record| {
-            transition::cancel_run(record, now, op_id)
+            transition::cancel_run(record, now, tenant, op_id)
         })
     }
 

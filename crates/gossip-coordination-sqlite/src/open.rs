@@ -114,13 +114,18 @@ fn prepare_file(path: &Path, dir: &Path) -> Result<(), OpenError> {
 /// F1: refuses what is not ours by the file's own header, through a connection that neither locks
 /// nor recovers nor looks at other files. D1 makes the header tell. A file without a byte is new.
 fn look_at_header(path: &Path) -> Result<(), OpenError> {
-    let len = match fs::metadata(path) {
-        Ok(found) if found.len() > 0 => found.len(),
-        Ok(_) => return Ok(()),
-        Err(error) => {
-            return Err(OpenError::Other { path: path.into(), message: error.to_string() });
-        }
+    let len = || match fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) => Err(OpenError::Other { path: path.into(), message: error.to_string() }),
     };
+    if len()? == 0 {
+        // D1: by the time that there is a log, the file has its first page. SQLite would delete it.
+        if has_beside(path, "-wal") && len()? == 0 {
+            let message = "it is empty, and there is a log beside it".into();
+            return Err(OpenError::Damaged { path: path.into(), message });
+        }
+        return Ok(());
+    }
     let mut uri = String::from("file:");
     for &byte in path.as_os_str().as_bytes() {
         match byte {
@@ -141,7 +146,8 @@ fn look_at_header(path: &Path) -> Result<(), OpenError> {
         Ok((stamp, page_size)) => {
             stamp.check(schema::NEWEST).map_err(|fault| stamp_error(path, fault))?;
             // SQLite would make up the rest of a page that is cut off.
-            if len % page_size != 0 && !is_being_restored(path) {
+            let is_whole = len()?.is_multiple_of(page_size);
+            if !is_whole && !has_beside(path, "-wal") && !has_beside(path, "-journal") {
                 let message = "its last page is cut off".into();
                 return Err(OpenError::Damaged { path: path.into(), message });
             }
@@ -155,13 +161,12 @@ fn look_at_header(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Whether a log or journal lies beside the file, from which SQLite mends what a crash cut off.
-fn is_being_restored(path: &Path) -> bool {
-    ["-wal", "-journal"].into_iter().any(|suffix| {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(suffix);
-        fs::metadata(beside).is_ok_and(|found| found.len() > 0)
-    })
+/// Whether a file that is not empty lies beside the database: a log or journal, from which SQLite
+/// mends what a crash cut off.
+fn has_beside(path: &Path, suffix: &str) -> bool {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(suffix);
+    fs::metadata(beside).is_ok_and(|found| found.len() > 0)
 }
 
 fn connect(path: &Path, config: &SqliteConfig) -> rusqlite::Result<Connection> {
@@ -180,21 +185,15 @@ fn connect(path: &Path, config: &SqliteConfig) -> rusqlite::Result<Connection> {
 }
 
 fn bring_up(conn: &Connection, config: &SqliteConfig) -> Result<(), SchemaFault> {
-    until_free(config, || schema::migrate(conn, schema::MIGRATIONS, &config.components))?;
-    // Readable, whatever the header says.
-    conn.query_row("SELECT shards FROM coord_totals WHERE id = 1", [], |row| row.get::<_, i64>(0))?;
+    until_free(config, || schema::mark(conn, schema::NEWEST))?;
     until_free(config, || {
         let mode: String =
             conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-        match mode.as_str() {
-            "wal" => Ok(()),
-            // The switch needs the file for itself, and says so in this way too.
-            _ => Err(SchemaFault::Sqlite(rusqlite::Error::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
-                None,
-            ))),
-        }
+        if mode == "wal" { Ok(()) } else { Err(SchemaFault::NoLog) }
     })?;
+    until_free(config, || schema::migrate(conn, schema::MIGRATIONS, &config.components))?;
+    // Readable, whatever the header says.
+    conn.query_row("SELECT shards FROM coord_totals WHERE id = 1", [], |row| row.get::<_, i64>(0))?;
     let synchronous = match config.durability {
         Durability::Normal => "normal",
         Durability::Full => "full",
@@ -241,6 +240,10 @@ fn stamp_error(path: &Path, fault: SchemaFault) -> OpenError {
     match fault {
         SchemaFault::Foreign { application_id } => OpenError::Foreign { path, application_id },
         SchemaFault::Newer { found, newest } => OpenError::Newer { path, found, newest },
+        SchemaFault::NoLog => {
+            let message = "its file system has no shared memory: choose a place on a local disk";
+            OpenError::Other { path, message: message.into() }
+        }
         fault => OpenError::Other { path, message: format!("{fault:?}") },
     }
 }

@@ -1,8 +1,8 @@
 //! The coordinator's own tables, and how a database gets from one version of them to the next.
 //!
-//! - D1: `application_id` and `user_version` are written in the same transaction as the tables, and
-//!   the first of these before write-ahead logging begins: whatever happens, the file's header says
-//!   whose it is.
+//! - D1: the first thing ever written to a file is a page that says whose it is; everything else
+//!   goes to the write-ahead log first. Whoever is killed whenever, the file is empty or its header
+//!   is ours.
 //! - D2: all missing steps are carried out in one transaction or not at all.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -84,9 +84,19 @@ CREATE TABLE coord_components(
 /// Why a schema was not brought up to date.
 #[derive(Debug)]
 pub(crate) enum SchemaFault {
-    Foreign { application_id: u32 },
-    Newer { found: i64, newest: i64 },
-    Component { name: &'static str, fault: ComponentFault },
+    Foreign {
+        application_id: u32,
+    },
+    Newer {
+        found: i64,
+        newest: i64,
+    },
+    /// Write-ahead logging does not work where the file is.
+    NoLog,
+    Component {
+        name: &'static str,
+        fault: ComponentFault,
+    },
     Sqlite(rusqlite::Error),
 }
 
@@ -104,7 +114,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    const NEW: Self = Self { application_id: 0, version: 0 };
+    const NONE: Self = Self { application_id: 0, version: 0 };
 
     pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Self> {
         let application_id =
@@ -125,7 +135,20 @@ impl Stamp {
     }
 }
 
-/// Brings a database up to date, if it is not; a new one from nothing.
+/// Makes an empty file ours (D1); refuses one that is not, or that is too new.
+pub(crate) fn mark(conn: &Connection, newest: i64) -> Result<(), SchemaFault> {
+    if pages(conn)? == 0 {
+        let write = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
+        // Somebody may have been faster. A write transaction gives an empty file its first page.
+        if Stamp::read(&write)? == Stamp::NONE && pages(&write)? == 1 {
+            write.pragma_update(None, "application_id", APPLICATION_ID.cast_signed())?;
+        }
+        write.commit()?;
+    }
+    Stamp::read(conn)?.check(newest)
+}
+
+/// Brings a database of ours up to date, if it is not.
 pub(crate) fn migrate(
     conn: &Connection,
     migrations: &[&str],
@@ -139,12 +162,8 @@ pub(crate) fn migrate(
     drop(read);
     let write = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
     // Somebody may have been faster.
-    let stamp = if is_empty(&write)? { Stamp::NEW } else { Stamp::read(&write)? };
-    if stamp == Stamp::NEW {
-        write.pragma_update(None, "application_id", APPLICATION_ID.cast_signed())?;
-    } else {
-        stamp.check(newest)?;
-    }
+    let stamp = Stamp::read(&write)?;
+    stamp.check(newest)?;
     for step in &migrations[stamp.version as usize..] {
         write.execute_batch(step)?;
     }
@@ -162,9 +181,6 @@ fn is_current(
     newest: i64,
     components: &[Component],
 ) -> Result<bool, SchemaFault> {
-    if is_empty(tx)? {
-        return Ok(false);
-    }
     let stamp = Stamp::read(tx)?;
     stamp.check(newest)?;
     if stamp.version < newest {
@@ -179,8 +195,8 @@ fn is_current(
     Ok(true)
 }
 
-fn is_empty(tx: &Transaction<'_>) -> rusqlite::Result<bool> {
-    tx.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).map(|pages| pages == 0)
+fn pages(conn: &Connection) -> rusqlite::Result<i64> {
+    conn.pragma_query_value(None, "page_count", |row| row.get(0))
 }
 
 #[cfg(test)]
@@ -193,6 +209,12 @@ mod tests {
         "ALTER TABLE a ADD COLUMN y; UPDATE a SET y = x + 1",
     ];
 
+    fn new() -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        mark(&conn, 0).unwrap();
+        conn
+    }
+
     fn rows(conn: &Connection) -> i64 {
         conn.query_row("SELECT sum(y) FROM a", [], |row| row.get(0)).unwrap()
     }
@@ -200,7 +222,7 @@ mod tests {
     #[test]
     fn every_older_version_is_brought_up_to_date_and_the_newest_left_as_it_is() {
         for known in 0..=HISTORY.len() {
-            let conn = Connection::open_in_memory().unwrap();
+            let conn = new();
             migrate(&conn, &HISTORY[..known], &[]).unwrap();
             let stamp = Stamp::read(&conn).unwrap();
             assert_eq!(stamp, Stamp { application_id: APPLICATION_ID, version: known as i64 });
@@ -214,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_refused() {
-        let conn = Connection::open_in_memory().unwrap();
+        let conn = new();
         migrate(&conn, &HISTORY, &[]).unwrap();
         let refused = migrate(&conn, &HISTORY[..2], &[]);
         assert!(matches!(refused, Err(SchemaFault::Newer { found: 3, newest: 2 })), "{refused:?}");
@@ -223,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_undoes_those_before_it() {
-        let conn = Connection::open_in_memory().unwrap();
+        let conn = new();
         migrate(&conn, &HISTORY[..1], &[]).unwrap();
         let faulty = [HISTORY[0], HISTORY[1], "INSERT INTO missing VALUES (1)"];
         assert!(matches!(migrate(&conn, &faulty, &[]), Err(SchemaFault::Sqlite(_))));

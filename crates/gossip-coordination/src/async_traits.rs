@@ -19,7 +19,9 @@ use crate::lease::Lease;
 use crate::run::{RunConfig, RunProgress, RunRecord, ShardFilter, ShardSummary};
 use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
 use crate::status::ParkReason;
-use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
+use crate::traits::{
+    ClaimCandidates, CoordinationBackend, RunManagement, check_same_config, exists_already,
+};
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
 
 /// [`CoordinationBackend`] for async callers.
@@ -191,6 +193,29 @@ pub trait AsyncRunManagement {
         worker: WorkerId,
         out: &mut ClaimCandidates,
     ) -> impl Future<Output = Result<(), GetRunError>> + Send;
+
+    /// See [`RunManagement::create_run_with_shards`].
+    fn create_run_with_shards(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        config: RunConfig,
+        shards: &[InitialShardInput<'_>],
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, CreateRunError>> + Send
+    where
+        Self: Send,
+    {
+        async move {
+            if exists_already(self.create_run(now, tenant, run, config).await)? {
+                check_same_config(self.get_run(tenant, run).await, run, config)?;
+            }
+            self.register_shards(now, tenant, run, shards, op_id)
+                .await
+                .map_err(CreateRunError::RegisterShardsFailed)
+        }
+    }
 }
 
 /// A sync backend behind the async doors. It answers at once and on the caller's thread, so it is

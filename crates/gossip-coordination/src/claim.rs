@@ -13,8 +13,8 @@ use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
 const LOST_ROUNDS_MAX: usize = 16;
 
 /// Collections in which a candidate may turn out to be settled, mostly because the claim itself
-/// parks it as poisoned. Such a shard is no candidate again, so there is an end to them; the limit
-/// is for an index that lies.
+/// parks it as poisoned. Such a shard is no candidate again, so there is an end to them. An index
+/// that offers the same settled shard again lies, and that counts as a loss.
 const SETTLED_ROUNDS_MAX: usize = MAX_INITIAL_SHARDS;
 
 /// Claims a shard of a run.
@@ -47,6 +47,7 @@ pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
 ) -> Result<AcquireResultView<'s>, ClaimError> {
     let mut candidates = ClaimCandidates::new();
     let (mut lost_rounds, mut settled_rounds) = (0, 0);
+    let mut last_settled = None;
     while lost_rounds < LOST_ROUNDS_MAX && settled_rounds < SETTLED_ROUNDS_MAX {
         backend.collect_claim_candidates_into(now, tenant, run, worker, &mut candidates)?;
         if candidates.status != RunStatus::Active {
@@ -55,7 +56,7 @@ pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
         if candidates.shards.is_empty() {
             break;
         }
-        let mut some_settled = false;
+        let mut settled = None;
         for &shard in &candidates.shards {
             let key = ShardKey::new(run, shard);
             match backend.acquire_and_restore_into(now, tenant, key, worker, scratch) {
@@ -69,7 +70,7 @@ pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
                     let snapshot = scratch.view(status, semantics, parent);
                     return Ok(AcquireResultView { lease, snapshot, capacity });
                 }
-                Err(AcquireError::ShardTerminal { .. }) => some_settled = true,
+                Err(AcquireError::ShardTerminal { .. }) => settled = Some(shard),
                 Err(AcquireError::AlreadyLeased { .. } | AcquireError::ShardNotFound { .. }) => {}
                 Err(AcquireError::RunNotActive { run, status }) => {
                     return Err(ClaimError::RunNotActive { run, status });
@@ -80,11 +81,12 @@ pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
                 Err(AcquireError::BackendError(error)) => return Err(error.into()),
             }
         }
-        if some_settled {
+        if settled.is_some() && settled != last_settled {
             settled_rounds += 1;
         } else {
             lost_rounds += 1;
         }
+        last_settled = settled;
     }
     Err(ClaimError::NoneAvailable { earliest_deadline: candidates.earliest_deadline })
 }

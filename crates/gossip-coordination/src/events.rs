@@ -161,6 +161,31 @@ impl EventCollector {
         Self { events: Vec::new(), tenant: None, max: Some(max) }
     }
 
+    /// Runs `f` while this collector stands in the slot that `slot` finds in `owner`, and takes it
+    /// back afterwards, also when `f` panics. For backends: it is what their `with_events` does.
+    pub fn lend<T, R>(
+        &mut self,
+        owner: &mut T,
+        slot: impl Fn(&mut T) -> &mut Option<Self>,
+        f: impl FnOnce(&mut T) -> R,
+    ) -> R {
+        struct GiveBack<'g, T, S: Fn(&mut T) -> &mut Option<EventCollector>> {
+            owner: &'g mut T,
+            slot: S,
+            lender: &'g mut EventCollector,
+            before: Option<EventCollector>,
+        }
+        impl<T, S: Fn(&mut T) -> &mut Option<EventCollector>> Drop for GiveBack<'_, T, S> {
+            fn drop(&mut self) {
+                let lent = core::mem::replace((self.slot)(self.owner), self.before.take());
+                *self.lender = lent.unwrap_or_default();
+            }
+        }
+        let before = slot(owner).replace(core::mem::take(self));
+        let guard = GiveBack { owner, slot, lender: self, before };
+        f(&mut *guard.owner)
+    }
+
     /// Takes an event in. Returns whether it was kept.
     ///
     /// # Panics

@@ -2,7 +2,8 @@
 //!
 //! - O1: an operation id stands in a log at most once.
 //! - O2: a full log forgets its oldest entry. What it forgot is either fenced off by then or
-//!   converges when it is executed again.
+//!   converges when it is executed again. The exception is an unpark, which needs no lease: retried
+//!   after sixteen later operations, it sets a shard going that was parked again meanwhile.
 
 use gossip_contracts::identity::{LogicalTime, OpId};
 use gossip_stdx::RingBuffer;

@@ -59,7 +59,8 @@ pub struct RunConfig {
     /// How long a lease lasts without renewal, in milliseconds.
     pub lease_duration: u64,
     /// How often a shard may be acquired without its cursor moving before it is parked as
-    /// poisoned: an input that kills its worker must not kill every worker in turn.
+    /// poisoned: an input that kills its worker must not kill every worker in turn. An acquire
+    /// whose answer was lost counts, too, so allow for a few.
     pub max_shard_retries: u32,
 }
 

@@ -151,17 +151,19 @@ impl AcquireScratch {
         self.spawned.extend(spawned);
     }
 
-    /// Takes over a residual split: a narrower range and one more spawned shard.
-    pub(crate) fn write_split(&mut self, kept: ShardSpecRef<'_>, residual: ShardId) {
-        self.write_spec(kept);
-        self.spawned.push(residual);
+    /// One more spawned shard, unless it is known.
+    pub(crate) fn note_spawned(&mut self, shard: ShardId) {
+        if !self.spawned.contains(&shard) {
+            self.spawned.push(shard);
+        }
     }
 
     /// Copies all that a snapshot shows.
     pub fn write_record(&mut self, shard: &ShardRecordView<'_>) {
         self.write_spec(shard.spec);
         self.write_cursor(shard.cursor);
-        self.write_spawned_iter(shard.spawned.iter().copied());
+        self.spawned.clear();
+        self.spawned.extend_from_slice(shard.spawned);
     }
 
     /// The snapshot that was written, with the small fields given here.

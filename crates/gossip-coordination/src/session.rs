@@ -157,11 +157,13 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         let outcome =
             self.backend.split_residual(now, self.lease.tenant(), &self.lease, plan, op_id)?;
         let residual = outcome.as_ref().into_inner().residual;
-        // A replay of a split that this session has seen, or that a later one has overtaken, must
-        // not widen the range again.
-        if !self.initial_snapshot().spawned.contains(&residual) {
-            self.scratch.write_split(plan.parent, residual);
+        // A replay of a split that later ones have overtaken must not widen the range again.
+        let (new_end, end) = (plan.parent.end(), self.spec().end());
+        let narrows = !new_end.is_empty() && (end.is_empty() || new_end < end);
+        if narrows {
+            self.scratch.write_spec(plan.parent);
         }
+        self.scratch.note_spawned(residual);
         Ok(outcome)
     }
 

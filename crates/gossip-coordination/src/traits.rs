@@ -25,7 +25,8 @@ use crate::transition::{SplitReplaceResult, SplitResidualResult};
 /// What workers ask of a coordinator.
 pub trait CoordinationBackend {
     /// Takes a shard, raising its fence, and copies where to go on into `scratch`. Each success
-    /// kills earlier leases of the shard, also those of the same worker.
+    /// kills earlier leases of the shard, also those of the same worker. A shard that was tried too
+    /// often is parked instead, and the refusal says that it is terminal.
     fn acquire_and_restore_into<'s>(
         &mut self,
         now: LogicalTime,
@@ -197,18 +198,33 @@ pub trait RunManagement {
         shards: &[InitialShardInput<'_>],
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CreateRunError> {
-        match self.create_run(now, tenant, run, config) {
-            Ok(()) => {}
-            Err(CreateRunError::RunAlreadyExists { .. }) => {
-                let existing = self.get_run(tenant, run).map_err(CreateRunError::GetRunFailed)?;
-                if existing.config != config {
-                    return Err(CreateRunError::ConfigMismatch { run });
-                }
-            }
-            Err(error) => return Err(error),
+        if exists_already(self.create_run(now, tenant, run, config))? {
+            check_same_config(self.get_run(tenant, run), run, config)?;
         }
         self.register_shards(now, tenant, run, shards, op_id)
             .map_err(CreateRunError::RegisterShardsFailed)
+    }
+}
+
+/// Whether a creation failed only because the run is there.
+pub(crate) fn exists_already(created: Result<(), CreateRunError>) -> Result<bool, CreateRunError> {
+    match created {
+        Ok(()) => Ok(false),
+        Err(CreateRunError::RunAlreadyExists { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a run that is there is the one that was to be created.
+pub(crate) fn check_same_config(
+    existing: Result<RunRecord, GetRunError>,
+    run: RunId,
+    config: RunConfig,
+) -> Result<(), CreateRunError> {
+    if existing.map_err(CreateRunError::GetRunFailed)?.config == config {
+        Ok(())
+    } else {
+        Err(CreateRunError::ConfigMismatch { run })
     }
 }
 

@@ -52,6 +52,11 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-coordination", scale: 40, chunks: 10 },
     },
     Soak {
+        name: "sqlite-kills",
+        what: "the embedded coordinator: kills, crowds, random lives against the reference",
+        how: How::Scaled { package: "gossip-coordination-sqlite", scale: 10, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         how: How::Sanitized { scale: 10, chunks: 4 },

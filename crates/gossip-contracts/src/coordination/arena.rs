@@ -25,21 +25,18 @@ pub struct ShardSpecHandle(PooledShardSpec);
 #[derive(Debug)]
 pub struct ShardArena {
     slab: ByteSlab,
-    len: usize,
 }
 
 impl ShardArena {
     /// An arena for at most `slots` ranges whose keys and metadata take at most `bytes`.
     #[must_use]
     pub fn with_capacity(slots: usize, bytes: usize) -> Self {
-        Self { slab: ByteSlab::with_limits(bytes, slots), len: 0 }
+        Self { slab: ByteSlab::with_limits(bytes, slots) }
     }
 
     /// Copies a range into the arena; takes nothing when it does not fit.
     pub fn alloc(&mut self, spec: ShardSpecRef<'_>) -> Result<ShardSpecHandle, SlabFull> {
-        let handle = ShardSpecHandle(PooledShardSpec::store(&mut self.slab, spec)?);
-        self.len += 1;
-        Ok(handle)
+        PooledShardSpec::store(&mut self.slab, spec).map(ShardSpecHandle)
     }
 
     /// The range, if the handle is live in this arena.
@@ -50,27 +47,24 @@ impl ShardArena {
 
     /// Drops one range. Returns whether the handle was live in this arena.
     pub fn free(&mut self, handle: ShardSpecHandle) -> bool {
-        let freed = handle.0.release(&mut self.slab).is_ok();
-        self.len -= usize::from(freed);
-        freed
+        handle.0.release(&mut self.slab).is_ok()
     }
 
     /// Drops every range at once.
     pub fn clear(&mut self) {
         self.slab.clear();
-        self.len = 0;
     }
 
     /// Ranges held.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.slab.live_slots()
     }
 
     /// Whether no range is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Bytes held, rounded up as the slab does.
@@ -104,7 +98,9 @@ mod tests {
         let freed = arena.alloc(ShardSpecRef::new(b"a", b"b", b"")).unwrap();
         let foreign = other.alloc(ShardSpecRef::new(b"a", b"b", b"")).unwrap();
         assert!(arena.free(freed) && !arena.free(freed) && !arena.free(foreign));
+        assert!(arena.is_empty() && arena.live_bytes() == 0);
         let reused = arena.alloc(ShardSpecRef::new(b"x", b"y", b"")).unwrap();
+        assert!(!arena.is_empty() && arena.live_bytes() == 16);
         assert!(arena.get(freed).is_none() && arena.get(foreign).is_none());
         assert_eq!(arena.get(reused).unwrap().start(), b"x");
         arena.clear();

@@ -285,4 +285,25 @@ mod tests {
             Err(ManifestValidationError::OverlappingRanges { first: id(1), second: id(2) })
         );
     }
+
+    proptest::proptest! {
+        /// M4, from the keys' side: no key may have two owners.
+        #[test]
+        fn overlap_is_found_exactly_when_some_key_has_two_owners(
+            ranges in proptest::collection::vec((1u8..30, 1u8..6), 1..8),
+        ) {
+            let bounds: Vec<[[u8; 1]; 2]> =
+                ranges.iter().map(|&(start, len)| [[start], [start + len]]).collect();
+            let rows: Vec<_> =
+                (bounds.iter().zip(0..)).map(|([start, end], id)| row(id, start, end)).collect();
+            let owners = |key: u8| rows.iter().filter(|row| row.spec.contains(&[key])).count();
+            let shared = (0..=40).any(|key| owners(key) > 1);
+            let verdict = validate_manifest(&rows);
+            proptest::prop_assert_eq!(
+                matches!(verdict, Err(ManifestValidationError::OverlappingRanges { .. })),
+                shared
+            );
+            proptest::prop_assert_eq!(verdict.is_ok(), !shared);
+        }
+    }
 }

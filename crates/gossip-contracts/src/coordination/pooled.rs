@@ -196,4 +196,30 @@ mod tests {
         assert!(spec.release(&mut other).is_err());
         assert!(spec.view(&slab).is_ok());
     }
+
+    proptest::proptest! {
+        /// A pooled cursor says what an owned one says, and its slab holds nothing else.
+        #[test]
+        fn a_pooled_cursor_follows_an_owned_one(
+            steps in proptest::collection::vec(
+                (
+                    proptest::option::of(proptest::collection::vec(0u8.., 0..40)),
+                    proptest::option::of(proptest::collection::vec(0u8.., 0..40)),
+                ),
+                0..40,
+            ),
+        ) {
+            let mut slab = ByteSlab::with_capacity(1024);
+            let mut pooled = PooledCursor::initial();
+            for (key, token) in &steps {
+                let cursor = CursorUpdate::new(key.as_deref(), token.as_deref());
+                pooled.replace(&mut slab, cursor).unwrap();
+                proptest::prop_assert_eq!(pooled.view(&slab), Ok(cursor));
+                proptest::prop_assert_eq!(pooled.last_key(&slab), Ok(cursor.last_key()));
+                proptest::prop_assert_eq!(slab.live_slots(), usize::from(!cursor.is_initial()));
+            }
+            pooled.release(&mut slab).unwrap();
+            proptest::prop_assert_eq!(accounting(&slab), (0, 0));
+        }
+    }
 }

@@ -88,6 +88,7 @@ pub fn plan_split_replace_at_points<'a>(
     points: &[&'a [u8]],
 ) -> Result<SplitReplacePlan<'a>, SplitValidationError> {
     let parent = parent.into_shard_spec_ref();
+    check_count(points.len() + 1)?;
     let starts = std::iter::once(parent.start()).chain(points.iter().copied());
     let ends = points.iter().copied().chain(std::iter::once(parent.end()));
     let children =
@@ -155,15 +156,7 @@ pub fn validate_split_coverage(
     parent: ShardSpecRef<'_>,
     children: &[ShardSpecRef<'_>],
 ) -> Result<(), SplitValidationError> {
-    if children.len() < 2 {
-        return Err(SplitValidationError::TooFewChildren { count: children.len() });
-    }
-    if children.len() > MAX_SPLIT_CHILDREN {
-        return Err(SplitValidationError::TooManyChildren {
-            count: children.len(),
-            max: MAX_SPLIT_CHILDREN,
-        });
-    }
+    check_count(children.len())?;
     for (index, &child) in children.iter().enumerate() {
         ShardSpec::validate_ref(child)
             .map_err(|source| SplitValidationError::ChildInvalid { index, source })?;
@@ -183,6 +176,17 @@ pub fn validate_split_coverage(
     }
     if children[children.len() - 1].end() != parent.end() {
         return Err(SplitValidationError::EndMismatch);
+    }
+    Ok(())
+}
+
+/// P2.
+fn check_count(count: usize) -> Result<(), SplitValidationError> {
+    if count < 2 {
+        return Err(SplitValidationError::TooFewChildren { count });
+    }
+    if count > MAX_SPLIT_CHILDREN {
+        return Err(SplitValidationError::TooManyChildren { count, max: MAX_SPLIT_CHILDREN });
     }
     Ok(())
 }

@@ -20,23 +20,22 @@ pub static FINDING_ID_V1: Domain = Domain::new("gossip identity finding-id v1");
 /// [`OccurrenceId`](super::OccurrenceId).
 pub static OCCURRENCE_ID_V1: Domain = Domain::new("gossip identity occurrence-id v1");
 
-/// All of the above, for the test that no two share a context.
-pub static ALL_DOMAINS: [&Domain; 8] = [
-    &OP_PAYLOAD_V1,
-    &SPLIT_ID_V1,
-    &ITEM_ID_V1,
-    &OBJECT_VERSION_ID_V1,
-    &RULE_FINGERPRINT_V1,
-    &POLICY_HASH_V1,
-    &FINDING_ID_V1,
-    &OCCURRENCE_ID_V1,
-];
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    static ALL_DOMAINS: [&Domain; 8] = [
+        &OP_PAYLOAD_V1,
+        &SPLIT_ID_V1,
+        &ITEM_ID_V1,
+        &OBJECT_VERSION_ID_V1,
+        &RULE_FINGERPRINT_V1,
+        &POLICY_HASH_V1,
+        &FINDING_ID_V1,
+        &OCCURRENCE_ID_V1,
+    ];
 
     #[test]
     fn every_domain_is_listed_once_and_contexts_are_unique() {

@@ -25,12 +25,6 @@ macro_rules! numbered {
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({})"), self.0)
-            }
-        }
-
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
@@ -43,6 +37,24 @@ macro_rules! numbered {
             }
         }
     };
+}
+
+macro_rules! debug_with_number {
+    ($($name:ident),*) => {$(
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+    )*};
+}
+debug_with_number!(RunId, ShardId, OpId, FenceEpoch, LogicalTime);
+
+/// Who works where is not for logs; `Display`, which is asked for on purpose, has the number.
+impl fmt::Debug for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WorkerId(<redacted>)")
+    }
 }
 
 numbered! {
@@ -163,6 +175,7 @@ mod tests {
         assert!(!ShardId::from_raw(u64::MAX >> 1).is_derived());
         assert!(ShardId::from_raw(1 << 63).is_derived());
         assert_eq!(ShardId::derived_from_raw(5).as_raw(), (1 << 63) | 5);
+        assert!(ShardId::derived_from_raw(u64::MAX).is_derived());
     }
 
     #[test]
@@ -188,5 +201,7 @@ mod tests {
     fn identities_show_as_their_number() {
         let key = ShardKey::new(RunId::from_raw(3), ShardId::from_raw(9));
         assert_eq!(format!("{key} {key:?} {:?}", key.run), "3/9 ShardKey(3/9) RunId(3)");
+        let worker = WorkerId::from_raw(7);
+        assert_eq!(format!("{worker} {worker:?}"), "7 WorkerId(<redacted>)");
     }
 }

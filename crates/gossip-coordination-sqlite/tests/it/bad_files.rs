@@ -114,6 +114,21 @@ fn a_truncated_database_is_left_alone() {
 }
 
 #[test]
+fn a_database_that_was_emptied_keeps_its_log() {
+    let place = Place::new();
+    let mut coordinator = place.open();
+    begin(&mut coordinator, 3, 10, 1000);
+    let emptied = Place::new();
+    fs::copy(place.beside("-wal"), emptied.beside("-wal")).unwrap();
+    fs::write(emptied.db(), b"").unwrap();
+    let refused = refuses(&emptied, "there is a log beside it");
+    assert!(matches!(refused, OpenError::Damaged { .. }));
+    // Also when it is gone.
+    fs::remove_file(emptied.db()).unwrap();
+    refuses(&emptied, "there is a log beside it");
+}
+
+#[test]
 fn paths_that_can_hold_no_database_are_named() {
     let place = Place::new();
     let open = |path: &Path| SqliteCoordinator::open(path, SqliteConfig::default()).unwrap_err();

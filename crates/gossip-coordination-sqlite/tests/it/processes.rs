@@ -155,7 +155,7 @@ fn eight_processes_finish_one_run_and_miss_nothing() {
 fn processes_that_are_killed_and_started_again_miss_nothing_and_repeat_nothing() {
     let place = Place::new();
     let kills = scaled(12);
-    let count = 100 * kills;
+    let count = (100 * kills).min(10_000);
     begin(&mut place.open(), count, KEYS, 60_000);
     let start = || {
         let mut child = Running::start("works", &place.db());
@@ -205,6 +205,18 @@ fn opening_a_database_again_keeps_the_locks_of_those_who_have_it_open() {
     let lease = claimed.lease;
     let second = place.open();
     assert_eq!(shards(&second)[0].lease_deadline, Some(lease.deadline()));
+}
+
+#[test]
+fn processes_that_start_at_once_create_one_database_together() {
+    let place = Place::new();
+    let mut children: Vec<_> =
+        (0..PROCESSES).map(|_| Running::start("opens-and-waits", &place.db())).collect();
+    children.iter_mut().for_each(|child| child.expect("open"));
+    children.into_iter().for_each(Running::finish);
+    let coordinator = place.open();
+    assert_eq!(pages(&coordinator), (1..=PROCESSES as u64).collect::<Vec<_>>());
+    assert_sound(&coordinator);
 }
 
 #[test]

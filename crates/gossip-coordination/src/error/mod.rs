@@ -1,4 +1,5 @@
-//! Why an operation was refused. Nothing was written.
+//! Why an operation was refused. Nothing was written, with one exception: an acquire that finds a
+//! shard poisoned parks it and then says that it is terminal.
 //!
 //! [`CoordError`] is the vocabulary of the pure rules; each operation narrows it to an enum of its
 //! own with only the variants that it can return. No message, `Debug` included, shows a payload

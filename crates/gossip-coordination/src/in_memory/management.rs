@@ -80,7 +80,7 @@ impl RunManagement for InMemoryCoordinator {
         let room = self.room(tenant);
         let found = find_run(&mut self.tenants, tenant, run);
         let record = found.as_ref().map(|run| &run.record);
-        let update = match transition::register_shards(record, now, &room, shards, op_id)? {
+        let update = match transition::register_shards(record, now, tenant, &room, shards, op_id)? {
             Decision::Execute(update) => update,
             Decision::Replay(()) => return Ok(IdempotentOutcome::Replayed(())),
         };
@@ -138,7 +138,7 @@ impl RunManagement for InMemoryCoordinator {
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, EventKind::RunCompleted, |run| {
             let progress = run.map_or_else(RunProgress::default, |run| run.progress);
-            transition::complete_run(run.map(|run| &run.record), now, &progress, op_id)
+            transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
         })
     }
 
@@ -150,7 +150,7 @@ impl RunManagement for InMemoryCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, EventKind::RunFailed, |run| {
-            transition::fail_run(run.map(|run| &run.record), now, op_id)
+            transition::fail_run(run.map(|run| &run.record), now, tenant, op_id)
         })
     }
 
@@ -162,7 +162,7 @@ impl RunManagement for InMemoryCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, EventKind::RunCancelled, |run| {
-            transition::cancel_run(run.map(|run| &run.record), now, op_id)
+            transition::cancel_run(run.map(|run| &run.record), now, tenant, op_id)
         })
     }
 
@@ -221,11 +221,14 @@ impl ShardClaiming for InMemoryCoordinator {
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, ClaimError> {
         let cooldown = self.config.claim_cooldown_interval;
+        let until = now.checked_add(cooldown).unwrap_or(LogicalTime::from_raw(u64::MAX));
         if cooldown > 0
+            && self.get(tenant, run)?.record.status == RunStatus::Active
             && let Some(entry) = self.tenants.get_mut(&tenant)
             && let Some(&retry_after) = entry.cooldowns.get(&worker)
         {
-            if now < retry_after {
+            // A wait longer than the cooldown was noted before the clock stepped back.
+            if now < retry_after && retry_after <= until {
                 return Err(ClaimError::Throttled { retry_after });
             }
             entry.cooldowns.remove(&worker);
@@ -239,8 +242,7 @@ impl ShardClaiming for InMemoryCoordinator {
             if entry.cooldowns.len() >= COOLDOWNS_MAX {
                 entry.cooldowns.retain(|_, &mut retry_after| now < retry_after);
             }
-            let retry_after = now.checked_add(cooldown).unwrap_or(LogicalTime::from_raw(u64::MAX));
-            entry.cooldowns.insert(worker, retry_after);
+            entry.cooldowns.insert(worker, until);
         }
         result
     }

@@ -5,6 +5,7 @@
 //! nothing. Claims read an index; their cost does not grow with the number of shards.
 
 mod backend;
+mod deadlines;
 mod list;
 mod management;
 mod run;
@@ -27,7 +28,8 @@ pub const DEFAULT_MAX_TOTAL_SHARDS: usize = 1_000_000;
 /// Bytes for keys, cursors and metadata unless configured otherwise. Reserved, not touched.
 pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 256 << 20;
 
-/// Limits of an [`InMemoryCoordinator`].
+/// Limits of an [`InMemoryCoordinator`]. Nothing is ever forgotten, so they bound what it takes in
+/// over its whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoordinatorRuntimeConfig {
     /// Shards that one tenant may have.
@@ -101,11 +103,14 @@ struct Found<'m> {
 
 impl InMemoryCoordinator {
     /// A coordinator with these limits.
+    ///
+    /// # Panics
+    /// If `slab_capacity` is 4 GiB or more.
     #[must_use]
     pub fn new(config: CoordinatorRuntimeConfig) -> Self {
         Self {
             config,
-            slab: ByteSlab::with_capacity(config.slab_capacity),
+            slab: ByteSlab::with_limits(config.slab_capacity, slots(&config)),
             tenants: HashMap::new(),
             total_shards: 0,
             events: None,
@@ -118,16 +123,13 @@ impl InMemoryCoordinator {
         &self.config
     }
 
-    /// Runs `f` and puts the events of what it does into `collector`.
+    /// Runs `f` and puts the events of what it does into `collector`, also when `f` panics.
     pub fn with_events<R>(
         &mut self,
         collector: &mut EventCollector,
         f: impl FnOnce(&mut Self) -> R,
     ) -> R {
-        let outer = self.events.replace(std::mem::take(collector));
-        let result = f(self);
-        *collector = std::mem::replace(&mut self.events, outer).expect("it was put there");
-        result
+        collector.lend(self, |coordinator| &mut coordinator.events, f)
     }
 
     /// Shows `f` every run of every tenant, in no particular order.
@@ -182,6 +184,11 @@ impl InMemoryCoordinator {
     }
 }
 
+/// A range and a cursor for each shard, and some for what is stored before it replaces another.
+fn slots(config: &CoordinatorRuntimeConfig) -> usize {
+    config.max_total_shards.saturating_mul(2).saturating_add(1024).min(ByteSlab::SLOTS_MAX)
+}
+
 impl Default for InMemoryCoordinator {
     fn default() -> Self {
         Self::new(CoordinatorRuntimeConfig::default())
@@ -232,3 +239,6 @@ fn emit(
         collector.emit(StateTransitionEvent { tenant, run, at, kind: kind() });
     }
 }
+
+#[cfg(test)]
+mod tests;

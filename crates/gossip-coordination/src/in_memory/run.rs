@@ -1,14 +1,16 @@
 //! A run with its shards, and the index that lets claims find work without looking for it.
 //!
-//! - A1: every active shard is in exactly one list: `free` if nobody was granted it, else `leased`.
-//! - A2: `leased` is ordered by deadline, so expired leases are at its front.
-//! - A3: settled shards are in no list.
+//! - A1: every active shard is in one place: the list `free` if nobody was granted it, else the heap
+//!   `leased`.
+//! - A2: `leased` is ordered by deadline, so an expired lease is at its front.
+//! - A3: settled shards are in neither.
 
 use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId};
 use gossip_stdx::{ByteSlab, SlabFull};
 use hashbrown::HashMap;
 
-use super::list::{Link, List, prev};
+use super::deadlines::Deadlines;
+use super::list::{Link, List};
 use super::shard::Shard;
 use crate::record::{ShardRecordView, ShardState, ShardUpdate};
 use crate::run::{RunProgress, RunRecord};
@@ -24,7 +26,7 @@ pub(super) struct Run {
     /// One for each shard.
     links: Vec<Link>,
     free: List,
-    leased: List,
+    leased: Deadlines,
 }
 
 impl Run {
@@ -36,7 +38,7 @@ impl Run {
             shards: Vec::new(),
             links: Vec::new(),
             free: List::EMPTY,
-            leased: List::EMPTY,
+            leased: Deadlines::default(),
         }
     }
 
@@ -65,6 +67,7 @@ impl Run {
         self.shards.reserve(additional);
         self.links.reserve(additional);
         self.by_id.reserve(additional);
+        self.leased.reserve(additional);
     }
 
     pub(super) fn add(&mut self, shard: Shard) {
@@ -74,6 +77,7 @@ impl Run {
         self.progress.add(shard.state.status);
         self.shards.push(shard);
         self.links.push(Link::UNLINKED);
+        self.leased.add_shard();
         self.enlist(index);
     }
 
@@ -93,7 +97,7 @@ impl Run {
         if place_of(&before) != place_of(&update.state) {
             match place_of(&before) {
                 Place::Free => self.free.remove(&mut self.links, index),
-                Place::Leased(_) => self.leased.remove(&mut self.links, index),
+                Place::Leased(_) => self.leased.remove(index),
                 Place::Settled => {}
             }
             self.enlist(index);
@@ -104,35 +108,21 @@ impl Run {
     fn enlist(&mut self, index: u32) {
         match place_of(&self.shards[index as usize].state) {
             Place::Free => self.free.push_back(&mut self.links, index),
-            Place::Leased(deadline) => {
-                // New deadlines are the latest unless a clock stepped back, so this rarely walks.
-                let mut before = self.leased.last();
-                while let Some(candidate) = before
-                    && self.deadline_of(candidate) > deadline
-                {
-                    before = prev(&self.links, candidate);
-                }
-                self.leased.insert_after(&mut self.links, before, index);
-            }
+            Place::Leased(deadline) => self.leased.insert(index, deadline),
             Place::Settled => {}
         }
     }
 
-    fn deadline_of(&self, index: u32) -> LogicalTime {
-        let lease = self.shards[index as usize].state.lease;
-        lease.expect("a shard in the leased list has a lease").deadline()
-    }
-
-    /// Shards that could be acquired at `now`: first those whose worker is gone, then those that
-    /// have waited longest.
+    /// Shards that could be acquired at `now`: first one whose worker is gone, then those that have
+    /// waited longest.
     pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
-        let expired =
-            self.leased.iter(&self.links).take_while(move |&index| self.deadline_of(index) <= now);
+        let expired = self.leased.first().filter(|&(deadline, _)| deadline <= now);
+        let expired = expired.map(|(_, index)| index).into_iter();
         expired.chain(self.free.iter(&self.links)).map(|index| self.shards[index as usize].id)
     }
 
     pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
-        self.leased.first().map(|index| self.deadline_of(index))
+        self.leased.first().map(|(deadline, _)| deadline)
     }
 
     pub(super) fn capacity(&self, now: LogicalTime) -> CapacityHint {
@@ -170,12 +160,11 @@ impl Run {
         for index in listed {
             assert!(place_of(&self.shards[index as usize].state) == Place::Free, "A1");
         }
-        let listed: Vec<u32> = self.leased.iter(&self.links).collect();
-        assert!(
-            listed.len() == leased && leased == self.leased.len() as usize,
-            "A1: {leased} leased shards"
-        );
-        assert!(listed.is_sorted_by_key(|&index| self.deadline_of(index)), "A2");
+        assert!(leased == self.leased.len(), "A1: {leased} leased shards");
+        self.leased.assert_ordered(|index| match place_of(&self.shards[index as usize].state) {
+            Place::Leased(deadline) => deadline,
+            _ => panic!("A1: a shard without a lease is among the leased"),
+        });
     }
 }
 

@@ -1,9 +1,9 @@
 //! The protocol: every rule as a pure function from a record and a request to a decision.
 //!
 //! A backend looks the record up by tenant and key, asks the function here, and stores what it
-//! decided under its own concurrency control. It adds no rule of its own. Every decision has been
-//! checked against the record invariants ([`crate::ShardRecordView::assert_invariants`]) before it
-//! is returned.
+//! decided under its own concurrency control. It adds no rule of its own. A decision about a shard has
+//! been checked against the record invariants before it is returned; one about a run is checked
+//! when it is applied ([`crate::RunRecord::apply`]), before it takes effect.
 
 mod lease;
 mod progress;

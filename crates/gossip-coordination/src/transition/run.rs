@@ -34,15 +34,17 @@ impl RunRecord {
     /// Carries out a decision.
     ///
     /// # Panics
-    /// If the result breaks a run invariant.
+    /// If the result would break a run invariant; the record is then as it was.
     pub fn apply(&mut self, update: RunUpdate) {
-        self.status = update.status;
-        self.completed_at = update.completed_at;
+        let mut next = self.clone();
+        next.status = update.status;
+        next.completed_at = update.completed_at;
         if let Some(root_shards) = update.root_shards {
-            self.root_shards = root_shards;
+            next.root_shards = root_shards;
         }
-        self.op_log.push_back_overwrite(update.log);
-        self.assert_invariants();
+        next.op_log.push_back_overwrite(update.log);
+        next.assert_invariants();
+        *self = next;
     }
 }
 
@@ -80,11 +82,15 @@ pub fn create_run(
 pub fn register_shards(
     run: Option<&RunRecord>,
     now: LogicalTime,
+    tenant: TenantId,
     room: &ShardRoom,
     shards: &[InitialShardInput<'_>],
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RegisterShardsError> {
     let run = run.ok_or(RegisterShardsError::RunNotFound)?;
+    if run.tenant != tenant {
+        return Err(RegisterShardsError::TenantMismatch { expected: tenant });
+    }
     let hash = payload::register_shards(shards);
     if was_executed(run, op_id, hash)? {
         return Ok(Decision::Replay(()));
@@ -116,16 +122,23 @@ pub fn root_shard<'a>(run: &RunRecord, input: &InitialShardInput<'a>) -> ShardRe
 }
 
 /// Decides whether the run is done. `progress` must be one consistent view of all its shards.
+///
+/// # Panics
+/// If `progress` counts fewer shards than the run began with.
 pub fn complete_run(
     run: Option<&RunRecord>,
     now: LogicalTime,
+    tenant: TenantId,
     progress: &RunProgress,
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
-    let run = run.ok_or(RunTransitionError::RunNotFound)?;
+    let run = owned_by(tenant, run)?;
     let decision =
         end(run, now, RunStatus::Done, RunOpKind::Complete, op_id, payload::complete_run)?;
     let executes = matches!(decision, Decision::Execute(_));
+    // V2 rests on the view being whole; one that lacks shards which must be there is a broken store.
+    let (seen, roots) = (progress.total(), run.root_shards.len() as u64);
+    assert!(!executes || seen >= roots, "run {}: a view of {seen} of {roots} shards", run.run);
     if executes && evaluate_run_terminal(progress) != RunTerminalEvaluation::AllDone {
         return Err(RunTransitionError::ShardsRemaining {
             active: progress.active,
@@ -139,9 +152,10 @@ pub fn complete_run(
 pub fn fail_run(
     run: Option<&RunRecord>,
     now: LogicalTime,
+    tenant: TenantId,
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
-    let run = run.ok_or(RunTransitionError::RunNotFound)?;
+    let run = owned_by(tenant, run)?;
     end(run, now, RunStatus::Failed, RunOpKind::Fail, op_id, payload::fail_run)
 }
 
@@ -149,10 +163,21 @@ pub fn fail_run(
 pub fn cancel_run(
     run: Option<&RunRecord>,
     now: LogicalTime,
+    tenant: TenantId,
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
-    let run = run.ok_or(RunTransitionError::RunNotFound)?;
+    let run = owned_by(tenant, run)?;
     end(run, now, RunStatus::Cancelled, RunOpKind::Cancel, op_id, payload::cancel_run)
+}
+
+/// Look-up is by tenant; a store that offers another tenant's run is stopped here, before its
+/// op-log could answer.
+fn owned_by(tenant: TenantId, run: Option<&RunRecord>) -> Result<&RunRecord, RunTransitionError> {
+    let run = run.ok_or(RunTransitionError::RunNotFound)?;
+    if run.tenant != tenant {
+        return Err(RunTransitionError::TenantMismatch { expected: tenant });
+    }
+    Ok(run)
 }
 
 fn end(

@@ -111,7 +111,7 @@ pub fn split_replace<'r>(
     let hash = payload::split_replace(request.plan);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         // The split was the shard's last operation, so its children are the last it spawned.
-        let first = shard.spawned.len() - children.len();
+        let first = shard.spawned.len().saturating_sub(children.len());
         return Ok(Decision::Replay(SplitReplaceResult {
             children: InlineVec::from(&shard.spawned[first..]),
         }));
@@ -157,10 +157,12 @@ pub fn split_residual<'r>(
         0,
     );
     let hash = payload::split_residual(request.plan);
-    let logged = check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some();
-    // The parent works on, so the log may have forgotten; what it spawned is never forgotten.
-    if logged || shard.spawned.contains(&residual) {
+    if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         return Ok(Decision::Replay(SplitResidualResult { residual }));
+    }
+    // The parent works on, so the log may have forgotten; what it spawned is never forgotten.
+    if shard.spawned.contains(&residual) {
+        return replay_forgotten(shard, request.plan, residual);
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
@@ -178,6 +180,24 @@ pub fn split_residual<'r>(
         parent: parent.checked_against(shard),
         shards: std::iter::once(NewShard { id: residual, spec: request.plan.residual }).collect(),
     }))
+}
+
+/// The answer to a split whose id the parent has spawned, but whose parameters it has forgotten. A
+/// parent only ever gives up the end of its range, so the plan that was carried out kept at least
+/// what the parent has now. One that keeps less is another plan under a used id: to call it done
+/// would leave the keys between to nobody.
+fn replay_forgotten<'r>(
+    shard: &ShardRecordView<'_>,
+    plan: &SplitResidualPlan<'_>,
+    residual: ShardId,
+) -> Result<Decision<SplitUpdate<'r>, SplitResidualResult>, CoordError> {
+    let (kept, has) = (plan.parent, shard.spec);
+    let keeps_as_much = kept.end().is_empty() || (!has.end().is_empty() && kept.end() >= has.end());
+    if kept.start() == has.start() && keeps_as_much {
+        Ok(Decision::Replay(SplitResidualResult { residual }))
+    } else {
+        Err(collision(residual))
+    }
 }
 
 /// X4.

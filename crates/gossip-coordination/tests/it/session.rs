@@ -101,6 +101,23 @@ fn a_residual_split_narrows_the_session_once() {
     assert_eq!(session.initial_snapshot().spawned.len(), 2);
 }
 
+/// The answer to the first split was lost, the second was heard, then the first is retried.
+#[test]
+fn a_replayed_split_that_was_overtaken_does_not_widen_the_session() {
+    let mut coordinator = coordinator();
+    let range = ShardSpecRef::new(b"a", b"z", b"meta");
+    let first = plan_split_residual_at_point(range, b"p").unwrap();
+    let lease = *session(&mut coordinator).lease();
+    coordinator.split_residual(at(11), TENANT, &lease, &first, op(2)).unwrap();
+    let mut session = session(&mut coordinator);
+    let kept = ShardSpecRef::new(b"a", b"p", b"meta");
+    let second = plan_split_residual_at_point(kept, b"h").unwrap();
+    session.split_residual(at(12), &second, op(3)).unwrap();
+    assert!(session.split_residual(at(13), &first, op(2)).unwrap().is_replay());
+    assert_eq!(session.spec().end(), b"h");
+    assert_eq!(session.initial_snapshot().spawned.len(), 2);
+}
+
 #[test]
 fn each_end_of_a_session_ends_the_shard_its_way() {
     let mut done = coordinator();

@@ -1,6 +1,7 @@
 //! The same request twice: the second changes nothing, whatever happened in between.
 
 use super::*;
+use gossip_contracts::coordination::SplitValidationError;
 
 fn request(lease: Lease, op: Op<'_>) -> Request<'_> {
     Request { tenant: TENANT, lease, op, op_id: operation(5) }
@@ -161,6 +162,35 @@ fn a_forgotten_residual_split_is_replayed_from_what_was_spawned() {
     world.gate.status = RunStatus::Done;
     assert_eq!(world.perform(&split), Ok(replay));
     assert_eq!(world.shard.spawned.len(), 1);
+}
+
+/// Called done, it would leave the keys between the two plans to nobody.
+#[test]
+fn a_forgotten_residual_split_is_not_replayed_for_a_plan_that_keeps_less() {
+    let (mut world, lease) = World::leased();
+    let plan = residual_half();
+    let split = request(lease, Op::SplitResidual(&plan));
+    world.execute(&split);
+    let residual = world.shard.spawned[0];
+    for id in 0..16 {
+        world.checkpoint(lease, b"k", operation(100 + id));
+    }
+    let (kept, given) = (plan.parent, plan.residual);
+    let less = SplitResidualPlan::new(
+        ShardSpecRef::new(kept.start(), b"l", b""),
+        ShardSpecRef::new(b"l", kept.end(), b""),
+    );
+    let elsewhere = SplitResidualPlan::new(ShardSpecRef::new(b"e", given.start(), b""), given);
+    for other in [&less, &elsewhere] {
+        let other = request(lease, Op::SplitResidual(other));
+        let refused = world.perform(&other);
+        let taken = SplitValidationError::DerivedIdCollision { shard: residual };
+        assert_eq!(refused, Err(CoordError::SplitInvalid(taken)));
+    }
+    // A later split leaves the parent with less than the forgotten one kept; that one still counts.
+    let later = Request { op_id: operation(200), ..request(lease, Op::SplitResidual(&less)) };
+    world.execute(&later);
+    assert_eq!(world.perform(&split), Ok(Answer::Replay(vec![residual])));
 }
 
 /// A replaced shard logs nothing any more, so its split is never forgotten.

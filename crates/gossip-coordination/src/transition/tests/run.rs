@@ -98,7 +98,8 @@ fn registering_shards_makes_the_run_active() {
         root_shards: Some(vec![ShardId::from_raw(0), ShardId::from_raw(9)]),
         log: entry(1, RunOpKind::RegisterShards, payload::register_shards(&shards)),
     };
-    let decided = register_shards(Some(&run), at(1_500), &unlimited(), &shards, operation(1));
+    let decided =
+        register_shards(Some(&run), at(1_500), TENANT, &unlimited(), &shards, operation(1));
     assert_eq!(decided, Ok(Decision::Execute(expected.clone())));
     run.apply(expected);
     assert_eq!(run.root_shards.len(), 2);
@@ -106,7 +107,7 @@ fn registering_shards_makes_the_run_active() {
     let none = ShardRoom { limits: ShardLimits { per_tenant: 0, global: 0 }, ..unlimited() };
     for status in RunStatus::ALL {
         run.status = status;
-        let again = register_shards(Some(&run), at(9_000), &none, &shards, operation(1));
+        let again = register_shards(Some(&run), at(9_000), TENANT, &none, &shards, operation(1));
         assert_eq!(again, Ok(Decision::Replay(())));
     }
 }
@@ -119,14 +120,14 @@ fn registration_reports_refusals_in_order() {
         limits: ShardLimits { per_tenant: 5, global: 9 },
         counts: ShardCounts { tenant, global },
     };
-    let missing = register_shards(None, START, &full(4, 8), &[], operation(1));
+    let missing = register_shards(None, START, TENANT, &full(4, 8), &[], operation(1));
     assert_eq!(missing, Err(RegisterShardsError::RunNotFound));
 
     let mut run = run_in(RunStatus::Cancelled);
     run.op_log.push_back_overwrite(entry(1, RunOpKind::Cancel, 77));
     let before = bytes(&run);
     let ask = |run: &RunRecord, room: ShardRoom, shards: &[InitialShardInput<'_>], id| {
-        register_shards(Some(run), START, &room, shards, operation(id))
+        register_shards(Some(run), START, TENANT, &room, shards, operation(id))
     };
     let conflict = RunOpIdConflict::new(operation(1), 77, hash);
     assert_eq!(ask(&run, full(4, 8), &[], 1), Err(RegisterShardsError::OpIdConflict(conflict)));
@@ -178,9 +179,9 @@ impl End {
         id: u64,
     ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
         match self {
-            End::Complete => complete_run(run, at(1_500), &ALL_DONE, operation(id)),
-            End::Fail => fail_run(run, at(1_500), operation(id)),
-            End::Cancel => cancel_run(run, at(1_500), operation(id)),
+            End::Complete => complete_run(run, at(1_500), TENANT, &ALL_DONE, operation(id)),
+            End::Fail => fail_run(run, at(1_500), TENANT, operation(id)),
+            End::Cancel => cancel_run(run, at(1_500), TENANT, operation(id)),
         }
     }
 
@@ -212,12 +213,18 @@ fn every_operation_in_every_status() {
             Err(CreateRunError::RunAlreadyExists { run: RUN }) => 'x',
             other => panic!("{other:?}"),
         };
-        let registered =
-            match register_shards(Some(&run), START, &unlimited(), &manifest(), operation(1)) {
-                Ok(Decision::Execute(_)) => '+',
-                Err(RegisterShardsError::WrongStatus { status: found }) if found == status => 'w',
-                other => panic!("{other:?}"),
-            };
+        let registered = match register_shards(
+            Some(&run),
+            START,
+            TENANT,
+            &unlimited(),
+            &manifest(),
+            operation(1),
+        ) {
+            Ok(Decision::Execute(_)) => '+',
+            Err(RegisterShardsError::WrongStatus { status: found }) if found == status => 'w',
+            other => panic!("{other:?}"),
+        };
         let ended =
             [End::Complete, End::Fail, End::Cancel].map(|end| match end.ask(Some(&run), 1) {
                 Ok(Decision::Execute(_)) => '+',
@@ -270,24 +277,24 @@ fn a_run_is_complete_only_when_no_shard_is_active_or_parked() {
     for (active, parked) in [(1, 0), (0, 1), (3, 2)] {
         let progress = RunProgress { active, parked, ..ALL_DONE };
         assert_eq!(
-            complete_run(Some(&run), START, &progress, operation(1)),
+            complete_run(Some(&run), START, TENANT, &progress, operation(1)),
             Err(RunTransitionError::ShardsRemaining { active, parked })
         );
     }
     // The status is reported before the shards, and a replay does not count them.
     let remaining = RunProgress { active: 1, ..ALL_DONE };
     for status in [RunStatus::Done, RunStatus::Failed, RunStatus::Cancelled] {
-        let refused = complete_run(Some(&run_in(status)), START, &remaining, operation(1));
+        let refused = complete_run(Some(&run_in(status)), START, TENANT, &remaining, operation(1));
         assert_eq!(refused, Err(RunTransitionError::RunTerminal { status }));
     }
     let status = RunStatus::Initializing;
-    let refused = complete_run(Some(&run_in(status)), START, &remaining, operation(1));
+    let refused = complete_run(Some(&run_in(status)), START, TENANT, &remaining, operation(1));
     let target = RunStatus::Done;
     assert_eq!(refused, Err(RunTransitionError::WrongStatus { status, target }));
     let mut done = run;
     let Ok(Decision::Execute(update)) = End::Complete.ask(Some(&done), 1) else { panic!() };
     done.apply(update);
-    let again = complete_run(Some(&done), START, &remaining, operation(1));
+    let again = complete_run(Some(&done), START, TENANT, &remaining, operation(1));
     assert_eq!(again, Ok(Decision::Replay(())));
 }
 
@@ -304,15 +311,16 @@ fn a_run_without_shards_can_only_be_cancelled() {
 fn a_run_remembers_eight_operations() {
     let mut run = run_in(RunStatus::Initializing);
     let shards = manifest();
-    let decided = register_shards(Some(&run), START, &unlimited(), &shards, operation(1));
+    let decided = register_shards(Some(&run), START, TENANT, &unlimited(), &shards, operation(1));
     let Ok(Decision::Execute(update)) = decided else { panic!() };
     run.apply(update);
     // No protocol operation repeats on a run; later entries are put in by hand.
     for id in 2..=8 {
         run.op_log.push_back_overwrite(entry(id, RunOpKind::Fail, id));
     }
-    let again =
-        |run: &RunRecord| register_shards(Some(run), START, &unlimited(), &shards, operation(1));
+    let again = |run: &RunRecord| {
+        register_shards(Some(run), START, TENANT, &unlimited(), &shards, operation(1))
+    };
     assert_eq!(again(&run), Ok(Decision::Replay(())));
     run.op_log.push_back_overwrite(entry(9, RunOpKind::Fail, 9));
     let status = RunStatus::Active;
@@ -329,4 +337,28 @@ fn storing_a_broken_run_is_a_bug() {
         root_shards: None,
         log: entry(1, RunOpKind::RegisterShards, 1),
     });
+}
+
+/// A store that looked up by the wrong tenant gets no answer, not even from the op-log.
+#[test]
+fn another_tenants_run_is_refused_before_its_op_log_is_read() {
+    let stranger = TenantId::from_bytes([0x5a; 32]);
+    let (shards, done) = (manifest(), run_in(RunStatus::Done));
+    let mismatch = RunTransitionError::TenantMismatch { expected: stranger };
+    let registered =
+        register_shards(Some(&done), START, stranger, &unlimited(), &shards, operation(1));
+    assert_eq!(registered, Err(RegisterShardsError::TenantMismatch { expected: stranger }));
+    assert_eq!(
+        complete_run(Some(&done), START, stranger, &ALL_DONE, operation(1)),
+        Err(mismatch.clone())
+    );
+    assert_eq!(fail_run(Some(&done), START, stranger, operation(1)), Err(mismatch.clone()));
+    assert_eq!(cancel_run(Some(&done), START, stranger, operation(1)), Err(mismatch));
+}
+
+#[test]
+#[should_panic(expected = "a view of 0 of")]
+fn completing_a_run_on_a_partial_view_is_a_bug() {
+    let nothing = RunProgress::default();
+    let _ = complete_run(Some(&run_in(RunStatus::Active)), START, TENANT, &nothing, operation(1));
 }

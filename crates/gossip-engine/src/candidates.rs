@@ -1,0 +1,176 @@
+//! From what rules matched to what is reported: each secret once per rule, in order.
+//!
+//! - C1: findings come in order of start, end and rule, whatever the segments.
+//! - C2: a rule reports no secret that lies inside another secret of the same rule.
+//! - C3: a generic rule reports nothing that a rule which knows better also found.
+
+use zeroize::Zeroize;
+
+use crate::decode::Encoding;
+use crate::finding::{Finding, Secret, Span};
+use crate::limits::NEARBY;
+use crate::literals::MAX_REACH;
+use crate::position::{LineCounter, Position};
+use crate::rules::{Confidence, RuleSet};
+
+/// What is found from a byte on starts at most so far before it: an anchor's reach, of characters of
+/// two bytes.
+const LOOK_BACK: u64 = 2 * if MAX_REACH > NEARBY { MAX_REACH } else { NEARBY } as u64;
+
+/// What a rule matched and its filters let through.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) secret: Span,
+    pub(crate) matched: Span,
+    pub(crate) rule: u32,
+    pub(crate) generic: bool,
+    pub(crate) confidence: Confidence,
+    pub(crate) encoding: Encoding,
+    pub(crate) position: Position,
+    /// Place of the secret's bytes in the store.
+    pub(crate) stored_at: usize,
+    pub(crate) stored_len: usize,
+    pub(crate) public_len: usize,
+}
+
+impl Candidate {
+    /// The outermost first among those that start together, so that C2 looks back only.
+    fn order(&self) -> impl Ord + use<> {
+        (self.secret.start, std::cmp::Reverse(self.secret.end()), self.rule, self.encoding)
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.secret.start < other.secret.end() && other.secret.start < self.secret.end()
+    }
+
+    fn is_inside(&self, other: &Self) -> bool {
+        other.secret.start <= self.secret.start && self.secret.end() <= other.secret.end()
+    }
+}
+
+/// Candidates that later bytes may still overrule.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    waiting: Vec<Candidate>,
+    /// Of those, how many have no position yet; they are the last.
+    unplaced: usize,
+    /// Done with, but they may still overrule later ones.
+    past: Vec<Candidate>,
+    /// The bytes of the secrets.
+    store: Vec<u8>,
+    longest: u64,
+}
+
+impl Candidates {
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.unplaced = 0;
+        self.past.clear();
+        self.forget_secrets();
+        self.longest = 0;
+    }
+
+    pub(crate) fn push(&mut self, mut candidate: Candidate, secret: &[u8]) {
+        candidate.stored_at = self.store.len();
+        candidate.stored_len = secret.len();
+        self.store.extend_from_slice(secret);
+        self.longest = self.longest.max(candidate.secret.len);
+        self.waiting.push(candidate);
+        self.unplaced += 1;
+    }
+
+    /// Gives the candidates since the last call their lines. `text` starts at `base`, at or before
+    /// the first of them, and `lines` is the counter there.
+    pub(crate) fn place(&mut self, text: &[u8], base: u64, mut lines: LineCounter) {
+        let first = self.waiting.len() - self.unplaced;
+        self.unplaced = 0;
+        let new = &mut self.waiting[first..];
+        new.sort_by_key(|candidate| candidate.secret.start);
+        let mut at = 0;
+        for candidate in new {
+            let start = (candidate.secret.start - base) as usize;
+            lines.advance(&text[at..start]);
+            candidate.position = lines.position(&[], 0);
+            at = start;
+        }
+    }
+
+    pub(crate) fn has_unplaced(&self) -> bool {
+        self.unplaced > 0
+    }
+
+    /// Reports what no byte from `done` on can overrule. Pass `u64::MAX` at the end.
+    pub(crate) fn flush(
+        &mut self,
+        done: u64,
+        rules: &RuleSet,
+        on_finding: &mut impl FnMut(Finding<'_>),
+    ) {
+        debug_assert_eq!(self.unplaced, 0);
+        if self.waiting.is_empty() && self.past.is_empty() {
+            return;
+        }
+        self.waiting.sort_by_key(Candidate::order);
+        let settled = done.saturating_sub(LOOK_BACK);
+        let ready = if done == u64::MAX {
+            self.waiting.len()
+        } else {
+            let late =
+                self.waiting.iter().position(|c| c.secret.end().max(c.matched.end()) >= settled);
+            late.unwrap_or(self.waiting.len())
+        };
+        for at in 0..ready {
+            let candidate = &self.waiting[at];
+            self.past.push(candidate.clone());
+            if self.is_overruled(at) {
+                continue;
+            }
+            let stored = candidate.stored_at..candidate.stored_at + candidate.stored_len;
+            on_finding(Finding {
+                rule: rules.rule(candidate.rule as usize),
+                rule_index: candidate.rule as usize,
+                matched: candidate.matched,
+                secret_span: candidate.secret,
+                confidence: candidate.confidence,
+                encoding: candidate.encoding,
+                position: candidate.position,
+                secret: Secret::new(&self.store[stored], candidate.public_len),
+            });
+        }
+        self.waiting.drain(..ready);
+        self.past.retain(|candidate| candidate.secret.end() >= settled);
+        if self.waiting.is_empty() {
+            self.forget_secrets();
+        }
+    }
+
+    fn forget_secrets(&mut self) {
+        if !self.store.is_empty() {
+            self.store.zeroize();
+        }
+    }
+
+    fn is_overruled(&self, at: usize) -> bool {
+        let candidate = &self.waiting[at];
+        let overrules = |other: &Candidate| {
+            let same_rule = other.rule == candidate.rule && candidate.is_inside(other);
+            let knows_better = candidate.generic && !other.generic && candidate.overlaps(other);
+            same_rule || knows_better
+        };
+        // Waiting ones are sorted by start, and none is longer than the longest.
+        let far = |other: &&Candidate| other.secret.start + self.longest >= candidate.secret.start;
+        let past = self.past.len() - (at + 1);
+        self.past[..past].iter().any(overrules)
+            || self.waiting[..at].iter().rev().take_while(far).any(overrules)
+            || self.waiting[at + 1..]
+                .iter()
+                .take_while(|other| other.secret.start < candidate.secret.end())
+                .any(|other| candidate.generic && !other.generic && candidate.overlaps(other))
+    }
+}
+
+impl Drop for Candidates {
+    fn drop(&mut self) {
+        self.store.zeroize();
+    }
+}

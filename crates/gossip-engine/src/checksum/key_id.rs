@@ -1,0 +1,107 @@
+//! Identifiers whose characters carry structure: AWS key ids and Bech32.
+
+use super::Verdict;
+
+/// Key ids made since 2019 hold the account number: 40 bits after the first of the decoded bytes.
+/// Older ones hold something else, so an impossible number only says nothing.
+pub(super) fn verify_aws(secret: &[u8]) -> Verdict {
+    let Some(body) = secret.get(4..20) else { return Verdict::Impossible };
+    let mut bits: u64 = 0;
+    for &byte in &body[..10] {
+        let Some(value) = base32(byte) else { return Verdict::Impossible };
+        bits = bits << 5 | u64::from(value);
+    }
+    if body[10..].iter().any(|&byte| base32(byte).is_none()) {
+        return Verdict::Impossible;
+    }
+    // 50 bits are read; the number is the 40 after the highest.
+    let account = bits >> 9 & 0xFF_FFFF_FFFF;
+    if account < 1_000_000_000_000 { Verdict::Valid } else { Verdict::Unknown }
+}
+
+fn base32(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'2'..=b'7' => Some(byte - b'2' + 26),
+        _ => None,
+    }
+}
+
+const BECH32: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+
+/// BIP 173's checksum over the human-readable part and the data.
+pub(super) fn verify_bech32(secret: &[u8]) -> Verdict {
+    let Some(split) = memchr::memrchr(b'1', secret) else { return Verdict::Impossible };
+    let mut check = Polymod::new(&secret[..split]);
+    for &byte in &secret[split + 1..] {
+        let Some(value) = bech32_value(byte) else { return Verdict::Impossible };
+        check.step(value);
+    }
+    if check.0 == 1 { Verdict::Valid } else { Verdict::Invalid }
+}
+
+/// The six characters that complete `prefix1data`, for templates.
+pub(crate) fn bech32_checksum(prefix: &[u8], data: &[u8]) -> [u8; 6] {
+    let mut check = Polymod::new(prefix);
+    data.iter().for_each(|&byte| check.step(bech32_value(byte).unwrap_or(0)));
+    (0..6).for_each(|_| check.step(0));
+    let rest = check.0 ^ 1;
+    std::array::from_fn(|at| BECH32[(rest >> (5 * (5 - at)) & 31) as usize])
+}
+
+fn bech32_value(byte: u8) -> Option<u8> {
+    BECH32.iter().position(|c| *c == byte.to_ascii_lowercase()).map(|at| at as u8)
+}
+
+/// The running remainder.
+struct Polymod(u32);
+
+impl Polymod {
+    fn new(prefix: &[u8]) -> Self {
+        let mut check = Self(1);
+        prefix.iter().for_each(|byte| check.step(byte.to_ascii_lowercase() >> 5));
+        check.step(0);
+        prefix.iter().for_each(|byte| check.step(byte.to_ascii_lowercase() & 31));
+        check
+    }
+
+    fn step(&mut self, value: u8) {
+        const GENERATORS: [u32; 5] =
+            [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3];
+        let top = self.0 >> 25;
+        self.0 = (self.0 & 0x1FF_FFFF) << 5 ^ u32::from(value);
+        for (bit, generator) in GENERATORS.iter().enumerate() {
+            if top >> bit & 1 == 1 {
+                self.0 ^= generator;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bech32_accepts_the_published_vectors_only() {
+        assert_eq!(verify_bech32(b"A12UEL5L"), Verdict::Valid);
+        assert_eq!(verify_bech32(b"a12uel5l"), Verdict::Valid);
+        assert_eq!(verify_bech32(b"a12uel5q"), Verdict::Invalid);
+        assert_eq!(verify_bech32(b"a1b!"), Verdict::Impossible);
+    }
+
+    #[test]
+    fn a_written_checksum_is_accepted() {
+        let check = bech32_checksum(b"AGE-SECRET-KEY-", BECH32);
+        let text = [b"AGE-SECRET-KEY-1".as_slice(), BECH32, &check].concat();
+        assert_eq!(verify_bech32(&text), Verdict::Valid);
+    }
+
+    #[test]
+    fn an_aws_key_id_holds_base32() {
+        let id = |body: &str| [b"AKIA", body.as_bytes()].concat();
+        assert_eq!(verify_aws(&id("A23456789BCDEFGH")), Verdict::Impossible);
+        assert_eq!(verify_aws(&id("QAAAAAAAAAAAAAAA")), Verdict::Valid);
+        assert_eq!(verify_aws(b"AKIA"), Verdict::Impossible);
+    }
+}

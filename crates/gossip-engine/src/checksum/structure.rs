@@ -1,0 +1,112 @@
+//! Values that are documents: tokens of JSON, keys of DER.
+
+use super::Verdict;
+use crate::decode::base64;
+
+/// Enough of a document to tell what it is.
+const LOOK: usize = 192;
+
+/// An object that names its algorithm, an object, and a signature.
+pub(super) fn verify_jwt(secret: &[u8]) -> Verdict {
+    let mut parts = secret.split(|byte| *byte == b'.');
+    let (Some(header), Some(payload)) = (parts.next(), parts.next()) else {
+        return Verdict::Impossible;
+    };
+    let mut bytes = [0u8; LOOK];
+    let decoded = decode_start(header, &mut bytes);
+    // A value that only begins like base64 of JSON decodes to rubbish.
+    if !decoded.starts_with(b"{") || !decoded.iter().all(|byte| is_text(*byte)) {
+        return Verdict::Impossible;
+    }
+    let names_algorithm = memchr::memmem::find(decoded, b"\"alg\"").is_some();
+    let header_is_long = header.len() > LOOK;
+    let decoded = decode_start(payload, &mut bytes);
+    let is_object = decoded.starts_with(b"{");
+    if is_object && (names_algorithm || header_is_long) { Verdict::Valid } else { Verdict::Invalid }
+}
+
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') || byte.is_ascii_whitespace()
+}
+
+/// The body between the marks. Encrypted keys are as they should be too, but worth less.
+pub(super) fn verify_private_key(secret: &[u8]) -> Verdict {
+    let Some(begin) = memchr::memmem::find(secret, b"KEY") else { return Verdict::Unknown };
+    let Some(marks) = memchr::memmem::find(&secret[begin..], b"-----") else {
+        return Verdict::Unknown;
+    };
+    let body = &secret[begin + marks + 5..];
+    let mut text = [0u8; LOOK];
+    let mut len = 0;
+    let mut at = 0;
+    // Line ends, written out or escaped, quotes and blanks; a header line has a colon.
+    while at < body.len() && len < text.len() {
+        match body[at] {
+            b'\\' => at += 1,
+            b':' => return Verdict::Unknown,
+            byte if byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/' => {
+                text[len] = byte;
+                len += 1;
+            }
+            b'=' | b'-' => break,
+            _ => {}
+        }
+        at += 1;
+    }
+    let mut bytes = [0u8; LOOK];
+    let decoded = decode_start(&text[..len], &mut bytes);
+    match decoded {
+        [0x30, 0x80..=0x84, ..] if decoded.len() > 24 => Verdict::Valid,
+        // An EC key in DER is short enough for a one-byte length.
+        [0x30, 0x2C..=0x7F, ..] => Verdict::Valid,
+        _ if decoded.starts_with(b"openssh-key-v1\0") => Verdict::Valid,
+        // PGP: the first packet is a secret key.
+        [first, ..] if first & 0xFC == 0x94 || *first == 0xC5 => Verdict::Valid,
+        _ => Verdict::Invalid,
+    }
+}
+
+pub(super) fn verify_base64_json(secret: &[u8]) -> Verdict {
+    let Some(start) = memchr::memmem::find(secret, b"eyJ") else { return Verdict::Invalid };
+    let mut bytes = [0u8; LOOK];
+    let decoded = decode_start(&secret[start..], &mut bytes);
+    let printable = decoded.iter().all(|byte| (0x20..0x7F).contains(byte));
+    let names = decoded.starts_with(b"{\"") && memchr::memmem::find(decoded, b"\":").is_some();
+    if printable && names { Verdict::Valid } else { Verdict::Invalid }
+}
+
+fn decode_start<'b>(text: &[u8], bytes: &'b mut [u8; LOOK]) -> &'b [u8] {
+    let text = &text[..text.len().min(LOOK)];
+    let len = base64::decode_into(text, bytes);
+    &bytes[..len]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jwt_is_two_objects_and_a_signature() {
+        let part = |text: &str| base64::encode(text.as_bytes(), base64::Alphabet::UrlSafe);
+        let token = |header: &str, payload: &str| {
+            verify_jwt(format!("{}.{}.sig", part(header), part(payload)).as_bytes())
+        };
+        assert_eq!(token(r#"{"alg":"HS256"}"#, r#"{"sub":"1"}"#), Verdict::Valid);
+        assert_eq!(token(r#"{"alg":"HS256"}"#, "rubbish"), Verdict::Invalid);
+        assert_eq!(token(r#"{"kid":"1"}"#, r#"{"sub":"1"}"#), Verdict::Invalid);
+        assert_eq!(token("{\"\u{1}\u{2}", r#"{"sub":"1"}"#), Verdict::Impossible);
+        assert_eq!(verify_jwt(b"eyJhbGciOiJIUzI1NiJ9"), Verdict::Impossible);
+    }
+
+    #[test]
+    fn a_key_is_der_whatever_its_line_ends() {
+        let der = [&[0x30, 0x82, 1, 2][..], &[7; 60]].concat();
+        let body = base64::encode(&der, base64::Alphabet::Standard);
+        for end in ["\n", "\r\n", "\\n", "\\r\\n"] {
+            let text = format!("-----BEGIN RSA PRIVATE KEY-----{end}{body}{end}-----END");
+            assert_eq!(verify_private_key(text.as_bytes()), Verdict::Valid, "{end:?}");
+        }
+        let text = b"-----BEGIN RSA PRIVATE KEY-----\nbm90IGEga2V5IGF0IGFsbA==\n-----END";
+        assert_eq!(verify_private_key(text), Verdict::Invalid);
+    }
+}

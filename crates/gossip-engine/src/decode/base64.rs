@@ -1,0 +1,197 @@
+//! Base64 runs: where they are, and what they say.
+//!
+//! A run of at least twice a block's length covers some block whole, so only whole blocks are looked
+//! for, sixteen bytes at a time and without branches.
+
+use std::ops::Range;
+
+use crate::limits::{MAX_ENCODED_RUN_LEN, MIN_BASE64_RUN_LEN};
+
+const INVALID: u8 = 0xFF;
+
+/// Both alphabets at once: they differ in the last two characters only, which never mix.
+const VALUES: [u8; 256] = {
+    let mut values = [INVALID; 256];
+    let mut at = 0;
+    while at < 26 {
+        values[b'A' as usize + at] = at as u8;
+        values[b'a' as usize + at] = at as u8 + 26;
+        at += 1;
+    }
+    at = 0;
+    while at < 10 {
+        values[b'0' as usize + at] = at as u8 + 52;
+        at += 1;
+    }
+    values[b'+' as usize] = 62;
+    values[b'-' as usize] = 62;
+    values[b'/' as usize] = 63;
+    values[b'_' as usize] = 63;
+    values
+};
+
+const BLOCK: usize = 16;
+const _: () = assert!(MIN_BASE64_RUN_LEN >= 2 * BLOCK - 1);
+
+/// Whether all bytes are digits. Arithmetic instead of the table, so that the compiler takes all
+/// bytes at once.
+fn is_block(block: &[u8; BLOCK]) -> bool {
+    let mut others = 0u8;
+    for &byte in block {
+        let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+        let slash_or_number = byte.wrapping_sub(b'/') < 11;
+        let plus_or_minus = (byte == b'+') | (byte == b'-');
+        others |= u8::from(!(letter | slash_or_number | plus_or_minus | (byte == b'_')));
+    }
+    others == 0
+}
+
+fn is_digit(byte: u8) -> bool {
+    VALUES[usize::from(byte)] != INVALID
+}
+
+/// Calls back with every run in `text` that starts in `range` and may be base64 of something.
+pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Range<usize>)) {
+    let mut at = range.start;
+    // A run that starts at the end of the range has its first whole block behind it.
+    while at < range.end + BLOCK && at + BLOCK <= text.len() {
+        let block: &[u8; BLOCK] = text[at..at + BLOCK].try_into().expect("a block's length");
+        if !is_block(block) {
+            at += BLOCK;
+            continue;
+        }
+        let before = text[..at].iter().rev().take_while(|byte| is_digit(**byte)).count();
+        let end = at + text[at..].iter().take_while(|byte| is_digit(**byte)).count();
+        let start = at - before;
+        at = end.max(at + BLOCK);
+        // A run that starts before the range belongs to whoever has that range.
+        if !range.contains(&start) || end - start < MIN_BASE64_RUN_LEN {
+            continue;
+        }
+        let run = start..end.min(start + MAX_ENCODED_RUN_LEN);
+        if looks_encoded(&text[run.clone()]) {
+            on_run(run);
+        }
+    }
+}
+
+/// Encoded text has letters of both cases and digits; names, paths and hexadecimal do not.
+fn looks_encoded(run: &[u8]) -> bool {
+    let run = &run[..run.len().min(256)];
+    run.iter().any(u8::is_ascii_uppercase)
+        && run.iter().any(u8::is_ascii_lowercase)
+        && run.iter().any(u8::is_ascii_digit)
+}
+
+/// Decodes up to the first character that is none, as far as `out` goes. Returns the length.
+pub(crate) fn decode_into(text: &[u8], out: &mut [u8]) -> usize {
+    let mut len = 0;
+    let mut bits = 0u32;
+    let mut held = 0;
+    for &byte in text {
+        let value = VALUES[usize::from(byte)];
+        if value == INVALID || len == out.len() {
+            break;
+        }
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out[len] = (bits >> held) as u8;
+            len += 1;
+        }
+    }
+    len
+}
+
+/// Decodes a run into `out`, which is cleared first.
+pub(crate) fn decode(run: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.resize(run.len() * 3 / 4, 0);
+    let len = decode_into(run, out);
+    out.truncate(len);
+}
+
+/// For templates and tests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alphabet {
+    Standard,
+    UrlSafe,
+}
+
+/// Encodes without padding.
+pub(crate) fn encode(bytes: &[u8], alphabet: Alphabet) -> String {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let digit = |value: usize| match (value, alphabet) {
+        (62, Alphabet::Standard) => '+',
+        (63, Alphabet::Standard) => '/',
+        (62, Alphabet::UrlSafe) => '-',
+        (63, Alphabet::UrlSafe) => '_',
+        (value, _) => char::from(digits[value]),
+    };
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0usize, |word, byte| word << 8 | usize::from(*byte));
+        let bits = chunk.len() * 8;
+        for at in 0..(bits).div_ceil(6) {
+            let shift = bits as isize - 6 * (at as isize + 1);
+            let value = if shift >= 0 { word >> shift } else { word << -shift };
+            text.push(digit(value & 63));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(text: &[u8], range: Range<usize>) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        runs(text, range, &mut |run| found.push(run));
+        found
+    }
+
+    #[test]
+    fn a_block_is_sixteen_digits() {
+        for byte in 0..=u8::MAX {
+            let mut block = [b'x'; BLOCK];
+            block[usize::from(byte) % BLOCK] = byte;
+            assert_eq!(is_block(&block), is_digit(byte), "{byte}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            for alphabet in [Alphabet::Standard, Alphabet::UrlSafe] {
+                let mut out = Vec::new();
+                decode(encode(&bytes, alphabet).as_bytes(), &mut out);
+                prop_assert_eq!(&out, &bytes);
+            }
+        }
+
+        #[test]
+        fn a_run_is_found_wherever_it_stands(
+            before in "[ .!\"]{0,40}",
+            length in MIN_BASE64_RUN_LEN..90,
+            after in "[ .!\"]{0,40}",
+        ) {
+            let run: String = "aB3dE5gH".chars().cycle().take(length).collect();
+            let text = format!("{before}{run}{after}");
+            let expected = before.len()..before.len() + length;
+            prop_assert_eq!(found(text.as_bytes(), 0..text.len()), vec![expected]);
+        }
+
+        #[test]
+        fn ranges_that_meet_share_no_run(cut in 0usize..120) {
+            let text = format!("{} {} ", "aB3d".repeat(12), "eF6h".repeat(15));
+            let cut = cut.min(text.len());
+            let mut both = found(text.as_bytes(), 0..cut);
+            both.extend(found(text.as_bytes(), cut..text.len()));
+            prop_assert_eq!(both, vec![0..48, 49..109]);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The engine: rules made ready to scan with.
+//!
+//! - E1: what is found depends on the bytes, the path, the rules and the options, and not on how
+//!   the bytes arrive: whole, or in pieces of any size.
+//! - E2: every span lies within the bytes that were given.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
+
+use crate::finding::Finding;
+use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
+use crate::literals::Anchor;
+use crate::options::Options;
+use crate::position::LineCounter;
+use crate::prefilter::Prefilter;
+use crate::rules::{Allowlist, RuleSet};
+use crate::scratch::Scratch;
+use crate::segment::Segment;
+use crate::stream::Stream;
+
+/// Finds secrets. Immutable: make one, share it between threads, give each its own [`Scratch`].
+///
+/// ```
+/// use gossip_engine::{Engine, Options, RuleSet, Scratch};
+///
+/// let rules = RuleSet::from_toml("mine.toml", r#"
+///     [[rules]]
+///     id = "acme-token"
+///     regex = '''\bacme_[a-z0-9]{8}\b'''
+/// "#)?;
+/// let engine = Engine::new(rules, Options::default());
+/// let mut scratch = Scratch::new();
+/// let mut found = Vec::new();
+/// engine.scan(&mut scratch, b"token: acme_q8zr2lmt", None, &mut |finding| {
+///     found.push((finding.rule().id().to_owned(), finding.span().start));
+/// });
+/// assert_eq!(found, [("acme-token".to_owned(), 7)]);
+/// # Ok::<(), gossip_engine::RuleFileError>(())
+/// ```
+pub struct Engine {
+    pub(crate) rules: RuleSet,
+    pub(crate) options: Options,
+    pub(crate) prefilter: Prefilter,
+    /// For each literal of the first stage: the rules' anchors that it is.
+    pub(crate) links: Vec<Vec<Link>>,
+    /// Rules without an anchor, tried everywhere.
+    pub(crate) everywhere: Vec<u32>,
+    /// Rules that look at paths only.
+    pub(crate) by_path: Vec<u32>,
+    pub(crate) slots: usize,
+    id: u64,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    pub(crate) rule: u32,
+    pub(crate) anchor: u32,
+}
+
+impl Engine {
+    /// An engine with these rules.
+    #[must_use]
+    pub fn new(rules: RuleSet, options: Options) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        // Rules that share a literal, in the same case, share its place in the first stage.
+        type ByLiteral<'r> = BTreeMap<(&'r [u8], bool), (Anchor, Vec<Link>)>;
+        let mut literals = ByLiteral::new();
+        let mut everywhere = Vec::new();
+        let mut by_path = Vec::new();
+        let mut slots = 2;
+        for (index, rule) in rules.iter().enumerate() {
+            let index = index as u32;
+            let Some(regex) = &rule.regex else {
+                by_path.push(index);
+                continue;
+            };
+            if rule.anchors.is_empty() {
+                everywhere.push(index);
+            }
+            slots = slots.max(2 + 2 * groups(regex.source()));
+            for (at, anchor) in rule.anchors.iter().enumerate() {
+                let (shared, links) = literals
+                    .entry((&anchor.bytes, anchor.ignore_case))
+                    .or_insert_with(|| (anchor.clone(), Vec::new()));
+                shared.next = shared.next.union(anchor.next);
+                links.push(Link { rule: index, anchor: at as u32 });
+            }
+        }
+        let (anchors, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
+        let prefilter = Prefilter::new(&anchors);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Self { rules, options, prefilter, links, everywhere, by_path, slots, id }
+    }
+
+    /// The rules.
+    #[must_use]
+    pub fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The identity of all that decides what is found and reported. Bytes that were scanned under
+    /// this hash need not be scanned again.
+    #[must_use]
+    pub fn policy_hash(&self) -> PolicyHash {
+        PolicyHash::derive(self)
+    }
+
+    /// Scans `bytes`, the whole of an object, and calls back with each finding in order.
+    pub fn scan(
+        &self,
+        scratch: &mut Scratch,
+        bytes: &[u8],
+        path: Option<&[u8]>,
+        on_finding: &mut impl FnMut(Finding<'_>),
+    ) {
+        self.begin(scratch);
+        if self.skips(path) {
+            return;
+        }
+        self.scan_path(scratch, path);
+        let mut lines = LineCounter::new();
+        let mut counted = 0;
+        for start in (0..bytes.len()).step_by(SEGMENT_LEN) {
+            let end = bytes.len().min(start + SEGMENT_LEN);
+            let from = start.saturating_sub(CONTEXT_BEFORE);
+            let to = bytes.len().min(end + CONTEXT_AFTER);
+            let segment = Segment { engine: self, path, base: from as u64, text: &bytes[from..to] };
+            segment.scan(scratch, start - from..end - from);
+            if scratch.candidates.has_unplaced() {
+                lines.advance(&bytes[counted..from]);
+                counted = from;
+                scratch.candidates.place(&bytes[from..], from as u64, lines);
+            }
+            let done = if end == bytes.len() { u64::MAX } else { end as u64 };
+            scratch.candidates.flush(done, &self.rules, on_finding);
+        }
+        scratch.candidates.flush(u64::MAX, &self.rules, on_finding);
+    }
+
+    /// Starts to scan an object that arrives in pieces. Finds what [`scan`](Self::scan) would find
+    /// in the whole.
+    pub fn stream<'e>(&'e self, scratch: &'e mut Scratch, path: Option<&'e [u8]>) -> Stream<'e> {
+        self.begin(scratch);
+        let skipped = self.skips(path);
+        if !skipped {
+            self.scan_path(scratch, path);
+        }
+        Stream::new(self, scratch, path, skipped)
+    }
+
+    fn begin(&self, scratch: &mut Scratch) {
+        scratch.begin(self.id, self.rules.len(), self.slots);
+    }
+
+    /// Whether nothing in this path is to be reported.
+    fn skips(&self, path: Option<&[u8]>) -> bool {
+        let Some(path) = path else { return false };
+        let everything = |list: &&Allowlist| list.concerns_all();
+        self.rules.allowlists().filter(everything).any(|list| list.allows_path(path))
+    }
+
+    /// Rules without an expression find the path itself: an empty span at the start.
+    fn scan_path(&self, scratch: &mut Scratch, path: Option<&[u8]>) {
+        let Some(path) = path else { return };
+        for &index in &self.by_path {
+            Segment { engine: self, path: Some(path), base: 0, text: &[] }
+                .judge_path(scratch, index);
+        }
+        scratch.candidates.place(&[], 0, LineCounter::new());
+    }
+}
+
+fn groups(source: &str) -> usize {
+    // Every group has a parenthesis; counting them costs less than keeping the syntax tree.
+    source.bytes().filter(|byte| *byte == b'(').count()
+}
+
+impl CanonicalBytes for Engine {
+    fn feed(&self, hasher: &mut CanonicalHasher) {
+        hasher.value(&self.options).value(&self.rules);
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Engine({} rules, {} literals)", self.rules.len(), self.links.len())
+    }
+}

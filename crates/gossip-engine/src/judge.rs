@@ -1,0 +1,135 @@
+//! What speaks against a match: too little entropy, a stand-in for a value, a comment that allows
+//! it.
+
+use crate::rules::contains_ignore_case;
+
+/// Shannon entropy in bits per byte.
+pub(crate) fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0u32; 256];
+    bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    let len = bytes.len() as f64;
+    let bits = |count: &u32| {
+        let share = f64::from(*count) / len;
+        -share * share.log2()
+    };
+    counts.iter().filter(|count| **count > 0).map(bits).sum()
+}
+
+/// Words that people write where a value belongs. All long enough not to turn up by chance.
+const WORDS: [&str; 22] = [
+    "example",
+    "placeholder",
+    "changeme",
+    "change_me",
+    "change-me",
+    "your_",
+    "your-",
+    "yourkey",
+    "yourtoken",
+    "yoursecret",
+    "yourapi",
+    "insert_",
+    "insert-",
+    "replace_",
+    "replace-",
+    "redacted",
+    "dummy",
+    "xxxx",
+    "lorem",
+    "not_a_real",
+    "notareal",
+    "foobar",
+];
+
+/// Whether the value only shows where a value would be. `public_len` bytes at its start belong to
+/// the format and are not looked at.
+pub(crate) fn is_placeholder(secret: &[u8], public_len: usize) -> bool {
+    let body = &secret[public_len.min(secret.len())..];
+    WORDS.iter().any(|word| contains_ignore_case(body, word.as_bytes()))
+        || memchr::memmem::find(body, b"${").is_some()
+        || memchr::memmem::find(body, b"{{").is_some()
+        || (body.first() == Some(&b'<') && body.last() == Some(&b'>'))
+        || is_monotonous(body)
+}
+
+/// One character over and over, or the alphabet or the digits in order.
+fn is_monotonous(body: &[u8]) -> bool {
+    const MAX_SAME: usize = 7;
+    const MAX_RISING: usize = 9;
+    let mut same = 1;
+    let mut rising = 1;
+    for pair in body.windows(2) {
+        same = if pair[0] == pair[1] { same + 1 } else { 1 };
+        let next = pair[0].wrapping_add(1) == pair[1] || (pair[0] == b'9' && pair[1] == b'0');
+        rising = if next { rising + 1 } else { 1 };
+        if same >= MAX_SAME || rising >= MAX_RISING {
+            return true;
+        }
+    }
+    // Few different characters: `abababab`, `00000001`.
+    let mut seen = [false; 256];
+    body.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+    body.len() >= 8 && seen.iter().filter(|seen| **seen).count() <= 3
+}
+
+/// Comments that allow what stands on their line.
+const ALLOW_COMMENTS: [&[u8]; 2] = [b"gossip:allow", b"gitleaks:allow"];
+
+/// Whether a line of these has a comment that allows a finding.
+pub(crate) fn is_allowed_by_comment(lines: &[u8]) -> bool {
+    memchr::memmem::find(lines, b":allow").is_some()
+        && ALLOW_COMMENTS.iter().any(|comment| memchr::memmem::find(lines, comment).is_some())
+}
+
+/// The lines that `start..end` touches, as far as `reach` bytes on either side.
+pub(crate) fn lines_around(text: &[u8], start: usize, end: usize, reach: usize) -> &[u8] {
+    let from = start.saturating_sub(reach);
+    let to = (end + reach).min(text.len());
+    let line_start = memchr::memrchr(b'\n', &text[from..start]).map_or(from, |at| from + at + 1);
+    let line_end = memchr::memchr(b'\n', &text[end..to]).map_or(to, |at| end + at);
+    &text[line_start..line_end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entropy_of_known_distributions() {
+        assert_eq!(entropy(b"aaaa"), 0.0);
+        assert_eq!(entropy(b"abab"), 1.0);
+        assert_eq!(entropy(b"abcdefgh"), 3.0);
+    }
+
+    #[test]
+    fn stand_ins_are_recognised_behind_their_prefix() {
+        for text in [
+            "your-key-here",
+            "ghp_xxxxxxxxxxxxxxxx",
+            "AKIAIOSFODNN7EXAMPLE",
+            "${TOKEN}",
+            "{{ var }}",
+            "<api-key>",
+            "aaaaaaaaaaaa",
+            "sk_live_0000000000",
+            "0123456789abcdef",
+            "abababababab",
+        ] {
+            assert!(
+                is_placeholder(text.as_bytes(), 4.min(text.len()))
+                    || is_placeholder(text.as_bytes(), 0),
+                "{text}"
+            );
+        }
+        assert!(!is_placeholder(b"q8Zr2LmT0vXbN5wKcJ7d", 0));
+    }
+
+    #[test]
+    fn an_allow_comment_counts_on_its_own_line_only() {
+        let text = b"a = 1 # gossip:allow\nb = 2\nc = 3 // gitleaks:allow\n";
+        assert!(is_allowed_by_comment(lines_around(text, 4, 5, 1024)));
+        assert!(!is_allowed_by_comment(lines_around(text, 25, 26, 1024)));
+        assert!(is_allowed_by_comment(lines_around(text, 31, 32, 1024)));
+        assert!(!is_allowed_by_comment(b"goSSip:allow"));
+    }
+}

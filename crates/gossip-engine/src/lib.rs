@@ -1,0 +1,46 @@
+//! Rules in, findings out: how gossip recognises secrets in bytes. No I/O, no clock.
+//!
+//! A scan has three stages. The first looks, in one pass that does not depend on the number of
+//! rules, for the literals that the rules' expressions guarantee (`ghp_`, `AKIA`, `-----BEGIN`).
+//! The second tries a rule's expression at the places of its literals only. The third judges what
+//! matched: entropy, stand-ins, allow-lists, allow comments, checksums. Base64, percent-encoded and
+//! UTF-16 text is decoded and goes through the same stages.
+//!
+//! ```
+//! use gossip_engine::{Engine, Options, RuleSet, Scratch};
+//!
+//! let engine = Engine::new(RuleSet::builtin(), Options::default());
+//! let mut scratch = Scratch::new();
+//! engine.scan(&mut scratch, b"nothing to see here", Some(b"notes.txt"), &mut |finding| {
+//!     println!("{}: {}", finding.rule().id(), finding.secret().redact());
+//! });
+//! ```
+
+mod candidates;
+mod checksum;
+mod decode;
+mod engine;
+mod finding;
+mod judge;
+pub mod limits;
+mod literals;
+mod options;
+mod pattern;
+mod position;
+mod prefilter;
+mod rules;
+mod scratch;
+mod segment;
+mod stream;
+pub mod template;
+
+pub use decode::Encoding;
+pub use engine::Engine;
+pub use finding::{Finding, Redacted, Secret, Span};
+pub use options::{BadChecksum, Decoding, Options};
+pub use position::{LineCounter, Position};
+pub use rules::{
+    Checksum, Confidence, Location, Rule, RuleFault, RuleFileError, RuleSet, Severity,
+};
+pub use scratch::Scratch;
+pub use stream::Stream;

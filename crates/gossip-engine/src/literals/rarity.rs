@@ -1,0 +1,76 @@
+//! How rare literals are in ordinary text.
+//!
+//! Measured, not guessed: the 2400 most common groups of three bytes in 40 MB of sources,
+//! documentation, configuration and logs, by bits of surprise. Bytes are folded as the first stage
+//! folds them (bit 5 set), so that a line end shows as `*`; `·` is a blank and `_` itself.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+pub(crate) const GRAM_LEN: usize = 3;
+/// A group of three bytes that is not among the common ones.
+const RARE_BITS: f64 = 15.0;
+
+const TABLE: &str = include_str!("trigrams.txt");
+
+/// The common groups of three and their bits, sorted.
+pub(crate) fn common_grams() -> &'static [([u8; GRAM_LEN], u8)] {
+    static GRAMS: OnceLock<Vec<([u8; GRAM_LEN], u8)>> = OnceLock::new();
+    GRAMS.get_or_init(|| {
+        let mut grams = Vec::with_capacity(2400);
+        for line in TABLE.lines() {
+            let (bits, text) = line.split_at(2);
+            let bits = bits.trim().parse().expect("a line begins with its bits");
+            let byte = |c: char| match c {
+                '·' => b' ',
+                '_' => fold(b'_'),
+                c => c as u8,
+            };
+            let mut bytes = text[1..].chars().map(byte);
+            while let (Some(a), Some(b), Some(c)) = (bytes.next(), bytes.next(), bytes.next()) {
+                grams.push(([a, b, c], bits));
+            }
+        }
+        grams.sort_unstable();
+        grams
+    })
+}
+
+/// As the first stage sees a byte.
+pub(crate) const fn fold(byte: u8) -> u8 {
+    byte | 0x20
+}
+
+/// The surprise of seeing these three bytes somewhere, in bits.
+pub(crate) fn gram_bits(gram: [u8; GRAM_LEN]) -> f64 {
+    static BITS: OnceLock<HashMap<[u8; GRAM_LEN], u8>> = OnceLock::new();
+    let bits = BITS.get_or_init(|| common_grams().iter().copied().collect());
+    let gram = gram.map(fold);
+    match bits.get(&gram) {
+        Some(bits) => f64::from(*bits),
+        // Among the rare ones, letters are the least rare.
+        None => RARE_BITS + gram.iter().filter(|byte| !byte.is_ascii_lowercase()).count() as f64,
+    }
+}
+
+/// The surprise of seeing `literal`, in bits: its rarest group decides, and length helps a little.
+pub(super) fn rarity_bits(literal: &[u8]) -> f64 {
+    let grams = literal.windows(GRAM_LEN);
+    let rarest = grams.map(|gram| gram_bits([gram[0], gram[1], gram[2]])).fold(0.0, f64::max);
+    rarest + literal.len().saturating_sub(GRAM_LEN).min(8) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_whole_and_words_are_less_rare_than_prefixes() {
+        let grams = common_grams();
+        assert_eq!(grams.len(), 2400);
+        assert!(grams.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(rarity_bits(b"key") < rarity_bits(b"scw"));
+        assert!(rarity_bits(b"token") < rarity_bits(b"ghp_"));
+        assert!(gram_bits(*b"the") < gram_bits(*b"int"));
+    }
+}

@@ -1,0 +1,90 @@
+//! A regular expression over bytes: parsed when its rule is read, compiled when first needed.
+//!
+//! Most rules never meet their anchor in a scan, so a short scan compiles few expressions. Classes
+//! and boundaries are ASCII, as in the rule files that users bring.
+
+use std::sync::OnceLock;
+
+use regex_automata::meta;
+use regex_automata::util::syntax;
+use regex_syntax::hir::Hir;
+
+use crate::limits::MAX_REGEX_BYTES;
+
+/// Why an expression cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PatternFault {
+    Invalid(String),
+    TooLarge,
+}
+
+/// An expression that is known to parse.
+pub(crate) struct Pattern {
+    source: String,
+    regex: OnceLock<meta::Regex>,
+}
+
+pub(crate) fn syntax_config() -> syntax::Config {
+    syntax::Config::new().unicode(false).utf8(false).nest_limit(100)
+}
+
+impl Pattern {
+    /// Parses, and gives the syntax tree for whoever wants to look into it.
+    pub(crate) fn parse(source: &str) -> Result<(Self, Hir), PatternFault> {
+        let hir = syntax::parse_with(source, &syntax_config())
+            .map_err(|error| PatternFault::Invalid(one_line(&error.to_string())))?;
+        Ok((Self { source: source.to_owned(), regex: OnceLock::new() }, hir))
+    }
+
+    /// Compiles now, so that an expression that is too large is refused when it is read.
+    pub(crate) fn compile(&self) -> Result<(), PatternFault> {
+        if self.regex.get().is_none() {
+            let _ = self.regex.set(build(&self.source)?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// # Panics
+    /// If a built-in expression does not compile; a test compiles them all.
+    pub(crate) fn regex(&self) -> &meta::Regex {
+        self.regex.get_or_init(|| match build(&self.source) {
+            Ok(regex) => regex,
+            Err(fault) => panic!("`{}` does not compile: {fault:?}", self.source),
+        })
+    }
+
+    pub(crate) fn is_match(&self, text: &[u8]) -> bool {
+        self.regex().is_match(text)
+    }
+}
+
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pattern({:?})", self.source)
+    }
+}
+
+fn build(source: &str) -> Result<meta::Regex, PatternFault> {
+    let config = meta::Config::new()
+        .utf8_empty(false)
+        .nfa_size_limit(Some(MAX_REGEX_BYTES))
+        .onepass_size_limit(Some(256 * 1024))
+        .hybrid_cache_capacity(512 * 1024)
+        .auto_prefilter(false);
+    meta::Builder::new().syntax(syntax_config()).configure(config).build(source).map_err(|error| {
+        match error.size_limit() {
+            Some(_) => PatternFault::TooLarge,
+            None => PatternFault::Invalid(one_line(&error.to_string())),
+        }
+    })
+}
+
+/// The last line of a parser's message is what is wrong; the lines above draw where.
+fn one_line(message: &str) -> String {
+    let last = message.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or(message);
+    last.trim().trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,394 @@
+//! The first stage: where in a buffer do anchors stand?
+//!
+//! Every anchor has at least three bytes. At every second position of the buffer the three bytes
+//! there, letters folded, are looked up in a bitmap of 131 072 hashes; an anchor is recognised by a
+//! gram at an even and one at an odd distance from its start, so that each occurrence is met
+//! exactly once, whatever its alignment. What passes is looked up again with the byte after or
+//! before it, and then compared. The two look-ups have no branches and no step depends on the one before
+//! it, which is why this is several times faster than walking an automaton, and stays so with
+//! hundreds of anchors.
+//!
+//! - P1: every occurrence of an anchor whose start is in the range is reported exactly once.
+//! - P2: the cost of a byte that belongs to no anchor does not grow with the number of anchors,
+//!   as long as the bitmaps are sparse.
+
+use std::ops::Range;
+
+use crate::literals::{Anchor, GRAM_LEN, MIN_ANCHOR_LEN, Next, common_grams, fold, gram_bits};
+
+const _: () = assert!(MIN_ANCHOR_LEN >= GRAM_LEN);
+/// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
+const FOLD: u32 = 0x2020_2020;
+/// A bitmap of 16 KiB stays in the first cache beside the text.
+const HASH_BITS: u32 = 17;
+const WORDS: usize = 1 << (HASH_BITS - 6);
+const BUCKETS: usize = 4096;
+const GRAM_MASK: u32 = 0xFF_FFFF;
+/// Of these the one is used under which the fewest common groups of three fall on an anchor's.
+/// Odd, and shifted when used so that the fourth byte of a word falls out of the product.
+const MULTIPLIERS: [u32; 12] = [
+    0x9E_3779, 0x85_EBCB, 0xC2_B2AF, 0x27_D4EB, 0x16_5667, 0xD3_A265, 0xFD_7047, 0xB5_5A4F,
+    0x5A_827B, 0x6E_D9EB, 0x8F_1BBD, 0xCA_62C1,
+];
+/// What the end of the text looks like: a byte that text hardly has.
+const END: u8 = 0xFF;
+/// Grams that are looked at together.
+const BATCH: usize = 256;
+/// Bytes that a batch reads: the last gram's word goes past its position.
+const BATCH_BYTES: usize = BATCH * 2 + 4;
+const AFTER_MULTIPLIER: u32 = 0x9E37_79B1;
+const BEFORE_MULTIPLIER: u32 = 0x85EB_CA6B;
+
+/// Finds anchors. Built once, shared by all threads.
+pub(crate) struct Prefilter {
+    multiplier: u32,
+    bitmap: Box<[u64; WORDS]>,
+    second: Box<[u64; WORDS]>,
+    /// Sorted by hash; a bucket is 32 hashes.
+    entries: Vec<Entry>,
+    buckets: Box<[u32; BUCKETS + 1]>,
+    literals: Vec<Literal>,
+    /// No gram stands further than this from its anchor's start.
+    max_shift: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The folded gram, and the byte after it where that is known.
+    value: u32,
+    mask: u32,
+    hash: u32,
+    literal: u32,
+    /// Distance of the gram from the anchor's start.
+    shift: u8,
+}
+
+impl Entry {
+    /// How often its gram is to be expected.
+    fn noise(&self) -> f64 {
+        let [a, b, c, _] = self.value.to_le_bytes();
+        // What is in the table for nothing makes it fuller.
+        const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
+        (-gram_bits([a, b, c])).exp2() + FULLNESS
+    }
+}
+
+struct Literal {
+    bytes: Vec<u8>,
+    ignore_case: bool,
+    next: Next,
+}
+
+fn hash(multiplier: u32, word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
+}
+
+/// With the byte after the gram.
+fn hash_after(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(AFTER_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+}
+
+/// With the byte before the gram, which comes first in the word.
+fn hash_before(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(BEFORE_MULTIPLIER) >> (u32::BITS - HASH_BITS)
+}
+
+/// What the second look-up sees where the entry's gram is part of its literal: the byte before it
+/// where the literal has one, else the byte after it, else whatever may follow.
+fn second_hashes(entry: &Entry, literal: &Literal) -> Vec<u32> {
+    let shift = usize::from(entry.shift);
+    let gram = entry.value & GRAM_MASK;
+    match (shift.checked_sub(1), literal.bytes.get(shift + GRAM_LEN)) {
+        (Some(before), _) => {
+            vec![hash_before(gram << 8 | u32::from(literal.bytes[before]))]
+        }
+        (None, Some(after)) => vec![hash_after(gram | u32::from(*after) << 24)],
+        (None, None) => {
+            following(literal.next).map(|after| hash_after(gram | u32::from(after) << 24)).collect()
+        }
+    }
+}
+
+fn place(hash: u32) -> (usize, u32) {
+    ((hash >> 6) as usize % WORDS, hash & 63)
+}
+
+fn bucket(hash: u32) -> usize {
+    (hash >> (HASH_BITS - BUCKETS.ilog2())) as usize
+}
+
+impl Prefilter {
+    /// A filter for these anchors; an occurrence is reported by the anchor's place in the list.
+    pub(crate) fn new<'a>(anchors: impl IntoIterator<Item = &'a Anchor>) -> Self {
+        let mut entries = Vec::new();
+        let mut literals = Vec::new();
+        for anchor in anchors {
+            push_entries(anchor, literals.len() as u32, &mut entries);
+            let Anchor { bytes, ignore_case, next, .. } = anchor.clone();
+            literals.push(Literal { bytes, ignore_case, next });
+        }
+        let multiplier = quietest_multiplier(&entries);
+        entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
+        entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
+        let mut bitmap = Box::new([0u64; WORDS]);
+        let mut second = Box::new([0u64; WORDS]);
+        let mut buckets = Box::new([0u32; BUCKETS + 1]);
+        for entry in &entries {
+            for hash in second_hashes(entry, &literals[entry.literal as usize]) {
+                let (word, bit) = place(hash);
+                second[word] |= 1 << bit;
+            }
+            let (word, bit) = place(entry.hash);
+            bitmap[word] |= 1 << bit;
+            buckets[bucket(entry.hash) + 1] += 1;
+        }
+        for at in 1..buckets.len() {
+            buckets[at] += buckets[at - 1];
+        }
+        let max_shift = entries.iter().map(|entry| usize::from(entry.shift)).max().unwrap_or(0);
+        Self { multiplier, bitmap, second, entries, buckets, literals, max_shift }
+    }
+
+    /// Reports (anchor, start) of every anchor in `text` that starts in `range`, in no order.
+    pub(crate) fn find(
+        &self,
+        text: &[u8],
+        range: Range<usize>,
+        on_hit: &mut impl FnMut(usize, usize),
+    ) {
+        debug_assert!(range.start <= range.end && range.end <= text.len());
+        if self.literals.is_empty() || range.is_empty() {
+            return;
+        }
+        let end = (range.end + self.max_shift).min(text.len());
+        let mut at = range.start;
+        let mut passed = [0u16; BATCH];
+        while at < end && at + BATCH_BYTES <= text.len() {
+            let batch: &[u8; BATCH_BYTES] =
+                text[at..at + BATCH_BYTES].try_into().expect("the length is a constant");
+            let count = self.first_look(batch, &mut passed);
+            let count = self.second_look(text, at, &mut passed, count);
+            for &gram in &passed[..count] {
+                let gram = usize::from(gram);
+                self.compare(text, at + gram, word(batch, gram), &range, on_hit);
+            }
+            at += BATCH * 2;
+        }
+        while at < end {
+            let mut bytes = [END; 4];
+            let rest = &text[at..text.len().min(at + 4)];
+            bytes[..rest.len()].copy_from_slice(rest);
+            let word = u32::from_le_bytes(bytes);
+            if look_up(&self.bitmap, hash(self.multiplier, word)) == 1 {
+                self.compare(text, at, word, &range, on_hit);
+            }
+            at += 2;
+        }
+    }
+
+    /// Collects the positions whose three bytes may be a gram. Returns how many.
+    #[inline(never)]
+    fn first_look(&self, batch: &[u8; BATCH_BYTES], passed: &mut [u16; BATCH]) -> usize {
+        let multiplier = self.multiplier;
+        let mut count = 0;
+        for gram in 0..BATCH {
+            passed[count % BATCH] = gram as u16 * 2;
+            count += look_up(&self.bitmap, hash(multiplier, word(batch, gram * 2)));
+        }
+        count
+    }
+
+    /// Keeps those of the first `count` that look right with one byte more. `start` is where the
+    /// batch is.
+    #[inline(never)]
+    fn second_look(
+        &self,
+        text: &[u8],
+        start: usize,
+        passed: &mut [u16; BATCH],
+        count: usize,
+    ) -> usize {
+        let mut kept = 0;
+        for at in 0..count.min(BATCH) {
+            let position = passed[at];
+            passed[kept % BATCH] = position;
+            let here = start + usize::from(position);
+            let after = look_up(&self.second, hash_after(word_at(text, here)));
+            // Nothing stands before the first byte, and the word there repeats it, which is no more
+            // than one look-up in vain.
+            let before = word_at(text, here.saturating_sub(1));
+            kept += after | look_up(&self.second, hash_before(before));
+        }
+        kept
+    }
+
+    #[inline(never)]
+    fn compare(
+        &self,
+        text: &[u8],
+        at: usize,
+        word: u32,
+        range: &Range<usize>,
+        on_hit: &mut impl FnMut(usize, usize),
+    ) {
+        let hash = hash(self.multiplier, word);
+        let folded = word | FOLD;
+        let bucket = bucket(hash);
+        let entries = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
+        for entry in &self.entries[entries] {
+            if folded & entry.mask != entry.value {
+                continue;
+            }
+            let Some(start) = at.checked_sub(usize::from(entry.shift)) else { continue };
+            let literal = &self.literals[entry.literal as usize];
+            let Some(found) = text.get(start..start + literal.bytes.len()) else { continue };
+            let equal = if literal.ignore_case {
+                found.eq_ignore_ascii_case(&literal.bytes)
+            } else {
+                found == literal.bytes
+            };
+            if equal && range.contains(&start) {
+                on_hit(entry.literal as usize, start);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn look_up(bitmap: &[u64; WORDS], hash: u32) -> usize {
+    let (word, bit) = place(hash);
+    (bitmap[word] >> bit & 1) as usize
+}
+
+#[inline(always)]
+fn word_at(text: &[u8], at: usize) -> u32 {
+    let bytes: &[u8; 4] = text[at..at + 4].try_into().expect("four bytes");
+    u32::from_le_bytes(*bytes)
+}
+
+#[inline(always)]
+fn word(batch: &[u8; BATCH_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([batch[at], batch[at + 1], batch[at + 2], batch[at + 3]])
+}
+
+/// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor
+/// stands for each byte that may follow.
+fn push_entries(anchor: &Anchor, literal: u32, entries: &mut Vec<Entry>) {
+    let bytes = anchor.bytes.as_slice();
+    for parity in [0, 1] {
+        let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2).map(|shift| {
+            let gram = &bytes[shift..bytes.len().min(shift + GRAM_LEN + 1)];
+            vec![entry(gram, literal, shift)]
+        });
+        let last = bytes.len() + 1 - GRAM_LEN;
+        let across = (last % 2 == parity).then(|| {
+            let gram = |next| entry(&[bytes[last], bytes[last + 1], next], literal, last);
+            following(anchor.next).map(gram).collect()
+        });
+        let noise = |entries: &Vec<Entry>| entries.iter().map(Entry::noise).sum::<f64>();
+        let quietest = inside.chain(across).min_by(|a, b| noise(a).total_cmp(&noise(b)));
+        entries.extend(quietest.expect("three bytes have a gram at each distance"));
+    }
+}
+
+fn entry(gram: &[u8], literal: u32, shift: usize) -> Entry {
+    let mut value = [0; 4];
+    value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
+    let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };
+    Entry { value: u32::from_le_bytes(value), mask, hash: 0, literal, shift: shift as u8 }
+}
+
+/// The bytes that may follow, one for each that looks different when folded.
+fn following(next: Next) -> impl Iterator<Item = u8> {
+    let allowed = move |byte: u8| byte == END || next.allows(byte);
+    (0..=u8::MAX)
+        .filter(|byte| fold(*byte) == *byte)
+        .filter(move |byte| allowed(*byte) || allowed(*byte & !fold(0)))
+}
+
+fn quietest_multiplier(entries: &[Entry]) -> u32 {
+    let noise = |multiplier: &u32| {
+        let mut bitmap = [0u64; WORDS];
+        for entry in entries {
+            let hash = hash(*multiplier, entry.value);
+            let (word, bit) = place(hash);
+            bitmap[word] |= 1 << bit;
+        }
+        let hits = common_grams().iter().filter(|([a, b, c], _)| {
+            let hash = hash(*multiplier, u32::from_le_bytes([*a, *b, *c, 0]));
+            let (word, bit) = place(hash);
+            bitmap[word] >> bit & 1 == 1
+        });
+        hits.map(|(_, bits)| 0.5f64.powi(i32::from(*bits))).sum::<f64>()
+    };
+    let shifted = MULTIPLIERS.map(|multiplier| multiplier << 8 | 1 << 8);
+    let quietest = shifted.into_iter().map(|multiplier| (noise(&multiplier), multiplier));
+    quietest.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(MULTIPLIERS[0] << 8, |(_, best)| best)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::literals::Reach;
+
+    fn anchor(text: &str, ignore_case: bool) -> Anchor {
+        let reach = Reach { min: 0, max: 0 };
+        Anchor { bytes: text.as_bytes().to_vec(), ignore_case, next: Next::ANY, reach }
+    }
+
+    fn hits(anchors: &[Anchor], text: &[u8], range: Range<usize>) -> Vec<(usize, usize)> {
+        let mut hits = Vec::new();
+        Prefilter::new(anchors).find(text, range, &mut |anchor, start| hits.push((anchor, start)));
+        hits.sort_unstable();
+        hits
+    }
+
+    fn naive(anchors: &[Anchor], text: &[u8], range: Range<usize>) -> Vec<(usize, usize)> {
+        let mut hits = Vec::new();
+        for (id, anchor) in anchors.iter().enumerate() {
+            for start in range.clone() {
+                let Some(found) = text.get(start..start + anchor.bytes.len()) else { continue };
+                let equal = if anchor.ignore_case {
+                    found.eq_ignore_ascii_case(&anchor.bytes)
+                } else {
+                    found == anchor.bytes
+                };
+                if equal {
+                    hits.push((id, start));
+                }
+            }
+        }
+        hits
+    }
+
+    #[test]
+    fn anchors_at_the_very_start_and_end_are_met() {
+        let anchors = [anchor("eyJ", false), anchor("ghp_", false), anchor("-----begin", true)];
+        let text = b"eyJxxghp_yy-----BEGIN zzeyJ";
+        assert_eq!(hits(&anchors, text, 0..text.len()), naive(&anchors, text, 0..text.len()));
+        assert_eq!(hits(&anchors, text, 0..text.len()).len(), 4);
+    }
+
+    proptest! {
+        /// P1, over a small alphabet so that hits are many and overlap.
+        #[test]
+        fn every_occurrence_is_met_once(
+            text in prop::collection::vec(prop::sample::select(b"abAB_-".to_vec()), 0..200),
+            words in prop::collection::vec(("[abAB_-]{3,9}", any::<bool>()), 1..8),
+            cut in (0usize..200, 0usize..200),
+        ) {
+            let anchors: Vec<_> = words
+                .iter()
+                .map(|(word, fold)| {
+                    let word = if *fold { word.to_ascii_lowercase() } else { word.clone() };
+                    anchor(&word, *fold)
+                })
+                .collect();
+            let from = cut.0.min(text.len());
+            let to = cut.1.clamp(from, text.len());
+            prop_assert_eq!(hits(&anchors, &text, from..to), naive(&anchors, &text, from..to));
+        }
+    }
+}

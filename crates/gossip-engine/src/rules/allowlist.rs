@@ -1,0 +1,104 @@
+//! Allow-lists: what a rule, or every rule, is to leave alone.
+//!
+//! `commits` are read but name what the engine cannot see, so that criterion is never met: an
+//! allow-list of commits only allows nothing here, which errs towards reporting.
+
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
+
+use super::schema::{Condition, RegexTarget};
+use crate::pattern::Pattern;
+
+#[derive(Debug)]
+pub(crate) struct Allowlist {
+    pub(super) condition: Condition,
+    pub(super) commits: Vec<String>,
+    pub(super) paths: Vec<Pattern>,
+    pub(super) target: RegexTarget,
+    pub(super) regexes: Vec<Pattern>,
+    /// In lower case.
+    pub(super) stopwords: Vec<String>,
+    /// Empty: all rules. Only in global lists.
+    pub(super) target_rules: Vec<String>,
+}
+
+/// What an allow-list looks at.
+pub(crate) struct Subject<'a> {
+    pub(crate) secret: &'a [u8],
+    pub(crate) matched: &'a [u8],
+    pub(crate) line: &'a [u8],
+    pub(crate) path: Option<&'a [u8]>,
+}
+
+impl Allowlist {
+    pub(crate) fn concerns(&self, rule: &str) -> bool {
+        self.target_rules.is_empty() || self.target_rules.iter().any(|target| target == rule)
+    }
+
+    pub(crate) fn concerns_all(&self) -> bool {
+        self.target_rules.is_empty()
+    }
+
+    /// Whether everything in this path is allowed, whatever is found there.
+    pub(crate) fn allows_path(&self, path: &[u8]) -> bool {
+        let only_paths =
+            self.regexes.is_empty() && self.stopwords.is_empty() && self.commits.is_empty();
+        (self.condition == Condition::Any || only_paths) && self.path_matches(Some(path))
+    }
+
+    pub(crate) fn allows(&self, subject: &Subject<'_>) -> bool {
+        let target = match self.target {
+            RegexTarget::Secret => subject.secret,
+            RegexTarget::Match => subject.matched,
+            RegexTarget::Line => subject.line,
+        };
+        let criteria = [
+            (!self.commits.is_empty(), false),
+            (!self.paths.is_empty(), self.path_matches(subject.path)),
+            (!self.regexes.is_empty(), self.regexes.iter().any(|regex| regex.is_match(target))),
+            (!self.stopwords.is_empty(), self.contains_stopword(subject.secret)),
+        ];
+        let mut given = criteria.iter().filter(|(given, _)| *given);
+        match self.condition {
+            Condition::Any => given.any(|(_, met)| *met),
+            Condition::All => given.all(|(_, met)| *met),
+        }
+    }
+
+    fn path_matches(&self, path: Option<&[u8]>) -> bool {
+        path.is_some_and(|path| self.paths.iter().any(|regex| regex.is_match(path)))
+    }
+
+    fn contains_stopword(&self, secret: &[u8]) -> bool {
+        self.stopwords.iter().any(|word| contains_ignore_case(secret, word.as_bytes()))
+    }
+}
+
+impl CanonicalBytes for Allowlist {
+    fn feed(&self, hasher: &mut CanonicalHasher) {
+        hasher.value(&(self.condition as u8)).value(&(self.target as u8));
+        let patterns = |hasher: &mut CanonicalHasher, patterns: &[Pattern]| {
+            hasher.value(&(patterns.len() as u32));
+            patterns.iter().for_each(|pattern| {
+                hasher.value(pattern.source());
+            });
+        };
+        let words = |hasher: &mut CanonicalHasher, words: &[String]| {
+            hasher.value(&(words.len() as u32));
+            words.iter().for_each(|word| {
+                hasher.value(word.as_str());
+            });
+        };
+        patterns(hasher, &self.paths);
+        patterns(hasher, &self.regexes);
+        words(hasher, &self.stopwords);
+        words(hasher, &self.commits);
+        words(hasher, &self.target_rules);
+    }
+}
+
+/// Whether `text` contains `word`, which is in lower case, with letters in either case.
+pub(crate) fn contains_ignore_case(text: &[u8], word: &[u8]) -> bool {
+    let Some(&first) = word.first() else { return true };
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
+        .any(|at| text[at..].get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word)))
+}

@@ -1,0 +1,32 @@
+//! The rules that come with gossip.
+
+use std::sync::OnceLock;
+
+use super::RuleSet;
+use super::read::Compile;
+
+/// One file per field of trade. Our own, written from the vendors' descriptions of their tokens.
+const FILES: [(&str, &str); 7] = [
+    ("builtin/code.toml", include_str!("../../rules/code.toml")),
+    ("builtin/cloud.toml", include_str!("../../rules/cloud.toml")),
+    ("builtin/ai.toml", include_str!("../../rules/ai.toml")),
+    ("builtin/chat.toml", include_str!("../../rules/chat.toml")),
+    ("builtin/payment.toml", include_str!("../../rules/payment.toml")),
+    ("builtin/saas.toml", include_str!("../../rules/saas.toml")),
+    ("builtin/keys.toml", include_str!("../../rules/keys.toml")),
+];
+
+/// # Panics
+/// If a built-in file is wrong; a test reads and compiles them all.
+pub(super) fn rules() -> RuleSet {
+    static RULES: OnceLock<RuleSet> = OnceLock::new();
+    RULES
+        .get_or_init(|| {
+            FILES.iter().fold(RuleSet::empty(), |rules, (name, text)| {
+                RuleSet::read(name, text, Compile::WhenNeeded)
+                    .and_then(|more| rules.merged(more))
+                    .unwrap_or_else(|error| panic!("{error}"))
+            })
+        })
+        .clone()
+}

@@ -1,0 +1,141 @@
+//! What can be wrong with a rule file.
+
+use std::fmt;
+
+/// Where in a rule file, counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The line.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
+}
+
+impl Location {
+    pub(super) fn of(text: &str, offset: usize) -> Self {
+        let before = &text.as_bytes()[..offset.min(text.len())];
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
+        let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
+        Self { line, column }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Why a rule file was refused. Nothing of it is used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {}{fault}", Here(.at), InRule(.rule))]
+pub struct RuleFileError {
+    /// The file's name, as the caller gave it.
+    pub file: String,
+    /// Where, if that is known.
+    pub at: Option<Location>,
+    /// The id of the rule, if the fault is in one.
+    pub rule: Option<String>,
+    /// What is wrong.
+    pub fault: RuleFault,
+}
+
+/// What is wrong in a rule file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuleFault {
+    /// Not TOML, or a value of the wrong kind.
+    #[error("{message}")]
+    Toml {
+        /// The parser's words.
+        message: String,
+    },
+    /// A field that no rule file has; a misspelt one would silently do nothing.
+    #[error("unknown field `{field}`")]
+    UnknownField {
+        /// Its name.
+        field: String,
+    },
+    /// A field that needs what the engine does not do.
+    #[error("`{field}` is not supported: {reason}")]
+    Unsupported {
+        /// Its name.
+        field: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A rule without an id.
+    #[error("a rule needs a non-empty `id`")]
+    EmptyId,
+    /// A second rule with the same id in one file.
+    #[error("the id is used twice in this file")]
+    DuplicateId,
+    /// A rule that is to be disabled does not exist.
+    #[error("there is no rule `{id}` to disable")]
+    NothingToDisable {
+        /// The id.
+        id: String,
+    },
+    /// Neither `regex`, `assign` nor `path`.
+    #[error("a rule needs `regex`, `assign` or `path`")]
+    NothingToMatch,
+    /// Both `regex` and `assign`.
+    #[error("a rule has either `regex` or `assign`, not both")]
+    TwoExpressions,
+    /// A regular expression that does not parse.
+    #[error("`{field}` is not a valid regular expression: {message}")]
+    BadRegex {
+        /// Which field.
+        field: &'static str,
+        /// The parser's words.
+        message: String,
+    },
+    /// A regular expression whose compiled form is too large.
+    #[error("`{field}` is too large: its compiled form exceeds {limit} bytes")]
+    RegexTooLarge {
+        /// Which field.
+        field: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// An expression that matches nothing at all everywhere.
+    #[error("`regex` matches the empty string")]
+    MatchesEmpty,
+    /// A group that the expression does not have.
+    #[error("`secretGroup` is {group}, but the expression has {groups} groups")]
+    SecretGroupOutOfRange {
+        /// As written.
+        group: usize,
+        /// The capture groups that there are.
+        groups: usize,
+    },
+    /// Entropy is 0 to 8 bits per byte.
+    #[error("`entropy` must be between 0 and 8")]
+    EntropyOutOfRange,
+    /// An allow-list that allows nothing.
+    #[error("an allow-list needs `regexes`, `paths`, `stopwords` or `commits`")]
+    EmptyAllowlist,
+    /// More rules than an engine takes.
+    #[error("more than {limit} rules")]
+    TooManyRules {
+        /// The bound.
+        limit: usize,
+    },
+}
+
+struct Here<'a>(&'a Option<Location>);
+
+impl fmt::Display for Here<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |at| write!(f, ":{at}"))
+    }
+}
+
+struct InRule<'a>(&'a Option<String>);
+
+impl fmt::Display for InRule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |rule| write!(f, "rule `{rule}`: "))
+    }
+}

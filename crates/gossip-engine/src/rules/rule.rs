@@ -1,0 +1,134 @@
+//! One rule, ready to be used.
+
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, RuleFingerprint};
+
+use super::{Allowlist, Checksum, Confidence, Placeholders, Severity};
+use crate::literals::Anchor;
+use crate::pattern::Pattern;
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    pub(super) id: String,
+    pub(super) description: String,
+    pub(super) severity: Severity,
+    pub(super) confidence: Confidence,
+    pub(crate) regex: Option<Pattern>,
+    pub(crate) anchors: Vec<Anchor>,
+    /// In lower case. Needed near a match; the anchors themselves when the expression has none.
+    pub(crate) keywords: Vec<String>,
+    /// The anchors are the keywords, so a match may stand apart from them.
+    pub(crate) anchored_by_keyword: bool,
+    pub(crate) secret_group: Option<usize>,
+    pub(crate) max_match_len: usize,
+    pub(crate) path: Option<Pattern>,
+    /// Bits per byte that a secret must have at least.
+    pub(crate) entropy: f64,
+    pub(crate) allowlists: Vec<Allowlist>,
+    pub(crate) checksum: Option<Checksum>,
+    pub(crate) standalone: bool,
+    pub(crate) generic: bool,
+    pub(crate) placeholders: Placeholders,
+    pub(super) examples: Vec<String>,
+    pub(super) counterexamples: Vec<String>,
+    pub(super) fingerprint: RuleFingerprint,
+}
+
+impl Rule {
+    /// The name by which users know the rule.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What it finds, in words.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// How bad a leak is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// How sure a finding is, before any checksum.
+    #[must_use]
+    pub fn confidence(&self) -> Confidence {
+        self.confidence
+    }
+
+    /// Whether the rule only knows what values look like in general, so that a rule that knows
+    /// better wins over it.
+    #[must_use]
+    pub fn is_generic(&self) -> bool {
+        self.generic
+    }
+
+    /// How values of this kind are verified offline, if they can be.
+    #[must_use]
+    pub fn checksum(&self) -> Option<Checksum> {
+        self.checksum
+    }
+
+    /// Whether the first stage of a scan can look for it. A rule without a literal is tried on
+    /// every byte.
+    #[must_use]
+    pub fn has_literals(&self) -> bool {
+        !self.anchors.is_empty()
+    }
+
+    /// The literals that announce a match, letters of either case in lower case.
+    pub fn literals(&self) -> impl Iterator<Item = &[u8]> {
+        self.anchors.iter().map(|anchor| anchor.bytes.as_slice())
+    }
+
+    /// Templates of text that the rule finds; see [`crate::template`].
+    #[must_use]
+    pub fn examples(&self) -> &[String] {
+        &self.examples
+    }
+
+    /// Templates of text that the rule must not find.
+    #[must_use]
+    pub fn counterexamples(&self) -> &[String] {
+        &self.counterexamples
+    }
+
+    /// The rule's identity: changes with what it detects, not with its description, severity,
+    /// confidence or examples, so that editing those keeps the findings' identities.
+    #[must_use]
+    pub fn fingerprint(&self) -> RuleFingerprint {
+        self.fingerprint
+    }
+
+    pub(super) fn derive_fingerprint(&self) -> RuleFingerprint {
+        RuleFingerprint::derive(self)
+    }
+}
+
+/// What decides whether and where the rule finds something.
+impl CanonicalBytes for Rule {
+    fn feed(&self, hasher: &mut CanonicalHasher) {
+        let source = |pattern: &Option<Pattern>, hasher: &mut CanonicalHasher| {
+            hasher.value(&pattern.as_ref().map(Pattern::source));
+        };
+        hasher.value(self.id.as_str());
+        source(&self.regex, hasher);
+        source(&self.path, hasher);
+        hasher.value(&(self.keywords.len() as u32));
+        for keyword in &self.keywords {
+            hasher.value(keyword.as_str());
+        }
+        hasher.value(&self.secret_group.map(|group| group as u64));
+        hasher.value(&self.entropy.to_bits());
+        hasher.value(&(self.allowlists.len() as u32));
+        for allowlist in &self.allowlists {
+            hasher.value(allowlist);
+        }
+        hasher.value(&self.checksum.map(|checksum| checksum as u8));
+        hasher.value(&u8::from(self.standalone)).value(&u8::from(self.generic));
+        hasher.value(&(self.placeholders as u8));
+    }
+}

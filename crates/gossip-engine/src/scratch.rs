@@ -1,0 +1,49 @@
+//! What a scan needs besides the engine, owned by the caller so that it is made once.
+
+use regex_automata::meta::Cache;
+use regex_automata::util::primitives::NonMaxUsize;
+
+use crate::candidates::Candidates;
+use crate::decode::Decoded;
+use crate::limits::MAX_DECODE_DEPTH;
+
+/// Room for one scan at a time. Keep one per thread: once it has grown, scanning a buffer without
+/// findings allocates nothing. It adapts to whichever engine uses it.
+#[derive(Default)]
+pub struct Scratch {
+    pub(crate) engine: u64,
+    /// One per rule, made when the rule's expression is first tried.
+    pub(crate) caches: Vec<Option<Box<Cache>>>,
+    pub(crate) slots: Vec<Option<NonMaxUsize>>,
+    pub(crate) candidates: Candidates,
+    pub(crate) layers: [Decoded; MAX_DECODE_DEPTH as usize],
+    /// Bytes of a stream that are still needed.
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl Scratch {
+    /// Empty; grows as it is used.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes it fit an engine of so many rules.
+    pub(crate) fn begin(&mut self, engine: u64, rules: usize, slots: usize) {
+        if self.engine != engine {
+            self.engine = engine;
+            self.caches.clear();
+            self.caches.resize_with(rules, || None);
+            self.slots.clear();
+            self.slots.resize(slots, None);
+        }
+        self.candidates.clear();
+    }
+}
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let made = self.caches.iter().flatten().count();
+        write!(f, "Scratch({made} of {} expressions in use)", self.caches.len())
+    }
+}

@@ -1,0 +1,410 @@
+//! One segment of an object: from anchors to candidates.
+
+use std::mem;
+use std::ops::Range;
+
+use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::{Anchored, Input, meta};
+
+use crate::candidates::Candidate;
+use crate::checksum::Verdict;
+use crate::decode::{Decoded, Encoding, Origin, base64, percent, utf16};
+use crate::engine::{Engine, Link};
+use crate::finding::Span;
+use crate::judge;
+use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
+use crate::literals::Anchor;
+use crate::options::BadChecksum;
+use crate::position::Position;
+use crate::rules::{Confidence, Placeholders, Rule, Subject, contains_ignore_case};
+use crate::scratch::Scratch;
+
+/// Reaches of up to this many places are tried one by one, wider ones by a search.
+const MAX_TRIES: usize = 16;
+
+/// A segment with what it sees around it.
+pub(crate) struct Segment<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) path: Option<&'a [u8]>,
+    /// The offset of the text's first byte in the object.
+    pub(crate) base: u64,
+    pub(crate) text: &'a [u8],
+}
+
+/// Text that is looked at: the segment itself, or what was decoded from it.
+struct View<'v> {
+    text: &'v [u8],
+    decoded_from: Option<(&'v View<'v>, &'v Origin)>,
+    /// The outermost.
+    encoding: Encoding,
+    depth: u8,
+}
+
+impl View<'_> {
+    /// The bytes of the segment that hold `span` of this text.
+    fn original(&self, span: Range<usize>) -> Range<usize> {
+        match self.decoded_from {
+            Some((parent, origin)) => parent.original(origin.encoded(span)),
+            None => span,
+        }
+    }
+}
+
+/// Where an expression matched, in a view.
+struct Match {
+    whole: Range<usize>,
+    secret: Range<usize>,
+}
+
+impl Segment<'_> {
+    /// Collects the candidates that are announced in `owned`.
+    pub(crate) fn scan(&self, scratch: &mut Scratch, owned: Range<usize>) {
+        let view =
+            View { text: self.text, decoded_from: None, encoding: Encoding::Plain, depth: 0 };
+        self.scan_view(scratch, &view, owned);
+    }
+
+    fn scan_view(&self, scratch: &mut Scratch, view: &View<'_>, owned: Range<usize>) {
+        self.engine.prefilter.find(view.text, owned.clone(), &mut |literal, at| {
+            for link in &self.engine.links[literal] {
+                self.confirm(scratch, view, *link, at);
+            }
+        });
+        for &index in &self.engine.everywhere {
+            self.search_everywhere(scratch, view, index, owned.clone());
+        }
+        let decoding = self.engine.options.decoding;
+        if view.depth >= decoding.max_depth.min(MAX_DECODE_DEPTH) {
+            return;
+        }
+        // Taken out, so that the scratch is free for what is inside; deeper layers have their own.
+        let mut layer = mem::take(&mut scratch.layers[usize::from(view.depth)]);
+        if decoding.utf16 {
+            self.scan_utf16(scratch, view, owned.clone(), &mut layer);
+        }
+        if decoding.base64 {
+            self.scan_base64(scratch, view, owned.clone(), &mut layer);
+        }
+        if decoding.percent {
+            self.scan_percent(scratch, view, owned, &mut layer);
+        }
+        scratch.layers[usize::from(view.depth)] = layer;
+    }
+
+    fn scan_utf16(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        owned: Range<usize>,
+        layer: &mut Decoded,
+    ) {
+        utf16::runs(view.text, owned.clone(), &mut |run, character| {
+            utf16::decode(&view.text[run.clone()], character, &mut layer.text);
+            // A run may be as long as the segment: only characters of the owned part announce.
+            let from = owned.start.saturating_sub(run.start).div_ceil(2);
+            let to = (owned.end.min(run.end) - run.start).div_ceil(2);
+            let origin = Origin::Pairs { start: run.start };
+            self.scan_decoded(scratch, view, &layer.text, &origin, Encoding::Utf16, from..to);
+        });
+    }
+
+    fn scan_base64(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        owned: Range<usize>,
+        layer: &mut Decoded,
+    ) {
+        base64::runs(view.text, owned, &mut |run| {
+            base64::decode(&view.text[run.clone()], &mut layer.text);
+            let origin = Origin::Base64 { start: run.start };
+            let all = 0..layer.text.len();
+            self.scan_decoded(scratch, view, &layer.text, &origin, Encoding::Base64, all);
+        });
+    }
+
+    fn scan_percent(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        owned: Range<usize>,
+        layer: &mut Decoded,
+    ) {
+        percent::runs(view.text, owned, &mut |run| {
+            percent::decode(&view.text[run.clone()], run.start, &mut layer.text, &mut layer.starts);
+            let origin = Origin::Table(mem::take(&mut layer.starts));
+            let all = 0..layer.text.len();
+            self.scan_decoded(scratch, view, &layer.text, &origin, Encoding::Percent, all);
+            if let Origin::Table(starts) = origin {
+                layer.starts = starts;
+            }
+        });
+    }
+
+    fn scan_decoded(
+        &self,
+        scratch: &mut Scratch,
+        parent: &View<'_>,
+        text: &[u8],
+        origin: &Origin,
+        encoding: Encoding,
+        owned: Range<usize>,
+    ) {
+        let encoding = if parent.encoding == Encoding::Plain { encoding } else { parent.encoding };
+        let view =
+            View { text, decoded_from: Some((parent, origin)), encoding, depth: parent.depth + 1 };
+        self.scan_view(scratch, &view, owned);
+    }
+
+    /// Tries the rule of an anchor that stands at `at`.
+    fn confirm(&self, scratch: &mut Scratch, view: &View<'_>, link: Link, at: usize) {
+        let rule = self.engine.rules.rule(link.rule as usize);
+        let anchor = &rule.anchors[link.anchor as usize];
+        if rule.anchored_by_keyword {
+            let from = at.saturating_sub(NEARBY);
+            let starts = from..(at + NEARBY).min(view.text.len());
+            self.search(scratch, view, link.rule, starts, &mut |_| Step::TakeAndGoOn);
+            return;
+        }
+        let Some(last) = at.checked_sub(anchor.reach.min) else { return };
+        let first = at.saturating_sub(anchor.reach.max);
+        let covers = |found: &Match| found.whole.end >= at + anchor.bytes.len();
+        if last - first < MAX_TRIES {
+            for start in first..=last {
+                let matched = self.match_at(scratch, view, link.rule, start);
+                if let Some(found) = matched.filter(covers) {
+                    self.judge(scratch, view, link.rule, Some(anchor), &found);
+                    return;
+                }
+            }
+        } else {
+            self.search(scratch, view, link.rule, first..last + 1, &mut |found| {
+                if covers(found) { Step::TakeAndStop } else { Step::GoOn }
+            });
+        }
+    }
+
+    fn search_everywhere(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        owned: Range<usize>,
+    ) {
+        self.search(scratch, view, index, owned, &mut |_| Step::TakeAndGoOn);
+    }
+
+    /// Matches that begin in `starts`, one after the other.
+    fn search(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        starts: Range<usize>,
+        decide: &mut dyn FnMut(&Match) -> Step,
+    ) {
+        let rule = self.engine.rules.rule(index as usize);
+        let end = (starts.end + rule.max_match_len).min(view.text.len());
+        let mut from = starts.start;
+        while from < starts.end {
+            let input = Input::new(view.text).range(from..end);
+            let Some(found) = self.run(scratch, index, &input) else { return };
+            if found.whole.start >= starts.end {
+                return;
+            }
+            from = found.whole.end.max(found.whole.start + 1);
+            match decide(&found) {
+                Step::TakeAndStop => {
+                    self.judge(scratch, view, index, None, &found);
+                    return;
+                }
+                Step::TakeAndGoOn => self.judge(scratch, view, index, None, &found),
+                Step::GoOn => {}
+            }
+        }
+    }
+
+    fn match_at(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        start: usize,
+    ) -> Option<Match> {
+        let end = view.text.len().min(start + MAX_MATCH_LEN);
+        let input = Input::new(view.text).range(start..end).anchored(Anchored::Yes);
+        self.run(scratch, index, &input)
+    }
+
+    fn run(&self, scratch: &mut Scratch, index: u32, input: &Input<'_>) -> Option<Match> {
+        let rule = self.engine.rules.rule(index as usize);
+        let regex: &meta::Regex = rule.regex.as_ref()?.regex();
+        let cache =
+            scratch.caches[index as usize].get_or_insert_with(|| Box::new(regex.create_cache()));
+        // Most tries fail, and failing needs no groups.
+        regex.search_half_with(cache, input)?;
+        let groups = regex.captures_len();
+        let slots = &mut scratch.slots[..groups * 2];
+        regex.search_slots_with(cache, input, slots)?;
+        let group = |at: usize| slot_range(slots, at);
+        let whole = group(0)?;
+        let secret = match rule.secret_group {
+            Some(at) => group(at)?,
+            None => (1..groups)
+                .filter_map(group)
+                .find(|range| !range.is_empty())
+                .unwrap_or_else(|| whole.clone()),
+        };
+        Some(Match { whole, secret })
+    }
+
+    /// Makes a candidate of a match, unless something speaks against it.
+    fn judge(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        anchor: Option<&Anchor>,
+        found: &Match,
+    ) {
+        let rule = self.engine.rules.rule(index as usize);
+        let secret = &view.text[found.secret.clone()];
+        // The part that every such value shares is as public as the rule.
+        let public_len = anchor.map_or(0, |anchor| {
+            let at_start = anchor.reach.max == 0
+                && found.secret.start == found.whole.start
+                && !anchor.ignore_case;
+            if at_start { anchor.bytes.len() } else { 0 }
+        });
+        if secret.is_empty()
+            || (rule.standalone && !stands_alone(view.text, found.whole.start))
+            || (rule.entropy > 0.0 && judge::entropy(secret) < rule.entropy)
+            || (rule.placeholders == Placeholders::Drop
+                && judge::is_placeholder(secret, public_len))
+            || !self.keyword_is_near(rule, view, found)
+            || !self.path_fits(rule)
+        {
+            return;
+        }
+        let Some(confidence) = self.verify(rule, secret) else { return };
+        let original = view.original(found.secret.clone());
+        if self.is_allowed(rule, view, found, &original) {
+            return;
+        }
+        let candidate = Candidate {
+            secret: self.span(original),
+            matched: self.span(view.original(found.whole.clone())),
+            rule: index,
+            generic: rule.generic,
+            confidence,
+            encoding: view.encoding,
+            position: Position { line: 1, column: 1 },
+            stored_at: 0,
+            stored_len: 0,
+            public_len,
+        };
+        scratch.candidates.push(candidate, secret);
+    }
+
+    /// A rule that knows paths only.
+    pub(crate) fn judge_path(&self, scratch: &mut Scratch, index: u32) {
+        let rule = self.engine.rules.rule(index as usize);
+        let nothing = Match { whole: 0..0, secret: 0..0 };
+        let view = View { text: &[], decoded_from: None, encoding: Encoding::Plain, depth: 0 };
+        if !self.path_fits(rule) || self.is_allowed(rule, &view, &nothing, &(0..0)) {
+            return;
+        }
+        let candidate = Candidate {
+            secret: self.span(0..0),
+            matched: self.span(0..0),
+            rule: index,
+            generic: false,
+            confidence: rule.confidence(),
+            encoding: Encoding::Plain,
+            position: Position { line: 1, column: 1 },
+            stored_at: 0,
+            stored_len: 0,
+            public_len: 0,
+        };
+        scratch.candidates.push(candidate, &[]);
+    }
+
+    fn span(&self, range: Range<usize>) -> Span {
+        Span { start: self.base + range.start as u64, len: range.len() as u64 }
+    }
+
+    fn path_fits(&self, rule: &Rule) -> bool {
+        match &rule.path {
+            None => true,
+            Some(pattern) => self.path.is_some_and(|path| pattern.is_match(path)),
+        }
+    }
+
+    fn keyword_is_near(&self, rule: &Rule, view: &View<'_>, found: &Match) -> bool {
+        let from = found.whole.start.saturating_sub(NEARBY);
+        let to = (found.whole.end + NEARBY).min(view.text.len());
+        let near = &view.text[from..to];
+        rule.keywords.is_empty()
+            || rule.keywords.iter().any(|word| contains_ignore_case(near, word.as_bytes()))
+    }
+
+    /// The confidence after verification, or none if the value is to be dropped.
+    fn verify(&self, rule: &Rule, secret: &[u8]) -> Option<Confidence> {
+        let Some(checksum) = rule.checksum else { return Some(rule.confidence()) };
+        match checksum.verify(secret) {
+            Verdict::Valid => Some(Confidence::High),
+            Verdict::Unknown => Some(rule.confidence()),
+            Verdict::Invalid if self.engine.options.bad_checksum == BadChecksum::Distrust => {
+                Some(Confidence::Low)
+            }
+            Verdict::Invalid | Verdict::Impossible => None,
+        }
+    }
+
+    fn is_allowed(
+        &self,
+        rule: &Rule,
+        view: &View<'_>,
+        found: &Match,
+        original: &Range<usize>,
+    ) -> bool {
+        let Match { whole, secret } = found;
+        let line = judge::lines_around(view.text, whole.start, whole.end, NEARBY);
+        if self.engine.options.allow_comments {
+            let original = judge::lines_around(self.text, original.start, original.end, NEARBY);
+            if judge::is_allowed_by_comment(line) || judge::is_allowed_by_comment(original) {
+                return true;
+            }
+        }
+        let subject = Subject {
+            secret: &view.text[secret.clone()],
+            matched: &view.text[whole.clone()],
+            line,
+            path: self.path,
+        };
+        let global = self.engine.rules.allowlists().filter(|list| list.concerns(rule.id()));
+        rule.allowlists.iter().chain(global).any(|list| list.allows(&subject))
+    }
+}
+
+/// What to do with a match of a search.
+enum Step {
+    TakeAndStop,
+    TakeAndGoOn,
+    GoOn,
+}
+
+fn slot_range(slots: &[Option<NonMaxUsize>], group: usize) -> Option<Range<usize>> {
+    let start = slots.get(group * 2).copied()??;
+    let end = slots.get(group * 2 + 1).copied()??;
+    Some(start.get()..end.get())
+}
+
+/// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.
+fn stands_alone(text: &[u8], start: usize) -> bool {
+    match &text[..start] {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., before] => !(before.is_ascii_alphanumeric() || *before == b'_'),
+        [] => true,
+    }
+}

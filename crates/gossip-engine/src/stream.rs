@@ -1,0 +1,107 @@
+//! Objects that arrive in pieces.
+//!
+//! Keeps the bytes of one segment and of what it sees around it, whatever the size of the object,
+//! and judges each segment exactly as a scan of the whole does.
+
+use crate::engine::Engine;
+use crate::finding::Finding;
+use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
+use crate::position::LineCounter;
+use crate::scratch::Scratch;
+use crate::segment::Segment;
+
+/// A scan in progress.
+///
+/// ```
+/// use gossip_engine::{Engine, Options, RuleSet, Scratch};
+///
+/// let rules = r#"
+///     [[rules]]
+///     id = "acme-token"
+///     regex = '''\bacme_[a-z0-9]{8}\b'''
+/// "#;
+/// let engine = Engine::new(RuleSet::from_toml("mine.toml", rules)?, Options::default());
+/// let mut scratch = Scratch::new();
+/// let mut offsets = Vec::new();
+/// let mut stream = engine.stream(&mut scratch, None);
+/// for piece in [&b"token: acme"[..], b"_q8zr", b"2lmt\n"] {
+///     stream.push(piece, &mut |finding| offsets.push(finding.span().start));
+/// }
+/// stream.finish(&mut |finding| offsets.push(finding.span().start));
+/// assert_eq!(offsets, [7]);
+/// # Ok::<(), gossip_engine::RuleFileError>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the last findings come from `finish`"]
+pub struct Stream<'e> {
+    engine: &'e Engine,
+    scratch: &'e mut Scratch,
+    path: Option<&'e [u8]>,
+    /// Nothing in this path is reported.
+    skipped: bool,
+    /// The offset of the buffer's first byte in the object.
+    base: u64,
+    /// Where in the buffer the next segment starts.
+    next: usize,
+    /// At the buffer's first byte.
+    lines: LineCounter,
+}
+
+impl<'e> Stream<'e> {
+    pub(crate) fn new(
+        engine: &'e Engine,
+        scratch: &'e mut Scratch,
+        path: Option<&'e [u8]>,
+        skipped: bool,
+    ) -> Self {
+        scratch.buffer.clear();
+        Self { engine, scratch, path, skipped, base: 0, next: 0, lines: LineCounter::new() }
+    }
+
+    /// Takes the next bytes of the object.
+    pub fn push(&mut self, mut bytes: &[u8], on_finding: &mut impl FnMut(Finding<'_>)) {
+        if self.skipped {
+            return;
+        }
+        while !bytes.is_empty() {
+            let wanted = self.next + SEGMENT_LEN + CONTEXT_AFTER - self.scratch.buffer.len();
+            let (now, later) = bytes.split_at(wanted.min(bytes.len()));
+            self.scratch.buffer.extend_from_slice(now);
+            bytes = later;
+            if self.scratch.buffer.len() == self.next + SEGMENT_LEN + CONTEXT_AFTER
+                // The bytes after may be the object's last: only `finish` knows.
+                && !bytes.is_empty()
+            {
+                self.scan_segment(SEGMENT_LEN, on_finding);
+            }
+        }
+    }
+
+    /// The object is complete: reports the rest.
+    pub fn finish(mut self, on_finding: &mut impl FnMut(Finding<'_>)) {
+        while !self.skipped && self.next < self.scratch.buffer.len() {
+            let len = SEGMENT_LEN.min(self.scratch.buffer.len() - self.next);
+            self.scan_segment(len, on_finding);
+        }
+        self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
+    }
+
+    fn scan_segment(&mut self, len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
+        // Taken out, so that the scratch is free.
+        let mut buffer = std::mem::take(&mut self.scratch.buffer);
+        let end = self.next + len;
+        let to = buffer.len().min(end + CONTEXT_AFTER);
+        let segment =
+            Segment { engine: self.engine, path: self.path, base: self.base, text: &buffer[..to] };
+        segment.scan(self.scratch, self.next..end);
+        self.scratch.candidates.place(&buffer, self.base, self.lines);
+        let done = self.base + end as u64;
+        self.scratch.candidates.flush(done, &self.engine.rules, on_finding);
+        let gone = end.saturating_sub(CONTEXT_BEFORE);
+        self.lines.advance(&buffer[..gone]);
+        buffer.drain(..gone);
+        self.base += gone as u64;
+        self.next = end - gone;
+        self.scratch.buffer = buffer;
+    }
+}

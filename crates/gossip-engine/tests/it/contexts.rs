@@ -1,0 +1,176 @@
+//! Secrets where people put them, and stand-ins where people put those.
+
+use std::collections::BTreeSet;
+
+use gossip_engine::{Scratch, template};
+
+use crate::support::{builtin, scan, scan_with};
+
+/// `@` is where the secret goes.
+const CONTEXTS: [&str; 26] = [
+    "@",
+    "@\n",
+    "\n@",
+    "key = \"@\"\n",
+    "let token: &str = \"@\";\n",
+    "const t = '@';",
+    "$secret = '@';\r\n",
+    "var k = `@`;",
+    "String key = \"@\"; // production",
+    "    \"token\": \"@\",\n",
+    "{\"a\":1,\"token\":\"@\",\"b\":[1,2]}",
+    "token: @\n",
+    "  - name: TOKEN\n    value: \"@\"\n",
+    "export TOKEN=@\n",
+    "TOKEN=@\r\nOTHER=1\r\n",
+    "# old one: @\n",
+    "// TODO remove @ before release\n",
+    "/* @ */",
+    "<token>@</token>",
+    "curl -H \"X-Auth: @\" https://api.internal/v1\n",
+    "https://api.internal/v1?token=@&page=2",
+    "| prod | @ |\n",
+    "(@)",
+    "[@]",
+    "set_token(\"@\");",
+    "{\\\"token\\\": \\\"@\\\"}",
+];
+
+/// Rules whose example is a secret and nothing else: those with a shape of their own.
+fn shaped_rules() -> Vec<(String, String)> {
+    let rules = builtin().rules();
+    let shaped = rules.iter().flat_map(|rule| {
+        let plain = rule.examples().iter().filter(|example| !example.contains("[["));
+        plain.map(|example| (rule.id().to_owned(), example.clone()))
+    });
+    shaped.collect()
+}
+
+fn check(text: &str, rule: &str, secret: &str, scratch: &mut Scratch) -> bool {
+    let start = text.find(secret).unwrap();
+    scan_with(builtin(), scratch, text.as_bytes()).iter().any(|found| {
+        found.rule == rule && (found.start, found.end) == (start, start + secret.len())
+    })
+}
+
+#[test]
+fn shaped_secrets_are_found_in_every_context() {
+    let mut scratch = Scratch::new();
+    let mut failures = BTreeSet::new();
+    for (rule, example) in shaped_rules() {
+        for seed in 100..103 {
+            let secret = template::expand(&example, seed).unwrap().text;
+            for context in CONTEXTS {
+                let text = context.replace('@', &secret);
+                if !check(&text, &rule, &secret, &mut scratch) {
+                    failures.insert(format!("{rule} `{example}` in {context:?}"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn shaped_secrets_are_found_in_a_long_minified_line() {
+    let mut scratch = Scratch::new();
+    let filler = "function a(b,c){return b[c]||(b[c]={})}var d=e.f(\"g\");".repeat(400);
+    for (rule, example) in shaped_rules() {
+        let secret = template::expand(&example, 7).unwrap().text;
+        let text = format!("{filler}var k=\"{secret}\";{filler}");
+        assert!(check(&text, &rule, &secret, &mut scratch), "{rule} `{example}`");
+    }
+}
+
+#[test]
+fn named_secrets_are_found_behind_other_lines_and_in_comments() {
+    let engine = builtin();
+    let mut scratch = Scratch::new();
+    let mut failures = BTreeSet::new();
+    for rule in engine.rules().iter().filter(|rule| rule.id() != "terraform-password") {
+        for example in rule.examples().iter().filter(|example| example.contains("[[")) {
+            let expanded = template::expand(example, 9).unwrap();
+            for (before, after) in
+                [("a = 1\n", "\nb = 2\n"), ("a = 1\r\n", "\r\nb = 2\r\n"), ("\t", ""), ("", "\n")]
+            {
+                let text = format!("{before}{}{after}", expanded.text);
+                let secret = before.len() + expanded.secret.start;
+                let found = scan_with(engine, &mut scratch, text.as_bytes());
+                if !found.iter().any(|f| f.rule == rule.id() && f.start == secret) {
+                    failures
+                        .insert(format!("{} `{example}` between {before:?} {after:?}", rule.id()));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn stand_ins_are_not_found() {
+    let engine = builtin();
+    let x = |n: usize| "x".repeat(n);
+    let stand_ins = [
+        format!("ghp_{}", x(36)),
+        format!("ghp_{}", "A".repeat(36)),
+        format!("sk_live_{}", x(24)),
+        "AKIAIOSFODNN7EXAMPLE".to_owned(),
+        "AKIAXXXXXXXXXXXXXXXX".to_owned(),
+        format!("glpat-{}", x(20)),
+        "xoxb-your-token-here-please".to_owned(),
+        format!("AIza{}", x(35)),
+        format!("npm_{}", "0".repeat(36)),
+        format!("hf_{}", x(34)),
+        format!("SG.{}.{}", x(22), x(43)),
+        "your-key-here".to_owned(),
+        "${SECRET_TOKEN_FROM_ENV}".to_owned(),
+        "{{ secrets.TOKEN_NUMBER_1 }}".to_owned(),
+        "<your-api-key-goes-here>".to_owned(),
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".to_owned(),
+        "00000000000000000000000000000000".to_owned(),
+        "0123456789abcdef0123456789abcdef".to_owned(),
+        "REPLACE_ME_WITH_A_REAL_TOKEN_1".to_owned(),
+        "example-token-0a9b8c7d6e5f4a3b".to_owned(),
+    ];
+    for stand_in in &stand_ins {
+        for context in CONTEXTS {
+            let text = context.replace('@', stand_in);
+            assert_eq!(scan(engine, text.as_bytes()), [], "{text:?}");
+        }
+        for name in ["api_key", "AWS_SECRET_ACCESS_KEY", "DATADOG_API_KEY", "password"] {
+            for text in [format!("{name} = \"{stand_in}\""), format!("{name}: {stand_in}\n")] {
+                let found = scan(engine, text.as_bytes());
+                assert_eq!(found, [], "{text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ordinary_code_has_no_findings() {
+    let engine = builtin();
+    let text = r#"
+        let token = lexer.next_token()?;
+        fn secret_key(&self) -> Option<&SecretKey> { self.secret_key.as_ref() }
+        const API_KEY_HEADER: &str = "x-api-key";
+        password: Option<String>,
+        access_token = response["access_token"]
+        tokens: Vec<TokenTree>, // see TokenStream::from_iter
+        secret = os.environ.get("CLIENT_SECRET", "")
+        "integrity": "sha512-9UZCFRHQdNrfTpGg8+1INIg93B6zE0aXMVFkw1WFwvO4SlZywU6aLg5Of0Ap/PgcbSw4LNxvMWXMeugwMCX0AA=="
+        checksum = "2b5b9a3d9b3c7c1f0c1d4f8a7a9a0c9e1b0e7a0f6f7a9f3d2e5c1b4a8d7e6f50"
+        key: "some.dotted.configuration.name.v2"
+        https://example.com/path/to/page?token=abc
+    "#;
+    assert_eq!(scan(engine, text.as_bytes()), []);
+}
+
+#[test]
+fn a_specific_rule_wins_over_a_generic_one_on_the_same_value() {
+    let engine = builtin();
+    let token = template::expand("ghp_{base62:30}{crc32}", 1).unwrap().text;
+    let text = format!("api_token = \"{token}\"\npassword = \"{token}\"\n");
+    let found = scan(engine, text.as_bytes());
+    let rules: Vec<_> = found.iter().map(|found| found.rule.as_str()).collect();
+    assert_eq!(rules, ["github-token", "github-token"]);
+}

@@ -1,0 +1,15 @@
+//! The engine from outside: built-in rules on generated examples, rule files with faults, scans of
+//! arbitrary bytes, streams, and allocation.
+
+mod builtin_rules;
+mod contexts;
+mod encodings;
+mod rule_files;
+mod scanning;
+mod support;
+mod zero_alloc;
+
+use gossip_testalloc::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();

@@ -1,0 +1,170 @@
+//! Scans of anything, whole and in pieces.
+
+use gossip_engine::limits::{CONTEXT_AFTER, SEGMENT_LEN};
+use gossip_engine::{Engine, Options, RuleSet, Scratch, template};
+use proptest::prelude::*;
+
+use crate::support::{builtin, scan, scan_with, stream};
+
+/// Text of which much is almost, or really, a secret.
+fn mixture() -> impl Strategy<Value = Vec<u8>> {
+    let rules = builtin().rules();
+    let templates: Vec<String> =
+        rules.iter().flat_map(|rule| rule.examples().iter().cloned()).collect();
+    let piece = prop_oneof![
+        2 => (prop::sample::select(templates), any::<u64>())
+            .prop_map(|(template, seed)| template::expand(&template, seed).unwrap().text.into_bytes()),
+        2 => "[ -~]{0,60}".prop_map(String::into_bytes),
+        1 => prop::collection::vec(any::<u8>(), 0..60),
+        1 => prop::sample::select(vec![
+            "\n", "\r\n", " = \"", "\"", ": ", " # gossip:allow\n", "token=", "%20", "\0", "eyJ",
+        ]).prop_map(|text| text.as_bytes().to_vec()),
+    ];
+    prop::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// E2, and C1's order.
+    #[test]
+    fn any_bytes_are_scanned_and_spans_lie_within(text in mixture()) {
+        let found = scan(builtin(), &text);
+        for found in &found {
+            prop_assert!(found.start < found.end && found.end <= text.len(), "{found:?}");
+        }
+        let starts: Vec<_> = found.iter().map(|found| found.start).collect();
+        prop_assert!(starts.is_sorted());
+        let mut keys: Vec<_> = found.iter().map(|f| (f.start, f.end, &f.rule)).collect();
+        let len = keys.len();
+        keys.dedup();
+        prop_assert_eq!(keys.len(), len);
+    }
+
+    /// A scratch that has seen other bytes finds the same.
+    #[test]
+    fn scratch_carries_nothing_over(first in mixture(), second in mixture()) {
+        let mut scratch = Scratch::new();
+        scan_with(builtin(), &mut scratch, &first);
+        prop_assert_eq!(scan_with(builtin(), &mut scratch, &second), scan(builtin(), &second));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// E1: pieces of any size, over several segments.
+    #[test]
+    fn pieces_of_any_size_give_what_the_whole_gives(
+        parts in prop::collection::vec((mixture(), 0usize..200_000), 4..8),
+        sizes in prop::collection::vec(1usize..150_000, 1..6),
+    ) {
+        let mut text = Vec::new();
+        for (part, filler) in &parts {
+            text.extend_from_slice(part);
+            text.extend(b"filler text, of no interest\n".iter().cycle().take(*filler));
+        }
+        prop_assert_eq!(stream(builtin(), &text, &sizes), scan(builtin(), &text));
+    }
+}
+
+/// Whatever the place relative to the end of a segment, each secret is found exactly once.
+#[test]
+fn a_secret_at_the_end_of_a_segment_is_found_exactly_once() {
+    let engine = builtin();
+    let mut scratch = Scratch::new();
+    let rules = ["github-token", "private-key", "telegram-bot-token", "generic-assignment"];
+    for rule in rules {
+        let example = engine.rules().get(rule).unwrap().examples()[0].clone();
+        let expanded = template::expand(&example, 3).unwrap();
+        let len = expanded.text.len();
+        let mut places: Vec<_> = (0..=len).step_by(1 + len / 40).collect();
+        places.push(len);
+        for place in places {
+            let filler = SEGMENT_LEN - place;
+            let mut text = vec![b'.'; filler - 1];
+            text.push(b'\n');
+            text.extend_from_slice(expanded.text.as_bytes());
+            text.push(b'\n');
+            text.resize(SEGMENT_LEN + CONTEXT_AFTER + 100, b'.');
+            let found = scan_with(engine, &mut scratch, &text);
+            let spans: Vec<_> =
+                found.iter().map(|f| (f.rule.as_str(), f.start, f.end, f.line)).collect();
+            let start = filler + expanded.secret.start;
+            assert_eq!(spans, [(rule, start, filler + expanded.secret.end, 2)], "place {place}");
+        }
+    }
+}
+
+#[test]
+fn an_encoded_secret_at_the_end_of_a_segment_is_found_exactly_once() {
+    let engine = builtin();
+    let token = template::expand("ghp_{base62:30}{crc32}", 3).unwrap().text;
+    let line = format!("token = \"{token}\" and more text here\r\n");
+    let utf16: Vec<u8> = line.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let percent = token.replace('_', "%5f").into_bytes();
+    for (encoded, secret_len) in [(utf16, token.len() * 2), (percent, token.len() + 2)] {
+        for place in (0..=encoded.len()).step_by(2) {
+            let mut text = vec![b' '; SEGMENT_LEN - place];
+            text.extend_from_slice(&encoded);
+            text.resize(SEGMENT_LEN * 2, b' ');
+            let found = scan(engine, &text);
+            let rules: Vec<_> = found.iter().map(|f| (f.rule.as_str(), f.end - f.start)).collect();
+            assert_eq!(rules, [("github-token", secret_len)], "place {place}");
+        }
+    }
+}
+
+#[test]
+fn lines_and_columns_are_counted_from_one() {
+    let token = template::expand("ghp_{base62:30}{crc32}", 3).unwrap().text;
+    let text = format!("{token}\nab {token}\r\n\r\n  {token}");
+    let found = scan(builtin(), text.as_bytes());
+    let places: Vec<_> = found.iter().map(|f| (f.line, f.column)).collect();
+    assert_eq!(places, [(1, 1), (2, 4), (4, 3)]);
+}
+
+#[test]
+fn allow_comments_silence_their_line_unless_switched_off() {
+    let token = template::expand("ghp_{base62:30}{crc32}", 3).unwrap().text;
+    let text =
+        format!("a = {token} # gossip:allow\nb = {token} // gitleaks:allow because\nc = {token}\n");
+    let lines = |engine: &Engine| -> Vec<u64> {
+        scan(engine, text.as_bytes()).iter().map(|found| found.line).collect()
+    };
+    assert_eq!(lines(builtin()), [3]);
+    let options = Options { allow_comments: false, ..Options::default() };
+    assert_eq!(lines(&Engine::new(RuleSet::builtin(), options)), [1, 2, 3]);
+}
+
+#[test]
+fn debug_of_a_finding_shows_no_secret() {
+    let token = template::expand("ghp_{base62:30}{crc32}", 3).unwrap().text;
+    let mut shown = String::new();
+    builtin().scan(&mut Scratch::new(), token.as_bytes(), None, &mut |finding| {
+        shown = format!("{finding:?} {}", finding.secret().redact());
+    });
+    assert!(shown.contains("ghp_… (40 bytes)"), "{shown}");
+    for window in token.as_bytes()[4..].windows(4) {
+        let window = std::str::from_utf8(window).unwrap();
+        assert!(!shown.contains(window), "{shown}");
+    }
+}
+
+#[test]
+fn an_engine_without_rules_finds_nothing() {
+    let engine = Engine::new(RuleSet::empty(), Options::default());
+    assert_eq!(scan(&engine, b"anything at all"), []);
+}
+
+#[test]
+fn one_scratch_serves_engines_in_turn() {
+    let mut scratch = Scratch::new();
+    let token = template::expand("ghp_{base62:30}{crc32}", 3).unwrap().text;
+    let rules = "[[rules]]\nid = 'a'\nregex = 'ghp_([a-zA-Z0-9]{4})'\n";
+    let other = Engine::new(RuleSet::from_toml("t", rules).unwrap(), Options::default());
+    for _ in 0..3 {
+        assert_eq!(scan_with(builtin(), &mut scratch, token.as_bytes())[0].rule, "github-token");
+        assert_eq!(scan_with(&other, &mut scratch, token.as_bytes())[0].rule, "a");
+    }
+}
