@@ -110,7 +110,7 @@ fn with_window(size: usize) -> FsOptions {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn any_range_from_any_cursor_in_any_pages_is_the_sorted_keys(

@@ -50,14 +50,8 @@ impl Walk {
             frames: Vec::new(),
             top: None,
         };
-        let opened = walk.open_path(tree).and_then(|(dir, stat)| {
-            // Removed while it was open, it would look like an empty one.
-            if stat.st_nlink == 0 {
-                Err(Trouble::Gone)
-            } else {
-                walk.read_dir(tree, dir, &stat, lower)
-            }
-        });
+        let opened =
+            walk.open_path(tree).and_then(|(dir, stat)| walk.read_dir(tree, dir, &stat, lower));
         let (dir, frame, _) = opened.map_err(|trouble| trouble.into_error("list"))?;
         walk.push(tree, dir, frame);
         Ok(walk)
@@ -158,6 +152,10 @@ impl Walk {
         };
         match result {
             Ok(()) => {}
+            // Everything is gone; that is not the same as nothing being left.
+            Err(Trouble::Gone) if self.path.is_empty() => {
+                result.map_err(|trouble| trouble.into_error("list"))?;
+            }
             Err(Trouble::Gone) => {
                 let frame = self.frames.last_mut().expect("a directory is on top");
                 frame.names = Some(Names::none());
@@ -205,7 +203,9 @@ impl Walk {
     }
 
     fn open_path(&self, tree: &Tree) -> Result<(OpenDir, Stat), Trouble> {
-        look_into(tree.beneath.open_dir(&self.path))
+        let (dir, stat) = look_into(tree.beneath.open_dir(&self.path))?;
+        let is_removed = self.path.is_empty() && tree.is_removed(&stat);
+        if is_removed { Err(Trouble::Gone) } else { Ok((dir, stat)) }
     }
 
     /// Reads the names of `dir`, which is the directory at `path`.
