@@ -110,7 +110,7 @@ fn with_window(size: usize) -> FsOptions {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn any_range_from_any_cursor_in_any_pages_is_the_sorted_keys(
@@ -118,7 +118,7 @@ proptest! {
         window_size in prop_oneof![Just(16 << 20), 1..2000_usize],
         queries in vec((spot(), spot(), proptest::option::of(spot()), 1..20_usize), 1..12),
     ) {
-        let disk = Disk::new();
+        let disk = Disk::fast();
         let expected = build(&disk, &plan);
         let keys: Vec<_> = expected.keys().cloned().collect();
         let source = disk.source_with(with_window(window_size));
@@ -146,7 +146,7 @@ proptest! {
         window_size in prop_oneof![Just(16 << 20), 1..2000_usize],
         steps in vec((any::<Index>(), 1..4_usize), 1..30),
     ) {
-        let disk = Disk::new();
+        let disk = Disk::fast();
         let whole: Vec<Listed> = build(&disk, &plan).into_iter().collect();
         let source = disk.source_with(with_window(window_size));
         let mut page = Page::new();
