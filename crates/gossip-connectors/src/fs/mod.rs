@@ -223,6 +223,10 @@ impl Connector for FsSource {
         Ok(Box::new(FsReader::new(opened)?))
     }
 
+    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
+        is_settled(version, opened_at_ms)
+    }
+
     fn split_points(
         &self,
         range: ShardSpecRef<'_>,

@@ -215,6 +215,10 @@ impl Connector for MapConnector {
         Ok(Box::new(MapReader { map, key, size: item.content.len(), version, fault: self.fault }))
     }
 
+    fn is_settled(&self, _version: &[u8], _opened_at_ms: u64) -> bool {
+        true
+    }
+
     fn split_points(
         &self,
         range: ShardSpecRef<'_>,
