@@ -149,3 +149,15 @@ fn a_database_that_another_process_holds_is_waited_for() {
         assert_eq!(scan.join().unwrap().end, ScanEnd::Finished);
     });
 }
+
+/// Shards of ended runs stay; a machine that has scanned for years can still scan.
+#[test]
+fn the_shards_of_many_earlier_runs_do_not_stop_the_next() {
+    let place = Place::with_files(3);
+    place.scan(&place.source()).unwrap();
+    let database = Connection::open(place.state.database_path()).unwrap();
+    let years = "UPDATE coord_totals SET shards = shards + 1000000000;
+                 UPDATE coord_tenants SET shards = shards + 1000000000;";
+    database.execute_batch(years).unwrap();
+    assert_eq!(place.scan(&place.source()).unwrap().end, ScanEnd::Finished);
+}
