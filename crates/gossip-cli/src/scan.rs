@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::connector::Connector;
 use gossip_contracts::identity::RunId;
+use gossip_engine::Engine;
 use gossip_runtime::{
     ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOptions, ScanOutcome, ScanStats,
 };
@@ -18,32 +19,46 @@ use crate::{Verdict, progress, trace, tuning};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Verdict, Failure> {
     let target = Target::open(&scan.path, scan.work.gitignore)?;
-    execute(args, &scan.work, &target, scan.fresh)
+    execute(args, &scan.work, &target, &engine(&scan.work.rules)?, scan.fresh)
 }
 
 pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Verdict, Failure> {
     let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(resume.run))?;
+    let Some((path, gitignore)) = Target::parse_name(&summary.target) else {
+        return Err(Failure::new(format!("run {} is not a scan of files", resume.run)));
+    };
     if summary.ended_ms.is_some() {
         return Err(Failure::new(format!(
             "run {} has ended; `gossip scan {}` starts a new one",
             resume.run,
-            shown_path(&summary.target),
+            path.display(),
         )));
     }
-    let Some((path, gitignore)) = Target::parse_name(&summary.target) else {
-        return Err(Failure::new(format!("run {} is not a scan of files", resume.run)));
-    };
     let target = Target::open(&path, gitignore)?;
-    execute(args, &resume.work, &target, false)
+    let engine = engine(&resume.work.rules)?;
+    if engine.policy_hash() != summary.policy {
+        return Err(Failure::new(format!(
+            "run {} was begun with other rules or by another version of gossip; give the same \
+             --rules, or start a new run with `gossip scan {}`",
+            resume.run,
+            path.display(),
+        )));
+    }
+    execute(args, &resume.work, &target, &engine, false)
 }
 
-fn execute(args: &Args, work: &WorkArgs, target: &Target, fresh: bool) -> Result<Verdict, Failure> {
+fn execute(
+    args: &Args,
+    work: &WorkArgs,
+    target: &Target,
+    engine: &Engine,
+    fresh: bool,
+) -> Result<Verdict, Failure> {
     if work.show_secrets && !std::io::stdout().is_terminal() {
         return Err(Failure::new(
             "--show-secrets writes to a terminal only; leave it out, or do not redirect the output",
         ));
     }
-    let engine = engine(&work.rules)?;
     let state = state_dir(args)?;
     let reports = Reports::open(&state)?;
     let defaults = tuning::options()?;
@@ -58,7 +73,7 @@ fn execute(args: &Args, work: &WorkArgs, target: &Target, fresh: bool) -> Result
         state: &state,
         source: traced.as_ref().map_or(&target.source, |traced| traced),
         target: &target.name,
-        engine: &engine,
+        engine,
         options: &options,
         stats: &stats,
         stop: &stop,

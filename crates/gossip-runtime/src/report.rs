@@ -1,6 +1,6 @@
 //! What a run covered and what it found, read from the database.
 
-use gossip_contracts::identity::RunId;
+use gossip_contracts::identity::{PolicyHash, RunId};
 use gossip_coordination::{InfraError, RunManagement, RunProgress, RunStatus};
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_coordination_sqlite::{CommitError, SqliteCoordinator};
@@ -41,6 +41,8 @@ pub struct RunSummary {
     pub run: RunId,
     /// What was scanned.
     pub target: Vec<u8>,
+    /// What decided what was found.
+    pub policy: PolicyHash,
     /// Where it stands.
     pub status: RunStatus,
     /// When it started, in Unix milliseconds.
@@ -150,6 +152,7 @@ impl Reports {
         Ok(RunSummary {
             run,
             target: row.target,
+            policy: row.policy,
             status,
             started_ms: row.started_ms,
             ended_ms: row.ended_ms,

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use gossip_contracts::identity::{TenantId, TenantSecretKey};
+use gossip_coordination::ShardLimits;
 use gossip_coordination_sqlite::{
     OpenError, SlotError, SqliteConfig, SqliteCoordinator, WorkerSlot, WorkerSlots,
 };
@@ -80,7 +81,11 @@ impl StateDir {
 
     /// A connection of one's own to the database.
     pub(crate) fn coordinator(&self) -> Result<SqliteCoordinator, StateError> {
-        let config = SqliteConfig { components: vec![store::COMPONENT], ..SqliteConfig::default() };
+        // Shards of ended runs count, and nothing removes them: a ceiling would end a machine's
+        // scans some day. How far one run can split is bounded anyway.
+        let limits = ShardLimits { per_tenant: usize::MAX / 2, global: usize::MAX / 2 };
+        let components = vec![store::COMPONENT];
+        let config = SqliteConfig { limits, components, ..SqliteConfig::default() };
         Ok(SqliteCoordinator::open(self.database_path(), config)?)
     }
 

@@ -75,6 +75,7 @@ pub(crate) const COMPONENT: Component = Component {
 pub(crate) struct RunRow {
     pub(crate) run: RunId,
     pub(crate) target: Vec<u8>,
+    pub(crate) policy: PolicyHash,
     pub(crate) started_ms: u64,
     pub(crate) ended_ms: Option<u64>,
 }
@@ -166,13 +167,13 @@ pub(crate) fn has_ended(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bo
 }
 
 pub(crate) fn list_runs(tx: &Transaction<'_>) -> rusqlite::Result<Vec<RunRow>> {
-    tx.prepare("SELECT run, target, started_ms, ended_ms FROM scan_runs ORDER BY run")?
+    tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs ORDER BY run")?
         .query_map([], run_row)?
         .collect()
 }
 
 pub(crate) fn find_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunRow>> {
-    tx.prepare("SELECT run, target, started_ms, ended_ms FROM scan_runs WHERE run = ?1")?
+    tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs WHERE run = ?1")?
         .query_row([run.as_raw() as i64], run_row)
         .optional()
 }
@@ -181,8 +182,9 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {
         run: RunId::from_raw(row.get::<_, i64>(0)? as u64),
         target: row.get(1)?,
-        started_ms: row.get::<_, i64>(2)? as u64,
-        ended_ms: row.get::<_, Option<i64>>(3)?.map(|ms| ms as u64),
+        policy: PolicyHash::from_bytes(row.get(2)?),
+        started_ms: row.get::<_, i64>(3)? as u64,
+        ended_ms: row.get::<_, Option<i64>>(4)?.map(|ms| ms as u64),
     })
 }
 

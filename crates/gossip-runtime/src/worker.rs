@@ -36,7 +36,7 @@ const IDLE: Duration = Duration::from_millis(20);
 const WAITS_PER_LOOK: u32 = 25;
 /// Times that a commit is tried when the database fails in passing.
 const COMMIT_TRIES: u32 = 5;
-/// Listings of a shard that may fail in passing before it is parked.
+/// Listings in a row that may fail in passing before a shard is parked.
 const LIST_TRIES: u32 = 5;
 
 /// What all workers of a scan share.
@@ -194,6 +194,7 @@ impl<'w> Worker<'w> {
                 }
                 return self.park(hold, &error);
             }
+            failures = 0;
             self.look_up_page()?;
             for index in 0..self.page.len() {
                 if let Some(ended) = self.handle(&mut hold, index)? {

@@ -258,5 +258,8 @@ fn an_interrupted_scan_says_so_and_the_same_command_goes_on() {
     assert!(stderr.contains("interrupted; `gossip scan"), "{stderr}");
     let runs = place.run("runs --format json").exits(0).json();
     assert_eq!(runs[0]["status"], "active");
+    let mine = place.path("mine.toml");
+    fs::write(&mine, "[[rules]]\nid = \"mine\"\nregex = '''mine_[a-z]{8}'''\n").unwrap();
+    place.run(&format!("resume 1 --rules {}", mine.display())).exits(2).says("with other rules");
     place.run("resume 1").exits(1).says("went on with run 1").says("202 items");
 }

@@ -135,6 +135,8 @@ pub(crate) struct Watched<'h> {
     inner: FsSource,
     hook: Hook<'h>,
     reads: Mutex<Vec<Vec<u8>>>,
+    /// Listings that would give a key from here on fail.
+    pub(crate) broken_from: Option<&'static [u8]>,
     /// Every version is trusted.
     pub(crate) all_settled: bool,
 }
@@ -149,6 +151,7 @@ impl<'h> Watched<'h> {
             inner: FsSource::open(tree, FsOptions::default()).unwrap(),
             hook: Box::new(hook),
             reads: Mutex::default(),
+            broken_from: None,
             all_settled: true,
         }
     }
@@ -181,7 +184,15 @@ impl Connector for Watched<'_> {
         page: &mut Page,
     ) -> Result<(), ConnectorError> {
         // Small pages, so that there is more than one.
-        self.inner.list(range, cursor, max_entries.min(7), page)
+        self.inner.list(range, cursor, max_entries.min(7), page)?;
+        if let Some(broken) = self.broken_from
+            && page.iter().any(|entry| entry.key >= broken)
+        {
+            page.clear();
+            let message = "broken for a test".to_owned();
+            return Err(ConnectorError::Permanent { operation: "list", message });
+        }
+        Ok(())
     }
 
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_coordination_sqlite::rusqlite::Connection;
-use gossip_runtime::{ScanEnd, ScanError};
+use gossip_runtime::{Admin, ScanEnd, ScanError, ScanOutcome};
 
 use crate::support::{Place, Watched, content, file_name};
 
@@ -116,4 +116,48 @@ fn ten_gigabytes_of_nothing_are_not_read() {
     let summary = place.summary(&outcome);
     assert_eq!(summary.skipped, [("binary: NUL bytes".to_owned(), 1)]);
     assert_eq!((outcome.end, summary.items, summary.findings), (ScanEnd::Finished, 4, 1));
+}
+
+#[test]
+fn what_cannot_be_listed_is_parked_and_the_rest_is_scanned() {
+    let place = Place::with_files(60);
+    let mut source = place.source();
+    source.broken_from = Some(b"dir4/");
+    let first = place.scan(&source).unwrap();
+    let ScanEnd::Parked { shards } = first.end else { panic!("{first:?}") };
+    let places = place.places(&first);
+    assert!(places.iter().any(|(key, _)| key.starts_with("dir0")), "{places:?}");
+    assert!(places.iter().all(|(key, _)| !key.starts_with("dir4")), "{places:?}");
+    assert_eq!(place.scan(&place.source()).unwrap(), ScanOutcome { resumed: true, ..first });
+    assert_eq!(Admin::open(&place.state).unwrap().unpark(first.run).unwrap() as u64, shards);
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn a_database_that_another_process_holds_is_waited_for() {
+    let place = Place::with_files(30);
+    place.scan(&place.source()).unwrap();
+    let holder = Connection::open(place.state.database_path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::thread::scope(|scope| {
+        let scan = scope.spawn(|| place.scan(&place.source()).unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        assert!(!scan.is_finished());
+        holder.execute_batch("COMMIT").unwrap();
+        assert_eq!(scan.join().unwrap().end, ScanEnd::Finished);
+    });
+}
+
+/// Shards of ended runs stay; a machine that has scanned for years can still scan.
+#[test]
+fn the_shards_of_many_earlier_runs_do_not_stop_the_next() {
+    let place = Place::with_files(3);
+    place.scan(&place.source()).unwrap();
+    let database = Connection::open(place.state.database_path()).unwrap();
+    let years = "UPDATE coord_totals SET shards = shards + 1000000000;
+                 UPDATE coord_tenants SET shards = shards + 1000000000;";
+    database.execute_batch(years).unwrap();
+    assert_eq!(place.scan(&place.source()).unwrap().end, ScanEnd::Finished);
 }
