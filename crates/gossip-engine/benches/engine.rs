@@ -24,7 +24,7 @@ fn main() {
         None => println!("# no cargo registry here: sources are skipped"),
     }
     let log = log(LOG_BYTES);
-    let log: Vec<_> = log.chunks(4 << 20).map(<[u8]>::to_vec).collect();
+    let log: Vec<_> = log.chunks(1 << 20).map(<[u8]>::to_vec).collect();
     measure("log", &engine, &log);
 }
 

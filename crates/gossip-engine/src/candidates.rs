@@ -48,8 +48,8 @@ impl Candidate {
     }
 }
 
-/// Candidates that later bytes may still overrule.
-#[derive(Debug, Default)]
+/// Candidates that later bytes may still overrule. No `Debug`: it holds secrets.
+#[derive(Default)]
 pub(crate) struct Candidates {
     waiting: Vec<Candidate>,
     /// Of those, how many have no position yet; they are the last.

@@ -64,9 +64,8 @@ impl Engine {
     #[must_use]
     pub fn new(rules: RuleSet, options: Options) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        // Rules that share a literal, in the same case, share its place in the first stage.
-        type ByLiteral<'r> = BTreeMap<(&'r [u8], bool), (Anchor, Vec<Link>)>;
-        let mut literals = ByLiteral::new();
+        // Rules that share a literal share its place in the first stage.
+        let mut literals: BTreeMap<_, (Anchor, Vec<Link>)> = BTreeMap::new();
         let mut everywhere = Vec::new();
         let mut by_path = Vec::new();
         let mut slots = 2;
@@ -82,7 +81,7 @@ impl Engine {
             slots = slots.max(2 + 2 * groups(regex.source()));
             for (at, anchor) in rule.anchors.iter().enumerate() {
                 let (shared, links) = literals
-                    .entry((&anchor.bytes, anchor.ignore_case))
+                    .entry((anchor.bytes.as_slice(), anchor.ignore_case))
                     .or_insert_with(|| (anchor.clone(), Vec::new()));
                 shared.next = shared.next.union(anchor.next);
                 links.push(Link { rule: index, anchor: at as u32 });

@@ -52,24 +52,31 @@ pub(crate) fn is_placeholder(secret: &[u8], public_len: usize) -> bool {
         || is_monotonous(body)
 }
 
-/// One character over and over, or the alphabet or the digits in order.
+/// One character over and over, or few different ones: `abababab`, `00000001`.
 fn is_monotonous(body: &[u8]) -> bool {
     const MAX_SAME: usize = 7;
-    const MAX_RISING: usize = 9;
     let mut same = 1;
-    let mut rising = 1;
     for pair in body.windows(2) {
         same = if pair[0] == pair[1] { same + 1 } else { 1 };
-        let next = pair[0].wrapping_add(1) == pair[1] || (pair[0] == b'9' && pair[1] == b'0');
-        rising = if next { rising + 1 } else { 1 };
-        if same >= MAX_SAME || rising >= MAX_RISING {
+        if same >= MAX_SAME {
             return true;
         }
     }
-    // Few different characters: `abababab`, `00000001`.
     let mut seen = [false; 256];
     body.iter().for_each(|byte| seen[usize::from(*byte)] = true);
     body.len() >= 8 && seen.iter().filter(|seen| **seen).count() <= 3
+}
+
+/// Whether the alphabet or the digits stand in the value in order: somebody typed it. It may still
+/// be in use.
+pub(crate) fn looks_typed(secret: &[u8]) -> bool {
+    const MAX_RISING: usize = 9;
+    let mut rising = 1;
+    secret.windows(2).any(|pair| {
+        let next = pair[0].wrapping_add(1) == pair[1] || pair == b"90";
+        rising = if next { rising + 1 } else { 1 };
+        rising >= MAX_RISING
+    })
 }
 
 /// Comments that allow what stands on their line.
@@ -112,7 +119,6 @@ mod tests {
             "<api-key>",
             "aaaaaaaaaaaa",
             "sk_live_0000000000",
-            "0123456789abcdef",
             "abababababab",
         ] {
             assert!(
@@ -122,6 +128,9 @@ mod tests {
             );
         }
         assert!(!is_placeholder(b"q8Zr2LmT0vXbN5wKcJ7d", 0));
+        assert!(looks_typed(b"0123456789abcdef"));
+        assert!(looks_typed(b"x.abcdefghi"));
+        assert!(!looks_typed(b"q8Zr2LmT0vXbN5wKcJ7d"));
     }
 
     #[test]

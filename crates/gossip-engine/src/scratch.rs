@@ -1,5 +1,7 @@
 //! What a scan needs besides the engine, owned by the caller so that it is made once.
 
+use std::ops::Range;
+
 use regex_automata::meta::Cache;
 use regex_automata::util::primitives::NonMaxUsize;
 
@@ -14,6 +16,11 @@ pub struct Scratch {
     pub(crate) engine: u64,
     /// One per rule, made when the rule's expression is first tried.
     pub(crate) caches: Vec<Option<Box<Cache>>>,
+    /// One per rule that keywords announce: in which view, and which starts of matches, were
+    /// searched last.
+    pub(crate) searched: Vec<(u64, Range<usize>)>,
+    /// Numbers the views of a scan.
+    pub(crate) views: u64,
     pub(crate) slots: Vec<Option<NonMaxUsize>>,
     pub(crate) candidates: Candidates,
     pub(crate) layers: [Decoded; MAX_DECODE_DEPTH as usize],
@@ -34,6 +41,8 @@ impl Scratch {
             self.engine = engine;
             self.caches.clear();
             self.caches.resize_with(rules, || None);
+            self.searched.clear();
+            self.searched.resize(rules, (0, 0..0));
             self.slots.clear();
             self.slots.resize(slots, None);
         }

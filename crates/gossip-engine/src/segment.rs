@@ -1,22 +1,16 @@
 //! One segment of an object: from anchors to candidates.
 
+mod judging;
+
 use std::mem;
 use std::ops::Range;
 
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input, meta};
 
-use crate::candidates::Candidate;
-use crate::checksum::Verdict;
 use crate::decode::{Decoded, Encoding, Origin, base64, percent, utf16};
 use crate::engine::{Engine, Link};
-use crate::finding::Span;
-use crate::judge;
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
-use crate::literals::Anchor;
-use crate::options::BadChecksum;
-use crate::position::Position;
-use crate::rules::{Confidence, Placeholders, Rule, Subject, contains_ignore_case};
 use crate::scratch::Scratch;
 
 /// Reaches of up to this many places are tried one by one, wider ones by a search.
@@ -65,6 +59,7 @@ impl Segment<'_> {
     }
 
     fn scan_view(&self, scratch: &mut Scratch, view: &View<'_>, owned: Range<usize>) {
+        scratch.views += 1;
         self.engine.prefilter.find(view.text, owned.clone(), &mut |literal, at| {
             for link in &self.engine.links[literal] {
                 self.confirm(scratch, view, *link, at);
@@ -116,10 +111,20 @@ impl Segment<'_> {
         layer: &mut Decoded,
     ) {
         base64::runs(view.text, owned, &mut |run| {
-            base64::decode(&view.text[run.clone()], &mut layer.text);
-            let origin = Origin::Base64 { start: run.start };
+            let encoded = &view.text[run.clone()];
+            let lines =
+                base64::decode_lines(encoded, run.start, &mut layer.text, &mut layer.starts);
+            let origin = if lines {
+                Origin::Base64Lines(mem::take(&mut layer.starts))
+            } else {
+                base64::decode(encoded, &mut layer.text);
+                Origin::Base64 { start: run.start }
+            };
             let all = 0..layer.text.len();
             self.scan_decoded(scratch, view, &layer.text, &origin, Encoding::Base64, all);
+            if let Origin::Base64Lines(places) = origin {
+                layer.starts = places;
+            }
         });
     }
 
@@ -161,13 +166,14 @@ impl Segment<'_> {
         let rule = self.engine.rules.rule(link.rule as usize);
         let anchor = &rule.anchors[link.anchor as usize];
         if rule.anchored_by_keyword {
-            let from = at.saturating_sub(NEARBY);
-            let starts = from..(at + NEARBY).min(view.text.len());
-            self.search(scratch, view, link.rule, starts, &mut |_| Step::TakeAndGoOn);
+            self.search_nearby(scratch, view, link.rule, at);
             return;
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };
         let first = at.saturating_sub(anchor.reach.max);
+        if first == last && rule.standalone && !judging::stands_alone(view.text, first) {
+            return;
+        }
         let covers = |found: &Match| found.whole.end >= at + anchor.bytes.len();
         if last - first < MAX_TRIES {
             for start in first..=last {
@@ -182,6 +188,21 @@ impl Segment<'_> {
                 if covers(found) { Step::TakeAndStop } else { Step::GoOn }
             });
         }
+    }
+
+    /// Searches around a keyword, but not what was searched around the keyword before.
+    fn search_nearby(&self, scratch: &mut Scratch, view: &View<'_>, index: u32, at: usize) {
+        let mut starts = at.saturating_sub(NEARBY)..(at + NEARBY).min(view.text.len());
+        let (in_view, searched) = &mut scratch.searched[index as usize];
+        if *in_view == scratch.views && searched.contains(&starts.start) {
+            let from = searched.end;
+            searched.end = from.max(starts.end);
+            starts.start = from;
+        } else {
+            *in_view = scratch.views;
+            *searched = starts.clone();
+        }
+        self.search(scratch, view, index, starts, &mut |_| Step::TakeAndGoOn);
     }
 
     fn search_everywhere(
@@ -257,134 +278,6 @@ impl Segment<'_> {
         };
         Some(Match { whole, secret })
     }
-
-    /// Makes a candidate of a match, unless something speaks against it.
-    fn judge(
-        &self,
-        scratch: &mut Scratch,
-        view: &View<'_>,
-        index: u32,
-        anchor: Option<&Anchor>,
-        found: &Match,
-    ) {
-        let rule = self.engine.rules.rule(index as usize);
-        let secret = &view.text[found.secret.clone()];
-        // The part that every such value shares is as public as the rule.
-        let public_len = anchor.map_or(0, |anchor| {
-            let at_start = anchor.reach.max == 0
-                && found.secret.start == found.whole.start
-                && !anchor.ignore_case;
-            if at_start { anchor.bytes.len() } else { 0 }
-        });
-        if secret.is_empty()
-            || (rule.standalone && !stands_alone(view.text, found.whole.start))
-            || (rule.entropy > 0.0 && judge::entropy(secret) < rule.entropy)
-            || (rule.placeholders == Placeholders::Drop
-                && judge::is_placeholder(secret, public_len))
-            || !self.keyword_is_near(rule, view, found)
-            || !self.path_fits(rule)
-        {
-            return;
-        }
-        let Some(confidence) = self.verify(rule, secret) else { return };
-        let original = view.original(found.secret.clone());
-        if self.is_allowed(rule, view, found, &original) {
-            return;
-        }
-        let candidate = Candidate {
-            secret: self.span(original),
-            matched: self.span(view.original(found.whole.clone())),
-            rule: index,
-            generic: rule.generic,
-            confidence,
-            encoding: view.encoding,
-            position: Position { line: 1, column: 1 },
-            stored_at: 0,
-            stored_len: 0,
-            public_len,
-        };
-        scratch.candidates.push(candidate, secret);
-    }
-
-    /// A rule that knows paths only.
-    pub(crate) fn judge_path(&self, scratch: &mut Scratch, index: u32) {
-        let rule = self.engine.rules.rule(index as usize);
-        let nothing = Match { whole: 0..0, secret: 0..0 };
-        let view = View { text: &[], decoded_from: None, encoding: Encoding::Plain, depth: 0 };
-        if !self.path_fits(rule) || self.is_allowed(rule, &view, &nothing, &(0..0)) {
-            return;
-        }
-        let candidate = Candidate {
-            secret: self.span(0..0),
-            matched: self.span(0..0),
-            rule: index,
-            generic: false,
-            confidence: rule.confidence(),
-            encoding: Encoding::Plain,
-            position: Position { line: 1, column: 1 },
-            stored_at: 0,
-            stored_len: 0,
-            public_len: 0,
-        };
-        scratch.candidates.push(candidate, &[]);
-    }
-
-    fn span(&self, range: Range<usize>) -> Span {
-        Span { start: self.base + range.start as u64, len: range.len() as u64 }
-    }
-
-    fn path_fits(&self, rule: &Rule) -> bool {
-        match &rule.path {
-            None => true,
-            Some(pattern) => self.path.is_some_and(|path| pattern.is_match(path)),
-        }
-    }
-
-    fn keyword_is_near(&self, rule: &Rule, view: &View<'_>, found: &Match) -> bool {
-        let from = found.whole.start.saturating_sub(NEARBY);
-        let to = (found.whole.end + NEARBY).min(view.text.len());
-        let near = &view.text[from..to];
-        rule.keywords.is_empty()
-            || rule.keywords.iter().any(|word| contains_ignore_case(near, word.as_bytes()))
-    }
-
-    /// The confidence after verification, or none if the value is to be dropped.
-    fn verify(&self, rule: &Rule, secret: &[u8]) -> Option<Confidence> {
-        let Some(checksum) = rule.checksum else { return Some(rule.confidence()) };
-        match checksum.verify(secret) {
-            Verdict::Valid => Some(Confidence::High),
-            Verdict::Unknown => Some(rule.confidence()),
-            Verdict::Invalid if self.engine.options.bad_checksum == BadChecksum::Distrust => {
-                Some(Confidence::Low)
-            }
-            Verdict::Invalid | Verdict::Impossible => None,
-        }
-    }
-
-    fn is_allowed(
-        &self,
-        rule: &Rule,
-        view: &View<'_>,
-        found: &Match,
-        original: &Range<usize>,
-    ) -> bool {
-        let Match { whole, secret } = found;
-        let line = judge::lines_around(view.text, whole.start, whole.end, NEARBY);
-        if self.engine.options.allow_comments {
-            let original = judge::lines_around(self.text, original.start, original.end, NEARBY);
-            if judge::is_allowed_by_comment(line) || judge::is_allowed_by_comment(original) {
-                return true;
-            }
-        }
-        let subject = Subject {
-            secret: &view.text[secret.clone()],
-            matched: &view.text[whole.clone()],
-            line,
-            path: self.path,
-        };
-        let global = self.engine.rules.allowlists().filter(|list| list.concerns(rule.id()));
-        rule.allowlists.iter().chain(global).any(|list| list.allows(&subject))
-    }
 }
 
 /// What to do with a match of a search.
@@ -398,13 +291,4 @@ fn slot_range(slots: &[Option<NonMaxUsize>], group: usize) -> Option<Range<usize
     let start = slots.get(group * 2).copied()??;
     let end = slots.get(group * 2 + 1).copied()??;
     Some(start.get()..end.get())
-}
-
-/// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.
-fn stands_alone(text: &[u8], start: usize) -> bool {
-    match &text[..start] {
-        [.., b'\\', b'n' | b'r' | b't'] => true,
-        [.., before] => !(before.is_ascii_alphanumeric() || *before == b'_'),
-        [] => true,
-    }
 }

@@ -1,7 +1,8 @@
 //! Base64 runs: where they are, and what they say.
 //!
 //! A run of at least twice a block's length covers some block whole, so only whole blocks are looked
-//! for, sixteen bytes at a time and without branches.
+//! for, sixteen bytes at a time and without branches. Lines of equal length that follow each other,
+//! as tools write them, are one run.
 
 use std::ops::Range;
 
@@ -61,8 +62,8 @@ pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Ran
             continue;
         }
         let before = text[..at].iter().rev().take_while(|byte| is_digit(**byte)).count();
-        let end = at + text[at..].iter().take_while(|byte| is_digit(**byte)).count();
         let start = at - before;
+        let end = end_of_lines(text, start, at + digits(&text[at..]));
         at = end.max(at + BLOCK);
         // A run that starts before the range belongs to whoever has that range.
         if !range.contains(&start) || end - start < MIN_BASE64_RUN_LEN {
@@ -73,6 +74,43 @@ pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Ran
             on_run(run);
         }
     }
+}
+
+fn digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| is_digit(**byte)).count()
+}
+
+/// Where a run whose first line is `start..end` ends: after the last of the lines that go on with
+/// it. Only the last may be shorter than the first.
+fn end_of_lines(text: &[u8], start: usize, end: usize) -> usize {
+    const MIN_LINE_LEN: usize = 60;
+    let len = end - start;
+    if len < MIN_LINE_LEN || !len.is_multiple_of(4) {
+        return end;
+    }
+    let mut end = end;
+    while end - start < MAX_ENCODED_RUN_LEN {
+        let rest = &text[end..];
+        let Some(line_end) = [b"\n".as_slice(), b"\r\n"].into_iter().find(|e| rest.starts_with(e))
+        else {
+            break;
+        };
+        let indented = &rest[line_end.len()..];
+        let indent = indented.iter().take(40).take_while(|byte| is_blank(**byte)).count();
+        let next = digits(&indented[indent..]);
+        if next == 0 || next > len {
+            break;
+        }
+        end += line_end.len() + indent + next;
+        if next < len {
+            break;
+        }
+    }
+    end
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
 }
 
 /// Encoded text has letters of both cases and digits; names, paths and hexadecimal do not.
@@ -104,12 +142,38 @@ pub(crate) fn decode_into(text: &[u8], out: &mut [u8]) -> usize {
     len
 }
 
-/// Decodes a run into `out`, which is cleared first.
+/// Decodes a run of one line into `out`, which is cleared first.
 pub(crate) fn decode(run: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.resize(run.len() * 3 / 4, 0);
     let len = decode_into(run, out);
     out.truncate(len);
+}
+
+/// Decodes a run of several lines that begins at `origin`, with the place of every digit. False if
+/// it is of one line only.
+pub(crate) fn decode_lines(
+    run: &[u8],
+    origin: usize,
+    out: &mut Vec<u8>,
+    places: &mut Vec<u32>,
+) -> bool {
+    if memchr::memchr(b'\n', run).is_none() {
+        return false;
+    }
+    out.clear();
+    places.clear();
+    let mut bits = 0u32;
+    for (at, &byte) in run.iter().enumerate().filter(|(_, byte)| is_digit(**byte)) {
+        bits = bits << 6 | u32::from(VALUES[usize::from(byte)]);
+        places.push((origin + at) as u32);
+        // The first of four digits completes no byte.
+        let held = places.len() % 4;
+        if held != 1 {
+            out.push((bits >> [0, 0, 4, 2][held]) as u8);
+        }
+    }
+    true
 }
 
 /// For templates and tests.
@@ -171,6 +235,29 @@ mod tests {
                 decode(encode(&bytes, alphabet).as_bytes(), &mut out);
                 prop_assert_eq!(&out, &bytes);
             }
+        }
+
+        #[test]
+        fn lines_are_decoded_as_one_and_every_digit_has_its_place(
+            bytes in prop::collection::vec(any::<u8>(), 100..300),
+            width in prop::sample::select(vec![60usize, 64, 76]),
+            line_end in prop::sample::select(vec!["\n", "\r\n", "\n  "]),
+        ) {
+            let encoded = encode(&bytes, Alphabet::Standard);
+            let lines: Vec<_> = encoded
+                .as_bytes()
+                .chunks(width)
+                .map(|line| std::str::from_utf8(line).unwrap())
+                .collect();
+            let text = lines.join(line_end);
+            let end = end_of_lines(text.as_bytes(), 0, width);
+            prop_assert_eq!(end, text.len());
+            let (mut out, mut places) = (Vec::new(), Vec::new());
+            prop_assert!(decode_lines(text.as_bytes(), 7, &mut out, &mut places));
+            prop_assert_eq!(out, bytes);
+            let digits: Vec<u8> =
+                places.iter().map(|place| text.as_bytes()[*place as usize - 7]).collect();
+            prop_assert_eq!(digits, encoded.as_bytes());
         }
 
         #[test]

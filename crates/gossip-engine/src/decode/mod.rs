@@ -44,6 +44,8 @@ pub(crate) enum Origin {
     Pairs { start: usize },
     /// One unbroken base64 run from `start` on.
     Base64 { start: usize },
+    /// Base64 of several lines: the place of every digit.
+    Base64Lines(Vec<u32>),
     /// One start per decoded byte, and the end of the last.
     Table(Vec<u32>),
 }
@@ -57,15 +59,19 @@ impl Origin {
             Self::Base64 { start } => {
                 start + span.start * 4 / 3..start + (span.end * 4).div_ceil(3)
             }
+            Self::Base64Lines(places) => {
+                let last = (span.end * 4).div_ceil(3) - 1;
+                places[span.start * 4 / 3] as usize..places[last] as usize + 1
+            }
             Self::Table(starts) => starts[span.start] as usize..starts[span.end] as usize,
         }
     }
 }
 
-/// One layer's buffers, kept from run to run.
-#[derive(Debug, Default)]
+/// One layer's buffers, kept from run to run. No `Debug`: what was decoded may hold secrets.
+#[derive(Default)]
 pub(crate) struct Decoded {
     pub(crate) text: Vec<u8>,
-    /// Reused by [`Origin::Table`].
+    /// Reused by [`Origin::Table`] and [`Origin::Base64Lines`].
     pub(crate) starts: Vec<u32>,
 }

@@ -6,7 +6,7 @@ use gossip_contracts::identity::RuleFingerprint;
 use regex_syntax::hir::Hir;
 use toml::Spanned;
 
-use super::schema::{AllowlistSchema, FileSchema, RuleSchema};
+use super::schema::{AllowlistSchema, AssignSchema, FileSchema, RuleSchema};
 use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, assign};
 use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES, NEARBY};
 use crate::literals::{self, Anchor, MIN_ANCHOR_LEN, Next, Reach};
@@ -62,6 +62,15 @@ pub(super) fn read(name: &str, text: &str, compile: Compile) -> Result<RuleFile,
     Ok(RuleFile { rules, allowlists, use_default: schema.extend.use_default, disabled })
 }
 
+/// What the engine needs to know of an expression.
+struct Expression {
+    pattern: Pattern,
+    anchors: Option<Vec<Anchor>>,
+    /// Not counting the whole match.
+    groups: usize,
+    max_len: usize,
+}
+
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     name: &'a str,
@@ -106,20 +115,19 @@ impl Reader<'_> {
         if expression.is_none() && path.is_none() {
             return Err(self.error(Some(at), RuleFault::NothingToMatch));
         }
-        let groups =
-            expression.as_ref().map_or(0, |(_, hir)| hir.properties().explicit_captures_len());
+        let groups = expression.as_ref().map_or(0, |expression| expression.groups);
         if let Some(group) = &schema.secret_group
             && *group.get_ref() > groups
         {
             let fault = RuleFault::SecretGroupOutOfRange { group: *group.get_ref(), groups };
             return Err(self.error(Some(group.span().start), fault));
         }
-        let max_match_len = expression.as_ref().map_or(0, |(_, hir)| {
-            hir.properties().maximum_len().unwrap_or(MAX_MATCH_LEN).min(MAX_MATCH_LEN)
-        });
         let keywords: Vec<_> =
             schema.keywords.iter().map(|keyword| keyword.to_ascii_lowercase()).collect();
-        let derived = expression.as_ref().and_then(|(_, hir)| literals::anchors(hir));
+        let (regex, derived, max_match_len) = match expression {
+            Some(Expression { pattern, anchors, max_len, .. }) => (Some(pattern), anchors, max_len),
+            None => (None, None, 0),
+        };
         let announced = keyword_anchors(&keywords);
         // A keyword costs a search around it, an anchor a try at its place.
         const SEARCH: f64 = 30.0;
@@ -135,7 +143,7 @@ impl Reader<'_> {
             description: schema.description.clone(),
             severity: schema.severity,
             confidence: schema.confidence,
-            regex: expression.map(|(pattern, _)| pattern),
+            regex,
             anchors,
             keywords,
             anchored_by_keyword,
@@ -160,22 +168,46 @@ impl Reader<'_> {
         &self,
         schema: &RuleSchema,
         at: usize,
-    ) -> Result<Option<(Pattern, Hir)>, RuleFileError> {
-        let (source, field, offset) = match (&schema.regex, &schema.assign) {
-            (Some(_), Some(_)) => return Err(self.error(Some(at), RuleFault::TwoExpressions)),
-            (None, None) => return Ok(None),
-            (Some(regex), None) => (regex.get_ref().clone(), "regex", regex.span().start),
-            (None, Some(assign)) => {
-                let parts = assign.get_ref();
-                let source = assign::expression(&parts.name, &parts.value);
-                (source, "assign", assign.span().start)
-            }
-        };
-        let (pattern, hir) = self.parse(field, &source, offset)?;
-        if hir.properties().minimum_len() == Some(0) {
+    ) -> Result<Option<Expression>, RuleFileError> {
+        match (&schema.regex, &schema.assign) {
+            (Some(_), Some(_)) => Err(self.error(Some(at), RuleFault::TwoExpressions)),
+            (None, None) => Ok(None),
+            (Some(regex), None) => self.regex(regex.get_ref(), regex.span().start).map(Some),
+            (None, Some(assign)) => self.assign(assign).map(Some),
+        }
+    }
+
+    fn regex(&self, source: &str, offset: usize) -> Result<Expression, RuleFileError> {
+        let (pattern, hir) = self.parse("regex", source, offset)?;
+        let properties = hir.properties();
+        if properties.minimum_len() == Some(0) {
             return Err(self.error(Some(offset), RuleFault::MatchesEmpty));
         }
-        Ok(Some((pattern, hir)))
+        Ok(Expression {
+            pattern,
+            anchors: literals::anchors(&hir),
+            groups: properties.explicit_captures_len(),
+            max_len: properties.maximum_len().unwrap_or(MAX_MATCH_LEN).min(MAX_MATCH_LEN),
+        })
+    }
+
+    /// The name announces the match, so it alone is looked into; the long rest is the same for all.
+    fn assign(&self, assign: &Spanned<AssignSchema>) -> Result<Expression, RuleFileError> {
+        let AssignSchema { name, value } = assign.get_ref();
+        let offset = assign.span().start;
+        let (_, hir) = self.parse("assign", &assign::name_expression(name), offset)?;
+        if hir.properties().explicit_captures_len() > 0 {
+            let message = "the name may not have groups that capture: write (?:…)".to_owned();
+            let fault = RuleFault::BadRegex { field: "assign", message };
+            return Err(self.error(Some(offset), fault));
+        }
+        let source = assign::expression(name, value);
+        let pattern = match self.compile {
+            Compile::Now => self.parse("assign", &source, offset)?.0,
+            Compile::WhenNeeded => Pattern::known_to_parse(source),
+        };
+        let anchors = literals::anchors(&hir);
+        Ok(Expression { pattern, anchors, groups: 1, max_len: assign::MAX_LEN })
     }
 
     fn allowlists<'s>(

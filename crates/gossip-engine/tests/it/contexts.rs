@@ -128,7 +128,6 @@ fn stand_ins_are_not_found() {
         "<your-api-key-goes-here>".to_owned(),
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".to_owned(),
         "00000000000000000000000000000000".to_owned(),
-        "0123456789abcdef0123456789abcdef".to_owned(),
         "REPLACE_ME_WITH_A_REAL_TOKEN_1".to_owned(),
         "example-token-0a9b8c7d6e5f4a3b".to_owned(),
     ];
@@ -144,6 +143,16 @@ fn stand_ins_are_not_found() {
             }
         }
     }
+}
+
+#[test]
+fn a_value_that_somebody_typed_has_low_confidence_or_is_not_found() {
+    let engine = builtin();
+    let typed = "0123456789abcdef0123456789abcdef";
+    assert_eq!(scan(engine, format!("api_key = \"{typed}\"").as_bytes()), []);
+    let found = scan(engine, format!("DATADOG_API_KEY={typed}\n").as_bytes());
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].confidence, gossip_engine::Confidence::Low);
 }
 
 #[test]

@@ -54,6 +54,22 @@ fn base64_of_either_alphabet_is_seen_at_every_alignment() {
 }
 
 #[test]
+fn base64_in_lines_is_one_text_and_the_span_covers_the_line_end() {
+    for width in [64, 76] {
+        for before in 0..60 {
+            let inner = format!("{}token={}\n{}", "?".repeat(before), token(), "x".repeat(80));
+            let encoded = base64(inner.as_bytes(), STANDARD);
+            let lines: Vec<_> = encoded.as_bytes().chunks(width).collect();
+            let text = lines.join(&b"\n"[..]);
+            let found = only(scan(builtin(), &text));
+            assert_eq!(found.secret, token().as_bytes());
+            let digit = (before + "token=".len()) * 4 / 3;
+            assert_eq!(found.start, digit + digit / width, "width {width}, before {before}");
+        }
+    }
+}
+
+#[test]
 fn base64_in_base64_is_seen_up_to_the_depth() {
     let once = base64(format!("k={}", token()).as_bytes(), STANDARD);
     let twice = base64(once.as_bytes(), STANDARD);

@@ -2,6 +2,7 @@
 //! arbitrary bytes, streams, and allocation.
 
 mod builtin_rules;
+mod checks;
 mod contexts;
 mod encodings;
 mod rule_files;

@@ -59,6 +59,14 @@ fn a_bad_regex_names_its_rule() {
 }
 
 #[test]
+fn the_name_of_an_assignment_may_not_capture() {
+    let text = "[[rules]]\nid = 'a'\nassign = { name = '(foo)', value = '[a-z]{9}' }\n";
+    let found = refused(text);
+    assert_eq!((found.at, found.rule.as_deref()), (at(3, 10), Some("a")));
+    assert!(matches!(found.fault, RuleFault::BadRegex { field: "assign", .. }), "{found:?}");
+}
+
+#[test]
 fn a_bad_regex_of_an_allowlist_names_its_rule() {
     let text = "[[rules]]\nid = \"a\"\nregex = 'xyz'\n[[rules.allowlists]]\npaths = ['[']\n";
     let found = refused(text);
@@ -174,6 +182,21 @@ fn the_fingerprint_changes_with_what_is_detected_only() {
         assert_ne!(base.0, print(other).0, "{other}");
         assert_ne!(base.1, print(other).1, "{other}");
     }
+}
+
+/// Persisted identities. If the policy hash changes although no rule did, either a limit changed,
+/// or `ENGINE_VERSION` must.
+#[test]
+fn golden_values() {
+    let text = "[[rules]]\nid = 'golden'\nregex = 'golden_([a-z]{8})'\nentropy = 2.5\n\
+        keywords = ['golden']\n[[rules.allowlists]]\nstopwords = ['stop']\n";
+    let engine = engine(text);
+    let fingerprint = engine.rules().get("golden").unwrap().fingerprint().to_string();
+    assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
+    assert_eq!(
+        engine.policy_hash().to_string(),
+        "84ea932d6b3e42c63a753dc5cf7e0d121f9aedbf7e086fbb584d6291cdc46f12"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use gossip_engine::limits::{CONTEXT_AFTER, SEGMENT_LEN};
 use gossip_engine::{Engine, Options, RuleSet, Scratch, template};
 use proptest::prelude::*;
 
+use crate::checks::{check_engine_scan, check_rules_toml};
 use crate::support::{builtin, scan, scan_with, stream};
 
 /// Text of which much is almost, or really, a secret.
@@ -26,19 +27,25 @@ fn mixture() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// E2, and C1's order.
+    /// E1, E2, and C1's order.
     #[test]
     fn any_bytes_are_scanned_and_spans_lie_within(text in mixture()) {
-        let found = scan(builtin(), &text);
-        for found in &found {
-            prop_assert!(found.start < found.end && found.end <= text.len(), "{found:?}");
-        }
-        let starts: Vec<_> = found.iter().map(|found| found.start).collect();
-        prop_assert!(starts.is_sorted());
-        let mut keys: Vec<_> = found.iter().map(|f| (f.start, f.end, &f.rule)).collect();
-        let len = keys.len();
-        keys.dedup();
-        prop_assert_eq!(keys.len(), len);
+        check_engine_scan(&text);
+    }
+
+    #[test]
+    fn any_text_is_a_rule_file_or_an_error(
+        text in prop::collection::vec(prop_oneof![
+            prop::sample::select(vec![
+                "[[rules]]\n", "id = 'a'\n", "id = 'b'\n", "regex = , \n", "(?i)", "[a-z]{2,9}",
+                "(x|yz)", "{1000}", "(", ")", "secretGroup = 1\n", "entropy = 3\n", "keywords = ['k']\n",
+                "path = 'p'\n", "[[rules.allowlists]]\n", "regexes = ['x']\n", "[extend]\n",
+                "useDefault = true\n", "disabledRules = ['jwt']\n", "checksum = 'jwt'\n", "token",
+            ]).prop_map(str::to_owned),
+            "[ -~\n]{0,12}",
+        ], 0..16),
+    ) {
+        check_rules_toml(text.concat().as_bytes());
     }
 
     /// A scratch that has seen other bytes finds the same.

@@ -1,0 +1,161 @@
+//! What speaks against a match, and what a match that stands becomes.
+
+use std::ops::Range;
+
+use super::{Match, Segment, View};
+use crate::candidates::Candidate;
+use crate::checksum::Verdict;
+use crate::decode::Encoding;
+use crate::finding::Span;
+use crate::judge;
+use crate::limits::NEARBY;
+use crate::literals::Anchor;
+use crate::options::BadChecksum;
+use crate::position::Position;
+use crate::rules::{Confidence, Placeholders, Rule, Subject, contains_ignore_case};
+use crate::scratch::Scratch;
+
+impl Segment<'_> {
+    /// Makes a candidate of a match, unless something speaks against it.
+    pub(super) fn judge(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        anchor: Option<&Anchor>,
+        found: &Match,
+    ) {
+        let rule = self.engine.rules.rule(index as usize);
+        let secret = &view.text[found.secret.clone()];
+        // The part that every such value shares is as public as the rule.
+        let public_len = anchor.map_or(0, |anchor| {
+            let at_start = anchor.reach.max == 0
+                && found.secret.start == found.whole.start
+                && !anchor.ignore_case;
+            if at_start { anchor.bytes.len() } else { 0 }
+        });
+        if secret.is_empty()
+            || (rule.standalone && !stands_alone(view.text, found.whole.start))
+            || (rule.entropy > 0.0 && judge::entropy(secret) < rule.entropy)
+            || (rule.placeholders == Placeholders::Drop
+                && judge::is_placeholder(secret, public_len))
+            || !self.keyword_is_near(rule, view, found)
+            || !self.path_fits(rule)
+        {
+            return;
+        }
+        let Some(mut confidence) = self.verify(rule, secret) else { return };
+        if rule.placeholders == Placeholders::Drop && judge::looks_typed(secret) {
+            if rule.generic {
+                return;
+            }
+            confidence = Confidence::Low;
+        }
+        let original = view.original(found.secret.clone());
+        if self.is_allowed(rule, view, found, &original) {
+            return;
+        }
+        let candidate = Candidate {
+            secret: self.span(original),
+            matched: self.span(view.original(found.whole.clone())),
+            rule: index,
+            generic: rule.generic,
+            confidence,
+            encoding: view.encoding,
+            position: Position { line: 1, column: 1 },
+            stored_at: 0,
+            stored_len: 0,
+            public_len,
+        };
+        scratch.candidates.push(candidate, secret);
+    }
+
+    /// A rule that knows paths only.
+    pub(crate) fn judge_path(&self, scratch: &mut Scratch, index: u32) {
+        let rule = self.engine.rules.rule(index as usize);
+        let nothing = Match { whole: 0..0, secret: 0..0 };
+        let view = View { text: &[], decoded_from: None, encoding: Encoding::Plain, depth: 0 };
+        if !self.path_fits(rule) || self.is_allowed(rule, &view, &nothing, &(0..0)) {
+            return;
+        }
+        let candidate = Candidate {
+            secret: self.span(0..0),
+            matched: self.span(0..0),
+            rule: index,
+            generic: false,
+            confidence: rule.confidence(),
+            encoding: Encoding::Plain,
+            position: Position { line: 1, column: 1 },
+            stored_at: 0,
+            stored_len: 0,
+            public_len: 0,
+        };
+        scratch.candidates.push(candidate, &[]);
+    }
+
+    fn span(&self, range: Range<usize>) -> Span {
+        Span { start: self.base + range.start as u64, len: range.len() as u64 }
+    }
+
+    fn path_fits(&self, rule: &Rule) -> bool {
+        match &rule.path {
+            None => true,
+            Some(pattern) => self.path.is_some_and(|path| pattern.is_match(path)),
+        }
+    }
+
+    fn keyword_is_near(&self, rule: &Rule, view: &View<'_>, found: &Match) -> bool {
+        let from = found.whole.start.saturating_sub(NEARBY);
+        let to = (found.whole.end + NEARBY).min(view.text.len());
+        let near = &view.text[from..to];
+        rule.keywords.is_empty()
+            || rule.keywords.iter().any(|word| contains_ignore_case(near, word.as_bytes()))
+    }
+
+    /// The confidence after verification, or none if the value is to be dropped.
+    fn verify(&self, rule: &Rule, secret: &[u8]) -> Option<Confidence> {
+        let Some(checksum) = rule.checksum else { return Some(rule.confidence()) };
+        match checksum.verify(secret) {
+            Verdict::Valid => Some(Confidence::High),
+            Verdict::Unknown => Some(rule.confidence()),
+            Verdict::Invalid if self.engine.options.bad_checksum == BadChecksum::Distrust => {
+                Some(Confidence::Low)
+            }
+            Verdict::Invalid | Verdict::Impossible => None,
+        }
+    }
+
+    fn is_allowed(
+        &self,
+        rule: &Rule,
+        view: &View<'_>,
+        found: &Match,
+        original: &Range<usize>,
+    ) -> bool {
+        let Match { whole, secret } = found;
+        let line = judge::lines_around(view.text, whole.start, whole.end, NEARBY);
+        if self.engine.options.allow_comments {
+            let original = judge::lines_around(self.text, original.start, original.end, NEARBY);
+            if judge::is_allowed_by_comment(line) || judge::is_allowed_by_comment(original) {
+                return true;
+            }
+        }
+        let subject = Subject {
+            secret: &view.text[secret.clone()],
+            matched: &view.text[whole.clone()],
+            line,
+            path: self.path,
+        };
+        let global = self.engine.rules.allowlists().filter(|list| list.concerns(rule.id()));
+        rule.allowlists.iter().chain(global).any(|list| list.allows(&subject))
+    }
+}
+
+/// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.
+pub(super) fn stands_alone(text: &[u8], start: usize) -> bool {
+    match &text[..start] {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., before] => !(before.is_ascii_alphanumeric() || *before == b'_'),
+        [] => true,
+    }
+}

@@ -1,0 +1,8 @@
+//! Arbitrary bytes through the built-in rules, whole and in pieces.
+#![no_main]
+
+#[allow(dead_code, reason = "each target calls its own check")]
+#[path = "../../crates/gossip-engine/tests/it/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::check_engine_scan(data));
