@@ -57,6 +57,11 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-coordination-sqlite", scale: 10, chunks: 1 },
     },
     Soak {
+        name: "scan-kills",
+        what: "`kill -9` of `gossip scan`",
+        how: How::Scaled { package: "gossip-cli", scale: 7, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         how: How::Sanitized { scale: 10, chunks: 4 },

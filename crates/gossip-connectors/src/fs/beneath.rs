@@ -97,8 +97,13 @@ impl Beneath {
     }
 }
 
-/// Opens the directory at `path`, from which all starts, to go on from there.
-pub(super) fn open_to_pass(path: &Path) -> Result<OwnedFd, Errno> {
+/// Opens the directory at `path`, which holds no link, as a root.
+pub(super) fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, DIR, Mode::empty())
+}
+
+/// Opens the directory that holds a root that is a file.
+pub(super) fn open_root_parent(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, PASS, Mode::empty())
 }
 

@@ -48,10 +48,10 @@ impl Ignores {
             return Ok(above.clone());
         };
         let mut text = Vec::new();
-        let mut limited = (&file.file).take(FILE_SIZE_MAX);
-        limited.read_to_end(&mut text).map_err(|error| {
-            Trouble::from(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))
-        })?;
+        if (&file.file).take(FILE_SIZE_MAX).read_to_end(&mut text).is_err() {
+            // As if it could not be opened: to scan more is the safe side.
+            return Ok(above.clone());
+        }
         let matcher = parse(&text);
         let rules = Rules { above: above.clone(), path_len, version: file.version, matcher };
         Ok(Self(Some(Arc::new(rules))))

@@ -18,7 +18,8 @@
 //!
 //! **A changing tree**: a file that exists from before a listing reads its directory until after is
 //! listed. Consecutive pages share what was read of a directory as long as it does not change (a
-//! very large one that changes all the time is read again a bounded number of times). A directory
+//! very large one that changes all the time is read again a bounded number of times). A call looks
+//! at as many directories as it needs to fill its page; empty ones give no entry. A directory
 //! that can no longer be read while a listing is inside of it is reported under the cursor's key
 //! and a NUL byte.
 
@@ -36,7 +37,6 @@ mod version;
 mod walk;
 
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -47,8 +47,9 @@ use gossip_contracts::connector::{
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
+use rustix::io::Errno;
 
-use beneath::{open_child_file, open_to_pass};
+use beneath::{open_child_file, open_root, open_root_parent};
 use bounds::{Lower, Upper};
 use reader::FsReader;
 use saved::SavedWalks;
@@ -60,17 +61,27 @@ use walk::Walk;
 pub use version::is_settled;
 
 /// What of a tree is listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsOptions {
     /// Leave out what the `.gitignore` files in the tree exclude, except in `.git`. An excluded
-    /// directory is reported once.
+    /// directory is reported once. A change of the rules holds for what is entered after it.
     pub gitignore: bool,
     /// Stay on the file system of the root.
     pub one_file_system: bool,
     /// List `.git/objects` too. Without, they are left to the source that understands them; the
     /// rest of `.git` is listed like everything else.
     pub git_objects: bool,
+    /// How many bytes of names to hold of one directory; a larger one is read in several goes. A
+    /// listing holds up to two such windows while it runs, and all that rest between their pages
+    /// about four. 16 MiB, which is some half a million names, unless set.
+    pub window_size: usize,
+}
+
+impl Default for FsOptions {
+    fn default() -> Self {
+        Self { gitignore: false, one_file_system: false, git_objects: false, window_size: 16 << 20 }
+    }
 }
 
 /// A directory tree, or one file. See the [module](self) for its keys.
@@ -115,20 +126,25 @@ impl FsSource {
     pub fn open(root: impl AsRef<Path>, options: FsOptions) -> Result<Self, FsOpenError> {
         let given = root.as_ref();
         let io_error = |source| FsOpenError::Io { path: given.to_owned(), source };
+        let not_a_file = || FsOpenError::NotAFile { path: given.to_owned() };
         let root = given.canonicalize().map_err(io_error)?;
-        let target = if root.is_dir() {
-            let fd = OwnedFd::from(File::open(&root).map_err(io_error)?);
-            let stat = fstat(&fd).map_err(|errno| io_error(errno.into()))?;
-            Target::Tree(Tree::new(fd, &stat, options))
-        } else {
-            let (Some(parent), Some(name)) = (root.parent(), root.file_name()) else {
-                return Err(FsOpenError::NotAFile { path: given.to_owned() });
-            };
-            if !root.is_file() {
-                return Err(FsOpenError::NotAFile { path: given.to_owned() });
+        let target = match open_root(&root) {
+            Ok(fd) => {
+                let stat = fstat(&fd).map_err(|errno| io_error(errno.into()))?;
+                Target::Tree(Tree::new(fd, &stat, options))
             }
-            let parent = open_to_pass(parent).map_err(|errno| io_error(errno.into()))?;
-            Target::File { parent, name: name.as_bytes().into() }
+            Err(Errno::NOTDIR) => {
+                let parent = root.parent().ok_or_else(not_a_file)?;
+                let name = root.file_name().ok_or_else(not_a_file)?.as_bytes();
+                let parent = open_root_parent(parent).map_err(|errno| io_error(errno.into()))?;
+                let stat = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_err(|errno| io_error(errno.into()))?;
+                if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                    return Err(not_a_file());
+                }
+                Target::File { parent, name: name.into() }
+            }
+            Err(errno) => return Err(io_error(errno.into())),
         };
         Ok(Self { root, target, saved: SavedWalks::default() })
     }
@@ -170,7 +186,7 @@ impl FsSource {
         let is_last = walk.fill(tree, lower, max_entries, page)?;
         page.finish(is_last, None);
         if !is_last && !page.is_empty() {
-            self.saved.put(walk);
+            self.saved.put(walk, 4 * tree.window_size());
         }
         Ok(())
     }
@@ -205,6 +221,10 @@ impl Connector for FsSource {
             _ => return Err(ConnectorError::NotFound { operation: "open" }),
         };
         Ok(Box::new(FsReader::new(opened)?))
+    }
+
+    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
+        is_settled(version, opened_at_ms)
     }
 
     fn split_points(

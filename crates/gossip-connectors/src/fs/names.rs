@@ -11,25 +11,27 @@ use rustix::io::Errno;
 
 use super::bounds::{Lower, Upper};
 
-/// Bytes of names, with what keeps them, that are held of one directory.
-pub(super) const WINDOW_SIZE: usize = 16 << 20;
-
 /// A directory that is open for reading names, and for looking at what they name.
-pub(super) struct OpenDir(Dir);
+pub(super) struct OpenDir {
+    dir: Dir,
+    was_read: bool,
+}
 
 impl OpenDir {
     pub(super) fn new(fd: OwnedFd) -> Result<Self, Errno> {
-        Dir::new(fd).map(Self)
+        Ok(Self { dir: Dir::new(fd)?, was_read: false })
     }
 
     pub(super) fn fd(&self) -> Result<BorrowedFd<'_>, Errno> {
-        self.0.fd()
+        self.dir.fd()
     }
 
     /// Calls `each` with every name and its kind, in no order.
     pub(super) fn for_each(&mut self, mut each: impl FnMut(&[u8], Kind)) -> Result<(), Errno> {
-        self.0.rewind();
-        while let Some(entry) = self.0.read() {
+        if std::mem::replace(&mut self.was_read, true) {
+            self.dir.rewind();
+        }
+        while let Some(entry) = self.dir.read() {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if matches!(name, b"." | b"..") {

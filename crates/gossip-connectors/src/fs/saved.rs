@@ -10,9 +10,6 @@ use super::walk::Walk;
 /// Most walks that are kept: one for each of many workers.
 const LEN_MAX: usize = 64;
 
-/// Most bytes of names that all of them keep.
-const HELD_SIZE_MAX: usize = 64 << 20;
-
 #[derive(Default)]
 pub(super) struct SavedWalks(Mutex<Vec<Walk>>);
 
@@ -25,13 +22,14 @@ impl SavedWalks {
         Some(walks.remove(found))
     }
 
-    pub(super) fn put(&self, mut walk: Walk) {
+    /// Keeps a walk. All of them together keep about `held_size_max` bytes of names.
+    pub(super) fn put(&self, mut walk: Walk, held_size_max: usize) {
         walk.rest();
         let mut walks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         walks.push(walk);
         let mut held: usize = walks.iter().map(Walk::held_size).sum();
         // The oldest go first.
-        while walks.len() > LEN_MAX || held > HELD_SIZE_MAX && walks.len() > 1 {
+        while walks.len() > LEN_MAX || held > held_size_max && walks.len() > 1 {
             held -= walks.remove(0).held_size();
         }
     }

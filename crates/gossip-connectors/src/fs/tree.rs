@@ -15,6 +15,8 @@ use super::trouble::Trouble;
 pub(super) struct Tree {
     pub(super) beneath: Beneath,
     device: u64,
+    /// Whether this file system counts the links of a directory.
+    counts_links: bool,
     options: FsOptions,
     reads: AtomicU64,
 }
@@ -24,9 +26,21 @@ impl Tree {
         Self {
             beneath: Beneath::new(root),
             device: device(stat),
+            counts_links: stat.st_nlink > 0,
             options,
             reads: AtomicU64::new(0),
         }
+    }
+
+    /// Whether the root, which now looks like this, was removed while it was open. It would look
+    /// like an empty one.
+    pub(super) const fn is_removed(&self, root: &Stat) -> bool {
+        self.counts_links && root.st_nlink == 0
+    }
+
+    /// Bytes of names to hold of one directory. Their places are counted in 32 bits.
+    pub(super) fn window_size(&self) -> usize {
+        self.options.window_size.clamp(1, 1 << 30)
     }
 
     /// Counts one reading of a directory's names.

@@ -261,9 +261,13 @@ fn what_vanishes_between_listing_and_opening_is_not_found() {
 fn a_root_that_is_removed_is_not_an_empty_one() {
     let disk = Disk::new();
     disk.write("root/file", "");
+    disk.write("root/z", "");
     let source = FsSource::open(disk.at("root"), FsOptions::default()).unwrap();
+    let mut page = Page::new();
+    source.list(EVERYTHING, CursorUpdate::initial(), 1, &mut page).unwrap();
     fs::remove_dir_all(disk.at("root")).unwrap();
     assert!(not_found(&list(&source, EVERYTHING, None, 1).unwrap_err()));
+    assert!(not_found(&list(&source, EVERYTHING, Some(b"file"), 1).unwrap_err()));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use gossip_connectors::fs::FsOptions;
 use gossip_contracts::connector::{Connector, Page, SkipReason};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use proptest::collection::vec;
@@ -100,18 +101,27 @@ fn spot() -> impl Strategy<Value = Near> {
     (any::<Index>(), any::<u8>(), vec(any::<u8>(), 0..3))
 }
 
+/// With a small one, the names of directories are read in parts, and those of directories on the
+/// way are dropped and read again.
+fn with_window(size: usize) -> FsOptions {
+    let mut options = FsOptions::default();
+    options.window_size = size;
+    options
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
     fn any_range_from_any_cursor_in_any_pages_is_the_sorted_keys(
         plan in plan(),
+        window_size in prop_oneof![Just(16 << 20), 1..2000_usize],
         queries in vec((spot(), spot(), proptest::option::of(spot()), 1..20_usize), 1..12),
     ) {
-        let disk = Disk::new();
+        let disk = Disk::fast();
         let expected = build(&disk, &plan);
         let keys: Vec<_> = expected.keys().cloned().collect();
-        let source = disk.source();
+        let source = disk.source_with(with_window(window_size));
         let whole: Vec<Listed> = expected.clone().into_iter().collect();
         prop_assert_eq!(&list(&source, EVERYTHING, None, 7)?, &whole);
 
@@ -133,11 +143,12 @@ proptest! {
     #[test]
     fn what_came_before_a_page_does_not_matter(
         plan in plan(),
+        window_size in prop_oneof![Just(16 << 20), 1..2000_usize],
         steps in vec((any::<Index>(), 1..4_usize), 1..30),
     ) {
-        let disk = Disk::new();
+        let disk = Disk::fast();
         let whole: Vec<Listed> = build(&disk, &plan).into_iter().collect();
-        let source = disk.source();
+        let source = disk.source_with(with_window(window_size));
         let mut page = Page::new();
         // Jumps about: some pages follow the one before, most do not.
         let mut next = 0;

@@ -1,22 +1,20 @@
 //! Many files in one directory.
 
 use std::fs::{self, File};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_contracts::connector::{Connector, Page};
 use gossip_contracts::coordination::CursorUpdate;
 
 use crate::support::{Disk, EVERYTHING, list};
 
 /// Lists a directory of `len` files in pages of 100, and returns the time that it took.
-fn page_through(parent: &Path, len: usize) -> Duration {
-    let dir = tempfile::tempdir_in(parent).unwrap();
+fn page_through(len: usize) -> Duration {
+    let disk = Disk::fast();
     for i in 0..len {
-        File::create(dir.path().join(format!("{:08x}", i.wrapping_mul(2_654_435_761)))).unwrap();
+        File::create(disk.at(format!("{:08x}", i.wrapping_mul(2_654_435_761)))).unwrap();
     }
-    let source = FsSource::open(dir.path(), FsOptions::default()).unwrap();
+    let source = disk.source();
     let started = Instant::now();
     let listed = list(&source, EVERYTHING, None, 100).unwrap();
     let took = started.elapsed();
@@ -27,12 +25,7 @@ fn page_through(parent: &Path, len: usize) -> Duration {
 
 #[test]
 fn ten_times_the_files_take_about_ten_times_as_long() {
-    // Memory, if there is such a file system: what is measured is the listing, not the disk.
-    let memory = Path::new("/dev/shm");
-    let temp = std::env::temp_dir();
-    let parent = if tempfile::tempdir_in(memory).is_ok() { memory } else { &temp };
-    let few = page_through(parent, 10_000);
-    let many = page_through(parent, 100_000);
+    let (few, many) = (page_through(10_000), page_through(100_000));
     println!(
         "100 at a time: 10 000 files in {few:.0?}, 100 000 in {many:.0?}: {:.1} times as long",
         many.as_secs_f64() / few.as_secs_f64()
@@ -41,7 +34,7 @@ fn ten_times_the_files_take_about_ten_times_as_long() {
 
 #[test]
 fn pages_of_one_directory_share_its_names() {
-    let disk = Disk::new();
+    let disk = Disk::fast();
     disk.write_empty((0..500).map(|i| format!("{i}")));
     let source = disk.source();
     assert_eq!(list(&source, EVERYTHING, None, 3).unwrap().len(), 500);
@@ -51,7 +44,7 @@ fn pages_of_one_directory_share_its_names() {
 
 #[test]
 fn every_directory_of_a_tree_is_read_once() {
-    let disk = Disk::new();
+    let disk = Disk::fast();
     disk.write_empty((0..200).map(|i| format!("{}/{}/{i}", i % 5, i % 20)));
     let source = disk.source();
     assert_eq!(list(&source, EVERYTHING, None, 7).unwrap().len(), 200);
@@ -62,7 +55,7 @@ fn every_directory_of_a_tree_is_read_once() {
 
 #[test]
 fn a_page_does_not_look_at_what_comes_before_its_cursor() {
-    let disk = Disk::new();
+    let disk = Disk::fast();
     disk.write_empty((0..100).map(|i| format!("{i:02}/{}/file", i % 2)));
     let source = disk.source();
     let mut page = Page::new();
@@ -74,7 +67,7 @@ fn a_page_does_not_look_at_what_comes_before_its_cursor() {
 
 #[test]
 fn split_points_of_a_large_tree_read_part_of_it() {
-    let disk = Disk::new();
+    let disk = Disk::fast();
     disk.write_empty((0..400).map(|i| format!("{i}/file")));
     let source = disk.source();
     assert_eq!(source.split_points(EVERYTHING, CursorUpdate::initial(), 4).unwrap().len(), 4);
@@ -83,7 +76,7 @@ fn split_points_of_a_large_tree_read_part_of_it() {
 
 #[test]
 fn a_large_directory_that_changes_all_the_time_is_read_a_bounded_number_of_times() {
-    let disk = Disk::new();
+    let disk = Disk::fast();
     disk.write_empty((0..5000).map(|i| format!("{i:04}")));
     let source = disk.source();
     let (mut page, mut last, mut listed) = (Page::new(), Vec::new(), 0);

@@ -28,6 +28,11 @@ impl Disk {
         Self(tempfile::tempdir().expect("a temporary directory"))
     }
 
+    /// Rather in memory, for tests of many files: what they test is the listing, not the disk.
+    pub(crate) fn fast() -> Self {
+        tempfile::tempdir_in("/dev/shm").map_or_else(|_| Self::new(), Self)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }

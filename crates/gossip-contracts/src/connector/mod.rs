@@ -36,6 +36,11 @@ pub trait Connector: Send + Sync {
     /// Opens the item that a listing called `key`.
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError>;
 
+    /// Whether equal versions may be taken for equal bytes (K3), given that an item of this version
+    /// was opened at `opened_at_ms`: one that was changed a moment before may be changed again
+    /// without a trace.
+    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool;
+
     /// Up to `want` ascending keys strictly inside `range` and behind `cursor` that cut what is left
     /// into parts of about the same work. Fewer, or none, where that cannot be told.
     fn split_points(

@@ -97,7 +97,7 @@ impl Walk {
     ) -> Result<(), ConnectorError> {
         match self.open_child(tree, lower, name_start) {
             Ok(Entered::Dir { dir, frame, any_too_long }) => {
-                self.push(dir, frame);
+                self.push(tree, dir, frame);
                 // What has no key is reported once, under the directory's own.
                 if any_too_long && lower.admits(&self.path) {
                     self.give_skipped(SkipReason::KeyTooLong, page);

@@ -17,13 +17,10 @@ use rustix::io::Errno;
 use frame::{Frame, ignores_of};
 
 use super::bounds::{Lower, Upper};
-use super::names::{Kind, Names, OpenDir, WINDOW_SIZE, Wanted};
+use super::names::{Kind, Names, OpenDir, Wanted};
 use super::stamp::Stamp;
 use super::tree::Tree;
 use super::trouble::Trouble;
-
-/// Most bytes of names that a walk keeps of the directories on its way.
-const HELD_SIZE_MAX: usize = 2 * WINDOW_SIZE;
 
 pub(super) struct Walk {
     /// No name behind this is held. Empty is no end.
@@ -53,16 +50,10 @@ impl Walk {
             frames: Vec::new(),
             top: None,
         };
-        let opened = walk.open_path(tree).and_then(|(dir, stat)| {
-            // Removed while it was open, it would look like an empty one.
-            if stat.st_nlink == 0 {
-                Err(Trouble::Gone)
-            } else {
-                walk.read_dir(tree, dir, &stat, lower)
-            }
-        });
+        let opened =
+            walk.open_path(tree).and_then(|(dir, stat)| walk.read_dir(tree, dir, &stat, lower));
         let (dir, frame, _) = opened.map_err(|trouble| trouble.into_error("list"))?;
-        walk.push(dir, frame);
+        walk.push(tree, dir, frame);
         Ok(walk)
     }
 
@@ -161,6 +152,10 @@ impl Walk {
         };
         match result {
             Ok(()) => {}
+            // Everything is gone; that is not the same as nothing being left.
+            Err(Trouble::Gone) if self.path.is_empty() => {
+                result.map_err(|trouble| trouble.into_error("list"))?;
+            }
             Err(Trouble::Gone) => {
                 let frame = self.frames.last_mut().expect("a directory is on top");
                 frame.names = Some(Names::none());
@@ -208,7 +203,9 @@ impl Walk {
     }
 
     fn open_path(&self, tree: &Tree) -> Result<(OpenDir, Stat), Trouble> {
-        look_into(tree.beneath.open_dir(&self.path))
+        let (dir, stat) = look_into(tree.beneath.open_dir(&self.path))?;
+        let is_removed = self.path.is_empty() && tree.is_removed(&stat);
+        if is_removed { Err(Trouble::Gone) } else { Ok((dir, stat)) }
     }
 
     /// Reads the names of `dir`, which is the directory at `path`.
@@ -223,7 +220,7 @@ impl Walk {
             lower,
             upper: Upper::of(&self.end).below(&self.path),
             len_max: MAX_KEY_SIZE - self.path.len(),
-            window_size: WINDOW_SIZE,
+            window_size: tree.window_size(),
         };
         Ok(Names::read(dir, wanted)?)
     }
@@ -243,13 +240,13 @@ impl Walk {
         Ok((dir, Frame { path_len, stamp, names: Some(names), ignores }, any_too_long))
     }
 
-    fn push(&mut self, dir: OpenDir, frame: Frame) {
+    fn push(&mut self, tree: &Tree, dir: OpenDir, frame: Frame) {
         self.top = Some(dir);
         self.frames.push(frame);
         let mut held = self.held_size();
         let on_the_way = self.frames.len() - 1;
         for frame in &mut self.frames[..on_the_way] {
-            if held <= HELD_SIZE_MAX {
+            if held <= 2 * tree.window_size() {
                 break;
             }
             held -= frame.names.take().map_or(0, |names| names.held_size());

@@ -114,6 +114,20 @@ pub(super) fn a_changed_item_has_another_version<H: Harness>() {
     }
 }
 
+pub(super) fn a_version_settles_once_and_for_all<H: Harness>() {
+    let (target, keys) = small::<H>();
+    let connector = target.connect();
+    assert!(!connector.is_settled(b"", u64::MAX), "K3: an empty version says nothing");
+    if !declares_versions(&connector) {
+        return;
+    }
+    let version = open(&connector, &keys[0]).version().to_vec();
+    let times = [0, 1, 1 << 20, 1 << 40, 1 << 50, u64::MAX];
+    let settled = times.map(|opened_at_ms| connector.is_settled(&version, opened_at_ms));
+    assert!(settled.is_sorted(), "settled, and later not: {settled:?} at {times:?}");
+    assert!(settled[times.len() - 1], "a version that never settles is of no use");
+}
+
 pub(super) fn a_change_under_a_reader_shows<H: Harness>() {
     let (mut target, keys) = full::<H>();
     let connector = target.connect();

@@ -47,6 +47,7 @@ macro_rules! for_each_connector_case {
             versions_are_as_declared
             an_unchanged_item_keeps_its_version
             a_changed_item_has_another_version
+            a_version_settles_once_and_for_all
             a_change_under_a_reader_shows
             a_removed_item_is_not_found
             a_key_that_never_was_is_not_found

@@ -37,6 +37,8 @@ enum Broken {
     VersionConstant,
     VersionEmpty,
     VersionNowStuck,
+    AlwaysSettled,
+    NeverSettled,
     OpensAnything,
     DenialHidden,
     DenialStops,
@@ -215,6 +217,14 @@ impl Connector for MapConnector {
         Ok(Box::new(MapReader { map, key, size: item.content.len(), version, fault: self.fault }))
     }
 
+    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
+        match self.fault {
+            Some(Broken::AlwaysSettled) => true,
+            Some(Broken::NeverSettled) => false,
+            _ => !version.is_empty() && opened_at_ms > 0,
+        }
+    }
+
     fn split_points(
         &self,
         range: ShardSpecRef<'_>,
@@ -326,6 +336,8 @@ mod broken {
         ReadsBehindTheEnd => "items::a_read_at_or_behind_the_end_gives_nothing"
         VersionConstant => "items::a_changed_item_has_another_version"
         VersionEmpty => "items::versions_are_as_declared"
+        AlwaysSettled => "items::a_version_settles_once_and_for_all"
+        NeverSettled => "items::a_version_settles_once_and_for_all"
         VersionNowStuck => "items::a_change_under_a_reader_shows"
         OpensAnything => "items::a_removed_item_is_not_found"
         DenialHidden => "items::a_denied_item_is_reported_and_the_rest_is_not_lost"

@@ -1,0 +1,43 @@
+//! `gossip cancel`, `gossip unpark` and `gossip doctor`.
+
+use std::io::Write;
+
+use gossip_contracts::identity::RunId;
+use gossip_runtime::Admin;
+
+use crate::Verdict;
+use crate::args::{Args, RunArgs};
+use crate::failure::Failure;
+use crate::output::stdout;
+use crate::source::state_dir;
+
+pub(crate) fn cancel(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
+    Admin::open(&state_dir(args)?)?.cancel(RunId::from_raw(run.run))?;
+    eprintln!("gossip: run {} is cancelled", run.run);
+    Ok(Verdict::Clean)
+}
+
+pub(crate) fn unpark(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
+    let shards = Admin::open(&state_dir(args)?)?.unpark(RunId::from_raw(run.run))?;
+    eprintln!(
+        "gossip: {shards} shards are set going again; `gossip resume {}` works on them",
+        run.run
+    );
+    Ok(Verdict::Clean)
+}
+
+pub(crate) fn doctor(args: &Args) -> Result<Verdict, Failure> {
+    let state = state_dir(args)?;
+    let faults = Admin::open(&state)?.verify()?;
+    state.tenant_key()?;
+    let mut out = stdout();
+    writeln!(out, "state directory: {}", state.path().display())?;
+    for fault in &faults {
+        writeln!(out, "fault: {fault}")?;
+    }
+    if faults.is_empty() {
+        writeln!(out, "everything is in order")?;
+    }
+    out.flush()?;
+    Ok(if faults.is_empty() { Verdict::Clean } else { Verdict::Incomplete })
+}

@@ -1,0 +1,59 @@
+//! One line for the user: what was wrong, with what, and what to do.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Why a command did not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    closed_pipe: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), closed_pipe: false }
+    }
+
+    /// Something about a file.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
+        Self::new(format!("{}: {error}", path.display()))
+    }
+
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.closed_pipe
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Writing to standard output failed.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { message: format!("the output could not be written: {error}"), closed_pipe }
+    }
+}
+
+impl From<gossip_runtime::ReportError> for Failure {
+    fn from(error: gossip_runtime::ReportError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<gossip_runtime::ScanError> for Failure {
+    fn from(error: gossip_runtime::ScanError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<gossip_runtime::StateError> for Failure {
+    fn from(error: gossip_runtime::StateError) -> Self {
+        Self::new(error.to_string())
+    }
+}

@@ -1,0 +1,85 @@
+//! `gossip`: finds leaked secrets, and its progress never lies.
+//!
+//! Data goes to standard output, everything else to standard error. Exit codes: 0 nothing found,
+//! 1 secrets found, 2 something went wrong or was interrupted.
+
+mod admin;
+mod args;
+mod failure;
+mod output;
+mod progress;
+mod rules;
+mod scan;
+mod show;
+mod source;
+mod trace;
+mod tuning;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use failure::Failure;
+
+/// How a command that did its work ended.
+enum Verdict {
+    /// Nothing to worry about.
+    Clean,
+    /// Secrets were found.
+    Found,
+    /// Not everything could be done.
+    Incomplete,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Clean => Self::SUCCESS,
+            Verdict::Found => Self::from(1),
+            Verdict::Incomplete => Self::from(2),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    start_logging(args.verbose);
+    match run(&args) {
+        Ok(verdict) => verdict.into(),
+        // Whoever reads our output has had enough.
+        Err(failure) if failure.is_closed_pipe() => ExitCode::from(2),
+        Err(failure) => {
+            eprintln!("gossip: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<Verdict, Failure> {
+    match &args.command {
+        Command::Scan(scan) => scan::run(args, scan),
+        Command::Resume(resume) => scan::resume(args, resume),
+        Command::Runs(runs) => show::runs(args, runs),
+        Command::Show(show) => show::run(args, show),
+        Command::Findings(findings) => show::findings(args, findings),
+        Command::Cancel(run) => admin::cancel(args, run),
+        Command::Unpark(run) => admin::unpark(args, run),
+        Command::Rules(rules) => rules::run(rules),
+        Command::Doctor => admin::doctor(args),
+    }
+}
+
+/// Logs are for finding out what went wrong; they hold no key and no secret.
+fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => tracing::Level::ERROR,
+        1 => tracing::Level::INFO,
+        _ => tracing::Level::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(level)
+        .with_target(false)
+        .init();
+}

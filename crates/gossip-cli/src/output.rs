@@ -1,0 +1,203 @@
+//! Findings and runs as text, JSON and JSON lines.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use gossip_runtime::{ReportedFinding, RunSummary};
+use serde::Serialize;
+
+use crate::args::Format;
+
+/// A finding in JSON. The path's exact bytes are given when they are not UTF-8.
+#[derive(Serialize)]
+struct FindingJson<'f> {
+    finding: &'f str,
+    rule: &'f str,
+    severity: &'f str,
+    confidence: &'f str,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    line: u64,
+    column: u64,
+    start: u64,
+    length: u64,
+    secret: &'f str,
+}
+
+impl<'f> From<&'f ReportedFinding> for FindingJson<'f> {
+    fn from(found: &'f ReportedFinding) -> Self {
+        let (path, path_hex) = path_of(&found.key);
+        Self {
+            finding: &found.finding,
+            rule: &found.rule,
+            severity: &found.severity,
+            confidence: &found.confidence,
+            path,
+            path_hex,
+            line: found.line,
+            column: found.column,
+            start: found.start,
+            length: found.length,
+            secret: &found.redacted,
+        }
+    }
+}
+
+/// A run in JSON.
+#[derive(Serialize)]
+struct RunJson {
+    run: u64,
+    target: String,
+    status: String,
+    started_ms: u64,
+    ended_ms: Option<u64>,
+    shards: ShardsJson,
+    items: u64,
+    bytes: u64,
+    findings: u64,
+    skipped: Vec<CountJson>,
+    failed: Vec<CountJson>,
+}
+
+#[derive(Serialize)]
+struct ShardsJson {
+    active: u64,
+    done: u64,
+    split: u64,
+    parked: u64,
+}
+
+#[derive(Serialize)]
+struct CountJson {
+    reason: String,
+    count: u64,
+}
+
+impl From<&RunSummary> for RunJson {
+    fn from(run: &RunSummary) -> Self {
+        let counts = |counts: &[(String, u64)]| {
+            let row = |(reason, count): &(String, u64)| CountJson {
+                reason: reason.clone(),
+                count: *count,
+            };
+            counts.iter().map(row).collect()
+        };
+        Self {
+            run: run.run.as_raw(),
+            target: String::from_utf8_lossy(&run.target).into_owned(),
+            status: format!("{:?}", run.status).to_lowercase(),
+            started_ms: run.started_ms,
+            ended_ms: run.ended_ms,
+            shards: ShardsJson {
+                active: run.progress.active,
+                done: run.progress.done,
+                split: run.progress.split,
+                parked: run.progress.parked,
+            },
+            items: run.items,
+            bytes: run.bytes,
+            findings: run.findings,
+            skipped: counts(&run.skipped),
+            failed: counts(&run.failed),
+        }
+    }
+}
+
+fn path_of(key: &[u8]) -> (String, Option<String>) {
+    match std::str::from_utf8(key) {
+        Ok(path) => (path.to_owned(), None),
+        Err(_) => {
+            let hex = key.iter().map(|byte| format!("{byte:02x}")).collect();
+            (String::from_utf8_lossy(key).into_owned(), Some(hex))
+        }
+    }
+}
+
+/// A path for a terminal: control characters do not get through.
+pub(crate) fn shown_path(key: &[u8]) -> String {
+    let lossy = String::from_utf8_lossy(key);
+    lossy.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::new(io::stdout().lock())
+}
+
+/// Writes findings. `secret` gives what to show of one in text.
+pub(crate) fn write_findings(
+    findings: &[ReportedFinding],
+    format: Format,
+    mut secret: impl FnMut(&ReportedFinding) -> String,
+) -> io::Result<()> {
+    let mut out = stdout();
+    match format {
+        Format::Text => {
+            for found in findings {
+                writeln!(
+                    out,
+                    "{}:{}:{}: {} ({}, {} confidence): {}",
+                    shown_path(&found.key),
+                    found.line,
+                    found.column,
+                    found.rule,
+                    found.severity,
+                    found.confidence,
+                    secret(found),
+                )?;
+            }
+        }
+        Format::Json => {
+            let all: Vec<FindingJson<'_>> = findings.iter().map(Into::into).collect();
+            serde_json::to_writer_pretty(&mut out, &all)?;
+            writeln!(out)?;
+        }
+        Format::Jsonl => {
+            for found in findings {
+                serde_json::to_writer(&mut out, &FindingJson::from(found))?;
+                writeln!(out)?;
+            }
+        }
+    }
+    out.flush()
+}
+
+/// Writes runs.
+pub(crate) fn write_runs(runs: &[RunSummary], format: Format) -> io::Result<()> {
+    let mut out = stdout();
+    match format {
+        Format::Text => {
+            for run in runs {
+                writeln!(out, "{}", run_line(run))?;
+            }
+        }
+        Format::Json => {
+            let all: Vec<RunJson> = runs.iter().map(Into::into).collect();
+            serde_json::to_writer_pretty(&mut out, &all)?;
+            writeln!(out)?;
+        }
+        Format::Jsonl => {
+            for run in runs {
+                serde_json::to_writer(&mut out, &RunJson::from(run))?;
+                writeln!(out)?;
+            }
+        }
+    }
+    out.flush()
+}
+
+fn run_line(run: &RunSummary) -> String {
+    format!(
+        "run {}  {}  {}, {}  {}  {}",
+        run.run,
+        format!("{:?}", run.status).to_lowercase(),
+        counted(run.items, "item"),
+        indicatif::HumanBytes(run.bytes),
+        counted(run.findings, "finding"),
+        shown_path(&run.target),
+    )
+}
+
+/// `1 item`, `2 items`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,85 @@
+//! `gossip rules list` and `gossip rules test`.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use gossip_engine::{Engine, Options, Scratch};
+use serde::Serialize;
+
+use crate::Verdict;
+use crate::args::{Format, RulesArgs, RulesCommand};
+use crate::failure::Failure;
+use crate::output::stdout;
+use crate::source::rules;
+
+#[derive(Serialize)]
+struct RuleJson<'r> {
+    id: &'r str,
+    description: &'r str,
+    severity: String,
+}
+
+pub(crate) fn run(args: &RulesArgs) -> Result<Verdict, Failure> {
+    match &args.command {
+        RulesCommand::List { rules: files, output } => list(&rules(files)?, output.format),
+        RulesCommand::Test { path, rules: files } => test(rules(files)?, path),
+    }
+}
+
+fn list(rules: &gossip_engine::RuleSet, format: Format) -> Result<Verdict, Failure> {
+    let rows: Vec<RuleJson<'_>> = rules
+        .iter()
+        .map(|rule| RuleJson {
+            id: rule.id(),
+            description: rule.description(),
+            severity: format!("{:?}", rule.severity()).to_lowercase(),
+        })
+        .collect();
+    let mut out = stdout();
+    match format {
+        Format::Text => {
+            for row in &rows {
+                writeln!(out, "{:<40} {:<9} {}", row.id, row.severity, row.description)?;
+            }
+        }
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut out, &rows).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Format::Jsonl => {
+            for row in &rows {
+                serde_json::to_writer(&mut out, row).map_err(std::io::Error::from)?;
+                writeln!(out)?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(Verdict::Clean)
+}
+
+fn test(rules: gossip_engine::RuleSet, path: &Path) -> Result<Verdict, Failure> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes)?;
+    } else {
+        bytes = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
+    }
+    let engine = Engine::new(rules, Options::default());
+    let mut lines = Vec::new();
+    engine.scan(&mut Scratch::new(), &bytes, None, &mut |found| {
+        lines.push(format!(
+            "{}:{}: {} ({:?} confidence): {}",
+            found.position().line,
+            found.position().column,
+            found.rule().id(),
+            found.confidence(),
+            found.secret().redact(),
+        ));
+    });
+    let mut out = stdout();
+    for line in &lines {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    Ok(if lines.is_empty() { Verdict::Clean } else { Verdict::Found })
+}

@@ -1,0 +1,200 @@
+//! `gossip scan` and `gossip resume`.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gossip_contracts::connector::Connector;
+use gossip_contracts::identity::RunId;
+use gossip_engine::Engine;
+use gossip_runtime::{
+    ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOptions, ScanOutcome, ScanStats,
+};
+
+use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
+use crate::failure::Failure;
+use crate::output::{counted, shown_path, write_findings};
+use crate::source::{Target, engine, state_dir};
+use crate::{Verdict, progress, trace, tuning};
+
+pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Verdict, Failure> {
+    let target = Target::open(&scan.path, scan.work.gitignore)?;
+    execute(args, &scan.work, &target, &engine(&scan.work.rules)?, scan.fresh)
+}
+
+pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Verdict, Failure> {
+    let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(resume.run))?;
+    let Some((path, gitignore)) = Target::parse_name(&summary.target) else {
+        return Err(Failure::new(format!("run {} is not a scan of files", resume.run)));
+    };
+    if summary.ended_ms.is_some() {
+        return Err(Failure::new(format!(
+            "run {} has ended; `gossip scan {}` starts a new one",
+            resume.run,
+            path.display(),
+        )));
+    }
+    let target = Target::open(&path, gitignore)?;
+    let engine = engine(&resume.work.rules)?;
+    if engine.policy_hash() != summary.policy {
+        return Err(Failure::new(format!(
+            "run {} was begun with other rules or by another version of gossip; give the same \
+             --rules, or start a new run with `gossip scan {}`",
+            resume.run,
+            path.display(),
+        )));
+    }
+    execute(args, &resume.work, &target, &engine, false)
+}
+
+fn execute(
+    args: &Args,
+    work: &WorkArgs,
+    target: &Target,
+    engine: &Engine,
+    fresh: bool,
+) -> Result<Verdict, Failure> {
+    if work.show_secrets && !std::io::stdout().is_terminal() {
+        return Err(Failure::new(
+            "--show-secrets writes to a terminal only; leave it out, or do not redirect the output",
+        ));
+    }
+    let state = state_dir(args)?;
+    let reports = Reports::open(&state)?;
+    let defaults = tuning::options()?;
+    let options = ScanOptions {
+        threads: work.threads.map_or(defaults.threads, usize::from),
+        fresh,
+        ..defaults
+    };
+    let traced = trace::wrap(&target.source)?;
+    let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
+    let scan = Scan {
+        state: &state,
+        source: traced.as_ref().map_or(&target.source, |traced| traced),
+        target: &target.name,
+        engine,
+        options: &options,
+        stats: &stats,
+        stop: &stop,
+    };
+    let outcome =
+        with_progress(work, &stats, expected_bytes(&reports, &target.name)?, || scan.run())?;
+
+    let findings = reports.findings_since(outcome.run)?;
+    write_findings(&findings, work.output.format, |found| {
+        if work.show_secrets { raw_secret(target, found) } else { found.redacted.clone() }
+    })?;
+    let summary = reports.run(outcome.run)?;
+    say_end(work, &outcome, &summary, &stats, target);
+    Ok(match outcome.end {
+        ScanEnd::Finished if !summary.failed.is_empty() => Verdict::Incomplete,
+        ScanEnd::Finished if findings.is_empty() => Verdict::Clean,
+        ScanEnd::Finished => Verdict::Found,
+        _ => Verdict::Incomplete,
+    })
+}
+
+/// A first signal stops the scan in order; a second ends the process.
+fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(2);
+        }
+        eprintln!("gossip: stopping; press again to stop at once (nothing is lost either way)");
+    })
+    .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
+    Ok(stop)
+}
+
+fn with_progress<R>(
+    work: &WorkArgs,
+    stats: &ScanStats,
+    expected_bytes: Option<u64>,
+    scan: impl FnOnce() -> R,
+) -> R {
+    if work.no_progress {
+        return scan();
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| progress::draw(stats, expected_bytes, &done));
+        // However the scan ends: the scope waits for the bar.
+        let _done = SetOnDrop(&done);
+        scan()
+    })
+}
+
+struct SetOnDrop<'f>(&'f AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the last complete scan of the same target covered.
+fn expected_bytes(reports: &Reports, target: &[u8]) -> Result<Option<u64>, Failure> {
+    let runs = reports.runs()?;
+    let last = runs.iter().rev().find(|run| run.target == target && run.ended_ms.is_some());
+    Ok(last.map(|run| run.bytes).filter(|&bytes| bytes > 0))
+}
+
+/// The bytes of a finding as they are in the file now.
+fn raw_secret(target: &Target, found: &ReportedFinding) -> String {
+    let read = || {
+        let mut reader = target.source.open(&found.key)?;
+        let mut bytes = vec![0; found.length.min(64 << 10) as usize];
+        let read = reader.read_at(found.start, &mut bytes)?;
+        bytes.truncate(read);
+        Ok::<_, gossip_contracts::connector::ConnectorError>(shown_path(&bytes))
+    };
+    read().unwrap_or_else(|_| found.redacted.clone())
+}
+
+/// A summary for people, on standard error.
+fn say_end(
+    work: &WorkArgs,
+    outcome: &ScanOutcome,
+    summary: &RunSummary,
+    stats: &ScanStats,
+    target: &Target,
+) {
+    if work.output.format != Format::Text && !std::io::stderr().is_terminal() {
+        return;
+    }
+    let run = outcome.run;
+    if outcome.resumed {
+        eprintln!("gossip: went on with run {run}, which had not ended");
+    }
+    eprintln!(
+        "gossip: run {run}: {} ({} unchanged), {} read, {}",
+        counted(summary.items, "item"),
+        stats.unchanged(),
+        indicatif::HumanBytes(stats.bytes()),
+        counted(summary.findings, "finding"),
+    );
+    let list = |counts: &[(String, u64)]| {
+        let parts: Vec<String> =
+            counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        parts.join(", ")
+    };
+    if !summary.skipped.is_empty() {
+        eprintln!("gossip: not scanned: {}", list(&summary.skipped));
+    }
+    if !summary.failed.is_empty() {
+        eprintln!("gossip: could not be read: {}", list(&summary.failed));
+    }
+    let path = target.root.display();
+    match outcome.end {
+        ScanEnd::Finished => {}
+        ScanEnd::Interrupted => eprintln!("gossip: interrupted; `gossip scan {path}` goes on"),
+        ScanEnd::Parked { shards } => eprintln!(
+            "gossip: {shards} shards are parked; mend what is wrong, then `gossip unpark {run}` \
+             and `gossip scan {path}`"
+        ),
+        ScanEnd::Cancelled => eprintln!("gossip: run {run} was cancelled"),
+    }
+}

@@ -1,0 +1,37 @@
+//! `gossip runs`, `gossip show` and `gossip findings`.
+
+use gossip_contracts::identity::RunId;
+use gossip_runtime::Reports;
+
+use crate::Verdict;
+use crate::args::{Args, FindingsArgs, OutputArgs, ShowArgs};
+use crate::failure::Failure;
+use crate::output::{write_findings, write_runs};
+use crate::source::state_dir;
+
+pub(crate) fn runs(args: &Args, output: &OutputArgs) -> Result<Verdict, Failure> {
+    write_runs(&Reports::open(&state_dir(args)?)?.runs()?, output.format)?;
+    Ok(Verdict::Clean)
+}
+
+pub(crate) fn run(args: &Args, show: &ShowArgs) -> Result<Verdict, Failure> {
+    let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(show.run))?;
+    write_runs(&[summary], show.output.format)?;
+    Ok(Verdict::Clean)
+}
+
+pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Verdict, Failure> {
+    let reports = Reports::open(&state_dir(args)?)?;
+    let run = match findings.run {
+        Some(run) => reports.run(RunId::from_raw(run))?.run,
+        None => match reports.runs()?.last() {
+            Some(newest) => newest.run,
+            None => {
+                return Err(Failure::new("there are no runs yet; `gossip scan PATH` makes one"));
+            }
+        },
+    };
+    let found = reports.findings(run)?;
+    write_findings(&found, findings.output.format, |found| found.redacted.clone())?;
+    Ok(if found.is_empty() { Verdict::Clean } else { Verdict::Found })
+}

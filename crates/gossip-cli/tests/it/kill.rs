@@ -1,0 +1,218 @@
+//! `kill -9` of a scan at random moments.
+//!
+//! Each life of the process writes what it reads to its own trace (`GOSSIP_READ_TRACE`). Leases
+//! last an hour (`GOSSIP_TUNE`): a scan that waited for one would not end within the test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Place, gossip, token};
+
+const KILLS: u64 = 15;
+const KILLS_OF_A_SOAK: u64 = 100;
+const FILES: u64 = 400;
+const TOKENS: u64 = 20;
+const THREADS: u64 = 2;
+const CHECKPOINT_BYTES: u64 = 256 << 10;
+const TUNING: &str = "lease_ms=3600000 checkpoint_bytes=262144 checkpoint_items=1000000 \
+                      checkpoint_ms=3600000 max_shard_retries=100000";
+
+/// Where things were found: everything but what the tenant's key makes different.
+type Findings = Vec<(String, u64, u64, String)>;
+
+#[test]
+fn a_scan_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
+    let place = Place::new();
+    let largest = plant(&place);
+    // Until then no version can be trusted, and everything would be read again for that reason.
+    sleep(Duration::from_millis(2_200));
+
+    let started = Instant::now();
+    let (code, expected) = finish(&place, &place.path("undisturbed"), &place.path("trace"));
+    let whole = started.elapsed();
+    assert_eq!((code, expected.len() as u64), (Some(1), TOKENS));
+
+    let kills = KILLS * scale();
+    let (mut killed, mut at_work, mut again_max, mut round) = (0, 0, 0, 0);
+    let bound = THREADS * (CHECKPOINT_BYTES + largest);
+    while killed < kills {
+        round += 1;
+        let state = place.path(&format!("state{round}"));
+        let mut lives = Vec::new();
+        loop {
+            let trace = place.path(&format!("trace{round}.{}", lives.len()));
+            let mut child = scan(&place, &state, &trace).stdout(Stdio::null()).spawn().unwrap();
+            let ended = wait_for_a_moment(&mut child, &trace, whole);
+            kill(&mut child);
+            lives.push(read_trace(&trace));
+            if ended {
+                break;
+            }
+            killed += 1;
+            at_work += u64::from(lives.last().is_some_and(|reads| !reads.is_empty()));
+            if killed == kills {
+                break;
+            }
+        }
+        // Whether it ended or not, the next one says what is known.
+        let trace = place.path(&format!("trace{round}.last"));
+        let (code, found) = finish(&place, &state, &trace);
+        assert_eq!((code, &found), (Some(1), &expected), "after {} lives", lives.len());
+        lives.push(read_trace(&trace));
+        for (life, reads) in lives.iter().enumerate() {
+            let later: BTreeSet<&String> =
+                lives[life + 1..].iter().flat_map(BTreeMap::keys).collect();
+            let again: u64 =
+                reads.iter().filter(|(key, _)| later.contains(key)).map(|(_, bytes)| bytes).sum();
+            assert!(again <= bound, "{again} bytes of life {life} were read again, not {bound}");
+            again_max = again.max(again_max);
+        }
+    }
+    assert!(at_work * 3 >= killed, "only {at_work} of {killed} kills met a scan that had read");
+    println!(
+        "{killed} of {KILLS_OF_A_SOAK} kills ({at_work} of them after the first read) in {round} \
+         scans of {whole:?}; at most {again_max} bytes read again after a kill, bound {bound}"
+    );
+}
+
+/// As many processes as like work on one run; each file is read by one of them.
+#[test]
+fn processes_that_scan_the_same_share_the_work() {
+    let place = Place::new();
+    plant(&place);
+    sleep(Duration::from_millis(2_200));
+    let state = place.path("state");
+    let traces: Vec<_> = (0..4).map(|number| place.path(&format!("trace{number}"))).collect();
+    let start = |trace| scan(&place, &state, trace).stdout(Stdio::null()).spawn().unwrap();
+    let children: Vec<Child> = traces.iter().map(|trace| start(trace)).collect();
+    for mut child in children {
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+    }
+    let read: Vec<String> = traces.iter().flat_map(|trace| read_trace(trace).into_keys()).collect();
+    let distinct: BTreeSet<&String> = read.iter().collect();
+    assert_eq!((read.len() as u64, distinct.len() as u64), (FILES, FILES));
+    let (code, found) = finish(&place, &state, &place.path("last"));
+    assert_eq!((code, found.len() as u64), (Some(1), TOKENS));
+    assert!(read_trace(&place.path("last")).is_empty());
+}
+
+/// With leases of an hour, a survivor that waited for them would not end within the test.
+#[test]
+fn what_a_killed_process_held_goes_to_the_one_that_is_still_there() {
+    let place = Place::new();
+    plant(&place);
+    let (_, expected) = finish(&place, &place.path("undisturbed"), &place.path("trace"));
+    let state = place.path("state");
+    let (first, second) = (place.path("first"), place.path("second"));
+    let mut victim = scan(&place, &state, &first).stdout(Stdio::null()).spawn().unwrap();
+    while fs::metadata(&first).map_or(0, |trace| trace.len()) == 0 {
+        sleep(Duration::from_millis(1));
+    }
+    let mut other = scan(&place, &state, &second).stdout(Stdio::null()).spawn().unwrap();
+    while fs::metadata(&second).map_or(0, |trace| trace.len()) == 0
+        && other.try_wait().unwrap().is_none()
+    {
+        sleep(Duration::from_millis(1));
+    }
+    kill(&mut victim);
+    assert_eq!(other.wait().unwrap().code(), Some(1));
+    let (code, found) = finish(&place, &state, &place.path("third"));
+    assert_eq!((code, found), (Some(1), expected));
+}
+
+/// Any moment, or one after the first read: a short scan spends much of its life on starting up.
+/// Whether the process has ended before.
+fn wait_for_a_moment(child: &mut Child, trace: &Path, whole: Duration) -> bool {
+    if random_below(Duration::from_secs(4)) < Duration::from_secs(1) {
+        sleep(random_below(whole));
+    } else {
+        while fs::metadata(trace).map_or(0, |trace| trace.len()) == 0 {
+            if child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            sleep(Duration::from_millis(1));
+        }
+        sleep(random_below(whole / 3));
+    }
+    child.try_wait().unwrap().is_some()
+}
+
+/// Files with tokens among them, some large; the size of the largest.
+fn plant(place: &Place) -> u64 {
+    let mut largest = 0;
+    for number in 0..FILES {
+        // Some MiB in a few files, the rest in many.
+        let lines = if number % 100 == 50 { 60_000 } else { 500 };
+        let mut content = format!("{number}: words and more words\n").repeat(lines);
+        if number % (FILES / TOKENS) == 10 {
+            content.push_str(&format!("token = {}\n", token(number)));
+        }
+        largest = largest.max(content.len() as u64);
+        place.write(&format!("{}/{}/{number}.txt", number % 3, number % 7), content);
+    }
+    assert!(largest > 1 << 20);
+    largest
+}
+
+fn scan(place: &Place, state: &Path, trace: &Path) -> Command {
+    let mut command = gossip(state);
+    command
+        .args(["scan", "--format", "json", "-j", &THREADS.to_string()])
+        .arg(&place.tree)
+        .env("GOSSIP_TUNE", TUNING)
+        .env("GOSSIP_READ_TRACE", trace)
+        .stderr(Stdio::null());
+    command
+}
+
+/// Scans to the end.
+fn finish(place: &Place, state: &Path, trace: &Path) -> (Option<i32>, Findings) {
+    let path = place.path("found.json");
+    let stdout = File::create(&path).unwrap();
+    let status = scan(place, state, trace).stdout(stdout).status().unwrap();
+    let found: Vec<Value> = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut found: Findings = found
+        .iter()
+        .map(|found| {
+            let (start, length) = (found["start"].as_u64(), found["length"].as_u64());
+            (text(&found["path"]), start.unwrap(), length.unwrap(), text(&found["rule"]))
+        })
+        .collect();
+    found.sort();
+    (status.code(), found)
+}
+
+fn kill(child: &mut Child) {
+    // SIGKILL, or nothing if it has ended.
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// The bytes read of each item. A last line that was cut short does not count.
+fn read_trace(path: &Path) -> BTreeMap<String, u64> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut reads = BTreeMap::new();
+    for line in text.lines() {
+        if let [item, _, length] = line.split(' ').collect::<Vec<_>>()[..] {
+            *reads.entry(item.to_owned()).or_default() += length.parse().unwrap_or(0);
+        }
+    }
+    reads
+}
+
+fn random_below(limit: Duration) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
+    limit.mul_f64(random)
+}
+
+fn scale() -> u64 {
+    std::env::var("GOSSIP_SOAK_SCALE").map_or(1, |scale| scale.parse().unwrap())
+}

@@ -1,0 +1,6 @@
+//! The real program, on real files.
+
+mod commands;
+mod kill;
+mod redaction;
+mod support;

@@ -1,0 +1,115 @@
+//! Running `gossip`, and something to run it on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gossip_engine::template;
+use serde_json::Value;
+
+/// A token with a right checksum that nobody ever gave out.
+pub(crate) fn token(seed: u64) -> String {
+    template::expand("ghp_{base62:30}{crc32}", seed).unwrap().text
+}
+
+/// A tree, and a state directory that does not exist yet.
+pub(crate) struct Place {
+    dir: tempfile::TempDir,
+    pub(crate) tree: PathBuf,
+    pub(crate) state: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let state = dir.path().join("state");
+        Self { dir, tree, state }
+    }
+
+    /// With one token in `config/app.env`, and a file without.
+    pub(crate) fn with_a_token() -> Self {
+        let place = Self::new();
+        place.write("config/app.env", format!("GITHUB_TOKEN={}\n", token(1)));
+        place.write("notes.txt", "nothing to see here\n");
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.tree.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        gossip(&self.state)
+    }
+
+    /// Runs it with these words; `TREE` is the tree.
+    pub(crate) fn run(&self, words: &str) -> Ran {
+        let mut command = self.command();
+        for word in words.split_whitespace() {
+            if word == "TREE" {
+                command.arg(&self.tree)
+            } else {
+                command.arg(word)
+            };
+        }
+        Ran::of(command.output().unwrap(), words)
+    }
+}
+
+pub(crate) fn gossip(state: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gossip"));
+    command.env("GOSSIP_STATE_DIR", state).env_remove("GOSSIP_TUNE");
+    command.env_remove("GOSSIP_READ_TRACE").env_remove("RUST_LOG");
+    command
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    what: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    fn of(output: Output, what: &str) -> Self {
+        Self {
+            what: what.to_owned(),
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "`gossip {}`: {self:?}", self.what);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, part: &str) -> Self {
+        assert!(self.stderr.contains(part), "`{part}` is not in {self:?}");
+        self
+    }
+
+    pub(crate) fn json(&self) -> Vec<Value> {
+        match serde_json::from_str(&self.stdout).unwrap() {
+            Value::Array(values) => values,
+            other => panic!("{other}"),
+        }
+    }
+
+    pub(crate) fn jsonl(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}

@@ -1,0 +1,56 @@
+//! What a scan has done so far, for whoever draws a progress bar.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts that grow while a scan runs. They are for showing; the report is read from the database.
+#[derive(Debug, Default)]
+pub struct ScanStats {
+    pub(crate) items: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) unchanged: AtomicU64,
+    pub(crate) skipped: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) findings: AtomicU64,
+}
+
+impl ScanStats {
+    /// Items handled.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.items.load(Ordering::Relaxed)
+    }
+
+    /// Bytes read.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Items that were known already and not read.
+    #[must_use]
+    pub fn unchanged(&self) -> u64 {
+        self.unchanged.load(Ordering::Relaxed)
+    }
+
+    /// Items that are not scanned.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    /// Items that could not be read.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Secrets found in what was read.
+    #[must_use]
+    pub fn findings(&self) -> u64 {
+        self.findings.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}

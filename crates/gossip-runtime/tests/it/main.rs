@@ -1,0 +1,7 @@
+//! Scans of real directories with the real database.
+
+mod incremental;
+mod interrupted;
+mod support;
+mod together;
+mod trouble;

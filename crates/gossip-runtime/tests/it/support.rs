@@ -1,0 +1,226 @@
+//! A tree with planted tokens, and a source that tells what is read of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gossip_connectors::fs::{FsOptions, FsSource};
+use gossip_contracts::connector::{Capabilities, Connector, ConnectorError, ItemReader, Page};
+use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
+use gossip_engine::{Engine, Options, RuleSet, template};
+use gossip_runtime::{
+    ReportedFinding, Reports, RunSummary, Scan, ScanError, ScanOptions, ScanOutcome, ScanStats,
+    StateDir,
+};
+
+/// A token that no vendor gives out, so that nothing here looks like a credential.
+pub(crate) fn token(seed: u64) -> String {
+    template::expand("acme_{lowernum:24}", seed).unwrap().text
+}
+
+pub(crate) fn engine(rule_id: &str) -> Engine {
+    let rules = format!("[[rules]]\nid = \"{rule_id}\"\nregex = '''\\bacme_[a-z0-9]{{24}}\\b'''\n");
+    Engine::new(RuleSet::from_toml("test.toml", &rules).unwrap(), Options::default())
+}
+
+/// A tree and a state directory.
+pub(crate) struct Place {
+    _dir: tempfile::TempDir,
+    pub(crate) tree: PathBuf,
+    pub(crate) state: StateDir,
+    pub(crate) engine: Engine,
+    pub(crate) options: ScanOptions,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let state = StateDir::open(dir.path().join("state")).unwrap();
+        let options = ScanOptions { threads: 2, checkpoint_items: 3, ..ScanOptions::default() };
+        Self { _dir: dir, tree, state, engine: engine("acme-token"), options }
+    }
+
+    /// With `files` files in some directories; every third has a token, with its number as seed.
+    pub(crate) fn with_files(files: u64) -> Self {
+        let place = Self::new();
+        for number in 0..files {
+            place.write(&file_name(number), &content(number));
+        }
+        place
+    }
+
+    pub(crate) fn write(&self, name: &str, content: &str) {
+        let path = self.tree.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// What the operating system says is settled is settled only two seconds after a change; tests
+    /// that are not about that do not wait.
+    pub(crate) fn source(&self) -> Watched<'static> {
+        Watched::new(&self.tree)
+    }
+
+    /// Another memory of the same tree: nothing is known.
+    pub(crate) fn elsewhere(&self) -> StateDir {
+        let name = format!("state{}", fs::read_dir(self.tree.parent().unwrap()).unwrap().count());
+        StateDir::open(self.tree.with_file_name(name)).unwrap()
+    }
+
+    pub(crate) fn scan(&self, source: &dyn Connector) -> Result<ScanOutcome, ScanError> {
+        self.scan_in(&self.state, source, &AtomicBool::new(false))
+    }
+
+    pub(crate) fn scan_until(
+        &self,
+        source: &dyn Connector,
+        stop: &AtomicBool,
+    ) -> Result<ScanOutcome, ScanError> {
+        self.scan_in(&self.state, source, stop)
+    }
+
+    pub(crate) fn scan_in(
+        &self,
+        state: &StateDir,
+        source: &dyn Connector,
+        stop: &AtomicBool,
+    ) -> Result<ScanOutcome, ScanError> {
+        let (engine, options, stats) = (&self.engine, &self.options, &ScanStats::default());
+        Scan { state, source, target: b"the tree", engine, options, stats, stop }.run()
+    }
+
+    pub(crate) fn summary(&self, outcome: &ScanOutcome) -> RunSummary {
+        Reports::open(&self.state).unwrap().run(outcome.run).unwrap()
+    }
+
+    pub(crate) fn findings(&self, outcome: &ScanOutcome) -> Vec<ReportedFinding> {
+        Reports::open(&self.state).unwrap().findings(outcome.run).unwrap()
+    }
+
+    /// Where things were found.
+    pub(crate) fn places(&self, outcome: &ScanOutcome) -> Vec<(String, u64)> {
+        places(&self.findings(outcome))
+    }
+
+    /// What a scan that nothing disturbs and that knows nothing finds now.
+    pub(crate) fn undisturbed(&self) -> Vec<(String, u64)> {
+        let state = self.elsewhere();
+        let outcome = self.scan_in(&state, &self.source(), &AtomicBool::new(false)).unwrap();
+        places(&Reports::open(&state).unwrap().findings(outcome.run).unwrap())
+    }
+}
+
+pub(crate) fn places(findings: &[ReportedFinding]) -> Vec<(String, u64)> {
+    let place =
+        |found: &ReportedFinding| (String::from_utf8_lossy(&found.key).into_owned(), found.start);
+    findings.iter().map(place).collect()
+}
+
+pub(crate) fn file_name(number: u64) -> String {
+    format!("dir{}/file{number:03}.txt", number % 5)
+}
+
+pub(crate) fn content(number: u64) -> String {
+    let filler = "some text\n".repeat(20);
+    if number.is_multiple_of(3) { format!("{filler}key = {}\n", token(number)) } else { filler }
+}
+
+type Hook<'h> = Box<dyn Fn(&[u8], u64) + Send + Sync + 'h>;
+
+/// A tree that calls back before each read and remembers which keys were read.
+pub(crate) struct Watched<'h> {
+    inner: FsSource,
+    hook: Hook<'h>,
+    reads: Mutex<Vec<Vec<u8>>>,
+    /// Listings that would give a key from here on fail.
+    pub(crate) broken_from: Option<&'static [u8]>,
+    /// Every version is trusted.
+    pub(crate) all_settled: bool,
+}
+
+impl<'h> Watched<'h> {
+    pub(crate) fn new(tree: &Path) -> Self {
+        Self::with_hook(tree, |_, _| {})
+    }
+
+    pub(crate) fn with_hook(tree: &Path, hook: impl Fn(&[u8], u64) + Send + Sync + 'h) -> Self {
+        Self {
+            inner: FsSource::open(tree, FsOptions::default()).unwrap(),
+            hook: Box::new(hook),
+            reads: Mutex::default(),
+            broken_from: None,
+            all_settled: true,
+        }
+    }
+
+    /// The keys that were read, each once, in order.
+    pub(crate) fn keys_read(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self
+            .reads
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|key| String::from_utf8_lossy(key).into_owned())
+            .collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+}
+
+impl Connector for Watched<'_> {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn list(
+        &self,
+        range: ShardSpecRef<'_>,
+        cursor: CursorUpdate<'_>,
+        max_entries: usize,
+        page: &mut Page,
+    ) -> Result<(), ConnectorError> {
+        // Small pages, so that there is more than one.
+        self.inner.list(range, cursor, max_entries.min(7), page)?;
+        if let Some(broken) = self.broken_from
+            && page.iter().any(|entry| entry.key >= broken)
+        {
+            page.clear();
+            let message = "broken for a test".to_owned();
+            return Err(ConnectorError::Permanent { operation: "list", message });
+        }
+        Ok(())
+    }
+
+    fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
+        (self.hook)(key, 0);
+        self.reads.lock().unwrap().push(key.to_vec());
+        self.inner.open(key)
+    }
+
+    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
+        self.all_settled || self.inner.is_settled(version, opened_at_ms)
+    }
+
+    fn split_points(
+        &self,
+        range: ShardSpecRef<'_>,
+        cursor: CursorUpdate<'_>,
+        want: usize,
+    ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
+        self.inner.split_points(range, cursor, want)
+    }
+}
+
+/// Stops a scan at its `nth` open.
+pub(crate) fn stop_at<'h>(place: &Place, stop: &'h AtomicBool, nth: usize) -> Watched<'h> {
+    let opened = std::sync::atomic::AtomicUsize::new(0);
+    Watched::with_hook(&place.tree, move |_, _| {
+        if opened.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+            stop.store(true, Ordering::Relaxed);
+        }
+    })
+}

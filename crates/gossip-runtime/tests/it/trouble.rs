@@ -1,0 +1,163 @@
+//! Files and databases that misbehave.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gossip_coordination_sqlite::rusqlite::Connection;
+use gossip_runtime::{Admin, ScanEnd, ScanError, ScanOutcome};
+
+use crate::support::{Place, Watched, content, file_name};
+
+#[test]
+fn a_file_that_vanishes_is_reported_and_the_rest_is_scanned() {
+    let place = Place::with_files(30);
+    let victim = file_name(4);
+    let source = Watched::with_hook(&place.tree, |key, _| {
+        if key == victim.as_bytes() {
+            fs::remove_file(place.tree.join(&victim)).unwrap();
+        }
+    });
+    let outcome = place.scan(&source).unwrap();
+    assert_eq!(outcome.end, ScanEnd::Finished);
+    let summary = place.summary(&outcome);
+    assert_eq!(summary.failed, [("vanished".to_owned(), 1)]);
+    assert_eq!((summary.items, summary.findings), (30, 10));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_reported_and_tried_again_next_time() {
+    let place = Place::with_files(12);
+    let path = place.tree.join(file_name(3));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
+    if fs::read(&path).is_ok() {
+        eprintln!("skipped: this user may read everything");
+        return;
+    }
+    let outcome = place.scan(&place.source()).unwrap();
+    let summary = place.summary(&outcome);
+    assert_eq!(summary.failed, [("permission denied".to_owned(), 1)]);
+    assert_eq!((summary.items, summary.findings), (12, 3));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let outcome = place.scan(&place.source()).unwrap();
+    assert!(place.summary(&outcome).failed.is_empty());
+    assert_eq!(place.places(&outcome), place.undisturbed());
+}
+
+#[test]
+fn links_are_counted_and_never_followed() {
+    let place = Place::with_files(6);
+    symlink("..", place.tree.join("dir1/loop")).unwrap();
+    symlink("loop", place.tree.join("dir1/self")).unwrap();
+    symlink("/", place.tree.join("outside")).unwrap();
+    symlink(file_name(0), place.tree.join("again.txt")).unwrap();
+    let outcome = place.scan(&place.source()).unwrap();
+    let summary = place.summary(&outcome);
+    assert_eq!(summary.skipped, [("link".to_owned(), 4)]);
+    assert_eq!((outcome.end, summary.items, summary.findings), (ScanEnd::Finished, 10, 2));
+}
+
+#[test]
+fn binary_files_are_skipped_with_a_count_and_utf16_is_not_binary() {
+    let place = Place::new();
+    fs::write(
+        place.tree.join("program"),
+        [&b"\x7fELF\0\0\0\0"[..], content(0).as_bytes()].concat(),
+    )
+    .unwrap();
+    let utf16: Vec<u8> = content(3).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(place.tree.join("utf16.txt"), utf16).unwrap();
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!(place.summary(&outcome).skipped, [("binary: executable".to_owned(), 1)]);
+    assert_eq!(place.places(&outcome), [("utf16.txt".to_owned(), 412)]);
+}
+
+/// Not "interrupted": what a worker failed of, while the others stop in order.
+#[test]
+fn a_database_that_fails_is_what_the_caller_hears() {
+    let place = Place::with_files(60);
+    let dropped = AtomicBool::new(false);
+    let source = Watched::with_hook(&place.tree, |_, _| {
+        if !dropped.swap(true, Ordering::Relaxed) {
+            let database = Connection::open(place.state.database_path()).unwrap();
+            database.execute_batch("DROP TABLE scan_occurrences").unwrap();
+        }
+    });
+    let stop = AtomicBool::new(false);
+    let error = place.scan_until(&source, &stop).unwrap_err();
+    assert!(matches!(error, ScanError::Storage(_)), "{error}");
+    assert!(error.to_string().contains("scan_occurrences"), "{error}");
+    assert!(!stop.load(Ordering::Relaxed), "the caller's flag is the caller's");
+}
+
+#[test]
+fn a_worker_that_panics_is_reported_and_the_scan_goes_on_next_time() {
+    let place = Place::with_files(30);
+    let source = Watched::with_hook(&place.tree, |key, _| {
+        assert_ne!(key, file_name(7).as_bytes(), "this panic is part of the test");
+    });
+    let error = place.scan(&source).unwrap_err();
+    assert!(matches!(error, ScanError::WorkerPanicked), "{error}");
+    // At once, though the dead worker's lease has not run out.
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
+    assert_eq!(place.places(&outcome), place.undisturbed());
+}
+
+#[test]
+fn ten_gigabytes_of_nothing_are_not_read() {
+    let place = Place::with_files(3);
+    let sparse = fs::File::create(place.tree.join("sparse.img")).unwrap();
+    if sparse.set_len(10 << 30).is_err() {
+        eprintln!("skipped: no sparse files here");
+        return;
+    }
+    let outcome = place.scan(&place.source()).unwrap();
+    let summary = place.summary(&outcome);
+    assert_eq!(summary.skipped, [("binary: NUL bytes".to_owned(), 1)]);
+    assert_eq!((outcome.end, summary.items, summary.findings), (ScanEnd::Finished, 4, 1));
+}
+
+#[test]
+fn what_cannot_be_listed_is_parked_and_the_rest_is_scanned() {
+    let place = Place::with_files(60);
+    let mut source = place.source();
+    source.broken_from = Some(b"dir4/");
+    let first = place.scan(&source).unwrap();
+    let ScanEnd::Parked { shards } = first.end else { panic!("{first:?}") };
+    let places = place.places(&first);
+    assert!(places.iter().any(|(key, _)| key.starts_with("dir0")), "{places:?}");
+    assert!(places.iter().all(|(key, _)| !key.starts_with("dir4")), "{places:?}");
+    assert_eq!(place.scan(&place.source()).unwrap(), ScanOutcome { resumed: true, ..first });
+    assert_eq!(Admin::open(&place.state).unwrap().unpark(first.run).unwrap() as u64, shards);
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn a_database_that_another_process_holds_is_waited_for() {
+    let place = Place::with_files(30);
+    place.scan(&place.source()).unwrap();
+    let holder = Connection::open(place.state.database_path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::thread::scope(|scope| {
+        let scan = scope.spawn(|| place.scan(&place.source()).unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        assert!(!scan.is_finished());
+        holder.execute_batch("COMMIT").unwrap();
+        assert_eq!(scan.join().unwrap().end, ScanEnd::Finished);
+    });
+}
+
+/// Shards of ended runs stay; a machine that has scanned for years can still scan.
+#[test]
+fn the_shards_of_many_earlier_runs_do_not_stop_the_next() {
+    let place = Place::with_files(3);
+    place.scan(&place.source()).unwrap();
+    let database = Connection::open(place.state.database_path()).unwrap();
+    let years = "UPDATE coord_totals SET shards = shards + 1000000000;
+                 UPDATE coord_tenants SET shards = shards + 1000000000;";
+    database.execute_batch(years).unwrap();
+    assert_eq!(place.scan(&place.source()).unwrap().end, ScanEnd::Finished);
+}
