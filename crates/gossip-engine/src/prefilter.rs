@@ -14,9 +14,13 @@
 
 use std::ops::Range;
 
-use crate::literals::{Anchor, GRAM_LEN, MIN_ANCHOR_LEN, Next, common_grams, fold, gram_bits};
+use crate::literals::{
+    Anchor, GRAM_LEN, MAX_ANCHOR_LEN, MIN_ANCHOR_LEN, Next, common_grams, fold, gram_bits,
+};
 
 const _: () = assert!(MIN_ANCHOR_LEN >= GRAM_LEN);
+/// Distances from an anchor's start fit a byte.
+const _: () = assert!(MAX_ANCHOR_LEN <= u8::MAX as usize);
 /// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
 const FOLD: u32 = 0x2020_2020;
 /// A bitmap of 16 KiB stays in the first cache beside the text.

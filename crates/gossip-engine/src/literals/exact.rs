@@ -2,12 +2,10 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::{Anchor, MAX_TEXTS, Next, Reach};
+use super::{Anchor, MAX_ANCHOR_LEN, MAX_TEXTS, Next, Reach};
 
 /// A class with more members than this is not spelled out.
 const MAX_CLASS: usize = 16;
-/// A literal longer than this is rare enough.
-const MAX_LEN: usize = 24;
 
 /// One text; letters whose case does not matter are in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,8 +22,8 @@ impl Text {
 
     pub(super) fn anchor(&self, reach: Reach, next: Next) -> Anchor {
         let mut bytes = self.bytes.clone();
-        let next = if bytes.len() > MAX_LEN { Next::ANY } else { next };
-        bytes.truncate(MAX_LEN);
+        let next = if bytes.len() > MAX_ANCHOR_LEN { Next::ANY } else { next };
+        bytes.truncate(MAX_ANCHOR_LEN);
         if self.ignore_case {
             bytes.make_ascii_lowercase();
         }

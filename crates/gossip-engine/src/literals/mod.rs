@@ -19,6 +19,8 @@ pub(crate) use rarity::{GRAM_LEN, common_grams, fold, gram_bits};
 
 /// Shorter literals are everywhere; an expression that guarantees no longer one has no anchor.
 pub(crate) const MIN_ANCHOR_LEN: usize = 3;
+/// A literal longer than this is rare enough; more of it is not compared.
+pub(crate) const MAX_ANCHOR_LEN: usize = 24;
 /// How far into a match an anchor may stand. What an expression puts further ahead of its anchor
 /// is not looked at.
 pub(crate) const MAX_REACH: usize = 512;

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::schema::{AllowlistSchema, AssignSchema, FileSchema, RuleSchema};
 use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, assign};
 use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES, NEARBY};
-use crate::literals::{self, Anchor, MIN_ANCHOR_LEN, Next, Reach};
+use crate::literals::{self, Anchor, MAX_ANCHOR_LEN, MIN_ANCHOR_LEN, Next, Reach};
 use crate::pattern::{Pattern, PatternFault};
 
 /// What a file says.
@@ -276,7 +276,7 @@ fn keyword_anchors(keywords: &[String]) -> Vec<Anchor> {
         return Vec::new();
     }
     let anchor = |keyword: &String| Anchor {
-        bytes: keyword.clone().into_bytes(),
+        bytes: keyword.bytes().take(MAX_ANCHOR_LEN).collect(),
         ignore_case: true,
         next: Next::ANY,
         reach: Reach { min: 0, max: NEARBY },

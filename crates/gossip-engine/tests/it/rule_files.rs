@@ -246,6 +246,16 @@ fn keywords_that_the_expression_does_not_contain_must_be_near() {
 }
 
 #[test]
+fn a_very_long_keyword_must_be_there_in_full() {
+    let keyword = "widget-".repeat(60);
+    let rule =
+        format!("[[rules]]\nid = 'a'\nregex = '\\b[0-9]{{7}}\\b'\nkeywords = ['{keyword}']\n");
+    let engine = engine(&rule);
+    assert_eq!(scan(&engine, format!("{keyword} 7654321").as_bytes()).len(), 1);
+    assert_eq!(scan(&engine, format!("{} 7654321", &keyword[1..]).as_bytes()), []);
+}
+
+#[test]
 fn a_rule_without_a_literal_is_tried_everywhere() {
     let engine = engine("[[rules]]\nid = 'a'\nregex = '\\b[0-9]{7}\\b'\n");
     assert!(!engine.rules().get("a").unwrap().has_literals());
