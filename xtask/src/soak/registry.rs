@@ -15,6 +15,8 @@ use crate::{asan, git, test};
 pub(super) struct Soak {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
+    /// What the test command's share of it is counted in, and how many that is.
+    share: (u64, &'static str),
     how: How,
 }
 
@@ -34,41 +36,49 @@ pub(super) const SOAKS: &[Soak] = &[
     Soak {
         name: "stdx-properties",
         what: "containers against their std models",
+        share: (1, "shares of the property cases"),
         how: How::Scaled { package: "gossip-stdx", scale: 40, chunks: 10 },
     },
     Soak {
         name: "contracts-properties",
         what: "identities, key ranges, split plans",
+        share: (1, "shares of the property cases"),
         how: How::Scaled { package: "gossip-contracts", scale: 40, chunks: 10 },
     },
     Soak {
         name: "frontier-properties",
         what: "key encodings, hints, the shard builder",
+        share: (1, "shares of the property cases"),
         how: How::Scaled { package: "gossip-frontier", scale: 40, chunks: 10 },
     },
     Soak {
         name: "coordination-properties",
         what: "protocol decisions and the record codec",
+        share: (1, "shares of the property cases"),
         how: How::Scaled { package: "gossip-coordination", scale: 40, chunks: 10 },
     },
     Soak {
         name: "sqlite-kills",
         what: "the embedded coordinator: kills, crowds, random lives against the reference",
+        share: (20, "kills"),
         how: How::Scaled { package: "gossip-coordination-sqlite", scale: 10, chunks: 1 },
     },
     Soak {
         name: "scan-kills",
         what: "`kill -9` of `gossip scan`",
+        share: (15, "kills"),
         how: How::Scaled { package: "gossip-cli", scale: 7, chunks: 1 },
     },
     Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
+        share: (1, "shares of the property cases"),
         how: How::Sanitized { scale: 10, chunks: 4 },
     },
     Soak {
         name: "fuzz",
         what: "libFuzzer on everything that parses bytes",
+        share: (1, "shares of the property cases"),
         how: How::Fuzz { seconds: 300, chunks: 6 },
     },
 ];
@@ -124,7 +134,8 @@ impl Soak {
     pub(super) fn share(&self) -> Option<String> {
         match self.how {
             How::Scaled { package, scale, chunks } => {
-                Some(format!("{package}: 1 of {} shares of the property cases", scale * chunks))
+                let (count, unit) = self.share;
+                Some(format!("{package}: {count} of {} {unit}", count * scale * chunks))
             }
             How::Sanitized { .. } | How::Fuzz { .. } => None,
         }
