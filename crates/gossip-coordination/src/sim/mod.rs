@@ -4,6 +4,7 @@
 
 mod op;
 mod perform;
+pub mod reference;
 
 pub use op::{
     Acquired, Answer, Bytes, Effect, Operation, OwnedCursor, OwnedRange, OwnedShardInput, Refusal,

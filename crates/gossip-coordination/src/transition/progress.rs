@@ -57,15 +57,10 @@ pub fn checkpoint<'r>(
         return Ok(Decision::Replay(()));
     }
     check_held_and_cursor(shard, run, now, request)?;
-    let moved = shard.cursor.last_key() != request.cursor.last_key();
-    let state = ShardState {
-        acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
-        ..shard.state
-    };
     let update = ShardUpdate {
         cursor: Some(request.cursor),
         log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
-        ..ShardUpdate::of_state(state)
+        ..ShardUpdate::of_state(state_at(shard, request.cursor))
     };
     Ok(Decision::Execute(update.checked_against(shard)))
 }
@@ -82,7 +77,8 @@ pub fn complete<'r>(
         return Ok(Decision::Replay(()));
     }
     check_held_and_cursor(shard, run, now, request)?;
-    let state = ShardState { status: ShardStatus::Done, lease: None, ..shard.state };
+    let state =
+        ShardState { status: ShardStatus::Done, lease: None, ..state_at(shard, request.cursor) };
     let update = ShardUpdate {
         cursor: Some(request.cursor),
         log: Some(entry(request.op_id, OpKind::Complete, hash, now)),
@@ -115,6 +111,15 @@ pub fn park(
         ..ShardUpdate::of_state(state)
     };
     Ok(Decision::Execute(update.checked_against(shard)))
+}
+
+/// The shard's state once its cursor stands at `cursor`: tries are counted from when it last moved.
+fn state_at(shard: &ShardRecordView<'_>, cursor: CursorUpdate<'_>) -> ShardState {
+    let moved = shard.cursor.last_key() != cursor.last_key();
+    ShardState {
+        acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
+        ..shard.state
+    }
 }
 
 fn check_held_and_cursor(
