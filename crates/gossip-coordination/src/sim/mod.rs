@@ -2,12 +2,31 @@
 //!
 //! `docs/verification.md` is the guide.
 
+mod admin;
+mod keys;
+mod mischief;
 mod op;
+mod oracles;
 mod perform;
-pub mod reference;
+mod port;
+mod random;
+mod reference;
+mod show;
+mod shrink;
+mod subject;
+mod swarm;
+mod trace;
+mod wire;
+mod worker;
+mod world;
 
 pub use op::{
     Acquired, Answer, Bytes, Effect, Operation, OwnedCursor, OwnedRange, OwnedShardInput, Refusal,
     RunView,
 };
+pub use oracles::Violation;
 pub use perform::perform;
+pub use shrink::{Shrunk, shrink};
+pub use subject::{Memory, Subject, SubjectLimits};
+pub use swarm::{Ingredient, Swarm};
+pub use world::{OPERATIONS, Options, Report, run_seed};

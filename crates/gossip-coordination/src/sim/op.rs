@@ -350,3 +350,115 @@ pub enum Refusal {
         retryable: bool,
     },
 }
+
+impl Operation {
+    /// Who asks.
+    #[must_use]
+    pub fn tenant(&self) -> TenantId {
+        match self {
+            Self::CreateRun { tenant, .. }
+            | Self::RegisterShards { tenant, .. }
+            | Self::GetRun { tenant, .. }
+            | Self::GetRunProgress { tenant, .. }
+            | Self::ListShards { tenant, .. }
+            | Self::CompleteRun { tenant, .. }
+            | Self::FailRun { tenant, .. }
+            | Self::CancelRun { tenant, .. }
+            | Self::Unpark { tenant, .. }
+            | Self::Acquire { tenant, .. }
+            | Self::Renew { tenant, .. }
+            | Self::Release { tenant, .. }
+            | Self::Checkpoint { tenant, .. }
+            | Self::Complete { tenant, .. }
+            | Self::Park { tenant, .. }
+            | Self::SplitReplace { tenant, .. }
+            | Self::SplitResidual { tenant, .. } => *tenant,
+        }
+    }
+
+    /// The lease that it presents.
+    #[must_use]
+    pub fn lease(&self) -> Option<&Lease> {
+        match self {
+            Self::Renew { lease, .. }
+            | Self::Release { lease, .. }
+            | Self::Checkpoint { lease, .. }
+            | Self::Complete { lease, .. }
+            | Self::Park { lease, .. }
+            | Self::SplitReplace { lease, .. }
+            | Self::SplitResidual { lease, .. } => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// Under which id it can be retried.
+    #[must_use]
+    pub fn op_id(&self) -> Option<OpId> {
+        match self {
+            Self::RegisterShards { op_id, .. }
+            | Self::CompleteRun { op_id, .. }
+            | Self::FailRun { op_id, .. }
+            | Self::CancelRun { op_id, .. }
+            | Self::Unpark { op_id, .. }
+            | Self::Checkpoint { op_id, .. }
+            | Self::Complete { op_id, .. }
+            | Self::Park { op_id, .. }
+            | Self::SplitReplace { op_id, .. }
+            | Self::SplitResidual { op_id, .. } => Some(*op_id),
+            _ => None,
+        }
+    }
+
+    /// The shard that it is about, as the request's tenant would find it.
+    #[must_use]
+    pub fn shard(&self) -> Option<(TenantId, ShardKey)> {
+        match self {
+            Self::Unpark { tenant, key, .. } | Self::Acquire { tenant, key, .. } => {
+                Some((*tenant, *key))
+            }
+            _ => self.lease().map(|lease| (self.tenant(), lease.key())),
+        }
+    }
+
+    /// The run that it is about, unless it is about a shard.
+    #[must_use]
+    pub fn run(&self) -> Option<(TenantId, RunId)> {
+        match self {
+            Self::CreateRun { tenant, run, .. }
+            | Self::RegisterShards { tenant, run, .. }
+            | Self::GetRun { tenant, run }
+            | Self::GetRunProgress { tenant, run }
+            | Self::ListShards { tenant, run, .. }
+            | Self::CompleteRun { tenant, run, .. }
+            | Self::FailRun { tenant, run, .. }
+            | Self::CancelRun { tenant, run, .. } => Some((*tenant, *run)),
+            _ => None,
+        }
+    }
+
+    /// Whether it asks for the same as `other` under one id: the lease with which it is asked is
+    /// not part of that.
+    #[must_use]
+    pub fn asks_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::RegisterShards { shards: a, .. }, Self::RegisterShards { shards: b, .. }) => {
+                a == b
+            }
+            (Self::Checkpoint { cursor: a, .. }, Self::Checkpoint { cursor: b, .. })
+            | (Self::Complete { cursor: a, .. }, Self::Complete { cursor: b, .. }) => a == b,
+            (Self::Park { reason: a, .. }, Self::Park { reason: b, .. }) => a == b,
+            (Self::SplitReplace { children: a, .. }, Self::SplitReplace { children: b, .. }) => {
+                a == b
+            }
+            (
+                Self::SplitResidual { kept: a, residual: b, .. },
+                Self::SplitResidual { kept: c, residual: d, .. },
+            ) => (a, b) == (c, d),
+            (Self::CompleteRun { .. }, Self::CompleteRun { .. })
+            | (Self::FailRun { .. }, Self::FailRun { .. })
+            | (Self::CancelRun { .. }, Self::CancelRun { .. })
+            | (Self::Unpark { .. }, Self::Unpark { .. }) => true,
+            _ => false,
+        }
+    }
+}

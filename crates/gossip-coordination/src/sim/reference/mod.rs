@@ -19,14 +19,12 @@ use super::op::{Answer, Operation, Refusal};
 use crate::shard_limits::ShardLimits;
 use state::Run;
 
-pub use claims::ClaimAnswer;
-
 /// An answer, refusals apart.
 type Verdict = Result<Answer, Refusal>;
 
 /// The model.
 #[derive(Clone)]
-pub struct Reference {
+pub(super) struct Reference {
     limits: ShardLimits,
     claim_cooldown: u64,
     runs: BTreeMap<(TenantId, RunId), Run>,
@@ -36,13 +34,12 @@ pub struct Reference {
 
 impl Reference {
     /// A model without runs. A cooldown of 0 is none.
-    #[must_use]
-    pub const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
+    pub(super) const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
         Self { limits, claim_cooldown, runs: BTreeMap::new(), cooldowns: BTreeMap::new() }
     }
 
     /// Carries `operation` out, or refuses it.
-    pub fn answer(&mut self, now: LogicalTime, operation: &Operation) -> Answer {
+    pub(in crate::sim) fn answer(&mut self, now: LogicalTime, operation: &Operation) -> Answer {
         self.decide(now, operation).unwrap_or_else(Answer::Refused)
     }
 
@@ -52,7 +49,7 @@ impl Reference {
     /// Whether there is room for bytes only the backend knows, so that it may say that there is
     /// none wherever the model would have stored some. After a failure of the backend nobody knows
     /// what is stored: that is for the caller to find out.
-    pub fn check(
+    pub(in crate::sim) fn check(
         &mut self,
         now: LogicalTime,
         operation: &Operation,

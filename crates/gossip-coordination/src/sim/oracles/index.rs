@@ -1,0 +1,105 @@
+//! S9: the index says what the records say: a claim gets what is free, and nothing only when
+//! nothing is.
+
+use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
+
+use super::ledger::{Ledger, Run, Shard};
+use super::{EmptyClaim, Observation, Verdict, Violation, demand};
+use crate::error::ClaimError;
+use crate::run::RunStatus;
+use crate::scratch::CapacityHint;
+use crate::sim::op::{Answer, Operation, Refusal};
+use crate::sim::subject::Subject;
+
+const S9: &str = "S9 index";
+
+/// A named shard that is free and whose run is active is not refused as held.
+pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
+    let Some((shard, _)) = ledger.subject(seen.operation) else { return Ok(()) };
+    if let (Operation::Acquire { .. }, Answer::Refused(Refusal::AlreadyLeased { .. })) =
+        (seen.operation, seen.answer)
+    {
+        return demand(!shard.is_available_at(seen.now), S9, || {
+            format!("{} is free, and was refused as held", shard.key)
+        });
+    }
+    Ok(())
+}
+
+/// A claim grants only what was free: not what its own worker holds.
+pub(super) fn check_claimed(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
+    let Some((shard, _)) = ledger.subject(seen.operation) else {
+        return demand(false, S9, || format!("a claim got {:?}", seen.operation));
+    };
+    demand(shard.is_available_at(seen.now), S9, || {
+        format!("a claim got {}, which is {:?} and held by {:?}", shard.key, shard.status, shard.holder)
+    })
+}
+
+pub(super) fn check_empty_claim(ledger: &Ledger, seen: EmptyClaim<'_>) -> Verdict {
+    let run = ledger.run(seen.tenant, seen.run);
+    match *seen.refusal {
+        ClaimError::NoneAvailable { earliest_deadline } => {
+            let Some(run) = run else {
+                return demand(false, S9, || format!("a claim in {}, which is not", seen.run));
+            };
+            let free = shards(ledger, run).find(|shard| shard.is_available_at(seen.now));
+            demand(free.is_none() && run.status == RunStatus::Active, S9, || {
+                format!("a claim of run {} got nothing: {free:?}", run.run)
+            })?;
+            let earliest = earliest_deadline_of(ledger, run);
+            demand(earliest == earliest_deadline, S9, || {
+                format!("the first lease ends at {earliest:?}, not {earliest_deadline:?}")
+            })
+        }
+        ClaimError::RunNotFound => {
+            demand(run.is_none(), S9, || format!("run {} was not found", seen.run))
+        }
+        ClaimError::RunNotActive { status, .. } => {
+            let known = run.map(|run| run.status);
+            demand(known == Some(status) && status != RunStatus::Active, S9, || {
+                format!("run {} is {known:?}; a claim says {status:?}", seen.run)
+            })
+        }
+        ClaimError::Throttled { retry_after } => {
+            demand(seen.now < retry_after, S9, || "a wait that is over".to_owned())
+        }
+        ClaimError::TenantMismatch { .. } | ClaimError::BackendError(_) => Err(Violation {
+            oracle: S9,
+            what: format!("a claim was answered {:?}", seen.refusal),
+        }),
+    }
+}
+
+/// A hint counts what is free, or at most that if it says that it is an estimate.
+pub(super) fn check_hint(
+    ledger: &Ledger,
+    now: LogicalTime,
+    tenant: TenantId,
+    run: RunId,
+    hint: &CapacityHint,
+) -> Verdict {
+    let Some(run) = ledger.run(tenant, run) else { return Ok(()) };
+    let free = shards(ledger, run).filter(|shard| shard.is_available_at(now)).count() as u32;
+    let fits = if hint.is_estimate {
+        hint.available_count <= free
+    } else {
+        hint.available_count == free
+    };
+    let earliest = earliest_deadline_of(ledger, run);
+    demand(fits && earliest == hint.earliest_deadline, S9, || {
+        format!("{free} shards of run {} are free, the first lease ends at {earliest:?}: {hint:?}", run.run)
+    })
+}
+
+fn shards<'l>(ledger: &'l Ledger, run: &'l Run) -> impl Iterator<Item = &'l Shard> {
+    run.shards.iter().map(|&place| ledger.shard_at(place))
+}
+
+fn earliest_deadline_of(ledger: &Ledger, run: &Run) -> Option<LogicalTime> {
+    shards(ledger, run).filter_map(|shard| shard.holder.map(|held| held.deadline)).min()
+}
+
+pub(super) fn inspect(subject: &mut impl Subject) -> Verdict {
+    subject.check_consistent().map_err(|what| Violation { oracle: S9, what })
+}

@@ -1,0 +1,29 @@
+//! S10: once faults stop, every run ends.
+
+use super::ledger::Ledger;
+use super::{Verdict, demand};
+use crate::status::ShardStatus;
+
+const S10: &str = "S10 liveness";
+
+/// Asked when the calm at the end of a seed has lasted as long as it may.
+pub(super) fn check(ledger: &Ledger) -> Verdict {
+    let open = ledger.runs().iter().find(|run| !run.status.is_terminal());
+    demand(open.is_none(), S10, || {
+        let run = open.expect("this is said of an open run");
+        let left: Vec<_> = run
+            .shards
+            .iter()
+            .map(|&place| ledger.shard_at(place))
+            .filter(|shard| matches!(shard.status, ShardStatus::Active | ShardStatus::Parked))
+            .map(|shard| (shard.key, shard.status, shard.holder))
+            .collect();
+        format!("run {} is still {:?}; left: {left:?}", run.run, run.status)
+    })
+}
+
+/// Shards with work left, in runs that have not ended; and such runs.
+pub(super) fn work_left(ledger: &Ledger) -> usize {
+    let open = ledger.runs().iter().filter(|run| !run.status.is_terminal());
+    open.map(|run| 1 + (run.progress.active + run.progress.parked) as usize).sum()
+}

@@ -1,0 +1,178 @@
+//! One seed, from its first draw to its verdict.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use gossip_contracts::identity::TenantId;
+
+use super::admin::Admin;
+use super::oracles::Violation;
+use super::port::Port;
+use super::random::Random;
+use super::subject::{Subject, SubjectLimits};
+use super::swarm::{Ingredient, Swarm};
+use super::trace::Trace;
+use super::wire::Wire;
+use super::worker::Worker;
+use crate::shard_limits::ShardLimits;
+
+/// Operations of a seed before faults stop.
+pub const OPERATIONS: u64 = 2_000;
+
+/// How a seed is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What to leave out of what the seed draws.
+    pub without: Vec<Ingredient>,
+    /// Stop after so many operations.
+    pub operations_max: Option<u64>,
+    /// Look at all records after every operation, not only now and then.
+    pub inspect_always: bool,
+    /// Write down what happens.
+    pub with_text: bool,
+}
+
+/// What came of a seed.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// What it was made of.
+    pub swarm: Swarm,
+    /// Requests that reached the backend.
+    pub operations: u64,
+    /// Simulated milliseconds.
+    pub simulated: u64,
+    /// A fingerprint of all that happened.
+    pub hash: u64,
+    /// What must not have been, if anything.
+    pub violation: Option<Violation>,
+    /// What happened, line by line, if that was wanted.
+    pub lines: Vec<String>,
+}
+
+/// Runs one seed. A panic of the backend is a violation, too.
+#[must_use]
+pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
+    let mut random = Random::new(seed);
+    let mut swarm = Swarm::draw(&mut random);
+    options.without.iter().for_each(|&it| swarm.remove(it));
+    let mut limits = limits(&swarm, &mut random);
+    if !S::HAS_COOLDOWN {
+        limits.claim_cooldown = 0;
+    }
+    let subject = S::open(&limits);
+    let tenants: Vec<TenantId> =
+        (1..=swarm.tenants).map(|number| TenantId::from_bytes([number as u8; 32])).collect();
+    let trace = Trace::new(options.with_text);
+    let mut wire = Wire::new(subject, &limits, swarm.clone(), Random::new(random.next()), trace, tenants);
+    wire.operations_max = options.operations_max.unwrap_or(u64::MAX);
+    wire.inspect_always = options.inspect_always;
+    let started = wire.time;
+    let wire = RefCell::new(wire);
+    let finished = catch_unwind(AssertUnwindSafe(|| live(&wire, &swarm, random)));
+    // A panic inside a call leaves the cell borrowed for good, but never with a reference alive.
+    let mut wire = wire.into_inner();
+    if let Err(panic) = finished {
+        let what = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()))
+            .unwrap_or_else(|| "something without a message".to_owned());
+        wire.violation = Some(Violation { oracle: "panic", what });
+    }
+    Report {
+        seed,
+        swarm,
+        operations: wire.operations,
+        simulated: wire.time - started,
+        hash: wire.trace.hash(),
+        violation: wire.violation,
+        lines: wire.trace.into_lines(),
+    }
+}
+
+fn limits(swarm: &Swarm, random: &mut Random) -> SubjectLimits {
+    let (low, high) = (random.between(20, 60) as usize, random.between(40, 90) as usize);
+    let shards = if swarm.has(Ingredient::Ceilings) {
+        ShardLimits { per_tenant: low, global: high }
+    } else {
+        ShardLimits { per_tenant: 3_000, global: 4_000 }
+    };
+    let scarce = random.between(600, 6_000) as usize;
+    SubjectLimits {
+        shards,
+        claim_cooldown: if swarm.has(Ingredient::Cooldown) { swarm.think } else { 0 },
+        byte_capacity: if swarm.has(Ingredient::Slab) { scarce } else { 1 << 20 },
+    }
+}
+
+/// All actors until the seed is over.
+fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) {
+    // A session borrows its door for as long as it lives, so each needs one of its own.
+    let sessions = Cell::new(0);
+    let mut ports: Vec<Port<'_, S>> = (0..SESSIONS).map(|_| Port(wire)).collect();
+    let mut ports = ports.iter_mut();
+    let mut admin = Admin::new(swarm);
+    let mut workers: Vec<Worker<'_, '_, S>> =
+        (0..swarm.workers).map(|number| Worker::new(number, swarm, &mut random)).collect();
+    let mut calm_until = None;
+    loop {
+        if wire.borrow().is_over() {
+            return;
+        }
+        let (operations, is_calm) = (wire.borrow().operations, wire.borrow().is_calm);
+        if !is_calm && operations >= OPERATIONS {
+            calm(wire, &mut admin, &mut workers);
+        }
+        if is_calm {
+            let left = wire.borrow().oracles.work_left() as u64;
+            let until = *calm_until.get_or_insert_with(|| {
+                operations + 500 + left * (60 + 4 * u64::from(swarm.items))
+            });
+            if left == 0 || operations >= until {
+                let mut wire = wire.borrow_mut();
+                wire.inspect();
+                if !wire.ran_out && let Err(violation) = wire.oracles.check_liveness() {
+                    wire.violation.get_or_insert(violation);
+                }
+                return;
+            }
+        }
+        let worker = (0..workers.len()).min_by_key(|&at| workers[at].wakes);
+        let next_worker = worker.map_or(u64::MAX, |at| workers[at].wakes);
+        let arrival = wire.borrow().next_arrival().unwrap_or(u64::MAX);
+        let next = next_worker.min(admin.wakes).min(arrival);
+        wire.borrow_mut().time = next;
+        if next == arrival {
+            wire.borrow_mut().deliver_late();
+        } else if next == admin.wakes {
+            admin.step(wire, &mut random);
+        } else if let Some(at) = worker {
+            sessions.set(sessions.get() + 1);
+            assert!(ports.len() > 1, "more sessions than doors");
+            workers[at].step(wire, &admin, &mut ports, &mut random);
+        }
+        let reopens = !is_calm && random.chance(swarm.rate(Ingredient::Reopen));
+        if reopens {
+            wire.borrow_mut().reopen();
+        }
+    }
+}
+
+/// Doors for sessions: more than a seed can begin.
+const SESSIONS: usize = 16_384;
+
+/// Faults stop, and everybody does what remains.
+fn calm<S: Subject>(
+    wire: &RefCell<Wire<S>>,
+    admin: &mut Admin,
+    workers: &mut [Worker<'_, '_, S>],
+) {
+    let mut wire = wire.borrow_mut();
+    wire.is_calm = true;
+    wire.trace.note(|| "calm".to_owned());
+    let time = wire.time;
+    admin.wakes = time + 1;
+    workers.iter_mut().for_each(|worker| worker.calm_down(time));
+}
