@@ -323,6 +323,10 @@ impl<S: Subject> Wire<S> {
         if let Some(answer) = answer
             && !answered_by_failing_store(&answer)
         {
+            // Reading does not fail where only writing does.
+            self.operations += 1;
+            self.events.clear();
+            self.trace.begin(self.operations, now, &operation);
             self.judge(now, &operation, &answer, None);
         }
     }
@@ -471,7 +475,7 @@ impl<S: Subject> Wire<S> {
             }
             Err(refusal) => {
                 self.trace.end_claim(refusal);
-                let seen = EmptyClaim { now, tenant, run, worker, refusal };
+                let seen = EmptyClaim { now, tenant, run, refusal };
                 verdict = verdict.and_then(|()| self.oracles.observe_empty_claim(seen));
             }
         }

@@ -31,7 +31,7 @@ mod terminal;
 mod testing;
 mod work;
 
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 
 use super::op::{Answer, Operation};
 use super::random::Random;
@@ -59,7 +59,6 @@ pub(super) struct EmptyClaim<'o> {
     pub(super) now: LogicalTime,
     pub(super) tenant: TenantId,
     pub(super) run: RunId,
-    pub(super) worker: WorkerId,
     pub(super) refusal: &'o ClaimError,
 }
 
@@ -138,6 +137,12 @@ impl Oracles {
 
     pub(super) fn check_liveness(&self) -> Verdict {
         liveness::check(&self.ledger)
+    }
+
+    /// Runs that have not ended.
+    pub(super) fn open_runs(&self) -> impl Iterator<Item = (TenantId, RunId)> {
+        let open = self.ledger.runs().iter().filter(|run| !run.status.is_terminal());
+        open.map(|run| (run.tenant, run.run))
     }
 
     /// Shards with work left in runs that have not ended: a measure of what remains.
