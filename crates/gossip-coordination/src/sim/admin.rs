@@ -64,11 +64,22 @@ impl Admin {
         Some((plan.tenant, plan.run))
     }
 
+    /// Takes on runs that somebody else has begun.
+    pub(super) fn adopt(&mut self, open: impl Iterator<Item = RunName>) {
+        for (tenant, run) in open {
+            match self.plans.iter_mut().find(|plan| (plan.tenant, plan.run) == (tenant, run)) {
+                Some(plan) if !matches!(plan.stage, Stage::Ended) => {}
+                Some(plan) => plan.stage = Stage::Create,
+                None => self.plans.push(Plan { tenant, run, stage: Stage::Create }),
+            }
+        }
+    }
+
     pub(super) fn step<S: Subject>(&mut self, wire: &RefCell<Wire<S>>, random: &mut Random) {
         let mut wire = wire.borrow_mut();
         let wire = &mut *wire;
         if wire.is_calm {
-            self.patience = (self.patience * 2).min(4 * self.swarm.lease_duration);
+            self.patience = (self.patience * 2).min(self.swarm.lease_duration);
         }
         self.wakes = wire.time + 1 + random.below(self.swarm.think) + self.patience / 2;
         if !wire.is_calm {
@@ -141,6 +152,7 @@ impl Admin {
             },
             Stage::Unpark(request) => match wire.request(now, request.clone()) {
                 None => Stage::Unpark(request),
+                Some(Answer::Refused(refusal)) => end_of(refusal).unwrap_or(Stage::Active),
                 Some(_) => Stage::Active,
             },
             Stage::Active => look_after(tenant, run, swarm, now, wire, random),

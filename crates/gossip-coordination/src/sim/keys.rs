@@ -1,7 +1,7 @@
 //! The simulator's key space: numbered items, each with a key that sorts by its number, so that
 //! "which items does this range hold" has an exact answer.
 
-use super::op::{Bytes, OwnedRange};
+use super::op::OwnedRange;
 
 const PREFIX: u8 = b'k';
 
@@ -33,13 +33,10 @@ pub(super) fn items(range: &OwnedRange) -> (u32, u32) {
     (first_item_from(&range.start), first_item_from(&range.end))
 }
 
-pub(super) fn bytes(of: &[u8]) -> Bytes {
-    of.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::op::Bytes;
 
     #[test]
     fn items_are_those_whose_keys_lie_in_the_range() {
@@ -47,8 +44,8 @@ mod tests {
         let ends = [key(7).to_vec(), behind(7, 0).to_vec()];
         for start in &points {
             for end in &ends {
-                let metadata = Bytes::new();
-                let range = OwnedRange { start: bytes(start), end: bytes(end), metadata };
+                let (start, end) = (start[..].into(), end[..].into());
+                let range = OwnedRange { start, end, metadata: Bytes::new() };
                 let inside: Vec<u32> =
                     (0..20).filter(|&item| range.as_ref().contains(&key(item))).collect();
                 let (first, last) = items(&range);

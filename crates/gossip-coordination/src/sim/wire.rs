@@ -324,6 +324,10 @@ impl<S: Subject> Wire<S> {
         if let Some(answer) = answer
             && !answered_by_failing_store(&answer)
         {
+            // Reading does not fail where only writing does.
+            self.operations += 1;
+            self.events.clear();
+            self.trace.begin(self.operations, now, &operation);
             self.judge(now, &operation, &answer, None);
         }
     }

@@ -151,7 +151,8 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
             Hold::Idle => self.look_for_work(wire, admin, ports, random),
             Hold::Working(shift) => self.hold = self.work(wire, shift, random),
             Hold::Unsure { operation, attempts } => {
-                let answer = wire.borrow_mut().request(self.now(wire), (*operation).clone());
+                let now = self.now(wire);
+                let answer = wire.borrow_mut().request(now, (*operation).clone());
                 if answer.is_none() && attempts < ATTEMPTS_MAX {
                     self.hold = Hold::Unsure { operation, attempts: attempts + 1 };
                 }
@@ -209,10 +210,10 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         }
         match WorkerSession::claim(port, now, tenant, run, self.id) {
             Ok(session) => self.hold = Hold::Working(Box::new(Shift::begin(session))),
-            Err(ClaimError::NoneAvailable { earliest_deadline: Some(deadline) })
-                if self.is_calm =>
-            {
-                self.wakes = self.wakes.max(deadline.as_raw());
+            // Others have it all, or the administrator has to do something first.
+            Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
+                let later = self.wakes + self.swarm.lease_duration;
+                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(at.as_raw()));
             }
             Err(_) => self.wakes += random.below(4 * self.swarm.think),
         }

@@ -1,6 +1,7 @@
 //! One seed, from its first draw to its verdict.
 
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gossip_contracts::identity::TenantId;
@@ -61,7 +62,14 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     if !S::HAS_COOLDOWN {
         limits.claim_cooldown = 0;
     }
-    let subject = S::open(&limits);
+    let subject = match catch_unwind(|| S::open(&limits)) {
+        Ok(subject) => subject,
+        Err(panic) => {
+            let violation = Some(Violation { oracle: "panic", what: message_of(&*panic) });
+            let (operations, simulated, hash, lines) = (0, 0, 0, Vec::new());
+            return Report { seed, swarm, operations, simulated, hash, violation, lines };
+        }
+    };
     let tenants: Vec<TenantId> =
         (1..=swarm.tenants).map(|number| TenantId::from_bytes([number as u8; 32])).collect();
     let trace = Trace::new(options.with_text);
@@ -74,11 +82,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     // A panic inside a call leaves the cell borrowed for good, but never with a reference alive.
     let mut wire = wire.into_inner();
     if let Err(panic) = finished {
-        let what = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()))
-            .unwrap_or_else(|| "something without a message".to_owned());
+        let what = message_of(&*panic);
         wire.violation = Some(Violation { oracle: "panic", what });
     }
     Report {
@@ -90,6 +94,12 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         violation: wire.violation,
         lines: wire.trace.into_lines(),
     }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 fn limits(swarm: &Swarm, random: &mut Random) -> SubjectLimits {
@@ -110,13 +120,13 @@ fn limits(swarm: &Swarm, random: &mut Random) -> SubjectLimits {
 /// All actors until the seed is over.
 fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) {
     // A session borrows its door for as long as it lives, so each needs one of its own.
-    let sessions = Cell::new(0);
     let mut ports: Vec<Port<'_, S>> = (0..SESSIONS).map(|_| Port(wire)).collect();
     let mut ports = ports.iter_mut();
     let mut admin = Admin::new(swarm);
     let mut workers: Vec<Worker<'_, '_, S>> =
         (0..swarm.workers).map(|number| Worker::new(number, swarm, &mut random)).collect();
     let mut calm_until = None;
+    let mut calm_turns = 0;
     loop {
         if wire.borrow().is_over() {
             return;
@@ -130,10 +140,13 @@ fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) 
             let until = *calm_until.get_or_insert_with(|| {
                 operations + 500 + left * (60 + 4 * u64::from(swarm.items))
             });
-            if left == 0 || operations >= until {
+            calm_turns += 1;
+            // Bytes that are all taken do not come back with calm: nothing can be asked of it.
+            let ran_out = wire.borrow().ran_out;
+            if left == 0 || ran_out || operations >= until || calm_turns >= CALM_TURNS_MAX {
                 let mut wire = wire.borrow_mut();
                 wire.inspect();
-                if !wire.ran_out && let Err(violation) = wire.oracles.check_liveness() {
+                if !ran_out && let Err(violation) = wire.oracles.check_liveness() {
                     wire.violation.get_or_insert(violation);
                 }
                 return;
@@ -149,8 +162,6 @@ fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) 
         } else if next == admin.wakes {
             admin.step(wire, &mut random);
         } else if let Some(at) = worker {
-            sessions.set(sessions.get() + 1);
-            assert!(ports.len() > 1, "more sessions than doors");
             workers[at].step(wire, &admin, &mut ports, &mut random);
         }
         let reopens = !is_calm && random.chance(swarm.rate(Ingredient::Reopen));
@@ -159,6 +170,9 @@ fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) 
         }
     }
 }
+
+/// Turns of actors after which a calm in which nothing is asked is over, too.
+const CALM_TURNS_MAX: u64 = 100_000;
 
 /// Doors for sessions: more than a seed can begin.
 const SESSIONS: usize = 16_384;
@@ -174,5 +188,6 @@ fn calm<S: Subject>(
     wire.trace.note(|| "calm".to_owned());
     let time = wire.time;
     admin.wakes = time + 1;
+    admin.adopt(wire.oracles.open_runs());
     workers.iter_mut().for_each(|worker| worker.calm_down(time));
 }

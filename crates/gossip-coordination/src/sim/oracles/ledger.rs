@@ -243,6 +243,9 @@ impl Ledger {
                 shard.cursor = cursor.clone();
             }
             Operation::Complete { cursor, .. } => {
+                if shard.cursor.last_key != cursor.last_key {
+                    shard.tries = 0;
+                }
                 shard.cursor = cursor.clone();
                 self.settle(operation, ShardStatus::Done, None);
             }

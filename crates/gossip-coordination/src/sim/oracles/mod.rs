@@ -154,6 +154,12 @@ impl Oracles {
         liveness::check(&self.ledger)
     }
 
+    /// Runs that have not ended.
+    pub(super) fn open_runs(&self) -> impl Iterator<Item = (TenantId, RunId)> {
+        let open = self.ledger.runs().iter().filter(|run| !run.status.is_terminal());
+        open.map(|run| (run.tenant, run.run))
+    }
+
     /// Shards with work left in runs that have not ended: a measure of what remains.
     pub(super) fn work_left(&self) -> usize {
         liveness::work_left(&self.ledger)
