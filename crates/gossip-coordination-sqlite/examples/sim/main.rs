@@ -1,5 +1,7 @@
 //! Runs seeds of the coordination simulator. `cargo xtask sim` is the door to it.
 
+#[cfg(planted)]
+mod planted;
 mod sqlite;
 
 use std::process::ExitCode;
@@ -23,6 +25,9 @@ struct Args {
     /// One seed, in full.
     seed: Option<u64>,
     options: Options,
+    /// Part of the names of planted bugs to look for.
+    #[cfg(planted)]
+    planted: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -35,6 +40,10 @@ fn main() -> ExitCode {
     };
     // A panic of the backend is a finding; it is reported with its seed.
     std::panic::set_hook(Box::new(|_| {}));
+    #[cfg(planted)]
+    if let Some(name) = &args.planted {
+        return planted::hunt(name, args.threads);
+    }
     let passed = match args.backend.as_str() {
         "sqlite" => run::<Sqlite>(&args),
         _ => run::<Memory>(&args),
@@ -52,6 +61,8 @@ impl Args {
             threads: cores,
             seed: None,
             options: Options::default(),
+            #[cfg(planted)]
+            planted: None,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -67,6 +78,8 @@ impl Args {
                 "--operations" => args.options.operations_max = Some(number(value()?)?),
                 "--every" => args.options.inspect_always = true,
                 "--text" => args.options.with_text = true,
+                #[cfg(planted)]
+                "--planted" => args.planted = Some(value()?),
                 "--without" => {
                     for name in value()?.split(',') {
                         let ingredient = Ingredient::named(name);
