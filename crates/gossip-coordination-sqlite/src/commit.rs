@@ -16,7 +16,7 @@ use gossip_coordination::{
 use rusqlite::Transaction;
 
 use crate::coordinator::SqliteCoordinator;
-use crate::error::{CommitError, Steps, steps};
+use crate::error::{At, CommitError, Steps, steps};
 use crate::shards::{Buffers, Shard};
 use crate::sql;
 
@@ -111,9 +111,20 @@ impl SqliteCoordinator {
         sql::write(conn, steps, |tx| {
             let key = request.lease.key();
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
-            let decision = decide(found.as_ref().map(Shard::found), now, request)
-                .map_err(|refusal| CommitError::Refused(refusal.into()))?;
+            let decision = match decide(found.as_ref().map(Shard::found), now, request) {
+                Ok(decision) => decision,
+                Err(refusal) => {
+                    if planted!(RefusalKeepsWrites) {
+                        run_writes(tx, steps, writes)?;
+                        tx.execute_batch("COMMIT").at(steps.commit)?;
+                    }
+                    return Err(CommitError::Refused(refusal.into()));
+                }
+            };
             let Decision::Execute(update) = decision else {
+                if planted!(ReplayRunsWrites) {
+                    run_writes(tx, steps, writes)?;
+                }
                 return Ok(IdempotentOutcome::Replayed(()));
             };
             run_writes(tx, steps, writes)?;

@@ -137,7 +137,9 @@ impl RunManagement for InMemoryCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, EventKind::RunCompleted, |run| {
-            let progress = run.map_or_else(RunProgress::default, |run| run.progress);
+            let progress = run.map_or_else(RunProgress::default, |run| {
+                planted!(CompleteRunOnPartialView, run.progress_of_roots(), run.progress)
+            });
             transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
         })
     }
@@ -235,8 +237,13 @@ impl ShardClaiming for InMemoryCoordinator {
         }
         // The result borrows `scratch`, so what it says about waiting is read before it is returned.
         let result = claim_from_candidates(self, now, tenant, run, worker, scratch);
+        let found_nothing = planted!(
+            CooldownAfterSuccess,
+            true,
+            matches!(result, Err(ClaimError::NoneAvailable { .. }))
+        );
         if cooldown > 0
-            && let Err(ClaimError::NoneAvailable { .. }) = result
+            && found_nothing
             && let Some(entry) = self.tenants.get_mut(&tenant)
         {
             if entry.cooldowns.len() >= COOLDOWNS_MAX {

@@ -87,6 +87,11 @@ impl Shard {
             if let Some(spec) = spec {
                 spec.release(slab).expect(LIVE);
             }
+            if planted!(RefusedCheckpointIsLogged)
+                && let Some(entry) = update.log
+            {
+                self.op_log.push_back_overwrite(entry);
+            }
             return Err(full);
         }
         if let Some(spec) = spec {

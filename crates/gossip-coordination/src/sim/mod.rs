@@ -10,6 +10,7 @@ mod oracles;
 mod perform;
 mod port;
 mod random;
+pub mod reference;
 mod show;
 mod shrink;
 mod subject;

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
 use super::op::{Answer, Operation, Refusal};
-use super::oracles::{EmptyClaim, Observation, Oracles, Violation};
+use super::oracles::{Claim, Observation, Oracles, Violation};
 use super::perform::{ToAnswer, perform};
 use super::random::Random;
 use super::subject::Subject;
@@ -110,10 +110,11 @@ impl<S: Subject> Wire<S> {
         random: Random,
         trace: Trace,
         tenants: Vec<TenantId>,
+        oracles: Oracles,
     ) -> Self {
         Self {
             subject,
-            oracles: Oracles::default(),
+            oracles,
             swarm,
             random,
             trace,
@@ -438,7 +439,7 @@ impl<S: Subject> Wire<S> {
     ) {
         let events = std::mem::take(&mut self.events);
         let acquire = |shard| Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker };
-        let mut verdict = Ok(());
+        let (mut verdict, mut parked) = (Ok(()), Vec::new());
         for (at, event) in events.iter().enumerate() {
             let EventKind::ShardParked { shard, .. } = event.kind else { continue };
             let (operation, key) = (acquire(shard), ShardKey::new(run, shard));
@@ -451,33 +452,31 @@ impl<S: Subject> Wire<S> {
                 events: &events[at..=at],
             };
             self.trace.end(&answer, seen.events);
-            verdict = verdict
-                .and_then(|()| self.oracles.observe_claimed(seen))
-                .and_then(|()| self.oracles.observe(seen));
+            verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
+            parked.push(shard);
         }
         let granted = events.iter().position(|event| !matches!(event.kind, EventKind::ShardParked { .. }));
-        match result {
+        let answer = match result {
             Ok(acquired) => {
                 let operation = acquire(acquired.lease.shard());
                 let answer = Ok(*acquired).answer();
-                let at = granted.unwrap_or(events.len());
-                let seen = Observation {
-                    now,
-                    operation: &operation,
-                    answer: &answer,
-                    events: &events[at..],
-                };
+                let events = &events[granted.unwrap_or(events.len())..];
+                let seen = Observation { now, operation: &operation, answer: &answer, events };
                 self.trace.end(&answer, seen.events);
-                verdict = verdict
-                    .and_then(|()| self.oracles.observe_claimed(seen))
-                    .and_then(|()| self.oracles.observe(seen))
-                    .and_then(|()| self.oracles.observe_hint(now, tenant, run, &acquired.capacity));
+                verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
+                let Answer::Acquired(acquired) = answer else { unreachable!("it was acquired") };
+                Ok(acquired)
             }
             Err(refusal) => {
                 self.trace.end_claim(refusal);
-                let seen = EmptyClaim { now, tenant, run, refusal };
-                verdict = verdict.and_then(|()| self.oracles.observe_empty_claim(seen));
+                Err(refusal.clone())
             }
+        };
+        let claim = Claim { now, tenant, run, worker, answer: &answer, parked: &parked };
+        verdict = verdict.and_then(|()| self.oracles.observe_claim(&claim));
+        if let Ok(acquired) = result {
+            let hint = &acquired.capacity;
+            verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, run, hint));
         }
         self.events = events;
         self.conclude(verdict);

@@ -4,7 +4,7 @@
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
 
 use super::ledger::{Ledger, Run, Shard};
-use super::{EmptyClaim, Observation, Verdict, Violation, demand};
+use super::{Claim, Observation, Verdict, Violation, demand};
 use crate::error::ClaimError;
 use crate::run::RunStatus;
 use crate::scratch::CapacityHint;
@@ -36,9 +36,13 @@ pub(super) fn check_claimed(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     })
 }
 
-pub(super) fn check_empty_claim(ledger: &Ledger, seen: EmptyClaim<'_>) -> Verdict {
+pub(super) fn check_empty_claim(
+    ledger: &Ledger,
+    seen: &Claim<'_>,
+    refusal: &ClaimError,
+) -> Verdict {
     let run = ledger.run(seen.tenant, seen.run);
-    match *seen.refusal {
+    match *refusal {
         ClaimError::NoneAvailable { earliest_deadline } => {
             let Some(run) = run else {
                 return demand(false, S9, || format!("a claim in {}, which is not", seen.run));
@@ -66,7 +70,7 @@ pub(super) fn check_empty_claim(ledger: &Ledger, seen: EmptyClaim<'_>) -> Verdic
         }
         ClaimError::TenantMismatch { .. } | ClaimError::BackendError(_) => Err(Violation {
             oracle: S9,
-            what: format!("a claim was answered {:?}", seen.refusal),
+            what: format!("a claim was answered {refusal:?}"),
         }),
     }
 }

@@ -15,6 +15,7 @@
 //! - S12 [`events`]: every change is reported once, and nothing else.
 //! - S13 [`work`]: a completed run has had every one of its items looked at.
 
+mod agreement;
 mod coverage;
 mod cursor;
 mod events;
@@ -36,11 +37,12 @@ use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 use super::op::{Answer, Operation};
 use super::random::Random;
 use super::subject::Subject;
-use crate::error::ClaimError;
 use crate::events::StateTransitionEvent;
 use crate::record::ShardRecordView;
 use crate::run::RunRecord;
 use crate::scratch::CapacityHint;
+use crate::shard_limits::ShardLimits;
+use agreement::Agreement;
 use ledger::Ledger;
 use work::Work;
 
@@ -53,14 +55,7 @@ pub(super) struct Observation<'o> {
     pub(super) events: &'o [StateTransitionEvent],
 }
 
-/// A claim that got nothing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EmptyClaim<'o> {
-    pub(super) now: LogicalTime,
-    pub(super) tenant: TenantId,
-    pub(super) run: RunId,
-    pub(super) refusal: &'o ClaimError,
-}
+pub(super) use agreement::Claim;
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,15 +69,30 @@ pub struct Violation {
 type Verdict = Result<(), Violation>;
 
 /// All oracles.
-#[derive(Debug, Default)]
 pub(super) struct Oracles {
     ledger: Ledger,
     work: Work,
+    agreement: Agreement,
 }
 
 impl Oracles {
+    pub(super) fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
+        Self {
+            ledger: Ledger::default(),
+            work: Work::default(),
+            agreement: Agreement::new(limits, claim_cooldown),
+        }
+    }
+
     /// Holds an answer against all before it, and takes it in.
     pub(super) fn observe(&mut self, seen: Observation<'_>) -> Verdict {
+        self.check(seen)?;
+        self.agreement.check(seen)?;
+        self.ledger.take_in(seen);
+        Ok(())
+    }
+
+    fn check(&mut self, seen: Observation<'_>) -> Verdict {
         let ledger = &self.ledger;
         tenants::check(ledger, seen)?;
         idempotency::check(ledger, seen)?;
@@ -94,18 +104,23 @@ impl Oracles {
         runs::check(ledger, seen)?;
         index::check(ledger, seen)?;
         events::check(seen)?;
-        self.work.check(ledger, seen)?;
+        self.work.check(ledger, seen)
+    }
+
+    /// One of the acquires that a claim is made of.
+    pub(super) fn observe_part_of_claim(&mut self, seen: Observation<'_>) -> Verdict {
+        index::check_claimed(&self.ledger, seen)?;
+        self.check(seen)?;
         self.ledger.take_in(seen);
         Ok(())
     }
 
-    pub(super) fn observe_empty_claim(&self, seen: EmptyClaim<'_>) -> Verdict {
-        index::check_empty_claim(&self.ledger, seen)
-    }
-
-    /// Before the claim's grant is taken in.
-    pub(super) fn observe_claimed(&self, seen: Observation<'_>) -> Verdict {
-        index::check_claimed(&self.ledger, seen)
+    /// A claim, after all its parts.
+    pub(super) fn observe_claim(&mut self, claim: &Claim<'_>) -> Verdict {
+        if let Err(refusal) = claim.answer {
+            index::check_empty_claim(&self.ledger, claim, refusal)?;
+        }
+        self.agreement.check_claim(claim)
     }
 
     /// After the grant or renewal that brought the hint was taken in.
@@ -116,7 +131,8 @@ impl Oracles {
         run: RunId,
         hint: &CapacityHint,
     ) -> Verdict {
-        index::check_hint(&self.ledger, now, tenant, run, hint)
+        index::check_hint(&self.ledger, now, tenant, run, hint)?;
+        self.agreement.check_hint(now, tenant, run, hint)
     }
 
     /// A worker has looked at an item and stored what it found.
