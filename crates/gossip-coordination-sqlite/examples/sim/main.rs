@@ -1,6 +1,7 @@
 //! Runs seeds of the coordination simulator. `cargo xtask sim` is the door to it.
 
 mod sqlite;
+mod store;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,7 +9,7 @@ use crate::error::ClaimError;
 use crate::run::RunStatus;
 use crate::scratch::CapacityHint;
 use crate::sim::op::{Answer, Operation, Refusal};
-use crate::sim::subject::Subject;
+use crate::sim::subject::{Owner, Subject};
 
 const S9: &str = "S9 index";
 
@@ -73,6 +73,16 @@ pub(super) fn check_empty_claim(
             what: format!("a claim was answered {refusal:?}"),
         }),
     }
+}
+
+/// A worker that comes back finds what is still its own.
+pub(super) fn check_nothing_owned(ledger: &Ledger, owner: Owner) -> Verdict {
+    let Some(run) = ledger.run(owner.tenant, owner.run) else { return Ok(()) };
+    let own = |shard: &&Shard| shard.holder.is_some_and(|held| held.worker == owner.worker);
+    let forgotten = shards(ledger, run).find(own);
+    demand(forgotten.is_none(), S9, || {
+        format!("a worker that came back to run {} was not told of {forgotten:?}", run.run)
+    })
 }
 
 /// A hint counts what is free, or at most that if it says that it is an estimate.

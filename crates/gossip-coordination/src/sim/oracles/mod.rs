@@ -36,7 +36,7 @@ use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 
 use super::op::{Answer, Operation};
 use super::random::Random;
-use super::subject::Subject;
+use super::subject::{Owner, Subject};
 use crate::events::StateTransitionEvent;
 use crate::record::ShardRecordView;
 use crate::run::RunRecord;
@@ -121,6 +121,11 @@ impl Oracles {
             index::check_empty_claim(&self.ledger, claim, refusal)?;
         }
         self.agreement.check_claim(claim)
+    }
+
+    /// A worker that came back was told that it holds nothing.
+    pub(super) fn observe_nothing_owned(&self, owner: Owner) -> Verdict {
+        index::check_nothing_owned(&self.ledger, owner)
     }
 
     /// After the grant or renewal that brought the hint was taken in.
