@@ -3,6 +3,7 @@
 #[cfg(planted)]
 mod planted;
 mod sqlite;
+mod store;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,7 @@ mod oracles;
 mod perform;
 mod port;
 mod random;
-mod reference;
+pub mod reference;
 mod show;
 mod shrink;
 mod subject;
@@ -27,6 +27,6 @@ pub use op::{
 pub use oracles::Violation;
 pub use perform::perform;
 pub use shrink::{Shrunk, shrink};
-pub use subject::{Memory, Subject, SubjectLimits};
+pub use subject::{Memory, Owner, Subject, SubjectLimits};
 pub use swarm::{Ingredient, Swarm};
 pub use world::{OPERATIONS, Options, Report, run_seed};

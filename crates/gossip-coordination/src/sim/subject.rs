@@ -1,10 +1,14 @@
 //! What is simulated: a backend, and how to look behind it.
 
+use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
+
 use crate::claim::CoordinationFacade;
+use crate::error::ClaimError;
 use crate::events::EventCollector;
 use crate::in_memory::{CoordinatorRuntimeConfig, InMemoryCoordinator};
 use crate::record::ShardRecordView;
 use crate::run::RunRecord;
+use crate::scratch::{AcquireResultView, AcquireScratch};
 use crate::shard_limits::ShardLimits;
 
 /// With what a subject is opened.
@@ -18,6 +22,16 @@ pub struct SubjectLimits {
     pub byte_capacity: usize,
 }
 
+/// A worker that has come back, and where it looks for what it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields name themselves")]
+pub struct Owner {
+    pub now: LogicalTime,
+    pub tenant: TenantId,
+    pub run: RunId,
+    pub worker: WorkerId,
+}
+
 /// A backend under simulation.
 pub trait Subject: Sized {
     /// The backend.
@@ -25,6 +39,9 @@ pub trait Subject: Sized {
 
     /// Whether [`SubjectLimits::claim_cooldown`] is kept.
     const HAS_COOLDOWN: bool;
+
+    /// Whether [`Subject::reopen`] and [`Subject::crash_during`] crash anything.
+    const IS_DURABLE: bool;
 
     /// A fresh and empty backend.
     fn open(limits: &SubjectLimits) -> Self;
@@ -42,6 +59,30 @@ pub trait Subject: Sized {
     /// Crashes the backend's process and starts it again on what is stored. A backend that stores
     /// nothing durably does not crash.
     fn reopen(&mut self) {}
+
+    /// Runs `f`, and crashes the backend's process when `written` of a thousand parts of what `f`
+    /// writes are written. Says what `f` returned and whether all was. `None` where nothing is
+    /// stored durably.
+    fn crash_during<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        written: u64,
+        f: impl FnOnce(&mut Self::Backend) -> R,
+    ) -> Option<(R, bool)> {
+        let _ = (collector, written, f);
+        None
+    }
+
+    /// Takes back a shard that the worker still holds, whether or not its lease is over, where the
+    /// backend offers that.
+    fn reacquire_own<'s>(
+        backend: &mut Self::Backend,
+        owner: Owner,
+        scratch: &'s mut AcquireScratch,
+    ) -> Option<Result<Option<AcquireResultView<'s>>, ClaimError>> {
+        let _ = (backend, owner, scratch);
+        None
+    }
 
     /// Makes the store fail while `f` runs, if it can.
     fn obstructed<R>(&mut self, f: impl FnOnce(&mut Self::Backend) -> R) -> Option<R> {
@@ -66,6 +107,7 @@ pub struct Memory(InMemoryCoordinator);
 impl Subject for Memory {
     type Backend = InMemoryCoordinator;
     const HAS_COOLDOWN: bool = true;
+    const IS_DURABLE: bool = false;
 
     fn open(limits: &SubjectLimits) -> Self {
         Self(InMemoryCoordinator::new(CoordinatorRuntimeConfig {

@@ -72,6 +72,10 @@ impl Trace {
         self.append(|line| write!(line, " -> {refusal}"));
     }
 
+    pub(super) fn append_text(&mut self, text: &str) {
+        self.append(|line| write!(line, " {text}"));
+    }
+
     fn append(&mut self, what: impl FnOnce(&mut String) -> core::fmt::Result) {
         if let Some(line) = self.lines.as_mut().and_then(|lines| lines.last_mut()) {
             what(line).expect("text can be written into a string");

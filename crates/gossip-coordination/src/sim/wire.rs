@@ -7,10 +7,10 @@ use std::collections::BinaryHeap;
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
 use super::op::{Answer, Operation, Refusal};
-use super::oracles::{EmptyClaim, Observation, Oracles, Violation};
+use super::oracles::{Claim, Observation, Oracles, Violation};
 use super::perform::{ToAnswer, perform};
 use super::random::Random;
-use super::subject::{Subject, SubjectLimits};
+use super::subject::{Owner, Subject};
 use super::swarm::{Ingredient, Swarm};
 use super::trace::Trace;
 use crate::claim::ShardClaiming;
@@ -31,6 +31,7 @@ enum Fate {
     Lost,
     Late,
     StoreError,
+    Crash,
     Delivered { twice: bool, heard: bool },
 }
 
@@ -106,15 +107,15 @@ pub(super) struct Wire<S> {
 impl<S: Subject> Wire<S> {
     pub(super) fn new(
         subject: S,
-        limits: &SubjectLimits,
         swarm: Swarm,
         random: Random,
         trace: Trace,
         tenants: Vec<TenantId>,
+        oracles: Oracles,
     ) -> Self {
         Self {
             subject,
-            oracles: Oracles::new(limits),
+            oracles,
             swarm,
             random,
             trace,
@@ -284,6 +285,8 @@ impl<S: Subject> Wire<S> {
             Fate::Late
         } else if drawn(Ingredient::StoreError) {
             Fate::StoreError
+        } else if S::IS_DURABLE && drawn(Ingredient::Reopen) {
+            Fate::Crash
         } else {
             let twice = drawn(Ingredient::Duplicate);
             Fate::Delivered { twice, heard: !drawn(Ingredient::LoseReply) }
@@ -295,6 +298,7 @@ impl<S: Subject> Wire<S> {
         match fate {
             Fate::Late => self.send_late(now, request),
             Fate::StoreError => self.obstruct(now, request),
+            Fate::Crash => self.crash_during(now, request),
             _ => self.trace.note(|| format!("lost: {request:?}")),
         }
     }
@@ -330,6 +334,86 @@ impl<S: Subject> Wire<S> {
             self.trace.begin(self.operations, now, &operation);
             self.judge(now, &operation, &answer, None);
         }
+    }
+
+    /// The backend's process ends in the middle of a request: all of it is stored, or nothing. All
+    /// records are looked at right after.
+    fn crash_during(&mut self, now: LogicalTime, request: Request) {
+        let Request::Operation(operation) = request else { return self.reopen() };
+        let at = self.collector_of(operation.tenant());
+        let mut collector = std::mem::take(&mut self.collectors[at]);
+        let written = if self.random.chance(100) { 1000 } else { self.random.below(1001) };
+        let crashed = self.with_scratch(|wire, scratch| {
+            wire.subject.crash_during(&mut collector, written, |backend| {
+                perform(backend, scratch, now, &operation)
+            })
+        });
+        self.collectors[at] = collector;
+        let Some((answer, is_stored)) = crashed else { return };
+        self.operations += 1;
+        self.trace.begin(self.operations, now, &operation);
+        self.trace.note(|| format!("the backend crashes with {written} of 1000 written"));
+        self.take_events(at);
+        let changed = !self.events.is_empty();
+        if is_stored || !changed {
+            self.judge(now, &operation, &answer, None);
+        }
+        self.inspect();
+    }
+
+    /// A worker that has come back takes what it still holds. `None`: nothing, or no answer.
+    pub(super) fn reacquire_own<'s>(
+        &mut self,
+        owner: Owner,
+        scratch: &'s mut AcquireScratch,
+    ) -> Option<AcquireResultView<'s>> {
+        if self.is_over() {
+            return None;
+        }
+        let Owner { now, tenant, run, worker } = owner;
+        let at = self.collector_of(tenant);
+        let result = self.subject.with_events(&mut self.collectors[at], |backend| {
+            S::reacquire_own(backend, owner, scratch)
+        })?;
+        self.operations += 1;
+        self.trace.begin_claim(self.operations, now, tenant, run, worker);
+        self.trace.append_text("its own");
+        self.take_events(at);
+        let events = std::mem::take(&mut self.events);
+        let acquire = |shard| Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker };
+        let mut verdict = Ok(());
+        for (at, event) in events.iter().enumerate() {
+            let EventKind::ShardParked { shard, .. } = event.kind else { continue };
+            let (key, status) = (ShardKey::new(run, shard), ShardStatus::Parked);
+            let answer = Answer::Refused(Refusal::ShardTerminal { shard: key, status });
+            let operation = acquire(shard);
+            let events = &events[at..=at];
+            let seen = Observation { now, operation: &operation, answer: &answer, events };
+            self.trace.end(&answer, seen.events);
+            verdict = verdict.and_then(|()| self.oracles.observe(seen));
+        }
+        let got = match result {
+            Ok(Some(acquired)) => {
+                let operation = acquire(acquired.lease.shard());
+                let answer = Ok(acquired).answer();
+                let events = &events[events.len().saturating_sub(1)..];
+                let seen = Observation { now, operation: &operation, answer: &answer, events };
+                self.trace.end(&answer, seen.events);
+                verdict = verdict.and_then(|()| self.oracles.observe(seen));
+                Some(acquired)
+            }
+            Ok(None) => {
+                verdict = verdict.and_then(|()| self.oracles.observe_nothing_owned(owner));
+                None
+            }
+            Err(refusal) => {
+                self.trace.end_claim(&refusal);
+                None
+            }
+        };
+        self.events = events;
+        self.conclude(verdict);
+        got
     }
 
     fn deliver_operation(&mut self, now: LogicalTime, operation: Operation) -> Option<Answer> {
@@ -439,7 +523,7 @@ impl<S: Subject> Wire<S> {
     ) {
         let events = std::mem::take(&mut self.events);
         let acquire = |shard| Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker };
-        let mut verdict = Ok(());
+        let (mut verdict, mut parked) = (Ok(()), Vec::new());
         for (at, event) in events.iter().enumerate() {
             let EventKind::ShardParked { shard, .. } = event.kind else { continue };
             let (operation, key) = (acquire(shard), ShardKey::new(run, shard));
@@ -452,33 +536,31 @@ impl<S: Subject> Wire<S> {
                 events: &events[at..=at],
             };
             self.trace.end(&answer, seen.events);
-            verdict = verdict
-                .and_then(|()| self.oracles.observe_claimed(seen))
-                .and_then(|()| self.oracles.observe(seen));
+            verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
+            parked.push(shard);
         }
         let granted = events.iter().position(|event| !matches!(event.kind, EventKind::ShardParked { .. }));
-        match result {
+        let answer = match result {
             Ok(acquired) => {
                 let operation = acquire(acquired.lease.shard());
                 let answer = Ok(*acquired).answer();
-                let at = granted.unwrap_or(events.len());
-                let seen = Observation {
-                    now,
-                    operation: &operation,
-                    answer: &answer,
-                    events: &events[at..],
-                };
+                let events = &events[granted.unwrap_or(events.len())..];
+                let seen = Observation { now, operation: &operation, answer: &answer, events };
                 self.trace.end(&answer, seen.events);
-                verdict = verdict
-                    .and_then(|()| self.oracles.observe_claimed(seen))
-                    .and_then(|()| self.oracles.observe(seen))
-                    .and_then(|()| self.oracles.observe_hint(now, tenant, run, &acquired.capacity));
+                verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
+                let Answer::Acquired(acquired) = answer else { unreachable!("it was acquired") };
+                Ok(acquired)
             }
             Err(refusal) => {
                 self.trace.end_claim(refusal);
-                let seen = EmptyClaim { now, tenant, run, worker, refusal };
-                verdict = verdict.and_then(|()| self.oracles.observe_empty_claim(seen));
+                Err(refusal.clone())
             }
+        };
+        let claim = Claim { now, tenant, run, worker, answer: &answer, parked: &parked };
+        verdict = verdict.and_then(|()| self.oracles.observe_claim(&claim));
+        if let Ok(acquired) = result {
+            let hint = &acquired.capacity;
+            verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, run, hint));
         }
         self.events = events;
         self.conclude(verdict);

@@ -16,10 +16,11 @@ use super::mischief;
 use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, Refusal};
 use super::port::Port;
 use super::random::Random;
-use super::subject::Subject;
+use super::subject::{Owner, Subject};
 use super::swarm::{Ingredient, Swarm};
 use super::wire::Wire;
 use crate::error::ClaimError;
+use crate::scratch::AcquireScratch;
 use crate::session::WorkerSession;
 use crate::status::ParkReason;
 
@@ -38,6 +39,9 @@ pub(super) struct Worker<'p, 'w, S> {
     hold: Hold<'p, 'w, S>,
     swarm: Swarm,
     is_calm: bool,
+    /// It has crashed and may hold shards that it does not know of.
+    may_own: bool,
+    scratch: Box<AcquireScratch>,
 }
 
 enum Hold<'p, 'w, S> {
@@ -100,6 +104,8 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
             hold: Hold::Idle,
             swarm: swarm.clone(),
             is_calm: false,
+            may_own: false,
+            scratch: Box::new(AcquireScratch::new()),
         };
         if swarm.has(Ingredient::Skew) {
             worker.shift_clock(u64::from(swarm.rate(Ingredient::Skew)), random);
@@ -165,7 +171,8 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
     fn crash(&mut self, wire: &RefCell<Wire<S>>, random: &mut Random) {
         wire.borrow_mut().trace.note(|| format!("w{} crashes", self.id.as_raw()));
         self.hold = Hold::Idle;
-        if random.chance(500) {
+        self.may_own = random.chance(500);
+        if !self.may_own {
             self.lives += 1;
             self.id = WorkerId::from_raw(self.number + 1 + 100 * self.lives);
         }
@@ -199,6 +206,15 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         let Some((tenant, run)) = admin.some_run(self.is_calm, random) else { return };
         let now = self.now(wire);
         let port = ports.next().expect("more doors than sessions");
+        if std::mem::take(&mut self.may_own) {
+            let owner = Owner { now, tenant, run, worker: self.id };
+            let mut wire = wire.borrow_mut();
+            if let Some(own) = wire.reacquire_own(owner, &mut self.scratch) {
+                let session = WorkerSession::from_acquire_result(port, &own);
+                self.hold = Hold::Working(Box::new(Shift::begin(session)));
+            }
+            return;
+        }
         let directed = self.swarm.rate(Ingredient::Directed);
         if !self.is_calm && random.weighted(&[10, directed]) == Some(1) {
             let shard = wire.borrow().some_shard(tenant, run, random);

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gossip_contracts::identity::TenantId;
 
 use super::admin::Admin;
-use super::oracles::Violation;
+use super::oracles::{Oracles, Violation};
 use super::port::Port;
 use super::random::Random;
 use super::subject::{Subject, SubjectLimits};
@@ -58,10 +58,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let mut random = Random::new(seed);
     let mut swarm = Swarm::draw(&mut random);
     options.without.iter().for_each(|&it| swarm.remove(it));
-    let mut limits = limits(&swarm, &mut random);
-    if !S::HAS_COOLDOWN {
-        limits.claim_cooldown = 0;
-    }
+    let limits = limits(&swarm, &mut random);
     let subject = match catch_unwind(|| S::open(&limits)) {
         Ok(subject) => subject,
         Err(panic) => {
@@ -73,7 +70,10 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let tenants: Vec<TenantId> =
         (1..=swarm.tenants).map(|number| TenantId::from_bytes([number as u8; 32])).collect();
     let trace = Trace::new(options.with_text);
-    let mut wire = Wire::new(subject, &limits, swarm.clone(), Random::new(random.next()), trace, tenants);
+    let cooldown = if S::HAS_COOLDOWN { limits.claim_cooldown } else { 0 };
+    let oracles = Oracles::new(limits.shards, cooldown);
+    let faults = Random::new(random.next());
+    let mut wire = Wire::new(subject, swarm.clone(), faults, trace, tenants, oracles);
     wire.operations_max = options.operations_max.unwrap_or(u64::MAX);
     wire.inspect_always = options.inspect_always;
     let started = wire.time;

@@ -1,47 +1,64 @@
-//! S11: an independent model of the protocol gives the same answer.
+//! S11: the reference model, written from the documents alone, gives the same answer.
 
-use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
 
-use super::{EmptyClaim, Observation, Verdict, Violation, demand};
-use crate::scratch::CapacityHint;
-use crate::sim::op::Operation;
-use crate::sim::reference::Reference;
+use super::{Observation, Verdict, Violation, demand};
+use crate::shard_limits::ShardLimits;
+use crate::sim::op::{Answer, Refusal};
+use crate::sim::reference::{ClaimAnswer, Reference};
 
 const S11: &str = "S11 agreement";
 
-pub(super) fn check(model: &mut Reference, seen: Observation<'_>) -> Verdict {
-    model.check(seen.now, seen.operation, seen.answer).map_err(|expected| Violation {
-        oracle: S11,
-        what: format!(
-            "to {:?} the backend said {:?}, the model {expected:?}",
-            seen.operation, seen.answer
-        ),
-    })
+pub(super) struct Agreement(Reference);
+
+impl Agreement {
+    pub(super) const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
+        Self(Reference::new(limits, claim_cooldown))
+    }
+
+    pub(super) fn check(&mut self, seen: Observation<'_>) -> Verdict {
+        // What a failing store did, the next look at the records says.
+        if matches!(seen.answer, Answer::Refused(Refusal::Backend { .. })) {
+            return Ok(());
+        }
+        self.0.check(seen.now, seen.operation, seen.answer).map_err(|expected| Violation {
+            oracle: S11,
+            what: format!(
+                "{:?} at {} was answered {:?}; the model says {expected:?}",
+                seen.operation, seen.now, seen.answer
+            ),
+        })
+    }
+
+    pub(super) fn check_claim(&mut self, claim: &Claim<'_>) -> Verdict {
+        let Claim { now, tenant, run, worker, answer, parked } = *claim;
+        let judged = self.0.check_claim(now, tenant, run, worker, answer, || parked.to_vec());
+        judged.map_err(|what| Violation {
+            oracle: S11,
+            what: format!("a claim of run {run} at {now} was answered {answer:?}: {what}"),
+        })
+    }
+
+    pub(super) fn check_hint(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        hint: &crate::scratch::CapacityHint,
+    ) -> Verdict {
+        let judged = self.0.check_hint(now, tenant, run, *hint);
+        demand(judged.is_ok(), S11, || format!("{hint:?}: {judged:?}"))
+    }
 }
 
-/// Before the claim's grant is taken in.
-pub(super) fn check_claimed(model: &mut Reference, seen: Observation<'_>) -> Verdict {
-    let &Operation::Acquire { tenant, key, worker } = seen.operation else {
-        return demand(false, S11, || "a claim is made of acquires".to_owned());
-    };
-    said(model.check_claimed(seen.now, tenant, key.run, worker, key.shard))
-}
-
-pub(super) fn check_empty_claim(model: &mut Reference, seen: EmptyClaim<'_>) -> Verdict {
-    let EmptyClaim { now, tenant, run, worker, refusal } = seen;
-    said(model.check_empty_claim(now, tenant, run, worker, refusal))
-}
-
-pub(super) fn check_hint(
-    model: &Reference,
-    now: LogicalTime,
-    tenant: TenantId,
-    run: RunId,
-    hint: CapacityHint,
-) -> Verdict {
-    said(model.check_hint(now, tenant, run, hint))
-}
-
-fn said(verdict: Result<(), String>) -> Verdict {
-    verdict.map_err(|what| Violation { oracle: S11, what })
+/// A claim as a whole, for the model.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) struct Claim<'o> {
+    pub(in crate::sim) now: LogicalTime,
+    pub(in crate::sim) tenant: TenantId,
+    pub(in crate::sim) run: RunId,
+    pub(in crate::sim) worker: WorkerId,
+    pub(in crate::sim) answer: &'o ClaimAnswer,
+    /// Poisoned shards that it parked on its way.
+    pub(in crate::sim) parked: &'o [ShardId],
 }

@@ -4,12 +4,12 @@
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
 
 use super::ledger::{Ledger, Run, Shard};
-use super::{EmptyClaim, Observation, Verdict, Violation, demand};
+use super::{Claim, Observation, Verdict, Violation, demand};
 use crate::error::ClaimError;
 use crate::run::RunStatus;
 use crate::scratch::CapacityHint;
 use crate::sim::op::{Answer, Operation, Refusal};
-use crate::sim::subject::Subject;
+use crate::sim::subject::{Owner, Subject};
 
 const S9: &str = "S9 index";
 
@@ -36,9 +36,13 @@ pub(super) fn check_claimed(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     })
 }
 
-pub(super) fn check_empty_claim(ledger: &Ledger, seen: EmptyClaim<'_>) -> Verdict {
+pub(super) fn check_empty_claim(
+    ledger: &Ledger,
+    seen: &Claim<'_>,
+    refusal: &ClaimError,
+) -> Verdict {
     let run = ledger.run(seen.tenant, seen.run);
-    match *seen.refusal {
+    match *refusal {
         ClaimError::NoneAvailable { earliest_deadline } => {
             let Some(run) = run else {
                 return demand(false, S9, || format!("a claim in {}, which is not", seen.run));
@@ -66,9 +70,19 @@ pub(super) fn check_empty_claim(ledger: &Ledger, seen: EmptyClaim<'_>) -> Verdic
         }
         ClaimError::TenantMismatch { .. } | ClaimError::BackendError(_) => Err(Violation {
             oracle: S9,
-            what: format!("a claim was answered {:?}", seen.refusal),
+            what: format!("a claim was answered {refusal:?}"),
         }),
     }
+}
+
+/// A worker that comes back finds what is still its own.
+pub(super) fn check_nothing_owned(ledger: &Ledger, owner: Owner) -> Verdict {
+    let Some(run) = ledger.run(owner.tenant, owner.run) else { return Ok(()) };
+    let own = |shard: &&Shard| shard.holder.is_some_and(|held| held.worker == owner.worker);
+    let forgotten = shards(ledger, run).find(own);
+    demand(forgotten.is_none(), S9, || {
+        format!("a worker that came back to run {} was not told of {forgotten:?}", run.run)
+    })
 }
 
 /// A hint counts what is free, or at most that if it says that it is an estimate.

@@ -236,18 +236,14 @@ impl Ledger {
         let Some(shard) = self.subject_mut(operation) else { return };
         remember(&mut shard.recent, SHARD_WINDOW, executed);
         match operation {
-            Operation::Checkpoint { cursor, .. } => {
+            Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
                 if shard.cursor.last_key != cursor.last_key {
                     shard.tries = 0;
                 }
                 shard.cursor = cursor.clone();
-            }
-            Operation::Complete { cursor, .. } => {
-                if shard.cursor.last_key != cursor.last_key {
-                    shard.tries = 0;
+                if matches!(operation, Operation::Complete { .. }) {
+                    self.settle(operation, ShardStatus::Done, None);
                 }
-                shard.cursor = cursor.clone();
-                self.settle(operation, ShardStatus::Done, None);
             }
             Operation::Park { reason, .. } => {
                 self.settle(operation, ShardStatus::Parked, Some(*reason));

@@ -32,17 +32,17 @@ mod terminal;
 mod testing;
 mod work;
 
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 
 use super::op::{Answer, Operation};
 use super::random::Random;
-use super::reference::Reference;
-use super::subject::{Subject, SubjectLimits};
-use crate::error::ClaimError;
+use super::subject::{Owner, Subject};
 use crate::events::StateTransitionEvent;
 use crate::record::ShardRecordView;
 use crate::run::RunRecord;
 use crate::scratch::CapacityHint;
+use crate::shard_limits::ShardLimits;
+use agreement::Agreement;
 use ledger::Ledger;
 use work::Work;
 
@@ -55,15 +55,7 @@ pub(super) struct Observation<'o> {
     pub(super) events: &'o [StateTransitionEvent],
 }
 
-/// A claim that got nothing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EmptyClaim<'o> {
-    pub(super) now: LogicalTime,
-    pub(super) tenant: TenantId,
-    pub(super) run: RunId,
-    pub(super) worker: WorkerId,
-    pub(super) refusal: &'o ClaimError,
-}
+pub(super) use agreement::Claim;
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,20 +72,27 @@ type Verdict = Result<(), Violation>;
 pub(super) struct Oracles {
     ledger: Ledger,
     work: Work,
-    model: Reference,
+    agreement: Agreement,
 }
 
 impl Oracles {
-    pub(super) fn new(limits: &SubjectLimits) -> Self {
+    pub(super) fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
         Self {
             ledger: Ledger::default(),
             work: Work::default(),
-            model: Reference::new(limits.shards, limits.claim_cooldown),
+            agreement: Agreement::new(limits, claim_cooldown),
         }
     }
 
     /// Holds an answer against all before it, and takes it in.
     pub(super) fn observe(&mut self, seen: Observation<'_>) -> Verdict {
+        self.check(seen)?;
+        self.agreement.check(seen)?;
+        self.ledger.take_in(seen);
+        Ok(())
+    }
+
+    fn check(&mut self, seen: Observation<'_>) -> Verdict {
         let ledger = &self.ledger;
         tenants::check(ledger, seen)?;
         idempotency::check(ledger, seen)?;
@@ -105,21 +104,28 @@ impl Oracles {
         runs::check(ledger, seen)?;
         index::check(ledger, seen)?;
         events::check(seen)?;
-        self.work.check(ledger, seen)?;
-        agreement::check(&mut self.model, seen)?;
+        self.work.check(ledger, seen)
+    }
+
+    /// One of the acquires that a claim is made of.
+    pub(super) fn observe_part_of_claim(&mut self, seen: Observation<'_>) -> Verdict {
+        index::check_claimed(&self.ledger, seen)?;
+        self.check(seen)?;
         self.ledger.take_in(seen);
         Ok(())
     }
 
-    pub(super) fn observe_empty_claim(&mut self, seen: EmptyClaim<'_>) -> Verdict {
-        index::check_empty_claim(&self.ledger, seen)?;
-        agreement::check_empty_claim(&mut self.model, seen)
+    /// A claim, after all its parts.
+    pub(super) fn observe_claim(&mut self, claim: &Claim<'_>) -> Verdict {
+        if let Err(refusal) = claim.answer {
+            index::check_empty_claim(&self.ledger, claim, refusal)?;
+        }
+        self.agreement.check_claim(claim)
     }
 
-    /// Before the claim's grant is taken in.
-    pub(super) fn observe_claimed(&mut self, seen: Observation<'_>) -> Verdict {
-        index::check_claimed(&self.ledger, seen)?;
-        agreement::check_claimed(&mut self.model, seen)
+    /// A worker that came back was told that it holds nothing.
+    pub(super) fn observe_nothing_owned(&self, owner: Owner) -> Verdict {
+        index::check_nothing_owned(&self.ledger, owner)
     }
 
     /// After the grant or renewal that brought the hint was taken in.
@@ -131,7 +137,7 @@ impl Oracles {
         hint: &CapacityHint,
     ) -> Verdict {
         index::check_hint(&self.ledger, now, tenant, run, hint)?;
-        agreement::check_hint(&self.model, now, tenant, run, *hint)
+        self.agreement.check_hint(now, tenant, run, hint)
     }
 
     /// A worker has looked at an item and stored what it found.

@@ -1,82 +1,82 @@
 //! Claims: which shard a claim gets is the backend's choice; that it was free is not.
 
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
 use super::Reference;
 use crate::error::ClaimError;
 use crate::run::RunStatus;
 use crate::scratch::CapacityHint;
+use crate::sim::op::{Acquired, Answer, Operation};
+use crate::status::{ParkReason, ShardStatus};
+
+/// What a claim was answered.
+pub type ClaimAnswer = Result<Box<Acquired>, ClaimError>;
 
 impl Reference {
-    /// Whether a claim was right to try `shard`, before that acquire is taken in.
-    pub(in crate::sim) fn check_claimed(
+    /// Whether a backend was right to answer a claim with `actual`; if not, why.
+    ///
+    /// A claim parks poisoned shards that it comes across. Which those were on the way to a free
+    /// one only the backend knows: `parked` lists the run's parked shards when that matters.
+    pub fn check_claim(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
         worker: WorkerId,
-        shard: ShardId,
+        actual: &ClaimAnswer,
+        parked: impl FnOnce() -> Vec<ShardId>,
     ) -> Result<(), String> {
-        if let Some(refusal) = self.refusal_of_claim(now, tenant, run, worker) {
-            return Err(refusal.to_string());
+        let status = self.runs.get(&(tenant, run)).map(|run| run.status);
+        match (status, actual) {
+            (None, Err(ClaimError::RunNotFound)) => return Ok(()),
+            (None, _) => return Err("there is no such run".into()),
+            (Some(RunStatus::Active), _) => {}
+            (Some(status), actual) => {
+                let expected = ClaimError::RunNotActive { run, status };
+                return expect(actual.as_ref().err() == Some(&expected), || expected.to_string());
+            }
         }
-        let found = self.runs[&(tenant, run)].shards.get(&shard);
-        let is_free = found.is_some_and(|shard| shard.is_free_at(now));
-        expect(is_free, || format!("shard {shard} is not free"))
-    }
-
-    /// Whether a claim was right to end with `refusal`, after the acquires that it tried.
-    pub(in crate::sim) fn check_empty_claim(
-        &mut self,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-        refusal: &ClaimError,
-    ) -> Result<(), String> {
-        let expected = match self.refusal_of_claim(now, tenant, run, worker) {
-            Some(expected) => expected,
-            None => {
-                let run = &self.runs[&(tenant, run)];
-                if let Some((id, _)) = run.shards.iter().find(|(_, shard)| shard.is_free_at(now)) {
-                    return Err(format!("shard {id} is free"));
+        if let Some(&until) = self.cooldowns.get(&(tenant, worker)) {
+            // A wait that is longer than the cooldown was noted before the clock stepped back.
+            if now < until && until.as_raw() <= now.as_raw() + self.claim_cooldown {
+                let expected = ClaimError::Throttled { retry_after: until };
+                return expect(actual.as_ref().err() == Some(&expected), || expected.to_string());
+            }
+            self.cooldowns.remove(&(tenant, worker));
+        }
+        let (free, poisoned) = self.claimable(now, tenant, run);
+        match actual {
+            Ok(acquired) => {
+                let shard = acquired.lease.shard();
+                expect(free.contains(&shard), || format!("shard {shard} is not free"))?;
+                if !poisoned.is_empty() {
+                    let parked = parked();
+                    let passed = poisoned.iter().filter(|id| parked.contains(id));
+                    passed.for_each(|&id| self.poison(tenant, run, id));
                 }
-                let earliest_deadline = run.earliest_deadline(now);
+                let key = ShardKey::new(run, shard);
+                let expected = self.answer(now, &Operation::Acquire { tenant, key, worker });
+                let right = matches!(&expected, Answer::Acquired(model) if model == acquired);
+                expect(right, || format!("the claim should have got {expected:?}"))
+            }
+            Err(ClaimError::NoneAvailable { earliest_deadline }) => {
+                expect(free.is_empty(), || format!("shards {free:?} are free"))?;
+                poisoned.iter().for_each(|&id| self.poison(tenant, run, id));
+                let first = self.runs[&(tenant, run)].earliest_deadline(now);
+                expect(*earliest_deadline == first, || format!("the first lease ends {first:?}"))?;
                 if self.claim_cooldown > 0 {
                     let until = LogicalTime::from_raw(now.as_raw() + self.claim_cooldown);
                     self.cooldowns.insert((tenant, worker), until);
                 }
-                ClaimError::NoneAvailable { earliest_deadline }
+                Ok(())
             }
-        };
-        expect(*refusal == expected, || format!("{expected} was expected"))
-    }
-
-    /// Why no claim of `worker` gets anything, whatever is free.
-    fn refusal_of_claim(
-        &mut self,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-    ) -> Option<ClaimError> {
-        match self.runs.get(&(tenant, run)).map(|run| run.status) {
-            None => return Some(ClaimError::RunNotFound),
-            Some(RunStatus::Active) => {}
-            Some(status) => return Some(ClaimError::RunNotActive { run, status }),
+            Err(error) => Err(format!("a claim in an active run was refused: {error}")),
         }
-        let until = *self.cooldowns.get(&(tenant, worker))?;
-        // A wait that is longer than the cooldown was noted before the clock stepped back.
-        if now < until && until.as_raw() <= now.as_raw() + self.claim_cooldown {
-            return Some(ClaimError::Throttled { retry_after: until });
-        }
-        self.cooldowns.remove(&(tenant, worker));
-        None
     }
 
     /// Whether a hint about other work was right: an exact one says what there is, an estimate
     /// promises no more.
-    pub(in crate::sim) fn check_hint(
+    pub fn check_hint(
         &self,
         now: LogicalTime,
         tenant: TenantId,
@@ -93,6 +93,27 @@ impl Reference {
             promised == free && hint.earliest_deadline == first
         };
         expect(right, || format!("{free} shards are free and the first lease ends {first:?}"))
+    }
+
+    /// The shards that a claim may get, and those that it would park instead. A shard that its own
+    /// worker holds is neither.
+    fn claimable(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> (Vec<ShardId>, Vec<ShardId>) {
+        let run = &self.runs[&(tenant, run)];
+        let tries = |id: &ShardId| run.shards[id].tries;
+        let unheld = run.shards.iter().filter(|(_, shard)| shard.is_free_at(now));
+        unheld.map(|(&id, _)| id).partition(|id| tries(id) < run.config.max_shard_retries)
+    }
+
+    fn poison(&mut self, tenant: TenantId, run: RunId, id: ShardId) {
+        let run = self.runs.get_mut(&(tenant, run)).expect("the claim looked at this run");
+        let shard = run.shards.get_mut(&id).expect("the claim looked at this shard");
+        assert_eq!(shard.status, ShardStatus::Active, "only active shards are claimable");
+        shard.park(ParkReason::Poisoned);
     }
 }
 

@@ -19,12 +19,14 @@ use super::op::{Answer, Operation, Refusal};
 use crate::shard_limits::ShardLimits;
 use state::Run;
 
+pub use claims::ClaimAnswer;
+
 /// An answer, refusals apart.
 type Verdict = Result<Answer, Refusal>;
 
 /// The model.
 #[derive(Clone)]
-pub(super) struct Reference {
+pub struct Reference {
     limits: ShardLimits,
     claim_cooldown: u64,
     runs: BTreeMap<(TenantId, RunId), Run>,
@@ -34,12 +36,13 @@ pub(super) struct Reference {
 
 impl Reference {
     /// A model without runs. A cooldown of 0 is none.
-    pub(super) const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
+    #[must_use]
+    pub const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
         Self { limits, claim_cooldown, runs: BTreeMap::new(), cooldowns: BTreeMap::new() }
     }
 
     /// Carries `operation` out, or refuses it.
-    pub(in crate::sim) fn answer(&mut self, now: LogicalTime, operation: &Operation) -> Answer {
+    pub fn answer(&mut self, now: LogicalTime, operation: &Operation) -> Answer {
         self.decide(now, operation).unwrap_or_else(Answer::Refused)
     }
 
@@ -49,7 +52,7 @@ impl Reference {
     /// Whether there is room for bytes only the backend knows, so that it may say that there is
     /// none wherever the model would have stored some. After a failure of the backend nobody knows
     /// what is stored: that is for the caller to find out.
-    pub(in crate::sim) fn check(
+    pub fn check(
         &mut self,
         now: LogicalTime,
         operation: &Operation,

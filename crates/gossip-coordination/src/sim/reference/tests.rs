@@ -6,14 +6,14 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, Te
 
 use super::*;
 use crate::claim::ShardClaiming;
-use crate::events::{EventCollector, EventKind};
 use crate::in_memory::{CoordinatorRuntimeConfig, InMemoryCoordinator};
 use crate::lease::Lease;
 use crate::run::{RunConfig, ShardFilter};
 use crate::scratch::AcquireScratch;
 use crate::sim::op::{Bytes, Effect, OwnedCursor, OwnedRange, OwnedShardInput};
 use crate::sim::perform::{ToAnswer, perform};
-use crate::status::{ParkReason, ShardStatus};
+use crate::status::ParkReason;
+use crate::traits::RunManagement;
 
 fn bytes(text: &[u8]) -> Bytes {
     text.into()
@@ -285,35 +285,25 @@ impl Pair {
         run: RunId,
         worker: WorkerId,
     ) -> Option<Lease> {
-        let (scratch, mut events) = (&mut self.scratch, EventCollector::new());
-        let claimed = self.backend.with_events(&mut events, |backend| {
-            backend.claim_next_available(now, tenant, run, worker, scratch)
+        let scratch = &mut self.scratch;
+        let claimed = self.backend.claim_next_available(now, tenant, run, worker, scratch);
+        let hint = claimed.as_ref().ok().map(|view| view.capacity);
+        let answer: ClaimAnswer = claimed.map(|view| match Ok(view).answer() {
+            Answer::Acquired(acquired) => acquired,
+            other => unreachable!("an acquired shard is not {other:?}"),
         });
-        let mut tried = |shard, answer: Answer| {
-            let verdict = self.model.check_claimed(now, tenant, run, worker, shard);
-            assert_eq!(verdict, Ok(()), "a claim tried {shard}");
-            let acquire = Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker };
-            assert_eq!(self.model.check(now, &acquire, &answer), Ok(()), "a claim got {answer:?}");
+        let backend = &self.backend;
+        let parked = || {
+            let mut shown = Vec::new();
+            backend.list_shards_into(now, tenant, run, ShardFilter::parked(), &mut shown).unwrap();
+            shown.iter().map(|summary| summary.shard).collect()
         };
-        for event in events.drain() {
-            if let EventKind::ShardParked { shard, .. } = event.kind {
-                let (status, key) = (ShardStatus::Parked, ShardKey::new(run, shard));
-                tried(shard, Answer::Refused(Refusal::ShardTerminal { shard: key, status }));
-            }
+        let verdict = self.model.check_claim(now, tenant, run, worker, &answer, parked);
+        assert_eq!(verdict, Ok(()), "a claim was answered {answer:?}");
+        if let Some(hint) = hint {
+            assert_eq!(self.model.check_hint(now, tenant, run, hint), Ok(()));
         }
-        match claimed {
-            Ok(view) => {
-                let (lease, hint) = (view.lease, view.capacity);
-                tried(lease.shard(), Ok(view).answer());
-                assert_eq!(self.model.check_hint(now, tenant, run, hint), Ok(()), "{hint:?}");
-                Some(lease)
-            }
-            Err(refusal) => {
-                let verdict = self.model.check_empty_claim(now, tenant, run, worker, &refusal);
-                assert_eq!(verdict, Ok(()), "a claim was answered {refusal:?}");
-                None
-            }
-        }
+        answer.ok().map(|acquired| acquired.lease)
     }
 }
 
@@ -401,7 +391,7 @@ fn the_model_tells_the_scenario_of_the_book() {
     assert_eq!(ask(30_020, checkpoint(first.lease, b"src/lib.rs", 2)), replayed);
     // A shard that kills two workers in a row is parked.
     let Answer::Acquired(_) = ask(70_000, acquire(ada)) else { panic!("one try is left") };
-    let parked = Refusal::ShardTerminal { shard: key, status: ShardStatus::Parked };
+    let parked = Refusal::ShardTerminal { shard: key, status: crate::status::ShardStatus::Parked };
     assert_eq!(ask(110_000, acquire(bob)), Answer::Refused(parked));
     let remaining = Answer::Refused(Refusal::ShardsRemaining { active: 0, parked: 1 });
     let op_id = OpId::from_raw(4);
