@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     #[cfg(planted)]
     if let Some(name) = &args.planted {
-        return planted::hunt(name, args.threads);
+        return planted::hunt(name, args.seeds, args.threads);
     }
     let passed = match args.backend.as_str() {
         "sqlite" => run::<Sqlite>(&args),

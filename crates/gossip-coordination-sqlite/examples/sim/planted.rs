@@ -9,11 +9,8 @@ use gossip_coordination::sim::{Memory, Options, Report, Subject, run_seed};
 
 use crate::sqlite::Sqlite;
 
-/// Seeds without a finding after which a bug counts as missed.
-const SEEDS_MAX: u64 = 2_000;
-
-/// Looks for the bugs whose name contains `name`, and prints the table.
-pub(crate) fn hunt(name: &str, threads: u64) -> ExitCode {
+/// Looks for the bugs whose name contains `name`, on up to so many seeds each, and prints the table.
+pub(crate) fn hunt(name: &str, seeds: u64, threads: u64) -> ExitCode {
     let bugs: Vec<Bug> =
         Bug::ALL.iter().copied().filter(|bug| named(*bug).contains(name)).collect();
     if bugs.is_empty() {
@@ -26,8 +23,8 @@ pub(crate) fn hunt(name: &str, threads: u64) -> ExitCode {
     for &bug in &bugs {
         select(Some(bug));
         let (backend, hunted) = match bug.backend() {
-            Backend::Memory => ("memory", hunt_one::<Memory>(threads)),
-            Backend::Sqlite => ("SQLite", hunt_one::<Sqlite>(threads)),
+            Backend::Memory => ("memory", hunt_one::<Memory>(seeds, threads)),
+            Backend::Sqlite => ("SQLite", hunt_one::<Sqlite>(seeds, threads)),
         };
         select(None);
         let (oracle, seed) = match &hunted.noticed {
@@ -61,9 +58,9 @@ struct Hunted {
     operations: u64,
 }
 
-/// Seeds from 1 until one fails. Threads may run ahead; what they did beyond does not count.
-fn hunt_one<S: Subject>(threads: u64) -> Hunted {
-    let (next, last) = (AtomicU64::new(1), AtomicU64::new(SEEDS_MAX));
+/// Seeds from 1 until one fails or there were so many. Threads may run ahead; what they did beyond does not count.
+fn hunt_one<S: Subject>(seeds: u64, threads: u64) -> Hunted {
+    let (next, last) = (AtomicU64::new(1), AtomicU64::new(seeds));
     let reports: Mutex<Vec<Report>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..threads {

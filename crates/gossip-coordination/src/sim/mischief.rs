@@ -4,6 +4,7 @@
 use gossip_contracts::coordination::{MAX_KEY_SIZE, MAX_TOKEN_SIZE};
 use gossip_contracts::identity::{FenceEpoch, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
+use super::keys;
 use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, OwnedShardInput};
 use super::random::Random;
 use super::subject::Subject;
@@ -17,7 +18,7 @@ pub(super) fn twist<S: Subject>(
     wire: &mut Wire<S>,
     random: &mut Random,
 ) -> Operation {
-    match random.below(8) {
+    match random.below(9) {
         // Somebody else's tenant, with the lease as it is or forged to fit.
         0 | 1 => {
             let other = wire.another_tenant(operation.tenant(), random);
@@ -30,7 +31,7 @@ pub(super) fn twist<S: Subject>(
             }
         }
         // The same id with other parameters.
-        2 => alter(&mut operation),
+        2 => alter(&mut operation, random),
         // What was done again, under a new id: a zombie's work.
         3 => renumber(&mut operation, wire),
         // A lease that was never given.
@@ -57,12 +58,65 @@ pub(super) fn twist<S: Subject>(
                 _ => Operation::CancelRun { tenant, run: key.run, op_id },
             };
         }
+        6 => {
+            if let Some(edge) = edge_of(&mut operation, wire, random) {
+                return edge;
+            }
+        }
         _ => {
             spoil(&mut operation, random);
             renumber(&mut operation, wire);
         }
     }
     operation
+}
+
+/// A cursor at the very edge of the leased shard, or a plan that does not quite fit it.
+fn edge_of<S: Subject>(
+    operation: &mut Operation,
+    wire: &mut Wire<S>,
+    random: &mut Random,
+) -> Option<Operation> {
+    let (tenant, lease) = (operation.tenant(), *lease_mut(operation)?);
+    let range = wire.oracles.range_of(tenant, lease.key())?;
+    let op_id = wire.next_op(tenant);
+    let at = |last_key| OwnedCursor { last_key: Some(last_key), token: None };
+    Some(match random.below(4) {
+        0 => Operation::Checkpoint { tenant, lease, cursor: at(range.end), op_id },
+        1 => {
+            let before = keys::first_item_from(&range.start).checked_sub(1)?;
+            let cursor = at(keys::key(before)[..].into());
+            Operation::Checkpoint { tenant, lease, cursor, op_id }
+        }
+        2 => {
+            let children = misfit(&range, random).into();
+            Operation::SplitReplace { tenant, lease, children, op_id }
+        }
+        _ => {
+            let [kept, residual] = misfit(&range, random);
+            Operation::SplitResidual { tenant, lease, kept, residual, op_id }
+        }
+    })
+}
+
+/// Two parts of a range with a gap, an overlap, a wrong start or end; or cut right behind its start,
+/// which may be behind the cursor.
+fn misfit(range: &OwnedRange, random: &mut Random) -> [OwnedRange; 2] {
+    let behind_start = |suffix| -> Bytes { [&range.start[..], &[suffix]].concat()[..].into() };
+    let (start, end) = (range.start.clone(), range.end.clone());
+    let (one, two) = (behind_start(1), behind_start(2));
+    let part = |start: &Bytes, end: &Bytes| OwnedRange {
+        start: start.clone(),
+        end: end.clone(),
+        metadata: Bytes::new(),
+    };
+    match random.below(5) {
+        0 => [part(&start, &one), part(&two, &end)],
+        1 => [part(&start, &two), part(&one, &end)],
+        2 => [part(&one, &two), part(&two, &end)],
+        3 => [part(&start, &one), part(&one, &two)],
+        _ => [part(&start, &one), part(&one, &end)],
+    }
 }
 
 fn set_tenant(operation: &mut Operation, other: TenantId) {
@@ -118,13 +172,18 @@ fn renumber<S: Subject>(operation: &mut Operation, wire: &mut Wire<S>) {
 }
 
 /// Changes what the request asks for, and claims no more than it did.
-fn alter(operation: &mut Operation) {
+fn alter(operation: &mut Operation, random: &mut Random) {
     let change = |bytes: &mut Bytes| {
         if bytes.pop().is_none() {
             bytes.push(b'!');
         }
     };
     match operation {
+        Operation::Complete { tenant, lease, cursor, op_id } if random.chance(500) => {
+            let (tenant, lease, op_id) = (*tenant, *lease, *op_id);
+            let cursor = cursor.clone();
+            *operation = Operation::Checkpoint { tenant, lease, cursor, op_id };
+        }
         Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
             change(cursor.token.get_or_insert_default());
         }

@@ -96,6 +96,8 @@ pub(super) struct Wire<S> {
     op_ids: Vec<u64>,
     /// What reached the backend last, in no particular order.
     lately: Vec<Operation>,
+    /// Residual splits, which are remembered longer than other operations.
+    splits: Vec<Operation>,
     events: Vec<StateTransitionEvent>,
     /// Away while it is lent.
     scratch: Option<Box<AcquireScratch>>,
@@ -128,6 +130,7 @@ impl<S: Subject> Wire<S> {
             ran_out: false,
             op_ids: vec![0; tenants.len()],
             lately: Vec::with_capacity(LATELY),
+            splits: Vec::with_capacity(LATELY),
             collectors: tenants.iter().map(|_| EventCollector::new()).collect(),
             tenants,
             events: Vec::new(),
@@ -178,8 +181,11 @@ impl<S: Subject> Wire<S> {
         OpId::from_raw(self.op_ids[at])
     }
 
-    /// A request that reached the backend lately.
+    /// A request that reached the backend lately, or a split of long ago.
     pub(super) fn recall(&self, random: &mut Random) -> Option<Operation> {
+        if !self.splits.is_empty() && random.chance(60) {
+            return Some(self.splits[random.index(self.splits.len())].clone());
+        }
         if self.lately.is_empty() {
             return None;
         }
@@ -428,6 +434,13 @@ impl<S: Subject> Wire<S> {
     }
 
     fn remember(&mut self, operation: Operation) {
+        if let Operation::SplitResidual { .. } = operation {
+            let place = self.operations as usize % LATELY;
+            match self.splits.get_mut(place) {
+                Some(split) => *split = operation.clone(),
+                None => self.splits.push(operation.clone()),
+            }
+        }
         if self.lately.len() < LATELY {
             self.lately.push(operation);
         } else {
@@ -567,7 +580,7 @@ impl<S: Subject> Wire<S> {
     }
 
     /// Keeps the first violation, and looks at all records when it is time to.
-    fn conclude(&mut self, verdict: Result<(), Violation>) {
+    pub(super) fn conclude(&mut self, verdict: Result<(), Violation>) {
         if let Err(violation) = verdict {
             self.violation.get_or_insert(violation);
         } else if self.inspect_always || self.operations - self.inspected_at >= INSPECT_EVERY {

@@ -13,6 +13,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, Te
 use super::admin::Admin;
 use super::keys;
 use super::mischief;
+use super::oracles::session;
 use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, Refusal};
 use super::port::Port;
 use super::random::Random;
@@ -61,8 +62,11 @@ struct Shift<'p, 'w, S> {
     /// A request that was not answered. Until it is, nothing else is done.
     pending: Option<Pending>,
     attempts: u32,
+    /// What it gave away, oldest first.
+    splits: Vec<Pending>,
 }
 
+#[derive(Clone)]
 enum Pending {
     Checkpoint { cursor: OwnedCursor, op_id: OpId },
     Residual { kept: OwnedRange, residual: OwnedRange, op_id: OpId },
@@ -243,7 +247,12 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
     ) -> Hold<'p, 'w, S> {
         let now = self.now(wire);
         if shift.pending.is_some() {
-            return shift.settle(now);
+            return shift.settle(wire, now);
+        }
+        // A split again that a later one has overtaken.
+        if shift.splits.len() > 1 && random.chance(20 * self.swarm.rate(Ingredient::Repeat)) {
+            shift.pending = Some(shift.splits[0].clone());
+            return shift.settle(wire, now);
         }
         let rate = |ingredient| if self.is_calm { 0 } else { self.swarm.rate(ingredient) };
         let weights = [
@@ -258,14 +267,21 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         let op_id = wire.borrow_mut().next_op(shift.session.tenant());
         match choice {
             0 => self.advance(wire, shift, now, op_id, random),
-            1 => match Heard::of(&shift.session.renew(now)) {
-                Heard::Lost => Hold::Idle,
-                _ => Hold::Working(shift),
-            },
+            1 => {
+                let renewed = shift.session.renew(now);
+                if let Ok(renewed) = &renewed {
+                    let seen = session::check_renewed(shift.session.lease(), renewed.new_deadline);
+                    wire.borrow_mut().conclude(seen);
+                }
+                match Heard::of(&renewed) {
+                    Heard::Lost => Hold::Idle,
+                    _ => Hold::Working(shift),
+                }
+            }
             2 => match self.draw_residual(&shift, random) {
                 Some((kept, residual)) => {
                     shift.pending = Some(Pending::Residual { kept, residual, op_id });
-                    shift.settle(now)
+                    shift.settle(wire, now)
                 }
                 None => Hold::Working(shift),
             },
@@ -295,7 +311,7 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         let cursor = OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
         if shift.next < shift.end {
             shift.pending = Some(Pending::Checkpoint { cursor, op_id });
-            return shift.settle(now);
+            return shift.settle(wire, now);
         }
         let lease = *shift.session.lease();
         let completed = shift.session.complete(now, cursor.as_update(), op_id);
@@ -390,7 +406,7 @@ impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
             // An empty shard's cursor may stand on a key that is no item's.
             keys::first_item_from(key) + u32::from(key.len() == keys::key(0).len())
         });
-        Self { session, next, end, pending: None, attempts: 0 }
+        Self { session, next, end, pending: None, attempts: 0, splits: Vec::new() }
     }
 
     /// The key of the last item looked at; of a shard without items, where it stands or begins.
@@ -403,7 +419,11 @@ impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
     }
 
     /// Sends what is pending, and goes by the answer.
-    fn settle(mut self: Box<Self>, now: LogicalTime) -> Hold<'p, 'w, S> {
+    fn settle(
+        mut self: Box<Self>,
+        wire: &RefCell<Wire<S>>,
+        now: LogicalTime,
+    ) -> Hold<'p, 'w, S> {
         let pending = self.pending.take().expect("something is pending");
         let heard = match &pending {
             Pending::Checkpoint { cursor, op_id } => {
@@ -412,7 +432,15 @@ impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
             }
             Pending::Residual { kept, residual, op_id } => {
                 let plan = SplitResidualPlan::new(kept.as_ref(), residual.as_ref());
-                Heard::of(&self.session.split_residual(now, &plan, *op_id))
+                let before = OwnedRange::from(self.session.spec());
+                let split = self.session.split_residual(now, &plan, *op_id);
+                if split.is_ok() {
+                    let after = self.session.spec();
+                    let seen = session::check_narrowed(before.as_ref(), kept.as_ref(), after);
+                    wire.borrow_mut().conclude(seen);
+                    self.splits.push(pending.clone());
+                }
+                Heard::of(&split)
             }
         };
         match heard {

@@ -14,6 +14,7 @@
 //! - S11 [`agreement`]: the reference model gives the same answer.
 //! - S12 [`events`]: every change is reported once, and nothing else.
 //! - S13 [`work`]: a completed run has had every one of its items looked at.
+//! - S14 [`session`]: a session knows what its worker was told.
 
 mod agreement;
 mod coverage;
@@ -26,15 +27,16 @@ mod index;
 mod ledger;
 mod liveness;
 mod runs;
+pub(super) mod session;
 mod tenants;
 mod terminal;
 #[cfg(test)]
 mod testing;
 mod work;
 
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+use gossip_contracts::identity::{ShardKey, LogicalTime, RunId, ShardId, TenantId};
 
-use super::op::{Answer, Operation};
+use super::op::{Answer, Operation, OwnedRange};
 use super::random::Random;
 use super::subject::{Owner, Subject};
 use crate::events::StateTransitionEvent;
@@ -154,6 +156,11 @@ impl Oracles {
     ) -> Option<ShardId> {
         let run = self.ledger.run(tenant, run).filter(|run| !run.shards.is_empty())?;
         Some(self.ledger.shard_at(*random.pick(&run.shards)).key.shard)
+    }
+
+    /// What a shard covers.
+    pub(super) fn range_of(&self, tenant: TenantId, key: ShardKey) -> Option<OwnedRange> {
+        self.ledger.shard(tenant, key).map(|shard| shard.range.clone())
     }
 
     pub(super) fn check_liveness(&self) -> Verdict {
