@@ -38,7 +38,7 @@ enum Fate {
 /// A request that is under way.
 #[derive(Clone, Debug)]
 enum Request {
-    Operation(Operation),
+    Operation(Box<Operation>),
     Claim { tenant: TenantId, run: RunId, worker: WorkerId },
 }
 
@@ -153,7 +153,7 @@ impl<S: Subject> Wire<S> {
         let Some(Reverse(late)) = self.late.pop() else { return };
         self.trace.note(|| "late:".to_owned());
         match late.request {
-            Request::Operation(operation) => drop(self.deliver_operation(late.now, operation)),
+            Request::Operation(operation) => drop(self.deliver_operation(late.now, *operation)),
             Request::Claim { tenant, run, worker } => {
                 self.with_scratch(|wire, scratch| {
                     drop(wire.deliver_claim(late.now, tenant, run, worker, scratch));
@@ -212,7 +212,7 @@ impl<S: Subject> Wire<S> {
                 answer.filter(|_| heard)
             }
             fate => {
-                self.fail(fate, now, Request::Operation(operation));
+                self.fail(fate, now, Request::Operation(Box::new(operation)));
                 None
             }
         }
@@ -237,7 +237,7 @@ impl<S: Subject> Wire<S> {
                 }
             }
             fate => {
-                self.fail(fate, now, Request::Operation(operation));
+                self.fail(fate, now, Request::Operation(Box::new(operation)));
                 Err(no_answer().into())
             }
         }
@@ -313,7 +313,7 @@ impl<S: Subject> Wire<S> {
 
     fn repeat(&mut self, now: LogicalTime, copy: Option<Operation>) {
         if let Some(copy) = copy {
-            self.send_late(now, Request::Operation(copy));
+            self.send_late(now, Request::Operation(Box::new(copy)));
         }
     }
 
@@ -539,7 +539,8 @@ impl<S: Subject> Wire<S> {
             verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
             parked.push(shard);
         }
-        let granted = events.iter().position(|event| !matches!(event.kind, EventKind::ShardParked { .. }));
+        let granted =
+            events.iter().position(|event| !matches!(event.kind, EventKind::ShardParked { .. }));
         let answer = match result {
             Ok(acquired) => {
                 let operation = acquire(acquired.lease.shard());
