@@ -10,7 +10,7 @@ use crate::command::Cmd;
 use crate::failure::Result;
 use crate::fuzz::{self, Fuzzer};
 use crate::workspace::{Package, Workspace};
-use crate::{asan, git, test};
+use crate::{asan, git, sim, test};
 
 pub(super) struct Soak {
     pub(super) name: &'static str,
@@ -27,6 +27,8 @@ enum How {
     Sanitized { scale: u64, chunks: u64 },
     /// Every fuzz target for `chunks` times `seconds`.
     Fuzz { seconds: u64, chunks: u64 },
+    /// `chunks` times `seeds` seeds of the simulator, none twice.
+    Simulated { backend: &'static str, seeds: u64, chunks: u64 },
 }
 
 /// proptest's own default.
@@ -70,6 +72,18 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-cli", scale: 7, chunks: 1 },
     },
     Soak {
+        name: "sim-memory",
+        what: "the coordination protocol in memory, under faults",
+        share: (2_000, "seeds"),
+        how: How::Simulated { backend: "memory", seeds: 10_000, chunks: 10 },
+    },
+    Soak {
+        name: "sim-sqlite",
+        what: "the embedded coordinator, under faults and crashes",
+        share: (200, "seeds"),
+        how: How::Simulated { backend: "sqlite", seeds: 1_000, chunks: 10 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),
@@ -99,6 +113,7 @@ impl Soak {
             How::Scaled { package, .. } => package,
             How::Sanitized { .. } => asan::PACKAGE,
             How::Fuzz { .. } => "fuzz/",
+            How::Simulated { .. } => "the simulator",
         }
     }
 
@@ -113,6 +128,7 @@ impl Soak {
     pub(super) fn is_in(&self, workspace: &Workspace) -> Result<bool> {
         match self.how {
             How::Fuzz { .. } => Ok(workspace.root.join("fuzz/Cargo.toml").is_file()),
+            How::Simulated { .. } => Ok(true),
             How::Scaled { .. } | How::Sanitized { .. } => {
                 let package = workspace.package(self.subject());
                 package.map_or(Ok(false), |package| has_scaled_tests(package, workspace))
@@ -127,6 +143,7 @@ impl Soak {
                 format!("{} times the cases", scale * chunks)
             }
             How::Fuzz { seconds, chunks } => format!("{} min a target", seconds * chunks / 60),
+            How::Simulated { seeds, chunks, .. } => format!("{} seeds", seeds * chunks),
         }
     }
 
@@ -136,6 +153,10 @@ impl Soak {
             How::Scaled { package, scale, chunks } => {
                 let (count, unit) = self.share;
                 Some(format!("{package}: {count} of {} {unit}", count * scale * chunks))
+            }
+            How::Simulated { backend, seeds, chunks } => {
+                let (count, unit) = self.share;
+                Some(format!("simulator on {backend}: {count} of {} {unit}", seeds * chunks))
             }
             How::Sanitized { .. } | How::Fuzz { .. } => None,
         }
@@ -148,6 +169,7 @@ impl Soak {
                 format!("{}× the cases, {count} test runs", scale * chunks as u64)
             }
             How::Fuzz { .. } => format!("{count} inputs"),
+            How::Simulated { .. } => format!("{count} seeds"),
         }
     }
 
@@ -157,7 +179,9 @@ impl Soak {
             return Ok(None);
         }
         match self.how {
-            How::Scaled { chunks, .. } | How::Sanitized { chunks, .. } => Ok(Some(chunks as usize)),
+            How::Scaled { chunks, .. }
+            | How::Sanitized { chunks, .. }
+            | How::Simulated { chunks, .. } => Ok(Some(chunks as usize)),
             How::Fuzz { chunks, .. } => {
                 Ok(Some(fuzz::targets(&workspace.root)?.len() * chunks as usize))
             }
@@ -178,6 +202,14 @@ impl Soak {
                 Ok(Some(scaled(chunks, scale, command)?))
             }
             How::Fuzz { seconds, chunks } => fuzzed(workspace, seconds, chunks).map(Some),
+            How::Simulated { backend, seeds, chunks } => {
+                let chunk = |at: u64| Chunk {
+                    id: format!("{backend}-{seeds}-{at}"),
+                    command: sim::sweep(&workspace.root, backend, seeds, (at - 1) * seeds + 1),
+                    fuzzed: None,
+                };
+                Ok(Some((1..=chunks).map(chunk).collect()))
+            }
         }
     }
 }
@@ -231,7 +263,7 @@ fn fuzzed(workspace: &Workspace, seconds: u64, rounds: u64) -> Result<Vec<Chunk>
     Ok(chunks)
 }
 
-/// How much a closing line of nextest, `cargo test` or libFuzzer says was run.
+/// How much a closing line of nextest, `cargo test`, libFuzzer or the simulator says was run.
 pub(super) fn count_in(line: &str) -> Option<u64> {
     let before = |mark: &str| line.split(mark).next()?.split_whitespace().next_back()?.parse().ok();
     if line.trim_start().starts_with("Summary [") {
@@ -239,6 +271,9 @@ pub(super) fn count_in(line: &str) -> Option<u64> {
     }
     if line.starts_with("test result:") {
         return before(" passed;");
+    }
+    if let Some(seeds) = sim::count_in(line) {
+        return Some(seeds);
     }
     if line.starts_with("Done ") && line.contains(" runs in ") {
         return before(" runs in ");

@@ -34,7 +34,10 @@ struct Plan {
 
 enum Stage {
     Create,
-    Register { shards: Vec<OwnedShardInput>, op_id: OpId },
+    Register {
+        shards: Vec<OwnedShardInput>,
+        op_id: OpId,
+    },
     Active,
     /// A request that ends it, or not; sent again until it is answered.
     End(Operation),
@@ -205,11 +208,8 @@ fn look_after<S: Subject>(
         }
         Some(choice @ (3 | 4)) => {
             if let Some(known) = wire.recall(random) {
-                let request = if choice == 3 {
-                    known
-                } else {
-                    super::mischief::twist(known, wire, random)
-                };
+                let request =
+                    if choice == 3 { known } else { super::mischief::twist(known, wire, random) };
                 wire.request(now, request);
             }
             Stage::Active
@@ -277,7 +277,8 @@ fn draw_manifest(swarm: &Swarm, random: &mut Random) -> Vec<OwnedShardInput> {
         .map(|root| {
             let start = root * each;
             let end = start + each - u32::from(random.chance(200));
-            let metadata: Bytes = std::iter::repeat_n(b'm', random.index(swarm.padding + 1)).collect();
+            let metadata: Bytes =
+                std::iter::repeat_n(b'm', random.index(swarm.padding + 1)).collect();
             let range = OwnedRange {
                 start: keys::key(start)[..].into(),
                 end: keys::key(end)[..].into(),

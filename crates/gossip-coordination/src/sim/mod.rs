@@ -15,6 +15,8 @@ mod show;
 mod shrink;
 mod subject;
 mod swarm;
+#[cfg(test)]
+mod testing;
 mod trace;
 mod wire;
 mod worker;

@@ -71,7 +71,8 @@ mod tests {
         assert_eq!(drawn, PINNED);
     }
 
-    const PINNED: [u64; 3] = [0, 0, 0];
+    const PINNED: [u64; 3] =
+        [1_021_219_803_524_665_661, 3_174_977_118_032_272_916, 13_236_943_193_235_544_178];
 
     #[test]
     fn draws_keep_their_bounds_and_follow_their_weights() {

@@ -20,7 +20,8 @@ fn place(of: TenantId, key: ShardKey) -> String {
 }
 
 fn held(asks: TenantId, lease: &Lease) -> String {
-    let whose = if asks == lease.tenant() { String::new() } else { format!("{} asks: ", tenant(asks)) };
+    let whose =
+        if asks == lease.tenant() { String::new() } else { format!("{} asks: ", tenant(asks)) };
     let (owner, fence) = (lease.owner().as_raw(), lease.fence());
     format!("{whose}w{owner} {} fence {fence}", place(lease.tenant(), lease.key()))
 }
@@ -56,7 +57,9 @@ pub(super) fn operation(operation: &Operation) -> String {
         Operation::RegisterShards { tenant: of, run, shards, .. } => {
             let rows: Vec<_> = shards
                 .iter()
-                .map(|row| format!("{}:{} at {}", shard(row.shard), range(&row.range), cursor(&row.cursor)))
+                .map(|row| {
+                    format!("{}:{} at {}", shard(row.shard), range(&row.range), cursor(&row.cursor))
+                })
                 .collect();
             format!("register {}/{run} {}", tenant(*of), rows.join(" "))
         }
@@ -65,7 +68,9 @@ pub(super) fn operation(operation: &Operation) -> String {
         Operation::ListShards { tenant: of, run, filter } => {
             format!("list {}/{run} {filter:?}", tenant(*of))
         }
-        Operation::CompleteRun { tenant: of, run, .. } => format!("complete run {}/{run}", tenant(*of)),
+        Operation::CompleteRun { tenant: of, run, .. } => {
+            format!("complete run {}/{run}", tenant(*of))
+        }
         Operation::FailRun { tenant: of, run, .. } => format!("fail run {}/{run}", tenant(*of)),
         Operation::CancelRun { tenant: of, run, .. } => format!("cancel run {}/{run}", tenant(*of)),
         Operation::Unpark { tenant: of, key, .. } => format!("unpark {}", place(*of, *key)),

@@ -56,3 +56,30 @@ pub fn shrink<S: Subject>(seed: u64, options: &Options) -> Shrunk {
     current.with_text = true;
     Shrunk { report: run_seed::<S>(seed, &current), options: current }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::subject::Memory;
+    use crate::sim::testing::Faulty;
+
+    #[test]
+    fn a_failure_is_told_shorter_and_with_less() {
+        let found = run_seed::<Faulty>(3, &Options::default());
+        let shrunk = shrink::<Faulty>(3, &Options::default());
+        let oracle = |report: &Report| report.violation.as_ref().map(|found| found.oracle);
+        assert_eq!(oracle(&shrunk.report), oracle(&found));
+        assert!(shrunk.report.operations < found.operations);
+        assert!(!shrunk.options.without.is_empty() && shrunk.options.inspect_always);
+        assert!(!shrunk.report.lines.is_empty());
+        // What is printed is enough to see it again.
+        let again = run_seed::<Faulty>(3, &shrunk.options);
+        assert_eq!((again.operations, again.hash), (shrunk.report.operations, shrunk.report.hash));
+    }
+
+    #[test]
+    fn a_seed_that_passes_stays_as_it_is() {
+        let shrunk = shrink::<Memory>(3, &Options::default());
+        assert!(shrunk.report.violation.is_none() && shrunk.options.without.is_empty());
+    }
+}

@@ -38,7 +38,7 @@ enum Fate {
 /// A request that is under way.
 #[derive(Clone, Debug)]
 enum Request {
-    Operation(Operation),
+    Operation(Box<Operation>),
     Claim { tenant: TenantId, run: RunId, worker: WorkerId },
 }
 
@@ -156,7 +156,7 @@ impl<S: Subject> Wire<S> {
         let Some(Reverse(late)) = self.late.pop() else { return };
         self.trace.note(|| "late:".to_owned());
         match late.request {
-            Request::Operation(operation) => drop(self.deliver_operation(late.now, operation)),
+            Request::Operation(operation) => drop(self.deliver_operation(late.now, *operation)),
             Request::Claim { tenant, run, worker } => {
                 self.with_scratch(|wire, scratch| {
                     drop(wire.deliver_claim(late.now, tenant, run, worker, scratch));
@@ -218,7 +218,7 @@ impl<S: Subject> Wire<S> {
                 answer.filter(|_| heard)
             }
             fate => {
-                self.fail(fate, now, Request::Operation(operation));
+                self.fail(fate, now, Request::Operation(Box::new(operation)));
                 None
             }
         }
@@ -243,7 +243,7 @@ impl<S: Subject> Wire<S> {
                 }
             }
             fate => {
-                self.fail(fate, now, Request::Operation(operation));
+                self.fail(fate, now, Request::Operation(Box::new(operation)));
                 Err(no_answer().into())
             }
         }
@@ -319,7 +319,7 @@ impl<S: Subject> Wire<S> {
 
     fn repeat(&mut self, now: LogicalTime, copy: Option<Operation>) {
         if let Some(copy) = copy {
-            self.send_late(now, Request::Operation(copy));
+            self.send_late(now, Request::Operation(Box::new(copy)));
         }
     }
 
@@ -552,7 +552,8 @@ impl<S: Subject> Wire<S> {
             verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
             parked.push(shard);
         }
-        let granted = events.iter().position(|event| !matches!(event.kind, EventKind::ShardParked { .. }));
+        let granted =
+            events.iter().position(|event| !matches!(event.kind, EventKind::ShardParked { .. }));
         let answer = match result {
             Ok(acquired) => {
                 let operation = acquire(acquired.lease.shard());

@@ -49,7 +49,10 @@ enum Hold<'p, 'w, S> {
     Idle,
     Working(Box<Shift<'p, 'w, S>>),
     /// It has ended its session by a request that was not answered.
-    Unsure { operation: Box<Operation>, attempts: u32 },
+    Unsure {
+        operation: Box<Operation>,
+        attempts: u32,
+    },
 }
 
 /// A session and where it stands.
@@ -185,7 +188,8 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
 
     /// A request again, or one that no honest caller makes.
     fn misbehaves(&self, wire: &RefCell<Wire<S>>, random: &mut Random) -> bool {
-        let weights = [10, self.swarm.rate(Ingredient::Repeat), self.swarm.rate(Ingredient::Mischief)];
+        let weights =
+            [10, self.swarm.rate(Ingredient::Repeat), self.swarm.rate(Ingredient::Mischief)];
         let drawn = random.weighted(&weights);
         let mut wire = wire.borrow_mut();
         let Some(known) = wire.recall(random) else { return false };
@@ -305,10 +309,13 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         random: &mut Random,
     ) -> Hold<'p, 'w, S> {
         let (tenant, run) = (shift.session.tenant(), shift.session.shard_key().run);
-        let until = shift.end.min(shift.next + random.between(1, u64::from(self.swarm.stride)) as u32);
-        (shift.next..until).for_each(|item| wire.borrow_mut().oracles.note_scanned(tenant, run, item));
+        let until =
+            shift.end.min(shift.next + random.between(1, u64::from(self.swarm.stride)) as u32);
+        (shift.next..until)
+            .for_each(|item| wire.borrow_mut().oracles.note_scanned(tenant, run, item));
         shift.next = shift.next.max(until);
-        let cursor = OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
+        let cursor =
+            OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
         if shift.next < shift.end {
             shift.pending = Some(Pending::Checkpoint { cursor, op_id });
             return shift.settle(wire, now);
@@ -358,9 +365,8 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         op_id: OpId,
         random: &mut Random,
     ) -> Hold<'p, 'w, S> {
-        let mut points: Vec<Bytes> = (0..random.between(1, 3))
-            .filter_map(|_| Self::draw_point(&shift, random))
-            .collect();
+        let mut points: Vec<Bytes> =
+            (0..random.between(1, 3)).filter_map(|_| Self::draw_point(&shift, random)).collect();
         points.sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
         points.dedup();
         let range = OwnedRange::from(shift.session.spec());

@@ -137,9 +137,8 @@ fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) 
         }
         if is_calm {
             let left = wire.borrow().oracles.work_left() as u64;
-            let until = *calm_until.get_or_insert_with(|| {
-                operations + 500 + left * (60 + 4 * u64::from(swarm.items))
-            });
+            let until = *calm_until
+                .get_or_insert_with(|| operations + 500 + left * (60 + 4 * u64::from(swarm.items)));
             calm_turns += 1;
             // Bytes that are all taken do not come back with calm: nothing can be asked of it.
             let ran_out = wire.borrow().ran_out;
@@ -178,11 +177,7 @@ const CALM_TURNS_MAX: u64 = 100_000;
 const SESSIONS: usize = 16_384;
 
 /// Faults stop, and everybody does what remains.
-fn calm<S: Subject>(
-    wire: &RefCell<Wire<S>>,
-    admin: &mut Admin,
-    workers: &mut [Worker<'_, '_, S>],
-) {
+fn calm<S: Subject>(wire: &RefCell<Wire<S>>, admin: &mut Admin, workers: &mut [Worker<'_, '_, S>]) {
     let mut wire = wire.borrow_mut();
     wire.is_calm = true;
     wire.trace.note(|| "calm".to_owned());
@@ -190,4 +185,48 @@ fn calm<S: Subject>(
     admin.wakes = time + 1;
     admin.adopt(wire.oracles.open_runs());
     workers.iter_mut().for_each(|worker| worker.calm_down(time));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::subject::Memory;
+    use crate::sim::testing::{Faulty, Panicking};
+
+    #[test]
+    fn a_seed_run_twice_tells_the_same_story() {
+        let options = Options { with_text: true, ..Options::default() };
+        for seed in 1..=12 {
+            let (once, again) =
+                (run_seed::<Memory>(seed, &options), run_seed::<Memory>(seed, &options));
+            assert_eq!(once.violation, None, "seed {seed}");
+            assert!(once.operations >= OPERATIONS, "seed {seed}: {} operations", once.operations);
+            assert_eq!(once.lines, again.lines, "seed {seed}");
+            assert_eq!((once.hash, once.operations), (again.hash, again.operations));
+            assert_ne!(once.hash, run_seed::<Memory>(seed + 100, &options).hash);
+        }
+    }
+
+    #[test]
+    fn looking_more_often_and_writing_it_down_changes_nothing() {
+        let plain = run_seed::<Memory>(5, &Options::default());
+        let options = Options { with_text: true, inspect_always: true, ..Options::default() };
+        let watched = run_seed::<Memory>(5, &options);
+        assert_eq!((plain.hash, plain.operations), (watched.hash, watched.operations));
+        assert!(plain.lines.is_empty() && watched.lines.len() as u64 >= watched.operations);
+    }
+
+    #[test]
+    fn a_fault_ends_its_seed_and_is_reported() {
+        let report = run_seed::<Faulty>(3, &Options::default());
+        assert_eq!(report.violation.map(|found| found.oracle), Some("S9 index"));
+        assert!(report.operations < OPERATIONS, "{}", report.operations);
+    }
+
+    #[test]
+    fn a_panic_of_the_backend_is_a_violation() {
+        let report = run_seed::<Panicking>(3, &Options::default());
+        let violation = report.violation.expect("it panics");
+        assert_eq!((violation.oracle, violation.what.as_str()), ("panic", "the records are gone"));
+    }
 }

@@ -62,3 +62,35 @@ pub(in crate::sim) struct Claim<'o> {
     /// Poisoned shards that it parked on its way.
     pub(in crate::sim) parked: &'o [ShardId],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ClaimError;
+    use crate::sim::op::Operation;
+    use crate::sim::oracles::testing::*;
+    use gossip_contracts::coordination::CursorSemantics;
+
+    #[test]
+    fn an_answer_that_the_model_does_not_give_is_noticed() {
+        let mut agreement = Agreement::new(ShardLimits { per_tenant: 10, global: 10 }, 0);
+        let config = crate::RunConfig {
+            cursor_semantics: CursorSemantics::Completed,
+            lease_duration: 50,
+            max_shard_retries: TRIES,
+        };
+        let operation = Operation::CreateRun { tenant: tenant(1), run: RUN, config };
+        let accepted = Answer::Accepted;
+        let seen = |answer| Observation { now: at(50), operation: &operation, answer, events: &[] };
+        assert_eq!(agreement.check(seen(&accepted)), Ok(()));
+        assert_fires(agreement.check(seen(&accepted)), "S11");
+        // Nobody can say what a failing store did.
+        let failed = Answer::Refused(Refusal::Backend { retryable: true });
+        assert_eq!(agreement.check(seen(&failed)), Ok(()));
+        let (worker, parked) = (WorkerId::from_raw(1), &[][..]);
+        let answer = Err(ClaimError::NoneAvailable { earliest_deadline: None });
+        let (tenant, run) = (tenant(1), RUN);
+        let claim = Claim { now: at(50), tenant, run, worker, answer: &answer, parked };
+        assert_fires(agreement.check_claim(&claim), "S11");
+    }
+}

@@ -78,3 +78,79 @@ pub(super) fn inspect(ledger: &Ledger, subject: &mut impl Subject) -> Verdict {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::op::Effect;
+    use crate::sim::oracles::testing::*;
+    use gossip_contracts::identity::ShardId;
+
+    fn replace(parts: &[(u32, u32)]) -> Operation {
+        Operation::SplitReplace {
+            tenant: tenant(1),
+            lease: lease(1, 2, 100),
+            children: parts.iter().map(|&(first, end)| range(first, end)).collect(),
+            op_id: op(9),
+        }
+    }
+
+    #[test]
+    fn children_that_do_not_cover_their_parent_are_noticed() {
+        let ledger = Ledger::example();
+        let answer = Answer::Executed(Effect::Children(vec![ShardId::derived_from_raw(1); 2]));
+        assert_eq!(judged(check, &ledger, &replace(&[(0, 4), (4, 10)]), &answer), Ok(()));
+        for parts in [
+            &[(0, 4), (5, 10)][..],
+            &[(0, 5), (4, 10)],
+            &[(1, 4), (4, 10)],
+            &[(0, 4), (4, 9)],
+            &[(0, 4), (4, 4), (4, 10)],
+            &[(0, 10)],
+        ] {
+            assert_fires(judged(check, &ledger, &replace(parts), &answer), "S5");
+        }
+    }
+
+    #[test]
+    fn a_residual_that_takes_the_cursor_along_is_noticed() {
+        let ledger = Ledger::example();
+        let answer = Answer::Executed(Effect::Residual(ShardId::derived_from_raw(1)));
+        let split = |point| Operation::SplitResidual {
+            tenant: tenant(1),
+            lease: lease(1, 2, 100),
+            kept: range(0, point),
+            residual: range(point, 10),
+            op_id: op(9),
+        };
+        assert_eq!(judged(check, &ledger, &split(4), &answer), Ok(()));
+        assert_fires(judged(check, &ledger, &split(3), &answer), "S5");
+    }
+
+    #[test]
+    fn a_range_that_is_restored_otherwise_is_noticed() {
+        let mut ledger = Ledger::example();
+        let id = ShardId::derived_from_raw(1);
+        let split = Operation::SplitResidual {
+            tenant: tenant(1),
+            lease: lease(1, 2, 100),
+            kept: range(0, 5),
+            residual: range(5, 10),
+            op_id: op(9),
+        };
+        ledger.saw(&split, &Answer::Executed(Effect::Residual(id)));
+        // As if the split had never been.
+        let answer = acquired(lease(1, 3, 100), cursor(3));
+        assert_fires(judged(check, &ledger, &acquire(1), &answer), "S5");
+    }
+
+    #[test]
+    fn leaves_that_lost_a_range_are_noticed() {
+        use crate::sim::subject::{Memory, SubjectLimits};
+        let shards = crate::ShardLimits { per_tenant: 10, global: 10 };
+        let limits = SubjectLimits { shards, claim_cooldown: 0, byte_capacity: 1 << 16 };
+        // The records of a backend that has stored nothing cover nothing.
+        assert_fires(inspect(&Ledger::example(), &mut Memory::open(&limits)), "S5");
+        assert_eq!(inspect(&Ledger::default(), &mut Memory::open(&limits)), Ok(()));
+    }
+}

@@ -38,3 +38,35 @@ pub(super) fn inspect(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
     let inside = record.cursor.last_key().is_none_or(|key| record.spec.contains(key));
     demand(inside, S4, || format!("{}: the stored cursor lies outside", shard.key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::op::OwnedCursor;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_cursor_that_moves_back_or_out_is_noticed() {
+        let ledger = Ledger::example();
+        let held = lease(1, 2, 100);
+        for item in [3, 9] {
+            assert_eq!(judged(check, &ledger, &checkpoint(held, item, 9), &done()), Ok(()));
+        }
+        for item in [2, 10] {
+            assert_fires(judged(check, &ledger, &checkpoint(held, item, 9), &done()), "S4");
+            assert_fires(judged(check, &ledger, &complete(held, item, 9), &done()), "S4");
+        }
+        let (tenant, cursor) = (tenant(1), OwnedCursor::default());
+        let nowhere = Operation::Checkpoint { tenant, lease: held, cursor, op_id: op(9) };
+        assert_fires(judged(check, &ledger, &nowhere, &done()), "S4");
+    }
+
+    #[test]
+    fn a_cursor_that_is_restored_elsewhere_is_noticed() {
+        let ledger = Ledger::example();
+        for elsewhere in [OwnedCursor::default(), cursor(2), cursor(4)] {
+            let answer = acquired(lease(1, 3, 100), elsewhere);
+            assert_fires(judged(check, &ledger, &acquire(1), &answer), "S4");
+        }
+    }
+}

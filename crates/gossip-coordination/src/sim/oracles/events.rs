@@ -19,7 +19,10 @@ pub(super) fn check(seen: Observation<'_>) -> Verdict {
         _ => false,
     };
     demand(told, S12, || {
-        format!("{:?} and {:?} told {:?}, not {expected:?}", seen.operation, seen.answer, seen.events)
+        format!(
+            "{:?} and {:?} told {:?}, not {expected:?}",
+            seen.operation, seen.answer, seen.events
+        )
     })
 }
 
@@ -71,10 +74,9 @@ fn expected(seen: Observation<'_>) -> Option<EventKind> {
             (Operation::CompleteRun { .. }, _) => EventKind::RunCompleted,
             (Operation::FailRun { .. }, _) => EventKind::RunFailed,
             (Operation::CancelRun { .. }, _) => EventKind::RunCancelled,
-            (Operation::Unpark { .. }, _) => EventKind::ShardUnparked {
-                shard: shard?,
-                new_fence_epoch: FenceEpoch::INITIAL,
-            },
+            (Operation::Unpark { .. }, _) => {
+                EventKind::ShardUnparked { shard: shard?, new_fence_epoch: FenceEpoch::INITIAL }
+            }
             (Operation::Checkpoint { cursor, .. }, _) => EventKind::ShardCheckpointed {
                 shard: shard?,
                 last_key: crate::events::RedactedKey::new(cursor.last_key.as_deref()),
@@ -92,5 +94,28 @@ fn expected(seen: Observation<'_>) -> Option<EventKind> {
             _ => return None,
         }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_change_that_is_not_reported_once_is_noticed() {
+        let operation = complete(lease(1, 2, 100), 9, 9);
+        let told = event(EventKind::ShardCompleted { shard: KEY.shard });
+        let other = event(EventKind::ShardReleased { shard: KEY.shard });
+        let judged = |answer: &Answer, events: &[_]| {
+            check(Observation { now: at(50), operation: &operation, answer, events })
+        };
+        assert_eq!(judged(&done(), std::slice::from_ref(&told)), Ok(()));
+        assert_fires(judged(&done(), &[]), "S12");
+        assert_fires(judged(&done(), &[other]), "S12");
+        assert_fires(judged(&done(), &[told.clone(), told.clone()]), "S12");
+        let replayed = Answer::Replayed(Effect::Nothing);
+        assert_eq!(judged(&replayed, &[]), Ok(()));
+        assert_fires(judged(&replayed, &[told]), "S12");
     }
 }

@@ -63,3 +63,58 @@ pub(super) fn inspect(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
         format!("{}: {stored} tries are stored, {} were made", shard.key, shard.tries)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::op::OwnedCursor;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_second_holder_is_noticed() {
+        let ledger = Ledger::example();
+        let granted = acquired(lease(2, 3, 150), cursor(3));
+        assert_fires(judged(check, &ledger, &acquire(2), &granted), "S1");
+        // The owner may acquire again, and another worker once the lease is over.
+        let again = acquired(lease(1, 3, 150), cursor(3));
+        assert_eq!(judged(check, &ledger, &acquire(1), &again), Ok(()));
+        let (operation, answer) = (acquire(2), acquired(lease(2, 3, 150), cursor(3)));
+        let late =
+            Observation { now: at(100), operation: &operation, answer: &answer, events: &[] };
+        assert_eq!(check(&ledger, late), Ok(()));
+    }
+
+    #[test]
+    fn obedience_to_anybody_but_the_holder_is_noticed() {
+        let ledger = Ledger::example();
+        let fine = checkpoint(lease(1, 2, 100), 4, 9);
+        assert_eq!(judged(check, &ledger, &fine, &done()), Ok(()));
+        for other in [lease(1, 1, 100), lease(2, 2, 100), lease(1, 3, 100)] {
+            assert_fires(judged(check, &ledger, &checkpoint(other, 4, 9), &done()), "S1");
+        }
+        let late = Observation { now: at(100), operation: &fine, answer: &done(), events: &[] };
+        assert_fires(check(&ledger, late), "S1");
+    }
+
+    #[test]
+    fn a_renewal_that_shortens_is_noticed() {
+        let ledger = Ledger::example();
+        let renew = Operation::Renew { tenant: tenant(1), lease: lease(1, 2, 100) };
+        let shorter = Answer::Renewed { deadline: at(99) };
+        assert_fires(judged(check, &ledger, &renew, &shorter), "S1");
+        assert_eq!(judged(check, &ledger, &renew, &Answer::Renewed { deadline: at(100) }), Ok(()));
+    }
+
+    #[test]
+    fn tries_that_are_miscounted_are_noticed() {
+        let mut ledger = Ledger::example();
+        let early =
+            Answer::Refused(Refusal::ShardTerminal { shard: KEY, status: ShardStatus::Parked });
+        assert_fires(judged(check, &ledger, &acquire(1), &early), "S1");
+        for fence in 3..=5 {
+            ledger.saw(&acquire(1), &acquired(lease(1, fence, 100), OwnedCursor::default()));
+        }
+        let one_more = acquired(lease(1, 6, 100), cursor(3));
+        assert_fires(judged(check, &ledger, &acquire(1), &one_more), "S1");
+    }
+}

@@ -39,3 +39,56 @@ pub(super) fn inspect(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
         format!("{}: fence {} is stored, {} was seen", shard.key, record.state.fence, shard.fence)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::StateTransitionEvent;
+    use crate::sim::oracles::testing::*;
+    use crate::status::ParkReason;
+    use gossip_contracts::identity::FenceEpoch;
+
+    #[test]
+    fn a_grant_that_does_not_raise_the_fence_is_noticed() {
+        let ledger = Ledger::example();
+        assert_fires(
+            judged(check, &ledger, &acquire(1), &acquired(lease(1, 2, 100), cursor(3))),
+            "S2",
+        );
+        assert_eq!(
+            judged(check, &ledger, &acquire(1), &acquired(lease(1, 3, 100), cursor(3))),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn an_unpark_that_does_not_raise_the_fence_is_noticed() {
+        let mut ledger = Ledger::example();
+        let (tenant, op_id) = (tenant(1), op(8));
+        let lease = lease(1, 2, 100);
+        ledger.saw(&Operation::Park { tenant, lease, reason: ParkReason::Other, op_id }, &done());
+        let unpark = Operation::Unpark { tenant, key: KEY, op_id: op(9) };
+        let told = |fence: u64| -> Vec<StateTransitionEvent> {
+            let new_fence_epoch = FenceEpoch::from_raw(fence);
+            vec![event(EventKind::ShardUnparked { shard: KEY.shard, new_fence_epoch })]
+        };
+        let judged = |events: &[StateTransitionEvent]| {
+            check(&ledger, Observation { now: at(50), operation: &unpark, answer: &done(), events })
+        };
+        assert_fires(judged(&told(2)), "S2");
+        assert_fires(judged(&[]), "S2");
+        assert_eq!(judged(&told(3)), Ok(()));
+    }
+
+    #[test]
+    fn a_refusal_that_names_another_fence_is_noticed() {
+        let ledger = Ledger::example();
+        let stale = |current: u64| {
+            let (presented, current) = (FenceEpoch::INITIAL, FenceEpoch::from_raw(current));
+            Answer::Refused(Refusal::StaleFence { presented, current })
+        };
+        let old = checkpoint(lease(1, 1, 100), 4, 9);
+        assert_fires(judged(check, &ledger, &old, &stale(1)), "S2");
+        assert_eq!(judged(check, &ledger, &old, &stale(2)), Ok(()));
+    }
+}

@@ -27,7 +27,8 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     };
     match recent.iter().find(|executed| executed.op_id == op_id) {
         Some(first) if first.operation.asks_as(seen.operation) => {
-            let expected = matches!(seen.answer, Answer::Replayed(effect) if *effect == first.effect);
+            let expected =
+                matches!(seen.answer, Answer::Replayed(effect) if *effect == first.effect);
             demand(expected, S6, || {
                 format!("operation {op_id} had {:?}, and now {:?}", first.effect, seen.answer)
             })
@@ -61,4 +62,55 @@ pub(super) fn inspect(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
         let stored: Vec<_> = record.op_log.op_ids().collect();
         format!("{}: the log holds {stored:?}", shard.key)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_repeated_operation_that_is_not_replayed_is_noticed() {
+        let ledger = Ledger::example();
+        // Under another lease, which is not part of what is asked.
+        let again = checkpoint(lease(1, 7, 200), 3, 2);
+        assert_fires(judged(check, &ledger, &again, &done()), "S6");
+        let refused = Answer::Refused(Refusal::CheckpointMissingKey);
+        assert_fires(judged(check, &ledger, &again, &refused), "S6");
+        let replayed = Answer::Replayed(Effect::Nothing);
+        assert_eq!(judged(check, &ledger, &again, &replayed), Ok(()));
+    }
+
+    #[test]
+    fn other_parameters_under_a_used_id_are_noticed() {
+        let ledger = Ledger::example();
+        let replayed = Answer::Replayed(Effect::Nothing);
+        let conflict = Answer::Refused(Refusal::OpIdConflict { op_id: op(2) });
+        for other in [checkpoint(lease(1, 2, 100), 4, 2), complete(lease(1, 2, 100), 3, 2)] {
+            assert_fires(judged(check, &ledger, &other, &replayed), "S6");
+            assert_fires(judged(check, &ledger, &other, &done()), "S6");
+            assert_eq!(judged(check, &ledger, &other, &conflict), Ok(()));
+        }
+    }
+
+    #[test]
+    fn an_answer_to_what_was_never_carried_out_is_noticed() {
+        let ledger = Ledger::example();
+        let new = checkpoint(lease(1, 2, 100), 4, 9);
+        assert_fires(judged(check, &ledger, &new, &Answer::Replayed(Effect::Nothing)), "S6");
+        let conflict = Answer::Refused(Refusal::OpIdConflict { op_id: op(9) });
+        assert_fires(judged(check, &ledger, &new, &conflict), "S6");
+        assert_eq!(judged(check, &ledger, &new, &done()), Ok(()));
+    }
+
+    #[test]
+    fn an_operation_is_forgotten_after_sixteen_more() {
+        let mut ledger = Ledger::example();
+        let first = checkpoint(lease(1, 2, 100), 3, 2);
+        for number in 10..26 {
+            assert_fires(judged(check, &ledger, &first, &done()), "S6");
+            ledger.saw(&checkpoint(lease(1, 2, 100), 4, number), &done());
+        }
+        assert_eq!(judged(check, &ledger, &first, &done()), Ok(()));
+    }
 }

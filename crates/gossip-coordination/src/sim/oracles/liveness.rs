@@ -27,3 +27,22 @@ pub(super) fn work_left(ledger: &Ledger) -> usize {
     let open = ledger.runs().iter().filter(|run| !run.status.is_terminal());
     open.map(|run| 1 + (run.progress.active + run.progress.parked) as usize).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::op::Operation;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_run_that_does_not_end_is_noticed() {
+        let mut ledger = Ledger::example();
+        assert_fires(check(&ledger), "S10");
+        assert_eq!(work_left(&ledger), 2);
+        ledger.saw(&complete(lease(1, 2, 100), 9, 8), &done());
+        assert_fires(check(&ledger), "S10");
+        let end = Operation::CompleteRun { tenant: tenant(1), run: RUN, op_id: op(9) };
+        ledger.saw(&end, &done());
+        assert_eq!((check(&ledger), work_left(&ledger)), (Ok(()), 0));
+    }
+}

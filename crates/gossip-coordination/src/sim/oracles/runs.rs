@@ -129,3 +129,66 @@ pub(super) fn inspect(run: &Run, record: &RunRecord) -> Verdict {
         format!("run {}: {record:?} is stored, {known:?} was answered", run.run)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::RunProgress;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn work_in_an_ended_run_is_noticed() {
+        let mut ledger = Ledger::example();
+        let fine = checkpoint(lease(1, 2, 100), 4, 9);
+        assert_eq!(judged(check, &ledger, &fine, &done()), Ok(()));
+        let cancel = Operation::CancelRun { tenant: tenant(1), run: RUN, op_id: op(8) };
+        ledger.saw(&cancel, &done());
+        assert_fires(judged(check, &ledger, &fine, &done()), "S8");
+        let wrong = Refusal::RunNotActive { run: RUN, status: RunStatus::Failed };
+        assert_fires(judged(check, &ledger, &fine, &Answer::Refused(wrong)), "S8");
+    }
+
+    #[test]
+    fn an_end_that_is_a_lie_is_noticed() {
+        let mut ledger = Ledger::example();
+        let end = Operation::CompleteRun { tenant: tenant(1), run: RUN, op_id: op(9) };
+        assert_fires(judged(check, &ledger, &end, &done()), "S8");
+        ledger.saw(&complete(lease(1, 2, 100), 9, 8), &done());
+        assert_eq!(judged(check, &ledger, &end, &done()), Ok(()));
+        let remaining = Answer::Refused(Refusal::ShardsRemaining { active: 1, parked: 0 });
+        assert_fires(judged(check, &ledger, &end, &remaining), "S8");
+    }
+
+    #[test]
+    fn counts_and_listings_that_differ_from_the_shards_are_noticed() {
+        let ledger = Ledger::example();
+        let (tenant, run) = (tenant(1), RUN);
+        let progress = Operation::GetRunProgress { tenant, run };
+        let none = Answer::Progress(RunProgress::default());
+        assert_fires(judged(check, &ledger, &progress, &none), "S8");
+        let list = Operation::ListShards { tenant, run, filter: ShardFilter::all() };
+        assert_fires(judged(check, &ledger, &list, &Answer::Shards(Vec::new())), "S8");
+        let row = |last_key: &[u8]| ShardSummary {
+            shard: KEY.shard,
+            status: crate::ShardStatus::Active,
+            start: crate::sim::keys::key(0)[..].into(),
+            end: crate::sim::keys::key(10)[..].into(),
+            last_key: Some(last_key.into()),
+            lease_deadline: Some(at(100)),
+            acquires_since_progress: 0,
+            parent: None,
+            spawned_count: 0,
+        };
+        let listed = |item| Answer::Shards(vec![row(&crate::sim::keys::key(item))]);
+        assert_eq!(judged(check, &ledger, &list, &listed(3)), Ok(()));
+        assert_fires(judged(check, &ledger, &list, &listed(2)), "S8");
+    }
+
+    #[test]
+    fn a_second_registration_is_noticed() {
+        let ledger = Ledger::example();
+        let (tenant, run, op_id) = (tenant(1), RUN, op(9));
+        let again = Operation::RegisterShards { tenant, run, shards: Vec::new(), op_id };
+        assert_fires(judged(check, &ledger, &again, &done()), "S8");
+    }
+}

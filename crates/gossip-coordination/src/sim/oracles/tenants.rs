@@ -65,3 +65,54 @@ pub(super) fn inspect_counts(ledger: &Ledger, runs: usize, shards: usize) -> Ver
         format!("{runs} runs and {shards} shards are stored; {made:?} were made")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::EventKind;
+    use crate::sim::op::Effect;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_lease_of_another_tenant_that_is_answered_is_noticed() {
+        let ledger = Ledger::example();
+        let (lease, op_id) = (lease(1, 2, 100), op(2));
+        let crossing = Operation::Checkpoint { tenant: tenant(2), lease, cursor: cursor(3), op_id };
+        assert_fires(judged(check, &ledger, &crossing, &Answer::Replayed(Effect::Nothing)), "S7");
+        assert_fires(
+            judged(check, &ledger, &crossing, &Answer::Refused(Refusal::ShardNotFound)),
+            "S7",
+        );
+        let mismatch = Answer::Refused(Refusal::TenantMismatch { expected: tenant(2) });
+        assert_eq!(judged(check, &ledger, &crossing, &mismatch), Ok(()));
+    }
+
+    #[test]
+    fn what_the_tenant_does_not_have_is_not_answered() {
+        let ledger = Ledger::example();
+        let get = Operation::GetRunProgress { tenant: tenant(2), run: RUN };
+        assert_fires(judged(check, &ledger, &get, &Answer::Progress(Default::default())), "S7");
+        assert_eq!(judged(check, &ledger, &get, &Answer::Refused(Refusal::RunNotFound)), Ok(()));
+    }
+
+    #[test]
+    fn an_event_of_another_tenant_is_noticed() {
+        let ledger = Ledger::example();
+        let mut told = event(EventKind::RunCancelled);
+        told.tenant = tenant(2);
+        let operation = checkpoint(lease(1, 2, 100), 4, 9);
+        let answer = done();
+        let events = [told];
+        let seen =
+            Observation { now: at(50), operation: &operation, answer: &answer, events: &events };
+        assert_fires(check(&ledger, seen), "S7");
+    }
+
+    #[test]
+    fn a_lost_record_is_noticed() {
+        let ledger = Ledger::example();
+        assert_eq!(inspect_counts(&ledger, 1, 1), Ok(()));
+        assert_fires(inspect_counts(&ledger, 1, 0), "S7");
+        assert_fires(inspect_counts(&ledger, 2, 1), "S7");
+    }
+}

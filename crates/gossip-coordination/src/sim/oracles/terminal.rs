@@ -47,3 +47,35 @@ pub(super) fn inspect(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
         format!("{}: {stored:?} is stored, {known:?} was answered", shard.key)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn work_on_a_done_shard_is_noticed() {
+        let mut ledger = Ledger::example();
+        assert_eq!(judged(check, &ledger, &complete(lease(1, 2, 100), 9, 8), &done()), Ok(()));
+        ledger.saw(&complete(lease(1, 2, 100), 9, 8), &done());
+        assert_fires(judged(check, &ledger, &checkpoint(lease(1, 2, 100), 9, 9), &done()), "S3");
+        assert_fires(
+            judged(check, &ledger, &acquire(1), &acquired(lease(1, 3, 100), cursor(9))),
+            "S3",
+        );
+        let unpark = Operation::Unpark { tenant: tenant(1), key: KEY, op_id: op(9) };
+        assert_fires(judged(check, &ledger, &unpark, &done()), "S3");
+        let parked = Refusal::ShardTerminal { shard: KEY, status: ShardStatus::Parked };
+        assert_fires(judged(check, &ledger, &acquire(1), &Answer::Refused(parked)), "S3");
+    }
+
+    #[test]
+    fn a_run_that_ends_twice_is_noticed() {
+        let mut ledger = Ledger::example();
+        let cancel =
+            |number| Operation::CancelRun { tenant: tenant(1), run: RUN, op_id: op(number) };
+        assert_eq!(judged(check, &ledger, &cancel(8), &done()), Ok(()));
+        ledger.saw(&cancel(8), &done());
+        assert_fires(judged(check, &ledger, &cancel(9), &done()), "S3");
+    }
+}

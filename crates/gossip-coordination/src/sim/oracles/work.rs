@@ -38,8 +38,8 @@ impl Work {
                 for row in shards {
                     // Progress that a run brings along was made before it.
                     let Some(last) = &row.cursor.last_key else { continue };
-                    let items = keys::first_item_from(&row.range.start)
-                        ..=keys::first_item_from(last);
+                    let items =
+                        keys::first_item_from(&row.range.start)..=keys::first_item_from(last);
                     items.for_each(|item| self.note(ledger, *tenant, *run, item));
                 }
                 Ok(())
@@ -65,5 +65,25 @@ impl Work {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_completed_run_with_an_item_that_nobody_saw_is_noticed() {
+        let mut ledger = Ledger::example();
+        ledger.saw(&complete(lease(1, 2, 100), 9, 8), &done());
+        let operation = Operation::CompleteRun { tenant: tenant(1), run: RUN, op_id: op(9) };
+        let seen = Observation { now: at(50), operation: &operation, answer: &done(), events: &[] };
+        let mut work = Work::default();
+        assert_fires(work.check(&ledger, seen), "S13");
+        (0..10).filter(|&item| item != 7).for_each(|item| work.note(&ledger, tenant(1), RUN, item));
+        assert_fires(work.check(&ledger, seen), "S13");
+        work.note(&ledger, tenant(1), RUN, 7);
+        assert_eq!(work.check(&ledger, seen), Ok(()));
     }
 }
