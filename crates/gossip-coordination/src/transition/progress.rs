@@ -64,7 +64,11 @@ pub fn checkpoint<'r>(
     }
     check_held_and_cursor(shard, run, now, request)?;
     let update = ShardUpdate {
-        cursor: Some(request.cursor),
+        cursor: planted!(
+            CheckpointForgetsToken,
+            request.cursor.last_key().map(CursorUpdate::at),
+            Some(request.cursor)
+        ),
         log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
         ..ShardUpdate::of_state(state_at(shard, request.cursor))
     };
