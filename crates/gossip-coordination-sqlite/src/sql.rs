@@ -36,15 +36,13 @@ pub(crate) fn write<T, E: From<InfraError>>(
     steps: &Steps,
     f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    if planted!(AnswersBeforeCommit) && !conn.is_autocommit() {
-        conn.execute_batch("COMMIT").at(steps.commit)?;
-    }
+    planted!(AnswersBeforeCommit => { commit_late(conn).at(steps.commit)? });
     let tx = Transaction::new_unchecked(conn, TransactionBehavior::Immediate).at(steps.begin)?;
     let value = f(&tx)?;
-    if planted!(AnswersBeforeCommit) {
+    planted!(AnswersBeforeCommit => {
         std::mem::forget(tx);
         return Ok(value);
-    }
+    });
     tx.commit().at(steps.commit)?;
     Ok(value)
 }
@@ -55,11 +53,15 @@ pub(crate) fn read<T, E: From<InfraError>>(
     steps: &Steps,
     f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    if planted!(AnswersBeforeCommit) && !conn.is_autocommit() {
-        conn.execute_batch("COMMIT").at(steps.commit)?;
-    }
+    planted!(AnswersBeforeCommit => { commit_late(conn).at(steps.commit)? });
     let tx = Transaction::new_unchecked(conn, TransactionBehavior::Deferred).at(steps.begin)?;
     f(&tx)
+}
+
+/// Stores what was answered before it was stored.
+#[cfg(planted)]
+fn commit_late(conn: &Connection) -> rusqlite::Result<()> {
+    if conn.is_autocommit() { Ok(()) } else { conn.execute_batch("COMMIT") }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! and this module is empty.
 
 /// `planted!(Bug, wrong, right)` is `right`, unless the build has planted bugs and `Bug` is
-/// selected. `planted!(Bug)` says whether it is.
+/// selected. `planted!(Bug => { wrong })` does nothing but for that, and `planted!(Bug)` says
+/// whether it is.
 #[cfg(not(planted))]
 macro_rules! planted {
     ($bug:ident) => {
@@ -13,6 +14,7 @@ macro_rules! planted {
     ($bug:ident, $wrong:expr, $right:expr) => {
         $right
     };
+    ($bug:ident => $wrong:block) => {};
 }
 
 #[cfg(planted)]
@@ -22,6 +24,9 @@ macro_rules! planted {
     };
     ($bug:ident, $wrong:expr, $right:expr) => {
         if planted!($bug) { $wrong } else { $right }
+    };
+    ($bug:ident => $wrong:block) => {
+        if planted!($bug) $wrong
     };
 }
 

@@ -45,10 +45,10 @@ pub fn check_op_idempotency(
     match op_log.look_up(op_id, payload_hash) {
         Seen::New => Ok(None),
         Seen::Before(entry) => Ok(Some(entry)),
-        Seen::Otherwise(_) if planted!(ReplayIgnoresPayload) => {
-            Ok(op_log.iter().find(|entry| entry.op_id() == op_id))
-        }
         Seen::Otherwise(expected_hash) => {
+            planted!(ReplayIgnoresPayload => {
+                return Ok(op_log.iter().find(|entry| entry.op_id() == op_id));
+            });
             Err(CoordError::OpIdConflict { op_id, expected_hash, actual_hash: payload_hash })
         }
     }
