@@ -12,10 +12,11 @@ pub(crate) const HELP: &str = "\
 Runs the coordination protocol under faults that a seed draws, and holds every answer against oracles
 and a model. docs/verification.md says how.
 
-Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite]
+Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite] [--seen]
        cargo xtask sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]
 
   --seeds N       how many seeds (100), from S (1) on, on all cores
+  --seen          say which answers were seen to which operations
   --seed N        one seed again; of a failing one the shortest story found is told
   --without A,B   leave these operations and faults out of what the seed draws
   --operations N  stop there
@@ -35,7 +36,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             passed_on.extend([name.to_owned(), value]);
         }
     }
-    for name in ["--every", "--text"] {
+    for name in ["--every", "--text", "--seen"] {
         if args.flag(name) {
             passed_on.push(name.to_owned());
         }

@@ -13,8 +13,8 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, Te
 use super::admin::Admin;
 use super::keys;
 use super::mischief;
-use super::oracles::session;
 use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, Refusal};
+use super::oracles::session;
 use super::port::Port;
 use super::random::Random;
 use super::subject::{Owner, Subject};
@@ -425,11 +425,7 @@ impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
     }
 
     /// Sends what is pending, and goes by the answer.
-    fn settle(
-        mut self: Box<Self>,
-        wire: &RefCell<Wire<S>>,
-        now: LogicalTime,
-    ) -> Hold<'p, 'w, S> {
+    fn settle(mut self: Box<Self>, wire: &RefCell<Wire<S>>, now: LogicalTime) -> Hold<'p, 'w, S> {
         let pending = self.pending.take().expect("something is pending");
         let heard = match &pending {
             Pending::Checkpoint { cursor, op_id } => {

@@ -34,7 +34,7 @@ mod terminal;
 mod testing;
 mod work;
 
-use gossip_contracts::identity::{ShardKey, LogicalTime, RunId, ShardId, TenantId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId};
 
 use super::op::{Answer, Operation, OwnedRange};
 use super::random::Random;
