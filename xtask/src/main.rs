@@ -13,6 +13,7 @@ mod failure;
 mod fuzz;
 mod git;
 mod mutants;
+mod planted;
 mod servers;
 mod sim;
 mod soak;

@@ -51,7 +51,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 }
 
 /// The simulator, optimised, without arguments.
-fn simulator(root: &Path) -> Cmd {
+pub(crate) fn simulator(root: &Path) -> Cmd {
     Cmd::cargo()
         .args(["run", "--quiet", "--locked", "--release", "--package", PACKAGE])
         .args(["--example", "sim", "--"])

@@ -10,7 +10,7 @@ use crate::command::Cmd;
 use crate::failure::Result;
 use crate::fuzz::{self, Fuzzer};
 use crate::workspace::{Package, Workspace};
-use crate::{asan, git, sim, test};
+use crate::{asan, git, planted, sim, test};
 
 pub(super) struct Soak {
     pub(super) name: &'static str,
@@ -29,6 +29,9 @@ enum How {
     Fuzz { seconds: u64, chunks: u64 },
     /// `chunks` times `seeds` seeds of the simulator, none twice.
     Simulated { backend: &'static str, seeds: u64, chunks: u64 },
+    /// The simulator on every planted bug. The test command runs none of it: it takes a build of its
+    /// own.
+    Planted,
 }
 
 /// proptest's own default.
@@ -84,6 +87,12 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Simulated { backend: "sqlite", seeds: 1_000, chunks: 10 },
     },
     Soak {
+        name: "planted-bugs",
+        what: "whether the simulator notices bugs planted on purpose",
+        share: (0, "bugs"),
+        how: How::Planted,
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),
@@ -113,7 +122,7 @@ impl Soak {
             How::Scaled { package, .. } => package,
             How::Sanitized { .. } => asan::PACKAGE,
             How::Fuzz { .. } => "fuzz/",
-            How::Simulated { .. } => "the simulator",
+            How::Simulated { .. } | How::Planted => "the simulator",
         }
     }
 
@@ -128,7 +137,7 @@ impl Soak {
     pub(super) fn is_in(&self, workspace: &Workspace) -> Result<bool> {
         match self.how {
             How::Fuzz { .. } => Ok(workspace.root.join("fuzz/Cargo.toml").is_file()),
-            How::Simulated { .. } => Ok(true),
+            How::Simulated { .. } | How::Planted => Ok(true),
             How::Scaled { .. } | How::Sanitized { .. } => {
                 let package = workspace.package(self.subject());
                 package.map_or(Ok(false), |package| has_scaled_tests(package, workspace))
@@ -144,6 +153,7 @@ impl Soak {
             }
             How::Fuzz { seconds, chunks } => format!("{} min a target", seconds * chunks / 60),
             How::Simulated { seeds, chunks, .. } => format!("{} seeds", seeds * chunks),
+            How::Planted => "every bug".to_owned(),
         }
     }
 
@@ -158,7 +168,7 @@ impl Soak {
                 let (count, unit) = self.share;
                 Some(format!("simulator on {backend}: {count} of {} {unit}", seeds * chunks))
             }
-            How::Sanitized { .. } | How::Fuzz { .. } => None,
+            How::Sanitized { .. } | How::Fuzz { .. } | How::Planted => None,
         }
     }
 
@@ -170,6 +180,7 @@ impl Soak {
             }
             How::Fuzz { .. } => format!("{count} inputs"),
             How::Simulated { .. } => format!("{count} seeds"),
+            How::Planted => format!("{count} bugs"),
         }
     }
 
@@ -182,6 +193,7 @@ impl Soak {
             How::Scaled { chunks, .. }
             | How::Sanitized { chunks, .. }
             | How::Simulated { chunks, .. } => Ok(Some(chunks as usize)),
+            How::Planted => Ok(Some(1)),
             How::Fuzz { chunks, .. } => {
                 Ok(Some(fuzz::targets(&workspace.root)?.len() * chunks as usize))
             }
@@ -210,6 +222,11 @@ impl Soak {
                 };
                 Ok(Some((1..=chunks).map(chunk).collect()))
             }
+            How::Planted => Ok(Some(vec![Chunk {
+                id: "all".to_owned(),
+                command: planted::hunt(&workspace.root, &workspace.target_dir, ""),
+                fuzzed: None,
+            }])),
         }
     }
 }
@@ -272,8 +289,8 @@ pub(super) fn count_in(line: &str) -> Option<u64> {
     if line.starts_with("test result:") {
         return before(" passed;");
     }
-    if let Some(seeds) = sim::count_in(line) {
-        return Some(seeds);
+    if let Some(count) = sim::count_in(line).or_else(|| planted::count_in(line)) {
+        return Some(count);
     }
     if line.starts_with("Done ") && line.contains(" runs in ") {
         return before(" runs in ");

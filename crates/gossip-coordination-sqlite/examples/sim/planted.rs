@@ -39,7 +39,7 @@ pub(crate) fn hunt(name: &str, seeds: u64, threads: u64) -> ExitCode {
     }
     found.sort_unstable();
     println!(
-        "\n{} of {} bugs were noticed; after a median of {} operations.",
+        "\n{} of {} planted bugs were noticed, after a median of {} operations",
         found.len(),
         bugs.len(),
         found.get(found.len() / 2).map_or("-".to_owned(), u64::to_string),
