@@ -16,7 +16,7 @@ use gossip_coordination::sim::{
 use sqlite::Sqlite;
 
 const USAGE: &str = "\
-usage: sim [--backend memory|sqlite] [--seeds N] [--start S] [--threads T] [--seen]
+usage: sim [--backend memory|sqlite] [--seeds N] [--start S] [--threads T] [--seen] [--kinds N]
        sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]";
 
 /// What was asked for.
@@ -29,6 +29,8 @@ struct Args {
     seed: Option<u64>,
     /// Say which answers were seen to which operations.
     seen: bool,
+    /// How many kinds of answers must be seen at least.
+    kinds: u32,
     options: Options,
     /// Part of the names of planted bugs to look for.
     #[cfg(planted)]
@@ -66,6 +68,7 @@ impl Args {
             threads: cores,
             seed: None,
             seen: false,
+            kinds: 0,
             options: Options::default(),
             #[cfg(planted)]
             planted: None,
@@ -84,6 +87,7 @@ impl Args {
                 "--operations" => args.options.operations_max = Some(number(value()?)?),
                 "--every" => args.options.inspect_always = true,
                 "--seen" => args.seen = true,
+                "--kinds" => args.kinds = number(value()?)? as u32,
                 "--text" => args.options.with_text = true,
                 #[cfg(planted)]
                 "--planted" => args.planted = Some(value()?),
@@ -177,6 +181,10 @@ fn sweep<S: Subject>(args: &Args) -> bool {
         totals.operations as f64 / seconds,
         totals.seen.count(),
     );
+    if totals.seen.count() < args.kinds {
+        println!("FAILED: {} kinds of answers were to be seen; --seen lists them", args.kinds);
+        return false;
+    }
     totals.failures.is_empty()
 }
 
