@@ -206,8 +206,8 @@ pub(crate) fn has_nextest() -> bool {
 
 /// Optimised, in a process of its own: a seed is thousands of operations.
 fn simulate(context: &Context) -> Result<()> {
-    for (backend, seeds) in sim::SHARES {
-        let command = sim::sweep(&context.workspace.root, backend, seeds, 1);
+    for share in &sim::SHARES {
+        let command = share.command(&context.workspace.root);
         context
             .env
             .iter()

@@ -77,13 +77,13 @@ pub(super) const SOAKS: &[Soak] = &[
     Soak {
         name: "sim-memory",
         what: "the coordination protocol in memory, under faults",
-        share: (2_000, "seeds"),
+        share: (sim::SHARES[0].seeds, "seeds"),
         how: How::Simulated { backend: "memory", seeds: 10_000, chunks: 10 },
     },
     Soak {
         name: "sim-sqlite",
         what: "the embedded coordinator, under faults and crashes",
-        share: (200, "seeds"),
+        share: (sim::SHARES[1].seeds, "seeds"),
         how: How::Simulated { backend: "sqlite", seeds: 1_000, chunks: 10 },
     },
     Soak {

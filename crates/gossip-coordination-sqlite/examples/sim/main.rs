@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use gossip_coordination::sim::{Ingredient, Memory, Options, Report, Subject, run_seed, shrink};
+use gossip_coordination::sim::{
+    Ingredient, Memory, Options, Report, Seen, Subject, run_seed, shrink,
+};
 use sqlite::Sqlite;
 
 const USAGE: &str = "\
-usage: sim [--backend memory|sqlite] [--seeds N] [--start S] [--threads T]
+usage: sim [--backend memory|sqlite] [--seeds N] [--start S] [--threads T] [--seen] [--kinds N]
        sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]";
 
 /// What was asked for.
@@ -25,6 +27,10 @@ struct Args {
     threads: u64,
     /// One seed, in full.
     seed: Option<u64>,
+    /// Say which answers were seen to which operations.
+    seen: bool,
+    /// How many kinds of answers must be seen at least.
+    kinds: u32,
     options: Options,
     /// Part of the names of planted bugs to look for.
     #[cfg(planted)]
@@ -61,6 +67,8 @@ impl Args {
             start: 1,
             threads: cores,
             seed: None,
+            seen: false,
+            kinds: 0,
             options: Options::default(),
             #[cfg(planted)]
             planted: None,
@@ -78,6 +86,8 @@ impl Args {
                 "--seed" => args.seed = Some(number(value()?)?),
                 "--operations" => args.options.operations_max = Some(number(value()?)?),
                 "--every" => args.options.inspect_always = true,
+                "--seen" => args.seen = true,
+                "--kinds" => args.kinds = number(value()?)? as u32,
                 "--text" => args.options.with_text = true,
                 #[cfg(planted)]
                 "--planted" => args.planted = Some(value()?),
@@ -157,15 +167,24 @@ fn sweep<S: Subject>(args: &Args) -> bool {
     if let Some(first) = totals.failures.first() {
         explain::<S>(first, args);
     }
+    if args.seen {
+        println!("{}", totals.seen);
+    }
     println!(
-        "{} on {}: {} seeds, {} operations, {:.1} h simulated, {seconds:.1} s, {:.0} operations/s",
+        "{} on {}: {} seeds, {} operations, {:.1} h simulated, {seconds:.1} s, {:.0} operations/s, \
+         {} kinds of answers",
         if totals.failures.is_empty() { "passed" } else { "FAILED" },
         args.backend,
         totals.seeds,
         totals.operations,
         totals.simulated as f64 / 3_600_000.0,
         totals.operations as f64 / seconds,
+        totals.seen.count(),
     );
+    if totals.seen.count() < args.kinds {
+        println!("FAILED: {} kinds of answers were to be seen; --seen lists them", args.kinds);
+        return false;
+    }
     totals.failures.is_empty()
 }
 
@@ -177,6 +196,7 @@ struct Totals {
     seeds: u64,
     operations: u64,
     simulated: u64,
+    seen: Seen,
     failures: Vec<Report>,
 }
 
@@ -185,6 +205,7 @@ impl Totals {
         self.seeds += 1;
         self.operations += report.operations;
         self.simulated += report.simulated;
+        self.seen.merge(&report.seen);
         if report.violation.is_some() {
             self.failures.push(report);
         }

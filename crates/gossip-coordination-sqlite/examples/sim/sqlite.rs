@@ -19,13 +19,17 @@ use crate::store::{PAGES, Store};
 /// what a crash would leave.
 const LOG_MAX: u64 = 12 << 20;
 
+/// Connections to the database.
+const HANDLES: usize = 2;
+
 /// A database on a file system in memory, where there is one.
 pub(crate) struct Sqlite {
     dir: TempDir,
     config: SqliteConfig,
     crashes: u32,
-    // Dropped before its directory is.
-    store: Option<Store>,
+    /// Two handles, as two processes have, which take turns. Dropped before their directory is.
+    stores: Vec<Store>,
+    turns: usize,
     /// Another process, which can hold the database up.
     rival: Option<rusqlite::Connection>,
     /// Cursor moves that were reported: as many rows must be the caller's.
@@ -42,12 +46,19 @@ impl Sqlite {
     }
 
     fn start(&mut self) {
-        let opened = SqliteCoordinator::open(self.path(), self.config.clone());
-        self.store = Some(Store::new(opened.expect("it opens")));
+        let open = || SqliteCoordinator::open(self.path(), self.config.clone());
+        self.stores = (0..HANDLES).map(|_| Store::new(open().expect("it opens"))).collect();
+    }
+
+    /// The handle whose turn it is: one for a few operations, then the other.
+    fn store(&mut self) -> &mut Store {
+        self.turns += 1;
+        let at = self.turns / 3 % self.stores.len();
+        &mut self.stores[at]
     }
 
     fn coordinator(&mut self) -> &mut SqliteCoordinator {
-        &mut self.store.as_mut().expect("it is open").coordinator
+        &mut self.store().coordinator
     }
 
     /// The files are copied as they lie there, the log up to `log_len`, while the old connection
@@ -109,7 +120,7 @@ impl Sqlite {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
-        self.store = None;
+        self.stores.clear();
         self.rival = None;
     }
 }
@@ -135,14 +146,15 @@ impl Subject for Sqlite {
             busy_timeout: Duration::ZERO,
             components: vec![PAGES],
         };
-        let (dir, crashes, store, rival, moves) = (scratch_dir(), 0, None, None, 0);
-        let mut subject = Self { dir, config, crashes, store, rival, moves };
+        let (dir, crashes, stores, turns, rival, moves) =
+            (scratch_dir(), 0, Vec::new(), 0, None, 0);
+        let mut subject = Self { dir, config, crashes, stores, turns, rival, moves };
         subject.start();
         subject
     }
 
     fn backend(&mut self) -> &mut Store {
-        self.store.as_mut().expect("it is open")
+        self.store()
     }
 
     fn with_events<R>(
@@ -151,8 +163,7 @@ impl Subject for Sqlite {
         f: impl FnOnce(&mut Store) -> R,
     ) -> R {
         let before = collector.len();
-        let store = self.store.as_mut().expect("it is open");
-        let result = store.with_events(collector, f);
+        let result = self.store().with_events(collector, f);
         self.count_moves(collector, before);
         result
     }
@@ -169,9 +180,8 @@ impl Subject for Sqlite {
         f: impl FnOnce(&mut Store) -> R,
     ) -> Option<(R, bool)> {
         let before = self.log_len();
-        let store = self.store.as_mut().expect("it is open");
         let reported = collector.len();
-        let result = store.with_events(collector, f);
+        let result = self.store().with_events(collector, f);
         let after = self.log_len();
         let cut = if before < after && after < LOG_MAX {
             before + (after - before) * written / 1000
@@ -199,10 +209,12 @@ impl Subject for Sqlite {
             let conn = rusqlite::Connection::open(self.path()).expect("it opens again");
             self.rival = Some(conn);
         }
-        let rival = self.rival.as_ref().expect("it was opened");
-        rival.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
-        let result = f(self.store.as_mut().expect("it is open"));
-        rival.execute_batch("ROLLBACK").expect("a transaction can be given up");
+        let lock = |rival: &Option<rusqlite::Connection>, sql| {
+            rival.as_ref().expect("it was opened").execute_batch(sql)
+        };
+        lock(&self.rival, "BEGIN IMMEDIATE").expect("nobody else writes");
+        let result = f(self.store());
+        lock(&self.rival, "ROLLBACK").expect("a transaction can be given up");
         Some(result)
     }
 

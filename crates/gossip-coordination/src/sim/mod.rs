@@ -11,6 +11,7 @@ mod perform;
 mod port;
 mod random;
 pub mod reference;
+mod seen;
 mod show;
 mod shrink;
 mod subject;
@@ -28,6 +29,7 @@ pub use op::{
 };
 pub use oracles::Violation;
 pub use perform::perform;
+pub use seen::Seen;
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Memory, Owner, Subject, SubjectLimits};
 pub use swarm::{Ingredient, Swarm};

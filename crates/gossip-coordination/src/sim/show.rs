@@ -5,6 +5,7 @@ use core::fmt::Write as _;
 use gossip_contracts::identity::{ShardId, ShardKey, TenantId};
 
 use super::op::{Answer, Effect, Operation, OwnedCursor, OwnedRange};
+use super::seen;
 use crate::lease::Lease;
 
 pub(super) fn tenant(tenant: TenantId) -> char {
@@ -135,7 +136,7 @@ pub(super) fn answer(answer: &Answer) -> String {
 
 /// A number that differs for different operations, nearly always.
 pub(super) fn digest(operation: &Operation) -> u64 {
-    let kind = kind(operation);
+    let kind = seen::kind_of(operation) as u64;
     let shard = operation.shard().map_or(0, |(_, key)| key.shard.as_raw() ^ key.run.as_raw() << 40);
     let run = operation.run().map_or(0, |(_, run)| run.as_raw());
     let op_id = operation.op_id().map_or(0, |op_id| op_id.as_raw());
@@ -158,28 +159,6 @@ pub(super) fn digest(operation: &Operation) -> u64 {
 
 fn digest_key(key: &[u8]) -> u64 {
     key.iter().fold(key.len() as u64, |sum, &byte| sum.wrapping_mul(257) + u64::from(byte))
-}
-
-fn kind(operation: &Operation) -> u64 {
-    match operation {
-        Operation::CreateRun { .. } => 1,
-        Operation::RegisterShards { .. } => 2,
-        Operation::GetRun { .. } => 3,
-        Operation::GetRunProgress { .. } => 4,
-        Operation::ListShards { .. } => 5,
-        Operation::CompleteRun { .. } => 6,
-        Operation::FailRun { .. } => 7,
-        Operation::CancelRun { .. } => 8,
-        Operation::Unpark { .. } => 9,
-        Operation::Acquire { .. } => 10,
-        Operation::Renew { .. } => 11,
-        Operation::Release { .. } => 12,
-        Operation::Checkpoint { .. } => 13,
-        Operation::Complete { .. } => 14,
-        Operation::Park { .. } => 15,
-        Operation::SplitReplace { .. } => 16,
-        Operation::SplitResidual { .. } => 17,
-    }
 }
 
 pub(super) fn digest_answer(answer: &Answer) -> u64 {

@@ -5,6 +5,7 @@ use core::fmt::Write as _;
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
 
 use super::op::{Answer, Operation};
+use super::seen::Seen;
 use super::show;
 use crate::error::ClaimError;
 use crate::events::StateTransitionEvent;
@@ -13,16 +14,21 @@ use crate::events::StateTransitionEvent;
 #[derive(Debug)]
 pub(super) struct Trace {
     hash: u64,
+    seen: Seen,
     lines: Option<Vec<String>>,
 }
 
 impl Trace {
     pub(super) fn new(with_text: bool) -> Self {
-        Self { hash: 0xcbf2_9ce4_8422_2325, lines: with_text.then(Vec::new) }
+        Self { hash: 0xcbf2_9ce4_8422_2325, seen: Seen::default(), lines: with_text.then(Vec::new) }
     }
 
     pub(super) fn hash(&self) -> u64 {
         self.hash
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        self.seen
     }
 
     pub(super) fn into_lines(self) -> Vec<String> {
@@ -62,7 +68,13 @@ impl Trace {
         }
     }
 
-    pub(super) fn end(&mut self, answer: &Answer, events: &[StateTransitionEvent]) {
+    pub(super) fn end(
+        &mut self,
+        operation: &Operation,
+        answer: &Answer,
+        events: &[StateTransitionEvent],
+    ) {
+        self.seen.note(operation, answer);
         self.mix(show::digest_answer(answer));
         self.mix(events.len() as u64);
         self.append(|line| write!(line, " -> {}", show::answer(answer)));

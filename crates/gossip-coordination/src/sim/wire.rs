@@ -395,7 +395,7 @@ impl<S: Subject> Wire<S> {
             let operation = acquire(shard);
             let events = &events[at..=at];
             let seen = Observation { now, operation: &operation, answer: &answer, events };
-            self.trace.end(&answer, seen.events);
+            self.trace.end(&operation, &answer, seen.events);
             verdict = verdict.and_then(|()| self.oracles.observe(seen));
         }
         let got = match result {
@@ -404,7 +404,7 @@ impl<S: Subject> Wire<S> {
                 let answer = Ok(acquired).answer();
                 let events = &events[events.len().saturating_sub(1)..];
                 let seen = Observation { now, operation: &operation, answer: &answer, events };
-                self.trace.end(&answer, seen.events);
+                self.trace.end(&operation, &answer, seen.events);
                 verdict = verdict.and_then(|()| self.oracles.observe(seen));
                 Some(acquired)
             }
@@ -512,7 +512,7 @@ impl<S: Subject> Wire<S> {
         answer: &Answer,
         hint: Option<CapacityHint>,
     ) {
-        self.trace.end(answer, &self.events);
+        self.trace.end(operation, answer, &self.events);
         let events = std::mem::take(&mut self.events);
         let seen = Observation { now, operation, answer, events: &events };
         let mut verdict = self.oracles.observe(seen);
@@ -548,7 +548,7 @@ impl<S: Subject> Wire<S> {
                 answer: &answer,
                 events: &events[at..=at],
             };
-            self.trace.end(&answer, seen.events);
+            self.trace.end(&operation, &answer, seen.events);
             verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
             parked.push(shard);
         }
@@ -560,7 +560,7 @@ impl<S: Subject> Wire<S> {
                 let answer = Ok(*acquired).answer();
                 let events = &events[granted.unwrap_or(events.len())..];
                 let seen = Observation { now, operation: &operation, answer: &answer, events };
-                self.trace.end(&answer, seen.events);
+                self.trace.end(&operation, &answer, seen.events);
                 verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
                 let Answer::Acquired(acquired) = answer else { unreachable!("it was acquired") };
                 Ok(acquired)

@@ -199,8 +199,12 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
             _ => return false,
         };
         let time = wire.time as i64 + self.ahead;
-        let now = LogicalTime::from_raw(u64::try_from(time).unwrap_or(1).max(1));
-        wire.request(now, request);
+        let mut now = u64::try_from(time).unwrap_or(1).max(1);
+        // The first and the last of all times; a lease from then would outlive the simulation.
+        if random.chance(30) && !matches!(request, Operation::Acquire { .. }) {
+            now = *random.pick(&[1, u64::MAX]);
+        }
+        wire.request(LogicalTime::from_raw(now), request);
         true
     }
 

@@ -10,6 +10,7 @@ use super::admin::Admin;
 use super::oracles::{Oracles, Violation};
 use super::port::Port;
 use super::random::Random;
+use super::seen::Seen;
 use super::subject::{Subject, SubjectLimits};
 use super::swarm::{Ingredient, Swarm};
 use super::trace::Trace;
@@ -46,6 +47,8 @@ pub struct Report {
     pub simulated: u64,
     /// A fingerprint of all that happened.
     pub hash: u64,
+    /// Which answers it has seen to which operations.
+    pub seen: Seen,
     /// What must not have been, if anything.
     pub violation: Option<Violation>,
     /// What happened, line by line, if that was wanted.
@@ -64,7 +67,8 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         Err(panic) => {
             let violation = Some(Violation { oracle: "panic", what: message_of(&*panic) });
             let (operations, simulated, hash, lines) = (0, 0, 0, Vec::new());
-            return Report { seed, swarm, operations, simulated, hash, violation, lines };
+            let seen = Seen::default();
+            return Report { seed, swarm, operations, simulated, hash, seen, violation, lines };
         }
     };
     let tenants: Vec<TenantId> =
@@ -91,6 +95,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         operations: wire.operations,
         simulated: wire.time - started,
         hash: wire.trace.hash(),
+        seen: wire.trace.seen(),
         violation: wire.violation,
         lines: wire.trace.into_lines(),
     }
