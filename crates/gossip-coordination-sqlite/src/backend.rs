@@ -15,7 +15,7 @@ use gossip_coordination::{
 
 use crate::commit::nothing;
 use crate::coordinator::SqliteCoordinator;
-use crate::error::{At, CommitError, Steps, steps};
+use crate::error::{CommitError, Steps, steps};
 use crate::grant::{self, Applicant, Attempt};
 use crate::runs::room;
 use crate::shards::{self, Buffers, Shard};
@@ -223,9 +223,10 @@ impl SqliteCoordinator {
                 shards::exists(tx, steps.load, &shard.run, id).map_err(SplitError::from)
             })?;
             shard.store(tx, steps, &update.parent, encoded)?;
-            if planted!(SplitInTwoTransactions) {
-                tx.execute_batch("COMMIT; BEGIN IMMEDIATE").at(steps.commit)?;
-            }
+            planted!(SplitInTwoTransactions => {
+                let between = tx.execute_batch("COMMIT; BEGIN IMMEDIATE");
+                between.map_err(|_| gossip_coordination::InfraError::transient(steps.begin, "between transactions"))?;
+            });
             let children = update.shards.iter().map(|new| shard.view.child(new.id, new.spec));
             shards::insert(tx, steps, tenant, &shard.run, children, encoded)?;
             Ok(IdempotentOutcome::Executed(result(&update)))

@@ -16,7 +16,7 @@ use gossip_coordination::{
 use rusqlite::Transaction;
 
 use crate::coordinator::SqliteCoordinator;
-use crate::error::{At, CommitError, Steps, steps};
+use crate::error::{CommitError, Steps, steps};
 use crate::shards::{Buffers, Shard};
 use crate::sql;
 
@@ -111,20 +111,17 @@ impl SqliteCoordinator {
         sql::write(conn, steps, |tx| {
             let key = request.lease.key();
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
-            let decision = match decide(found.as_ref().map(Shard::found), now, request) {
-                Ok(decision) => decision,
-                Err(refusal) => {
-                    if planted!(RefusalKeepsWrites) {
-                        run_writes(tx, steps, writes)?;
-                        tx.execute_batch("COMMIT").at(steps.commit)?;
-                    }
-                    return Err(CommitError::Refused(refusal.into()));
-                }
-            };
-            let Decision::Execute(update) = decision else {
-                if planted!(ReplayRunsWrites) {
+            let decision = decide(found.as_ref().map(Shard::found), now, request);
+            planted!(RefusalKeepsWrites => {
+                if decision.is_err() {
                     run_writes(tx, steps, writes)?;
+                    tx.execute_batch("COMMIT").map_err(|_| InfraError::transient(steps.commit, "a late commit"))?;
+                    return Err(CommitError::Refused(decision.unwrap_err().into()));
                 }
+            });
+            let decision = decision.map_err(|refusal| CommitError::Refused(refusal.into()))?;
+            let Decision::Execute(update) = decision else {
+                planted!(ReplayRunsWrites => { run_writes(tx, steps, writes)? });
                 return Ok(IdempotentOutcome::Replayed(()));
             };
             run_writes(tx, steps, writes)?;

@@ -9,6 +9,7 @@ macro_rules! planted {
     ($bug:ident, $wrong:expr, $right:expr) => {
         $right
     };
+    ($bug:ident => $wrong:block) => {};
 }
 
 #[cfg(planted)]
@@ -18,5 +19,8 @@ macro_rules! planted {
     };
     ($bug:ident, $wrong:expr, $right:expr) => {
         if planted!($bug) { $wrong } else { $right }
+    };
+    ($bug:ident => $wrong:block) => {
+        if planted!($bug) $wrong
     };
 }

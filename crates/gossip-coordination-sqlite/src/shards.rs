@@ -210,9 +210,11 @@ impl<'b> Shard<'b> {
         counts.add(&before, -1);
         counts.add(&after, 1);
         counts.places = i64::from(place.is_some());
-        if planted!(CountsForgetUnpark) && before.status == ShardStatus::Parked as u8 {
-            return Ok(());
-        }
+        planted!(CountsForgetUnpark => {
+            if before.status == ShardStatus::Parked as u8 {
+                return Ok(());
+            }
+        });
         counts.store(tx, steps.store, self.run.id)
     }
 }
@@ -243,9 +245,11 @@ pub(crate) fn insert<'s>(
         counts.places += 1;
     }
     counts.store(tx, step, run.id)?;
-    if planted!(TotalsForgetSplits) && run.gate.status == RunStatus::Active {
-        return Ok(());
-    }
+    planted!(TotalsForgetSplits => {
+        if run.gate.status == RunStatus::Active {
+            return Ok(());
+        }
+    });
     let sql = "INSERT INTO coord_tenants(tenant, shards) VALUES (?1, ?2) \
                ON CONFLICT(tenant) DO UPDATE SET shards = shards + excluded.shards";
     tx.prepare_cached(sql)

@@ -4,7 +4,8 @@
 //! and this module is empty.
 
 /// `planted!(Bug, wrong, right)` is `right`, unless the build has planted bugs and `Bug` is
-/// selected. `planted!(Bug)` says whether it is.
+/// selected. `planted!(Bug => { wrong })` does nothing but for that, and `planted!(Bug)` says
+/// whether it is.
 #[cfg(not(planted))]
 macro_rules! planted {
     ($bug:ident) => {
@@ -13,6 +14,7 @@ macro_rules! planted {
     ($bug:ident, $wrong:expr, $right:expr) => {
         $right
     };
+    ($bug:ident => $wrong:block) => {};
 }
 
 #[cfg(planted)]
@@ -22,6 +24,9 @@ macro_rules! planted {
     };
     ($bug:ident, $wrong:expr, $right:expr) => {
         if planted!($bug) { $wrong } else { $right }
+    };
+    ($bug:ident => $wrong:block) => {
+        if planted!($bug) $wrong
     };
 }
 
@@ -87,6 +92,8 @@ mod bugs {
             AcquireKeepsFence: "the worker before writes into the shard of the next",
             ReacquireKeepsFence: "a lost worker's ghost shares its shard",
             AcquireIgnoresHolder: "two workers scan the same shard at the same time",
+            ReleasedLeaseMayWork: "a worker that gave its shard back goes on writing into it",
+            OwnRetriesNotCounted: "a worker that dies of a shard again and again never gives it up",
             AcquireIgnoresRunStatus: "workers get shards of a cancelled scan",
             TriesNotCounted: "an input that kills its worker kills the fleet",
             TriesOffByOne: "a poisoned shard kills one worker more than allowed",
@@ -98,6 +105,7 @@ mod bugs {
             LeaseBeforeIdempotency: "a retry after the lease is refused though its work is stored",
             RunGateBeforeIdempotency: "a retry after the run's end is refused",
             FenceComparedTheWrongWay: "zombies overwrite the work of their successors",
+            FenceOneBehindAccepted: "the worker before the last still writes",
             FenceIgnoredForSameOwner: "a restarted worker's earlier self still writes",
             ReplayCrossesTenants: "one tenant's lease works on another tenant's shard",
             ReplayIgnoresPayload: "another request under a used id is called done and is not",
@@ -111,6 +119,8 @@ mod bugs {
             CursorAtEndAccepted: "a cursor passes its shard and claims a key of the next",
             CursorBeforeStartAccepted: "a cursor stands on a key that its shard never had",
             CheckpointWithoutKey: "a checkpoint without a key sends the shard back to its start",
+            BoundsComparedByLength: "honest workers of some shards are refused for ever",
+            CheckpointForgetsToken: "a source goes on from another place than it had reached",
             CompleteForgetsCursor: "a done shard shows less than was done",
             AnyCheckpointIsProgress: "a shard that never moves is never parked",
             RunEndIgnoredByCheckpoint: "a cancelled scan goes on",
@@ -147,6 +157,10 @@ mod bugs {
             ClaimIgnoresExpired: "a dead worker's shards wait for ever",
             ClaimLateAtDeadline: "at its deadline a lease keeps claims out, though it is over",
             ClaimStopsAtPoison: "one poisoned shard hides every free one",
+            CooldownSurvivesClock: "a clock that steps back makes a worker wait for hours",
+            PoisonNotReported: "nobody learns that a shard was parked",
+            ListingHidesExpired: "a shard whose worker died is not listed as free",
+            SnapshotKeepsToken: "a worker resumes with the token of another shard",
             CooldownAfterSuccess: "busy workers are told to wait",
             // Sessions.
             SessionWidensRange: "a worker works beyond what its shard has kept",
@@ -154,6 +168,7 @@ mod bugs {
             SessionForgetsRenewal: "a worker stops though its lease was renewed",
         }
         Sqlite {
+            AnswersBeforeCommit: "a crash loses what was answered as done",
             ParkedColumnStale: "claims find a parked shard in the index and fail",
             OwnerColumnStale: "a restarted worker does not get its shards back",
             SplitInTwoTransactions: "a crash between parent and children loses keys",

@@ -45,10 +45,10 @@ pub fn check_op_idempotency(
     match op_log.look_up(op_id, payload_hash) {
         Seen::New => Ok(None),
         Seen::Before(entry) => Ok(Some(entry)),
-        Seen::Otherwise(_) if planted!(ReplayIgnoresPayload) => {
-            Ok(op_log.iter().find(|entry| entry.op_id() == op_id))
-        }
         Seen::Otherwise(expected_hash) => {
+            planted!(ReplayIgnoresPayload => {
+                return Ok(op_log.iter().find(|entry| entry.op_id() == op_id));
+            });
             Err(CoordError::OpIdConflict { op_id, expected_hash, actual_hash: payload_hash })
         }
     }
@@ -87,7 +87,11 @@ pub fn validate_lease(
             FenceIgnoredForSameOwner,
             lease.fence() != shard.state.fence
                 && shard.state.lease.map(|holder| holder.owner()) != Some(lease.owner()),
-            lease.fence() != shard.state.fence
+            planted!(
+                FenceOneBehindAccepted,
+                lease.fence().as_raw() + 1 < shard.state.fence.as_raw(),
+                lease.fence() != shard.state.fence
+            )
         )
     );
     if is_stale {
@@ -96,7 +100,7 @@ pub fn validate_lease(
     // The fence is current but nobody holds the shard: it was released, or never leased. Either
     // way the presenter must acquire it again.
     let Some(holder) = shard.state.lease else {
-        return Err(stale);
+        return planted!(ReleasedLeaseMayWork, Ok(()), Err(stale));
     };
     if !holder.is_live_at(now) && !planted!(ExpiredLeaseMayWork) {
         return Err(CoordError::LeaseExpired { deadline: holder.deadline(), now });
@@ -140,7 +144,11 @@ pub fn validate_cursor_update(
         planted!(
             CursorBeforeStartAccepted,
             spec.contains(last_key) || spec.start() > last_key,
-            spec.contains(last_key)
+            planted!(
+                BoundsComparedByLength,
+                spec.contains(last_key) && spec.start().len() <= last_key.len(),
+                spec.contains(last_key)
+            )
         )
     );
     if !is_within {

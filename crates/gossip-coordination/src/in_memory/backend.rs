@@ -55,10 +55,12 @@ impl CoordinationBackend for InMemoryCoordinator {
             }
             AcquireDecision::Poison { update, refusal } => {
                 run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
-                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
-                    shard,
-                    reason: ParkReason::Poisoned,
-                });
+                if !planted!(PoisonNotReported) {
+                    emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
+                        shard,
+                        reason: ParkReason::Poisoned,
+                    });
+                }
                 Err(refusal)
             }
         }

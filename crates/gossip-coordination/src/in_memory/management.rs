@@ -230,7 +230,8 @@ impl ShardClaiming for InMemoryCoordinator {
             && let Some(&retry_after) = entry.cooldowns.get(&worker)
         {
             // A wait longer than the cooldown was noted before the clock stepped back.
-            if now < retry_after && retry_after <= until {
+            let is_noted_later = planted!(CooldownSurvivesClock, false, retry_after > until);
+            if now < retry_after && !is_noted_later {
                 return Err(ClaimError::Throttled { retry_after });
             }
             entry.cooldowns.remove(&worker);

@@ -96,12 +96,16 @@ impl Run {
             self.progress.remove(before.status);
             self.progress.add(update.state.status);
         }
-        if planted!(IndexKeepsParkedShard) && update.state.status == ShardStatus::Parked {
-            return Ok(());
-        }
-        if planted!(IndexForgetsRenewal) && before.lease.is_some() && update.state.lease.is_some() {
-            return Ok(());
-        }
+        planted!(IndexKeepsParkedShard => {
+            if update.state.status == ShardStatus::Parked {
+                return Ok(());
+            }
+        });
+        planted!(IndexForgetsRenewal => {
+            if before.lease.is_some() && update.state.lease.is_some() {
+                return Ok(());
+            }
+        });
         if place_of(&before) != place_of(&update.state) {
             match place_of(&before) {
                 Place::Free => self.free.remove(&mut self.links, index),

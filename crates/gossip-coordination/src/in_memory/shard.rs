@@ -87,11 +87,9 @@ impl Shard {
             if let Some(spec) = spec {
                 spec.release(slab).expect(LIVE);
             }
-            if planted!(RefusedCheckpointIsLogged)
-                && let Some(entry) = update.log
-            {
-                self.op_log.push_back_overwrite(entry);
-            }
+            planted!(RefusedCheckpointIsLogged => {
+                update.log.into_iter().for_each(|entry| self.op_log.push_back_overwrite(entry));
+            });
             return Err(full);
         }
         if let Some(spec) = spec {

@@ -96,7 +96,12 @@ pub fn acquire(
     let update = ShardUpdate::of_state(ShardState {
         fence,
         lease: Some(LeaseHolder::new(worker, deadline)),
-        acquires_since_progress: state.acquires_since_progress + planted!(TriesNotCounted, 0, 1),
+        acquires_since_progress: state.acquires_since_progress
+            + planted!(
+                TriesNotCounted,
+                0,
+                planted!(OwnRetriesNotCounted, u32::from(state.holder_at(now).is_none()), 1)
+            ),
         ..*state
     });
     Ok(AcquireDecision::Grant {

@@ -53,18 +53,22 @@ pub fn checkpoint<'r>(
 ) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError> {
     let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let hash = payload::checkpoint(request.cursor);
-    if planted!(LeaseBeforeIdempotency) {
+    planted!(LeaseBeforeIdempotency => {
         validate_lease(now, request.tenant, request.lease, shard)?;
-    }
-    if planted!(RunGateBeforeIdempotency) {
+    });
+    planted!(RunGateBeforeIdempotency => {
         check_run_active(run, shard.key)?;
-    }
+    });
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         return Ok(Decision::Replay(()));
     }
     check_held_and_cursor(shard, run, now, request)?;
     let update = ShardUpdate {
-        cursor: Some(request.cursor),
+        cursor: planted!(
+            CheckpointForgetsToken,
+            request.cursor.last_key().map(CursorUpdate::at),
+            Some(request.cursor)
+        ),
         log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
         ..ShardUpdate::of_state(state_at(shard, request.cursor))
     };

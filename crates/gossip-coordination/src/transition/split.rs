@@ -119,10 +119,16 @@ pub fn split_replace<'r>(
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
-    match validate_split_coverage(shard.spec, children) {
-        Err(SplitValidationError::Gap { .. }) if planted!(SplitGapAccepted) => {}
-        verdict => verdict.map_err(CoordError::SplitInvalid)?,
-    }
+    let coverage = validate_split_coverage(shard.spec, children);
+    planted!(
+        SplitGapAccepted,
+        coverage.or_else(|fault| match fault {
+            SplitValidationError::Gap { .. } => Ok(()),
+            fault => Err(fault),
+        }),
+        coverage
+    )
+    .map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, children.len())?;
 
     let first_index = shard.spawned.len() as u32;
@@ -226,9 +232,7 @@ fn check_room(
             max: MAX_SPAWNED_PER_SHARD,
         }));
     }
-    if planted!(SplitIgnoresCeiling) {
-        return Ok(());
-    }
+    planted!(SplitIgnoresCeiling => { return Ok(()) });
     room.check(additional).map_err(|violation| CoordError::SplitInvalid(violation.into()))
 }
 

@@ -30,9 +30,11 @@ pub fn unpark(
         return Err(UnparkError::TenantMismatch { expected: tenant });
     }
     let hash = payload::unpark(key);
-    if planted!(UnparkAsksStatusFirst) && shard.state.status != ShardStatus::Parked {
-        return Err(UnparkError::NotParked { status: shard.state.status });
-    }
+    planted!(UnparkAsksStatusFirst => {
+        if shard.state.status != ShardStatus::Parked {
+            return Err(UnparkError::NotParked { status: shard.state.status });
+        }
+    });
     match shard.op_log.look_up(op_id, hash) {
         Seen::New => {}
         Seen::Before(_) => return Ok(Decision::Replay(())),
