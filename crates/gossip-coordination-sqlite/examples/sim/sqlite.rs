@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gossip_coordination::codec::{decode_run, decode_shard};
-use gossip_coordination::sim::{Owner, Subject, SubjectLimits};
+use gossip_coordination::sim::{Applicant, Subject, SubjectLimits};
 use gossip_coordination::{
     AcquireResultView, AcquireScratch, ClaimError, EventCollector, EventKind, RunRecord,
     ShardRecordView,
@@ -197,7 +197,7 @@ impl Subject for Sqlite {
 
     fn reacquire_own<'s>(
         backend: &mut Store,
-        Owner { now, tenant, run, worker }: Owner,
+        Applicant { now, tenant, run, worker }: Applicant,
         scratch: &'s mut AcquireScratch,
     ) -> Option<Result<Option<AcquireResultView<'s>>, ClaimError>> {
         Some(backend.ask(|it| it.reacquire_own(now, tenant, run, worker, scratch)))

@@ -31,6 +31,6 @@ pub use oracles::Violation;
 pub use perform::perform;
 pub use seen::Seen;
 pub use shrink::{Shrunk, shrink};
-pub use subject::{Memory, Owner, Subject, SubjectLimits};
+pub use subject::{Applicant, Memory, Subject, SubjectLimits};
 pub use swarm::{Ingredient, Swarm};
 pub use world::{OPERATIONS, Options, Report, run_seed};

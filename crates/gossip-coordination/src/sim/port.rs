@@ -7,7 +7,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, W
 
 use super::op::Operation;
 use super::perform::{ToAnswer, accepted, idempotent};
-use super::subject::Subject;
+use super::subject::{Applicant, Subject};
 use super::wire::Wire;
 use crate::claim::ShardClaiming;
 use crate::error::{
@@ -155,6 +155,6 @@ impl<S: Subject> ShardClaiming for Port<'_, S> {
         worker: WorkerId,
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, ClaimError> {
-        self.0.borrow_mut().claim(now, tenant, run, worker, scratch)
+        self.0.borrow_mut().claim(Applicant { now, tenant, run, worker }, scratch)
     }
 }

@@ -22,10 +22,10 @@ pub struct SubjectLimits {
     pub byte_capacity: usize,
 }
 
-/// A worker that has come back, and where it looks for what it held.
+/// A worker, and where it looks for a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields name themselves")]
-pub struct Owner {
+pub struct Applicant {
     pub now: LogicalTime,
     pub tenant: TenantId,
     pub run: RunId,
@@ -77,10 +77,10 @@ pub trait Subject: Sized {
     /// backend offers that.
     fn reacquire_own<'s>(
         backend: &mut Self::Backend,
-        owner: Owner,
+        by: Applicant,
         scratch: &'s mut AcquireScratch,
     ) -> Option<Result<Option<AcquireResultView<'s>>, ClaimError>> {
-        let _ = (backend, owner, scratch);
+        let _ = (backend, by, scratch);
         None
     }
 

@@ -2,13 +2,14 @@
 
 use core::fmt::Write as _;
 
-use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
+use gossip_contracts::identity::LogicalTime;
 
-use super::op::{Answer, Operation};
+use super::op::Operation;
+use super::oracles::Observation;
 use super::seen::Seen;
 use super::show;
+use super::subject::Applicant;
 use crate::error::ClaimError;
-use crate::events::StateTransitionEvent;
 
 /// A fingerprint of all that happened, and its text if wanted.
 #[derive(Debug)]
@@ -56,24 +57,17 @@ impl Trace {
     pub(super) fn begin_claim(
         &mut self,
         number: u64,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
+        Applicant { now, tenant, run, worker }: Applicant,
+        what: &str,
     ) {
         self.mix(now.as_raw() ^ run.as_raw() ^ worker.as_raw() << 32);
         if let Some(lines) = &mut self.lines {
             let tenant = show::tenant(tenant);
-            lines.push(format!("{number:>6} {now} w{} claim {tenant}/{run}", worker.as_raw()));
+            lines.push(format!("{number:>6} {now} w{} {what} {tenant}/{run}", worker.as_raw()));
         }
     }
 
-    pub(super) fn end(
-        &mut self,
-        operation: &Operation,
-        answer: &Answer,
-        events: &[StateTransitionEvent],
-    ) {
+    pub(super) fn end(&mut self, Observation { operation, answer, events, .. }: Observation<'_>) {
         self.seen.note(operation, answer);
         self.mix(show::digest_answer(answer));
         self.mix(events.len() as u64);
@@ -82,10 +76,6 @@ impl Trace {
 
     pub(super) fn end_claim(&mut self, refusal: &ClaimError) {
         self.append(|line| write!(line, " -> {refusal}"));
-    }
-
-    pub(super) fn append_text(&mut self, text: &str) {
-        self.append(|line| write!(line, " {text}"));
     }
 
     fn append(&mut self, what: impl FnOnce(&mut String) -> core::fmt::Result) {

@@ -17,7 +17,7 @@ use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, Refusal};
 use super::oracles::session;
 use super::port::Port;
 use super::random::Random;
-use super::subject::{Owner, Subject};
+use super::subject::{Applicant, Subject};
 use super::swarm::{Ingredient, Swarm};
 use super::wire::Wire;
 use crate::error::ClaimError;
@@ -219,9 +219,9 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         let now = self.now(wire);
         let port = ports.next().expect("more doors than sessions");
         if std::mem::take(&mut self.may_own) {
-            let owner = Owner { now, tenant, run, worker: self.id };
+            let by = Applicant { now, tenant, run, worker: self.id };
             let mut wire = wire.borrow_mut();
-            if let Some(own) = wire.reacquire_own(owner, &mut self.scratch) {
+            if let Some(own) = wire.reacquire_own(by, &mut self.scratch) {
                 let session = WorkerSession::from_acquire_result(port, &own);
                 self.hold = Hold::Working(Box::new(Shift::begin(session)));
             }

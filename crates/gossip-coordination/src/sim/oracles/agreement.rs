@@ -1,11 +1,12 @@
 //! S11: the reference model, written from the documents alone, gives the same answer.
 
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 
 use super::{Observation, Verdict, Violation, demand};
 use crate::shard_limits::ShardLimits;
 use crate::sim::op::{Answer, Refusal};
 use crate::sim::reference::{ClaimAnswer, Reference};
+use crate::sim::subject::Applicant;
 
 const S11: &str = "S11 agreement";
 
@@ -31,7 +32,7 @@ impl Agreement {
     }
 
     pub(super) fn check_claim(&mut self, claim: &Claim<'_>) -> Verdict {
-        let Claim { now, tenant, run, worker, answer, parked } = *claim;
+        let Claim { by: Applicant { now, tenant, run, worker }, answer, parked } = *claim;
         let judged = self.0.check_claim(now, tenant, run, worker, answer, || parked.to_vec());
         judged.map_err(|what| Violation {
             oracle: S11,
@@ -54,10 +55,7 @@ impl Agreement {
 /// A claim as a whole, for the model.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sim) struct Claim<'o> {
-    pub(in crate::sim) now: LogicalTime,
-    pub(in crate::sim) tenant: TenantId,
-    pub(in crate::sim) run: RunId,
-    pub(in crate::sim) worker: WorkerId,
+    pub(in crate::sim) by: Applicant,
     pub(in crate::sim) answer: &'o ClaimAnswer,
     /// Poisoned shards that it parked on its way.
     pub(in crate::sim) parked: &'o [ShardId],
@@ -70,6 +68,7 @@ mod tests {
     use crate::sim::op::Operation;
     use crate::sim::oracles::testing::*;
     use gossip_contracts::coordination::CursorSemantics;
+    use gossip_contracts::identity::WorkerId;
 
     #[test]
     fn an_answer_that_the_model_does_not_give_is_noticed() {
@@ -90,7 +89,8 @@ mod tests {
         let (worker, parked) = (WorkerId::from_raw(1), &[][..]);
         let answer = Err(ClaimError::NoneAvailable { earliest_deadline: None });
         let (tenant, run) = (tenant(1), RUN);
-        let claim = Claim { now: at(50), tenant, run, worker, answer: &answer, parked };
+        let by = Applicant { now: at(50), tenant, run, worker };
+        let claim = Claim { by, answer: &answer, parked };
         assert_fires(agreement.check_claim(&claim), "S11");
     }
 }

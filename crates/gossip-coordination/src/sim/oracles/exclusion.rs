@@ -11,12 +11,16 @@ const S1: &str = "S1 exclusion";
 pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     let Some((shard, run)) = ledger.subject(seen.operation) else { return Ok(()) };
     let key = shard.key;
+    // Nobody gets a shard that another holds, nor parks it by asking.
+    let check_unheld = |worker| {
+        let rival = shard.holder.filter(|held| held.deadline > seen.now);
+        demand(rival.is_none_or(|held| held.worker == worker), S1, || {
+            format!("{key} was taken at {} while another holds it: {rival:?}", seen.now)
+        })
+    };
     match (seen.operation, seen.answer) {
         (&Operation::Acquire { worker, .. }, Answer::Acquired(acquired)) => {
-            let rival = shard.holder.filter(|held| held.deadline > seen.now);
-            demand(rival.is_none_or(|held| held.worker == worker), S1, || {
-                format!("{key} was granted at {} while another holds it: {rival:?}", seen.now)
-            })?;
+            check_unheld(worker)?;
             let lease = &acquired.lease;
             let granted = (lease.tenant(), lease.key(), lease.owner());
             demand(granted == (shard.tenant, key, worker), S1, || {
@@ -27,9 +31,10 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
                 format!("{key} was granted after {} tries without progress", shard.tries)
             })
         }
-        (Operation::Acquire { .. }, Answer::Refused(Refusal::ShardTerminal { .. }))
+        (&Operation::Acquire { worker, .. }, Answer::Refused(Refusal::ShardTerminal { .. }))
             if shard.status == ShardStatus::Active =>
         {
+            check_unheld(worker)?;
             demand(shard.tries >= run.config.max_shard_retries, S1, || {
                 format!("{key} was parked as poisoned after {} tries", shard.tries)
             })
@@ -116,5 +121,8 @@ mod tests {
         }
         let one_more = acquired(lease(1, 6, 100), cursor(3));
         assert_fires(judged(check, &ledger, &acquire(1), &one_more), "S1");
+        // Poisoned by its own worker, but not by one that does not hold it.
+        assert_eq!(judged(check, &ledger, &acquire(1), &early), Ok(()));
+        assert_fires(judged(check, &ledger, &acquire(2), &early), "S1");
     }
 }

@@ -4,12 +4,12 @@
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
 
 use super::ledger::{Ledger, Run, Shard};
-use super::{Claim, Observation, Verdict, Violation, demand};
+use super::{Observation, Verdict, Violation, demand};
 use crate::error::ClaimError;
 use crate::run::RunStatus;
 use crate::scratch::CapacityHint;
 use crate::sim::op::{Answer, Operation, Refusal};
-use crate::sim::subject::{Owner, Subject};
+use crate::sim::subject::{Applicant, Subject};
 
 const S9: &str = "S9 index";
 
@@ -39,18 +39,14 @@ pub(super) fn check_claimed(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     })
 }
 
-pub(super) fn check_empty_claim(
-    ledger: &Ledger,
-    seen: &Claim<'_>,
-    refusal: &ClaimError,
-) -> Verdict {
-    let run = ledger.run(seen.tenant, seen.run);
+pub(super) fn check_empty_claim(ledger: &Ledger, by: Applicant, refusal: &ClaimError) -> Verdict {
+    let run = ledger.run(by.tenant, by.run);
     match *refusal {
         ClaimError::NoneAvailable { earliest_deadline } => {
             let Some(run) = run else {
-                return demand(false, S9, || format!("a claim in {}, which is not", seen.run));
+                return demand(false, S9, || format!("a claim in {}, which is not", by.run));
             };
-            let free = shards(ledger, run).find(|shard| shard.is_available_at(seen.now));
+            let free = shards(ledger, run).find(|shard| shard.is_available_at(by.now));
             demand(free.is_none() && run.status == RunStatus::Active, S9, || {
                 format!("a claim of run {} got nothing: {free:?}", run.run)
             })?;
@@ -60,16 +56,16 @@ pub(super) fn check_empty_claim(
             })
         }
         ClaimError::RunNotFound => {
-            demand(run.is_none(), S9, || format!("run {} was not found", seen.run))
+            demand(run.is_none(), S9, || format!("run {} was not found", by.run))
         }
         ClaimError::RunNotActive { status, .. } => {
             let known = run.map(|run| run.status);
             demand(known == Some(status) && status != RunStatus::Active, S9, || {
-                format!("run {} is {known:?}; a claim says {status:?}", seen.run)
+                format!("run {} is {known:?}; a claim says {status:?}", by.run)
             })
         }
         ClaimError::Throttled { retry_after } => {
-            demand(seen.now < retry_after, S9, || "a wait that is over".to_owned())
+            demand(by.now < retry_after, S9, || "a wait that is over".to_owned())
         }
         ClaimError::TenantMismatch { .. } | ClaimError::BackendError(_) => {
             Err(Violation { oracle: S9, what: format!("a claim was answered {refusal:?}") })
@@ -78,9 +74,9 @@ pub(super) fn check_empty_claim(
 }
 
 /// A worker that comes back finds what is still its own.
-pub(super) fn check_nothing_owned(ledger: &Ledger, owner: Owner) -> Verdict {
-    let Some(run) = ledger.run(owner.tenant, owner.run) else { return Ok(()) };
-    let own = |shard: &&Shard| shard.holder.is_some_and(|held| held.worker == owner.worker);
+pub(super) fn check_nothing_owned(ledger: &Ledger, by: Applicant) -> Verdict {
+    let Some(run) = ledger.run(by.tenant, by.run) else { return Ok(()) };
+    let own = |shard: &&Shard| shard.holder.is_some_and(|held| held.worker == by.worker);
     let forgotten = shards(ledger, run).find(own);
     demand(forgotten.is_none(), S9, || {
         format!("a worker that came back to run {} was not told of {forgotten:?}", run.run)
@@ -128,11 +124,8 @@ mod tests {
     use gossip_contracts::identity::WorkerId;
 
     fn claimed(now: u64, ledger: &Ledger, refusal: ClaimError) -> Verdict {
-        let answer = Err(refusal.clone());
-        let (worker, parked) = (WorkerId::from_raw(2), &[][..]);
-        let (tenant, run) = (tenant(1), RUN);
-        let claim = Claim { now: at(now), tenant, run, worker, answer: &answer, parked };
-        check_empty_claim(ledger, &claim, &refusal)
+        let (tenant, run, worker) = (tenant(1), RUN, WorkerId::from_raw(2));
+        check_empty_claim(ledger, Applicant { now: at(now), tenant, run, worker }, &refusal)
     }
 
     #[test]
@@ -189,7 +182,7 @@ mod tests {
     #[test]
     fn a_worker_that_is_not_told_of_its_own_shard_is_noticed() {
         let ledger = Ledger::example();
-        let owner = |worker: u64| Owner {
+        let owner = |worker: u64| Applicant {
             now: at(500),
             tenant: tenant(1),
             run: RUN,

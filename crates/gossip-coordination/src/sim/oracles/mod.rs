@@ -38,7 +38,8 @@ use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId
 
 use super::op::{Answer, Operation, OwnedRange};
 use super::random::Random;
-use super::subject::{Owner, Subject};
+use super::subject::{Applicant, Subject};
+use crate::error::ClaimError;
 use crate::events::StateTransitionEvent;
 use crate::record::ShardRecordView;
 use crate::run::RunRecord;
@@ -120,14 +121,19 @@ impl Oracles {
     /// A claim, after all its parts.
     pub(super) fn observe_claim(&mut self, claim: &Claim<'_>) -> Verdict {
         if let Err(refusal) = claim.answer {
-            index::check_empty_claim(&self.ledger, claim, refusal)?;
+            self.observe_refused_claim(claim.by, refusal)?;
         }
         self.agreement.check_claim(claim)
     }
 
     /// A worker that came back was told that it holds nothing.
-    pub(super) fn observe_nothing_owned(&self, owner: Owner) -> Verdict {
-        index::check_nothing_owned(&self.ledger, owner)
+    pub(super) fn observe_nothing_owned(&self, by: Applicant) -> Verdict {
+        index::check_nothing_owned(&self.ledger, by)
+    }
+
+    /// A claim, or the return of a worker, was refused.
+    pub(super) fn observe_refused_claim(&self, by: Applicant, refusal: &ClaimError) -> Verdict {
+        index::check_empty_claim(&self.ledger, by, refusal)
     }
 
     /// After the grant or renewal that brought the hint was taken in.

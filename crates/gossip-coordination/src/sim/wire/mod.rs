@@ -1,23 +1,24 @@
 //! Between the actors and the backend: requests that are lost, late, doubled or reordered, answers
 //! that are lost, and the oracles that see everything that arrives.
 
+mod claims;
+mod faults;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId};
 
-use super::op::{Answer, Operation, Refusal};
-use super::oracles::{Claim, Observation, Oracles, Violation};
-use super::perform::{ToAnswer, perform};
-use super::random::Random;
-use super::subject::{Owner, Subject};
-use super::swarm::{Ingredient, Swarm};
-use super::trace::Trace;
-use crate::claim::ShardClaiming;
-use crate::error::{ClaimError, InfraError};
-use crate::events::{EventCollector, EventKind, StateTransitionEvent};
-use crate::scratch::{AcquireResultView, AcquireScratch, CapacityHint};
-use crate::status::ShardStatus;
+use crate::error::InfraError;
+use crate::events::{EventCollector, StateTransitionEvent};
+use crate::scratch::{AcquireScratch, CapacityHint};
+use crate::sim::op::{Answer, Operation, Refusal};
+use crate::sim::oracles::{Observation, Oracles, Violation};
+use crate::sim::perform::perform;
+use crate::sim::random::Random;
+use crate::sim::subject::{Applicant, Subject};
+use crate::sim::swarm::{Ingredient, Swarm};
+use crate::sim::trace::Trace;
 
 /// Operations between two looks at all records.
 const INSPECT_EVERY: u64 = 256;
@@ -39,7 +40,7 @@ enum Fate {
 #[derive(Clone, Debug)]
 enum Request {
     Operation(Box<Operation>),
-    Claim { tenant: TenantId, run: RunId, worker: WorkerId },
+    Claim(Applicant),
 }
 
 /// A late request, ordered by arrival.
@@ -157,10 +158,8 @@ impl<S: Subject> Wire<S> {
         self.trace.note(|| "late:".to_owned());
         match late.request {
             Request::Operation(operation) => drop(self.deliver_operation(late.now, *operation)),
-            Request::Claim { tenant, run, worker } => {
-                self.with_scratch(|wire, scratch| {
-                    drop(wire.deliver_claim(late.now, tenant, run, worker, scratch));
-                });
+            Request::Claim(by) => {
+                self.with_scratch(|wire, scratch| drop(wire.deliver_claim(by, scratch)));
             }
         }
     }
@@ -202,12 +201,6 @@ impl<S: Subject> Wire<S> {
         self.oracles.some_shard(tenant, run, random)
     }
 
-    /// Crashes the backend and starts it again.
-    pub(super) fn reopen(&mut self) {
-        self.trace.note(|| "the backend crashes".to_owned());
-        self.subject.reopen();
-    }
-
     /// Sends a request whose typed answer nobody needs. `None`: no answer came.
     pub(super) fn request(&mut self, now: LogicalTime, operation: Operation) -> Option<Answer> {
         match self.fate() {
@@ -244,31 +237,6 @@ impl<S: Subject> Wire<S> {
             }
             fate => {
                 self.fail(fate, now, Request::Operation(Box::new(operation)));
-                Err(no_answer().into())
-            }
-        }
-    }
-
-    /// Sends a claim.
-    pub(super) fn claim<'s>(
-        &mut self,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<AcquireResultView<'s>, ClaimError> {
-        let request = Request::Claim { tenant, run, worker };
-        match self.fate() {
-            Fate::Delivered { twice, heard } => {
-                let result = self.deliver_claim(now, tenant, run, worker, scratch);
-                if twice {
-                    self.send_late(now, request);
-                }
-                if heard { result } else { Err(no_answer().into()) }
-            }
-            fate => {
-                self.fail(fate, now, request);
                 Err(no_answer().into())
             }
         }
@@ -323,105 +291,6 @@ impl<S: Subject> Wire<S> {
         }
     }
 
-    /// Puts a request to a store that fails, where the backend has one: it must be refused, and
-    /// change nothing. The next look at the records would tell.
-    fn obstruct(&mut self, now: LogicalTime, request: Request) {
-        self.trace.note(|| format!("the store fails: {request:?}"));
-        let Request::Operation(operation) = request else { return };
-        let answer = self.with_scratch(|wire, scratch| {
-            wire.subject.obstructed(|backend| perform(backend, scratch, now, &operation))
-        });
-        if let Some(answer) = answer
-            && !answered_by_failing_store(&answer)
-        {
-            // Reading does not fail where only writing does.
-            self.operations += 1;
-            self.events.clear();
-            self.trace.begin(self.operations, now, &operation);
-            self.judge(now, &operation, &answer, None);
-        }
-    }
-
-    /// The backend's process ends in the middle of a request: all of it is stored, or nothing. All
-    /// records are looked at right after.
-    fn crash_during(&mut self, now: LogicalTime, request: Request) {
-        let Request::Operation(operation) = request else { return self.reopen() };
-        let at = self.collector_of(operation.tenant());
-        let mut collector = std::mem::take(&mut self.collectors[at]);
-        let written = if self.random.chance(100) { 1000 } else { self.random.below(1001) };
-        let crashed = self.with_scratch(|wire, scratch| {
-            wire.subject.crash_during(&mut collector, written, |backend| {
-                perform(backend, scratch, now, &operation)
-            })
-        });
-        self.collectors[at] = collector;
-        let Some((answer, is_stored)) = crashed else { return };
-        self.operations += 1;
-        self.trace.begin(self.operations, now, &operation);
-        self.trace.note(|| format!("the backend crashes with {written} of 1000 written"));
-        self.take_events(at);
-        let changed = !self.events.is_empty();
-        if is_stored || !changed {
-            self.judge(now, &operation, &answer, None);
-        }
-        self.inspect();
-    }
-
-    /// A worker that has come back takes what it still holds. `None`: nothing, or no answer.
-    pub(super) fn reacquire_own<'s>(
-        &mut self,
-        owner: Owner,
-        scratch: &'s mut AcquireScratch,
-    ) -> Option<AcquireResultView<'s>> {
-        if self.is_over() {
-            return None;
-        }
-        let Owner { now, tenant, run, worker } = owner;
-        let at = self.collector_of(tenant);
-        let result = self.subject.with_events(&mut self.collectors[at], |backend| {
-            S::reacquire_own(backend, owner, scratch)
-        })?;
-        self.operations += 1;
-        self.trace.begin_claim(self.operations, now, tenant, run, worker);
-        self.trace.append_text("its own");
-        self.take_events(at);
-        let events = std::mem::take(&mut self.events);
-        let acquire = |shard| Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker };
-        let mut verdict = Ok(());
-        for (at, event) in events.iter().enumerate() {
-            let EventKind::ShardParked { shard, .. } = event.kind else { continue };
-            let (key, status) = (ShardKey::new(run, shard), ShardStatus::Parked);
-            let answer = Answer::Refused(Refusal::ShardTerminal { shard: key, status });
-            let operation = acquire(shard);
-            let events = &events[at..=at];
-            let seen = Observation { now, operation: &operation, answer: &answer, events };
-            self.trace.end(&operation, &answer, seen.events);
-            verdict = verdict.and_then(|()| self.oracles.observe(seen));
-        }
-        let got = match result {
-            Ok(Some(acquired)) => {
-                let operation = acquire(acquired.lease.shard());
-                let answer = Ok(acquired).answer();
-                let events = &events[events.len().saturating_sub(1)..];
-                let seen = Observation { now, operation: &operation, answer: &answer, events };
-                self.trace.end(&operation, &answer, seen.events);
-                verdict = verdict.and_then(|()| self.oracles.observe(seen));
-                Some(acquired)
-            }
-            Ok(None) => {
-                verdict = verdict.and_then(|()| self.oracles.observe_nothing_owned(owner));
-                None
-            }
-            Err(refusal) => {
-                self.trace.end_claim(&refusal);
-                None
-            }
-        };
-        self.events = events;
-        self.conclude(verdict);
-        got
-    }
-
     fn deliver_operation(&mut self, now: LogicalTime, operation: Operation) -> Option<Answer> {
         let answer = self.with_scratch(|wire, scratch| {
             wire.deliver(now, &operation, |backend| {
@@ -474,28 +343,6 @@ impl<S: Subject> Wire<S> {
         Some(result)
     }
 
-    fn deliver_claim<'s>(
-        &mut self,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<AcquireResultView<'s>, ClaimError> {
-        if self.is_over() {
-            return Err(no_answer().into());
-        }
-        self.operations += 1;
-        self.trace.begin_claim(self.operations, now, tenant, run, worker);
-        let at = self.collector_of(tenant);
-        let result = self.subject.with_events(&mut self.collectors[at], |backend| {
-            backend.claim_next_available(now, tenant, run, worker, scratch)
-        });
-        self.take_events(at);
-        self.judge_claim(now, tenant, run, worker, &result);
-        result
-    }
-
     fn collector_of(&self, tenant: TenantId) -> usize {
         self.tenants.iter().position(|&known| known == tenant).expect("a tenant of this world")
     }
@@ -512,71 +359,15 @@ impl<S: Subject> Wire<S> {
         answer: &Answer,
         hint: Option<CapacityHint>,
     ) {
-        self.trace.end(operation, answer, &self.events);
         let events = std::mem::take(&mut self.events);
         let seen = Observation { now, operation, answer, events: &events };
+        self.trace.end(seen);
         let mut verdict = self.oracles.observe(seen);
         if let (Ok(()), Some(hint), Some((tenant, key))) = (&verdict, hint, operation.shard()) {
             verdict = self.oracles.observe_hint(now, tenant, key.run, &hint);
         }
         self.events = events;
         self.ran_out |= self.is_calm && *answer == Answer::Refused(Refusal::ResourceExhausted);
-        self.conclude(verdict);
-    }
-
-    /// A claim is the acquires that it is made of: some that parked a poisoned shard, then one that
-    /// was granted, or none.
-    fn judge_claim(
-        &mut self,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-        result: &Result<AcquireResultView<'_>, ClaimError>,
-    ) {
-        let events = std::mem::take(&mut self.events);
-        let acquire = |shard| Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker };
-        let (mut verdict, mut parked) = (Ok(()), Vec::new());
-        for (at, event) in events.iter().enumerate() {
-            let EventKind::ShardParked { shard, .. } = event.kind else { continue };
-            let (operation, key) = (acquire(shard), ShardKey::new(run, shard));
-            let status = ShardStatus::Parked;
-            let answer = Answer::Refused(Refusal::ShardTerminal { shard: key, status });
-            let seen = Observation {
-                now,
-                operation: &operation,
-                answer: &answer,
-                events: &events[at..=at],
-            };
-            self.trace.end(&operation, &answer, seen.events);
-            verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
-            parked.push(shard);
-        }
-        let granted =
-            events.iter().position(|event| !matches!(event.kind, EventKind::ShardParked { .. }));
-        let answer = match result {
-            Ok(acquired) => {
-                let operation = acquire(acquired.lease.shard());
-                let answer = Ok(*acquired).answer();
-                let events = &events[granted.unwrap_or(events.len())..];
-                let seen = Observation { now, operation: &operation, answer: &answer, events };
-                self.trace.end(&operation, &answer, seen.events);
-                verdict = verdict.and_then(|()| self.oracles.observe_part_of_claim(seen));
-                let Answer::Acquired(acquired) = answer else { unreachable!("it was acquired") };
-                Ok(acquired)
-            }
-            Err(refusal) => {
-                self.trace.end_claim(refusal);
-                Err(refusal.clone())
-            }
-        };
-        let claim = Claim { now, tenant, run, worker, answer: &answer, parked: &parked };
-        verdict = verdict.and_then(|()| self.oracles.observe_claim(&claim));
-        if let Ok(acquired) = result {
-            let hint = &acquired.capacity;
-            verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, run, hint));
-        }
-        self.events = events;
         self.conclude(verdict);
     }
 
@@ -595,10 +386,6 @@ impl<S: Subject> Wire<S> {
             self.violation.get_or_insert(violation);
         }
     }
-}
-
-fn answered_by_failing_store(answer: &Answer) -> bool {
-    matches!(answer, Answer::Refused(Refusal::Backend { .. }))
 }
 
 fn no_answer() -> InfraError {
