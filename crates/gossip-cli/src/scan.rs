@@ -9,6 +9,7 @@ use gossip_contracts::identity::RunId;
 use gossip_engine::Engine;
 use gossip_runtime::{
     ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOptions, ScanOutcome, ScanStats,
+    policy_hash,
 };
 
 use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
@@ -36,7 +37,7 @@ pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Verdict, Failur
     }
     let target = Target::open(&path, gitignore)?;
     let engine = engine(&resume.work.rules)?;
-    if engine.policy_hash() != summary.policy {
+    if policy_hash(&engine) != summary.policy {
         return Err(Failure::new(format!(
             "run {} was begun with other rules or by another version of gossip; give the same \
              --rules, or start a new run with `gossip scan {}`",

@@ -26,6 +26,8 @@ pub(crate) struct ItemContext<'c> {
     pub(crate) target: &'c [u8],
     pub(crate) scope: Scope,
     pub(crate) run: RunId,
+    /// Nothing that earlier runs stored is trusted.
+    pub(crate) fresh: bool,
     pub(crate) stats: &'c ScanStats,
 }
 
@@ -77,6 +79,7 @@ impl ItemContext<'_> {
             && !known.failed
             && !entry.version.is_empty()
             && known.version == entry.version
+            && (known.run == self.run || !self.fresh)
         {
             ScanStats::add(&self.stats.items, 1);
             ScanStats::add(&self.stats.unchanged, 1);

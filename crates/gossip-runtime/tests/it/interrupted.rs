@@ -1,5 +1,6 @@
 //! Stopped, resumed, started over.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::identity::RunId;
@@ -39,6 +40,76 @@ fn what_was_created_behind_the_cursor_meanwhile_is_found() {
     let second = place.scan(&place.source()).unwrap();
     assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
     assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn what_was_removed_or_renamed_since_it_was_read_is_not_reported_by_the_scan_that_goes_on() {
+    let mut place = Place::with_files(40);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    let first = place.scan_until(&stop_at(&place, &stop, 36), &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    let has = |found: &[(String, u64)], name: &str| found.iter().any(|(key, _)| key == name);
+    let before = place.places(&first);
+    let path = |number| place.tree.join(file_name(number));
+    for number in [0, 15, 30] {
+        assert!(has(&before, &file_name(number)), "{before:?}");
+    }
+    fs::remove_file(path(0)).unwrap();
+    fs::rename(path(15), place.tree.join("dir0/another name.txt")).unwrap();
+    fs::remove_file(path(30)).unwrap();
+    // Files are below that name now.
+    fs::create_dir(path(30)).unwrap();
+    fs::write(path(30).join("inside.txt"), content(30)).unwrap();
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    let expected = place.undisturbed();
+    assert!(has(&expected, "dir0/another name.txt"));
+    assert_eq!(place.places(&second), expected);
+    let summary = place.summary(&second);
+    assert_eq!((summary.items, summary.findings as usize), (39, expected.len()));
+    assert!(summary.failed.is_empty(), "{:?}", summary.failed);
+}
+
+#[test]
+fn a_look_at_everything_survives_listings_that_fail_in_passing() {
+    let place = Place::with_files(40);
+    let stop = AtomicBool::new(false);
+    place.scan_until(&stop_at(&place, &stop, 20), &stop).unwrap();
+    let mut source = place.source();
+    source.every_other_listing_fails = true;
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.resumed, second.end), (true, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn fresh_reads_everything_again_and_so_does_whoever_goes_on_with_it() {
+    let mut place = Place::with_files(20);
+    place.scan(&place.source()).unwrap();
+    let fresh = ScanOptions { fresh: true, ..place.options.clone() };
+    let usual = std::mem::replace(&mut place.options, fresh);
+    let source = place.source();
+    let whole = place.scan(&source).unwrap();
+    assert_eq!((whole.end, source.keys_read().len()), (ScanEnd::Finished, 20));
+
+    let stop = AtomicBool::new(false);
+    let source = stop_at(&place, &stop, 10);
+    let first = place.scan_until(&source, &stop).unwrap();
+    let before = source.keys_read();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    place.options = usual;
+    let source = place.source();
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    let mut read = [before, source.keys_read()].concat();
+    read.sort();
+    read.dedup();
+    assert_eq!(read.len(), 20);
+    assert_eq!(place.places(&second), place.undisturbed());
+    let source = place.source();
+    place.scan(&source).unwrap();
+    assert!(source.keys_read().is_empty(), "the next one trusts what it stored");
 }
 
 #[test]
