@@ -1,7 +1,7 @@
 //! `gossip runs`, `gossip show` and `gossip findings`.
 
 use gossip_contracts::identity::RunId;
-use gossip_runtime::Reports;
+use gossip_runtime::{ReportedFinding, Reports};
 
 use crate::Verdict;
 use crate::args::{Args, FindingsArgs, OutputArgs, ShowArgs};
@@ -31,7 +31,9 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Verdict, 
             }
         },
     };
-    let found = reports.findings(run)?;
-    write_findings(&found, findings.output.format, |found| found.redacted.clone())?;
-    Ok(if found.is_empty() { Verdict::Clean } else { Verdict::Found })
+    let shown = |found: &ReportedFinding| found.redacted.clone();
+    let found = write_findings(findings.output.format, shown, |write| {
+        Ok(reports.each_finding(run, write)??)
+    })?;
+    Ok(if found == 0 { Verdict::Clean } else { Verdict::Found })
 }

@@ -4,3 +4,4 @@ mod commands;
 mod kill;
 mod redaction;
 mod support;
+mod terminal;
