@@ -1,5 +1,6 @@
 //! The real program, on real files.
 
+mod bad_input;
 mod commands;
 mod kill;
 mod redaction;
