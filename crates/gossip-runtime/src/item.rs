@@ -50,6 +50,20 @@ pub(crate) struct InHand<'i> {
     pub(crate) opened_at_ms: u64,
 }
 
+impl InHand<'_> {
+    /// What is known of it so far, as a row that nobody takes for the whole.
+    pub(crate) fn part_row(&self) -> ItemRow {
+        ItemRow { version: Vec::new(), bytes: self.offset, ..self.row.clone() }
+    }
+
+    /// Its occurrences up to now are stored.
+    pub(crate) fn part_is_stored(&mut self, stats: &ScanStats) {
+        ScanStats::add(&stats.findings, self.row.occurrences.len() as u64);
+        self.row.occurrences.clear();
+        self.row.begun = true;
+    }
+}
+
 /// Asked before every read: `false` stops.
 pub(crate) type GoOn<'g> = dyn FnMut(&mut InHand<'_>) -> bool + 'g;
 
@@ -158,6 +172,11 @@ impl ItemContext<'_> {
             }
             None => self.engine.stream(scratch, Some(key)),
         };
+        if stream.is_silent() {
+            row.skipped = Some("allowed path".to_owned());
+            self.name_version(reader.as_ref(), row, opened_at_ms)?;
+            return Ok(true);
+        }
         loop {
             let next = (CHUNK as u64).min(size.saturating_sub(offset));
             let mark = stream.mark();

@@ -13,7 +13,7 @@ use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_engine::Engine;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, OCCURRENCES_MAX};
 use crate::clock::{new_op_id, now};
 use crate::item::{Handled, InHand, ItemBuffers, ItemContext};
 use crate::options::ScanOptions;
@@ -264,8 +264,19 @@ impl Scan<'_> {
             }
             look_up(coordinator, context, &page, &mut known)?;
             for (entry, known) in page.iter().zip(&known) {
-                let go_on = &mut |_: &mut InHand<'_>| go_on();
-                match context.handle(&entry, known.as_ref(), None, &mut buffers, go_on) {
+                // No lease to keep and no cursor to store: memory is all there is to bound.
+                let mut stored = Ok(true);
+                let go_on = &mut |item: &mut InHand<'_>| {
+                    if item.row.occurrences.len() >= OCCURRENCES_MAX {
+                        stored = add_part_to_run(coordinator, context, item);
+                    }
+                    matches!(stored, Ok(true)) && go_on()
+                };
+                let handled = context.handle(&entry, known.as_ref(), None, &mut buffers, go_on);
+                if !stored? {
+                    return Ok(true);
+                }
+                match handled {
                     Handled::Covered => continue,
                     Handled::Unchanged => batch.add_unchanged(entry.key),
                     Handled::Read(row) => batch.add_read(row),
@@ -344,6 +355,24 @@ fn add_to_run(
         Ok(true)
     })?;
     batch.clear(0);
+    Ok(goes_on)
+}
+
+/// Stores what was found so far in an item of which the rest is still to be read. `false`: as above.
+fn add_part_to_run(
+    coordinator: &mut SqliteCoordinator,
+    context: &ItemContext<'_>,
+    item: &mut InHand<'_>,
+) -> Result<bool, ScanError> {
+    let row = item.part_row();
+    let goes_on = store(coordinator, |tx| {
+        if store::has_ended(tx, context.run)? {
+            return Ok(false);
+        }
+        store::put_item(tx, context.scope, &row, context.run)?;
+        Ok(true)
+    })?;
+    item.part_is_stored(context.stats);
     Ok(goes_on)
 }
 

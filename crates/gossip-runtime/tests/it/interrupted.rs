@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gossip_contracts::identity::RunId;
 use gossip_runtime::{Admin, ScanEnd, ScanOptions};
 
-use crate::support::{Place, Watched, content, file_name, stop_at};
+use crate::support::{Place, Watched, content, file_name, stop_at, token};
 
 #[test]
 fn a_scan_that_was_stopped_and_resumed_finds_what_an_undisturbed_one_finds() {
@@ -171,4 +171,21 @@ fn an_item_during_which_the_lease_was_lost_is_not_stored() {
     let found = place.places(&outcome);
     assert!(found.iter().all(|(key, _)| key == "a.txt"), "{found:?}");
     assert_eq!(place.summary(&outcome).findings as usize, found.len());
+}
+
+/// More than may wait in memory.
+#[test]
+fn very_many_findings_in_a_file_that_appeared_behind_the_cursor_are_found() {
+    let mut place = Place::with_files(10);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    place.scan_until(&stop_at(&place, &stop, 10), &stop).unwrap();
+    let tokens: String = (0..40_000).map(|seed| format!("{}\n", token(seed))).collect();
+    place.write("dir0/a first.txt", &tokens);
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.resumed, second.end), (true, ScanEnd::Finished));
+    let found = place.places(&second);
+    assert!(found.len() > 40_000, "{}", found.len());
+    assert_eq!(place.summary(&second).findings as usize, found.len());
+    assert_eq!(found, place.undisturbed());
 }

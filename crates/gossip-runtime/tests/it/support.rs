@@ -129,6 +129,7 @@ pub(crate) fn content(number: u64) -> String {
 }
 
 type Hook<'h> = Box<dyn Fn(&[u8], u64) + Send + Sync + 'h>;
+type OnRead = Arc<dyn Fn(&[u8], u64) + Send + Sync>;
 
 /// A tree that calls back before each read and remembers which keys were read.
 pub(crate) struct Watched<'h> {
@@ -136,7 +137,7 @@ pub(crate) struct Watched<'h> {
     hook: Hook<'h>,
     reads: Mutex<Vec<Vec<u8>>>,
     /// Called before each read of bytes, with its offset.
-    pub(crate) on_read: Option<Arc<dyn Fn(&[u8], u64) + Send + Sync>>,
+    pub(crate) on_read: Option<OnRead>,
     /// All bytes that were read.
     pub(crate) bytes_read: Arc<AtomicU64>,
     /// Listings that would give a key from here on fail.
@@ -239,7 +240,7 @@ impl Connector for Watched<'_> {
 struct WatchedReader {
     inner: Box<dyn ItemReader>,
     key: Vec<u8>,
-    on_read: Option<Arc<dyn Fn(&[u8], u64) + Send + Sync>>,
+    on_read: Option<OnRead>,
     bytes_read: Arc<AtomicU64>,
 }
 

@@ -169,7 +169,7 @@ fn a_database_that_another_process_holds_is_waited_for() {
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
         let scan = scope.spawn(|| place.scan(&place.source()).unwrap());
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(700));
         assert!(!scan.is_finished());
         holder.execute_batch("COMMIT").unwrap();
         assert_eq!(scan.join().unwrap().end, ScanEnd::Finished);
