@@ -161,7 +161,11 @@ impl Reports {
         let run = row.run;
         // A process that died between the two left a run that coordination does not know.
         let status = self.coordinator.get_run(LOCAL_TENANT, run);
-        let status = status.map_or(RunStatus::Initializing, |record| record.status);
+        let status = match status.map_or(RunStatus::Initializing, |record| record.status) {
+            // Its process died after it had written the end down, before coordination heard of it.
+            RunStatus::Active if row.ended_ms.is_some() => RunStatus::Done,
+            status => status,
+        };
         let progress = self.coordinator.get_run_progress(LOCAL_TENANT, run).unwrap_or_default();
         let totals = self.read(|tx| match row.ended_ms {
             Some(_) => Totals::kept(tx, run),

@@ -151,16 +151,17 @@ impl Scan<'_> {
             } else if fresh && !is_new {
                 cancel(coordinator, run)?;
             } else if status == RunStatus::Initializing {
-                self.register(coordinator, run)?;
-                return Ok((run, false));
-            } else {
-                store(coordinator, |tx| store::mark_resumed(tx, run))?;
+                if self.register(coordinator, run)? {
+                    return Ok((run, false));
+                }
+            } else if store(coordinator, |tx| store::join_run(tx, run))? {
                 return Ok((run, true));
             }
         }
     }
 
-    fn register(&self, coordinator: &mut SqliteCoordinator, run: RunId) -> Result<(), ScanError> {
+    /// `false`: another process that began the same scan was faster.
+    fn register(&self, coordinator: &mut SqliteCoordinator, run: RunId) -> Result<bool, ScanError> {
         let config = RunConfig {
             cursor_semantics: CursorSemantics::Completed,
             lease_duration: self.options.lease_ms,
@@ -171,12 +172,9 @@ impl Scan<'_> {
             coordinator.create_run_with_shards(now, LOCAL_TENANT, run, config, shards, new_op_id())
         })?;
         match created {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(true),
             Err(CreateRunError::BackendError(error)) => Err(error.into()),
-            // Another process that began the same scan was faster; its shards are as good.
-            Err(_) if status(coordinator, run)? != RunStatus::Initializing => {
-                store(coordinator, |tx| store::mark_resumed(tx, run))
-            }
+            Err(_) if status(coordinator, run)? != RunStatus::Initializing => Ok(false),
             Err(error) => Err(InfraError::corruption("register", error.to_string()).into()),
         }
     }
@@ -228,19 +226,33 @@ impl Scan<'_> {
             }
             RunTerminalEvaluation::AllDone => {}
         }
-        let resumed = store(coordinator, |tx| store::was_resumed(tx, run))?;
-        if resumed && !self.look_again(coordinator, &shared.context)? {
-            return Ok(ScanEnd::Interrupted);
+        loop {
+            let joined = store(coordinator, |tx| store::times_resumed(tx, run))?;
+            if joined > 0 && !self.look_again(coordinator, &shared.context)? {
+                return Ok(ScanEnd::Interrupted);
+            }
+            // Whoever joined after that look began may want what was changed before it joined. Once
+            // the end is written down nobody joins any more.
+            let ended = store(coordinator, |tx| {
+                let all_looked = store::times_resumed(tx, run)? == joined;
+                if all_looked {
+                    store::finish_run(tx, run, now().as_raw())?;
+                }
+                Ok(all_looked || store::has_ended(tx, run)?)
+            })?;
+            if ended {
+                break;
+            }
         }
         match coordinator.complete_run(now(), LOCAL_TENANT, run, new_op_id()) {
             // Another process that worked on the same run was faster.
-            Ok(_) | Err(RunTransitionError::RunTerminal { status: RunStatus::Done }) => {}
-            Err(RunTransitionError::RunTerminal { .. }) => return Ok(ScanEnd::Cancelled),
-            Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
-            Err(error) => return Err(InfraError::corruption("finish", error.to_string()).into()),
+            Ok(_) | Err(RunTransitionError::RunTerminal { status: RunStatus::Done }) => {
+                Ok(ScanEnd::Finished)
+            }
+            Err(RunTransitionError::RunTerminal { .. }) => Ok(ScanEnd::Cancelled),
+            Err(RunTransitionError::BackendError(error)) => Err(error.into()),
+            Err(error) => Err(InfraError::corruption("finish", error.to_string()).into()),
         }
-        store(coordinator, |tx| store::finish_run(tx, run, now().as_raw()))?;
-        Ok(ScanEnd::Finished)
     }
 
     /// A resumed scan looks at everything once more, for what was created or changed behind its

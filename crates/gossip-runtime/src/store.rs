@@ -240,9 +240,10 @@ pub(crate) fn open_run(
     Ok((RunId::from_raw(tx.last_insert_rowid() as u64), true))
 }
 
-pub(crate) fn mark_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
-    tx.execute("UPDATE scan_runs SET resumed = resumed + 1 WHERE run = ?1", [run.as_raw() as i64])
-        .map(drop)
+/// Joins a run that another process has begun; `false` if it has ended.
+pub(crate) fn join_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
+    let sql = "UPDATE scan_runs SET resumed = resumed + 1 WHERE run = ?1 AND ended_ms IS NULL";
+    Ok(tx.execute(sql, [run.as_raw() as i64])? > 0)
 }
 
 /// Whether a run trusts nothing that earlier runs stored.
@@ -251,11 +252,10 @@ pub(crate) fn is_fresh(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<boo
     tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
 }
 
-/// Whether an earlier process worked on the run.
-pub(crate) fn was_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
-    tx.query_row("SELECT resumed > 0 FROM scan_runs WHERE run = ?1", [run.as_raw() as i64], |row| {
-        row.get(0)
-    })
+/// How many processes have joined a run that another had begun.
+pub(crate) fn times_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<i64> {
+    let sql = "SELECT resumed FROM scan_runs WHERE run = ?1";
+    tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
 }
 
 /// Writes down that a run has ended, and its numbers (N1); whether that had not been done before.
@@ -599,7 +599,9 @@ mod tests {
             begun: false,
         };
         put_item(&tx, scope, &row, first).unwrap();
+        assert!(join_run(&tx, first).unwrap());
         finish_run(&tx, first, 6).unwrap();
+        assert!(!join_run(&tx, first).unwrap(), "nobody joins a run that has ended");
         let second = open();
         assert!(end_run(&tx, second, 7).unwrap());
         finish_run(&tx, second, 8).unwrap();

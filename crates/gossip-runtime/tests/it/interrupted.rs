@@ -71,6 +71,31 @@ fn what_was_removed_or_renamed_since_it_was_read_is_not_reported_by_the_scan_tha
     assert!(summary.failed.is_empty(), "{:?}", summary.failed);
 }
 
+/// The file is changed behind the look at everything, and then somebody joins who must not be told
+/// that all is well without it.
+#[test]
+fn what_was_changed_before_another_process_joined_is_not_missed_by_the_last_look() {
+    let mut place = Place::with_files(20);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    let first = place.scan_until(&stop_at(&place, &stop, 20), &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    place.write("dir0/a first.txt", &content(0));
+    let changed = AtomicBool::new(false);
+    let source = Watched::with_hook(&place.tree, |key, _| {
+        if key == b"dir0/a first.txt" && !changed.swap(true, Ordering::Relaxed) {
+            // Listed already, together with what is being read.
+            place.write(&file_name(5), &format!("more\n{}", content(3)));
+            let joined = place.scan_until(&place.source(), &AtomicBool::new(true)).unwrap();
+            assert_eq!((joined.run, joined.end), (first.run, ScanEnd::Interrupted));
+        }
+    });
+    let second = place.scan(&source).unwrap();
+    assert!(changed.load(Ordering::Relaxed));
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
+}
+
 #[test]
 fn a_look_at_everything_survives_listings_that_fail_in_passing() {
     let place = Place::with_files(40);
