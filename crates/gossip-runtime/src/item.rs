@@ -97,6 +97,7 @@ impl ItemContext<'_> {
         {
             ScanStats::add(&self.stats.items, 1);
             ScanStats::add(&self.stats.unchanged, 1);
+            ScanStats::add(&self.stats.unchanged_bytes, entry.size);
             return if known.run == self.run { Handled::Covered } else { Handled::Unchanged };
         }
         let mut row = ItemRow {

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::identity::RunId;
+use gossip_coordination_sqlite::rusqlite::Connection;
 use gossip_runtime::{Admin, ScanEnd, ScanOptions};
 
 use crate::support::{Place, Watched, content, file_name, stop_at, token};
@@ -213,4 +214,18 @@ fn very_many_findings_in_a_file_that_appeared_behind_the_cursor_are_found() {
     assert!(found.len() > 40_000, "{}", found.len());
     assert_eq!(place.summary(&second).findings as usize, found.len());
     assert_eq!(found, place.undisturbed());
+}
+
+#[test]
+fn a_run_that_coordination_never_heard_of_can_be_called_off() {
+    let place = Place::with_files(3);
+    place.scan(&place.source()).unwrap();
+    let database = Connection::open(place.state.database_path()).unwrap();
+    // As a process leaves it that dies between the two.
+    let begun = "INSERT INTO scan_runs(target, policy, started_ms)
+                 SELECT target, policy, 1 FROM scan_runs";
+    database.execute_batch(begun).unwrap();
+    Admin::open(&place.state).unwrap().cancel(RunId::from_raw(2)).unwrap();
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!((outcome.run, outcome.end), (RunId::from_raw(3), ScanEnd::Finished));
 }
