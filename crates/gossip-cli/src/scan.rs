@@ -80,8 +80,9 @@ fn execute(
         stats: &stats,
         stop: &stop,
     };
-    let outcome =
-        with_progress(work, &stats, expected_bytes(&reports, &target.name)?, || scan.run())?;
+    // What the last scan of the same covered.
+    let expected_bytes = reports.last_bytes(&target.name)?.filter(|&bytes| bytes > 0);
+    let outcome = with_progress(work, &stats, expected_bytes, || scan.run())?;
 
     let shown = |found: &ReportedFinding| {
         if work.show_secrets { raw_secret(target, found) } else { found.redacted.clone() }
@@ -137,13 +138,6 @@ impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// What the last complete scan of the same target covered.
-fn expected_bytes(reports: &Reports, target: &[u8]) -> Result<Option<u64>, Failure> {
-    let runs = reports.runs()?;
-    let last = runs.iter().rev().find(|run| run.target == target && run.ended_ms.is_some());
-    Ok(last.map(|run| run.bytes).filter(|&bytes| bytes > 0))
 }
 
 /// The bytes of a finding as they are in the file now.

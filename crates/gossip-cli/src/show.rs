@@ -24,12 +24,9 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Verdict, 
     let reports = Reports::open(&state_dir(args)?)?;
     let run = match findings.run {
         Some(run) => reports.run(RunId::from_raw(run))?.run,
-        None => match reports.runs()?.last() {
-            Some(newest) => newest.run,
-            None => {
-                return Err(Failure::new("there are no runs yet; `gossip scan PATH` makes one"));
-            }
-        },
+        None => reports
+            .newest()?
+            .ok_or_else(|| Failure::new("there are no runs yet; `gossip scan PATH` makes one"))?,
     };
     let shown = |found: &ReportedFinding| found.redacted.clone();
     let found = write_findings(findings.output.format, shown, |write| {

@@ -112,6 +112,19 @@ impl Reports {
         rows.into_iter().map(|row| self.summarize(row)).collect()
     }
 
+    /// The newest run.
+    pub fn newest(&self) -> Result<Option<RunId>, ReportError> {
+        self.read(store::newest_run)
+    }
+
+    /// Bytes that the last run of a target that has ended covered.
+    pub fn last_bytes(&self, target: &[u8]) -> Result<Option<u64>, ReportError> {
+        self.read(|tx| {
+            let last = store::last_ended_run(tx, target)?;
+            last.map(|run| Totals::kept(tx, run).map(|totals| totals.bytes)).transpose()
+        })
+    }
+
     /// One run.
     pub fn run(&self, run: RunId) -> Result<RunSummary, ReportError> {
         let row = self.read(|tx| store::find_run(tx, run))?;

@@ -305,6 +305,22 @@ pub(crate) fn list_runs(tx: &Transaction<'_>) -> rusqlite::Result<Vec<RunRow>> {
         .collect()
 }
 
+pub(crate) fn newest_run(tx: &Transaction<'_>) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(run) FROM scan_runs";
+    let run: Option<i64> = tx.query_row(sql, [], |row| row.get(0))?;
+    Ok(run.map(|run| RunId::from_raw(run as u64)))
+}
+
+/// The newest run of a target that has ended, whatever its policy.
+pub(crate) fn last_ended_run(
+    tx: &Transaction<'_>,
+    target: &[u8],
+) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(run) FROM scan_runs WHERE target = ?1 AND ended_ms IS NOT NULL";
+    let run: Option<i64> = tx.query_row(sql, [target], |row| row.get(0))?;
+    Ok(run.map(|run| RunId::from_raw(run as u64)))
+}
+
 pub(crate) fn find_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunRow>> {
     tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs WHERE run = ?1")?
         .query_row([run.as_raw() as i64], run_row)

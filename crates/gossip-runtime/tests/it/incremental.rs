@@ -126,3 +126,19 @@ fn what_the_rules_allow_by_its_path_is_not_read() {
     assert_eq!((summary.items, summary.findings), (4, 1));
     assert!(source.bytes_read.load(Ordering::Relaxed) < 10_000);
 }
+
+#[test]
+fn the_newest_run_and_what_the_last_one_covered_are_known() {
+    let place = Place::with_files(6);
+    let reports = || Reports::open(&place.state).unwrap();
+    assert_eq!(reports().newest().unwrap(), None);
+    assert_eq!(reports().last_bytes(b"the tree").unwrap(), None);
+    place.scan(&place.source()).unwrap();
+    fs::remove_file(place.tree.join(file_name(0))).unwrap();
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!(reports().newest().unwrap(), Some(second.run));
+    let bytes = place.summary(&second).bytes;
+    assert!(bytes > 0);
+    assert_eq!(reports().last_bytes(b"the tree").unwrap(), Some(bytes));
+    assert_eq!(reports().last_bytes(b"another").unwrap(), None);
+}
