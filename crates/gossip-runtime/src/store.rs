@@ -15,6 +15,7 @@ use gossip_contracts::identity::{
 use gossip_coordination_sqlite::Component;
 use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
 
+use crate::plan::END_KEY;
 use crate::totals::Totals;
 
 /// The tables.
@@ -393,14 +394,12 @@ pub(crate) fn find_unlisted(
     page: &Page,
 ) -> rusqlite::Result<Vec<Vec<u8>>> {
     const MAX: usize = 1024;
-    let last = page.len().checked_sub(1).and_then(|last| page.get(last));
-    let end = last.filter(|_| !page.is_last()).map(|entry| entry.key);
-    if end.is_none() && !page.is_last() {
-        return Ok(Vec::new());
-    }
+    // Both ends bound the walk along the table: what all pages walk is the ledger once.
+    let last = page.len().checked_sub(1).and_then(|last| page.get(last)).map(|entry| entry.key);
+    let end = if page.is_last() { Some(END_KEY) } else { last };
+    let Some(end) = end else { return Ok(Vec::new()) };
     let mut statement = tx.prepare_cached(
-        "SELECT key FROM scan_ledger WHERE scope = ?1 AND key > ?2 AND (?3 IS NULL OR key <= ?3)
-         ORDER BY key",
+        "SELECT key FROM scan_ledger WHERE scope = ?1 AND key > ?2 AND key <= ?3 ORDER BY key",
     )?;
     let mut rows = statement.query((scope.0, after, end))?;
     let mut listed = page.iter().map(|entry| entry.key).peekable();
@@ -624,5 +623,40 @@ mod tests {
         assert_eq!(rows(), Ok(1_i64));
         finish_run(&tx, open(), 9).unwrap();
         assert_eq!(rows(), Ok(0));
+    }
+
+    #[test]
+    fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
+        let mut database = rusqlite::Connection::open_in_memory().unwrap();
+        for step in COMPONENT.steps {
+            database.execute_batch(step).unwrap();
+        }
+        let tx = database.transaction().unwrap();
+        let policy = PolicyHash::from_bytes([1; 32]);
+        let other = scope(&tx, b"other", policy).unwrap();
+        let scope = scope(&tx, b"target", policy).unwrap();
+        for (scope, keys) in [(scope, "abcdefgh"), (other, "ceg")] {
+            for key in keys.bytes() {
+                let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1)";
+                tx.execute(sql, (scope.0, [key])).unwrap();
+            }
+        }
+        let unlisted = |after: &str, keys: &str, is_last| {
+            let mut page = Page::new();
+            for key in keys.bytes() {
+                page.push(PageEntry { key: &[key], version: b"", size: 0, skip: None });
+            }
+            page.finish(is_last, None);
+            let keys = find_unlisted(&tx, scope, after.as_bytes(), &page).unwrap();
+            String::from_utf8(keys.concat()).unwrap()
+        };
+        assert_eq!(unlisted("\0", "bd", false), "ac");
+        assert_eq!(unlisted("d", "fg", false), "e");
+        assert_eq!(unlisted("d", "fz", true), "egh");
+        assert_eq!(unlisted("d", "efgh", true), "");
+        assert_eq!(unlisted("b", "", true), "cdefgh");
+        assert_eq!(unlisted("b", "", false), "");
+        forget_item(&tx, scope, b"e").unwrap();
+        assert_eq!(unlisted("d", "", true), "fgh");
     }
 }
