@@ -95,10 +95,13 @@ impl ItemContext<'_> {
             && known.version == entry.version
             && (known.run == self.run || !self.fresh)
         {
+            if known.run == self.run {
+                return Handled::Covered;
+            }
             ScanStats::add(&self.stats.items, 1);
             ScanStats::add(&self.stats.unchanged, 1);
             ScanStats::add(&self.stats.unchanged_bytes, entry.size);
-            return if known.run == self.run { Handled::Covered } else { Handled::Unchanged };
+            return Handled::Unchanged;
         }
         let mut row = ItemRow {
             key: entry.key.to_vec(),

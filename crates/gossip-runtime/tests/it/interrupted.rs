@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::Connection;
-use gossip_runtime::{Admin, ScanEnd, ScanOptions};
+use gossip_runtime::{Admin, Scan, ScanEnd, ScanOptions, ScanStats};
 
 use crate::support::{Place, Watched, content, file_name, stop_at, token};
 
@@ -228,4 +228,19 @@ fn a_run_that_coordination_never_heard_of_can_be_called_off() {
     Admin::open(&place.state).unwrap().cancel(RunId::from_raw(2)).unwrap();
     let outcome = place.scan(&place.source()).unwrap();
     assert_eq!((outcome.run, outcome.end), (RunId::from_raw(3), ScanEnd::Finished));
+}
+
+/// The last look meets everything once more.
+#[test]
+fn what_the_run_itself_has_read_is_not_counted_as_unchanged() {
+    let place = Place::with_files(20);
+    let (stop, go) = (AtomicBool::new(false), AtomicBool::new(false));
+    place.scan_until(&stop_at(&place, &stop, 10), &stop).unwrap();
+    let (stats, source) = (ScanStats::default(), place.source());
+    let Place { state, engine, options, .. } = &place;
+    let target = b"the tree";
+    let scan = Scan { state, source: &source, target, engine, options, stats: &stats, stop: &go };
+    let outcome = scan.run().unwrap();
+    assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
+    assert_eq!((stats.unchanged(), stats.items() as usize), (0, source.keys_read().len()));
 }
