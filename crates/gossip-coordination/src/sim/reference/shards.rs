@@ -47,7 +47,7 @@ impl Reference {
             shard.park(ParkReason::Poisoned);
             return Err(Refusal::ShardTerminal { shard: key, status: ShardStatus::Parked });
         }
-        let deadline = LogicalTime::from_raw(now.as_raw() + config.lease_duration);
+        let deadline = LogicalTime::from_raw(now.as_raw().saturating_add(config.lease_duration));
         shard.tries += 1;
         shard.fence += 1;
         shard.holder = Some(Holder { owner: worker, deadline });
@@ -66,7 +66,7 @@ impl Reference {
     pub(super) fn renew(&mut self, now: LogicalTime, tenant: TenantId, lease: &Lease) -> Verdict {
         let (run, shard) = self.leased(tenant, lease)?;
         may_work(&run, shard, now, lease)?;
-        let longer = LogicalTime::from_raw(now.as_raw() + run.config.lease_duration);
+        let longer = LogicalTime::from_raw(now.as_raw().saturating_add(run.config.lease_duration));
         let holder = shard.holder.as_mut().expect("a live lease has a holder");
         holder.deadline = holder.deadline.max(longer);
         Ok(Answer::Renewed { deadline: holder.deadline })
