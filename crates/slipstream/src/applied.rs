@@ -1,0 +1,1 @@
+//! The fold: updates in, applied state and its cursor out.

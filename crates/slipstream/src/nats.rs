@@ -1,0 +1,1 @@
+//! Buckets on NATS JetStream.

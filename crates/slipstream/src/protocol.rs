@@ -1,0 +1,1 @@
+//! The rules of the protocol, pure: facts in, decisions out.
