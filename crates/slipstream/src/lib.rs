@@ -30,4 +30,5 @@ pub use kv::{
     KvWatcher, KvWriter, LogInfo, Progress, Retention, VersionToken, VersionTooLong, Watch,
     WatchCursor, WatchEvent, WatchScope,
 };
+pub use snapshot::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};
