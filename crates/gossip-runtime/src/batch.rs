@@ -1,15 +1,15 @@
 //! What a worker has done since its last checkpoint, to be stored together with the next.
 
-use gossip_contracts::identity::{ItemId, PolicyHash, RunId};
+use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::options::ScanOptions;
-use crate::store::{self, ItemRow};
+use crate::store::{self, ItemRow, Scope};
 
 #[derive(Default)]
 pub(crate) struct Batch {
     read: Vec<ItemRow>,
-    unchanged: Vec<ItemId>,
+    unchanged: Vec<Vec<u8>>,
     bytes: u64,
     occurrences: usize,
     last_key: Option<Vec<u8>>,
@@ -36,8 +36,8 @@ impl Batch {
         self.read.push(row);
     }
 
-    pub(crate) fn add_unchanged(&mut self, item: ItemId) {
-        self.unchanged.push(item);
+    pub(crate) fn add_unchanged(&mut self, key: &[u8]) {
+        self.unchanged.push(key.to_vec());
     }
 
     /// Whether there is nothing to write.
@@ -62,14 +62,14 @@ impl Batch {
     pub(crate) fn write(
         &self,
         tx: &Transaction<'_>,
-        policy: PolicyHash,
+        scope: Scope,
         run: RunId,
     ) -> rusqlite::Result<()> {
-        for &item in &self.unchanged {
-            store::keep_item(tx, item, policy, run)?;
+        for key in &self.unchanged {
+            store::keep_item(tx, scope, key, run)?;
         }
         for row in &self.read {
-            store::put_item(tx, row, policy, run)?;
+            store::put_item(tx, scope, row, run)?;
         }
         Ok(())
     }

@@ -3,15 +3,14 @@
 use gossip_connectors::binary::binary_reason;
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
 use gossip_contracts::identity::{
-    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RunId, SecretHash,
-    TenantSecretKey,
+    FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
 use gossip_engine::{Engine, Finding, Scratch};
 
 use crate::clock::now;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
-use crate::store::{ItemRow, LedgerRow, OccurrenceRow, version_id};
+use crate::store::{ItemRow, LedgerRow, OccurrenceRow, Scope};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
@@ -24,7 +23,7 @@ pub(crate) struct ItemContext<'c> {
     pub(crate) engine: &'c Engine,
     pub(crate) key: &'c TenantSecretKey,
     pub(crate) target: &'c [u8],
-    pub(crate) policy: PolicyHash,
+    pub(crate) scope: Scope,
     pub(crate) run: RunId,
     pub(crate) stats: &'c ScanStats,
 }
@@ -41,7 +40,7 @@ pub(crate) enum Handled {
     /// This run has it already.
     Covered,
     /// It has not changed since an earlier run.
-    Unchanged(ItemId),
+    Unchanged,
     /// It was looked at.
     Read(ItemRow),
     /// The worker was told to stop in the middle of it.
@@ -49,10 +48,6 @@ pub(crate) enum Handled {
 }
 
 impl ItemContext<'_> {
-    pub(crate) fn item_id(&self, key: &[u8]) -> ItemId {
-        ItemId::derive(self.target, key)
-    }
-
     /// Handles an entry of a listing. `go_on` is asked now and then during long reads.
     pub(crate) fn handle(
         &self,
@@ -61,7 +56,6 @@ impl ItemContext<'_> {
         buffers: &mut ItemBuffers,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Handled {
-        let item = self.item_id(entry.key);
         if let Some(known) = known
             && !known.failed
             && !entry.version.is_empty()
@@ -69,10 +63,9 @@ impl ItemContext<'_> {
         {
             ScanStats::add(&self.stats.items, 1);
             ScanStats::add(&self.stats.unchanged, 1);
-            return if known.run == self.run { Handled::Covered } else { Handled::Unchanged(item) };
+            return if known.run == self.run { Handled::Covered } else { Handled::Unchanged };
         }
         let mut row = ItemRow {
-            item,
             key: entry.key.to_vec(),
             version: Vec::new(),
             bytes: 0,
@@ -136,9 +129,9 @@ impl ItemContext<'_> {
             self.name_version(reader.as_ref(), row, opened_at_ms)?;
             return Ok(true);
         }
-        let (item, version) = (row.item, version_id(row.item, &row.version));
+        let ItemRow { version, occurrences, .. } = row;
         let mut on_finding = |found: Finding<'_>| {
-            row.occurrences.push(self.occurrence(item, version, &found));
+            occurrences.push(self.occurrence(key, version, &found));
         };
         let mut stream = self.engine.stream(scratch, Some(key));
         while filled > 0 {
@@ -146,6 +139,10 @@ impl ItemContext<'_> {
             offset += filled as u64;
             if !go_on() {
                 return Ok(false);
+            }
+            // Not the size alone: what the kernel makes up as it is read says that it is empty.
+            if filled < chunk.len() && row.bytes > 0 && offset >= row.bytes {
+                break;
             }
             filled = self.fill(reader.as_mut(), offset, chunk)?;
         }
@@ -181,12 +178,9 @@ impl ItemContext<'_> {
         Ok(read)
     }
 
-    fn occurrence(
-        &self,
-        item: ItemId,
-        version: ObjectVersionId,
-        found: &Finding<'_>,
-    ) -> OccurrenceRow {
+    fn occurrence(&self, key: &[u8], version: &[u8], found: &Finding<'_>) -> OccurrenceRow {
+        let item = ItemId::derive(self.target, key);
+        let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
         let secret = SecretHash::derive(self.key, found.secret().expose());
         let finding = FindingId::derive(LOCAL_TENANT, item, rule.fingerprint(), secret);

@@ -6,7 +6,7 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_coordination_sqlite::{CommitError, SqliteCoordinator};
 
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
-use crate::store;
+use crate::store::{self, scope_of_run};
 use crate::totals::Totals;
 
 /// A secret at a place, as it may be shown.
@@ -177,15 +177,14 @@ impl Reports {
 
 /// An item belongs to the newest run that covered it, so these are disjoint.
 fn findings_since(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Vec<ReportedFinding>> {
-    tx.prepare(
-        "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, l.key, o.start,
+    tx.prepare(concat!(
+        "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
                 o.length, o.line, o.column, o.redacted
-         FROM scan_ledger l JOIN scan_occurrences o USING (item, policy)
-         WHERE l.run IN (
-             SELECT newer.run FROM scan_runs old JOIN scan_runs newer USING (target, policy)
-             WHERE old.run = ?1 AND newer.run >= old.run)
-         ORDER BY l.key, o.start, o.rule",
-    )?
+         FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
+         WHERE o.scope = ",
+        scope_of_run!(),
+        " AND l.run >= ?1 ORDER BY o.key, o.start, o.rule"
+    ))?
     .query_map([run.as_raw() as i64], |row| {
         Ok(ReportedFinding {
             finding: row.get(0)?,

@@ -21,7 +21,7 @@ use crate::plan::{END_KEY, FIRST_KEY, with_initial_shards};
 use crate::report::storage_error;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::stats::ScanStats;
-use crate::store;
+use crate::store::{self, Scope};
 use crate::worker::{PAGE_ENTRIES, Shared, Worker, look_up, release_dead};
 
 /// What is scanned, and with what.
@@ -97,9 +97,10 @@ impl Scan<'_> {
         let key = self.state.tenant_key()?;
         let mut coordinator = self.state.coordinator()?;
         let policy = self.engine.policy_hash();
+        let scope = store(&mut coordinator, |tx| store::scope(tx, self.target, policy))?;
         let (run, resumed) = self.begin(&mut coordinator, policy)?;
         let shared = Shared {
-            context: self.context(&key, policy, run),
+            context: self.context(&key, scope, run),
             options: self.options,
             slots: self.state.slots()?,
             lease_ms: lease_ms(&coordinator, run)?,
@@ -119,11 +120,11 @@ impl Scan<'_> {
     fn context<'c>(
         &'c self,
         key: &'c TenantSecretKey,
-        policy: PolicyHash,
+        scope: Scope,
         run: RunId,
     ) -> ItemContext<'c> {
         let Self { source, target, engine, stats, .. } = *self;
-        ItemContext { source, engine, key, target, policy, run, stats }
+        ItemContext { source, engine, key, target, scope, run, stats }
     }
 
     /// The run to work on: the one that was interrupted, or a new one.
@@ -231,7 +232,10 @@ impl Scan<'_> {
             Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
             Err(error) => return Err(InfraError::corruption("finish", error.to_string()).into()),
         }
-        store(coordinator, |tx| store::end_run(tx, run, now().as_raw()))?;
+        store(coordinator, |tx| {
+            store::end_run(tx, run, now().as_raw())?;
+            store::forget_unmet(tx, run)
+        })?;
         Ok(ScanEnd::Finished)
     }
 
@@ -254,7 +258,7 @@ impl Scan<'_> {
             for (entry, known) in page.iter().zip(&known) {
                 match context.handle(&entry, known.as_ref(), &mut buffers, go_on) {
                     Handled::Covered => continue,
-                    Handled::Unchanged(item) => batch.add_unchanged(item),
+                    Handled::Unchanged => batch.add_unchanged(entry.key),
                     Handled::Read(row) => batch.add_read(row),
                     Handled::Stopped => {
                         add_to_run(coordinator, context, &mut batch)?;
@@ -292,7 +296,7 @@ fn add_to_run(
         if store::has_ended(tx, context.run)? {
             return Ok(false);
         }
-        batch.write(tx, context.policy, context.run)?;
+        batch.write(tx, context.scope, context.run)?;
         Ok(true)
     })?;
     batch.clear();

@@ -5,10 +5,12 @@
 //!   findings are in the same database: both were committed together, with the cursor.
 //! - D2: an item has the occurrences of the version in its ledger row and no others.
 //! - D3: no byte of a secret is stored: a keyed hash, and the public prefix of its format.
+//! - D4: when a run finishes, items that it did not meet are forgotten with what was found in them:
+//!   every item that there was has been met, so they are gone.
 
+use gossip_contracts::connector::{Page, PageEntry};
 use gossip_contracts::identity::{
-    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RuleFingerprint, RunId,
-    SecretHash,
+    FindingId, OccurrenceId, PolicyHash, RuleFingerprint, RunId, SecretHash,
 };
 use gossip_coordination_sqlite::Component;
 use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
@@ -16,9 +18,14 @@ use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transac
 use crate::totals::Totals;
 
 /// The tables.
+///
+/// Both large tables are in key order, as a worker writes: a checkpoint then touches the few pages
+/// at its place, where rows under a hash touched as many pages as they were. No index follows
+/// `run` for the same reason: who counts a run's items walks its scope.
 pub(crate) const COMPONENT: Component = Component {
     name: "scan",
-    steps: &["
+    steps: &[
+        "
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
             target BLOB NOT NULL,
@@ -67,8 +74,67 @@ pub(crate) const COMPONENT: Component = Component {
             column INTEGER NOT NULL,
             PRIMARY KEY(item, policy, occurrence)
         ) STRICT, WITHOUT ROWID;
-    "],
+        ",
+        "
+        CREATE TABLE scan_scopes(
+            scope INTEGER PRIMARY KEY,
+            target BLOB NOT NULL,
+            policy BLOB NOT NULL,
+            UNIQUE(target, policy)
+        ) STRICT;
+        INSERT INTO scan_scopes(target, policy) SELECT DISTINCT target, policy FROM scan_runs;
+
+        DROP INDEX scan_ledger_run;
+        ALTER TABLE scan_ledger RENAME TO scan_ledger_by_hash;
+        ALTER TABLE scan_occurrences RENAME TO scan_occurrences_by_hash;
+        CREATE TABLE scan_ledger(
+            scope INTEGER NOT NULL,
+            key BLOB NOT NULL,
+            version BLOB NOT NULL,
+            bytes INTEGER NOT NULL,
+            skipped TEXT,
+            failed TEXT,
+            run INTEGER NOT NULL,
+            PRIMARY KEY(scope, key)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE scan_occurrences(
+            scope INTEGER NOT NULL,
+            key BLOB NOT NULL,
+            occurrence BLOB NOT NULL,
+            finding BLOB NOT NULL,
+            secret BLOB NOT NULL,
+            rule TEXT NOT NULL,
+            fingerprint BLOB NOT NULL,
+            severity TEXT NOT NULL,
+            confidence TEXT NOT NULL,
+            redacted TEXT NOT NULL,
+            start INTEGER NOT NULL,
+            length INTEGER NOT NULL,
+            line INTEGER NOT NULL,
+            column INTEGER NOT NULL,
+            PRIMARY KEY(scope, key, occurrence)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO scan_ledger
+            SELECT s.scope, l.key, l.version, l.bytes, l.skipped, l.failed, l.run
+            FROM scan_ledger_by_hash l
+            JOIN scan_runs r USING (run)
+            JOIN scan_scopes s ON s.target = r.target AND s.policy = l.policy;
+        INSERT INTO scan_occurrences
+            SELECT s.scope, l.key, o.occurrence, o.finding, o.secret, o.rule, o.fingerprint,
+                   o.severity, o.confidence, o.redacted, o.start, o.length, o.line, o.column
+            FROM scan_occurrences_by_hash o
+            JOIN scan_ledger_by_hash l USING (item, policy)
+            JOIN scan_runs r USING (run)
+            JOIN scan_scopes s ON s.target = r.target AND s.policy = l.policy;
+        DROP TABLE scan_occurrences_by_hash;
+        DROP TABLE scan_ledger_by_hash;
+        ",
+    ],
 };
+
+/// What makes runs comparable, a target under a policy, as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scope(i64);
 
 /// A run as the runtime remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +149,6 @@ pub(crate) struct RunRow {
 /// What became of one item.
 #[derive(Clone, Debug)]
 pub(crate) struct ItemRow {
-    pub(crate) item: ItemId,
     pub(crate) key: Vec<u8>,
     /// Empty if the bytes that were read cannot be named, so that they are read again next time.
     pub(crate) version: Vec<u8>,
@@ -117,6 +182,32 @@ pub(crate) struct LedgerRow {
     pub(crate) run: RunId,
     pub(crate) failed: bool,
 }
+
+/// The scope of this target and policy.
+pub(crate) fn scope(
+    tx: &Transaction<'_>,
+    target: &[u8],
+    policy: PolicyHash,
+) -> rusqlite::Result<Scope> {
+    let known = tx
+        .prepare_cached("SELECT scope FROM scan_scopes WHERE target = ?1 AND policy = ?2")?
+        .query_row((target, policy.as_bytes()), |row| row.get(0))
+        .optional()?;
+    if let Some(scope) = known {
+        return Ok(Scope(scope));
+    }
+    tx.prepare_cached("INSERT INTO scan_scopes(target, policy) VALUES (?1, ?2)")?
+        .execute((target, policy.as_bytes()))?;
+    Ok(Scope(tx.last_insert_rowid()))
+}
+
+/// The scope that a run belongs to, in SQL, with the run as its first parameter.
+macro_rules! scope_of_run {
+    () => {
+        "(SELECT scope FROM scan_scopes JOIN scan_runs USING (target, policy) WHERE run = ?1)"
+    };
+}
+pub(crate) use scope_of_run;
 
 /// The run of this target and policy that has not ended, or a new one: whether it is new. There is
 /// one at most, so that two processes that begin at once work on the same.
@@ -160,6 +251,24 @@ pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite
     if ended == 0 { Ok(()) } else { Totals::count(tx, run)?.keep(tx, run) }
 }
 
+/// Forgets the items that are gone (D4).
+pub(crate) fn forget_unmet(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+    tx.execute(
+        concat!(
+            "DELETE FROM scan_occurrences WHERE (scope, key) IN (
+                 SELECT scope, key FROM scan_ledger WHERE scope = ",
+            scope_of_run!(),
+            " AND run < ?1)"
+        ),
+        [run.as_raw() as i64],
+    )?;
+    tx.execute(
+        concat!("DELETE FROM scan_ledger WHERE scope = ", scope_of_run!(), " AND run < ?1"),
+        [run.as_raw() as i64],
+    )
+    .map(drop)
+}
+
 /// Whether a run has been written down as ended.
 pub(crate) fn has_ended(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
     let sql = "SELECT ended_ms IS NOT NULL FROM scan_runs WHERE run = ?1";
@@ -199,68 +308,87 @@ pub(crate) fn superseded_by(tx: &Transaction<'_>, run: RunId) -> rusqlite::Resul
     .map(|newer| newer.map(|run| RunId::from_raw(run as u64)))
 }
 
-pub(crate) fn find_item(
+/// What the ledger says of a page's entries, in their order.
+pub(crate) fn find_items(
     tx: &Transaction<'_>,
-    item: ItemId,
-    policy: PolicyHash,
-) -> rusqlite::Result<Option<LedgerRow>> {
-    tx.prepare_cached(
-        "SELECT version, run, failed IS NOT NULL FROM scan_ledger WHERE item = ?1 AND policy = ?2",
-    )?
-    .query_row((item.as_bytes(), policy.as_bytes()), |row| {
-        Ok(LedgerRow {
-            version: row.get(0)?,
-            run: RunId::from_raw(row.get::<_, i64>(1)? as u64),
-            failed: row.get(2)?,
-        })
-    })
-    .optional()
+    scope: Scope,
+    page: &Page,
+    found: &mut Vec<Option<LedgerRow>>,
+) -> rusqlite::Result<()> {
+    found.clear();
+    let key_at = |index| page.get(index).map(|entry| entry.key);
+    let (Some(first), Some(last)) = (key_at(0), key_at(page.len().saturating_sub(1))) else {
+        return Ok(());
+    };
+    // One walk along the table, beside the keys: a look-up for each would cost several times that.
+    let mut statement = tx.prepare_cached(
+        "SELECT key, version, run, failed IS NOT NULL FROM scan_ledger
+         WHERE scope = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key",
+    )?;
+    let mut rows = statement.query((scope.0, first, last))?;
+    let mut row = rows.next()?;
+    for PageEntry { key, .. } in page.iter() {
+        while let Some(known) = row
+            && known.get_ref(0)?.as_blob()? < key
+        {
+            row = rows.next()?;
+        }
+        found.push(match row {
+            Some(known) if known.get_ref(0)?.as_blob()? == key => Some(LedgerRow {
+                version: known.get(1)?,
+                run: RunId::from_raw(known.get::<_, i64>(2)? as u64),
+                failed: known.get(3)?,
+            }),
+            _ => None,
+        });
+    }
+    Ok(())
 }
 
 /// An unchanged item counts in this run, too.
 pub(crate) fn keep_item(
     tx: &Transaction<'_>,
-    item: ItemId,
-    policy: PolicyHash,
+    scope: Scope,
+    key: &[u8],
     run: RunId,
 ) -> rusqlite::Result<()> {
-    tx.prepare_cached("UPDATE scan_ledger SET run = ?3 WHERE item = ?1 AND policy = ?2")?
-        .execute((item.as_bytes(), policy.as_bytes(), run.as_raw() as i64))
+    tx.prepare_cached("UPDATE scan_ledger SET run = ?3 WHERE scope = ?1 AND key = ?2")?
+        .execute((scope.0, key, run.as_raw() as i64))
         .map(drop)
 }
 
 /// Replaces all that was known of an item (D2).
 pub(crate) fn put_item(
     tx: &Transaction<'_>,
+    scope: Scope,
     row: &ItemRow,
-    policy: PolicyHash,
     run: RunId,
 ) -> rusqlite::Result<()> {
-    let (item, policy) = (row.item.as_bytes(), policy.as_bytes());
-    tx.prepare_cached("DELETE FROM scan_occurrences WHERE item = ?1 AND policy = ?2")?
-        .execute((item, policy))?;
-    tx.prepare_cached(
-        "INSERT OR REPLACE INTO scan_ledger(item, policy, key, version, bytes, skipped, failed, run)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?
-    .execute((
-        item,
-        policy,
-        &row.key,
-        &row.version,
-        row.bytes as i64,
-        &row.skipped,
-        &row.failed,
-        run.as_raw() as i64,
-    ))?;
-    for found in &row.occurrences {
+    let ItemRow { key, version, bytes, skipped, failed, occurrences } = row;
+    let values = (scope.0, key, version, *bytes as i64, skipped, failed, run.as_raw() as i64);
+    let is_new = tx
+        .prepare_cached(
+            "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+        )?
+        .execute(values)?;
+    if is_new == 0 {
+        tx.prepare_cached(
+            "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7
+             WHERE scope = ?1 AND key = ?2",
+        )?
+        .execute(values)?;
+        tx.prepare_cached("DELETE FROM scan_occurrences WHERE scope = ?1 AND key = ?2")?
+            .execute((scope.0, key))?;
+    }
+    for found in occurrences {
         tx.prepare_cached(
             "INSERT OR REPLACE INTO scan_occurrences VALUES
              (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute((
-            item,
-            policy,
+            scope.0,
+            key,
             found.occurrence.as_bytes(),
             found.finding.as_bytes(),
             found.secret.as_bytes(),
@@ -278,7 +406,105 @@ pub(crate) fn put_item(
     Ok(())
 }
 
-/// The name of an item's version, for occurrences.
-pub(crate) fn version_id(item: ItemId, version: &[u8]) -> ObjectVersionId {
-    ObjectVersionId::derive(item, version)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_database_of_the_first_version_knew_is_kept() {
+        let mut database = rusqlite::Connection::open_in_memory().unwrap();
+        database.execute_batch(COMPONENT.steps[0]).unwrap();
+        let (policy, other_policy) = ([1u8; 32], [2u8; 32]);
+        for (target, policy) in [("a", policy), ("b", policy), ("a", other_policy)] {
+            let sql = "INSERT INTO scan_runs(target, policy, started_ms) VALUES (?1, ?2, 5)";
+            database.execute(sql, (target.as_bytes(), policy)).unwrap();
+        }
+        for (item, policy, key, run) in
+            [(7u8, policy, "k", 1), (8, policy, "k", 2), (7, other_policy, "k", 3)]
+        {
+            let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, ?3, ?4, 10, NULL, NULL, ?5)";
+            let version = [item, policy[0]];
+            database.execute(sql, ([item; 32], policy, key.as_bytes(), version, run)).unwrap();
+            let sql = "INSERT INTO scan_occurrences VALUES
+                (?1, ?2, ?3, ?3, ?3, 'r', ?3, 'high', 'high', '…', 1, 2, 3, 4)";
+            database.execute(sql, ([item; 32], policy, version)).unwrap();
+        }
+        database.execute_batch(COMPONENT.steps[1]).unwrap();
+
+        let tx = database.transaction().unwrap();
+        for (target, policy, item) in [("a", policy, 7), ("b", policy, 8), ("a", other_policy, 7)] {
+            let scope = scope(&tx, target.as_bytes(), PolicyHash::from_bytes(policy)).unwrap();
+            for table in ["scan_ledger", "scan_occurrences"] {
+                let column = if table == "scan_ledger" { "version" } else { "occurrence" };
+                let sql = format!("SELECT {column} FROM {table} WHERE scope = ?1 AND key = ?2");
+                let kept: Vec<Vec<u8>> = tx
+                    .prepare(&sql)
+                    .unwrap()
+                    .query_map((scope.0, &b"k"[..]), |row| row.get(0))
+                    .unwrap()
+                    .collect::<Result<_, _>>()
+                    .unwrap();
+                assert_eq!(kept, [[item, policy[0]]], "{table} of {target}");
+            }
+        }
+    }
+
+    fn row(key: &str, occurrences: usize) -> ItemRow {
+        let occurrence = |number| OccurrenceRow {
+            occurrence: OccurrenceId::from_bytes([number as u8 + 1; 32]),
+            finding: FindingId::from_bytes([9; 32]),
+            secret: SecretHash::from_bytes([9; 32]),
+            rule: "r".to_owned(),
+            fingerprint: RuleFingerprint::from_bytes([9; 32]),
+            severity: "high".to_owned(),
+            confidence: "high".to_owned(),
+            redacted: "…".to_owned(),
+            start: 1,
+            length: 2,
+            line: 3,
+            column: 4,
+        };
+        ItemRow {
+            key: key.as_bytes().to_vec(),
+            version: b"v".to_vec(),
+            bytes: 10,
+            skipped: None,
+            failed: None,
+            occurrences: (0..occurrences).map(occurrence).collect(),
+        }
+    }
+
+    fn count(tx: &Transaction<'_>, table: &str) -> i64 {
+        tx.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn what_a_finished_run_did_not_meet_is_forgotten_in_its_scope_alone() {
+        let mut database = rusqlite::Connection::open_in_memory().unwrap();
+        COMPONENT.steps.iter().for_each(|step| database.execute_batch(step).unwrap());
+        let tx = database.transaction().unwrap();
+        let policy = PolicyHash::from_bytes([1; 32]);
+        let open = |target: &[u8]| {
+            let scope = scope(&tx, target, policy).unwrap();
+            let (run, _) = open_run(&tx, target, policy, 5).unwrap();
+            (scope, run)
+        };
+        let (other_scope, other_run) = open(b"other");
+        put_item(&tx, other_scope, &row("gone", 1), other_run).unwrap();
+        let (scope, first) = open(b"target");
+        put_item(&tx, scope, &row("gone", 2), first).unwrap();
+        put_item(&tx, scope, &row("there", 1), first).unwrap();
+        end_run(&tx, first, 6).unwrap();
+        forget_unmet(&tx, first).unwrap();
+        assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (3, 4));
+
+        let (_, second) = open(b"target");
+        keep_item(&tx, scope, b"there", second).unwrap();
+        end_run(&tx, second, 7).unwrap();
+        forget_unmet(&tx, second).unwrap();
+        assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (2, 2));
+        assert_eq!(Totals::kept(&tx, first).unwrap().findings, 3);
+        assert_eq!(Totals::kept(&tx, second).unwrap().findings, 1);
+        assert_eq!(Totals::count(&tx, other_run).unwrap().findings, 1);
+    }
 }

@@ -243,7 +243,7 @@ impl<'w> Worker<'w> {
         }
         match handled {
             Handled::Covered => {}
-            Handled::Unchanged(item) => hold.batch.add_unchanged(item),
+            Handled::Unchanged => hold.batch.add_unchanged(entry.key),
             Handled::Read(row) => hold.batch.add_read(row),
             Handled::Stopped => return self.give_back(hold).map(Some),
         }
@@ -271,7 +271,7 @@ impl<'w> Worker<'w> {
                 &hold.lease,
                 CursorUpdate::at(&last_key),
                 op_id,
-                |tx| batch.write(tx, context.policy, context.run),
+                |tx| batch.write(tx, context.scope, context.run),
             )
         });
         match outcome {
@@ -302,7 +302,7 @@ impl<'w> Worker<'w> {
                 &hold.lease,
                 CursorUpdate::at(&last_key),
                 op_id,
-                |tx| batch.write(tx, context.policy, context.run),
+                |tx| batch.write(tx, context.scope, context.run),
             )
         });
         match outcome {
@@ -398,14 +398,8 @@ pub(crate) fn look_up(
     page: &Page,
     known: &mut Vec<Option<LedgerRow>>,
 ) -> Result<(), InfraError> {
-    known.clear();
     coordinator
-        .read(|tx| {
-            for entry in page.iter() {
-                known.push(store::find_item(tx, context.item_id(entry.key), context.policy)?);
-            }
-            Ok(())
-        })
+        .read(|tx| store::find_items(tx, context.scope, page, known))
         .map_err(|error| storage_error("ledger.read", error))
 }
 

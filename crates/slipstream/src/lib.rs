@@ -31,6 +31,7 @@
 
 mod applied;
 mod kv;
+mod log_cursor;
 mod memory;
 #[cfg(feature = "nats")]
 mod nats;
@@ -45,4 +46,5 @@ pub use kv::{
     WatchCursor, WatchEvent, WatchScope,
 };
 pub use memory::{MemoryBucket, MemoryConnection};
+pub use snapshot::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::kv::{Key, KvEntry, KvError, KvUpdate, LogInfo, Retention, VersionToken};
-use crate::protocol::{LogPosition, ResumeStep, Witness, WitnessFinding, resume_step};
+use crate::log_cursor::{LogCursor, Seen};
+use crate::protocol::{self, Finding, Resume};
 use crate::stores::{Discard, StoreConfig};
 
 /// Stamps and incarnations: no two messages and no two logs of a process share one.
@@ -59,9 +60,9 @@ impl Message {
         }
     }
 
-    pub(super) fn witness(&self, revision: u64) -> Witness {
-        let mark = Witness::mark(self.stamp, self.key.as_bytes());
-        Witness { revision, mark, key: Some(self.key.clone()) }
+    pub(super) fn seen(&self, revision: u64) -> Seen {
+        let mark = Seen::mark(self.stamp, self.key.as_bytes());
+        Seen { revision, mark, key: Some(self.key.clone()) }
     }
 }
 
@@ -235,29 +236,28 @@ impl Log {
         self.last = self.last.min(last);
     }
 
-    /// Whether a watch may go on from the position.
-    pub(super) fn check_resume(&self, cursor: &LogPosition) -> Result<(), KvError> {
+    /// The revision after which a watch from the cursor goes on.
+    pub(super) fn resume(&self, cursor: &LogCursor) -> Result<u64, KvError> {
         let info = self.info();
-        let mut findings = Vec::new();
+        let mut found = Vec::new();
         loop {
-            match resume_step(cursor, &info, &findings) {
-                ResumeStep::Resume => return Ok(()),
-                ResumeStep::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
-                ResumeStep::Ask(at) => findings.push(self.find(&cursor.witnesses[at])),
+            match protocol::resume(cursor.at, &info, &found, cursor.witnesses.len()) {
+                Resume::From(revision) => return Ok(revision),
+                Resume::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
+                Resume::NeedNextWitness => found.push(self.find(&cursor.witnesses[found.len()])),
             }
         }
     }
 
-    fn find(&self, witness: &Witness) -> WitnessFinding {
-        match self.get(witness.revision) {
-            Some(message) => {
-                let found = message.witness(witness.revision);
-                WitnessFinding::Present { same: found.mark == witness.mark }
-            }
+    fn find(&self, seen: &Seen) -> protocol::Witness {
+        let finding = match self.get(seen.revision) {
+            Some(message) if message.seen(seen.revision).mark == seen.mark => Finding::Same,
+            Some(_) => Finding::Other,
             None => {
-                let last = witness.key.as_ref().and_then(|key| self.last_of(key.as_str()));
-                WitnessFinding::Gone { last_of_key: last.map(|(revision, _)| revision) }
+                let last = seen.key.as_ref().and_then(|key| self.last_of(key.as_str()));
+                Finding::Gone { key_last: last.map(|(revision, _)| revision) }
             }
-        }
+        };
+        protocol::Witness { revision: seen.revision, finding }
     }
 }

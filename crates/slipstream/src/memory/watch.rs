@@ -9,7 +9,8 @@ use super::{Bucket, State};
 use crate::kv::{
     KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
 };
-use crate::protocol::{LogPosition, RecentWitnesses};
+use crate::log_cursor::{LogCursor, RecentlySeen};
+use crate::protocol::Position;
 use crate::rules;
 
 #[async_trait]
@@ -37,7 +38,7 @@ impl KvWatcher for Bucket {
             next: info.last + 1,
             position: 0,
             received: 0,
-            recent: RecentWitnesses::default(),
+            recent: RecentlySeen::default(),
             unsynced: Some(info.last),
             counted: info.last,
             pending: 0,
@@ -49,12 +50,12 @@ impl KvWatcher for Bucket {
             watch.pending = revisions.len() as u64;
             watch.relist = revisions.into();
         } else {
-            let position = LogPosition::decode(from).map_err(KvError::CursorExpired)?;
-            state.log.check_resume(&position)?;
-            watch.recent = RecentWitnesses::of(&position);
-            watch.position = position.revision;
-            watch.next = position.revision + 1;
-            watch.counted = position.revision;
+            let cursor = LogCursor::decode(from).map_err(KvError::CursorExpired)?;
+            let proven = state.log.resume(&cursor)?;
+            watch.recent = RecentlySeen::of(&cursor, proven);
+            watch.position = proven;
+            watch.next = proven + 1;
+            watch.counted = proven;
             watch.count(&state);
         }
         drop(state);
@@ -79,7 +80,7 @@ struct MemoryWatch {
     next: u64,
     position: u64,
     received: u64,
-    recent: RecentWitnesses,
+    recent: RecentlySeen,
     /// The head when the watch began, until that was reported.
     unsynced: Option<u64>,
     /// Messages up to here are in `pending`.
@@ -133,7 +134,7 @@ impl MemoryWatch {
         (self.position, self.received) = (last, last);
         self.recent.chunk(taken.iter().map(|update| {
             let revision = update.version().as_u64().expect("versions of a log are revisions");
-            state.log.get(revision).expect("the log is locked").witness(revision)
+            state.log.get(revision).expect("the log is locked").seen(revision)
         }));
         Some(WatchEvent::Updates { pending: self.pending, stored_at_ns })
     }
@@ -175,7 +176,8 @@ impl Watch for MemoryWatch {
     }
 
     fn cursor(&self) -> WatchCursor {
-        self.recent.position(self.incarnation, self.position).encode()
+        let (incarnation, revision) = (self.incarnation, self.position);
+        self.recent.cursor(Position { incarnation, revision }).encode()
     }
 
     fn position(&self) -> u64 {
