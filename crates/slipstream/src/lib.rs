@@ -40,6 +40,10 @@ mod rules;
 mod snapshot;
 mod stores;
 
+pub use applied::{
+    Applier, BatchConfig, Ended, ExportError, ExportRequest, FLOOR_GUARD_INTERVAL, FoldConfig,
+    FoldControl, FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
+};
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
     KvWatcher, KvWriter, LogInfo, Progress, Retention, VersionToken, VersionTooLong, Watch,

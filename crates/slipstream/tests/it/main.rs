@@ -1,0 +1,3 @@
+//! The crate's tests from outside.
+
+mod applied;
