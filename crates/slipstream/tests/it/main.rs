@@ -1,3 +1,4 @@
 //! The crate's tests from outside.
 
 mod applied;
+mod models;
