@@ -47,6 +47,8 @@
 mod admin;
 mod batch;
 mod clock;
+mod hold;
+mod in_item;
 mod item;
 mod options;
 mod plan;

@@ -5,8 +5,8 @@
 pub struct ScanOptions {
     /// Workers, each a thread with its own connection and buffers.
     pub threads: usize,
-    /// Bytes read between checkpoints: what a killed worker reads again, at most, beyond the object
-    /// that it was reading.
+    /// What a killed worker reads again, at most. Below about 700 KiB, what the engine looks at at
+    /// once is the bound.
     pub checkpoint_bytes: u64,
     /// Items between checkpoints.
     pub checkpoint_items: usize,

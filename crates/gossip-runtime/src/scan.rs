@@ -15,7 +15,7 @@ use gossip_engine::Engine;
 
 use crate::batch::Batch;
 use crate::clock::{new_op_id, now};
-use crate::item::{Handled, ItemBuffers, ItemContext};
+use crate::item::{Handled, InHand, ItemBuffers, ItemContext};
 use crate::options::ScanOptions;
 use crate::plan::{END_KEY, FIRST_KEY, with_initial_shards};
 use crate::report::storage_error;
@@ -249,14 +249,15 @@ impl Scan<'_> {
         let everything = ShardSpecRef::new(FIRST_KEY, END_KEY, b"");
         let (mut page, mut buffers) = (Page::new(), ItemBuffers::default());
         let (mut known, mut batch) = (Vec::new(), Batch::default());
-        let go_on = &mut || !self.stop.load(Ordering::Relaxed);
+        let go_on = || !self.stop.load(Ordering::Relaxed);
         let mut reached: Option<Vec<u8>> = None;
         while go_on() {
             let cursor = CursorUpdate::new(reached.as_deref(), None);
             self.source.list(everything, cursor, PAGE_ENTRIES, &mut page)?;
             look_up(coordinator, context, &page, &mut known)?;
             for (entry, known) in page.iter().zip(&known) {
-                match context.handle(&entry, known.as_ref(), &mut buffers, go_on) {
+                let go_on = &mut |_: &mut InHand<'_>| go_on();
+                match context.handle(&entry, known.as_ref(), None, &mut buffers, go_on) {
                     Handled::Covered => continue,
                     Handled::Unchanged => batch.add_unchanged(entry.key),
                     Handled::Read(row) => batch.add_read(row),
@@ -267,7 +268,7 @@ impl Scan<'_> {
                 }
                 let now_ms = now().as_raw();
                 batch.advance(entry.key, now_ms);
-                if batch.is_due(self.options, now_ms)
+                if batch.is_due(0, self.options, now_ms)
                     && !add_to_run(coordinator, context, &mut batch)?
                 {
                     return Ok(true);
@@ -299,7 +300,7 @@ fn add_to_run(
         batch.write(tx, context.scope, context.run)?;
         Ok(true)
     })?;
-    batch.clear();
+    batch.clear(0);
     Ok(goes_on)
 }
 

@@ -155,7 +155,10 @@ pub(crate) struct ItemRow {
     pub(crate) bytes: u64,
     pub(crate) skipped: Option<String>,
     pub(crate) failed: Option<String>,
+    /// Those that are not stored yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
+    /// The first part of this version has been stored, with its occurrences.
+    pub(crate) begun: bool,
 }
 
 /// A secret at a place.
@@ -357,14 +360,14 @@ pub(crate) fn keep_item(
         .map(drop)
 }
 
-/// Replaces all that was known of an item (D2).
+/// Replaces all that was known of an item, but for the first part of the same version (D2).
 pub(crate) fn put_item(
     tx: &Transaction<'_>,
     scope: Scope,
     row: &ItemRow,
     run: RunId,
 ) -> rusqlite::Result<()> {
-    let ItemRow { key, version, bytes, skipped, failed, occurrences } = row;
+    let ItemRow { key, version, bytes, skipped, failed, occurrences, begun } = row;
     let values = (scope.0, key, version, *bytes as i64, skipped, failed, run.as_raw() as i64);
     let is_new = tx
         .prepare_cached(
@@ -378,8 +381,10 @@ pub(crate) fn put_item(
              WHERE scope = ?1 AND key = ?2",
         )?
         .execute(values)?;
-        tx.prepare_cached("DELETE FROM scan_occurrences WHERE scope = ?1 AND key = ?2")?
-            .execute((scope.0, key))?;
+        if !begun {
+            tx.prepare_cached("DELETE FROM scan_occurrences WHERE scope = ?1 AND key = ?2")?
+                .execute((scope.0, key))?;
+        }
     }
     for found in occurrences {
         tx.prepare_cached(
@@ -471,6 +476,7 @@ mod tests {
             skipped: None,
             failed: None,
             occurrences: (0..occurrences).map(occurrence).collect(),
+            begun: false,
         }
     }
 

@@ -117,7 +117,7 @@ pub trait KvReader: Send + Sync {
 
 /// Writes. Each returns when the server has acknowledged it.
 ///
-/// After [`KvError::Timeout`] a write may or may not have happened.
+/// After [`KvError::Timeout`] or [`KvError::ConnectionLost`] a write may or may not have happened.
 #[async_trait]
 pub trait KvWriter: Send + Sync {
     /// Sets the value, whatever was there.

@@ -50,5 +50,7 @@ pub use kv::{
     WatchCursor, WatchEvent, WatchScope,
 };
 pub use memory::{MemoryBucket, MemoryConnection};
+#[cfg(feature = "nats")]
+pub use nats::{NatsConnection, NatsConnectionConfig};
 pub use snapshot::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};

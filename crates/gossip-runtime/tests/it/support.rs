@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_contracts::connector::{Capabilities, Connector, ConnectorError, ItemReader, Page};
@@ -135,6 +135,10 @@ pub(crate) struct Watched<'h> {
     inner: FsSource,
     hook: Hook<'h>,
     reads: Mutex<Vec<Vec<u8>>>,
+    /// Called before each read of bytes, with its offset.
+    pub(crate) on_read: Option<Arc<dyn Fn(&[u8], u64) + Send + Sync>>,
+    /// All bytes that were read.
+    pub(crate) bytes_read: Arc<AtomicU64>,
     /// Listings that would give a key from here on fail.
     pub(crate) broken_from: Option<&'static [u8]>,
     /// Every version is trusted.
@@ -151,6 +155,8 @@ impl<'h> Watched<'h> {
             inner: FsSource::open(tree, FsOptions::default()).unwrap(),
             hook: Box::new(hook),
             reads: Mutex::default(),
+            on_read: None,
+            bytes_read: Arc::default(),
             broken_from: None,
             all_settled: true,
         }
@@ -198,7 +204,12 @@ impl Connector for Watched<'_> {
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
         (self.hook)(key, 0);
         self.reads.lock().unwrap().push(key.to_vec());
-        self.inner.open(key)
+        Ok(Box::new(WatchedReader {
+            inner: self.inner.open(key)?,
+            key: key.to_vec(),
+            on_read: self.on_read.clone(),
+            bytes_read: Arc::clone(&self.bytes_read),
+        }))
     }
 
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
@@ -212,6 +223,36 @@ impl Connector for Watched<'_> {
         want: usize,
     ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
         self.inner.split_points(range, cursor, want)
+    }
+}
+
+struct WatchedReader {
+    inner: Box<dyn ItemReader>,
+    key: Vec<u8>,
+    on_read: Option<Arc<dyn Fn(&[u8], u64) + Send + Sync>>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl ItemReader for WatchedReader {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn version(&self) -> &[u8] {
+        self.inner.version()
+    }
+
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError> {
+        if let Some(on_read) = &self.on_read {
+            on_read(&self.key, offset);
+        }
+        let read = self.inner.read_at(offset, buf)?;
+        self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
+        self.inner.version_now()
     }
 }
 

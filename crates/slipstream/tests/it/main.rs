@@ -1,4 +1,14 @@
 //! The crate's tests from outside.
 
 mod applied;
+mod backend;
+mod cas;
+mod faults;
 mod models;
+mod nats;
+mod proxy;
+mod reads;
+mod server;
+mod suite;
+mod ttl;
+mod watches;
