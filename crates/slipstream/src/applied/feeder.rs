@@ -14,8 +14,12 @@ use super::batches::Batches;
 use super::export::ExportRequest;
 use super::folder::{Command, Listing};
 use super::status::{Control, Repair, Shared};
-use crate::kv::{CursorExpiry, KvError, LogInfo, Watch, WatchCursor, WatchEvent};
+use crate::kv::{CursorExpiry, KvError, KvWatcher, LogInfo, Watch, WatchCursor, WatchEvent};
 use crate::protocol::{self, Advance, Guard, Vanished};
+
+/// A server without a leader forgets questions, so they are asked again after a while.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
+const ASK_TIMES: u32 = 10;
 
 /// How long an ending fold waits to hear that it may store what it has.
 const LAST_READING: Duration = Duration::from_secs(1);
@@ -28,6 +32,8 @@ pub(super) struct Feeder {
     armed: bool,
     /// Whether anything was handed over since the last interruption.
     progressed: bool,
+    /// How often in a row nothing was.
+    failures: u32,
 }
 
 /// Why a watch is over.
@@ -68,19 +74,20 @@ impl Feeder {
         control: Control,
         to_fold: mpsc::Sender<Command>,
     ) -> Self {
-        Self { config, control, to_fold, armed: false, progressed: false }
+        Self { config, control, to_fold, armed: false, progressed: false, failures: 0 }
     }
 
     /// Watches until it is told to stop, or an error does not heal.
     pub(super) async fn run(&mut self, mut cursor: WatchCursor) -> Result<(), KvError> {
         let shared = Arc::clone(&self.control.shared);
-        let mut failures = 0;
         loop {
             let over = match self.watch_once(&cursor).await {
                 Ok(never) => match never {},
                 Err(over) => over,
             };
-            failures = if std::mem::take(&mut self.progressed) { 1 } else { failures + 1 };
+            self.failures =
+                if std::mem::take(&mut self.progressed) { 1 } else { self.failures + 1 };
+            let failures = self.failures;
             match over {
                 Over::Ended => return Ok(()),
                 Over::Lost(error) if !heals(&error, self.armed) => return Err(error),
@@ -114,7 +121,7 @@ impl Feeder {
         // Before the watch, so that a log made anew in between is noticed.
         let log = self.log().await?;
         let arming = self.config.watcher.watch(&self.config.scope, cursor);
-        match unless_shut_down(&shared, arming).await? {
+        match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
             Ok(watch) => {
                 tracing::debug!(position = watch.position(), "armed");
                 let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
@@ -147,7 +154,7 @@ impl Feeder {
         assert!(protocol::relist_may_start(vanished, deletes_stored), "P6");
         let nothing = WatchCursor::none();
         let listing = self.config.watcher.watch(&self.config.scope, &nothing);
-        let watch = unless_shut_down(&shared, listing).await??;
+        let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
         let relist = Relist { compared_at: Some(log.last), vanished };
         Ok(Armed { watch, incarnation: log.incarnation, listing: Some(relist) })
     }
@@ -356,12 +363,12 @@ impl Feeder {
 
     fn read(&self) -> Reading {
         let watcher = Arc::clone(&self.config.watcher);
-        Box::pin(async move { watcher.log().await })
+        Box::pin(async move { ask_log(&*watcher).await })
     }
 
     async fn log(&mut self) -> Result<LogInfo, Over> {
         let shared = Arc::clone(&self.control.shared);
-        let log = unless_shut_down(&shared, self.config.watcher.log()).await??;
+        let log = unless_shut_down(&shared, ask_log(&*self.config.watcher)).await??;
         self.note(&log);
         Ok(log)
     }
@@ -371,6 +378,29 @@ impl Feeder {
             status.head = log.last;
             status.evicts_current_values = protocol::evicts_current_values(&log.retention);
         });
+    }
+}
+
+async fn ask_log(watcher: &dyn KvWatcher) -> Result<LogInfo, KvError> {
+    for _ in 0..ASK_TIMES {
+        if let Ok(answer) = timeout(ASK_AGAIN, watcher.log()).await {
+            return answer;
+        }
+    }
+    let after_ms = (ASK_AGAIN * ASK_TIMES).as_millis() as u64;
+    Err(KvError::Timeout { operation: "the state of the log", after_ms })
+}
+
+/// Gives up on a watch that does not begin, later each time.
+async fn patiently<T>(
+    failures: u32,
+    arming: impl Future<Output = Result<T, KvError>>,
+) -> Result<T, KvError> {
+    let patience = ASK_AGAIN * failures.clamp(1, ASK_TIMES);
+    let after_ms = patience.as_millis() as u64;
+    match timeout(patience, arming).await {
+        Ok(armed) => armed,
+        Err(_) => Err(KvError::Timeout { operation: "beginning to watch", after_ms }),
     }
 }
 

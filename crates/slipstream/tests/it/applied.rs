@@ -4,4 +4,4 @@ mod interrupted;
 mod loops;
 mod repair;
 mod store_failures;
-mod support;
+pub(crate) mod support;

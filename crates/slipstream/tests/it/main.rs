@@ -4,6 +4,7 @@ mod applied;
 mod backend;
 mod cas;
 mod faults;
+mod folds;
 mod models;
 mod nats;
 mod proxy;
