@@ -1,8 +1,9 @@
 //! Servers that stay up; logs that evict, forget, or are made anew.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rstest::rstest;
 use slipstream::{
     Applier, BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, KvUpdate,
     StoreConfig, WatchScope,
@@ -83,35 +84,34 @@ async fn an_empty_bucket_is_synced() {
     }
 }
 
+/// One case a scope: a running watch takes seconds to be sure that nobody will send any more.
+#[rstest]
+#[case::all(0)]
+#[case::prefix(1)]
+#[case::prefixes(2)]
 #[tokio::test]
-async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run() {
+async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run(#[case] scope: usize) {
+    let scope = &scopes()[scope];
     let server = NatsServer::start();
     let connection = server.connect().await;
-    let jetstream = jetstream(&server).await;
-    for scope in scopes() {
-        let bucket = bucket_on(&connection).await;
-        fill(&bucket, 0..50, "old").await;
-        let (asleep, awake) = (Disk::new(), Disk::new());
-        let sleeper = start(config(&bucket, &scope), &asleep);
-        sleeper.synced().await;
-        sleeper.stop().await;
-        let runner = start(config(&bucket, &scope), &awake);
-        runner.synced().await;
-        jetstream.delete_key_value("b").await.unwrap();
-        let bucket = bucket_on(&connection).await;
-        // Past the old head, so that its numbers mean something else.
-        fill(&bucket, 40..100, "new").await;
-        let sleeper = start(config(&bucket, &scope), &asleep);
-        for fold in [&sleeper, &runner] {
-            fold.until("repair", |status| status.repairs > 0 && status.synced).await;
-            fold.caught_up(&bucket).await;
-            let why = fold.status().last_repair.unwrap().why;
-            assert_eq!(why, CursorExpiry::Recreated, "{scope:?}");
-            assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
-        }
-        runner.stop().await;
-        sleeper.stop().await;
-        jetstream.delete_key_value("b").await.unwrap();
+    let bucket = bucket_on(&connection).await;
+    fill(&bucket, 0..50, "old").await;
+    let (asleep, awake) = (Disk::new(), Disk::new());
+    let sleeper = start(config(&bucket, scope), &asleep);
+    sleeper.synced().await;
+    sleeper.stop().await;
+    let runner = start(config(&bucket, scope), &awake);
+    runner.synced().await;
+    jetstream(&server).await.delete_key_value("b").await.unwrap();
+    let bucket = bucket_on(&connection).await;
+    // Past the old head, so that its numbers mean something else.
+    fill(&bucket, 40..100, "new").await;
+    let sleeper = start(config(&bucket, scope), &asleep);
+    for fold in [&sleeper, &runner] {
+        fold.until("repair", |status| status.repairs > 0 && status.synced).await;
+        fold.caught_up(&bucket).await;
+        assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::Recreated);
+        assert_eq!(fold.contents(), contents_of(&bucket, "").await);
     }
 }
 
@@ -146,7 +146,7 @@ async fn keys_deleted_and_made_again_in_a_gap_without_markers_converge() {
 }
 
 /// Applies nothing while somebody holds the lock.
-struct Gate(Arc<Mutex<()>>);
+struct Gate(Arc<tokio::sync::Mutex<()>>);
 
 impl Applier for Gate {
     type Item = ();
@@ -156,7 +156,7 @@ impl Applier for Gate {
     }
 
     fn apply(&mut self, _: Vec<()>) {
-        drop(self.0.lock());
+        drop(self.0.blocking_lock());
     }
 }
 
@@ -170,13 +170,13 @@ async fn an_overrun_of_a_live_watch_is_noticed_on_every_scope() {
     for scope in scopes() {
         let bucket = bucket_on(&connection).await;
         fill(&bucket, 0..20, "old").await;
-        let gate = Arc::new(Mutex::new(()));
+        let gate = Arc::new(tokio::sync::Mutex::new(()));
         let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
         let config = FoldConfig { batch, ..config(&bucket, &scope) };
         let fold = start_with(config, &Disk::new(), Gate(Arc::clone(&gate)));
         fold.synced().await;
         fold.caught_up(&bucket).await;
-        let held = gate.lock().unwrap_or_else(|broken| broken.into_inner());
+        let held = gate.lock().await;
         // 64 MiB: twice of what the server sends unanswered, and what is read ahead.
         futures_util::future::join_all((0..512).map(|at| {
             let (writer, value) = (Arc::clone(&bucket.writer), value.clone());
