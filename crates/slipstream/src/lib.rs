@@ -30,5 +30,10 @@ pub use kv::{
     KvWatcher, KvWriter, LogInfo, Progress, Retention, VersionToken, VersionTooLong, Watch,
     WatchCursor, WatchEvent, WatchScope,
 };
-pub use snapshot::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore};
+#[cfg(feature = "conformance")]
+pub use snapshot::conformance as snapshot_conformance;
+pub use snapshot::{
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, Snapshot, SnapshotError,
+    SnapshotReader, SnapshotStore, SnapshotWriter,
+};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};

@@ -1,0 +1,3 @@
+//! What users of the crate can rely on, seen from outside.
+
+mod snapshot;
