@@ -52,5 +52,10 @@ pub use kv::{
 pub use memory::{MemoryBucket, MemoryConnection};
 #[cfg(feature = "nats")]
 pub use nats::{NatsConnection, NatsConnectionConfig};
-pub use snapshot::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore};
+#[cfg(feature = "conformance")]
+pub use snapshot::conformance as snapshot_conformance;
+pub use snapshot::{
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, Snapshot, SnapshotError,
+    SnapshotReader, SnapshotStore, SnapshotWriter,
+};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};

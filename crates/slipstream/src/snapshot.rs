@@ -10,12 +10,26 @@
 //! - F3: a fold is a copy. A crash of the machine may cost the newest batches (unless the backend
 //!   syncs each), and then it costs their cursors too: a watch from the cursor brings them back.
 
+mod append_log;
+mod arena;
+mod compaction;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod fold;
+mod format;
+mod log;
+mod page;
+mod raw;
+mod tree;
+
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::Bytes;
 
+pub use self::append_log::{AppendLogOptions, AppendLogReader, AppendLogSnapshot};
+pub use self::raw::{Snapshot, SnapshotWriter};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 
 /// A durable fold with one writer.
@@ -146,6 +160,9 @@ pub enum SnapshotError {
         /// The longest possible.
         max: usize,
     },
+    /// A compaction was given up, because the store was closed.
+    #[error("the store was closed before it was done")]
+    Stopped,
     /// The storage engine refused.
     #[error("{engine}: {message}")]
     Engine {
@@ -154,4 +171,8 @@ pub enum SnapshotError {
         /// What it said.
         message: String,
     },
+}
+
+fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> SnapshotError {
+    move |source| SnapshotError::Io { doing, source }
 }

@@ -10,6 +10,7 @@ mod nats;
 mod proxy;
 mod reads;
 mod server;
+mod snapshot;
 mod suite;
 mod ttl;
 mod watches;

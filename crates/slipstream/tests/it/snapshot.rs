@@ -1,0 +1,3 @@
+//! Folds on disk.
+
+mod append_log;

@@ -1,0 +1,9 @@
+//! The append log.
+
+mod bytes;
+mod compaction;
+mod conformance;
+mod format_1;
+mod full;
+mod raw;
+mod support;
