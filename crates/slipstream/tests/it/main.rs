@@ -3,6 +3,7 @@
 mod applied;
 mod backend;
 mod cas;
+mod cli;
 mod faults;
 mod folds;
 mod models;

@@ -90,7 +90,9 @@ async fn an_empty_bucket_is_synced() {
 #[case::prefix(1)]
 #[case::prefixes(2)]
 #[tokio::test]
-async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run(#[case] scope: usize) {
+async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run(
+    #[case] scope: usize,
+) {
     let scope = &scopes()[scope];
     let server = NatsServer::start();
     let connection = server.connect().await;

@@ -1,15 +1,17 @@
 //! A bucket on a server, and a fold of it on disk.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use slipstream::{
-    Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus, NatsConnection, SnapshotReader,
-    SnapshotStore, StoreConfig, WatchScope, fold_control, watch_applied,
+    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus,
+    NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, WatchScope, fold_control,
+    watch_applied,
 };
+use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::applied::support::TestStore;
 use crate::backend::Bucket;
 use crate::server::NatsServer;
 
@@ -24,15 +26,15 @@ pub(super) fn scopes() -> [WatchScope; 3] {
 }
 
 /// A directory for one fold.
-pub(super) struct Disk(TestStore);
+pub(super) struct Disk(TempDir);
 
 impl Disk {
     pub(super) fn new() -> Self {
-        Self(TestStore::default())
+        Self(tempfile::tempdir().unwrap())
     }
 
-    pub(super) fn contents(&self) -> Contents {
-        contents(&self.0)
+    pub(super) fn path(&self) -> PathBuf {
+        self.0.path().join("fold.log")
     }
 }
 
@@ -71,8 +73,8 @@ pub(super) fn config(bucket: &Bucket, scope: &WatchScope) -> FoldConfig {
 /// A fold that runs.
 pub(super) struct Running {
     pub(super) handle: FoldHandle,
-    reader: <TestStore as SnapshotStore>::Reader,
-    task: JoinHandle<Ended<TestStore>>,
+    reader: <AppendLogSnapshot as SnapshotStore>::Reader,
+    task: JoinHandle<Ended<AppendLogSnapshot>>,
 }
 
 pub(super) fn start(config: FoldConfig, disk: &Disk) -> Running {
@@ -80,7 +82,7 @@ pub(super) fn start(config: FoldConfig, disk: &Disk) -> Running {
 }
 
 pub(super) fn start_with(config: FoldConfig, disk: &Disk, applier: impl Applier) -> Running {
-    let store = disk.0.clone();
+    let (_, store) = AppendLogSnapshot::load(&disk.path()).unwrap();
     let reader = store.reader();
     let (handle, control) = fold_control();
     let task = tokio::spawn(watch_applied(config, store, applier, control));
@@ -121,12 +123,12 @@ impl Running {
         self.has(bucket.watcher.log().await.unwrap().last).await;
     }
 
-    pub(super) async fn stop(self) -> Ended<TestStore> {
+    pub(super) async fn stop(self) -> Ended<AppendLogSnapshot> {
         self.handle.shutdown();
         self.ended().await
     }
 
-    pub(super) async fn ended(self) -> Ended<TestStore> {
+    pub(super) async fn ended(self) -> Ended<AppendLogSnapshot> {
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
     }
 }
