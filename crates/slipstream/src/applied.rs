@@ -133,6 +133,33 @@ pub fn fold_control() -> (FoldHandle, FoldControl) {
 /// is gone, as it was last applied.
 ///
 /// When the returned future is dropped, what has been handed to the store is still stored.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use slipstream::{
+///     AppendLogSnapshot, Connection, FoldConfig, MemoryConnection, SnapshotReader, SnapshotStore,
+///     StoreConfig, fold_control, watch_applied,
+/// };
+///
+/// let bucket = MemoryConnection::new().store("rules", &StoreConfig::default()).await?;
+/// let dir = tempfile::tempdir()?;
+/// let (_, store) = AppendLogSnapshot::load(&dir.path().join("fold"))?;
+/// let copy = store.reader();
+///
+/// let (handle, control) = fold_control();
+/// let config = FoldConfig::new(bucket.watcher().unwrap(), Some(bucket.reader()));
+/// let folding = tokio::spawn(watch_applied(config, store, (), control));
+///
+/// let written = bucket.writer().unwrap().put("aws.key", "AKIA".into()).await?;
+/// handle.wait_for(written.as_u64().unwrap()).await?;
+/// assert_eq!(copy.get("aws.key")?.unwrap().value, "AKIA");
+///
+/// handle.shutdown();
+/// let ended = folding.await?;
+/// assert!(ended.result.is_ok() && ended.cursor == ended.store.cursor());
+/// # Ok(()) }
+/// ```
 pub async fn watch_applied<S: SnapshotStore, A: Applier>(
     config: FoldConfig,
     store: S,

@@ -70,6 +70,12 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-cli", scale: 7, chunks: 1 },
     },
     Soak {
+        name: "slipstream-kills",
+        what: "`kill -9` of a fold beside a writer, on a real server",
+        share: (15, "kills"),
+        how: How::Scaled { package: "slipstream", scale: 7, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),

@@ -202,3 +202,115 @@ fn bytes(batch: &Batch) -> usize {
     };
     batch.updates.iter().map(of).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::kv::{Retention, VersionToken};
+
+    fn batches(position: u64, guarded: bool) -> Batches {
+        let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
+        Batches::new(config, 1, position, guarded)
+    }
+
+    /// Gathers and closes one batch.
+    fn gather(batches: &mut Batches, revisions: &[u64]) {
+        for &revision in revisions {
+            let version = VersionToken::from_u64(revision);
+            batches.room().0.push(KvUpdate::Delete { key: "k".into(), version });
+        }
+        batches.gathered(1, 0);
+        batches.close(WatchCursor::none);
+    }
+
+    fn ready(batches: &mut Batches) -> Vec<u64> {
+        std::iter::from_fn(|| batches.next_ready()).map(|batch| batch.revision).collect()
+    }
+
+    fn log(first: u64, last: u64) -> LogInfo {
+        LogInfo { incarnation: 1, first, last, retention: Retention::default() }
+    }
+
+    #[test]
+    fn batches_without_gaps_wait_for_nothing() {
+        let mut batches = batches(4, true);
+        gather(&mut batches, &[5, 6]);
+        gather(&mut batches, &[7]);
+        assert!(!batches.ask());
+        assert_eq!(ready(&mut batches), [6, 7]);
+    }
+
+    #[test]
+    fn a_batch_with_a_gap_holds_up_those_after_it_until_the_floor_is_read() {
+        let mut batches = batches(4, true);
+        gather(&mut batches, &[5, 7]);
+        gather(&mut batches, &[8]);
+        assert!(ready(&mut batches).is_empty());
+        assert!(batches.ask() && !batches.ask(), "one reading at a time");
+        assert_eq!(batches.answered(&log(6, 9)), Ok(()));
+        assert_eq!(ready(&mut batches), [7, 8]);
+    }
+
+    /// A reading that began before a batch was received says nothing about it.
+    #[test]
+    fn a_reading_serves_only_what_was_there_when_it_began() {
+        let mut batches = batches(4, true);
+        gather(&mut batches, &[6]);
+        assert!(batches.ask());
+        gather(&mut batches, &[7, 9]);
+        assert_eq!(batches.answered(&log(1, 9)), Ok(()));
+        assert_eq!(ready(&mut batches), [6]);
+        assert!(batches.ask());
+        let below = CursorExpiry::BelowFloor { revision: 7, first: 9 };
+        assert_eq!(batches.answered(&log(9, 9)), Err(below));
+        assert!(ready(&mut batches).is_empty());
+    }
+
+    #[test]
+    fn the_floor_is_compared_with_the_first_gap_of_all_that_wait() {
+        let mut batches = batches(4, true);
+        gather(&mut batches, &[5, 7]);
+        gather(&mut batches, &[20]);
+        assert!(batches.ask());
+        let below = CursorExpiry::BelowFloor { revision: 5, first: 7 };
+        assert_eq!(batches.answered(&log(7, 20)), Err(below));
+    }
+
+    #[test]
+    fn a_listing_has_no_gaps_and_what_was_swept_is_none() {
+        let mut batches = batches(0, false);
+        gather(&mut batches, &[3, 9]);
+        assert_eq!(ready(&mut batches), [9]);
+        batches.guard_from(12);
+        gather(&mut batches, &[13]);
+        assert_eq!(ready(&mut batches), [13], "10 to 12 were made good");
+        gather(&mut batches, &[15]);
+        assert!(ready(&mut batches).is_empty() && batches.ask());
+    }
+
+    #[test]
+    fn passing_needs_the_floor_unless_it_was_read() {
+        let mut batches = batches(4, true);
+        batches.pass(9, true, false, WatchCursor::none());
+        assert_eq!(ready(&mut batches), [9]);
+        batches.pass(9, true, false, WatchCursor::none());
+        assert!(ready(&mut batches).is_empty(), "nothing has moved");
+        batches.pass(11, false, true, WatchCursor::none());
+        assert!(ready(&mut batches).is_empty() && batches.ask());
+        assert_eq!(batches.answered(&log(10, 11)), Ok(()));
+        assert_eq!(ready(&mut batches), [11]);
+    }
+
+    #[test]
+    fn reading_ahead_ends_at_a_number_of_batches_or_bytes() {
+        let mut batches = batches(0, true);
+        for at in 1..READ_AHEAD_BATCHES as u64 {
+            gather(&mut batches, &[at * 10]);
+        }
+        assert!(batches.has_room());
+        gather(&mut batches, &[READ_AHEAD_BATCHES as u64 * 10]);
+        assert!(!batches.has_room());
+    }
+}
