@@ -12,7 +12,7 @@ use slipstream::{Connection, StoreConfig};
 use crate::server::NatsServer;
 
 const KEYS: usize = 200_000;
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 20;
 
 pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
     if !["nats-scan", "nats-keys"].into_iter().any(wanted) {

@@ -113,6 +113,57 @@ async fn the_bucket_of_another_client_is_read_and_written() {
     assert_eq!(operation, jetstream::kv::Operation::Purge);
 }
 
+/// In a domain, messages say where they stand in the longer of two ways.
+#[tokio::test]
+async fn a_domain_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("domain.conf");
+    std::fs::write(&config, "jetstream { domain: hub }").unwrap();
+    let server = NatsServer::start_with(&["-c", config.to_str().unwrap()]);
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    for at in 0..5 {
+        bucket.put(&format!("k.{at}"), "v").await;
+    }
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let inbox = client.new_inbox();
+    let mut messages = client.subscribe(inbox.clone()).await.unwrap();
+    let config = consumer::push::Config { deliver_subject: inbox, ..Default::default() };
+    let jetstream = jetstream::new(client.clone());
+    jetstream.create_consumer_on_stream(config, "KV_b").await.unwrap();
+    let reply = messages.next().await.unwrap().reply.unwrap();
+    assert!(reply.starts_with("$JS.ACK.hub."), "the server writes {reply}");
+    let mut versions: Vec<_> =
+        bucket.reader.scan("").await.unwrap().iter().map(|entry| entry.version.as_u64()).collect();
+    versions.sort();
+    assert_eq!(versions, [1, 2, 3, 4, 5].map(Some));
+    let mut watch = bucket.sync().await;
+    assert_eq!(watch.until_synced().await.len(), 5);
+    bucket.put("k.5", "v").await;
+    let mut resumed = bucket.watch(&WatchScope::All, &watch.cursor()).await;
+    assert_eq!(resumed.until_synced().await, ["k.5=v@6"]);
+}
+
+/// Hosted accounts have few streams, and refuse one more before they look whether it exists.
+#[tokio::test]
+async fn an_account_at_its_limit_of_streams_finds_the_bucket_that_exists() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("limits.conf");
+    let accounts =
+        "accounts { A { jetstream { max_streams: 1 }, users: [{user: a, password: b}] } }";
+    std::fs::write(&config, format!("jetstream {{}}\n{accounts}\nno_auth_user: a")).unwrap();
+    let server = NatsServer::start_with(&["-c", config.to_str().unwrap()]);
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    bucket.put("a", "v").await;
+    let other = StoreConfig { max_history: 3, ..StoreConfig::default() };
+    let again = Bucket::make(&connection, &other).await;
+    assert_eq!(again.keys("").await, ["a"]);
+    let refused = connection.store("another", &other).await.err().unwrap();
+    let KvError::Backend { cause, .. } = &refused else { panic!("{refused:?}") };
+    assert!(cause.contains("maximum number of streams"), "{cause}");
+}
+
 /// Why a resume checks the floor itself: the server says nothing.
 #[tokio::test]
 async fn the_server_begins_at_the_floor_in_silence_when_told_to_begin_below_it() {
