@@ -34,6 +34,8 @@ pub use kv::{
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
     AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, Snapshot, SnapshotError,
-    SnapshotReader, SnapshotStore, SnapshotWriter,
+    SnapshotReader, SnapshotStore, SnapshotWriter, record,
 };
+#[cfg(feature = "fjall")]
+pub use snapshot::{FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};

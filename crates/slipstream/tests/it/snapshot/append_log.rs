@@ -6,4 +6,4 @@ mod conformance;
 mod format_1;
 mod full;
 mod raw;
-mod support;
+pub(crate) mod support;
