@@ -14,8 +14,8 @@ use std::time::Instant;
 use gossip_bench::figure;
 use rustix::time::{ClockId, clock_gettime};
 use slipstream::{
-    AppendLogSnapshot, Key, KvEntry, KvUpdate, SnapshotReader, SnapshotStore, VersionToken,
-    WatchCursor,
+    AppendLogSnapshot, FjallSnapshot, Key, KvEntry, KvUpdate, SnapshotReader, SnapshotStore,
+    VersionToken, WatchCursor,
 };
 
 const N: u64 = 1_000_000;
@@ -36,7 +36,7 @@ fn main() {
         Some(other) => return one(other),
         None => {}
     }
-    for part in ["ascending", "scattered", "range", "memory"] {
+    for part in ["ascending", "scattered", "range", "memory", "fjall"] {
         one(part);
     }
 }
@@ -47,6 +47,7 @@ fn one(part: &str) {
         "scattered" => throughput("scattered", Order::Scattered),
         "range" => range(),
         "memory" => memory(),
+        "fjall" => fjall(),
         other => panic!("there is no part `{other}`"),
     }
 }
@@ -276,6 +277,43 @@ fn memory() {
             figure(&format!("resident-{how}-{name}"), bytes / 1e6, "MB", Some(bytes / DATA_BYTES));
         }
     }
+}
+
+const FJALL_N: usize = 300_000;
+
+/// The same batches into fjall itself: keys, values and a cursor, in the same two keyspaces.
+fn fjall() {
+    let updates = updates(Order::Scattered);
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut raw, mut fold) = (Spent::FOR_EVER, Spent::FOR_EVER);
+    for round in 0..3 {
+        let database = fjall::Database::builder(dir.path().join(format!("raw-{round}"))).open();
+        let database = database.expect("opened");
+        let data = database.keyspace("data", Default::default).expect("opened");
+        let meta = database.keyspace("meta", Default::default).expect("opened");
+        let (spent, ()) = spend(|| {
+            for (nth, batch) in updates[..FJALL_N].chunks(BATCH).enumerate() {
+                let mut write = database.batch();
+                for update in batch {
+                    let KvUpdate::Put(entry) = update else { unreachable!("all are puts") };
+                    write.insert(&data, entry.key.as_bytes(), &entry.value[..]);
+                }
+                write.insert(&meta, "cursor", cursor(nth).as_bytes());
+                write.commit().expect("written");
+            }
+        });
+        raw = raw.min(spent);
+        drop((data, meta, database));
+        let mut store =
+            FjallSnapshot::load(&dir.path().join(format!("fold-{round}"))).expect("opened").1;
+        let (spent, ()) = spend(|| {
+            for (nth, batch) in updates[..FJALL_N].chunks(BATCH).enumerate() {
+                store.apply(batch, &cursor(nth)).expect("applied");
+            }
+        });
+        fold = fold.min(spent);
+    }
+    compare("fjall-apply", FJALL_N as f64, raw, fold);
 }
 
 fn resident(order: &str, how: &str) {

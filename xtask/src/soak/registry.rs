@@ -70,6 +70,18 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-cli", scale: 7, chunks: 1 },
     },
     Soak {
+        name: "slipstream-folds",
+        what: "folds: kills of the append log and of fjall, logs with missing and changed bytes",
+        share: (60, "kills"),
+        how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
+    },
+    Soak {
+        name: "slipstream-rocksdb-kills",
+        what: "the fold on RocksDB: kills, random lives against a map",
+        share: (20, "kills"),
+        how: How::Scaled { package: "slipstream-rocksdb", scale: 10, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),

@@ -1,6 +1,7 @@
 //! The append log.
 
 mod bytes;
+mod checks;
 mod compaction;
 mod conformance;
 mod format_1;
