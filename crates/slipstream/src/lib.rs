@@ -56,6 +56,8 @@ pub use nats::{NatsConnection, NatsConnectionConfig};
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
     AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, Snapshot, SnapshotError,
-    SnapshotReader, SnapshotStore, SnapshotWriter,
+    SnapshotReader, SnapshotStore, SnapshotWriter, record,
 };
+#[cfg(feature = "fjall")]
+pub use snapshot::{FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};

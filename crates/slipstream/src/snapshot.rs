@@ -15,11 +15,14 @@ mod arena;
 mod compaction;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "fjall")]
+mod fjall;
 mod fold;
 mod format;
 mod log;
 mod page;
 mod raw;
+pub mod record;
 mod tree;
 
 use std::io;
@@ -29,6 +32,8 @@ use std::path::Path;
 use bytes::Bytes;
 
 pub use self::append_log::{AppendLogOptions, AppendLogReader, AppendLogSnapshot};
+#[cfg(feature = "fjall")]
+pub use self::fjall::{FjallReader, FjallSnapshot};
 pub use self::raw::{Snapshot, SnapshotWriter};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 
@@ -160,6 +165,9 @@ pub enum SnapshotError {
         /// The longest possible.
         max: usize,
     },
+    /// The batch has an update without a key.
+    #[error("an empty key")]
+    EmptyKey,
     /// A compaction was given up, because the store was closed.
     #[error("the store was closed before it was done")]
     Stopped,

@@ -71,9 +71,15 @@ pub(super) const SOAKS: &[Soak] = &[
     },
     Soak {
         name: "slipstream-kills",
-        what: "`kill -9` of a fold beside a writer, on a real server",
-        share: (15, "kills"),
-        how: How::Scaled { package: "slipstream", scale: 7, chunks: 1 },
+        what: "folds: kills of stores and of the program, logs with missing and changed bytes",
+        share: (75, "kills"),
+        how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
+    },
+    Soak {
+        name: "slipstream-rocksdb-kills",
+        what: "the fold on RocksDB: kills, random lives against a map",
+        share: (20, "kills"),
+        how: How::Scaled { package: "slipstream-rocksdb", scale: 10, chunks: 1 },
     },
     Soak {
         name: "stdx-asan",

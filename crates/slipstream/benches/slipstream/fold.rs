@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::{self, kv};
 use futures_util::StreamExt;
 use slipstream::{
-    AppendLogSnapshot, Connection, FoldConfig, KvStore, SnapshotStore, StoreConfig, fold_control,
-    watch_applied,
+    AppendLogSnapshot, Connection, FjallSnapshot, FoldConfig, KvStore, SnapshotStore, StoreConfig,
+    fold_control, watch_applied,
 };
 
 use crate::server::NatsServer;
@@ -39,14 +39,15 @@ async fn measure() {
     let raw = jetstream.get_key_value("bench").await.unwrap();
     let dir = tempfile::tempdir().unwrap();
 
-    write(&jetstream, 0..KEYS).await;
-    compare::<AppendLogSnapshot>("fold-hydration-append-log", &*store, &raw, None, dir.path())
-        .await;
-    // Each key again, every other one twice: what is left in the log has gaps all along.
+    let kept = KEYS..KEYS + KEPT;
+    write(&jetstream, [kept.start].into_iter().chain(0..KEYS).chain(kept.skip(1))).await;
+    let (log, tree) = (dir.path().join("log"), dir.path().join("fjall"));
+    compare::<AppendLogSnapshot>("fold-hydration-append-log", &*store, &raw, None, &log).await;
+    compare::<FjallSnapshot>("fold-hydration-fjall", &*store, &raw, None, &tree).await;
+    // Each key again, every other one three times: what is left in the log has gaps all along.
     write(&jetstream, (0..KEYS).flat_map(|at| [at, at / 2 * 2])).await;
-    let from = Some(KEYS + 1);
-    compare::<AppendLogSnapshot>("fold-gapped-resume-append-log", &*store, &raw, from, dir.path())
-        .await;
+    let from = Some(KEYS + KEPT + 1);
+    compare::<AppendLogSnapshot>("fold-gapped-resume-append-log", &*store, &raw, from, &log).await;
 }
 
 /// Rounds of a plain watch and a fold in turns. Folds are kept, so that a second comparison goes on
@@ -59,6 +60,7 @@ async fn compare<S: SnapshotStore>(
     dir: &Path,
 ) {
     let count = if from.is_none() { KEYS + KEPT } else { KEYS };
+    std::fs::create_dir_all(dir).unwrap();
     let (mut plain, mut fold) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         plain.push(watch(raw, from, count).await);

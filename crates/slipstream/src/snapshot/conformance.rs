@@ -45,6 +45,7 @@ macro_rules! snapshot_conformance {
             an_empty_batch_moves_the_cursor
             large_values_are_kept
             a_key_beyond_the_limit_is_refused_and_nothing_changes
+            an_empty_key_is_refused_and_nothing_changes
             readers_see_what_is_applied_later
             a_range_is_of_one_moment_while_batches_are_applied
             a_fold_is_opened_once
@@ -354,6 +355,17 @@ pub fn a_key_beyond_the_limit_is_refused_and_nothing_changes<S: SnapshotStore>()
     drop(store);
     let store: S = open(&path);
     assert_eq!((contents(&store), store.cursor()), (before, cursor(1)));
+}
+
+pub fn an_empty_key_is_refused_and_nothing_changes<S: SnapshotStore>() {
+    let (_dir, path) = place();
+    let mut store: S = open(&path);
+    for update in [put("", "1", 2), delete("", 2)] {
+        let refused = store.apply(&[put("a", "1", 1), update], &cursor(1));
+        assert!(matches!(refused, Err(SnapshotError::EmptyKey)));
+        assert_eq!((contents(&store), store.get("").unwrap()), (Model::new(), None));
+        assert!(store.cursor().is_none());
+    }
 }
 
 pub fn readers_see_what_is_applied_later<S: SnapshotStore>() {

