@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
@@ -19,6 +20,10 @@ use crate::stores::{Connection, ConnectionCapabilities, KvStore, StoreConfig};
 /// Messages that a subscription holds before the client library drops some. A consumer's window is
 /// 32 MiB and a message counts at least 64 bytes of it, so none is ever dropped.
 const SUBSCRIPTION_CAPACITY: usize = 512 * 1024;
+
+/// A wire that has gone silent is given up after three of these; the library's own minutes are long
+/// for a watch that could go on elsewhere.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How to connect. Of credentials, the first of `creds`, `creds_file` and the URL's counts.
 #[derive(Clone, Default)]
@@ -59,8 +64,10 @@ impl NatsConnectionConfig {
     }
 
     async fn options(&self, servers: &[ServerAddr]) -> Result<ConnectOptions, KvError> {
-        let options =
-            ConnectOptions::new().name("slipstream").subscription_capacity(SUBSCRIPTION_CAPACITY);
+        let options = ConnectOptions::new()
+            .name("slipstream")
+            .ping_interval(PING_INTERVAL)
+            .subscription_capacity(SUBSCRIPTION_CAPACITY);
         if let Some(creds) = &self.creds {
             let text =
                 STANDARD.decode(creds.trim()).ok().and_then(|text| String::from_utf8(text).ok());

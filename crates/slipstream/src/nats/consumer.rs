@@ -1,12 +1,15 @@
 //! An ephemeral push consumer, and the proof that nothing it sent was lost (N1).
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_nats::{Message, StatusCode, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use super::ack::{self, Ack};
 use super::api::{STREAM_NOT_FOUND, ask, timed, unexpected};
@@ -61,6 +64,8 @@ pub(super) struct Consumer {
     /// Messages received.
     received: u64,
     heard_at: Instant,
+    /// Fires when it may have been silent for too long.
+    silence: Pin<Box<Sleep>>,
     /// The server waits for an answer here before it sends more.
     flow_reply: Option<Subject>,
 }
@@ -113,6 +118,7 @@ impl Consumer {
             exact: filter.exact,
             received: 0,
             heard_at: Instant::now(),
+            silence: Box::pin(tokio::time::sleep(SILENCE_MAX)),
             flow_reply: None,
         })
     }
@@ -142,11 +148,7 @@ impl Consumer {
         let mut idle = false;
         while last.is_none() && !idle {
             self.answer_flow_control().await?;
-            let silent_at = self.heard_at + SILENCE_MAX;
-            let wait = tokio::time::timeout_at(silent_at, self.subscriber.next());
-            let first = wait.await.map_err(|_| Lost("the server is silent".into()))?;
-            self.heard_at = Instant::now();
-            let mut next = Some(first);
+            let mut next = Some(self.wait().await?);
             let mut taken = 0;
             while let Some(message) = next {
                 let message = message.ok_or_else(|| Lost("the connection was closed".into()))?;
@@ -162,6 +164,27 @@ impl Consumer {
             }
         }
         Ok(last.map_or(Received::Idle, Received::Messages))
+    }
+
+    /// Waits for a message, or for the silence to be too long.
+    async fn wait(&mut self) -> Result<Option<Message>, Lost> {
+        let message = poll_fn(|cx| {
+            if let Poll::Ready(message) = self.subscriber.poll_next_unpin(cx) {
+                return Poll::Ready(Ok(message));
+            }
+            // One timer for many messages: it is moved when it fires, not when one comes.
+            while self.silence.as_mut().poll(cx).is_ready() {
+                let silent_at = self.heard_at + SILENCE_MAX;
+                if silent_at <= Instant::now() {
+                    return Poll::Ready(Err(Lost("the server is silent".into())));
+                }
+                self.silence.as_mut().reset(silent_at);
+            }
+            Poll::Pending
+        });
+        let message = message.await?;
+        self.heard_at = Instant::now();
+        Ok(message)
     }
 
     /// Counts a message of the log.

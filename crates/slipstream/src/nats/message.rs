@@ -21,22 +21,45 @@ pub(super) enum Operation {
     Purge,
 }
 
-/// What the headers say. An operation that we do not know is none that sets a value: taking it for a
-/// put could show bytes that are no value.
+/// What the headers say about a message.
+struct Headers {
+    operation: Operation,
+    /// Length of the value that was left out.
+    value_len: Option<usize>,
+}
+
+impl Headers {
+    /// One pass over all of them: a look-up by name makes a name first, and that is dear.
+    fn read(headers: Option<&HeaderMap>) -> Self {
+        let mut read = Self { operation: Operation::Put, value_len: None };
+        for (name, values) in headers.into_iter().flat_map(HeaderMap::iter) {
+            let value = values.first().map_or("", |value| value.as_str());
+            match name.as_ref() {
+                // An operation that we do not know is none that sets a value.
+                OPERATION => {
+                    read.operation = match value {
+                        "PUT" => Operation::Put,
+                        PURGE => Operation::Purge,
+                        _ => Operation::Delete,
+                    };
+                }
+                MARKER_REASON => {
+                    read.operation = match value {
+                        "MaxAge" | "Purge" => Operation::Purge,
+                        _ => Operation::Delete,
+                    };
+                }
+                MESSAGE_SIZE => read.value_len = value.parse().ok(),
+                _ => {}
+            }
+        }
+        read
+    }
+}
+
+/// What a message with these headers does.
 pub(super) fn operation(headers: Option<&HeaderMap>) -> Operation {
-    let Some(headers) = headers else { return Operation::Put };
-    if let Some(operation) = headers.get(OPERATION) {
-        return match operation.as_str() {
-            "PUT" => Operation::Put,
-            PURGE => Operation::Purge,
-            _ => Operation::Delete,
-        };
-    }
-    match headers.get(MARKER_REASON).map(|reason| reason.as_str()) {
-        None => Operation::Put,
-        Some("MaxAge" | "Purge") => Operation::Purge,
-        Some(_) => Operation::Delete,
-    }
+    Headers::read(headers).operation
 }
 
 /// The key of a subject, in the subject's own buffer.
@@ -63,14 +86,9 @@ pub(super) fn update(message: Message, prefix_len: usize, revision: u64) -> KvUp
 
 /// Whether a message gives its key a value; of one that came without its payload, too.
 pub(super) fn is_value(message: &Message, headers_only: bool) -> bool {
-    if operation(message.headers.as_ref()) != Operation::Put {
-        return false;
-    }
-    if !headers_only {
-        return !message.payload.is_empty();
-    }
-    let size = message.headers.as_ref().and_then(|headers| headers.get(MESSAGE_SIZE));
-    size.is_none_or(|size| size.as_str() != "0")
+    let headers = Headers::read(message.headers.as_ref());
+    let value_len = if headers_only { headers.value_len } else { Some(message.payload.len()) };
+    headers.operation == Operation::Put && value_len != Some(0)
 }
 
 #[cfg(test)]

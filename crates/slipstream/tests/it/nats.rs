@@ -43,6 +43,8 @@ async fn a_server_that_is_not_there_is_an_error() {
 #[tokio::test]
 async fn callers_that_race_to_connect_share_one_connection() {
     let server = NatsServer::start();
+    // The server numbers its connections.
+    let before = async_nats::connect(server.url()).await.unwrap().server_info().client_id;
     let connection = Arc::new(NatsConnection::new(NatsConnectionConfig::new(server.url())));
     let racing = (0..8).map(|_| {
         let connection = Arc::clone(&connection);
@@ -51,15 +53,11 @@ async fn callers_that_race_to_connect_share_one_connection() {
     for caller in racing.collect::<Vec<_>>() {
         assert_eq!(caller.await.unwrap(), Ok(()));
     }
-    // The server numbers its connections: ours was the first, this is the second.
-    let next = async_nats::connect(server.url()).await.unwrap();
+    let after = async_nats::connect(server.url()).await.unwrap().server_info().client_id;
+    assert_eq!(after - before, 2, "one connection lies between");
     let bucket = Bucket::make(&*connection, &StoreConfig::default()).await;
     bucket.put("a", "v").await;
-    assert_eq!(next.server_info().client_id, FIRST_CLIENT_ID + 1);
 }
-
-/// Ids of internal clients of a server with JetStream come before.
-const FIRST_CLIENT_ID: u64 = 5;
 
 #[tokio::test]
 async fn a_connection_can_be_shut_down_and_made_again() {
@@ -111,6 +109,58 @@ async fn the_bucket_of_another_client_is_read_and_written() {
     }
     let operation = theirs.entry("d.key").await.unwrap().unwrap().operation;
     assert_eq!(operation, jetstream::kv::Operation::Purge);
+}
+
+/// Messages say where they stand in one of two ways. Servers of today have the longer one as a flag.
+#[tokio::test]
+async fn both_layouts_of_positions_are_read_from_a_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("layout.conf");
+    let layout = "jetstream { domain: hub }\nfeature_flags { js_ack_fc_v2: true }";
+    std::fs::write(&config, layout).unwrap();
+    let server = NatsServer::start_with(&["-c", config.to_str().unwrap()]);
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    for at in 0..5 {
+        bucket.put(&format!("k.{at}"), "v").await;
+    }
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let inbox = client.new_inbox();
+    let mut messages = client.subscribe(inbox.clone()).await.unwrap();
+    let config = consumer::push::Config { deliver_subject: inbox, ..Default::default() };
+    let jetstream = jetstream::new(client.clone());
+    jetstream.create_consumer_on_stream(config, "KV_b").await.unwrap();
+    let reply = messages.next().await.unwrap().reply.unwrap();
+    assert!(reply.starts_with("$JS.ACK.hub."), "the server writes {reply}");
+    let mut versions: Vec<_> =
+        bucket.reader.scan("").await.unwrap().iter().map(|entry| entry.version.as_u64()).collect();
+    versions.sort();
+    assert_eq!(versions, [1, 2, 3, 4, 5].map(Some));
+    let mut watch = bucket.sync().await;
+    assert_eq!(watch.until_synced().await.len(), 5);
+    bucket.put("k.5", "v").await;
+    let mut resumed = bucket.watch(&WatchScope::All, &watch.cursor()).await;
+    assert_eq!(resumed.until_synced().await, ["k.5=v@6"]);
+}
+
+/// Hosted accounts have few streams, and refuse one more before they look whether it exists.
+#[tokio::test]
+async fn an_account_at_its_limit_of_streams_finds_the_bucket_that_exists() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("limits.conf");
+    let accounts =
+        "accounts { A { jetstream { max_streams: 1 }, users: [{user: a, password: b}] } }";
+    std::fs::write(&config, format!("jetstream {{}}\n{accounts}\nno_auth_user: a")).unwrap();
+    let server = NatsServer::start_with(&["-c", config.to_str().unwrap()]);
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    bucket.put("a", "v").await;
+    let other = StoreConfig { max_history: 3, ..StoreConfig::default() };
+    let again = Bucket::make(&connection, &other).await;
+    assert_eq!(again.keys("").await, ["a"]);
+    let refused = connection.store("another", &other).await.err().unwrap();
+    let KvError::Backend { cause, .. } = &refused else { panic!("{refused:?}") };
+    assert!(cause.contains("maximum number of streams"), "{cause}");
 }
 
 /// Why a resume checks the floor itself: the server says nothing.
