@@ -40,6 +40,10 @@ mod rules;
 mod snapshot;
 mod stores;
 
+pub use applied::{
+    Applier, BatchConfig, Ended, ExportError, ExportRequest, FLOOR_GUARD_INTERVAL, FoldConfig,
+    FoldControl, FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
+};
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
     KvWatcher, KvWriter, LogInfo, Progress, Retention, VersionToken, VersionTooLong, Watch,
@@ -48,5 +52,12 @@ pub use kv::{
 pub use memory::{MemoryBucket, MemoryConnection};
 #[cfg(feature = "nats")]
 pub use nats::{NatsConnection, NatsConnectionConfig};
-pub use snapshot::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore};
+#[cfg(feature = "conformance")]
+pub use snapshot::conformance as snapshot_conformance;
+pub use snapshot::{
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, Snapshot, SnapshotError,
+    SnapshotReader, SnapshotStore, SnapshotWriter, record,
+};
+#[cfg(feature = "fjall")]
+pub use snapshot::{FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};

@@ -10,12 +10,31 @@
 //! - F3: a fold is a copy. A crash of the machine may cost the newest batches (unless the backend
 //!   syncs each), and then it costs their cursors too: a watch from the cursor brings them back.
 
+mod append_log;
+mod arena;
+mod compaction;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "fjall")]
+mod fjall;
+mod fold;
+mod format;
+mod log;
+mod page;
+mod raw;
+pub mod record;
+mod tree;
+
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::Bytes;
 
+pub use self::append_log::{AppendLogOptions, AppendLogReader, AppendLogSnapshot};
+#[cfg(feature = "fjall")]
+pub use self::fjall::{FjallReader, FjallSnapshot};
+pub use self::raw::{Snapshot, SnapshotWriter};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 
 /// A durable fold with one writer.
@@ -146,6 +165,12 @@ pub enum SnapshotError {
         /// The longest possible.
         max: usize,
     },
+    /// The batch has an update without a key.
+    #[error("an empty key")]
+    EmptyKey,
+    /// A compaction was given up, because the store was closed.
+    #[error("the store was closed before it was done")]
+    Stopped,
     /// The storage engine refused.
     #[error("{engine}: {message}")]
     Engine {
@@ -154,4 +179,8 @@ pub enum SnapshotError {
         /// What it said.
         message: String,
     },
+}
+
+fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> SnapshotError {
+    move |source| SnapshotError::Io { doing, source }
 }

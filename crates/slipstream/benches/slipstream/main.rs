@@ -2,6 +2,7 @@
 //!
 //! Values of 100 bytes under keys of 23, default settings. Subject and reference take turns.
 
+mod fold;
 mod nats;
 #[path = "../../tests/it/server.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use more of it")]
@@ -12,4 +13,5 @@ fn main() {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
     let wanted = |name: &str| name.starts_with(&wanted);
     nats::run(&wanted);
+    fold::run(&wanted);
 }

@@ -1,0 +1,62 @@
+//! The fold on RocksDB, by the suite of all backends.
+
+use std::fs;
+
+use slipstream::{
+    KvEntry, KvUpdate, SnapshotError, SnapshotReader, SnapshotStore, VersionToken, WatchCursor,
+};
+use slipstream_rocksdb::RocksDbSnapshot;
+
+mod faults {
+    slipstream::snapshot_conformance!(slipstream_rocksdb::RocksDbSnapshot);
+}
+
+fn put(key: &str, value: &str) -> KvUpdate {
+    let version = VersionToken::from_u64(1);
+    KvUpdate::Put(KvEntry { key: key.into(), value: value.to_owned().into(), version })
+}
+
+#[test]
+fn a_synced_fold_is_like_any_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fold");
+    let at = WatchCursor::from_bytes(vec![1]).unwrap();
+    let (_, mut store) = RocksDbSnapshot::load_synced(&path).unwrap();
+    store.apply(&[put("a", "1")], &at).unwrap();
+    drop(store);
+    let (cursor, store) = RocksDbSnapshot::load(&path).unwrap();
+    assert_eq!((cursor, store.range("").unwrap().len()), (at, 1));
+}
+
+#[test]
+fn a_fold_whose_making_was_interrupted_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fold");
+    fs::create_dir(&path).unwrap();
+    for name in ["LOCK", "LOG", "IDENTITY", "MANIFEST-000001"] {
+        fs::write(path.join(name), "").unwrap();
+    }
+    assert!(RocksDbSnapshot::load(&path).unwrap().0.is_none());
+}
+
+#[test]
+fn a_database_of_somebody_else_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fold");
+    let mut options = rocksdb::Options::default();
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    drop(rocksdb::DB::open_cf(&options, &path, ["theirs"]).unwrap());
+    let refused = RocksDbSnapshot::load(&path).err().unwrap();
+    assert!(matches!(refused, SnapshotError::InvalidFormat(_)), "{refused}");
+}
+
+#[test]
+fn a_damaged_database_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fold");
+    drop(RocksDbSnapshot::load(&path).unwrap());
+    fs::write(path.join("CURRENT"), "nothing that is there").unwrap();
+    let refused = RocksDbSnapshot::load(&path).err().unwrap();
+    assert!(matches!(refused, SnapshotError::Corrupted(_)), "{refused}");
+}

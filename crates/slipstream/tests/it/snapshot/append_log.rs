@@ -1,0 +1,10 @@
+//! The append log.
+
+mod bytes;
+mod checks;
+mod compaction;
+mod conformance;
+mod format_1;
+mod full;
+mod raw;
+pub(crate) mod support;
