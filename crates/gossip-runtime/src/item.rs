@@ -3,15 +3,15 @@
 use gossip_connectors::binary::binary_reason;
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
 use gossip_contracts::identity::{
-    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RunId, SecretHash,
-    TenantSecretKey,
+    FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
-use gossip_engine::{Engine, Finding, Scratch};
+use gossip_engine::{Engine, Finding, Scratch, StreamMark};
 
 use crate::clock::now;
+use crate::in_item::InItem;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
-use crate::store::{ItemRow, LedgerRow, OccurrenceRow, version_id};
+use crate::store::{ItemRow, LedgerRow, OccurrenceRow, Scope};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
@@ -24,8 +24,10 @@ pub(crate) struct ItemContext<'c> {
     pub(crate) engine: &'c Engine,
     pub(crate) key: &'c TenantSecretKey,
     pub(crate) target: &'c [u8],
-    pub(crate) policy: PolicyHash,
+    pub(crate) scope: Scope,
     pub(crate) run: RunId,
+    /// Nothing that earlier runs stored is trusted.
+    pub(crate) fresh: bool,
     pub(crate) stats: &'c ScanStats,
 }
 
@@ -36,12 +38,41 @@ pub(crate) struct ItemBuffers {
     chunk: Vec<u8>,
 }
 
+/// An item in hand, before the next read of it.
+pub(crate) struct InHand<'i> {
+    pub(crate) row: &'i mut ItemRow,
+    /// Where it can be gone on with; all that was found before is in `row` or stored.
+    pub(crate) mark: Option<StreamMark>,
+    /// Bytes up to here were read.
+    pub(crate) offset: u64,
+    /// As many more are about to be, at most.
+    pub(crate) next: u64,
+    pub(crate) opened_at_ms: u64,
+}
+
+impl InHand<'_> {
+    /// What is known of it so far, as a row that nobody takes for the whole.
+    pub(crate) fn part_row(&self) -> ItemRow {
+        ItemRow { version: Vec::new(), bytes: self.offset, ..self.row.clone() }
+    }
+
+    /// Its occurrences up to now are stored.
+    pub(crate) fn part_is_stored(&mut self, stats: &ScanStats) {
+        ScanStats::add(&stats.findings, self.row.occurrences.len() as u64);
+        self.row.occurrences.clear();
+        self.row.begun = true;
+    }
+}
+
+/// Asked before every read: `false` stops.
+pub(crate) type GoOn<'g> = dyn FnMut(&mut InHand<'_>) -> bool + 'g;
+
 /// What became of an item.
 pub(crate) enum Handled {
     /// This run has it already.
     Covered,
     /// It has not changed since an earlier run.
-    Unchanged(ItemId),
+    Unchanged,
     /// It was looked at.
     Read(ItemRow),
     /// The worker was told to stop in the middle of it.
@@ -49,36 +80,37 @@ pub(crate) enum Handled {
 }
 
 impl ItemContext<'_> {
-    pub(crate) fn item_id(&self, key: &[u8]) -> ItemId {
-        ItemId::derive(self.target, key)
-    }
-
-    /// Handles an entry of a listing. `go_on` is asked now and then during long reads.
+    /// Handles an entry of a listing, from its start or from where `part` ends.
     pub(crate) fn handle(
         &self,
         entry: &PageEntry<'_>,
         known: Option<&LedgerRow>,
+        mut part: Option<&InItem>,
         buffers: &mut ItemBuffers,
-        go_on: &mut dyn FnMut() -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Handled {
-        let item = self.item_id(entry.key);
         if let Some(known) = known
             && !known.failed
             && !entry.version.is_empty()
             && known.version == entry.version
+            && (known.run == self.run || !self.fresh)
         {
+            if known.run == self.run {
+                return Handled::Covered;
+            }
             ScanStats::add(&self.stats.items, 1);
             ScanStats::add(&self.stats.unchanged, 1);
-            return if known.run == self.run { Handled::Covered } else { Handled::Unchanged(item) };
+            ScanStats::add(&self.stats.unchanged_bytes, entry.size);
+            return Handled::Unchanged;
         }
         let mut row = ItemRow {
-            item,
             key: entry.key.to_vec(),
             version: Vec::new(),
             bytes: 0,
             skipped: None,
             failed: None,
             occurrences: Vec::new(),
+            begun: false,
         };
         if let Some(reason) = entry.skip {
             match skip_text(reason) {
@@ -91,13 +123,14 @@ impl ItemContext<'_> {
             }
         } else {
             for attempt in 1..=TRIES {
-                match self.read(entry.key, &mut row, buffers, go_on) {
+                match self.read(entry.key, part.take(), &mut row, buffers, go_on) {
                     Ok(true) => break,
                     Ok(false) => return Handled::Stopped,
                     Err(error) if error.is_retryable() && attempt < TRIES => {}
                     Err(error) => {
                         tracing::warn!(%error, "an item could not be read");
                         row.occurrences.clear();
+                        row.begun = false;
                         row.version.clear();
                         row.bytes = 0;
                         row.failed = Some(failure_text(&error).to_owned());
@@ -117,39 +150,63 @@ impl ItemContext<'_> {
     fn read(
         &self,
         key: &[u8],
+        part: Option<&InItem>,
         row: &mut ItemRow,
         buffers: &mut ItemBuffers,
-        go_on: &mut dyn FnMut() -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Result<bool, ConnectorError> {
         row.occurrences.clear();
-        let opened_at_ms = now().as_raw();
+        let mut opened_at_ms = now().as_raw();
         let mut reader = self.source.open(key)?;
         row.version = reader.version().to_vec();
         row.bytes = reader.size();
+        // A part of another version is worth nothing.
+        let part = part.filter(|part| part.version == row.version);
+        row.begun = part.is_some();
         let ItemBuffers { scratch, chunk } = buffers;
         chunk.resize(CHUNK, 0);
 
+        let size = row.bytes;
         let mut offset = 0;
-        let mut filled = self.fill(reader.as_mut(), offset, chunk)?;
-        if let Some(reason) = binary_reason(&chunk[..filled]) {
-            row.skipped = Some(format!("binary: {reason}"));
+        let mut stream = match part {
+            Some(part) => {
+                opened_at_ms = part.opened_at_ms;
+                offset = part.mark.read_from();
+                self.engine.resume(scratch, Some(key), part.mark)
+            }
+            None => self.engine.stream(scratch, Some(key)),
+        };
+        if stream.is_silent() {
+            row.skipped = Some("allowed path".to_owned());
             self.name_version(reader.as_ref(), row, opened_at_ms)?;
             return Ok(true);
         }
-        let (item, version) = (row.item, version_id(row.item, &row.version));
-        let mut on_finding = |found: Finding<'_>| {
-            row.occurrences.push(self.occurrence(item, version, &found));
-        };
-        let mut stream = self.engine.stream(scratch, Some(key));
-        while filled > 0 {
-            stream.push(&chunk[..filled], &mut on_finding);
-            offset += filled as u64;
-            if !go_on() {
+        loop {
+            let next = (CHUNK as u64).min(size.saturating_sub(offset));
+            let mark = stream.mark();
+            if !go_on(&mut InHand { row, mark, offset, next, opened_at_ms }) {
                 return Ok(false);
             }
-            filled = self.fill(reader.as_mut(), offset, chunk)?;
+            let filled = self.fill(reader.as_mut(), offset, chunk)?;
+            if offset == 0
+                && let Some(reason) = binary_reason(&chunk[..filled])
+            {
+                row.skipped = Some(format!("binary: {reason}"));
+                self.name_version(reader.as_ref(), row, opened_at_ms)?;
+                return Ok(true);
+            }
+            let ItemRow { version, occurrences, .. } = row;
+            stream.push(&chunk[..filled], &mut |found| {
+                occurrences.push(self.occurrence(key, version, &found));
+            });
+            offset += filled as u64;
+            // Not the size alone: what the kernel makes up as it is read says that it is empty.
+            if filled == 0 || filled < chunk.len() && size > 0 && offset >= size {
+                break;
+            }
         }
-        stream.finish(&mut on_finding);
+        let ItemRow { version, occurrences, .. } = row;
+        stream.finish(&mut |found| occurrences.push(self.occurrence(key, version, &found)));
         row.bytes = offset;
         self.name_version(reader.as_ref(), row, opened_at_ms)?;
         Ok(true)
@@ -181,12 +238,9 @@ impl ItemContext<'_> {
         Ok(read)
     }
 
-    fn occurrence(
-        &self,
-        item: ItemId,
-        version: ObjectVersionId,
-        found: &Finding<'_>,
-    ) -> OccurrenceRow {
+    fn occurrence(&self, key: &[u8], version: &[u8], found: &Finding<'_>) -> OccurrenceRow {
+        let item = ItemId::derive(self.target, key);
+        let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
         let secret = SecretHash::derive(self.key, found.secret().expose());
         let finding = FindingId::derive(LOCAL_TENANT, item, rule.fingerprint(), secret);

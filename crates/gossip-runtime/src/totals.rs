@@ -6,6 +6,8 @@
 use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
+use crate::store::scope_of_run;
+
 /// How much of what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
@@ -20,29 +22,34 @@ impl Totals {
     /// Counts what the ledger holds of a run.
     pub(crate) fn count(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Self> {
         let id = run.as_raw() as i64;
-        let number = |sql: &str| -> rusqlite::Result<u64> {
-            tx.prepare_cached(sql)?.query_row([id], |row| Ok(row.get::<_, i64>(0)? as u64))
-        };
-        Ok(Self {
-            items: number("SELECT count(*) FROM scan_ledger WHERE run = ?1")?,
-            bytes: number("SELECT ifnull(sum(bytes), 0) FROM scan_ledger WHERE run = ?1")?,
-            findings: number(
-                "SELECT count(*) FROM scan_ledger l JOIN scan_occurrences o USING (item, policy)
-                 WHERE l.run = ?1",
-            )?,
-            skipped: by_reason(
-                tx,
-                "SELECT skipped, count(*) FROM scan_ledger
-                 WHERE run = ?1 AND skipped IS NOT NULL GROUP BY 1 ORDER BY 1",
-                id,
-            )?,
-            failed: by_reason(
-                tx,
-                "SELECT failed, count(*) FROM scan_ledger
-                 WHERE run = ?1 AND failed IS NOT NULL GROUP BY 1 ORDER BY 1",
-                id,
-            )?,
-        })
+        let mut totals = Self::default();
+        let mut statement = tx.prepare_cached(concat!(
+            "SELECT skipped, failed, count(*), sum(bytes) FROM scan_ledger WHERE scope = ",
+            scope_of_run!(),
+            " AND run = ?1 GROUP BY 1, 2 ORDER BY 1, 2"
+        ))?;
+        let mut rows = statement.query([id])?;
+        while let Some(row) = rows.next()? {
+            let (items, bytes) = (row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as u64);
+            totals.items += items;
+            totals.bytes += bytes;
+            if let Some(reason) = row.get(0)? {
+                totals.skipped.push((reason, items));
+            }
+            if let Some(reason) = row.get(1)? {
+                totals.failed.push((reason, items));
+            }
+        }
+        // From the occurrences, which are few, to their items.
+        totals.findings = tx
+            .prepare_cached(concat!(
+                "SELECT count(*) FROM scan_occurrences o CROSS JOIN scan_ledger l
+                 USING (scope, key) WHERE o.scope = ",
+                scope_of_run!(),
+                " AND l.run = ?1"
+            ))?
+            .query_row([id], |row| Ok(row.get::<_, i64>(0)? as u64))?;
+        Ok(totals)
     }
 
     /// Keeps them (N1).

@@ -93,6 +93,18 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Planted,
     },
     Soak {
+        name: "slipstream-kills",
+        what: "folds: kills of stores and of the program, logs with missing and changed bytes",
+        share: (75, "kills"),
+        how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
+    },
+    Soak {
+        name: "slipstream-rocksdb-kills",
+        what: "the fold on RocksDB: kills, random lives against a map",
+        share: (20, "kills"),
+        how: How::Scaled { package: "slipstream-rocksdb", scale: 10, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),

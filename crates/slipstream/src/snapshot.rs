@@ -1,0 +1,186 @@
+//! Durable folds: the current entries of a bucket on local disk, with the cursor that they stand at.
+//!
+//! [`SnapshotStore`] is what a fold promises; where the bytes live is the backend's business. What a
+//! backend does not do: watch, resume or repair. It stores what it is given.
+//!
+//! - F1: a fold is a function of the log. An empty store that is given every update from the
+//!   beginning, and one that is given only what follows its cursor, hold the same entries.
+//! - F2: the cursor follows the data. A batch and its cursor become visible, and survive a crash,
+//!   together or not at all; a cursor never stands for an update whose data is missing.
+//! - F3: a fold is a copy. A crash of the machine may cost the newest batches (unless the backend
+//!   syncs each), and then it costs their cursors too: a watch from the cursor brings them back.
+
+mod append_log;
+mod arena;
+mod compaction;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "fjall")]
+mod fjall;
+mod fold;
+mod format;
+mod log;
+mod page;
+mod raw;
+pub mod record;
+mod tree;
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use bytes::Bytes;
+
+pub use self::append_log::{AppendLogOptions, AppendLogReader, AppendLogSnapshot};
+#[cfg(feature = "fjall")]
+pub use self::fjall::{FjallReader, FjallSnapshot};
+pub use self::raw::{Snapshot, SnapshotWriter};
+use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
+
+/// A durable fold with one writer.
+///
+/// Entries are in ascending order of their keys' bytes. A put with an empty value is a delete, as
+/// everywhere else, so no entry has one.
+///
+/// Calls may block on the disk: from async code they belong on a blocking thread.
+pub trait SnapshotStore: SnapshotReader + Sized + 'static {
+    /// A handle for reading while the store applies.
+    type Reader: SnapshotReader + Clone + Sync + 'static;
+
+    /// Opens the fold at `path`, or makes an empty one where nothing is, and says where to go on:
+    /// [`WatchCursor::none`] for an empty fold.
+    ///
+    /// `path` is a file or a directory, as the backend has it; what is above it must exist. One
+    /// process at a time: [`SnapshotError::InUse`]. A file that is not this backend's, is of a newer
+    /// format, or is damaged is refused, and left as it is.
+    fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError>;
+
+    /// Folds a batch in and moves the cursor (F2).
+    ///
+    /// Updates take effect in the order of the batch, the last one of a key counts. Versions are
+    /// stored, not compared. The batch may be empty, and the cursor the old one.
+    ///
+    /// After an error nothing has changed, in memory or on disk, and the same call may be made
+    /// again.
+    fn apply(&mut self, batch: &[KvUpdate], cursor: &WatchCursor) -> Result<(), SnapshotError>;
+
+    /// A handle that sees what is applied after it was made, too.
+    fn reader(&self) -> Self::Reader;
+}
+
+/// Reads of a fold.
+///
+/// A call sees the fold between two batches, never half of one, and holds up an
+/// [`apply`](SnapshotStore::apply) no longer than it takes to note what to read.
+pub trait SnapshotReader: Send {
+    /// The cursor of the last batch.
+    fn cursor(&self) -> WatchCursor;
+
+    /// The entry of a key.
+    fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError>;
+
+    /// Calls `f` with each entry whose key begins with `prefix`, in order, until `f` breaks.
+    ///
+    /// Costs as much as the entries that are visited, however many there are besides.
+    fn for_each_in_range(
+        &self,
+        prefix: &str,
+        f: &mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>,
+    ) -> Result<(), SnapshotError>;
+
+    /// The entries whose keys begin with `prefix`, in order.
+    fn range(&self, prefix: &str) -> Result<Vec<KvEntry>, SnapshotError> {
+        let mut entries = Vec::new();
+        self.for_each_in_range(prefix, &mut |entry| {
+            entries.push(entry.to_entry());
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Calls `f` with each key that begins with `prefix`, in order, until `f` breaks.
+    fn for_each_key(
+        &self,
+        prefix: &str,
+        f: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<(), SnapshotError> {
+        self.for_each_in_range(prefix, &mut |entry| f(entry.key))
+    }
+}
+
+/// An entry where it lies.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The value, never empty.
+    pub value: &'a [u8],
+    /// The version that holds it.
+    pub version: VersionToken,
+}
+
+impl EntryRef<'_> {
+    /// A copy, of key and value in one buffer.
+    #[must_use]
+    pub fn to_entry(self) -> KvEntry {
+        let mut both = Vec::with_capacity(self.key.len() + self.value.len());
+        both.extend_from_slice(self.key.as_bytes());
+        both.extend_from_slice(self.value);
+        let mut key = Bytes::from(both);
+        let value = key.split_off(self.key.len());
+        let key = Key::try_from(key).expect("copied from text");
+        KvEntry { key, value, version: self.version }
+    }
+}
+
+/// Why a fold could not be opened, changed or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The file system refused.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The bytes are this backend's, but some of them were changed or are missing. Deleting the
+    /// fold and watching from the beginning rebuilds it.
+    #[error("the fold is damaged: {0}")]
+    Corrupted(String),
+    /// Not a fold of this backend, or one of a newer format.
+    #[error("not a fold that this program can read: {0}")]
+    InvalidFormat(String),
+    /// Somebody else has the fold open.
+    #[error("the fold is in use by another process or store")]
+    InUse,
+    /// The batch holds what the format cannot.
+    #[error("{what} of {len} bytes; the limit is {max}")]
+    TooLarge {
+        /// Which part.
+        what: &'static str,
+        /// Its length.
+        len: usize,
+        /// The longest possible.
+        max: usize,
+    },
+    /// The batch has an update without a key.
+    #[error("an empty key")]
+    EmptyKey,
+    /// A compaction was given up, because the store was closed.
+    #[error("the store was closed before it was done")]
+    Stopped,
+    /// The storage engine refused.
+    #[error("{engine}: {message}")]
+    Engine {
+        /// Which engine.
+        engine: &'static str,
+        /// What it said.
+        message: String,
+    },
+}
+
+fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> SnapshotError {
+    move |source| SnapshotError::Io { doing, source }
+}

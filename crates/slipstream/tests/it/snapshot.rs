@@ -1,0 +1,4 @@
+//! Folds on disk.
+
+mod append_log;
+mod fjall;

@@ -1,0 +1,11 @@
+//! The append log.
+
+mod bytes;
+mod checks;
+mod compaction;
+mod conformance;
+mod format_1;
+mod full;
+mod golden;
+mod raw;
+pub(crate) mod support;
