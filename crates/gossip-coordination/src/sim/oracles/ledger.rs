@@ -237,7 +237,7 @@ impl Ledger {
         remember(&mut shard.recent, SHARD_WINDOW, executed);
         match operation {
             Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
-                if shard.cursor.last_key != cursor.last_key {
+                if shard.cursor != *cursor {
                     shard.tries = 0;
                 }
                 shard.cursor = cursor.clone();

@@ -58,6 +58,22 @@ fn tries_count_from_where_a_completion_moved_the_cursor() {
     }
 }
 
+/// A worker that goes on inside one large item moves the token only; killed again and again, it was
+/// taken for one that its input kills.
+#[test]
+fn tries_count_from_where_the_token_moved() {
+    let (mut world, lease) = World::leased();
+    world.checkpoint(lease, b"k", operation(1));
+    for (number, token, tries) in [(2, Some(&b"t"[..]), 0), (3, Some(b"t"), 2), (4, None, 0)] {
+        world.state().acquires_since_progress = 2;
+        let cursor = CursorUpdate::new(Some(b"k"), token);
+        let request =
+            Request { op_id: operation(number), ..request(lease, Op::Checkpoint(cursor)) };
+        world.perform(&request).unwrap();
+        assert_eq!(world.shard.state.acquires_since_progress, tries);
+    }
+}
+
 #[test]
 fn a_halt_writes_its_reason_and_gives_the_lease_up() {
     for raw in 0..5 {
