@@ -83,7 +83,6 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let started = wire.time;
     let wire = RefCell::new(wire);
     let finished = catch_unwind(AssertUnwindSafe(|| live(&wire, &swarm, random)));
-    // A panic inside a call leaves the cell borrowed for good, but never with a reference alive.
     let mut wire = wire.into_inner();
     if let Err(panic) = finished {
         let what = message_of(&*panic);
