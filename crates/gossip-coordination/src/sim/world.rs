@@ -187,7 +187,6 @@ fn calm<S: Subject>(wire: &RefCell<Wire<S>>, admin: &mut Admin, workers: &mut [W
     wire.trace.note(|| "calm".to_owned());
     let time = wire.time;
     admin.wakes = time + 1;
-    admin.adopt(wire.oracles.open_runs());
     workers.iter_mut().for_each(|worker| worker.calm_down(time));
 }
 
