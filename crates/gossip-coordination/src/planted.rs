@@ -123,6 +123,7 @@ mod bugs {
             CheckpointForgetsToken: "a source goes on from another place than it had reached",
             CompleteForgetsCursor: "a done shard shows less than was done",
             AnyCheckpointIsProgress: "a shard that never moves is never parked",
+            TokenIsNoProgress: "a large item that takes many workers is parked as poisoned",
             RunEndIgnoredByCheckpoint: "a cancelled scan goes on",
             // Splits.
             ChildrenInheritCursor: "keys before the parent's cursor are never scanned by children",

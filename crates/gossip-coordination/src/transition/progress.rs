@@ -125,7 +125,11 @@ pub fn park(
 /// The shard's state once its cursor stands at `cursor`: tries are counted from when it last moved.
 /// A new token at the same key is a move, too: that is how a worker gets through a large item.
 fn state_at(shard: &ShardRecordView<'_>, cursor: CursorUpdate<'_>) -> ShardState {
-    let moved = planted!(shard.cursor != cursor, AnyCheckpointIsProgress => true);
+    let moved = planted!(
+        shard.cursor != cursor,
+        AnyCheckpointIsProgress => true,
+        TokenIsNoProgress => shard.cursor.last_key() != cursor.last_key(),
+    );
     ShardState {
         acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
         ..shard.state
