@@ -224,6 +224,7 @@ impl Feeder {
                 }
                 event = watch.next(into, room), if has_room => match event? {
                     WatchEvent::Updates { pending, stored_at_ns } => {
+                        self.note_head(watch.position().saturating_add(pending));
                         if batches.gathered(stored_at_ns, pending) {
                             batches.close(|| watch.cursor());
                         }
@@ -371,6 +372,18 @@ impl Feeder {
         let log = unless_shut_down(&shared, ask_log(&*self.config.watcher)).await??;
         self.note(&log);
         Ok(log)
+    }
+
+    /// The log goes at least so far, and the fold does not yet.
+    fn note_head(&self, head: u64) {
+        self.control.status.send_if_modified(|status| {
+            let news = head > status.head;
+            if news {
+                status.head = head;
+                status.behind = true;
+            }
+            news
+        });
     }
 
     fn note(&self, log: &LogInfo) {
