@@ -124,6 +124,13 @@ impl<'e> Stream<'e> {
         self
     }
 
+    /// Whether nothing will be reported whatever the bytes, as the rules allow everything in this
+    /// path: they need not be read.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.skipped
+    }
+
     /// Where a scan could go on that has seen the findings reported so far. `None` at the start.
     #[must_use]
     pub fn mark(&self) -> Option<StreamMark> {

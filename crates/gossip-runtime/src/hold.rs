@@ -17,7 +17,6 @@ use crate::in_item::InItem;
 use crate::item::{InHand, ItemContext};
 use crate::options::ScanOptions;
 use crate::state::LOCAL_TENANT;
-use crate::stats::ScanStats;
 use crate::store;
 
 /// Times that a commit is tried when the database fails in passing.
@@ -131,11 +130,7 @@ impl Hold {
             item.mark.map(|mark| InItem { key, version, opened_at_ms: item.opened_at_ms, mark })
         });
         let token = part.as_ref().map(InItem::to_token);
-        // Nobody may take the part for the whole.
-        let part_row = item.as_ref().filter(|_| part.is_some()).map(|item| {
-            let row = item.row.clone();
-            store::ItemRow { version: Vec::new(), bytes: item.offset, ..row }
-        });
+        let part_row = item.as_ref().filter(|_| part.is_some()).map(|item| item.part_row());
         let (batch, lease) = (&self.batch, &self.lease);
         let outcome = commit(|op_id| {
             coordinator.checkpoint_with(
@@ -159,9 +154,7 @@ impl Hold {
                 let in_hand = item.as_ref().map_or(0, |item| item.offset);
                 self.batch.clear(in_hand - self.part_end.unwrap_or(0).min(in_hand));
                 if let Some(item) = item.filter(|_| self.part_end.is_some()) {
-                    ScanStats::add(&context.stats.findings, item.row.occurrences.len() as u64);
-                    item.row.occurrences.clear();
-                    item.row.begun = true;
+                    item.part_is_stored(context.stats);
                 }
                 Ok(Held::Yes)
             }

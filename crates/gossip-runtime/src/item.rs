@@ -26,6 +26,8 @@ pub(crate) struct ItemContext<'c> {
     pub(crate) target: &'c [u8],
     pub(crate) scope: Scope,
     pub(crate) run: RunId,
+    /// Nothing that earlier runs stored is trusted.
+    pub(crate) fresh: bool,
     pub(crate) stats: &'c ScanStats,
 }
 
@@ -46,6 +48,20 @@ pub(crate) struct InHand<'i> {
     /// As many more are about to be, at most.
     pub(crate) next: u64,
     pub(crate) opened_at_ms: u64,
+}
+
+impl InHand<'_> {
+    /// What is known of it so far, as a row that nobody takes for the whole.
+    pub(crate) fn part_row(&self) -> ItemRow {
+        ItemRow { version: Vec::new(), bytes: self.offset, ..self.row.clone() }
+    }
+
+    /// Its occurrences up to now are stored.
+    pub(crate) fn part_is_stored(&mut self, stats: &ScanStats) {
+        ScanStats::add(&stats.findings, self.row.occurrences.len() as u64);
+        self.row.occurrences.clear();
+        self.row.begun = true;
+    }
 }
 
 /// Asked before every read: `false` stops.
@@ -77,10 +93,15 @@ impl ItemContext<'_> {
             && !known.failed
             && !entry.version.is_empty()
             && known.version == entry.version
+            && (known.run == self.run || !self.fresh)
         {
+            if known.run == self.run {
+                return Handled::Covered;
+            }
             ScanStats::add(&self.stats.items, 1);
             ScanStats::add(&self.stats.unchanged, 1);
-            return if known.run == self.run { Handled::Covered } else { Handled::Unchanged };
+            ScanStats::add(&self.stats.unchanged_bytes, entry.size);
+            return Handled::Unchanged;
         }
         let mut row = ItemRow {
             key: entry.key.to_vec(),
@@ -155,6 +176,11 @@ impl ItemContext<'_> {
             }
             None => self.engine.stream(scratch, Some(key)),
         };
+        if stream.is_silent() {
+            row.skipped = Some("allowed path".to_owned());
+            self.name_version(reader.as_ref(), row, opened_at_ms)?;
+            return Ok(true);
+        }
         loop {
             let next = (CHUNK as u64).min(size.saturating_sub(offset));
             let mark = stream.mark();

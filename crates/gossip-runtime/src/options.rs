@@ -17,7 +17,7 @@ pub struct ScanOptions {
     /// How often a shard may be tried without progress before it is parked. Every kill is a try, so
     /// it takes some patience to tell an input that kills from a user who does.
     pub max_shard_retries: u32,
-    /// Start over even if an earlier scan of the same target was interrupted.
+    /// Start over, and read everything, whatever earlier scans of the same target stored.
     pub fresh: bool,
 }
 

@@ -8,8 +8,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gossip_contracts::connector::{ConnectorError, Page, PageEntry};
-use gossip_contracts::coordination::CursorUpdate;
+use gossip_contracts::connector::{Connector, ConnectorError, Page, PageEntry};
+use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::{RunId, WorkerId};
 use gossip_coordination::{
     AcquireScratch, ClaimError, CoordinationBackend, GetRunError, InfraError, ParkError,
@@ -28,7 +28,7 @@ use crate::state::LOCAL_TENANT;
 use crate::store::{self, LedgerRow};
 
 /// Entries listed at a time.
-pub(crate) const PAGE_ENTRIES: usize = 256;
+const PAGE_ENTRIES: usize = 256;
 /// How long an idle worker waits before it asks again.
 const IDLE: Duration = Duration::from_millis(20);
 /// Waits between two looks for workers that are gone.
@@ -167,25 +167,14 @@ impl<'w> Worker<'w> {
                 return self.end(hold, went);
             }
         }
-        let mut failures = 0;
         loop {
-            let reached = hold.reached().map(<[u8]>::to_vec);
-            let cursor = CursorUpdate::new(reached.as_deref(), None);
-            let listed = self.shared.context.source.list(
-                hold.spec.as_ref(),
-                cursor,
-                PAGE_ENTRIES,
-                &mut self.page,
-            );
-            if let Err(error) = listed {
-                failures += 1;
-                if error.is_retryable() && failures < LIST_TRIES && !self.stopping() {
-                    std::thread::sleep(IDLE * failures);
-                    continue;
-                }
+            let shared = self.shared;
+            let stopping = || shared.stopping();
+            let source = shared.context.source;
+            let range = hold.spec.as_ref();
+            if let Err(error) = list(source, range, hold.reached(), &mut self.page, &stopping) {
                 return self.park(hold, &error);
             }
-            failures = 0;
             self.look_up_page()?;
             let went = self.handle_page(&mut hold)?;
             if went != Went::On {
@@ -343,6 +332,27 @@ fn handle(
         return Ok(Went::Lost);
     }
     Ok(Went::On)
+}
+
+/// Lists what comes behind `reached`, again while that fails in passing.
+pub(crate) fn list(
+    source: &dyn Connector,
+    range: ShardSpecRef<'_>,
+    reached: Option<&[u8]>,
+    page: &mut Page,
+    stopping: &dyn Fn() -> bool,
+) -> Result<(), ConnectorError> {
+    let cursor = CursorUpdate::new(reached, None);
+    let mut failures = 0;
+    loop {
+        match source.list(range, cursor, PAGE_ENTRIES, page) {
+            Err(error) if error.is_retryable() && failures + 1 < LIST_TRIES && !stopping() => {
+                failures += 1;
+                std::thread::sleep(IDLE * failures);
+            }
+            listed => return listed,
+        }
+    }
 }
 
 /// What the ledger says of a page's entries.

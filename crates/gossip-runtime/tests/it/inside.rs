@@ -1,9 +1,10 @@
 //! Stopped or broken off in the middle of large items.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use gossip_runtime::{ScanEnd, ScanOutcome};
+use gossip_runtime::{ScanEnd, ScanOptions, ScanOutcome};
 
 use crate::support::{Place, Watched, token};
 
@@ -39,7 +40,10 @@ fn scan_in_lives(place: &Place, nth: u64, panics: bool) -> (ScanOutcome, Vec<u64
         let flag = Arc::clone(&stop);
         source.on_read = Some(Arc::new(move |_, _| {
             if reads.fetch_add(1, Ordering::Relaxed) + 1 == nth {
-                assert!(!panics, "this panic is part of the test");
+                if panics {
+                    // Without a word: while a panic prints its trace, the other worker reads on.
+                    std::panic::resume_unwind(Box::new("part of the test"));
+                }
                 flag.store(true, Ordering::Relaxed);
             }
         }));
@@ -113,11 +117,49 @@ fn an_item_that_changed_since_its_first_part_was_stored_is_read_from_its_start()
 }
 
 #[test]
-fn an_item_that_is_gone_since_its_first_part_was_stored_has_no_findings() {
+fn an_item_that_is_gone_since_its_first_part_was_stored_is_forgotten() {
     let (place, _) = stopped_inside();
     std::fs::remove_file(place.tree.join("large0.txt")).unwrap();
     let second = place.scan(&place.source()).unwrap();
     assert_eq!(second.end, ScanEnd::Finished);
     assert_eq!(place.places(&second), []);
-    assert_eq!(place.summary(&second).failed, [("vanished".to_owned(), 1)]);
+    let summary = place.summary(&second);
+    assert_eq!((summary.items, summary.failed), (0, vec![]));
+}
+
+/// Neither the time nor the bytes for a checkpoint have come: only the renewal can tell.
+#[test]
+fn a_worker_whose_renewal_is_refused_in_the_middle_of_an_item_reads_and_stores_no_more_of_it() {
+    let mut place = place(1);
+    place.options = ScanOptions {
+        threads: 1,
+        checkpoint_bytes: u64::MAX / 2,
+        checkpoint_ms: u64::MAX / 2,
+        lease_ms: 300,
+        ..place.options
+    };
+    let place = Arc::new(place);
+    let expected = place.undisturbed();
+    let other = Arc::new(Mutex::new(None));
+    let mut source = Watched::new(&place.tree);
+    source.on_read = Some({
+        let (place, other) = (Arc::clone(&place), Arc::clone(&other));
+        Arc::new(move |_, offset| {
+            let mut other = other.lock().unwrap();
+            if offset > 1 << 20 && other.is_none() {
+                // The lease runs out, and somebody else takes the shard to its end.
+                std::thread::sleep(Duration::from_millis(400));
+                *other = Some(place.scan(&place.source()).unwrap());
+            }
+        })
+    });
+    let outcome = place.scan(&source).unwrap();
+    let other = other.lock().unwrap().expect("it was taken");
+    assert_eq!((other.run, other.end), (outcome.run, ScanEnd::Finished));
+    assert_eq!(outcome.end, ScanEnd::Finished);
+    // Up to the read during which it was lost; the end is not there.
+    let read = source.bytes_read.load(Ordering::Relaxed);
+    assert!(read < 2 << 20, "{read}");
+    assert_eq!(place.places(&outcome), expected);
+    assert_eq!(place.summary(&outcome).findings as usize, expected.len());
 }

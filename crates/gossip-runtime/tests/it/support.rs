@@ -129,6 +129,7 @@ pub(crate) fn content(number: u64) -> String {
 }
 
 type Hook<'h> = Box<dyn Fn(&[u8], u64) + Send + Sync + 'h>;
+type OnRead = Arc<dyn Fn(&[u8], u64) + Send + Sync>;
 
 /// A tree that calls back before each read and remembers which keys were read.
 pub(crate) struct Watched<'h> {
@@ -136,11 +137,14 @@ pub(crate) struct Watched<'h> {
     hook: Hook<'h>,
     reads: Mutex<Vec<Vec<u8>>>,
     /// Called before each read of bytes, with its offset.
-    pub(crate) on_read: Option<Arc<dyn Fn(&[u8], u64) + Send + Sync>>,
+    pub(crate) on_read: Option<OnRead>,
     /// All bytes that were read.
     pub(crate) bytes_read: Arc<AtomicU64>,
     /// Listings that would give a key from here on fail.
     pub(crate) broken_from: Option<&'static [u8]>,
+    /// Listings fail in passing, one out of two.
+    pub(crate) every_other_listing_fails: bool,
+    listings: AtomicU64,
     /// Every version is trusted.
     pub(crate) all_settled: bool,
 }
@@ -158,6 +162,8 @@ impl<'h> Watched<'h> {
             on_read: None,
             bytes_read: Arc::default(),
             broken_from: None,
+            every_other_listing_fails: false,
+            listings: AtomicU64::new(0),
             all_settled: true,
         }
     }
@@ -189,6 +195,11 @@ impl Connector for Watched<'_> {
         max_entries: usize,
         page: &mut Page,
     ) -> Result<(), ConnectorError> {
+        let listings = self.listings.fetch_add(1, Ordering::Relaxed);
+        if self.every_other_listing_fails && listings.is_multiple_of(2) {
+            let message = "in passing, for a test".to_owned();
+            return Err(ConnectorError::Retryable { operation: "list", message });
+        }
         // Small pages, so that there is more than one.
         self.inner.list(range, cursor, max_entries.min(7), page)?;
         if let Some(broken) = self.broken_from
@@ -229,7 +240,7 @@ impl Connector for Watched<'_> {
 struct WatchedReader {
     inner: Box<dyn ItemReader>,
     key: Vec<u8>,
-    on_read: Option<Arc<dyn Fn(&[u8], u64) + Send + Sync>>,
+    on_read: Option<OnRead>,
     bytes_read: Arc<AtomicU64>,
 }
 

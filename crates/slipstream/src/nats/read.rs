@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use async_nats::Message;
 use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
 
 use super::bucket::{Bucket, StoredMessage};
 use super::consumer::{Consumer, Lost, Received, Start};
@@ -28,19 +29,44 @@ impl KvReader for Bucket {
     }
 
     async fn keys(&self, prefix: &str) -> Result<Vec<Key>, KvError> {
-        let prefix_len = self.subject_prefix_len();
-        let make = |message: Message, _| message::key(message.subject, prefix_len);
+        let (prefix_len, mut arena) = (self.subject_prefix_len(), Arena::default());
+        let make = |message: &Message, _| arena.key(&message.subject[prefix_len..]);
         self.list(prefix, true, make, |key| key).await
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<KvEntry>, KvError> {
-        let prefix_len = self.subject_prefix_len();
-        let make = |message: Message, revision| KvEntry {
-            key: message::key(message.subject, prefix_len),
-            value: message.payload,
+        let (prefix_len, mut arena) = (self.subject_prefix_len(), Arena::default());
+        let make = |message: &Message, revision| KvEntry {
+            key: arena.key(&message.subject[prefix_len..]),
+            value: arena.copy(&message.payload),
             version: VersionToken::from_u64(revision),
         };
         self.list(prefix, false, make, |entry| &entry.key).await
+    }
+}
+
+/// Copies of what a listing keeps, many to a block.
+///
+/// The messages go at once, and with them the buffers that they came in: kept, they would pin more
+/// than is listed, and the client would have to make new ones.
+#[derive(Default)]
+struct Arena {
+    block: BytesMut,
+}
+
+impl Arena {
+    const BLOCK_LEN: usize = 64 * 1024;
+
+    fn copy(&mut self, bytes: &[u8]) -> Bytes {
+        if self.block.capacity() < bytes.len() {
+            self.block = BytesMut::with_capacity(bytes.len().max(Self::BLOCK_LEN));
+        }
+        self.block.extend_from_slice(bytes);
+        self.block.split().freeze()
+    }
+
+    fn key(&mut self, key: &str) -> Key {
+        Key::try_from(self.copy(key.as_bytes())).expect("copied from text")
     }
 }
 
@@ -52,7 +78,7 @@ impl StoredMessage {
     fn entry(self, key: &str) -> KvEntry {
         let value = match self.operation {
             Operation::Put => self.payload,
-            Operation::Delete | Operation::Purge => bytes::Bytes::new(),
+            Operation::Delete | Operation::Purge => Bytes::new(),
         };
         KvEntry { key: key.into(), value, version: VersionToken::from_u64(self.revision) }
     }
@@ -64,7 +90,7 @@ impl Bucket {
         &self,
         prefix: &str,
         headers_only: bool,
-        make: impl Fn(Message, u64) -> T + Send + Sync,
+        mut make: impl FnMut(&Message, u64) -> T + Send,
         key_of: impl Fn(&T) -> &Key + Send + Sync,
     ) -> Result<Vec<T>, KvError> {
         // Messages up to here are one per key. Later ones replace what was listed.
@@ -84,12 +110,12 @@ impl Bucket {
                 let is_value = message::is_value(&message, headers_only);
                 if ack.stream_sequence <= head {
                     if is_value {
-                        listed.push(make(message, ack.stream_sequence));
+                        listed.push(make(&message, ack.stream_sequence));
                     }
                     return Ok(());
                 }
-                let key = message::key(message.subject.clone(), skip_len);
-                late.insert(key, is_value.then(|| make(message, ack.stream_sequence)));
+                let item = is_value.then(|| make(&message, ack.stream_sequence));
+                late.insert(message::key(message.subject, skip_len), item);
                 Ok(())
             });
             let cut = |received, cause| KvError::ListingCut { received, expected, cause };

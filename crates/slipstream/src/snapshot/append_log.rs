@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use super::compaction::{Job, Logs, Running, lock, write_state};
 use super::fold::{Fold, for_each};
 use super::format::{Frame, Op, op_of};
-use super::log::{LogFile, compacted_path, sync_directory};
+use super::log::{LogFile, compacted_path, sync_directory, whole_path};
 use super::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore, io_error};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
@@ -77,14 +77,15 @@ impl AppendLogSnapshot {
         path: &Path,
         options: AppendLogOptions,
     ) -> Result<(WatchCursor, Self), SnapshotError> {
+        let path = whole_path(path)?;
         let mut fold = Fold::new();
-        let (mut log, replayed) = LogFile::open(path, &mut fold)?;
+        let (mut log, replayed) = LogFile::open(&path, &mut fold)?;
         fold.cursor = replayed.cursor.clone();
         if replayed.version == 1 {
-            log = rewrite(path, &fold)?;
+            log = rewrite(&path, &fold)?;
         }
         let store = Self {
-            path: path.to_owned(),
+            path,
             options,
             fold: Arc::new(RwLock::new(fold)),
             logs: Arc::new(Mutex::new(Logs::new(log))),

@@ -1,13 +1,12 @@
-//! One suite for every backend: write one line, and get a test per case.
+//! One suite for every backend: write one line, in a module of its own, and get a test per case.
 //!
 //! ```text
-//! mod faults {
+//! mod conformance {
 //!     slipstream::snapshot_conformance!(slipstream::AppendLogSnapshot);
 //! }
 //! ```
 //!
-//! The module is called `faults` because one of the cases kills processes: the test binary, started
-//! again with the variable [`CHILD`] set.
+//! One of the cases kills processes: the test binary, started again with the variable [`CHILD`] set.
 
 #![allow(missing_docs, reason = "the names of the cases say it")]
 
@@ -54,12 +53,17 @@ macro_rules! snapshot_conformance {
             random_lives_are_those_of_a_map
         }
 
-        #[test]
-        fn a_killed_process_leaves_a_batch_boundary() {
-            $crate::snapshot_conformance::killed::<$store>(concat!(
-                module_path!(),
-                "::a_killed_process_leaves_a_batch_boundary"
-            ));
+        /// What the suite is run against.
+        type ConformanceSubject = $store;
+
+        mod faults {
+            #[test]
+            fn a_killed_process_leaves_a_batch_boundary() {
+                $crate::snapshot_conformance::killed::<super::ConformanceSubject>(concat!(
+                    module_path!(),
+                    "::a_killed_process_leaves_a_batch_boundary"
+                ));
+            }
         }
     };
     ($store:ty: $($case:ident)*) => {$(

@@ -28,6 +28,8 @@ impl LogFile {
     /// writer died is cut off.
     ///
     /// A log of format 1 is not cut, and must not be appended to.
+    ///
+    /// `path` must be [`whole`](whole_path).
     pub(super) fn open(
         path: &Path,
         to: &mut impl Replay,
@@ -136,6 +138,28 @@ impl LogFile {
     }
 }
 
+/// The path from the root, without links: a compacted log takes the place of the file itself, not
+/// that of a link to it, wherever the process has gone meanwhile.
+pub(super) fn whole_path(path: &Path) -> Result<PathBuf, SnapshotError> {
+    let whole = match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let (Some(name), directory) = (path.file_name(), directory_of(path)) else {
+                return Err(io_error("opening the log")(error));
+            };
+            directory.canonicalize().map(|directory| directory.join(name))
+        }
+        whole => whole,
+    };
+    whole.map_err(io_error("opening the log"))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Where a compacted log is written before it takes the place of the one at `path`.
 pub(super) fn compacted_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
@@ -145,11 +169,7 @@ pub(super) fn compacted_path(path: &Path) -> PathBuf {
 
 /// Makes a rename in the directory of `path` survive a crash of the machine.
 pub(super) fn sync_directory(path: &Path) -> Result<(), SnapshotError> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    let synced = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
     synced.map_err(io_error("syncing the directory of the log"))
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::append_log::rewrite;
 use super::fold::{Fold, entry_ref};
 use super::format::{self, Frame, Op, Replay, op_of};
-use super::log::LogFile;
+use super::log::{LogFile, whole_path};
 use super::{SnapshotError, io_error};
 use crate::kv::{Key, KvEntry, KvUpdate, WatchCursor};
 
@@ -95,14 +95,14 @@ impl SnapshotWriter {
     /// Opens the log for appending, or makes it. What was being written when the last writer died is
     /// cut off; a log of format 1 is written anew.
     pub fn open(path: &Path, compact_threshold: u64) -> Result<Self, SnapshotError> {
+        let path = whole_path(path)?;
         let mut fold = Fold::new();
-        let (mut log, replayed) = LogFile::open(path, &mut fold)?;
+        let (mut log, replayed) = LogFile::open(&path, &mut fold)?;
         if replayed.version == 1 {
             fold.cursor = replayed.cursor;
-            log = rewrite(path, &fold)?;
+            log = rewrite(&path, &fold)?;
         }
         let compacted_len = log.len();
-        let path = path.to_owned();
         Ok(Self {
             path,
             log,

@@ -6,5 +6,6 @@ mod compaction;
 mod conformance;
 mod format_1;
 mod full;
+mod golden;
 mod raw;
 pub(crate) mod support;

@@ -9,7 +9,7 @@ use slipstream::{FjallSnapshot, SnapshotError, SnapshotReader, SnapshotStore};
 
 use super::append_log::support::{cursor, place, put, state};
 
-mod faults {
+mod conformance {
     slipstream::snapshot_conformance!(slipstream::FjallSnapshot);
 }
 

@@ -195,6 +195,21 @@ fn a_log_is_for_its_owner_only() {
 }
 
 #[test]
+fn a_log_behind_a_link_stays_where_it_is() {
+    let (dir, path) = place();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    fs::write(&path, "").unwrap();
+    let mut store = open(&link);
+    store.apply(&round(5, 1), &cursor(1)).unwrap();
+    store.compact().unwrap();
+    let last = state(&store);
+    drop(store);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(state(&open(&path)), last);
+}
+
+#[test]
 fn a_synced_log_is_like_any_other() {
     let (_dir, path) = place();
     let mut options = AppendLogOptions::default();

@@ -54,6 +54,16 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
+/// A log of these batches, each followed by its cursor.
+pub(super) fn log_of(batches: &[(Vec<KvUpdate>, WatchCursor)]) -> Vec<u8> {
+    let mut log = Writer::new();
+    for (batch, cursor) in batches {
+        batch.iter().for_each(|update| log.update(update));
+        log.cursor(cursor);
+    }
+    log.0
+}
+
 fn example() -> Writer {
     let mut log = Writer::new();
     log.update(&put("a", "1", 1));
