@@ -129,6 +129,8 @@ impl Feeder {
                 let listing = cursor.is_none().then_some(listing);
                 Ok(Armed { watch, incarnation: log.incarnation, listing })
             }
+            // The fold is of other keys. What would have to go may be nowhere else.
+            Err(error @ KvError::CursorExpired(CursorExpiry::OtherScope)) => Err(error.into()),
             Err(KvError::CursorExpired(why)) => self.repair(why).await,
             Err(error) => Err(error.into()),
         }
@@ -442,6 +444,7 @@ fn heals(error: &KvError, armed: bool) -> bool {
         | KvError::Config(_)
         | KvError::InvalidBucketName
         | KvError::InvalidKey(_)
+        | KvError::CursorExpired(_)
         | KvError::Unsupported(_) => false,
         _ => true,
     }
