@@ -3,7 +3,9 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use slipstream::{Connection, KvError, MemoryConnection, StoreConfig, WatchCursor, WatchScope};
+use slipstream::{
+    Connection, KvError, KvWatcher, MemoryConnection, StoreConfig, WatchCursor, WatchScope,
+};
 
 /// Memory never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
@@ -13,8 +15,15 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// A cursor after the first update.
+fn cursor_of(watcher: &dyn KvWatcher) -> WatchCursor {
+    let mut watch = now(watcher.watch(&WatchScope::All, &WatchCursor::none())).unwrap();
+    now(watch.next(&mut Vec::new(), 1)).unwrap();
+    watch.cursor()
+}
+
 /// The bytes are refused as expired, or lead to a position within the log whose cursor is taken
-/// again. The incarnation is made right, so that more than it is looked at.
+/// again. Incarnation and scope are made right, so that more than them is looked at.
 pub(crate) fn check_cursor(data: &[u8]) {
     let connection = MemoryConnection::new();
     let store = now(connection.store("b", &StoreConfig::default())).unwrap();
@@ -24,8 +33,11 @@ pub(crate) fn check_cursor(data: &[u8]) {
     }
     let log = now(watcher.log()).unwrap();
     let mut bytes = data[..data.len().min(WatchCursor::MAX_LEN)].to_vec();
-    if let Some(incarnation) = bytes.get_mut(1..9) {
-        incarnation.copy_from_slice(&log.incarnation.to_le_bytes());
+    let real = cursor_of(&*watcher);
+    for fixed in [1..9, 17..21] {
+        if let Some(part) = bytes.get_mut(fixed.clone()) {
+            part.copy_from_slice(&real.as_bytes()[fixed]);
+        }
     }
     let cursor = WatchCursor::from_bytes(bytes).unwrap();
     match now(watcher.watch(&WatchScope::All, &cursor)) {
