@@ -16,6 +16,8 @@
 //! assert!(ratio > 0.0);
 //! ```
 
+pub mod corpus;
+
 use std::time::{Duration, Instant};
 
 /// Long enough that reading the clock does not count, short enough to fall between disturbances.

@@ -9,7 +9,8 @@ use crate::command::{Cmd, Stream};
 use crate::date;
 use crate::failure::{Failure, OrFail, Result};
 use crate::git::Identity;
-use crate::workspace::Workspace;
+use crate::servers;
+use crate::workspace::{Package, Target, Workspace};
 
 pub(crate) const HELP: &str = "\
 Runs one benchmark and keeps its figures in bench/results/NAME.txt, under a line with date, commit
@@ -17,6 +18,8 @@ and machine.
 
 Usage: cargo xtask bench                    lists the benchmarks
        cargo xtask bench NAME [-- ARGS…]    ARGS go to the benchmark
+
+What the package's tests talk to is found or installed first.
 
 A figure is a line `name value unit ratio-to-reference`, with `-` where there is no reference.
 Only ratios compare across machines.
@@ -28,12 +31,12 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let workspace = Workspace::load()?;
     let benches = benches(&workspace);
     let Some(name) = name else {
-        benches.iter().for_each(|(package, bench)| println!("{bench:<20} {package}"));
+        benches.iter().for_each(|(package, bench)| println!("{:<20} {}", bench.name, package.name));
         return Ok(());
     };
-    let packages: Vec<_> = benches.iter().filter(|(_, bench)| *bench == name).collect();
-    let package = match packages[..] {
-        [(package, _)] => package,
+    let named: Vec<_> = benches.iter().filter(|(_, bench)| bench.name == name).collect();
+    let (package, bench) = match named[..] {
+        [bench] => bench,
         [] => {
             return Err(Failure::new(format!("no package has a [[bench]] called `{name}`"))
                 .fix("see `cargo xtask bench` for those that there are"));
@@ -42,7 +45,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             return Err(Failure::new(format!("several packages have a [[bench]] called `{name}`")));
         }
     };
-    let figures = measure(&workspace.root, package, &name, &passed_on)?;
+    let figures = measure(&workspace.root, package, bench, &passed_on)?;
     let file = workspace.root.join("bench/results").join(format!("{name}.txt"));
     append(&file, &header(&Identity::read(&workspace.root)?), &figures)
         .or_fail(|| format!("writing {}", file.display()))?;
@@ -50,23 +53,29 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Package and name of every bench target.
-fn benches(workspace: &Workspace) -> Vec<(&str, &str)> {
-    let mut benches = Vec::new();
-    for package in &workspace.packages {
-        let names = package.targets_of("bench").map(|bench| bench.name.as_str());
-        benches.extend(names.map(|name| (package.name.as_str(), name)));
-    }
-    benches
+/// Every bench target and its package.
+fn benches(workspace: &Workspace) -> Vec<(&Package, &Target)> {
+    let packages = workspace.packages.iter();
+    packages
+        .flat_map(|package| package.targets_of("bench").map(move |bench| (package, bench)))
+        .collect()
 }
 
-fn measure(root: &Path, package: &str, name: &str, passed_on: &[String]) -> Result<Vec<String>> {
-    let mut figures = Vec::new();
-    let bench = Cmd::cargo()
-        .args(["bench", "--package", package, "--bench", name])
-        .arg("--")
-        .args(passed_on)
-        .dir(root);
+fn measure(
+    root: &Path,
+    package: &Package,
+    target: &Target,
+    passed_on: &[String],
+) -> Result<Vec<String>> {
+    let (name, mut figures) = (&target.name, Vec::new());
+    let servers = servers::ensure_for(root, &[package])?;
+    let mut bench = Cmd::cargo().args(["bench", "--package", &package.name, "--bench", name]);
+    if !target.features.is_empty() {
+        bench = bench.arg("--features").arg(target.features.join(","));
+    }
+    let bench = bench.arg("--").args(passed_on).dir(root);
+    let bench =
+        servers.into_iter().fold(bench, |bench, found| bench.env(found.variable, found.path));
     let success = bench.watch(|stream, line| {
         if stream == Stream::Stdout && is_figure(line) {
             figures.push(line.to_owned());

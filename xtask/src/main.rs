@@ -13,7 +13,9 @@ mod failure;
 mod fuzz;
 mod git;
 mod mutants;
+mod planted;
 mod servers;
+mod sim;
 mod soak;
 mod test;
 mod tidy;
@@ -29,13 +31,14 @@ The one door for testing gossip.
 
 Usage: cargo xtask COMMAND [--help]
 
-  test      format, clippy, tidy, tests, doctests, docs: what has to pass before a merge
+  test      format, clippy, tidy, tests, simulator, doctests, docs: what has to pass before a merge
   soak      the same tests with their full counts, resumable; recorded in docs/soak.md
   tidy      the rules of the tree that no compiler checks
   servers   installs the real servers that tests talk to, and says where they are
   bench     runs one benchmark and keeps its figures in bench/results/
   fuzz      libFuzzer on every target of fuzz/ (nightly)
   asan      gossip-stdx's tests under AddressSanitizer (nightly)
+  sim       the coordination protocol under faults drawn from seeds
   mutants   breaks the coordination rules one at a time; some test has to notice
 ";
 
@@ -59,6 +62,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("fuzz") => (fuzz::run, fuzz::HELP),
         Some("asan") => (asan::run, asan::HELP),
         Some("mutants") => (mutants::run, mutants::HELP),
+        Some("sim") => (sim::run, sim::HELP),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             return Ok(());

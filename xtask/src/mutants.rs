@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::args::Args;
 use crate::command::Cmd;
 use crate::failure::{Failure, OrFail, Result};
+use crate::planted;
 use crate::workspace::Workspace;
 
 pub(crate) const HELP: &str = "\
@@ -15,8 +16,11 @@ Breaks the rules of gossip-coordination one at a time and runs its unit tests (c
 Fails when a change goes unnoticed that docs/mutants.md does not explain.
 
 Usage: cargo xtask mutants [--shard K/N]
+       cargo xtask mutants --planted [NAME]
 
   --shard K/N   only the K-th of N parts, counted from 0; all of it takes most of an hour
+  --planted     instead, runs the simulator on bugs planted on purpose, or on those whose name contains
+                NAME, until each is noticed; prints the table of docs/verification.md
 
 What happened to each change is in mutants/mutants.out of the target directory.
 ";
@@ -25,6 +29,9 @@ const PACKAGE: &str = "gossip-coordination";
 const EXPLAINED: &str = "docs/mutants.md";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
+    if args.flag("--planted") {
+        return planted::run(args.at_most_one_name()?);
+    }
     let shard = args.value("--shard")?;
     args.nothing_left()?;
     if !Cmd::cargo().args(["mutants", "--version"]).capture()?.success {

@@ -42,6 +42,8 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) source: PathBuf,
+    /// Features without which cargo does not build it.
+    pub(crate) features: Vec<String>,
 }
 
 /// The directory of the main workspace.
@@ -120,6 +122,7 @@ impl Target {
             name: text(&target["name"]),
             kind: text(&target["kind"][0]),
             source: PathBuf::from(text(&target["src_path"])),
+            features: list(&target["required-features"]).map(text).collect(),
         }
     }
 }
@@ -142,12 +145,14 @@ mod tests {
         let metadata = r#"{ "workspace_root": "r", "target_directory": "t", "packages": [{
             "name": "slipstream", "manifest_path": "m", "description": null,
             "dependencies": [{"name": "a", "kind": null}, {"name": "b", "kind": "dev"}],
-            "targets": [{"name": "watch", "kind": ["bench"], "src_path": "b.rs"}],
+            "targets": [{"name": "watch", "kind": ["bench"], "src_path": "b.rs",
+                "required-features": ["nats"]}],
             "metadata": {"gossip": {"servers": ["nats"], "debian": ["protobuf-compiler"]}}
         }, {"name": "plain", "metadata": null}]}"#;
         let workspace = Workspace::parse(&serde_json::from_str(metadata).unwrap());
         let package = workspace.package("slipstream").unwrap();
         assert_eq!(package.servers, ["nats"]);
+        assert_eq!(package.targets[0].features, ["nats"]);
         assert_eq!(package.debian, ["protobuf-compiler"]);
         assert_eq!(package.description, "");
         assert_eq!(package.targets_of("bench").next().unwrap().name, "watch");

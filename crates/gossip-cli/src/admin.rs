@@ -9,20 +9,18 @@ use crate::Verdict;
 use crate::args::{Args, RunArgs};
 use crate::failure::Failure;
 use crate::output::stdout;
+use crate::say::{say, shown};
 use crate::source::state_dir;
 
 pub(crate) fn cancel(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
     Admin::open(&state_dir(args)?)?.cancel(RunId::from_raw(run.run))?;
-    eprintln!("gossip: run {} is cancelled", run.run);
+    say!("run {} is cancelled", run.run);
     Ok(Verdict::Clean)
 }
 
 pub(crate) fn unpark(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
     let shards = Admin::open(&state_dir(args)?)?.unpark(RunId::from_raw(run.run))?;
-    eprintln!(
-        "gossip: {shards} shards are set going again; `gossip resume {}` works on them",
-        run.run
-    );
+    say!("{shards} shards are set going again; `gossip resume {}` works on them", run.run);
     Ok(Verdict::Clean)
 }
 
@@ -31,7 +29,7 @@ pub(crate) fn doctor(args: &Args) -> Result<Verdict, Failure> {
     let faults = Admin::open(&state)?.verify()?;
     state.tenant_key()?;
     let mut out = stdout();
-    writeln!(out, "state directory: {}", state.path().display())?;
+    writeln!(out, "state directory: {}", shown(state.path()))?;
     for fault in &faults {
         writeln!(out, "fault: {fault}")?;
     }

@@ -98,7 +98,7 @@ pub(crate) struct ScanArgs {
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
 
-    /// Starts over even if an earlier scan of PATH was interrupted
+    /// Starts over and reads everything again, whatever earlier scans of PATH remember
     #[arg(long)]
     pub(crate) fresh: bool,
 

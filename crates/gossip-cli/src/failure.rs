@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use crate::say::shown;
+
 /// Why a command did not do its work.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -18,7 +20,7 @@ impl Failure {
 
     /// Something about a file.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        Self::new(format!("{}: {error}", path.display()))
+        Self::new(format!("{}: {error}", shown(path)))
     }
 
     pub(crate) fn is_closed_pipe(&self) -> bool {

@@ -9,18 +9,21 @@ mod failure;
 mod output;
 mod progress;
 mod rules;
+mod say;
 mod scan;
 mod show;
 mod source;
 mod trace;
 mod tuning;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Args, Command};
 use failure::Failure;
+use say::say;
 
 /// How a command that did its work ended.
 enum Verdict {
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
         // Whoever reads our output has had enough.
         Err(failure) if failure.is_closed_pipe() => ExitCode::from(2),
         Err(failure) => {
-            eprintln!("gossip: {failure}");
+            say!("{failure}");
             ExitCode::from(2)
         }
     }
@@ -77,8 +80,12 @@ fn start_logging(verbose: u8) {
         1 => tracing::Level::INFO,
         _ => tracing::Level::DEBUG,
     };
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && !no_color)
+        // It would say on standard error that standard error is closed, and panic.
+        .log_internal_errors(false)
         .with_max_level(level)
         .with_target(false)
         .init();

@@ -4,8 +4,11 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use gossip_runtime::{ReportedFinding, RunSummary};
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
 
 use crate::args::Format;
+use crate::failure::Failure;
+use crate::say::{harmless, shown_bytes};
 
 /// A finding in JSON. The path's exact bytes are given when they are not UTF-8.
 #[derive(Serialize)]
@@ -48,6 +51,8 @@ impl<'f> From<&'f ReportedFinding> for FindingJson<'f> {
 struct RunJson {
     run: u64,
     target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_hex: Option<String>,
     status: String,
     started_ms: u64,
     ended_ms: Option<u64>,
@@ -82,9 +87,11 @@ impl From<&RunSummary> for RunJson {
             };
             counts.iter().map(row).collect()
         };
+        let (target, target_hex) = path_of(&run.target);
         Self {
             run: run.run.as_raw(),
-            target: String::from_utf8_lossy(&run.target).into_owned(),
+            target,
+            target_hex,
             status: format!("{:?}", run.status).to_lowercase(),
             started_ms: run.started_ms,
             ended_ms: run.ended_ms,
@@ -113,52 +120,56 @@ fn path_of(key: &[u8]) -> (String, Option<String>) {
     }
 }
 
-/// A path for a terminal: control characters do not get through.
-pub(crate) fn shown_path(key: &[u8]) -> String {
-    let lossy = String::from_utf8_lossy(key);
-    lossy.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
-/// Writes findings. `secret` gives what to show of one in text.
+/// Writes the findings that `give` hands over one by one; says how many. `secret` gives what to show
+/// of one in text.
 pub(crate) fn write_findings(
-    findings: &[ReportedFinding],
     format: Format,
-    mut secret: impl FnMut(&ReportedFinding) -> String,
-) -> io::Result<()> {
+    secret: impl Fn(&ReportedFinding) -> String,
+    give: impl FnOnce(&mut dyn FnMut(&ReportedFinding) -> io::Result<()>) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
     let mut out = stdout();
+    let mut written = 0;
     match format {
         Format::Text => {
-            for found in findings {
+            give(&mut |found| {
+                written += 1;
                 writeln!(
                     out,
                     "{}:{}:{}: {} ({}, {} confidence): {}",
-                    shown_path(&found.key),
+                    shown_bytes(&found.key),
                     found.line,
                     found.column,
-                    found.rule,
+                    harmless(&found.rule),
                     found.severity,
                     found.confidence,
                     secret(found),
-                )?;
-            }
+                )
+            })?;
         }
         Format::Json => {
-            let all: Vec<FindingJson<'_>> = findings.iter().map(Into::into).collect();
-            serde_json::to_writer_pretty(&mut out, &all)?;
+            let mut json = serde_json::Serializer::pretty(&mut out);
+            let mut all = json.serialize_seq(None).map_err(io::Error::from)?;
+            give(&mut |found| {
+                written += 1;
+                Ok(all.serialize_element(&FindingJson::from(found))?)
+            })?;
+            all.end().map_err(io::Error::from)?;
             writeln!(out)?;
         }
         Format::Jsonl => {
-            for found in findings {
+            give(&mut |found| {
+                written += 1;
                 serde_json::to_writer(&mut out, &FindingJson::from(found))?;
-                writeln!(out)?;
-            }
+                writeln!(out)
+            })?;
         }
     }
-    out.flush()
+    out.flush()?;
+    Ok(written)
 }
 
 /// Writes runs.
@@ -193,7 +204,7 @@ fn run_line(run: &RunSummary) -> String {
         counted(run.items, "item"),
         indicatif::HumanBytes(run.bytes),
         counted(run.findings, "finding"),
-        shown_path(&run.target),
+        shown_bytes(&run.target),
     )
 }
 

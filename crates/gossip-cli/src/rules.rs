@@ -10,6 +10,7 @@ use crate::Verdict;
 use crate::args::{Format, RulesArgs, RulesCommand};
 use crate::failure::Failure;
 use crate::output::stdout;
+use crate::say::harmless;
 use crate::source::rules;
 
 #[derive(Serialize)]
@@ -39,7 +40,8 @@ fn list(rules: &gossip_engine::RuleSet, format: Format) -> Result<Verdict, Failu
     match format {
         Format::Text => {
             for row in &rows {
-                writeln!(out, "{:<40} {:<9} {}", row.id, row.severity, row.description)?;
+                let (id, description) = (harmless(row.id), harmless(row.description));
+                writeln!(out, "{id:<40} {:<9} {description}", row.severity)?;
             }
         }
         Format::Json => {
@@ -71,7 +73,7 @@ fn test(rules: gossip_engine::RuleSet, path: &Path) -> Result<Verdict, Failure> 
             "{}:{}: {} ({:?} confidence): {}",
             found.position().line,
             found.position().column,
-            found.rule().id(),
+            harmless(found.rule().id()),
             found.confidence(),
             found.secret().redact(),
         ));

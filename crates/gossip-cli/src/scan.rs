@@ -9,11 +9,13 @@ use gossip_contracts::identity::RunId;
 use gossip_engine::Engine;
 use gossip_runtime::{
     ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOptions, ScanOutcome, ScanStats,
+    policy_hash,
 };
 
 use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
 use crate::failure::Failure;
-use crate::output::{counted, shown_path, write_findings};
+use crate::output::{counted, write_findings};
+use crate::say::{say, shown, shown_bytes};
 use crate::source::{Target, engine, state_dir};
 use crate::{Verdict, progress, trace, tuning};
 
@@ -31,17 +33,17 @@ pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Verdict, Failur
         return Err(Failure::new(format!(
             "run {} has ended; `gossip scan {}` starts a new one",
             resume.run,
-            path.display(),
+            shown(&path),
         )));
     }
     let target = Target::open(&path, gitignore)?;
     let engine = engine(&resume.work.rules)?;
-    if engine.policy_hash() != summary.policy {
+    if policy_hash(&engine) != summary.policy {
         return Err(Failure::new(format!(
             "run {} was begun with other rules or by another version of gossip; give the same \
              --rules, or start a new run with `gossip scan {}`",
             resume.run,
-            path.display(),
+            shown(&path),
         )));
     }
     execute(args, &resume.work, &target, &engine, false)
@@ -78,18 +80,21 @@ fn execute(
         stats: &stats,
         stop: &stop,
     };
-    let outcome =
-        with_progress(work, &stats, expected_bytes(&reports, &target.name)?, || scan.run())?;
+    // What the last scan of the same covered.
+    let expected_bytes = reports.last_bytes(&target.name)?.filter(|&bytes| bytes > 0);
+    let outcome = with_progress(work, &stats, expected_bytes, || scan.run())?;
 
-    let findings = reports.findings_since(outcome.run)?;
-    write_findings(&findings, work.output.format, |found| {
+    let shown = |found: &ReportedFinding| {
         if work.show_secrets { raw_secret(target, found) } else { found.redacted.clone() }
+    };
+    let findings = write_findings(work.output.format, shown, |write| {
+        Ok(reports.each_finding_since(outcome.run, write)??)
     })?;
     let summary = reports.run(outcome.run)?;
     say_end(work, &outcome, &summary, &stats, target);
     Ok(match outcome.end {
         ScanEnd::Finished if !summary.failed.is_empty() => Verdict::Incomplete,
-        ScanEnd::Finished if findings.is_empty() => Verdict::Clean,
+        ScanEnd::Finished if findings == 0 => Verdict::Clean,
         ScanEnd::Finished => Verdict::Found,
         _ => Verdict::Incomplete,
     })
@@ -103,7 +108,7 @@ fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(2);
         }
-        eprintln!("gossip: stopping; press again to stop at once (nothing is lost either way)");
+        say!("stopping; press again to stop at once (nothing is lost either way)");
     })
     .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
     Ok(stop)
@@ -135,13 +140,6 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// What the last complete scan of the same target covered.
-fn expected_bytes(reports: &Reports, target: &[u8]) -> Result<Option<u64>, Failure> {
-    let runs = reports.runs()?;
-    let last = runs.iter().rev().find(|run| run.target == target && run.ended_ms.is_some());
-    Ok(last.map(|run| run.bytes).filter(|&bytes| bytes > 0))
-}
-
 /// The bytes of a finding as they are in the file now.
 fn raw_secret(target: &Target, found: &ReportedFinding) -> String {
     let read = || {
@@ -149,7 +147,7 @@ fn raw_secret(target: &Target, found: &ReportedFinding) -> String {
         let mut bytes = vec![0; found.length.min(64 << 10) as usize];
         let read = reader.read_at(found.start, &mut bytes)?;
         bytes.truncate(read);
-        Ok::<_, gossip_contracts::connector::ConnectorError>(shown_path(&bytes))
+        Ok::<_, gossip_contracts::connector::ConnectorError>(shown_bytes(&bytes))
     };
     read().unwrap_or_else(|_| found.redacted.clone())
 }
@@ -167,10 +165,10 @@ fn say_end(
     }
     let run = outcome.run;
     if outcome.resumed {
-        eprintln!("gossip: went on with run {run}, which had not ended");
+        say!("went on with run {run}, which had not ended");
     }
-    eprintln!(
-        "gossip: run {run}: {} ({} unchanged), {} read, {}",
+    say!(
+        "run {run}: {} ({} unchanged), {} read, {}",
         counted(summary.items, "item"),
         stats.unchanged(),
         indicatif::HumanBytes(stats.bytes()),
@@ -182,19 +180,19 @@ fn say_end(
         parts.join(", ")
     };
     if !summary.skipped.is_empty() {
-        eprintln!("gossip: not scanned: {}", list(&summary.skipped));
+        say!("not scanned: {}", list(&summary.skipped));
     }
     if !summary.failed.is_empty() {
-        eprintln!("gossip: could not be read: {}", list(&summary.failed));
+        say!("could not be read: {}", list(&summary.failed));
     }
-    let path = target.root.display();
+    let path = shown(&target.root);
     match outcome.end {
         ScanEnd::Finished => {}
-        ScanEnd::Interrupted => eprintln!("gossip: interrupted; `gossip scan {path}` goes on"),
-        ScanEnd::Parked { shards } => eprintln!(
-            "gossip: {shards} shards are parked; mend what is wrong, then `gossip unpark {run}` \
+        ScanEnd::Interrupted => say!("interrupted; `gossip scan {path}` goes on"),
+        ScanEnd::Parked { shards } => say!(
+            "{shards} shards are parked; mend what is wrong, then `gossip unpark {run}` \
              and `gossip scan {path}`"
         ),
-        ScanEnd::Cancelled => eprintln!("gossip: run {run} was cancelled"),
+        ScanEnd::Cancelled => say!("run {run} was cancelled"),
     }
 }

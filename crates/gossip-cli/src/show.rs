@@ -1,7 +1,7 @@
 //! `gossip runs`, `gossip show` and `gossip findings`.
 
 use gossip_contracts::identity::RunId;
-use gossip_runtime::Reports;
+use gossip_runtime::{ReportedFinding, Reports};
 
 use crate::Verdict;
 use crate::args::{Args, FindingsArgs, OutputArgs, ShowArgs};
@@ -24,14 +24,13 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Verdict, 
     let reports = Reports::open(&state_dir(args)?)?;
     let run = match findings.run {
         Some(run) => reports.run(RunId::from_raw(run))?.run,
-        None => match reports.runs()?.last() {
-            Some(newest) => newest.run,
-            None => {
-                return Err(Failure::new("there are no runs yet; `gossip scan PATH` makes one"));
-            }
-        },
+        None => reports
+            .newest()?
+            .ok_or_else(|| Failure::new("there are no runs yet; `gossip scan PATH` makes one"))?,
     };
-    let found = reports.findings(run)?;
-    write_findings(&found, findings.output.format, |found| found.redacted.clone())?;
-    Ok(if found.is_empty() { Verdict::Clean } else { Verdict::Found })
+    let shown = |found: &ReportedFinding| found.redacted.clone();
+    let found = write_findings(findings.output.format, shown, |write| {
+        Ok(reports.each_finding(run, write)??)
+    })?;
+    Ok(if found == 0 { Verdict::Clean } else { Verdict::Found })
 }

@@ -9,6 +9,7 @@ use gossip_runtime::StateDir;
 
 use crate::args::Args;
 use crate::failure::Failure;
+use crate::say::shown;
 
 /// A directory tree, and the name under which its scans are remembered.
 pub(crate) struct Target {
@@ -22,8 +23,8 @@ impl Target {
         let root = path.canonicalize().map_err(|error| Failure::file(path, &error))?;
         let mut options = FsOptions::default();
         options.gitignore = gitignore;
-        let source = FsSource::open(&root, options)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        let source =
+            FsSource::open(&root, options).map_err(|error| Failure::new(error.to_string()))?;
         // Leaving things out makes another target: its scans say nothing about this one's.
         let kind: &[u8] = if gitignore { b"fs+gitignore:" } else { b"fs:" };
         let name = [kind, root.as_os_str().as_bytes()].concat();
@@ -44,7 +45,7 @@ impl Target {
 pub(crate) fn rules(files: &[PathBuf]) -> Result<RuleSet, Failure> {
     files.iter().try_fold(RuleSet::builtin(), |rules, file| {
         let text = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
-        RuleSet::from_toml(&file.display().to_string(), &text)
+        RuleSet::from_toml(&shown(file), &text)
             .and_then(|more| rules.merged(more))
             .map_err(|error| Failure::new(error.to_string()))
     })

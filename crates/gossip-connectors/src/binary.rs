@@ -7,8 +7,14 @@
 
 use core::fmt;
 
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
+
 /// How many bytes of the beginning are looked at; more are ignored.
 pub const HEAD_SIZE: usize = 8192;
+
+/// Changes whenever [`binary_reason`] says something else of the same bytes for another cause than
+/// its table of formats.
+const DETECTOR_VERSION: u32 = 1;
 
 /// What bytes are that are not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +68,20 @@ pub fn binary_reason(head: &[u8]) -> Option<BinaryReason> {
         return None;
     }
     Some(named.map_or(BinaryReason::NulBytes, |format| format.reason))
+}
+
+/// All that decides what [`binary_reason`] says, to be hashed: what was left out as binary is worth
+/// another look when this is another.
+#[derive(Clone, Copy, Debug)]
+pub struct Detector;
+
+impl CanonicalBytes for Detector {
+    fn feed(&self, hasher: &mut CanonicalHasher) {
+        hasher.value(&DETECTOR_VERSION).value(&(HEAD_SIZE as u64)).value(&(FORMATS.len() as u64));
+        for Format { offset, magic, reason } in FORMATS {
+            hasher.value(&(*offset as u64)).value(*magic).value(&*reason.to_string());
+        }
+    }
 }
 
 struct Format {
@@ -154,6 +174,8 @@ fn looks_like_utf16(head: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use gossip_contracts::identity::PolicyHash;
+
     use super::*;
 
     fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
@@ -215,6 +237,28 @@ mod tests {
             bytes.extend_from_slice(b"\x01\0\0\0\x02\x03");
             assert_eq!(binary_reason(&bytes), Some(format.reason), "{:?}", format.magic);
         }
+    }
+
+    /// If this fails, the ledgers of users call files binary that no longer are, or the reverse:
+    /// raise `DETECTOR_VERSION`, unless only the table changed, and pin what comes out.
+    #[test]
+    fn what_is_binary_changes_only_with_the_detectors_identity() {
+        let mut verdicts = Vec::new();
+        for zeros in 0..=64_usize {
+            for odd in [0, 1, 3] {
+                let at = |index: usize| (index % 2 == odd % 2 || odd == 3) && index / 2 < zeros;
+                let head: Vec<u8> = (0..128).map(|index| b'a' * u8::from(!at(index))).collect();
+                for head in [head.clone(), [b"\xff\xfe", &head[..]].concat()] {
+                    verdicts.extend(binary_reason(&head).map(|reason| reason.to_string()));
+                    verdicts.push("/".to_owned());
+                }
+            }
+        }
+        let verdicts = PolicyHash::derive(&*verdicts.concat()).to_string();
+        let pinned = "1783685c849bba1d37beec9a77a48937486e35a21d682cb6fe83dcfaba7afdb1";
+        assert_eq!(verdicts, pinned);
+        let pinned = "1b2f2d7aba4eabc44424049e37c230ec8a1f24284dcf388edbd0d8851a8e9719";
+        assert_eq!(PolicyHash::derive(&Detector).to_string(), pinned);
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl Reference {
         let synchronous = match durability {
             Durability::Normal => "normal",
             Durability::Full => "full",
+            Durability::Off => "off",
         };
         conn.pragma_update(None, "synchronous", synchronous).expect("synchronous");
         conn.pragma_update(None, "cache_size", -16_000).expect("cache");

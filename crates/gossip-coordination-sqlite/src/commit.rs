@@ -111,9 +111,17 @@ impl SqliteCoordinator {
         sql::write(conn, steps, |tx| {
             let key = request.lease.key();
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
-            let decision = decide(found.as_ref().map(Shard::found), now, request)
-                .map_err(|refusal| CommitError::Refused(refusal.into()))?;
+            let decision = decide(found.as_ref().map(Shard::found), now, request);
+            planted!(RefusalKeepsWrites => {
+                if decision.is_err() {
+                    run_writes(tx, steps, writes)?;
+                    tx.execute_batch("COMMIT").map_err(|_| InfraError::transient(steps.commit, "a late commit"))?;
+                    return Err(CommitError::Refused(decision.unwrap_err().into()));
+                }
+            });
+            let decision = decision.map_err(|refusal| CommitError::Refused(refusal.into()))?;
             let Decision::Execute(update) = decision else {
+                planted!(ReplayRunsWrites => { run_writes(tx, steps, writes)? });
                 return Ok(IdempotentOutcome::Replayed(()));
             };
             run_writes(tx, steps, writes)?;

@@ -15,6 +15,8 @@ pub enum Durability {
     Normal,
     /// A commit survives a power failure. Every commit waits for the disk.
     Full,
+    /// A power failure may ruin the database. For what can be begun again: simulations, tests.
+    Off,
 }
 
 /// How a database is used. `SqliteConfig::default()` suits one machine's scans.

@@ -82,7 +82,7 @@ pub(crate) fn attempt(
         }
         AcquireDecision::Poison { update, refusal } => {
             shard.store(tx, steps, &update, encoded)?;
-            Ok(Attempt::Poisoned(refusal))
+            planted!(PoisonRolledBack, Err(refusal), Ok(Attempt::Poisoned(refusal)))
         }
     }
 }

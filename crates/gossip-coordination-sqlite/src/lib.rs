@@ -50,6 +50,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// First: its macro is used by the others.
+#[macro_use]
+mod planted;
+
 mod backend;
 mod busy;
 mod claim;

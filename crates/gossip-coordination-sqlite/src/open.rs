@@ -197,6 +197,7 @@ fn bring_up(conn: &Connection, config: &SqliteConfig) -> Result<(), SchemaFault>
     let synchronous = match config.durability {
         Durability::Normal => "normal",
         Durability::Full => "full",
+        Durability::Off => "off",
     };
     conn.pragma_update(None, "synchronous", synchronous)?;
     conn.pragma_update(None, "temp_store", "memory")?;

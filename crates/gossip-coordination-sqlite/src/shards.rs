@@ -143,7 +143,15 @@ impl<'b> Shard<'b> {
             let Some(row) = rows.next().at(step)? else {
                 return Ok(None);
             };
-            copy_blob(row, 7, step, record)?;
+            let is_cached = planted!(
+                CachedRecordServed,
+                decode_shard_view(record, decoded)
+                    .is_ok_and(|view| (view.tenant, view.key) == (tenant, key)),
+                false
+            );
+            if !is_cached {
+                copy_blob(row, 7, step, record)?;
+            }
             (RunRow::read(row, step)?, row.get(6).at(step)?)
         };
         let view = decode_shard_view(record, decoded).at(step)?;
@@ -167,7 +175,21 @@ impl<'b> Shard<'b> {
         encoded: &mut Vec<u8>,
     ) -> Result<(), InfraError> {
         encode_shard_after(&self.view, update, encoded);
-        let (before, after) = (Columns::of(&self.view.state), Columns::of(&update.state));
+        let before = Columns::of(&self.view.state);
+        let after = Columns::of(&planted!(
+            ParkedColumnStale,
+            if update.state.park_reason.is_some() { self.view.state } else { update.state },
+            update.state
+        ));
+        let after = Columns {
+            owner: planted!(OwnerColumnStale, before.owner.or(after.owner), after.owner),
+            deadline: planted!(
+                RenewedColumnStale,
+                if before.owner == after.owner { before.deadline } else { after.deadline },
+                after.deadline
+            ),
+            ..after
+        };
         if before == after {
             let sql = "UPDATE coord_shards SET record = ?2 WHERE id = ?1";
             let changed = tx
@@ -188,6 +210,11 @@ impl<'b> Shard<'b> {
         counts.add(&before, -1);
         counts.add(&after, 1);
         counts.places = i64::from(place.is_some());
+        planted!(CountsForgetUnpark => {
+            if before.status == ShardStatus::Parked as u8 {
+                return Ok(());
+            }
+        });
         counts.store(tx, steps.store, self.run.id)
     }
 }
@@ -218,6 +245,11 @@ pub(crate) fn insert<'s>(
         counts.places += 1;
     }
     counts.store(tx, step, run.id)?;
+    planted!(TotalsForgetSplits => {
+        if run.gate.status == RunStatus::Active {
+            return Ok(());
+        }
+    });
     let sql = "INSERT INTO coord_tenants(tenant, shards) VALUES (?1, ?2) \
                ON CONFLICT(tenant) DO UPDATE SET shards = shards + excluded.shards";
     tx.prepare_cached(sql)

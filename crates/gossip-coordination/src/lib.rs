@@ -48,6 +48,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// First: its macro is used by the others.
+#[cfg(not(planted))]
+#[macro_use]
+mod planted;
+#[cfg(planted)]
+#[macro_use]
+pub mod planted;
+
 mod async_traits;
 mod claim;
 pub mod codec;
@@ -65,6 +73,8 @@ mod run;
 mod scratch;
 mod session;
 mod shard_limits;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod status;
 #[cfg(test)]
 mod testing;

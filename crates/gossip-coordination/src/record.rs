@@ -111,7 +111,11 @@ impl<'a> ShardRecordView<'a> {
             self.tenant,
             ShardKey::new(self.key.run, id),
             spec,
-            CursorUpdate::initial(),
+            planted!(
+                ChildrenInheritCursor,
+                crate::planted::leak(self.cursor),
+                CursorUpdate::initial()
+            ),
             self.cursor_semantics,
             Some(self.key.shard),
         )

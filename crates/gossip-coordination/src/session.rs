@@ -132,7 +132,9 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     /// Extends the lease.
     pub fn renew(&mut self, now: LogicalTime) -> Result<RenewResult, RenewError> {
         let renewed = self.backend.renew(now, self.tenant(), &self.lease)?;
-        self.lease.set_deadline(renewed.new_deadline);
+        if !planted!(SessionForgetsRenewal) {
+            self.lease.set_deadline(renewed.new_deadline);
+        }
         self.capacity = renewed.capacity;
         Ok(renewed)
     }
@@ -160,7 +162,7 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         // A replay of a split that later ones have overtaken must not widen the range again.
         let (new_end, end) = (plan.parent.end(), self.spec().end());
         let narrows = !new_end.is_empty() && (end.is_empty() || new_end < end);
-        if narrows {
+        if planted!(SessionWidensRange, true, planted!(SessionKeepsRange, false, narrows)) {
             self.scratch.write_spec(plan.parent);
         }
         self.scratch.note_spawned(residual);

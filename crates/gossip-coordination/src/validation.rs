@@ -23,7 +23,7 @@ pub fn find_leased<'v, 'a>(
     tenant: TenantId,
     lease: &Lease,
 ) -> Result<FoundShard<'v, 'a>, CoordError> {
-    if lease.tenant() != tenant {
+    if lease.tenant() != tenant && !planted!(ReplayCrossesTenants) {
         return Err(CoordError::TenantMismatch { expected: tenant });
     }
     let found = found.ok_or(CoordError::ShardNotFound { shard: lease.key() })?;
@@ -46,6 +46,9 @@ pub fn check_op_idempotency(
         Seen::New => Ok(None),
         Seen::Before(entry) => Ok(Some(entry)),
         Seen::Otherwise(expected_hash) => {
+            planted!(ReplayIgnoresPayload => {
+                return Ok(op_log.iter().find(|entry| entry.op_id() == op_id));
+            });
             Err(CoordError::OpIdConflict { op_id, expected_hash, actual_hash: payload_hash })
         }
     }
@@ -77,15 +80,29 @@ pub fn validate_lease(
         return Err(CoordError::ShardTerminal { shard: shard.key, status: shard.state.status });
     }
     let stale = CoordError::StaleFence { presented: lease.fence(), current: shard.state.fence };
-    if lease.fence() != shard.state.fence {
+    let is_stale = planted!(
+        FenceComparedTheWrongWay,
+        lease.fence() > shard.state.fence,
+        planted!(
+            FenceIgnoredForSameOwner,
+            lease.fence() != shard.state.fence
+                && shard.state.lease.map(|holder| holder.owner()) != Some(lease.owner()),
+            planted!(
+                FenceOneBehindAccepted,
+                lease.fence().as_raw() + 1 < shard.state.fence.as_raw(),
+                lease.fence() != shard.state.fence
+            )
+        )
+    );
+    if is_stale {
         return Err(stale);
     }
     // The fence is current but nobody holds the shard: it was released, or never leased. Either
     // way the presenter must acquire it again.
     let Some(holder) = shard.state.lease else {
-        return Err(stale);
+        return planted!(ReleasedLeaseMayWork, Ok(()), Err(stale));
     };
-    if !holder.is_live_at(now) {
+    if !holder.is_live_at(now) && !planted!(ExpiredLeaseMayWork) {
         return Err(CoordError::LeaseExpired { deadline: holder.deadline(), now });
     }
     if holder.owner() != lease.owner() {
@@ -101,7 +118,7 @@ pub fn validate_cursor_update(
     spec: ShardSpecRef<'_>,
 ) -> Result<(), CoordError> {
     let Some(last_key) = new.last_key() else {
-        return Err(CoordError::CheckpointMissingKey);
+        return planted!(CheckpointWithoutKey, Ok(()), Err(CoordError::CheckpointMissingKey));
     };
     new.validate_sizes().map_err(|error| match error {
         CursorInputError::KeyTooLarge { size, max } => CoordError::CursorKeyTooLarge { size, max },
@@ -110,13 +127,31 @@ pub fn validate_cursor_update(
         }
         _ => unreachable!("cursors have no other size"),
     })?;
-    if !old.may_advance_to(&new) {
+    let may_advance = planted!(
+        CursorMayMoveBack,
+        true,
+        planted!(CursorMustMove, old.last_key() < new.last_key(), old.may_advance_to(&new))
+    );
+    if !may_advance {
         return Err(CoordError::CursorRegression {
             old_key: old.last_key().map(<[u8]>::len),
             new_key: Some(last_key.len()),
         });
     }
-    if !spec.contains(last_key) {
+    let is_within = planted!(
+        CursorAtEndAccepted,
+        spec.contains(last_key) || spec.end() == last_key,
+        planted!(
+            CursorBeforeStartAccepted,
+            spec.contains(last_key) || spec.start() > last_key,
+            planted!(
+                BoundsComparedByLength,
+                spec.contains(last_key) && spec.start().len() <= last_key.len(),
+                spec.contains(last_key)
+            )
+        )
+    );
+    if !is_within {
         return Err(CoordError::CursorOutOfBounds(CursorOutOfBoundsDetail {
             last_key: last_key.len(),
             spec_start: spec.start().len(),

@@ -5,9 +5,10 @@
 //! tool does). The machines are noisy, so all take turns on batches of a megabyte, and a batch counts
 //! by its best round. Prints `name value unit ratio`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
+use gossip_bench::corpus::{LogLines, TWENTY, registry_sources};
 use gossip_bench::figure;
 use gossip_engine::{Decoding, Engine, Options, RuleSet, Scratch};
 
@@ -93,37 +94,11 @@ fn time(files: &[Vec<u8>], mut f: impl FnMut(&[u8])) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// Shapes of tokens, as somebody would grep for them.
-const TWENTY: [&str; 20] = [
-    r"gh[pousr]_[A-Za-z0-9]{36}",
-    r"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
-    r"(?:AKIA|ASIA)[A-Z2-7]{16}",
-    r"AIza[A-Za-z0-9_-]{35}",
-    r"xox[bpars]-[A-Za-z0-9-]{10,}",
-    r"sk_live_[A-Za-z0-9]{24,}",
-    r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}",
-    r"glpat-[A-Za-z0-9_-]{20}",
-    r"npm_[A-Za-z0-9]{36}",
-    r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,}",
-    r"dop_v1_[a-f0-9]{64}",
-    r"shpat_[a-fA-F0-9]{32}",
-    r"hooks\.slack\.com/services/[A-Za-z0-9/]{40,}",
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-    r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
-    r"sk-ant-api03-[A-Za-z0-9_-]{93}",
-    r"hf_[A-Za-z]{34}",
-    r"dckr_pat_[A-Za-z0-9_-]{27}",
-    r"hvs\.[A-Za-z0-9_-]{90,}",
-    r"postgres://[^:\s]+:[^@\s]+@",
-];
-
 /// Text files of the cargo registry, up to `limit` bytes.
 fn sources(limit: usize) -> Option<Vec<Vec<u8>>> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
     let mut files = Vec::new();
     let mut left = limit;
-    collect(&home.join("registry/src"), &mut files, &mut left);
+    collect(&registry_sources()?, &mut files, &mut left);
     (!files.is_empty()).then_some(files)
 }
 
@@ -146,51 +121,14 @@ fn collect(folder: &Path, files: &mut Vec<Vec<u8>>, left: &mut usize) {
     }
 }
 
-/// Lines of a web server and a service, from a seed.
 fn log(len: usize) -> Vec<u8> {
-    let mut state = 7u64;
-    let mut random = move |bound: u64| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % bound
-    };
-    let levels = ["INFO", "DEBUG", "WARN", "ERROR"];
-    let paths = ["/api/v1/users", "/static/app.js", "/login", "/health", "/oauth/token?grant=code"];
-    let texts = [
-        "request finished",
-        "cache miss for key",
-        "token refreshed for session",
-        "retrying upload",
-        "password check passed",
-        "connection from pool returned",
-    ];
     let mut log = String::with_capacity(len + 300);
-    while log.len() < len {
-        let level = levels[random(4) as usize];
-        let path = paths[random(5) as usize];
-        let text = texts[random(6) as usize];
-        let line = format!(
-            "2026-05-{:02}T{:02}:{:02}:{:02}.{:03}Z {level} [worker-{}] {text} method=GET path={path} \
-             status={} duration_ms={} request_id={:08x}-{:04x}-{:04x}-{:04x}-{:08x} ip=10.{}.{}.{} \
-             agent=\"Mozilla/5.0 (X11; Linux x86_64)\"\n",
-            1 + random(28),
-            random(24),
-            random(60),
-            random(60),
-            random(1000),
-            random(32),
-            200 + random(300),
-            random(900),
-            random(1 << 31),
-            random(1 << 16),
-            random(1 << 16),
-            random(1 << 16),
-            random(1 << 31),
-            random(256),
-            random(256),
-            random(256),
-        );
+    for line in LogLines::default() {
+        if log.len() >= len {
+            break;
+        }
         log.push_str(&line);
+        log.push('\n');
     }
     log.into_bytes()
 }

@@ -139,9 +139,22 @@ impl Candidates {
         }
         self.waiting.drain(..ready);
         self.past.retain(|candidate| candidate.secret.end() >= settled);
-        if self.waiting.is_empty() {
-            self.forget_secrets();
+        self.forget_reported_secrets();
+    }
+
+    /// Keeps the bytes of those that still wait: without, an object in which something always waits
+    /// would be held in memory.
+    fn forget_reported_secrets(&mut self) {
+        let mut kept = 0;
+        self.waiting.sort_by_key(|candidate| candidate.stored_at);
+        for candidate in &mut self.waiting {
+            let stored = candidate.stored_at..candidate.stored_at + candidate.stored_len;
+            self.store.copy_within(stored, kept);
+            candidate.stored_at = kept;
+            kept += candidate.stored_len;
         }
+        self.store[kept..].zeroize();
+        self.store.truncate(kept);
     }
 
     fn forget_secrets(&mut self) {
@@ -172,5 +185,53 @@ impl Candidates {
 impl Drop for Candidates {
     fn drop(&mut self) {
         self.store.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(start: u64, len: u64) -> Candidate {
+        let span = Span { start, len };
+        Candidate {
+            secret: span,
+            matched: span,
+            rule: 0,
+            generic: false,
+            confidence: Confidence::High,
+            encoding: Encoding::Plain,
+            position: Position { line: 1, column: 1 },
+            stored_at: 0,
+            stored_len: 0,
+            public_len: 0,
+        }
+    }
+
+    /// A long object full of secrets: at the end of each segment some wait for the next.
+    #[test]
+    fn secrets_that_were_reported_are_not_held_while_others_wait() {
+        let rules = "[[rules]]\nid = \"mine\"\nregex = '''mine_[0-9]{8}'''\n";
+        let rules = RuleSet::from_toml("test.toml", rules).unwrap();
+        let mut candidates = Candidates::default();
+        let mut found = Vec::new();
+        let segment = 4 * LOOK_BACK;
+        for start in (0..100 * segment).step_by(64) {
+            candidates.push(candidate(start, 13), format!("mine_{start:08}").as_bytes());
+            if (start + 64) % segment == 0 {
+                candidates.unplaced = 0;
+                candidates.flush(start + 64, &rules, &mut |finding| {
+                    let expected = format!("mine_{:08}", finding.span().start);
+                    assert_eq!(finding.secret().expose(), expected.as_bytes());
+                    found.push(finding.span().start);
+                });
+                assert!(!candidates.waiting.is_empty(), "or nothing is tested");
+                let held: usize = candidates.waiting.iter().map(|c| c.stored_len).sum();
+                assert_eq!(candidates.store.len(), held);
+            }
+        }
+        candidates.flush(u64::MAX, &rules, &mut |finding| found.push(finding.span().start));
+        assert!(found.iter().copied().eq((0..100 * segment).step_by(64)), "each once, in order");
+        assert!(candidates.store.is_empty());
     }
 }

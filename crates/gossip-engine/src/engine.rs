@@ -18,7 +18,7 @@ use crate::prefilter::Prefilter;
 use crate::rules::{Allowlist, RuleSet};
 use crate::scratch::Scratch;
 use crate::segment::Segment;
-use crate::stream::Stream;
+use crate::stream::{Stream, StreamMark};
 
 /// Finds secrets. Immutable: make one, share it between threads, give each its own [`Scratch`].
 ///
@@ -153,6 +153,18 @@ impl Engine {
             self.scan_path(scratch, path);
         }
         Stream::new(self, scratch, path, skipped)
+    }
+
+    /// Goes on with an object where an earlier stream over the same bytes made its
+    /// [`mark`](Stream::mark): push the bytes from [`StreamMark::read_from`] on.
+    pub fn resume<'e>(
+        &'e self,
+        scratch: &'e mut Scratch,
+        path: Option<&'e [u8]>,
+        mark: StreamMark,
+    ) -> Stream<'e> {
+        self.begin(scratch);
+        Stream::new(self, scratch, path, self.skips(path)).at(mark)
     }
 
     fn begin(&self, scratch: &mut Scratch) {

@@ -43,4 +43,4 @@ pub use rules::{
     Checksum, Confidence, Location, Rule, RuleFault, RuleFileError, RuleSet, Severity,
 };
 pub use scratch::Scratch;
-pub use stream::Stream;
+pub use stream::{Stream, StreamMark};

@@ -20,7 +20,7 @@ pub struct Position {
 /// lines.advance(&text[..14]);
 /// assert_eq!(lines.position(&text[14..], 0), Position { line: 3, column: 1 });
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounter {
     lines: u64,
     /// Bytes since the last line end.
@@ -32,6 +32,14 @@ impl LineCounter {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    pub(crate) fn raw(&self) -> (u64, u64) {
+        (self.lines, self.column)
+    }
+
+    pub(crate) fn from_raw(lines: u64, column: u64) -> Self {
+        Self { lines, column }
     }
 
     /// Lets `text` pass by.

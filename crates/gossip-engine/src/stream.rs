@@ -45,6 +45,61 @@ pub struct Stream<'e> {
     next: usize,
     /// At the buffer's first byte.
     lines: LineCounter,
+    /// Where to go on later, once a segment was judged.
+    mark: Option<StreamMark>,
+    /// What the next segment reports has been reported.
+    again: bool,
+}
+
+/// A place in an object from which a scan can go on, in another process if need be.
+///
+/// - M1: a scan that goes on from a mark reports exactly what the one that made it had not reported
+///   by then.
+///
+/// The last segment is judged once more, silently: what it left undecided at its end, and what
+/// overrules that, all begins in it, as no match reaches over a whole segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamMark {
+    segment: u64,
+    lines: LineCounter,
+}
+
+impl StreamMark {
+    /// The length of its bytes.
+    pub const SIZE: usize = 24;
+
+    /// The offset of the first byte that the scan wants to have again.
+    #[must_use]
+    pub fn read_from(&self) -> u64 {
+        self.start().saturating_sub(CONTEXT_BEFORE as u64)
+    }
+
+    /// As bytes, to be stored.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let (lines, column) = self.lines.raw();
+        for (at, number) in [self.segment, lines, column].into_iter().enumerate() {
+            bytes[at * 8..][..8].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// From what [`to_bytes`](Self::to_bytes) gave; `None` if no object is as long as that.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Option<Self> {
+        let number = |at: usize| {
+            let bytes = bytes[at * 8..][..8].try_into().expect("a number has 8 bytes");
+            u64::from_le_bytes(bytes)
+        };
+        let end = number(0).checked_add(1)?.checked_mul(SEGMENT_LEN as u64)?;
+        let lines = LineCounter::from_raw(number(1), number(2));
+        (number(1) <= end && number(2) <= end).then_some(Self { segment: number(0), lines })
+    }
+
+    fn start(&self) -> u64 {
+        self.segment * SEGMENT_LEN as u64
+    }
 }
 
 impl<'e> Stream<'e> {
@@ -55,7 +110,31 @@ impl<'e> Stream<'e> {
         skipped: bool,
     ) -> Self {
         scratch.buffer.clear();
-        Self { engine, scratch, path, skipped, base: 0, next: 0, lines: LineCounter::new() }
+        let lines = LineCounter::new();
+        Self { engine, scratch, path, skipped, base: 0, next: 0, lines, mark: None, again: false }
+    }
+
+    /// Goes on from a mark.
+    pub(crate) fn at(mut self, mark: StreamMark) -> Self {
+        self.base = mark.read_from();
+        self.next = (mark.start() - self.base) as usize;
+        self.lines = mark.lines;
+        self.mark = Some(mark);
+        self.again = true;
+        self
+    }
+
+    /// Whether nothing will be reported whatever the bytes, as the rules allow everything in this
+    /// path: they need not be read.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.skipped
+    }
+
+    /// Where a scan could go on that has seen the findings reported so far. `None` at the start.
+    #[must_use]
+    pub fn mark(&self) -> Option<StreamMark> {
+        self.mark
     }
 
     /// Takes the next bytes of the object.
@@ -96,7 +175,14 @@ impl<'e> Stream<'e> {
         segment.scan(self.scratch, self.next..end);
         self.scratch.candidates.place(&buffer, self.base, self.lines);
         let done = self.base + end as u64;
-        self.scratch.candidates.flush(done, &self.engine.rules, on_finding);
+        let mark =
+            StreamMark { segment: (done - len as u64) / SEGMENT_LEN as u64, lines: self.lines };
+        self.mark = Some(mark);
+        if std::mem::take(&mut self.again) {
+            self.scratch.candidates.flush(done, &self.engine.rules, &mut |_| {});
+        } else {
+            self.scratch.candidates.flush(done, &self.engine.rules, on_finding);
+        }
         let gone = end.saturating_sub(CONTEXT_BEFORE);
         self.lines.advance(&buffer[..gone]);
         buffer.drain(..gone);

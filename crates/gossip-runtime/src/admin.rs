@@ -6,9 +6,10 @@ use gossip_coordination::{GetRunError, InfraError, RunManagement, ShardFilter, U
 use gossip_coordination_sqlite::SqliteCoordinator;
 
 use crate::clock::{new_op_id, now};
-use crate::report::ReportError;
+use crate::report::{ReportError, storage_error};
 use crate::scan::{ScanError, cancel};
 use crate::state::{LOCAL_TENANT, StateDir};
+use crate::store;
 
 /// Runs, from outside.
 #[derive(Debug)]
@@ -24,7 +25,12 @@ impl Admin {
 
     /// Calls a run off. Its workers notice at their next checkpoint.
     pub fn cancel(&mut self, run: RunId) -> Result<(), ReportError> {
-        self.check_exists(run)?;
+        // Not by its record: its process may have died before coordination heard of it.
+        let known = self.coordinator.read(|tx| store::find_run(tx, run));
+        let known = known.map_err(|error| storage_error("cancel", error));
+        if known.map_err(ReportError::Storage)?.is_none() {
+            return Err(ReportError::NoSuchRun { run });
+        }
         cancel(&mut self.coordinator, run).map_err(|error| match error {
             ScanError::Storage(error) => ReportError::Storage(error),
             other => ReportError::Storage(InfraError::transient("cancel", other.to_string())),

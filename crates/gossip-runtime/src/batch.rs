@@ -10,28 +10,32 @@ use crate::store::{self, ItemRow, Scope};
 pub(crate) struct Batch {
     read: Vec<ItemRow>,
     unchanged: Vec<Vec<u8>>,
-    bytes: u64,
+    /// Bytes read that would have to be read again.
+    unsaved: u64,
     occurrences: usize,
     last_key: Option<Vec<u8>>,
-    began_ms: u64,
+    began_ms: Option<u64>,
 }
 
 /// Findings that may wait for a checkpoint: a bound on memory, not on findings.
-const OCCURRENCES_MAX: usize = 10_000;
+pub(crate) const OCCURRENCES_MAX: usize = 10_000;
 
 impl Batch {
+    /// Notes that so many bytes are about to be read.
+    pub(crate) fn reading(&mut self, bytes: u64, now_ms: u64) {
+        self.unsaved += bytes;
+        self.began_ms.get_or_insert(now_ms);
+    }
+
     /// Notes that everything up to `key` is handled.
     pub(crate) fn advance(&mut self, key: &[u8], now_ms: u64) {
-        if self.last_key.is_none() {
-            self.began_ms = now_ms;
-        }
+        self.began_ms.get_or_insert(now_ms);
         let last_key = self.last_key.get_or_insert_default();
         last_key.clear();
         last_key.extend_from_slice(key);
     }
 
     pub(crate) fn add_read(&mut self, row: ItemRow) {
-        self.bytes += row.bytes;
         self.occurrences += row.occurrences.len();
         self.read.push(row);
     }
@@ -50,12 +54,13 @@ impl Batch {
         self.last_key.as_deref()
     }
 
-    pub(crate) fn is_due(&self, options: &ScanOptions, now_ms: u64) -> bool {
-        self.last_key.is_some()
-            && (self.bytes >= options.checkpoint_bytes
-                || self.read.len() + self.unchanged.len() >= options.checkpoint_items
-                || self.occurrences >= OCCURRENCES_MAX
-                || now_ms >= self.began_ms.saturating_add(options.checkpoint_ms))
+    /// Whether it should be stored before `next` more bytes are read: what is read again after a
+    /// kill then stays within `checkpoint_bytes`.
+    pub(crate) fn is_due(&self, next: u64, options: &ScanOptions, now_ms: u64) -> bool {
+        self.unsaved + next > options.checkpoint_bytes
+            || self.read.len() + self.unchanged.len() >= options.checkpoint_items
+            || self.occurrences >= OCCURRENCES_MAX
+            || self.began_ms.is_some_and(|began| now_ms >= began + options.checkpoint_ms)
     }
 
     /// Writes all of it.
@@ -74,12 +79,13 @@ impl Batch {
         Ok(())
     }
 
-    /// Forgets all of it, once it is stored.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all of it, once it is stored; `unsaved` bytes of an item in hand are not.
+    pub(crate) fn clear(&mut self, unsaved: u64) {
         self.read.clear();
         self.unchanged.clear();
-        self.bytes = 0;
+        self.unsaved = unsaved;
         self.occurrences = 0;
         self.last_key = None;
+        self.began_ms = None;
     }
 }

@@ -5,9 +5,10 @@ use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEnt
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
-use gossip_engine::{Engine, Finding, Scratch};
+use gossip_engine::{Engine, Finding, Scratch, StreamMark};
 
 use crate::clock::now;
+use crate::in_item::InItem;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
 use crate::store::{ItemRow, LedgerRow, OccurrenceRow, Scope};
@@ -25,6 +26,8 @@ pub(crate) struct ItemContext<'c> {
     pub(crate) target: &'c [u8],
     pub(crate) scope: Scope,
     pub(crate) run: RunId,
+    /// Nothing that earlier runs stored is trusted.
+    pub(crate) fresh: bool,
     pub(crate) stats: &'c ScanStats,
 }
 
@@ -34,6 +37,35 @@ pub(crate) struct ItemBuffers {
     scratch: Scratch,
     chunk: Vec<u8>,
 }
+
+/// An item in hand, before the next read of it.
+pub(crate) struct InHand<'i> {
+    pub(crate) row: &'i mut ItemRow,
+    /// Where it can be gone on with; all that was found before is in `row` or stored.
+    pub(crate) mark: Option<StreamMark>,
+    /// Bytes up to here were read.
+    pub(crate) offset: u64,
+    /// As many more are about to be, at most.
+    pub(crate) next: u64,
+    pub(crate) opened_at_ms: u64,
+}
+
+impl InHand<'_> {
+    /// What is known of it so far, as a row that nobody takes for the whole.
+    pub(crate) fn part_row(&self) -> ItemRow {
+        ItemRow { version: Vec::new(), bytes: self.offset, ..self.row.clone() }
+    }
+
+    /// Its occurrences up to now are stored.
+    pub(crate) fn part_is_stored(&mut self, stats: &ScanStats) {
+        ScanStats::add(&stats.findings, self.row.occurrences.len() as u64);
+        self.row.occurrences.clear();
+        self.row.begun = true;
+    }
+}
+
+/// Asked before every read: `false` stops.
+pub(crate) type GoOn<'g> = dyn FnMut(&mut InHand<'_>) -> bool + 'g;
 
 /// What became of an item.
 pub(crate) enum Handled {
@@ -48,22 +80,28 @@ pub(crate) enum Handled {
 }
 
 impl ItemContext<'_> {
-    /// Handles an entry of a listing. `go_on` is asked now and then during long reads.
+    /// Handles an entry of a listing, from its start or from where `part` ends.
     pub(crate) fn handle(
         &self,
         entry: &PageEntry<'_>,
         known: Option<&LedgerRow>,
+        mut part: Option<&InItem>,
         buffers: &mut ItemBuffers,
-        go_on: &mut dyn FnMut() -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Handled {
         if let Some(known) = known
             && !known.failed
             && !entry.version.is_empty()
             && known.version == entry.version
+            && (known.run == self.run || !self.fresh)
         {
+            if known.run == self.run {
+                return Handled::Covered;
+            }
             ScanStats::add(&self.stats.items, 1);
             ScanStats::add(&self.stats.unchanged, 1);
-            return if known.run == self.run { Handled::Covered } else { Handled::Unchanged };
+            ScanStats::add(&self.stats.unchanged_bytes, entry.size);
+            return Handled::Unchanged;
         }
         let mut row = ItemRow {
             key: entry.key.to_vec(),
@@ -72,6 +110,7 @@ impl ItemContext<'_> {
             skipped: None,
             failed: None,
             occurrences: Vec::new(),
+            begun: false,
         };
         if let Some(reason) = entry.skip {
             match skip_text(reason) {
@@ -84,13 +123,14 @@ impl ItemContext<'_> {
             }
         } else {
             for attempt in 1..=TRIES {
-                match self.read(entry.key, &mut row, buffers, go_on) {
+                match self.read(entry.key, part.take(), &mut row, buffers, go_on) {
                     Ok(true) => break,
                     Ok(false) => return Handled::Stopped,
                     Err(error) if error.is_retryable() && attempt < TRIES => {}
                     Err(error) => {
                         tracing::warn!(%error, "an item could not be read");
                         row.occurrences.clear();
+                        row.begun = false;
                         row.version.clear();
                         row.bytes = 0;
                         row.failed = Some(failure_text(&error).to_owned());
@@ -110,43 +150,63 @@ impl ItemContext<'_> {
     fn read(
         &self,
         key: &[u8],
+        part: Option<&InItem>,
         row: &mut ItemRow,
         buffers: &mut ItemBuffers,
-        go_on: &mut dyn FnMut() -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Result<bool, ConnectorError> {
         row.occurrences.clear();
-        let opened_at_ms = now().as_raw();
+        let mut opened_at_ms = now().as_raw();
         let mut reader = self.source.open(key)?;
         row.version = reader.version().to_vec();
         row.bytes = reader.size();
+        // A part of another version is worth nothing.
+        let part = part.filter(|part| part.version == row.version);
+        row.begun = part.is_some();
         let ItemBuffers { scratch, chunk } = buffers;
         chunk.resize(CHUNK, 0);
 
+        let size = row.bytes;
         let mut offset = 0;
-        let mut filled = self.fill(reader.as_mut(), offset, chunk)?;
-        if let Some(reason) = binary_reason(&chunk[..filled]) {
-            row.skipped = Some(format!("binary: {reason}"));
+        let mut stream = match part {
+            Some(part) => {
+                opened_at_ms = part.opened_at_ms;
+                offset = part.mark.read_from();
+                self.engine.resume(scratch, Some(key), part.mark)
+            }
+            None => self.engine.stream(scratch, Some(key)),
+        };
+        if stream.is_silent() {
+            row.skipped = Some("allowed path".to_owned());
             self.name_version(reader.as_ref(), row, opened_at_ms)?;
             return Ok(true);
         }
-        let ItemRow { version, occurrences, .. } = row;
-        let mut on_finding = |found: Finding<'_>| {
-            occurrences.push(self.occurrence(key, version, &found));
-        };
-        let mut stream = self.engine.stream(scratch, Some(key));
-        while filled > 0 {
-            stream.push(&chunk[..filled], &mut on_finding);
-            offset += filled as u64;
-            if !go_on() {
+        loop {
+            let next = (CHUNK as u64).min(size.saturating_sub(offset));
+            let mark = stream.mark();
+            if !go_on(&mut InHand { row, mark, offset, next, opened_at_ms }) {
                 return Ok(false);
             }
+            let filled = self.fill(reader.as_mut(), offset, chunk)?;
+            if offset == 0
+                && let Some(reason) = binary_reason(&chunk[..filled])
+            {
+                row.skipped = Some(format!("binary: {reason}"));
+                self.name_version(reader.as_ref(), row, opened_at_ms)?;
+                return Ok(true);
+            }
+            let ItemRow { version, occurrences, .. } = row;
+            stream.push(&chunk[..filled], &mut |found| {
+                occurrences.push(self.occurrence(key, version, &found));
+            });
+            offset += filled as u64;
             // Not the size alone: what the kernel makes up as it is read says that it is empty.
-            if filled < chunk.len() && row.bytes > 0 && offset >= row.bytes {
+            if filled == 0 || filled < chunk.len() && size > 0 && offset >= size {
                 break;
             }
-            filled = self.fill(reader.as_mut(), offset, chunk)?;
         }
-        stream.finish(&mut on_finding);
+        let ItemRow { version, occurrences, .. } = row;
+        stream.finish(&mut |found| occurrences.push(self.occurrence(key, version, &found)));
         row.bytes = offset;
         self.name_version(reader.as_ref(), row, opened_at_ms)?;
         Ok(true)

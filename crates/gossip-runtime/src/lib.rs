@@ -47,9 +47,12 @@
 mod admin;
 mod batch;
 mod clock;
+mod hold;
+mod in_item;
 mod item;
 mod options;
 mod plan;
+mod policy;
 mod report;
 mod scan;
 mod state;
@@ -60,6 +63,7 @@ mod worker;
 
 pub use admin::Admin;
 pub use options::ScanOptions;
+pub use policy::policy_hash;
 pub use report::{ReportError, ReportedFinding, Reports, RunSummary};
 pub use scan::{Scan, ScanEnd, ScanError, ScanOutcome};
 pub use state::{StateDir, StateError};

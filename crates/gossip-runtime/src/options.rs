@@ -5,8 +5,8 @@
 pub struct ScanOptions {
     /// Workers, each a thread with its own connection and buffers.
     pub threads: usize,
-    /// Bytes read between checkpoints: what a killed worker reads again, at most, beyond the object
-    /// that it was reading.
+    /// What a killed worker reads again, at most. Below about 700 KiB, what the engine looks at at
+    /// once is the bound.
     pub checkpoint_bytes: u64,
     /// Items between checkpoints.
     pub checkpoint_items: usize,
@@ -17,7 +17,7 @@ pub struct ScanOptions {
     /// How often a shard may be tried without progress before it is parked. Every kill is a try, so
     /// it takes some patience to tell an input that kills from a user who does.
     pub max_shard_retries: u32,
-    /// Start over even if an earlier scan of the same target was interrupted.
+    /// Start over, and read everything, whatever earlier scans of the same target stored.
     pub fresh: bool,
 }
 

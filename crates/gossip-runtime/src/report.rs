@@ -1,5 +1,7 @@
 //! What a run covered and what it found, read from the database.
 
+use std::convert::Infallible;
+
 use gossip_contracts::identity::{PolicyHash, RunId};
 use gossip_coordination::{InfraError, RunManagement, RunProgress, RunStatus};
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
@@ -110,6 +112,19 @@ impl Reports {
         rows.into_iter().map(|row| self.summarize(row)).collect()
     }
 
+    /// The newest run.
+    pub fn newest(&self) -> Result<Option<RunId>, ReportError> {
+        self.read(store::newest_run)
+    }
+
+    /// Bytes that the last run of a target that has ended covered.
+    pub fn last_bytes(&self, target: &[u8]) -> Result<Option<u64>, ReportError> {
+        self.read(|tx| {
+            let last = store::last_ended_run(tx, target)?;
+            last.map(|run| Totals::kept(tx, run).map(|totals| totals.bytes)).transpose()
+        })
+    }
+
     /// One run.
     pub fn run(&self, run: RunId) -> Result<RunSummary, ReportError> {
         let row = self.read(|tx| store::find_run(tx, run))?;
@@ -119,6 +134,21 @@ impl Reports {
     /// What a run found, in key order: new, and still there from earlier runs. Only the newest run
     /// of a target and policy can tell; older ones name it.
     pub fn findings(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
+        let mut findings = Vec::new();
+        let Ok(()) = self.each_finding(run, |found| {
+            findings.push(found.clone());
+            Ok::<_, Infallible>(())
+        })?;
+        Ok(findings)
+    }
+
+    /// Like [`findings`](Self::findings), one after the other, as there may be very many. The first
+    /// error of `each` ends it.
+    pub fn each_finding<E>(
+        &self,
+        run: RunId,
+        each: impl FnMut(&ReportedFinding) -> Result<(), E>,
+    ) -> Result<Result<(), E>, ReportError> {
         self.read(|tx| {
             if let Some(by) = store::superseded_by(tx, run)? {
                 return Ok(Err(ReportError::Superseded { run, by }));
@@ -126,21 +156,29 @@ impl Reports {
             if store::find_run(tx, run)?.is_none() {
                 return Ok(Err(ReportError::NoSuchRun { run }));
             }
-            findings_since(tx, run).map(Ok)
+            findings_since(tx, run, each).map(Ok)
         })?
     }
 
     /// For the scan that has just ended: what it found, with what a newer run of the same may have
     /// learned since about the same items.
-    pub fn findings_since(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
-        self.read(|tx| findings_since(tx, run))
+    pub fn each_finding_since<E>(
+        &self,
+        run: RunId,
+        each: impl FnMut(&ReportedFinding) -> Result<(), E>,
+    ) -> Result<Result<(), E>, ReportError> {
+        self.read(|tx| findings_since(tx, run, each))
     }
 
     fn summarize(&self, row: store::RunRow) -> Result<RunSummary, ReportError> {
         let run = row.run;
         // A process that died between the two left a run that coordination does not know.
         let status = self.coordinator.get_run(LOCAL_TENANT, run);
-        let status = status.map_or(RunStatus::Initializing, |record| record.status);
+        let status = match status.map_or(RunStatus::Initializing, |record| record.status) {
+            // Its process died after it had written the end down, before coordination heard of it.
+            RunStatus::Active if row.ended_ms.is_some() => RunStatus::Done,
+            status => status,
+        };
         let progress = self.coordinator.get_run_progress(LOCAL_TENANT, run).unwrap_or_default();
         let totals = self.read(|tx| match row.ended_ms {
             Some(_) => Totals::kept(tx, run),
@@ -176,17 +214,22 @@ impl Reports {
 }
 
 /// An item belongs to the newest run that covered it, so these are disjoint.
-fn findings_since(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Vec<ReportedFinding>> {
-    tx.prepare(concat!(
+fn findings_since<E>(
+    tx: &Transaction<'_>,
+    run: RunId,
+    mut each: impl FnMut(&ReportedFinding) -> Result<(), E>,
+) -> rusqlite::Result<Result<(), E>> {
+    let mut statement = tx.prepare(concat!(
         "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
                 o.length, o.line, o.column, o.redacted
          FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
          WHERE o.scope = ",
         scope_of_run!(),
         " AND l.run >= ?1 ORDER BY o.key, o.start, o.rule"
-    ))?
-    .query_map([run.as_raw() as i64], |row| {
-        Ok(ReportedFinding {
+    ))?;
+    let mut rows = statement.query([run.as_raw() as i64])?;
+    while let Some(row) = rows.next()? {
+        let found = ReportedFinding {
             finding: row.get(0)?,
             rule: row.get(1)?,
             severity: row.get(2)?,
@@ -197,9 +240,12 @@ fn findings_since(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Vec<Repo
             line: row.get::<_, i64>(7)? as u64,
             column: row.get::<_, i64>(8)? as u64,
             redacted: row.get(9)?,
-        })
-    })?
-    .collect()
+        };
+        if let Err(error) = each(&found) {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// What went wrong in a transaction of the runtime's own.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gossip_contracts::connector::{Connector, ConnectorError, Page};
-use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
+use gossip_contracts::coordination::{CursorSemantics, ShardSpecRef};
 use gossip_contracts::identity::{PolicyHash, RunId, TenantSecretKey};
 use gossip_coordination::{
     AcquireScratch, CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
@@ -13,16 +13,17 @@ use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_engine::Engine;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, OCCURRENCES_MAX};
 use crate::clock::{new_op_id, now};
-use crate::item::{Handled, ItemBuffers, ItemContext};
+use crate::item::{Handled, InHand, ItemBuffers, ItemContext};
 use crate::options::ScanOptions;
 use crate::plan::{END_KEY, FIRST_KEY, with_initial_shards};
+use crate::policy::policy_hash;
 use crate::report::storage_error;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::stats::ScanStats;
 use crate::store::{self, Scope};
-use crate::worker::{PAGE_ENTRIES, Shared, Worker, look_up, release_dead};
+use crate::worker::{Shared, Worker, list, look_up, release_dead};
 
 /// What is scanned, and with what.
 #[derive(Clone, Copy)]
@@ -96,11 +97,12 @@ impl Scan<'_> {
     pub fn run(&self) -> Result<ScanOutcome, ScanError> {
         let key = self.state.tenant_key()?;
         let mut coordinator = self.state.coordinator()?;
-        let policy = self.engine.policy_hash();
+        let policy = policy_hash(self.engine);
         let scope = store(&mut coordinator, |tx| store::scope(tx, self.target, policy))?;
         let (run, resumed) = self.begin(&mut coordinator, policy)?;
+        let fresh = store(&mut coordinator, |tx| store::is_fresh(tx, run))?;
         let shared = Shared {
-            context: self.context(&key, scope, run),
+            context: self.context(&key, scope, run, fresh),
             options: self.options,
             slots: self.state.slots()?,
             lease_ms: lease_ms(&coordinator, run)?,
@@ -122,9 +124,10 @@ impl Scan<'_> {
         key: &'c TenantSecretKey,
         scope: Scope,
         run: RunId,
+        fresh: bool,
     ) -> ItemContext<'c> {
         let Self { source, target, engine, stats, .. } = *self;
-        ItemContext { source, engine, key, target, scope, run, stats }
+        ItemContext { source, engine, key, target, scope, run, fresh, stats }
     }
 
     /// The run to work on: the one that was interrupted, or a new one.
@@ -135,25 +138,30 @@ impl Scan<'_> {
     ) -> Result<(RunId, bool), ScanError> {
         loop {
             let started = now().as_raw();
+            let fresh = self.options.fresh;
             let (run, is_new) =
-                store(coordinator, |tx| store::open_run(tx, self.target, policy, started))?;
+                store(coordinator, |tx| store::open_run(tx, self.target, policy, started, fresh))?;
             let status = status(coordinator, run)?;
             if status.is_terminal() {
                 // Its process died before it could write the end down.
-                store(coordinator, |tx| store::end_run(tx, run, now().as_raw()))?;
-            } else if self.options.fresh && !is_new {
+                store(coordinator, |tx| match status {
+                    RunStatus::Done => store::finish_run(tx, run, now().as_raw()),
+                    _ => store::end_run(tx, run, now().as_raw()).map(drop),
+                })?;
+            } else if fresh && !is_new {
                 cancel(coordinator, run)?;
             } else if status == RunStatus::Initializing {
-                self.register(coordinator, run)?;
-                return Ok((run, false));
-            } else {
-                store(coordinator, |tx| store::mark_resumed(tx, run))?;
+                if self.register(coordinator, run)? {
+                    return Ok((run, false));
+                }
+            } else if store(coordinator, |tx| store::join_run(tx, run))? {
                 return Ok((run, true));
             }
         }
     }
 
-    fn register(&self, coordinator: &mut SqliteCoordinator, run: RunId) -> Result<(), ScanError> {
+    /// `false`: another process that began the same scan was faster.
+    fn register(&self, coordinator: &mut SqliteCoordinator, run: RunId) -> Result<bool, ScanError> {
         let config = RunConfig {
             cursor_semantics: CursorSemantics::Completed,
             lease_duration: self.options.lease_ms,
@@ -164,12 +172,9 @@ impl Scan<'_> {
             coordinator.create_run_with_shards(now, LOCAL_TENANT, run, config, shards, new_op_id())
         })?;
         match created {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(true),
             Err(CreateRunError::BackendError(error)) => Err(error.into()),
-            // Another process that began the same scan was faster; its shards are as good.
-            Err(_) if status(coordinator, run)? != RunStatus::Initializing => {
-                store(coordinator, |tx| store::mark_resumed(tx, run))
-            }
+            Err(_) if status(coordinator, run)? != RunStatus::Initializing => Ok(false),
             Err(error) => Err(InfraError::corruption("register", error.to_string()).into()),
         }
     }
@@ -221,26 +226,38 @@ impl Scan<'_> {
             }
             RunTerminalEvaluation::AllDone => {}
         }
-        let resumed = store(coordinator, |tx| store::was_resumed(tx, run))?;
-        if resumed && !self.look_again(coordinator, &shared.context)? {
-            return Ok(ScanEnd::Interrupted);
+        loop {
+            let joined = store(coordinator, |tx| store::times_resumed(tx, run))?;
+            if joined > 0 && !self.look_again(coordinator, &shared.context)? {
+                return Ok(ScanEnd::Interrupted);
+            }
+            // Whoever joined after that look began may want what was changed before it joined. Once
+            // the end is written down nobody joins any more.
+            let ended = store(coordinator, |tx| {
+                let all_looked = store::times_resumed(tx, run)? == joined;
+                if all_looked {
+                    store::finish_run(tx, run, now().as_raw())?;
+                }
+                Ok(all_looked || store::has_ended(tx, run)?)
+            })?;
+            if ended {
+                break;
+            }
         }
         match coordinator.complete_run(now(), LOCAL_TENANT, run, new_op_id()) {
             // Another process that worked on the same run was faster.
-            Ok(_) | Err(RunTransitionError::RunTerminal { status: RunStatus::Done }) => {}
-            Err(RunTransitionError::RunTerminal { .. }) => return Ok(ScanEnd::Cancelled),
-            Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
-            Err(error) => return Err(InfraError::corruption("finish", error.to_string()).into()),
+            Ok(_) | Err(RunTransitionError::RunTerminal { status: RunStatus::Done }) => {
+                Ok(ScanEnd::Finished)
+            }
+            Err(RunTransitionError::RunTerminal { .. }) => Ok(ScanEnd::Cancelled),
+            Err(RunTransitionError::BackendError(error)) => Err(error.into()),
+            Err(error) => Err(InfraError::corruption("finish", error.to_string()).into()),
         }
-        store(coordinator, |tx| {
-            store::end_run(tx, run, now().as_raw())?;
-            store::forget_unmet(tx, run)
-        })?;
-        Ok(ScanEnd::Finished)
     }
 
     /// A resumed scan looks at everything once more, for what was created or changed behind its
-    /// cursors while it was away, and reads what its ledger lacks. `false`: told to stop.
+    /// cursors while it was away, and reads what its ledger lacks; what has gone since it was read is
+    /// forgotten. `false`: told to stop.
     fn look_again(
         &self,
         coordinator: &mut SqliteCoordinator,
@@ -249,14 +266,29 @@ impl Scan<'_> {
         let everything = ShardSpecRef::new(FIRST_KEY, END_KEY, b"");
         let (mut page, mut buffers) = (Page::new(), ItemBuffers::default());
         let (mut known, mut batch) = (Vec::new(), Batch::default());
-        let go_on = &mut || !self.stop.load(Ordering::Relaxed);
+        let go_on = || !self.stop.load(Ordering::Relaxed);
         let mut reached: Option<Vec<u8>> = None;
         while go_on() {
-            let cursor = CursorUpdate::new(reached.as_deref(), None);
-            self.source.list(everything, cursor, PAGE_ENTRIES, &mut page)?;
+            list(self.source, everything, reached.as_deref(), &mut page, &|| !go_on())?;
+            let after = reached.as_deref().unwrap_or(FIRST_KEY);
+            if !self.forget_gone(coordinator, context, after, &page)? {
+                return Ok(true);
+            }
             look_up(coordinator, context, &page, &mut known)?;
             for (entry, known) in page.iter().zip(&known) {
-                match context.handle(&entry, known.as_ref(), &mut buffers, go_on) {
+                // No lease to keep and no cursor to store: memory is all there is to bound.
+                let mut stored = Ok(true);
+                let go_on = &mut |item: &mut InHand<'_>| {
+                    if item.row.occurrences.len() >= OCCURRENCES_MAX {
+                        stored = add_part_to_run(coordinator, context, item);
+                    }
+                    matches!(stored, Ok(true)) && go_on()
+                };
+                let handled = context.handle(&entry, known.as_ref(), None, &mut buffers, go_on);
+                if !stored? {
+                    return Ok(true);
+                }
+                match handled {
                     Handled::Covered => continue,
                     Handled::Unchanged => batch.add_unchanged(entry.key),
                     Handled::Read(row) => batch.add_read(row),
@@ -267,7 +299,7 @@ impl Scan<'_> {
                 }
                 let now_ms = now().as_raw();
                 batch.advance(entry.key, now_ms);
-                if batch.is_due(self.options, now_ms)
+                if batch.is_due(0, self.options, now_ms)
                     && !add_to_run(coordinator, context, &mut batch)?
                 {
                     return Ok(true);
@@ -279,6 +311,41 @@ impl Scan<'_> {
             reached = page.iter().last().map(|entry| entry.key.to_vec()).or(reached);
         }
         Ok(false)
+    }
+
+    /// Forgets what the page, which goes on behind `after`, passes over. `false`: the run has ended
+    /// meanwhile.
+    fn forget_gone(
+        &self,
+        coordinator: &mut SqliteCoordinator,
+        context: &ItemContext<'_>,
+        after: &[u8],
+        page: &Page,
+    ) -> Result<bool, ScanError> {
+        loop {
+            let mut gone = coordinator
+                .read(|tx| store::find_unlisted(tx, context.scope, after, page))
+                .map_err(|error| storage_error("ledger.read", error))?;
+            // Another process may have stored what was created since the page was listed: only what
+            // cannot be opened either is gone.
+            gone.retain(|key| {
+                use ConnectorError::{NotFound, Permanent};
+                matches!(self.source.open(key), Err(NotFound { .. } | Permanent { .. }))
+            });
+            if gone.is_empty() {
+                return Ok(true);
+            }
+            let goes_on = store(coordinator, |tx| {
+                if store::has_ended(tx, context.run)? {
+                    return Ok(false);
+                }
+                gone.iter().try_for_each(|key| store::forget_item(tx, context.scope, key))?;
+                Ok(true)
+            })?;
+            if !goes_on {
+                return Ok(false);
+            }
+        }
     }
 }
 
@@ -299,7 +366,25 @@ fn add_to_run(
         batch.write(tx, context.scope, context.run)?;
         Ok(true)
     })?;
-    batch.clear();
+    batch.clear(0);
+    Ok(goes_on)
+}
+
+/// Stores what was found so far in an item of which the rest is still to be read. `false`: as above.
+fn add_part_to_run(
+    coordinator: &mut SqliteCoordinator,
+    context: &ItemContext<'_>,
+    item: &mut InHand<'_>,
+) -> Result<bool, ScanError> {
+    let row = item.part_row();
+    let goes_on = store(coordinator, |tx| {
+        if store::has_ended(tx, context.run)? {
+            return Ok(false);
+        }
+        store::put_item(tx, context.scope, &row, context.run)?;
+        Ok(true)
+    })?;
+    item.part_is_stored(context.stats);
     Ok(goes_on)
 }
 
@@ -338,7 +423,7 @@ pub(crate) fn cancel(coordinator: &mut SqliteCoordinator, run: RunId) -> Result<
         Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
         Err(error) => return Err(InfraError::corruption("cancel", error.to_string()).into()),
     }
-    store(coordinator, |tx| store::end_run(tx, run, now().as_raw()))
+    store(coordinator, |tx| store::end_run(tx, run, now().as_raw()).map(drop))
 }
 
 fn store<T>(

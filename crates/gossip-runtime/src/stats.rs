@@ -8,6 +8,7 @@ pub struct ScanStats {
     pub(crate) items: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) unchanged: AtomicU64,
+    pub(crate) unchanged_bytes: AtomicU64,
     pub(crate) skipped: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) findings: AtomicU64,
@@ -30,6 +31,12 @@ impl ScanStats {
     #[must_use]
     pub fn unchanged(&self) -> u64 {
         self.unchanged.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of those items.
+    #[must_use]
+    pub fn unchanged_bytes(&self) -> u64 {
+        self.unchanged_bytes.load(Ordering::Relaxed)
     }
 
     /// Items that are not scanned.

@@ -15,6 +15,7 @@ use gossip_contracts::identity::{
 use gossip_coordination_sqlite::Component;
 use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
 
+use crate::plan::END_KEY;
 use crate::totals::Totals;
 
 /// The tables.
@@ -129,6 +130,9 @@ pub(crate) const COMPONENT: Component = Component {
         DROP TABLE scan_occurrences_by_hash;
         DROP TABLE scan_ledger_by_hash;
         ",
+        "
+        ALTER TABLE scan_runs ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;
+        ",
     ],
 };
 
@@ -155,7 +159,10 @@ pub(crate) struct ItemRow {
     pub(crate) bytes: u64,
     pub(crate) skipped: Option<String>,
     pub(crate) failed: Option<String>,
+    /// Those that are not stored yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
+    /// The first part of this version has been stored, with its occurrences.
+    pub(crate) begun: bool,
 }
 
 /// A secret at a place.
@@ -210,12 +217,14 @@ macro_rules! scope_of_run {
 pub(crate) use scope_of_run;
 
 /// The run of this target and policy that has not ended, or a new one: whether it is new. There is
-/// one at most, so that two processes that begin at once work on the same.
+/// one at most, so that two processes that begin at once work on the same. A new one that is `fresh`
+/// trusts nothing that earlier runs stored, whoever goes on with it.
 pub(crate) fn open_run(
     tx: &Transaction<'_>,
     target: &[u8],
     policy: PolicyHash,
     now_ms: u64,
+    fresh: bool,
 ) -> rusqlite::Result<(RunId, bool)> {
     let open = tx
         .prepare_cached(
@@ -225,34 +234,50 @@ pub(crate) fn open_run(
     if let Some(run) = open {
         return Ok((RunId::from_raw(run as u64), false));
     }
-    tx.prepare_cached("INSERT INTO scan_runs(target, policy, started_ms) VALUES (?1, ?2, ?3)")?
-        .execute((target, policy.as_bytes(), now_ms as i64))?;
+    tx.prepare_cached(
+        "INSERT INTO scan_runs(target, policy, started_ms, fresh) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute((target, policy.as_bytes(), now_ms as i64, fresh))?;
     Ok((RunId::from_raw(tx.last_insert_rowid() as u64), true))
 }
 
-pub(crate) fn mark_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
-    tx.execute("UPDATE scan_runs SET resumed = resumed + 1 WHERE run = ?1", [run.as_raw() as i64])
-        .map(drop)
+/// Joins a run that another process has begun; `false` if it has ended.
+pub(crate) fn join_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
+    let sql = "UPDATE scan_runs SET resumed = resumed + 1 WHERE run = ?1 AND ended_ms IS NULL";
+    Ok(tx.execute(sql, [run.as_raw() as i64])? > 0)
 }
 
-/// Whether an earlier process worked on the run.
-pub(crate) fn was_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
-    tx.query_row("SELECT resumed > 0 FROM scan_runs WHERE run = ?1", [run.as_raw() as i64], |row| {
-        row.get(0)
-    })
+/// Whether a run trusts nothing that earlier runs stored.
+pub(crate) fn is_fresh(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
+    let sql = "SELECT fresh FROM scan_runs WHERE run = ?1";
+    tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
 }
 
-/// Writes down that a run has ended, and its numbers (N1).
-pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
+/// How many processes have joined a run that another had begun.
+pub(crate) fn times_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<i64> {
+    let sql = "SELECT resumed FROM scan_runs WHERE run = ?1";
+    tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
+}
+
+/// Writes down that a run has ended, and its numbers (N1); whether that had not been done before.
+pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<bool> {
     let ended = tx.execute(
         "UPDATE scan_runs SET ended_ms = ?2 WHERE run = ?1 AND ended_ms IS NULL",
         (run.as_raw() as i64, now_ms as i64),
     )?;
-    if ended == 0 { Ok(()) } else { Totals::count(tx, run)?.keep(tx, run) }
+    if ended > 0 {
+        Totals::count(tx, run)?.keep(tx, run)?;
+    }
+    Ok(ended > 0)
 }
 
-/// Forgets the items that are gone (D4).
-pub(crate) fn forget_unmet(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+/// Writes down that a run has finished, and forgets the items that are gone (D4). In one step: once a
+/// run has ended another may have begun, which trusts what it sees in the ledger.
+pub(crate) fn finish_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
+    if end_run(tx, run, now_ms)? { forget_unmet(tx, run) } else { Ok(()) }
+}
+
+fn forget_unmet(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
     tx.execute(
         concat!(
             "DELETE FROM scan_occurrences WHERE (scope, key) IN (
@@ -279,6 +304,22 @@ pub(crate) fn list_runs(tx: &Transaction<'_>) -> rusqlite::Result<Vec<RunRow>> {
     tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs ORDER BY run")?
         .query_map([], run_row)?
         .collect()
+}
+
+pub(crate) fn newest_run(tx: &Transaction<'_>) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(run) FROM scan_runs";
+    let run: Option<i64> = tx.query_row(sql, [], |row| row.get(0))?;
+    Ok(run.map(|run| RunId::from_raw(run as u64)))
+}
+
+/// The newest run of a target that has ended, whatever its policy.
+pub(crate) fn last_ended_run(
+    tx: &Transaction<'_>,
+    target: &[u8],
+) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(run) FROM scan_runs WHERE target = ?1 AND ended_ms IS NOT NULL";
+    let run: Option<i64> = tx.query_row(sql, [target], |row| row.get(0))?;
+    Ok(run.map(|run| RunId::from_raw(run as u64)))
 }
 
 pub(crate) fn find_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunRow>> {
@@ -345,6 +386,47 @@ pub(crate) fn find_items(
     Ok(())
 }
 
+/// Items of the ledger that a page, which goes on behind `after`, passes over; the first few.
+pub(crate) fn find_unlisted(
+    tx: &Transaction<'_>,
+    scope: Scope,
+    after: &[u8],
+    page: &Page,
+) -> rusqlite::Result<Vec<Vec<u8>>> {
+    const MAX: usize = 1024;
+    // Both ends bound the walk along the table: what all pages walk is the ledger once.
+    let last = page.len().checked_sub(1).and_then(|last| page.get(last)).map(|entry| entry.key);
+    let end = if page.is_last() { Some(END_KEY) } else { last };
+    let Some(end) = end else { return Ok(Vec::new()) };
+    let mut statement = tx.prepare_cached(
+        "SELECT key FROM scan_ledger WHERE scope = ?1 AND key > ?2 AND key <= ?3 ORDER BY key",
+    )?;
+    let mut rows = statement.query((scope.0, after, end))?;
+    let mut listed = page.iter().map(|entry| entry.key).peekable();
+    let mut unlisted = Vec::new();
+    while unlisted.len() < MAX
+        && let Some(row) = rows.next()?
+    {
+        let key = row.get_ref(0)?.as_blob()?;
+        while listed.next_if(|listed| *listed < key).is_some() {}
+        if listed.peek().is_none_or(|listed| *listed != key) {
+            unlisted.push(key.to_vec());
+        }
+    }
+    Ok(unlisted)
+}
+
+/// Forgets an item that is gone, with what was found in it.
+pub(crate) fn forget_item(tx: &Transaction<'_>, scope: Scope, key: &[u8]) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM scan_occurrences WHERE scope = ?1 AND key = ?2",
+        "DELETE FROM scan_ledger WHERE scope = ?1 AND key = ?2",
+    ] {
+        tx.prepare_cached(sql)?.execute((scope.0, key))?;
+    }
+    Ok(())
+}
+
 /// An unchanged item counts in this run, too.
 pub(crate) fn keep_item(
     tx: &Transaction<'_>,
@@ -357,14 +439,14 @@ pub(crate) fn keep_item(
         .map(drop)
 }
 
-/// Replaces all that was known of an item (D2).
+/// Replaces all that was known of an item, but for the first part of the same version (D2).
 pub(crate) fn put_item(
     tx: &Transaction<'_>,
     scope: Scope,
     row: &ItemRow,
     run: RunId,
 ) -> rusqlite::Result<()> {
-    let ItemRow { key, version, bytes, skipped, failed, occurrences } = row;
+    let ItemRow { key, version, bytes, skipped, failed, occurrences, begun } = row;
     let values = (scope.0, key, version, *bytes as i64, skipped, failed, run.as_raw() as i64);
     let is_new = tx
         .prepare_cached(
@@ -378,8 +460,10 @@ pub(crate) fn put_item(
              WHERE scope = ?1 AND key = ?2",
         )?
         .execute(values)?;
-        tx.prepare_cached("DELETE FROM scan_occurrences WHERE scope = ?1 AND key = ?2")?
-            .execute((scope.0, key))?;
+        if !begun {
+            tx.prepare_cached("DELETE FROM scan_occurrences WHERE scope = ?1 AND key = ?2")?
+                .execute((scope.0, key))?;
+        }
     }
     for found in occurrences {
         tx.prepare_cached(
@@ -471,6 +555,7 @@ mod tests {
             skipped: None,
             failed: None,
             occurrences: (0..occurrences).map(occurrence).collect(),
+            begun: false,
         }
     }
 
@@ -486,7 +571,7 @@ mod tests {
         let policy = PolicyHash::from_bytes([1; 32]);
         let open = |target: &[u8]| {
             let scope = scope(&tx, target, policy).unwrap();
-            let (run, _) = open_run(&tx, target, policy, 5).unwrap();
+            let (run, _) = open_run(&tx, target, policy, 5, false).unwrap();
             (scope, run)
         };
         let (other_scope, other_run) = open(b"other");
@@ -494,17 +579,84 @@ mod tests {
         let (scope, first) = open(b"target");
         put_item(&tx, scope, &row("gone", 2), first).unwrap();
         put_item(&tx, scope, &row("there", 1), first).unwrap();
-        end_run(&tx, first, 6).unwrap();
-        forget_unmet(&tx, first).unwrap();
+        finish_run(&tx, first, 6).unwrap();
         assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (3, 4));
 
         let (_, second) = open(b"target");
         keep_item(&tx, scope, b"there", second).unwrap();
-        end_run(&tx, second, 7).unwrap();
-        forget_unmet(&tx, second).unwrap();
+        finish_run(&tx, second, 7).unwrap();
         assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (2, 2));
         assert_eq!(Totals::kept(&tx, first).unwrap().findings, 3);
         assert_eq!(Totals::kept(&tx, second).unwrap().findings, 1);
         assert_eq!(Totals::count(&tx, other_run).unwrap().findings, 1);
+    }
+
+    /// Who finds the end written down must not forget: another run may have begun since.
+    #[test]
+    fn only_who_writes_the_end_down_forgets_what_was_not_met() {
+        let mut database = rusqlite::Connection::open_in_memory().unwrap();
+        for step in COMPONENT.steps {
+            database.execute_batch(step).unwrap();
+        }
+        let tx = database.transaction().unwrap();
+        let policy = PolicyHash::from_bytes([1; 32]);
+        let open = || open_run(&tx, b"target", policy, 5, false).unwrap().0;
+        let scope = scope(&tx, b"target", policy).unwrap();
+        let rows = || tx.query_row("SELECT count(*) FROM scan_ledger", [], |row| row.get(0));
+        let first = open();
+        let row = ItemRow {
+            key: b"k".to_vec(),
+            version: b"v".to_vec(),
+            bytes: 1,
+            skipped: None,
+            failed: None,
+            occurrences: Vec::new(),
+            begun: false,
+        };
+        put_item(&tx, scope, &row, first).unwrap();
+        assert!(join_run(&tx, first).unwrap());
+        finish_run(&tx, first, 6).unwrap();
+        assert!(!join_run(&tx, first).unwrap(), "nobody joins a run that has ended");
+        let second = open();
+        assert!(end_run(&tx, second, 7).unwrap());
+        finish_run(&tx, second, 8).unwrap();
+        assert_eq!(rows(), Ok(1_i64));
+        finish_run(&tx, open(), 9).unwrap();
+        assert_eq!(rows(), Ok(0));
+    }
+
+    #[test]
+    fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
+        let mut database = rusqlite::Connection::open_in_memory().unwrap();
+        for step in COMPONENT.steps {
+            database.execute_batch(step).unwrap();
+        }
+        let tx = database.transaction().unwrap();
+        let policy = PolicyHash::from_bytes([1; 32]);
+        let other = scope(&tx, b"other", policy).unwrap();
+        let scope = scope(&tx, b"target", policy).unwrap();
+        for (scope, keys) in [(scope, "abcdefgh"), (other, "ceg")] {
+            for key in keys.bytes() {
+                let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1)";
+                tx.execute(sql, (scope.0, [key])).unwrap();
+            }
+        }
+        let unlisted = |after: &str, keys: &str, is_last| {
+            let mut page = Page::new();
+            for key in keys.bytes() {
+                page.push(PageEntry { key: &[key], version: b"", size: 0, skip: None });
+            }
+            page.finish(is_last, None);
+            let keys = find_unlisted(&tx, scope, after.as_bytes(), &page).unwrap();
+            String::from_utf8(keys.concat()).unwrap()
+        };
+        assert_eq!(unlisted("\0", "bd", false), "ac");
+        assert_eq!(unlisted("d", "fg", false), "e");
+        assert_eq!(unlisted("d", "fz", true), "egh");
+        assert_eq!(unlisted("d", "efgh", true), "");
+        assert_eq!(unlisted("b", "", true), "cdefgh");
+        assert_eq!(unlisted("b", "", false), "");
+        forget_item(&tx, scope, b"e").unwrap();
+        assert_eq!(unlisted("d", "", true), "fgh");
     }
 }

@@ -8,20 +8,19 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gossip_contracts::connector::{ConnectorError, Page};
-use gossip_contracts::coordination::{CursorUpdate, ShardSpec};
-use gossip_contracts::identity::{OpId, RunId, WorkerId};
+use gossip_contracts::connector::{Connector, ConnectorError, Page, PageEntry};
+use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
+use gossip_contracts::identity::{RunId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, ClaimError, CompleteError, CoordinationBackend, GetRunError,
-    IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, ReleaseError, RenewError,
-    RunManagement, ShardClaiming, SplitError,
+    AcquireScratch, ClaimError, CoordinationBackend, GetRunError, InfraError, ParkError,
+    ParkReason, ReleaseError, RunManagement, ShardClaiming, SplitError,
 };
-use gossip_coordination_sqlite::rusqlite;
-use gossip_coordination_sqlite::{CommitError, ReleaseDeadError, SqliteCoordinator, WorkerSlots};
+use gossip_coordination_sqlite::{ReleaseDeadError, SqliteCoordinator, WorkerSlots};
 
-use crate::batch::Batch;
 use crate::clock::{new_op_id, now};
-use crate::item::{Handled, ItemBuffers, ItemContext};
+use crate::hold::{Held, Hold};
+use crate::in_item::InItem;
+use crate::item::{Handled, InHand, ItemBuffers, ItemContext};
 use crate::options::ScanOptions;
 use crate::plan::ResidualSplit;
 use crate::report::storage_error;
@@ -29,13 +28,11 @@ use crate::state::LOCAL_TENANT;
 use crate::store::{self, LedgerRow};
 
 /// Entries listed at a time.
-pub(crate) const PAGE_ENTRIES: usize = 256;
+const PAGE_ENTRIES: usize = 256;
 /// How long an idle worker waits before it asks again.
 const IDLE: Duration = Duration::from_millis(20);
 /// Waits between two looks for workers that are gone.
 const WAITS_PER_LOOK: u32 = 25;
-/// Times that a commit is tried when the database fails in passing.
-const COMMIT_TRIES: u32 = 5;
 /// Listings in a row that may fail in passing before a shard is parked.
 const LIST_TRIES: u32 = 5;
 
@@ -78,15 +75,6 @@ pub(crate) struct Worker<'w> {
     page: Page,
     known: Vec<Option<LedgerRow>>,
     waits: u32,
-}
-
-/// A shard in a worker's hands.
-struct Hold {
-    lease: Lease,
-    spec: ShardSpec,
-    batch: Batch,
-    /// The last key stored, or the one with which the shard was acquired.
-    stored_key: Option<Vec<u8>>,
 }
 
 impl<'w> Worker<'w> {
@@ -167,42 +155,34 @@ impl<'w> Worker<'w> {
                 (acquired.lease, acquired.to_restored_state())
             }
         };
-        Ok(Hold {
-            lease,
-            spec: restored.spec,
-            batch: Batch::default(),
-            stored_key: restored.cursor.as_update().last_key().map(Into::into),
-        })
+        Ok(Hold::new(lease, restored)?)
     }
 
     fn work(&mut self, mut hold: Hold) -> Result<Ended, InfraError> {
-        let mut failures = 0;
+        if let Some(part) = hold.take_part() {
+            let entry = PageEntry { key: &part.key, version: b"", size: 0, skip: None };
+            let Self { shared, coordinator, buffers, .. } = self;
+            let went = handle(shared, coordinator, buffers, &mut hold, &entry, None, Some(&part))?;
+            if went != Went::On {
+                return self.end(hold, went);
+            }
+        }
         loop {
-            let reached = hold.reached().map(<[u8]>::to_vec);
-            let cursor = CursorUpdate::new(reached.as_deref(), None);
-            let listed = self.shared.context.source.list(
-                hold.spec.as_ref(),
-                cursor,
-                PAGE_ENTRIES,
-                &mut self.page,
-            );
-            if let Err(error) = listed {
-                failures += 1;
-                if error.is_retryable() && failures < LIST_TRIES && !self.stopping() {
-                    std::thread::sleep(IDLE * failures);
-                    continue;
-                }
+            let shared = self.shared;
+            let stopping = || shared.stopping();
+            let source = shared.context.source;
+            let range = hold.spec.as_ref();
+            if let Err(error) = list(source, range, hold.reached(), &mut self.page, &stopping) {
                 return self.park(hold, &error);
             }
-            failures = 0;
             self.look_up_page()?;
-            for index in 0..self.page.len() {
-                if let Some(ended) = self.handle(&mut hold, index)? {
-                    return Ok(ended);
-                }
+            let went = self.handle_page(&mut hold)?;
+            if went != Went::On {
+                return self.end(hold, went);
             }
             if self.page.is_last() {
-                return self.complete(hold);
+                let held = hold.complete(&mut self.coordinator, &self.shared.context)?;
+                return Ok(if held == Held::Yes { Ended::Settled } else { Ended::Lost });
             }
             self.share(&mut hold)?;
         }
@@ -213,113 +193,30 @@ impl<'w> Worker<'w> {
         look_up(&self.coordinator, &self.shared.context, &self.page, &mut self.known)
     }
 
-    /// Handles one entry of the page, and checkpoints when it is time.
-    fn handle(&mut self, hold: &mut Hold, index: usize) -> Result<Option<Ended>, InfraError> {
-        if self.stopping() {
-            return self.give_back(hold).map(Some);
-        }
-        let shared = self.shared;
-        let entry = self.page.get(index).expect("the index is in the page");
-        let Self { coordinator, buffers, known, .. } = self;
-        let mut lost = None;
-        let handled = shared.context.handle(&entry, known[index].as_ref(), buffers, &mut || {
-            if shared.stopping() {
-                return false;
+    fn handle_page(&mut self, hold: &mut Hold) -> Result<Went, InfraError> {
+        let Self { shared, coordinator, buffers, page, known, .. } = self;
+        for (entry, known) in page.iter().zip(&*known) {
+            let known = known.as_ref();
+            let went = handle(shared, coordinator, buffers, hold, &entry, known, None)?;
+            if went != Went::On {
+                return Ok(went);
             }
-            match renew_if_needed(coordinator, &mut hold.lease, shared.lease_ms) {
-                Ok(true) => true,
-                Ok(false) => {
-                    lost = Some(Ok(Ended::Lost));
-                    false
-                }
-                Err(error) => {
-                    lost = Some(Err(error));
-                    false
-                }
-            }
-        });
-        if let Some(lost) = lost {
-            return lost.map(Some);
         }
-        match handled {
-            Handled::Covered => {}
-            Handled::Unchanged => hold.batch.add_unchanged(entry.key),
-            Handled::Read(row) => hold.batch.add_read(row),
-            Handled::Stopped => return self.give_back(hold).map(Some),
-        }
-        let now_ms = now().as_raw();
-        hold.batch.advance(entry.key, now_ms);
-        if hold.batch.is_due(shared.options, now_ms) && self.checkpoint(hold)? == Ended::Lost {
-            return Ok(Some(Ended::Lost));
-        }
-        if !renew_if_needed(&mut self.coordinator, &mut hold.lease, shared.lease_ms)? {
-            return Ok(Some(Ended::Lost));
-        }
-        Ok(None)
+        Ok(Went::On)
     }
 
-    /// Stores the batch with its cursor.
-    fn checkpoint(&mut self, hold: &mut Hold) -> Result<Ended, InfraError> {
-        let Some(last_key) = hold.batch.last_key().map(<[u8]>::to_vec) else {
-            return Ok(Ended::Settled);
-        };
-        let (batch, context) = (&hold.batch, &self.shared.context);
-        let outcome = commit(|op_id| {
-            self.coordinator.checkpoint_with(
-                now(),
-                LOCAL_TENANT,
-                &hold.lease,
-                CursorUpdate::at(&last_key),
-                op_id,
-                |tx| batch.write(tx, context.scope, context.run),
-            )
-        });
-        match outcome {
-            Ok(_) => {
-                hold.batch.clear();
-                hold.stored_key = Some(last_key);
-                Ok(Ended::Settled)
-            }
-            Err(CommitError::Refused(CheckpointError::BackendError(error))) => Err(error),
-            Err(CommitError::Refused(refusal)) => {
-                tracing::info!(%refusal, "a checkpoint was refused");
-                Ok(Ended::Lost)
-            }
-            Err(CommitError::Caller(error)) => Err(caller_error("checkpoint.writes", &error)),
-        }
-    }
-
-    /// Everything is handled: stores the rest and marks the shard as done.
-    fn complete(&mut self, hold: Hold) -> Result<Ended, InfraError> {
-        // A shard in which nothing was found to do is done at its start: a final cursor needs a key.
-        let start = hold.spec.as_ref().start();
-        let last_key = hold.reached().unwrap_or(start).to_vec();
-        let (batch, context) = (&hold.batch, &self.shared.context);
-        let outcome = commit(|op_id| {
-            self.coordinator.complete_with(
-                now(),
-                LOCAL_TENANT,
-                &hold.lease,
-                CursorUpdate::at(&last_key),
-                op_id,
-                |tx| batch.write(tx, context.scope, context.run),
-            )
-        });
-        match outcome {
-            Ok(_) => Ok(Ended::Settled),
-            Err(CommitError::Refused(CompleteError::BackendError(error))) => Err(error),
-            Err(CommitError::Refused(refusal)) => {
-                tracing::info!(%refusal, "a completion was refused");
-                Ok(Ended::Lost)
-            }
-            Err(CommitError::Caller(error)) => Err(caller_error("complete.writes", &error)),
+    /// No more of this shard for now.
+    fn end(&mut self, hold: Hold, went: Went) -> Result<Ended, InfraError> {
+        match went {
+            Went::Lost => Ok(Ended::Lost),
+            Went::Stopped | Went::On => self.give_back(hold),
         }
     }
 
     /// The source does not answer for this shard: stores what there is and halts it.
     fn park(&mut self, mut hold: Hold, error: &ConnectorError) -> Result<Ended, InfraError> {
         tracing::warn!(%error, "a shard cannot be listed and is parked");
-        if self.checkpoint(&mut hold)? == Ended::Lost {
+        if hold.save(&mut self.coordinator, &self.shared.context)? == Held::Lost {
             return Ok(Ended::Lost);
         }
         let reason = match error {
@@ -337,8 +234,8 @@ impl<'w> Worker<'w> {
     }
 
     /// W3.
-    fn give_back(&mut self, hold: &mut Hold) -> Result<Ended, InfraError> {
-        if self.checkpoint(hold)? == Ended::Lost {
+    fn give_back(&mut self, mut hold: Hold) -> Result<Ended, InfraError> {
+        if hold.save(&mut self.coordinator, &self.shared.context)? == Held::Lost {
             return Ok(Ended::Lost);
         }
         match self.coordinator.release(now(), LOCAL_TENANT, &hold.lease) {
@@ -384,10 +281,77 @@ impl<'w> Worker<'w> {
     }
 }
 
-impl Hold {
-    /// The last key that was handled, stored or not.
-    fn reached(&self) -> Option<&[u8]> {
-        self.batch.last_key().or(self.stored_key.as_deref())
+/// How an entry went.
+#[derive(Debug, PartialEq, Eq)]
+enum Went {
+    On,
+    /// The worker was told to stop.
+    Stopped,
+    /// The shard is lost.
+    Lost,
+}
+
+/// Handles one entry, and stores what is done when it is time.
+fn handle(
+    shared: &Shared<'_>,
+    coordinator: &mut SqliteCoordinator,
+    buffers: &mut ItemBuffers,
+    hold: &mut Hold,
+    entry: &PageEntry<'_>,
+    known: Option<&LedgerRow>,
+    part: Option<&InItem>,
+) -> Result<Went, InfraError> {
+    let Shared { context, options, lease_ms, .. } = shared;
+    if shared.stopping() {
+        return Ok(Went::Stopped);
+    }
+    let mut held = Ok(Held::Yes);
+    let mut go_on = |item: &mut InHand<'_>| {
+        let stopping = shared.stopping();
+        held = hold.pace(coordinator, context, options, stopping, item);
+        if held == Ok(Held::Yes) {
+            held = hold.renew_if_needed(coordinator, *lease_ms);
+        }
+        held == Ok(Held::Yes) && !stopping
+    };
+    let handled = context.handle(entry, known, part, buffers, &mut go_on);
+    if held? == Held::Lost {
+        return Ok(Went::Lost);
+    }
+    match handled {
+        Handled::Covered => {}
+        Handled::Unchanged => hold.batch.add_unchanged(entry.key),
+        Handled::Read(row) => hold.batch.add_read(row),
+        Handled::Stopped => return Ok(Went::Stopped),
+    }
+    let now_ms = now().as_raw();
+    hold.batch.advance(entry.key, now_ms);
+    if hold.batch.is_due(0, options, now_ms) && hold.save(coordinator, context)? == Held::Lost
+        || hold.renew_if_needed(coordinator, *lease_ms)? == Held::Lost
+    {
+        return Ok(Went::Lost);
+    }
+    Ok(Went::On)
+}
+
+/// Lists what comes behind `reached`, again while that fails in passing.
+pub(crate) fn list(
+    source: &dyn Connector,
+    range: ShardSpecRef<'_>,
+    reached: Option<&[u8]>,
+    page: &mut Page,
+    stopping: &dyn Fn() -> bool,
+) -> Result<(), ConnectorError> {
+    let cursor = CursorUpdate::new(reached, None);
+    let mut failures = 0;
+    loop {
+        match source.list(range, cursor, PAGE_ENTRIES, page) {
+            Err(error) if error.is_retryable() && failures + 1 < LIST_TRIES && !stopping() => {
+                failures += 1;
+                std::thread::sleep(IDLE * failures);
+            }
+            listed => return listed,
+        }
     }
 }
 
@@ -426,66 +390,4 @@ pub(crate) fn release_dead(
             Ok(())
         }
     }
-}
-
-/// Renews a lease of which less than half is left. `false`: it is lost.
-fn renew_if_needed(
-    coordinator: &mut SqliteCoordinator,
-    lease: &mut Lease,
-    lease_ms: u64,
-) -> Result<bool, InfraError> {
-    let now = now();
-    let left = lease.deadline().as_raw().saturating_sub(now.as_raw());
-    if left > lease_ms / 2 {
-        return Ok(true);
-    }
-    match coordinator.renew(now, LOCAL_TENANT, lease) {
-        Ok(renewed) => {
-            lease.set_deadline(renewed.new_deadline);
-            Ok(true)
-        }
-        Err(RenewError::BackendError(error)) => Err(error),
-        Err(_) => Ok(false),
-    }
-}
-
-/// Commits under one operation id, again while the database fails in passing: a commit whose answer
-/// was lost is then recognised.
-fn commit<R: TransientRefusal>(
-    mut attempt: impl FnMut(OpId) -> Result<IdempotentOutcome<()>, CommitError<R, rusqlite::Error>>,
-) -> Result<IdempotentOutcome<()>, CommitError<R, rusqlite::Error>> {
-    let op_id = new_op_id();
-    for tried in 1.. {
-        match attempt(op_id) {
-            Err(CommitError::Refused(refusal))
-                if refusal.is_transient() && tried < COMMIT_TRIES =>
-            {
-                std::thread::sleep(IDLE * tried);
-            }
-            outcome => return outcome,
-        }
-    }
-    unreachable!("the tries are counted")
-}
-
-/// A refusal that may not be one.
-trait TransientRefusal {
-    fn is_transient(&self) -> bool;
-}
-
-impl TransientRefusal for CheckpointError {
-    fn is_transient(&self) -> bool {
-        matches!(self, Self::BackendError(error) if error.is_retryable())
-    }
-}
-
-impl TransientRefusal for CompleteError {
-    fn is_transient(&self) -> bool {
-        matches!(self, Self::BackendError(error) if error.is_retryable())
-    }
-}
-
-/// SQLite's messages name tables and columns, never what is in them.
-fn caller_error(step: &'static str, error: &rusqlite::Error) -> InfraError {
-    InfraError::transient(step, error.to_string())
 }

@@ -1,1 +1,190 @@
-//! The fold: updates in, applied state and its cursor out.
+//! `watch_applied`: a bucket's updates, applied, stored, and only then counted.
+//!
+//! One task reads the watch and forms batches; one thread runs each batch through the caller's code
+//! and into the store, in order. What is read ahead of that is bounded. Every decision is one of
+//! [`protocol`](crate::protocol)'s.
+//!
+//! - A1: of each batch, in this order: the caller's `apply` returns, the store takes data and cursor
+//!   together, `on_applied` is told.
+//! - A2: a batch that the store did not take comes before everything that follows it.
+//! - A3: each watch that is armed passes the resume guard, or begins with a listing.
+//! - A4: a batch that was received across a gap waits for the floor of the log.
+//! - A5: the store comes back to the caller, however the watch ends.
+
+mod batches;
+mod export;
+mod feeder;
+mod folder;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tracing::Instrument;
+
+pub use self::export::{ExportError, ExportRequest};
+pub use self::folder::Applier;
+pub use self::status::{FoldEnded, FoldHandle, FoldStatus, Repair};
+
+use self::feeder::Feeder;
+use self::folder::Folder;
+use self::status::Control;
+use crate::kv::{KvError, KvReader, KvWatcher, WatchCursor, WatchScope};
+use crate::snapshot::{SnapshotError, SnapshotStore};
+
+/// How often a quiet watch asks whether the log is still the one it reads.
+pub const FLOOR_GUARD_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What to fold, and how.
+#[derive(Clone)]
+pub struct FoldConfig {
+    /// Where updates come from.
+    pub watcher: Arc<dyn KvWatcher>,
+    /// Lists keys when the cursor has expired. Without one, keys that were deleted meanwhile stay
+    /// in the fold and are reported ([`Applier::unconfirmed`]).
+    pub reader: Option<Arc<dyn KvReader>>,
+    /// Which keys.
+    pub scope: WatchScope,
+    /// How updates are gathered.
+    pub batch: BatchConfig,
+    /// See [`FLOOR_GUARD_INTERVAL`], the default.
+    pub probe_interval: Duration,
+}
+
+impl FoldConfig {
+    /// Everything of a bucket, repaired with its reader, with default batches.
+    pub fn new(watcher: Arc<dyn KvWatcher>, reader: Option<Arc<dyn KvReader>>) -> Self {
+        Self {
+            watcher,
+            reader,
+            scope: WatchScope::All,
+            batch: BatchConfig::default(),
+            probe_interval: FLOOR_GUARD_INTERVAL,
+        }
+    }
+}
+
+/// How updates are gathered into batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchConfig {
+    /// How long a batch may stay open after its first update.
+    pub window: Duration,
+    /// Most updates of a batch. At least 1.
+    pub max: usize,
+    /// Updates in whole batches that may wait for the store; more, and the watch is held back.
+    pub channel_capacity: usize,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        Self { window: Duration::from_millis(10), max: 100, channel_capacity: 256 }
+    }
+}
+
+/// How a watch ended.
+#[derive(Debug)]
+pub struct Ended<S> {
+    /// The fold (A5).
+    pub store: S,
+    /// Where it stands.
+    pub cursor: WatchCursor,
+    /// `Ok` when it was told to stop.
+    pub result: Result<(), FoldError>,
+}
+
+/// What ends a watch that nobody stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FoldError {
+    /// The bucket cannot be watched, and waiting will not help.
+    #[error("the bucket cannot be watched: {0}")]
+    Watch(#[from] KvError),
+    /// The store failed so often in a row that it will not heal. Nothing was skipped: the next
+    /// watch goes on from the stored cursor.
+    #[error("the store failed {failures} times in a row: {source}")]
+    Store {
+        /// How often.
+        failures: u32,
+        /// The last failure.
+        source: SnapshotError,
+    },
+    /// The store could not be read while the fold was repaired.
+    #[error("the fold could not be read: {0}")]
+    Read(SnapshotError),
+}
+
+/// A fold that can be started: see [`watch_applied`].
+pub struct FoldControl(Control);
+
+/// What steers and observes a fold, and what [`watch_applied`] takes to be steered.
+pub fn fold_control() -> (FoldHandle, FoldControl) {
+    let (handle, control) = status::pair();
+    (handle, FoldControl(control))
+}
+
+/// Keeps `store` equal to the scope of a bucket, until it is told to stop.
+///
+/// It goes on from the store's cursor where the log still has what follows, and repairs the fold by
+/// listing where it does not. Lost servers and connections are waited out. Updates may be applied
+/// more than once, never out of order, and never skipped.
+///
+/// `applier` runs on a thread that may block. A panic in it is passed on, after which the store
+/// is gone, as it was last applied.
+///
+/// When the returned future is dropped, what has been handed to the store is still stored.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use slipstream::{
+///     AppendLogSnapshot, Connection, FoldConfig, MemoryConnection, SnapshotReader, SnapshotStore,
+///     StoreConfig, fold_control, watch_applied,
+/// };
+///
+/// let bucket = MemoryConnection::new().store("rules", &StoreConfig::default()).await?;
+/// let dir = tempfile::tempdir()?;
+/// let (_, store) = AppendLogSnapshot::load(&dir.path().join("fold"))?;
+/// let copy = store.reader();
+///
+/// let (handle, control) = fold_control();
+/// let config = FoldConfig::new(bucket.watcher().unwrap(), Some(bucket.reader()));
+/// let folding = tokio::spawn(watch_applied(config, store, (), control));
+///
+/// let written = bucket.writer().unwrap().put("aws.key", "AKIA".into()).await?;
+/// handle.wait_for(written.as_u64().unwrap()).await?;
+/// assert_eq!(copy.get("aws.key")?.unwrap().value, "AKIA");
+///
+/// handle.shutdown();
+/// let ended = folding.await?;
+/// assert!(ended.result.is_ok() && ended.cursor == ended.store.cursor());
+/// # Ok(()) }
+/// ```
+pub async fn watch_applied<S: SnapshotStore, A: Applier>(
+    config: FoldConfig,
+    store: S,
+    applier: A,
+    control: FoldControl,
+) -> Ended<S> {
+    assert!(config.batch.max > 0, "a batch of no updates");
+    let span = tracing::info_span!("watch_applied", all = config.scope.is_all());
+    let FoldControl(control) = control;
+    let depth = (config.batch.channel_capacity / config.batch.max).max(1);
+    let (to_fold, commands) = mpsc::channel(depth);
+    let cursor = store.cursor();
+    let prefixes = config.scope.prefixes().into_iter().map(str::to_owned).collect();
+    let folder = Folder::new(store, applier, &control, config.batch.max, prefixes);
+    let thread_span = span.clone();
+    let folding =
+        tokio::task::spawn_blocking(move || thread_span.in_scope(|| folder.run(commands)));
+    let mut feeder = Feeder::new(config, control, to_fold);
+    let fed = feeder.run(cursor).instrument(span).await;
+    drop(feeder);
+    let (store, folded) = match folding.await {
+        Ok(ended) => ended,
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    };
+    // The store's failure is why the feeder had to stop, if both have one.
+    let result = folded.and(fed.map_err(FoldError::Watch));
+    Ended { cursor: store.cursor(), store, result }
+}

@@ -117,7 +117,7 @@ pub trait KvReader: Send + Sync {
 
 /// Writes. Each returns when the server has acknowledged it.
 ///
-/// After [`KvError::Timeout`] a write may or may not have happened.
+/// After [`KvError::Timeout`] or [`KvError::ConnectionLost`] a write may or may not have happened.
 #[async_trait]
 pub trait KvWriter: Send + Sync {
     /// Sets the value, whatever was there.
@@ -181,7 +181,8 @@ pub trait KvWatcher: Send + Sync {
     /// key of the scope (deletes that the log still holds included), then what follows, with nothing
     /// lost between.
     ///
-    /// With one, it hands out what follows the cursor, and that only. Before that it proves, after
+    /// With one, it hands out what follows the revision that [`resume`](crate::protocol::resume)
+    /// proves, which is the cursor's or one little below it. Before that it proves, after
     /// its position in the log is taken, that the log is the one the cursor came from: same
     /// incarnation, floor at most one past the cursor, head not behind it, and a witness that agrees.
     /// Otherwise [`KvError::CursorExpired`], which only a repair can heal; any other error may heal
@@ -272,7 +273,8 @@ async fn forward(mut watch: Box<dyn Watch>, tx: mpsc::Sender<KvUpdate>) -> Resul
 /// caller slows the watch and loses nothing.
 ///
 /// Its *position* is the revision through which everything of its scope was handed out. It begins at
-/// the cursor's revision, or at 0.
+/// the revision that the resume guard proved ([`Resume::From`](crate::protocol::Resume::From), at or
+/// below the cursor's), or at 0.
 #[async_trait]
 pub trait Watch: Send {
     /// Waits for the next event; at most `max` (at least 1) updates are appended to `into`.

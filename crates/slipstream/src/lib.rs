@@ -7,29 +7,51 @@
 //!   watch goes on. Whether the log is still the one the cursor came from is proven at every resume.
 //!
 //! ```
-//! use slipstream::{WatchCursor, WatchScope};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), slipstream::KvError> {
+//! use slipstream::{Connection, MemoryConnection, StoreConfig, WatchCursor, WatchScope};
 //!
-//! let rules = WatchScope::Prefix("rules.".into());
-//! assert!(rules.covers("rules.aws") && !rules.covers("allow.aws"));
-//! assert!(WatchCursor::none().is_none());
+//! let store = MemoryConnection::new().store("rules", &StoreConfig::default()).await?;
+//! let (writer, watcher) = (store.writer().unwrap(), store.watcher().unwrap());
+//! writer.put("aws.key", "AKIA".into()).await?;
+//!
+//! let mut updates = Vec::new();
+//! let mut watch = watcher.watch(&WatchScope::All, &WatchCursor::none()).await?;
+//! watch.next(&mut updates, 100).await?;
+//! assert_eq!(updates[0].key(), &"aws.key");
+//!
+//! // Once the updates are applied, this is where to go on, in this process or in the next.
+//! let applied = watch.cursor();
+//! writer.put("gcp.key", "AIza".into()).await?;
+//! let mut watch = watcher.watch(&WatchScope::All, &applied).await?;
+//! # Ok(()) }
 //! ```
 //!
 //! It is not a database of its own: the bucket is the truth, the fold a copy that survives.
 
 mod applied;
 mod kv;
+mod log_cursor;
 mod memory;
 #[cfg(feature = "nats")]
 mod nats;
 pub mod protocol;
+mod rules;
 mod snapshot;
 mod stores;
 
+pub use applied::{
+    Applier, BatchConfig, Ended, ExportError, ExportRequest, FLOOR_GUARD_INTERVAL, FoldConfig,
+    FoldControl, FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
+};
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
     KvWatcher, KvWriter, LogInfo, Progress, Retention, VersionToken, VersionTooLong, Watch,
     WatchCursor, WatchEvent, WatchScope,
 };
+pub use memory::{MemoryBucket, MemoryConnection};
+#[cfg(feature = "nats")]
+pub use nats::{NatsConnection, NatsConnectionConfig};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{

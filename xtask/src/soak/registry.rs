@@ -10,7 +10,7 @@ use crate::command::Cmd;
 use crate::failure::Result;
 use crate::fuzz::{self, Fuzzer};
 use crate::workspace::{Package, Workspace};
-use crate::{asan, git, test};
+use crate::{asan, git, planted, sim, test};
 
 pub(super) struct Soak {
     pub(super) name: &'static str,
@@ -27,6 +27,11 @@ enum How {
     Sanitized { scale: u64, chunks: u64 },
     /// Every fuzz target for `chunks` times `seconds`.
     Fuzz { seconds: u64, chunks: u64 },
+    /// `chunks` times `seeds` seeds of the simulator, none twice.
+    Simulated { backend: &'static str, seeds: u64, chunks: u64 },
+    /// The simulator on every planted bug. The test command runs none of it: it takes a build of its
+    /// own.
+    Planted,
 }
 
 /// proptest's own default.
@@ -70,9 +75,27 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-cli", scale: 7, chunks: 1 },
     },
     Soak {
-        name: "slipstream-folds",
-        what: "folds: kills of the append log and of fjall, logs with missing and changed bytes",
-        share: (60, "kills"),
+        name: "sim-memory",
+        what: "the coordination protocol in memory, under faults",
+        share: (sim::SHARES[0].seeds, "seeds"),
+        how: How::Simulated { backend: "memory", seeds: 10_000, chunks: 10 },
+    },
+    Soak {
+        name: "sim-sqlite",
+        what: "the embedded coordinator, under faults and crashes",
+        share: (sim::SHARES[1].seeds, "seeds"),
+        how: How::Simulated { backend: "sqlite", seeds: 1_000, chunks: 10 },
+    },
+    Soak {
+        name: "planted-bugs",
+        what: "whether the simulator notices bugs planted on purpose",
+        share: (0, "bugs"),
+        how: How::Planted,
+    },
+    Soak {
+        name: "slipstream-kills",
+        what: "folds: kills of stores and of the program, logs with missing and changed bytes",
+        share: (75, "kills"),
         how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
     },
     Soak {
@@ -111,6 +134,7 @@ impl Soak {
             How::Scaled { package, .. } => package,
             How::Sanitized { .. } => asan::PACKAGE,
             How::Fuzz { .. } => "fuzz/",
+            How::Simulated { .. } | How::Planted => "the simulator",
         }
     }
 
@@ -125,6 +149,7 @@ impl Soak {
     pub(super) fn is_in(&self, workspace: &Workspace) -> Result<bool> {
         match self.how {
             How::Fuzz { .. } => Ok(workspace.root.join("fuzz/Cargo.toml").is_file()),
+            How::Simulated { .. } | How::Planted => Ok(true),
             How::Scaled { .. } | How::Sanitized { .. } => {
                 let package = workspace.package(self.subject());
                 package.map_or(Ok(false), |package| has_scaled_tests(package, workspace))
@@ -139,6 +164,8 @@ impl Soak {
                 format!("{} times the cases", scale * chunks)
             }
             How::Fuzz { seconds, chunks } => format!("{} min a target", seconds * chunks / 60),
+            How::Simulated { seeds, chunks, .. } => format!("{} seeds", seeds * chunks),
+            How::Planted => "every bug".to_owned(),
         }
     }
 
@@ -149,7 +176,11 @@ impl Soak {
                 let (count, unit) = self.share;
                 Some(format!("{package}: {count} of {} {unit}", count * scale * chunks))
             }
-            How::Sanitized { .. } | How::Fuzz { .. } => None,
+            How::Simulated { backend, seeds, chunks } => {
+                let (count, unit) = self.share;
+                Some(format!("simulator on {backend}: {count} of {} {unit}", seeds * chunks))
+            }
+            How::Sanitized { .. } | How::Fuzz { .. } | How::Planted => None,
         }
     }
 
@@ -160,6 +191,8 @@ impl Soak {
                 format!("{}× the cases, {count} test runs", scale * chunks as u64)
             }
             How::Fuzz { .. } => format!("{count} inputs"),
+            How::Simulated { .. } => format!("{count} seeds"),
+            How::Planted => format!("{count} bugs"),
         }
     }
 
@@ -169,7 +202,10 @@ impl Soak {
             return Ok(None);
         }
         match self.how {
-            How::Scaled { chunks, .. } | How::Sanitized { chunks, .. } => Ok(Some(chunks as usize)),
+            How::Scaled { chunks, .. }
+            | How::Sanitized { chunks, .. }
+            | How::Simulated { chunks, .. } => Ok(Some(chunks as usize)),
+            How::Planted => Ok(Some(1)),
             How::Fuzz { chunks, .. } => {
                 Ok(Some(fuzz::targets(&workspace.root)?.len() * chunks as usize))
             }
@@ -190,6 +226,19 @@ impl Soak {
                 Ok(Some(scaled(chunks, scale, command)?))
             }
             How::Fuzz { seconds, chunks } => fuzzed(workspace, seconds, chunks).map(Some),
+            How::Simulated { backend, seeds, chunks } => {
+                let chunk = |at: u64| Chunk {
+                    id: format!("{backend}-{seeds}-{at}"),
+                    command: sim::sweep(&workspace.root, backend, seeds, (at - 1) * seeds + 1),
+                    fuzzed: None,
+                };
+                Ok(Some((1..=chunks).map(chunk).collect()))
+            }
+            How::Planted => Ok(Some(vec![Chunk {
+                id: "all".to_owned(),
+                command: planted::hunt(&workspace.root, &workspace.target_dir, ""),
+                fuzzed: None,
+            }])),
         }
     }
 }
@@ -243,7 +292,7 @@ fn fuzzed(workspace: &Workspace, seconds: u64, rounds: u64) -> Result<Vec<Chunk>
     Ok(chunks)
 }
 
-/// How much a closing line of nextest, `cargo test` or libFuzzer says was run.
+/// How much a closing line of nextest, `cargo test`, libFuzzer or the simulator says was run.
 pub(super) fn count_in(line: &str) -> Option<u64> {
     let before = |mark: &str| line.split(mark).next()?.split_whitespace().next_back()?.parse().ok();
     if line.trim_start().starts_with("Summary [") {
@@ -251,6 +300,9 @@ pub(super) fn count_in(line: &str) -> Option<u64> {
     }
     if line.starts_with("test result:") {
         return before(" passed;");
+    }
+    if let Some(count) = sim::count_in(line).or_else(|| planted::count_in(line)) {
+        return Some(count);
     }
     if line.starts_with("Done ") && line.contains(" runs in ") {
         return before(" runs in ");

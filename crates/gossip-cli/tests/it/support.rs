@@ -81,7 +81,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    fn of(output: Output, what: &str) -> Self {
+    pub(crate) fn of(output: Output, what: &str) -> Self {
         Self {
             what: what.to_owned(),
             code: output.status.code(),

@@ -55,10 +55,12 @@ impl CoordinationBackend for InMemoryCoordinator {
             }
             AcquireDecision::Poison { update, refusal } => {
                 run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
-                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
-                    shard,
-                    reason: ParkReason::Poisoned,
-                });
+                if !planted!(PoisonNotReported) {
+                    emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
+                        shard,
+                        reason: ParkReason::Poisoned,
+                    });
+                }
                 Err(refusal)
             }
         }
@@ -214,7 +216,7 @@ impl CoordinationBackend for InMemoryCoordinator {
             Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
         };
         carry_out_split(decided(found), &mut self.slab, &update)?;
-        self.count_new_shards(tenant, 1);
+        self.count_new_shards(tenant, planted!(CeilingForgetsResiduals, 0, 1));
         let residual = update.shards[0].id;
         emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardResidualCreated {
             parent: lease.shard(),
@@ -259,7 +261,9 @@ fn carry_out_split(
         Ok(())
     });
     if let Err(full) = all_stored.and_then(|()| run.apply(index, slab, &update.parent)) {
-        stored.into_iter().for_each(|shard| shard.release(slab));
+        if !planted!(FailedSplitLeaksBytes) {
+            stored.into_iter().for_each(|shard| shard.release(slab));
+        }
         return Err(SplitError::ResourceExhausted(full));
     }
     run.reserve(stored.len());

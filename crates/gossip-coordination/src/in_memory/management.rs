@@ -137,7 +137,9 @@ impl RunManagement for InMemoryCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, EventKind::RunCompleted, |run| {
-            let progress = run.map_or_else(RunProgress::default, |run| run.progress);
+            let progress = run.map_or_else(RunProgress::default, |run| {
+                planted!(CompleteRunOnPartialView, run.progress_of_roots(), run.progress)
+            });
             transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
         })
     }
@@ -228,15 +230,21 @@ impl ShardClaiming for InMemoryCoordinator {
             && let Some(&retry_after) = entry.cooldowns.get(&worker)
         {
             // A wait longer than the cooldown was noted before the clock stepped back.
-            if now < retry_after && retry_after <= until {
+            let is_noted_later = planted!(CooldownSurvivesClock, false, retry_after > until);
+            if now < retry_after && !is_noted_later {
                 return Err(ClaimError::Throttled { retry_after });
             }
             entry.cooldowns.remove(&worker);
         }
         // The result borrows `scratch`, so what it says about waiting is read before it is returned.
         let result = claim_from_candidates(self, now, tenant, run, worker, scratch);
+        let found_nothing = planted!(
+            CooldownAfterSuccess,
+            true,
+            matches!(result, Err(ClaimError::NoneAvailable { .. }))
+        );
         if cooldown > 0
-            && let Err(ClaimError::NoneAvailable { .. }) = result
+            && found_nothing
             && let Some(entry) = self.tenants.get_mut(&tenant)
         {
             if entry.cooldowns.len() >= COOLDOWNS_MAX {

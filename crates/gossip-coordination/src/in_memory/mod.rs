@@ -149,19 +149,25 @@ impl InMemoryCoordinator {
 
     /// Panics unless every index and count says what the records say.
     pub fn assert_consistent(&self) {
-        let mut total = 0;
+        let (mut total, mut slots) = (0, 0);
         for (tenant, entry) in &self.tenants {
             let mut count = 0;
             for run in entry.runs.values() {
                 run.assert_index(*tenant);
                 run.record.assert_invariants();
-                run.views(&self.slab).for_each(|shard| shard.assert_invariants());
+                for shard in run.views(&self.slab) {
+                    shard.assert_invariants();
+                    // A range, and a cursor once there is one.
+                    slots += 1 + usize::from(!shard.cursor.is_initial());
+                }
                 count += run.progress.total() as usize;
             }
             assert!(count == entry.shard_count, "{count} shards, {} counted", entry.shard_count);
             total += count;
         }
         assert!(total == self.total_shards, "{total} shards, {} counted", self.total_shards);
+        let live = self.slab.live_slots();
+        assert!(slots == live, "the slab holds {live} values, and shards have {slots}");
     }
 
     fn room(&self, tenant: TenantId) -> ShardRoom {

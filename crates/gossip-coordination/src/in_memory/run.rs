@@ -90,17 +90,36 @@ impl Run {
     ) -> Result<(), SlabFull> {
         let before = self.shards[index as usize].state;
         self.shards[index as usize].apply(slab, update)?;
-        if before.status != update.state.status {
+        let is_counted =
+            planted!(CountsForgetSplit, update.state.status != ShardStatus::Split, true);
+        if before.status != update.state.status && is_counted {
             self.progress.remove(before.status);
             self.progress.add(update.state.status);
         }
+        planted!(IndexKeepsParkedShard => {
+            if update.state.status == ShardStatus::Parked {
+                return Ok(());
+            }
+        });
+        planted!(IndexForgetsRenewal => {
+            if before.lease.is_some() && update.state.lease.is_some() {
+                return Ok(());
+            }
+        });
         if place_of(&before) != place_of(&update.state) {
             match place_of(&before) {
                 Place::Free => self.free.remove(&mut self.links, index),
                 Place::Leased(_) => self.leased.remove(index),
                 Place::Settled => {}
             }
-            self.enlist(index);
+            let is_listed = planted!(
+                IndexForgetsReleasedShard,
+                before.lease.is_none() || place_of(&update.state) != Place::Free,
+                planted!(IndexForgetsUnparkedShard, !before.status.is_terminal(), true)
+            );
+            if is_listed {
+                self.enlist(index);
+            }
         }
         Ok(())
     }
@@ -116,7 +135,14 @@ impl Run {
     /// Shards that could be acquired at `now`: first one whose worker is gone, then those that have
     /// waited longest.
     pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
-        let expired = self.leased.first().filter(|&(deadline, _)| deadline <= now);
+        let is_over = |deadline: LogicalTime| {
+            planted!(
+                ClaimIgnoresExpired,
+                false,
+                planted!(ClaimLateAtDeadline, deadline < now, deadline <= now)
+            )
+        };
+        let expired = self.leased.first().filter(|&(deadline, _)| is_over(deadline));
         let expired = expired.map(|(_, index)| index).into_iter();
         expired.chain(self.free.iter(&self.links)).map(|index| self.shards[index as usize].id)
     }
@@ -133,6 +159,15 @@ impl Run {
             earliest_deadline,
             is_estimate: some_expired,
         }
+    }
+
+    /// What the shards with which the run began have come to, without those split off.
+    #[cfg(planted)]
+    pub(super) fn progress_of_roots(&self) -> RunProgress {
+        let mut progress = RunProgress::default();
+        let roots = self.shards.iter().filter(|shard| !shard.id.is_derived());
+        roots.for_each(|shard| progress.add(shard.state.status));
+        progress
     }
 
     /// Panics unless the index and the counts say what the shards say.

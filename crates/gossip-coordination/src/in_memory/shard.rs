@@ -87,6 +87,9 @@ impl Shard {
             if let Some(spec) = spec {
                 spec.release(slab).expect(LIVE);
             }
+            planted!(RefusedCheckpointIsLogged => {
+                update.log.into_iter().for_each(|entry| self.op_log.push_back_overwrite(entry));
+            });
             return Err(full);
         }
         if let Some(spec) = spec {

@@ -52,7 +52,7 @@ pub fn acquire(
     if shard.tenant != tenant {
         return Err(AcquireError::TenantMismatch { expected: tenant });
     }
-    if run.status != RunStatus::Active {
+    if run.status != RunStatus::Active && !planted!(AcquireIgnoresRunStatus) {
         return Err(AcquireError::RunNotActive { run: key.run, status: run.status });
     }
     let state = &shard.state;
@@ -61,13 +61,19 @@ pub fn acquire(
     }
     if let Some(holder) = state.holder_at(now)
         && holder.owner() != worker
+        && !planted!(AcquireIgnoresHolder)
     {
         return Err(AcquireError::AlreadyLeased {
             current_owner: holder.owner(),
             lease_deadline: holder.deadline(),
         });
     }
-    if state.acquires_since_progress >= run.config.max_shard_retries {
+    let tries = planted!(
+        TriesOffByOne,
+        state.acquires_since_progress.saturating_sub(1),
+        state.acquires_since_progress
+    );
+    if tries >= run.config.max_shard_retries {
         let update = ShardUpdate::of_state(ShardState {
             status: ShardStatus::Parked,
             park_reason: Some(ParkReason::Poisoned),
@@ -77,12 +83,25 @@ pub fn acquire(
         let refusal = AcquireError::ShardTerminal { shard: key, status: ShardStatus::Parked };
         return Ok(AcquireDecision::Poison { update: update.checked_against(shard), refusal });
     }
-    let fence = state.fence.next();
+    let fence = planted!(
+        AcquireKeepsFence,
+        if state.holder_at(now).is_some() { state.fence.next() } else { state.fence },
+        planted!(
+            ReacquireKeepsFence,
+            if state.holder_at(now).is_some() { state.fence } else { state.fence.next() },
+            state.fence.next()
+        )
+    );
     let deadline = deadline_after(now, run);
     let update = ShardUpdate::of_state(ShardState {
         fence,
         lease: Some(LeaseHolder::new(worker, deadline)),
-        acquires_since_progress: state.acquires_since_progress + 1,
+        acquires_since_progress: state.acquires_since_progress
+            + planted!(
+                TriesNotCounted,
+                0,
+                planted!(OwnRetriesNotCounted, u32::from(state.holder_at(now).is_none()), 1)
+            ),
         ..*state
     });
     Ok(AcquireDecision::Grant {
@@ -99,7 +118,11 @@ pub fn renew(
     lease: &Lease,
 ) -> Result<(LogicalTime, ShardUpdate<'static>), CoordError> {
     let (FoundShard { shard, run }, holder) = find_held(found, now, tenant, lease)?;
-    let deadline = holder.deadline().max(deadline_after(now, run));
+    let deadline = planted!(
+        RenewShortensLease,
+        deadline_after(now, run),
+        holder.deadline().max(deadline_after(now, run))
+    );
     let update = ShardUpdate::of_state(ShardState {
         lease: Some(LeaseHolder::new(holder.owner(), deadline)),
         ..shard.state
@@ -115,12 +138,23 @@ pub fn release(
     tenant: TenantId,
     lease: &Lease,
 ) -> Result<ShardUpdate<'static>, CoordError> {
-    let (FoundShard { shard, .. }, _) = find_held(found, now, tenant, lease)?;
-    let update = ShardUpdate::of_state(ShardState {
+    let (FoundShard { shard, .. }, _) = find_held(
+        found,
+        now,
+        tenant,
+        planted!(ReleaseIgnoresFence, crate::planted::current(found, lease), lease),
+    )?;
+    let tries = shard.state.acquires_since_progress;
+    let state = ShardState {
         lease: None,
-        acquires_since_progress: shard.state.acquires_since_progress.saturating_sub(1),
+        acquires_since_progress: tries.saturating_sub(planted!(ReleaseKeepsTries, 0, 1)),
         ..shard.state
-    });
+    };
+    let update = planted!(
+        ReleaseForgetsCursor,
+        ShardUpdate { cursor: Some(crate::planted::NOWHERE), ..ShardUpdate::of_state(state) },
+        ShardUpdate::of_state(state)
+    );
     Ok(update.checked_against(shard))
 }
 

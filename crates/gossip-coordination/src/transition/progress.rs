@@ -53,19 +53,24 @@ pub fn checkpoint<'r>(
 ) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError> {
     let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let hash = payload::checkpoint(request.cursor);
+    planted!(LeaseBeforeIdempotency => {
+        validate_lease(now, request.tenant, request.lease, shard)?;
+    });
+    planted!(RunGateBeforeIdempotency => {
+        check_run_active(run, shard.key)?;
+    });
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         return Ok(Decision::Replay(()));
     }
     check_held_and_cursor(shard, run, now, request)?;
-    let moved = shard.cursor.last_key() != request.cursor.last_key();
-    let state = ShardState {
-        acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
-        ..shard.state
-    };
     let update = ShardUpdate {
-        cursor: Some(request.cursor),
+        cursor: planted!(
+            CheckpointForgetsToken,
+            request.cursor.last_key().map(CursorUpdate::at),
+            Some(request.cursor)
+        ),
         log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
-        ..ShardUpdate::of_state(state)
+        ..ShardUpdate::of_state(state_at(shard, request.cursor))
     };
     Ok(Decision::Execute(update.checked_against(shard)))
 }
@@ -82,9 +87,10 @@ pub fn complete<'r>(
         return Ok(Decision::Replay(()));
     }
     check_held_and_cursor(shard, run, now, request)?;
-    let state = ShardState { status: ShardStatus::Done, lease: None, ..shard.state };
+    let state =
+        ShardState { status: ShardStatus::Done, lease: None, ..state_at(shard, request.cursor) };
     let update = ShardUpdate {
-        cursor: Some(request.cursor),
+        cursor: planted!(CompleteForgetsCursor, None, Some(request.cursor)),
         log: Some(entry(request.op_id, OpKind::Complete, hash, now)),
         ..ShardUpdate::of_state(state)
     };
@@ -111,10 +117,20 @@ pub fn park(
         ..shard.state
     };
     let update = ShardUpdate {
-        log: Some(entry(request.op_id, OpKind::Park, hash, now)),
+        log: planted!(ParkNotLogged, None, Some(entry(request.op_id, OpKind::Park, hash, now))),
         ..ShardUpdate::of_state(state)
     };
     Ok(Decision::Execute(update.checked_against(shard)))
+}
+
+/// The shard's state once its cursor stands at `cursor`: tries are counted from when it last moved.
+/// A new token at the same key is a move, too: that is how a worker gets through a large item.
+fn state_at(shard: &ShardRecordView<'_>, cursor: CursorUpdate<'_>) -> ShardState {
+    let moved = planted!(AnyCheckpointIsProgress, true, shard.cursor != cursor);
+    ShardState {
+        acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
+        ..shard.state
+    }
 }
 
 fn check_held_and_cursor(
@@ -123,7 +139,7 @@ fn check_held_and_cursor(
     now: LogicalTime,
     request: &CursorRequest<'_>,
 ) -> Result<(), CoordError> {
-    check_run_active(run, shard.key)?;
+    planted!(RunEndIgnoredByCheckpoint, Ok(()), check_run_active(run, shard.key))?;
     validate_lease(now, request.tenant, request.lease, shard)?;
     validate_cursor_update(request.cursor, shard.cursor, shard.spec)
 }

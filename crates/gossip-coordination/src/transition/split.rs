@@ -111,14 +111,24 @@ pub fn split_replace<'r>(
     let hash = payload::split_replace(request.plan);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         // The split was the shard's last operation, so its children are the last it spawned.
-        let first = shard.spawned.len().saturating_sub(children.len());
+        let last = planted!(SplitReplayNamesAll, shard.spawned.len(), children.len());
+        let first = shard.spawned.len().saturating_sub(last);
         return Ok(Decision::Replay(SplitReplaceResult {
             children: InlineVec::from(&shard.spawned[first..]),
         }));
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
-    validate_split_coverage(shard.spec, children).map_err(CoordError::SplitInvalid)?;
+    let coverage = validate_split_coverage(shard.spec, children);
+    planted!(
+        SplitGapAccepted,
+        coverage.or_else(|fault| match fault {
+            SplitValidationError::Gap { .. } => Ok(()),
+            fault => Err(fault),
+        }),
+        coverage
+    )
+    .map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, children.len())?;
 
     let first_index = shard.spawned.len() as u32;
@@ -132,10 +142,18 @@ pub fn split_replace<'r>(
         })
         .collect();
     check_ids_distinct(&shards)?;
-    let state = ShardState { status: ShardStatus::Split, lease: None, ..shard.state };
+    let state = ShardState {
+        status: planted!(ReplacedParentStaysActive, ShardStatus::Active, ShardStatus::Split),
+        lease: None,
+        ..shard.state
+    };
     let parent = ShardUpdate {
         spawned: shards.iter().map(|new| new.id).collect(),
-        log: Some(entry(request.op_id, OpKind::SplitReplace, hash, now)),
+        log: planted!(
+            OpLogEntryLostOnSplit,
+            None,
+            Some(entry(request.op_id, OpKind::SplitReplace, hash, now))
+        ),
         ..ShardUpdate::of_state(state)
     };
     Ok(Decision::Execute(SplitUpdate { parent: parent.checked_against(shard), shards }))
@@ -152,7 +170,7 @@ pub fn split_residual<'r>(
     let residual = derive_split_shard_id(
         shard.key.run,
         shard.key.shard,
-        request.op_id,
+        planted!(ResidualIdIgnoresOperation, OpId::from_raw(1), request.op_id),
         DerivedShardKind::Residual,
         0,
     );
@@ -161,17 +179,17 @@ pub fn split_residual<'r>(
         return Ok(Decision::Replay(SplitResidualResult { residual }));
     }
     // The parent works on, so the log may have forgotten; what it spawned is never forgotten.
-    if shard.spawned.contains(&residual) {
+    if shard.spawned.contains(&residual) && !planted!(ForgottenResidualRunsAgain) {
         return replay_forgotten(shard, request.plan, residual);
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
-    validate_residual_split(shard.spec, shard.cursor, request.plan)
-        .map_err(CoordError::SplitInvalid)?;
+    let cursor = planted!(ResidualMayCutBehindCursor, crate::planted::NOWHERE, shard.cursor);
+    validate_residual_split(shard.spec, cursor, request.plan).map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, 1)?;
 
     let parent = ShardUpdate {
-        spec: Some(request.plan.parent),
+        spec: planted!(ResidualParentKeepsRange, None, Some(request.plan.parent)),
         spawned: std::iter::once(residual).collect(),
         log: Some(entry(request.op_id, OpKind::SplitResidual, hash, now)),
         ..ShardUpdate::of_state(shard.state)
@@ -214,6 +232,7 @@ fn check_room(
             max: MAX_SPAWNED_PER_SHARD,
         }));
     }
+    planted!(SplitIgnoresCeiling => { return Ok(()) });
     room.check(additional).map_err(|violation| CoordError::SplitInvalid(violation.into()))
 }
 

@@ -13,6 +13,9 @@ pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Ran
     let mut from = 0;
     while let Some(found) = memchr::memchr(0, &text[from..]) {
         let zero = from + found;
+        // Of several zeros only the last can be part of a character; a hole in a file has billions.
+        let zeros = text[zero..].iter().position(|byte| *byte != 0).unwrap_or(text.len() - zero);
+        let zero = zero + zeros - 1;
         // Little-endian puts the character before the first zero; failing that, it is after it.
         let little = zero.checked_sub(1).map(|start| (start, pairs(text, start, 0)));
         let (start, count, character) = match little {

@@ -1,11 +1,11 @@
 //! Scans of anything, whole and in pieces.
 
 use gossip_engine::limits::{CONTEXT_AFTER, SEGMENT_LEN};
-use gossip_engine::{Engine, Options, RuleSet, Scratch, template};
+use gossip_engine::{Engine, Options, RuleSet, Scratch, StreamMark, template};
 use proptest::prelude::*;
 
 use crate::checks::{check_engine_scan, check_rules_toml};
-use crate::support::{builtin, scan, scan_with, stream};
+use crate::support::{Found, builtin, scan, scan_with, stream};
 
 /// Text of which much is almost, or really, a secret.
 fn mixture() -> impl Strategy<Value = Vec<u8>> {
@@ -72,6 +72,52 @@ proptest! {
             text.extend(b"filler text, of no interest\n".iter().cycle().take(*filler));
         }
         prop_assert_eq!(stream(builtin(), &text, &sizes), scan(builtin(), &text));
+    }
+
+    /// M1: wherever a scan is cut, with secrets all around the ends of its segments.
+    #[test]
+    fn a_scan_goes_on_from_its_mark_with_exactly_what_was_not_reported(
+        parts in prop::collection::vec((mixture(), 0usize..3_000), 3..4),
+        size in 1usize..150_000,
+    ) {
+        let mut text = Vec::new();
+        for (index, (part, before)) in parts.iter().enumerate() {
+            text.resize((index + 1) * SEGMENT_LEN - before, b'\n');
+            text.extend_from_slice(part);
+        }
+        text.extend_from_slice(&vec![b'.'; CONTEXT_AFTER + 7]);
+        let whole = scan(builtin(), &text);
+        let mut scratch = Scratch::new();
+        let mut found = Vec::new();
+        let mut last = None;
+        let mut stream = builtin().stream(&mut scratch, Some(b"src/config.txt"));
+        for piece in text.chunks(size) {
+            stream.push(piece, &mut |finding| found.push(Found::of(finding)));
+            if let Some(mark) = stream.mark().filter(|mark| Some(*mark) != last) {
+                last = Some(mark);
+                let mark = StreamMark::from_bytes(&mark.to_bytes()).unwrap();
+                let mut scratch = Scratch::new();
+                let mut rest = Vec::new();
+                let mut later = builtin().resume(&mut scratch, Some(b"src/config.txt"), mark);
+                for piece in text[mark.read_from() as usize..].chunks(size) {
+                    later.push(piece, &mut |finding| rest.push(Found::of(finding)));
+                }
+                later.finish(&mut |finding| rest.push(Found::of(finding)));
+                prop_assert_eq!(&rest[..], &whole[found.len()..]);
+            }
+        }
+        prop_assert!(last.is_some());
+    }
+}
+
+#[test]
+fn a_mark_that_no_object_could_have_is_refused() {
+    for bytes in [[0xff; StreamMark::SIZE], {
+        let mut lines = [0; StreamMark::SIZE];
+        lines[15] = 1;
+        lines
+    }] {
+        assert_eq!(StreamMark::from_bytes(&bytes), None);
     }
 }
 

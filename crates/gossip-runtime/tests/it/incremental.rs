@@ -1,9 +1,11 @@
 //! What is read again, and what is reported without being read.
 
 use std::fs;
+use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
 
+use gossip_engine::{Engine, Options, RuleSet};
 use gossip_runtime::{ReportError, Reports, ScanEnd};
 
 use crate::support::{Place, Watched, content, engine, file_name, token};
@@ -107,4 +109,36 @@ fn names_that_are_not_utf8_and_empty_trees_are_scanned() {
     fs::write(place.tree.join(name), content(0)).unwrap();
     let outcome = place.scan(&place.source()).unwrap();
     assert_eq!(place.findings(&outcome)[0].key, b"caf\xe9.txt");
+}
+
+/// Read in vain, it could not be gone on with in its middle either.
+#[test]
+fn what_the_rules_allow_by_its_path_is_not_read() {
+    let mut place = Place::with_files(3);
+    let rules = "[[rules]]\nid = \"acme-token\"\nregex = '''\\bacme_[a-z0-9]{24}\\b'''\n\
+                 [[allowlists]]\npaths = ['''\\.big$''']\n";
+    place.engine = Engine::new(RuleSet::from_toml("test.toml", rules).unwrap(), Options::default());
+    place.write("one.big", &content(0).repeat(10_000));
+    let source = place.source();
+    let outcome = place.scan(&source).unwrap();
+    let summary = place.summary(&outcome);
+    assert_eq!(summary.skipped, [("allowed path".to_owned(), 1)]);
+    assert_eq!((summary.items, summary.findings), (4, 1));
+    assert!(source.bytes_read.load(Ordering::Relaxed) < 10_000);
+}
+
+#[test]
+fn the_newest_run_and_what_the_last_one_covered_are_known() {
+    let place = Place::with_files(6);
+    let reports = || Reports::open(&place.state).unwrap();
+    assert_eq!(reports().newest().unwrap(), None);
+    assert_eq!(reports().last_bytes(b"the tree").unwrap(), None);
+    place.scan(&place.source()).unwrap();
+    fs::remove_file(place.tree.join(file_name(0))).unwrap();
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!(reports().newest().unwrap(), Some(second.run));
+    let bytes = place.summary(&second).bytes;
+    assert!(bytes > 0);
+    assert_eq!(reports().last_bytes(b"the tree").unwrap(), Some(bytes));
+    assert_eq!(reports().last_bytes(b"another").unwrap(), None);
 }

@@ -1,11 +1,13 @@
 //! Stopped, resumed, started over.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::identity::RunId;
-use gossip_runtime::{Admin, ScanEnd, ScanOptions};
+use gossip_coordination_sqlite::rusqlite::Connection;
+use gossip_runtime::{Admin, Scan, ScanEnd, ScanOptions, ScanStats};
 
-use crate::support::{Place, Watched, content, file_name, stop_at};
+use crate::support::{Place, Watched, content, file_name, stop_at, token};
 
 #[test]
 fn a_scan_that_was_stopped_and_resumed_finds_what_an_undisturbed_one_finds() {
@@ -39,6 +41,101 @@ fn what_was_created_behind_the_cursor_meanwhile_is_found() {
     let second = place.scan(&place.source()).unwrap();
     assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
     assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn what_was_removed_or_renamed_since_it_was_read_is_not_reported_by_the_scan_that_goes_on() {
+    let mut place = Place::with_files(40);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    let first = place.scan_until(&stop_at(&place, &stop, 36), &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    let has = |found: &[(String, u64)], name: &str| found.iter().any(|(key, _)| key == name);
+    let before = place.places(&first);
+    let path = |number| place.tree.join(file_name(number));
+    for number in [0, 15, 30] {
+        assert!(has(&before, &file_name(number)), "{before:?}");
+    }
+    fs::remove_file(path(0)).unwrap();
+    fs::rename(path(15), place.tree.join("dir0/another name.txt")).unwrap();
+    fs::remove_file(path(30)).unwrap();
+    // Files are below that name now.
+    fs::create_dir(path(30)).unwrap();
+    fs::write(path(30).join("inside.txt"), content(30)).unwrap();
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    let expected = place.undisturbed();
+    assert!(has(&expected, "dir0/another name.txt"));
+    assert_eq!(place.places(&second), expected);
+    let summary = place.summary(&second);
+    assert_eq!((summary.items, summary.findings as usize), (39, expected.len()));
+    assert!(summary.failed.is_empty(), "{:?}", summary.failed);
+}
+
+/// The file is changed behind the look at everything, and then somebody joins who must not be told
+/// that all is well without it.
+#[test]
+fn what_was_changed_before_another_process_joined_is_not_missed_by_the_last_look() {
+    let mut place = Place::with_files(20);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    let first = place.scan_until(&stop_at(&place, &stop, 20), &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    place.write("dir0/a first.txt", &content(0));
+    let changed = AtomicBool::new(false);
+    let source = Watched::with_hook(&place.tree, |key, _| {
+        if key == b"dir0/a first.txt" && !changed.swap(true, Ordering::Relaxed) {
+            // Listed already, together with what is being read.
+            place.write(&file_name(5), &format!("more\n{}", content(3)));
+            let joined = place.scan_until(&place.source(), &AtomicBool::new(true)).unwrap();
+            assert_eq!((joined.run, joined.end), (first.run, ScanEnd::Interrupted));
+        }
+    });
+    let second = place.scan(&source).unwrap();
+    assert!(changed.load(Ordering::Relaxed));
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn a_look_at_everything_survives_listings_that_fail_in_passing() {
+    let place = Place::with_files(40);
+    let stop = AtomicBool::new(false);
+    place.scan_until(&stop_at(&place, &stop, 20), &stop).unwrap();
+    let mut source = place.source();
+    source.every_other_listing_fails = true;
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.resumed, second.end), (true, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn fresh_reads_everything_again_and_so_does_whoever_goes_on_with_it() {
+    let mut place = Place::with_files(20);
+    place.scan(&place.source()).unwrap();
+    let fresh = ScanOptions { fresh: true, ..place.options.clone() };
+    let usual = std::mem::replace(&mut place.options, fresh);
+    let source = place.source();
+    let whole = place.scan(&source).unwrap();
+    assert_eq!((whole.end, source.keys_read().len()), (ScanEnd::Finished, 20));
+
+    let stop = AtomicBool::new(false);
+    let source = stop_at(&place, &stop, 10);
+    let first = place.scan_until(&source, &stop).unwrap();
+    let before = source.keys_read();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    place.options = usual;
+    let source = place.source();
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    let mut read = [before, source.keys_read()].concat();
+    read.sort();
+    read.dedup();
+    assert_eq!(read.len(), 20);
+    assert_eq!(place.places(&second), place.undisturbed());
+    let source = place.source();
+    place.scan(&source).unwrap();
+    assert!(source.keys_read().is_empty(), "the next one trusts what it stored");
 }
 
 #[test]
@@ -100,4 +197,50 @@ fn an_item_during_which_the_lease_was_lost_is_not_stored() {
     let found = place.places(&outcome);
     assert!(found.iter().all(|(key, _)| key == "a.txt"), "{found:?}");
     assert_eq!(place.summary(&outcome).findings as usize, found.len());
+}
+
+/// More than may wait in memory.
+#[test]
+fn very_many_findings_in_a_file_that_appeared_behind_the_cursor_are_found() {
+    let mut place = Place::with_files(10);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    place.scan_until(&stop_at(&place, &stop, 10), &stop).unwrap();
+    let tokens: String = (0..40_000).map(|seed| format!("{}\n", token(seed))).collect();
+    place.write("dir0/a first.txt", &tokens);
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.resumed, second.end), (true, ScanEnd::Finished));
+    let found = place.places(&second);
+    assert!(found.len() > 40_000, "{}", found.len());
+    assert_eq!(place.summary(&second).findings as usize, found.len());
+    assert_eq!(found, place.undisturbed());
+}
+
+#[test]
+fn a_run_that_coordination_never_heard_of_can_be_called_off() {
+    let place = Place::with_files(3);
+    place.scan(&place.source()).unwrap();
+    let database = Connection::open(place.state.database_path()).unwrap();
+    // As a process leaves it that dies between the two.
+    let begun = "INSERT INTO scan_runs(target, policy, started_ms)
+                 SELECT target, policy, 1 FROM scan_runs";
+    database.execute_batch(begun).unwrap();
+    Admin::open(&place.state).unwrap().cancel(RunId::from_raw(2)).unwrap();
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!((outcome.run, outcome.end), (RunId::from_raw(3), ScanEnd::Finished));
+}
+
+/// The last look meets everything once more.
+#[test]
+fn what_the_run_itself_has_read_is_not_counted_as_unchanged() {
+    let place = Place::with_files(20);
+    let (stop, go) = (AtomicBool::new(false), AtomicBool::new(false));
+    place.scan_until(&stop_at(&place, &stop, 10), &stop).unwrap();
+    let (stats, source) = (ScanStats::default(), place.source());
+    let Place { state, engine, options, .. } = &place;
+    let target = b"the tree";
+    let scan = Scan { state, source: &source, target, engine, options, stats: &stats, stop: &go };
+    let outcome = scan.run().unwrap();
+    assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
+    assert_eq!((stats.unchanged(), stats.items() as usize), (0, source.keys_read().len()));
 }

@@ -1,6 +1,7 @@
 //! Scans of real directories with the real database.
 
 mod incremental;
+mod inside;
 mod interrupted;
 mod support;
 mod together;

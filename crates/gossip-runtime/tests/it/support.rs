@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_contracts::connector::{Capabilities, Connector, ConnectorError, ItemReader, Page};
@@ -129,14 +129,22 @@ pub(crate) fn content(number: u64) -> String {
 }
 
 type Hook<'h> = Box<dyn Fn(&[u8], u64) + Send + Sync + 'h>;
+type OnRead = Arc<dyn Fn(&[u8], u64) + Send + Sync>;
 
 /// A tree that calls back before each read and remembers which keys were read.
 pub(crate) struct Watched<'h> {
     inner: FsSource,
     hook: Hook<'h>,
     reads: Mutex<Vec<Vec<u8>>>,
+    /// Called before each read of bytes, with its offset.
+    pub(crate) on_read: Option<OnRead>,
+    /// All bytes that were read.
+    pub(crate) bytes_read: Arc<AtomicU64>,
     /// Listings that would give a key from here on fail.
     pub(crate) broken_from: Option<&'static [u8]>,
+    /// Listings fail in passing, one out of two.
+    pub(crate) every_other_listing_fails: bool,
+    listings: AtomicU64,
     /// Every version is trusted.
     pub(crate) all_settled: bool,
 }
@@ -151,7 +159,11 @@ impl<'h> Watched<'h> {
             inner: FsSource::open(tree, FsOptions::default()).unwrap(),
             hook: Box::new(hook),
             reads: Mutex::default(),
+            on_read: None,
+            bytes_read: Arc::default(),
             broken_from: None,
+            every_other_listing_fails: false,
+            listings: AtomicU64::new(0),
             all_settled: true,
         }
     }
@@ -183,6 +195,11 @@ impl Connector for Watched<'_> {
         max_entries: usize,
         page: &mut Page,
     ) -> Result<(), ConnectorError> {
+        let listings = self.listings.fetch_add(1, Ordering::Relaxed);
+        if self.every_other_listing_fails && listings.is_multiple_of(2) {
+            let message = "in passing, for a test".to_owned();
+            return Err(ConnectorError::Retryable { operation: "list", message });
+        }
         // Small pages, so that there is more than one.
         self.inner.list(range, cursor, max_entries.min(7), page)?;
         if let Some(broken) = self.broken_from
@@ -198,7 +215,12 @@ impl Connector for Watched<'_> {
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
         (self.hook)(key, 0);
         self.reads.lock().unwrap().push(key.to_vec());
-        self.inner.open(key)
+        Ok(Box::new(WatchedReader {
+            inner: self.inner.open(key)?,
+            key: key.to_vec(),
+            on_read: self.on_read.clone(),
+            bytes_read: Arc::clone(&self.bytes_read),
+        }))
     }
 
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
@@ -212,6 +234,36 @@ impl Connector for Watched<'_> {
         want: usize,
     ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
         self.inner.split_points(range, cursor, want)
+    }
+}
+
+struct WatchedReader {
+    inner: Box<dyn ItemReader>,
+    key: Vec<u8>,
+    on_read: Option<OnRead>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl ItemReader for WatchedReader {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn version(&self) -> &[u8] {
+        self.inner.version()
+    }
+
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError> {
+        if let Some(on_read) = &self.on_read {
+            on_read(&self.key, offset);
+        }
+        let read = self.inner.read_at(offset, buf)?;
+        self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
+        self.inner.version_now()
     }
 }
 

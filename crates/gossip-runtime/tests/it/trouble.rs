@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use gossip_coordination_sqlite::rusqlite::Connection;
 use gossip_runtime::{Admin, ScanEnd, ScanError, ScanOutcome};
@@ -104,6 +105,31 @@ fn a_worker_that_panics_is_reported_and_the_scan_goes_on_next_time() {
     assert_eq!(place.places(&outcome), place.undisturbed());
 }
 
+/// The other has plenty left to do, and would wait for the dead one's shard afterwards.
+#[test]
+fn the_other_workers_stop_when_one_fails() {
+    let place = Place::with_files(400);
+    let (panicked, after) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let source = Watched::with_hook(&place.tree, |_, _| {
+        if !panicked.swap(true, Ordering::SeqCst) {
+            panic!("this panic is part of the test");
+        }
+        after.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(10));
+    });
+    let error = place.scan(&source).unwrap_err();
+    assert!(matches!(error, ScanError::WorkerPanicked), "{error}");
+    let after = after.load(Ordering::SeqCst);
+    assert!(after < 200, "{after} of 400 items were read after the failure");
+    let source = place.source();
+    let outcome = place.scan(&source).unwrap();
+    assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
+    // What it had done when it stopped is stored, all but the item in hand.
+    let left = source.keys_read().len();
+    assert!(left == 400 - after || left == 401 - after, "{left} were left after {after}");
+    assert_eq!(place.places(&outcome), place.undisturbed());
+}
+
 #[test]
 fn ten_gigabytes_of_nothing_are_not_read() {
     let place = Place::with_files(3);
@@ -143,7 +169,7 @@ fn a_database_that_another_process_holds_is_waited_for() {
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
         let scan = scope.spawn(|| place.scan(&place.source()).unwrap());
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(700));
         assert!(!scan.is_finished());
         holder.execute_batch("COMMIT").unwrap();
         assert_eq!(scan.join().unwrap().end, ScanEnd::Finished);

@@ -4,6 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::log_cursor::LogCursor;
+
 /// A position in a bucket's log, opaque to everyone but the backend that minted it.
 ///
 /// A fold keeps the cursor beside the data that it covers and hands it to the next watch, which
@@ -39,6 +41,13 @@ impl WatchCursor {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The revision that it stands for, if its backend numbers updates. For people to look at: a
+    /// watch wants the cursor.
+    #[must_use]
+    pub fn revision(&self) -> Option<u64> {
+        LogCursor::decode(self).ok().map(|cursor| cursor.at.revision)
     }
 
     /// A cursor as it was stored by [`as_bytes`](Self::as_bytes). What the bytes say is looked at

@@ -70,6 +70,13 @@ pub enum KvError {
         /// What cut it.
         cause: String,
     },
+    /// The connection was lost while an answer was waited for. The operation may or may not have
+    /// happened.
+    #[error("the connection was lost: {operation}")]
+    ConnectionLost {
+        /// What was waited for.
+        operation: &'static str,
+    },
     /// No answer in time. The operation may or may not have happened.
     #[error("no answer within {after_ms} ms: {operation}")]
     Timeout {

@@ -1,3 +1,17 @@
-//! What users of the crate can rely on, seen from outside.
+//! The crate's tests from outside.
 
+mod applied;
+mod backend;
+mod cas;
+mod cli;
+mod faults;
+mod folds;
+mod models;
+mod nats;
+mod proxy;
+mod reads;
+mod server;
 mod snapshot;
+mod suite;
+mod ttl;
+mod watches;

@@ -57,18 +57,27 @@ pub(crate) fn progress_starts_the_count_anew<H: Harness>() {
     assert_poisoned(w, 0);
 }
 
-pub(crate) fn a_checkpoint_at_the_same_key_is_no_progress<H: Harness>() {
+pub(crate) fn a_checkpoint_at_the_same_place_is_no_progress<H: Harness>() {
     let w = &mut World::<H>::new(1);
-    let at = within(0, "a");
-    let (lease, op) = (w.lease(1, 0), w.op());
-    w.checkpoint(&lease, CursorUpdate::at(&at), op).unwrap();
-    w.expire(&lease);
-    for _ in 0..RETRIES {
+    let (at, token) = (within(0, "a"), Some(&b"token"[..]));
+    for _ in 0..=RETRIES {
         let (lease, op) = (w.lease(1, 0), w.op());
-        w.checkpoint(&lease, CursorUpdate::new(Some(&at), Some(b"token")), op).unwrap();
+        w.checkpoint(&lease, CursorUpdate::new(Some(&at), token), op).unwrap();
         w.expire(&lease);
     }
     assert_poisoned(w, 0);
+}
+
+pub(crate) fn a_new_token_at_the_same_key_is_progress<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let at = within(0, "a");
+    for round in 0..3 * RETRIES {
+        let (lease, op) = (w.lease(1, 0), w.op());
+        let token = round.to_le_bytes();
+        w.checkpoint(&lease, CursorUpdate::new(Some(&at), Some(&token)), op).unwrap();
+        w.expire(&lease);
+        assert_eq!(w.shard(id(0)).state.acquires_since_progress, 0);
+    }
 }
 
 pub(crate) fn a_released_shard_has_killed_nobody<H: Harness>() {

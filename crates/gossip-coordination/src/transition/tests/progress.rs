@@ -28,7 +28,12 @@ fn a_checkpoint_writes_cursor_tries_and_log() {
 fn a_completion_writes_the_last_cursor_and_gives_the_lease_up() {
     let (mut world, lease) = World::leased();
     let cursor = CursorUpdate::new(Some(b"s"), None);
-    let state = ShardState { status: ShardStatus::Done, lease: None, ..world.shard.state };
+    let state = ShardState {
+        status: ShardStatus::Done,
+        lease: None,
+        acquires_since_progress: 0,
+        ..world.shard.state
+    };
     let expected = ShardUpdate {
         cursor: Some(cursor),
         log: Some(logged(operation(5), OpKind::Complete, payload::complete(cursor), START)),
@@ -37,6 +42,36 @@ fn a_completion_writes_the_last_cursor_and_gives_the_lease_up() {
     let request = request(lease, Op::Complete(cursor));
     assert_eq!(world.perform(&request), Ok(Answer::execute(expected)));
     assert_eq!(world.shard.state.fence, fence(2));
+}
+
+/// A completion that moved the cursor used to leave the count of tries as it was, so that listings
+/// showed a done shard with acquires since its cursor last moved.
+#[test]
+fn tries_count_from_where_a_completion_moved_the_cursor() {
+    for (key, tries) in [(&b"k"[..], 2), (b"s", 0)] {
+        let (mut world, lease) = World::leased();
+        world.checkpoint(lease, b"k", operation(1));
+        world.state().acquires_since_progress = 2;
+        let request = request(lease, Op::Complete(CursorUpdate::at(key)));
+        world.perform(&request).unwrap();
+        assert_eq!(world.shard.state.acquires_since_progress, tries);
+    }
+}
+
+/// A worker that goes on inside one large item moves the token only; killed again and again, it was
+/// taken for one that its input kills.
+#[test]
+fn tries_count_from_where_the_token_moved() {
+    let (mut world, lease) = World::leased();
+    world.checkpoint(lease, b"k", operation(1));
+    for (number, token, tries) in [(2, Some(&b"t"[..]), 0), (3, Some(b"t"), 2), (4, None, 0)] {
+        world.state().acquires_since_progress = 2;
+        let cursor = CursorUpdate::new(Some(b"k"), token);
+        let request =
+            Request { op_id: operation(number), ..request(lease, Op::Checkpoint(cursor)) };
+        world.perform(&request).unwrap();
+        assert_eq!(world.shard.state.acquires_since_progress, tries);
+    }
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! Every planted bug in turn: seeds until an oracle notices, and a table of who did, and when.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use gossip_coordination::planted::{Backend, Bug, select};
+use gossip_coordination::sim::{Memory, Options, Report, Subject, run_seed};
+
+use crate::sqlite::Sqlite;
+
+/// Looks for the bugs whose name contains `name`, on up to so many seeds each, and prints the table.
+pub(crate) fn hunt(name: &str, seeds: u64, threads: u64) -> ExitCode {
+    let bugs: Vec<Bug> =
+        Bug::ALL.iter().copied().filter(|bug| named(*bug).contains(name)).collect();
+    if bugs.is_empty() {
+        eprintln!("no planted bug is called `{name}`");
+        return ExitCode::from(2);
+    }
+    println!("| bug | what a user would suffer | backend | noticed by | seed | operations |");
+    println!("|---|---|---|---|---|---|");
+    let mut found = Vec::new();
+    for &bug in &bugs {
+        select(Some(bug));
+        let (backend, hunted) = match bug.backend() {
+            Backend::Memory => ("memory", hunt_one::<Memory>(seeds, threads)),
+            Backend::Sqlite => ("SQLite", hunt_one::<Sqlite>(seeds, threads)),
+        };
+        select(None);
+        let (oracle, seed) = match &hunted.noticed {
+            Some((seed, oracle)) => (*oracle, seed.to_string()),
+            None => ("**nobody**", "-".to_owned()),
+        };
+        let (name, harm, operations) = (named(bug), bug.harm(), hunted.operations);
+        println!("| `{name}` | {harm} | {backend} | {oracle} | {seed} | {operations} |");
+        if hunted.noticed.is_some() {
+            found.push(operations);
+        }
+    }
+    found.sort_unstable();
+    println!(
+        "\n{} of {} planted bugs were noticed, after a median of {} operations",
+        found.len(),
+        bugs.len(),
+        found.get(found.len() / 2).map_or("-".to_owned(), u64::to_string),
+    );
+    if found.len() == bugs.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn named(bug: Bug) -> String {
+    format!("{bug:?}")
+}
+
+struct Hunted {
+    /// The first seed that failed, and the oracle that saw it.
+    noticed: Option<(u64, &'static str)>,
+    /// Operations up to there, those of earlier seeds included.
+    operations: u64,
+}
+
+/// Seeds from 1 until one fails or there were so many. Threads may run ahead; what they did beyond does not count.
+fn hunt_one<S: Subject>(seeds: u64, threads: u64) -> Hunted {
+    let (next, last) = (AtomicU64::new(1), AtomicU64::new(seeds));
+    let reports: Mutex<Vec<Report>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed > last.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let report = run_seed::<S>(seed, &Options::default());
+                    if report.violation.is_some() {
+                        last.fetch_min(seed, Ordering::Relaxed);
+                    }
+                    reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                }
+            });
+        }
+    });
+    let reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failed =
+        reports.iter().filter_map(|report| Some((report.seed, report.violation.as_ref()?)));
+    let noticed = failed.min_by_key(|(seed, _)| *seed).map(|(seed, seen)| (seed, seen.oracle));
+    let last = last.into_inner();
+    let counted = reports.iter().filter(|report| report.seed <= last);
+    Hunted { noticed, operations: counted.map(|report| report.operations).sum() }
+}

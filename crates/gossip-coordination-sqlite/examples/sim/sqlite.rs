@@ -1,0 +1,250 @@
+//! The embedded coordinator as the simulator's subject.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gossip_coordination::codec::{decode_run, decode_shard};
+use gossip_coordination::sim::{Applicant, Subject, SubjectLimits};
+use gossip_coordination::{
+    AcquireResultView, AcquireScratch, ClaimError, EventCollector, EventKind, RunRecord,
+    ShardRecordView,
+};
+use gossip_coordination_sqlite::{Durability, SqliteConfig, SqliteCoordinator, rusqlite};
+use tempfile::TempDir;
+
+use crate::store::{PAGES, Store};
+
+/// A log longer than this may have begun to be written back, and then its end alone does not say
+/// what a crash would leave.
+const LOG_MAX: u64 = 12 << 20;
+
+/// Connections to the database.
+const HANDLES: usize = 2;
+
+/// A database on a file system in memory, where there is one.
+pub(crate) struct Sqlite {
+    dir: TempDir,
+    config: SqliteConfig,
+    crashes: u32,
+    /// Two handles, as two processes have, which take turns. Dropped before their directory is.
+    stores: Vec<Store>,
+    turns: usize,
+    /// Another process, which can hold the database up.
+    rival: Option<rusqlite::Connection>,
+    /// Cursor moves that were reported: as many rows must be the caller's.
+    moves: u64,
+}
+
+impl Sqlite {
+    fn path(&self) -> PathBuf {
+        self.dir.path().join(format!("{}.db", self.crashes))
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join(format!("{}.db-wal", self.crashes))
+    }
+
+    fn start(&mut self) {
+        let open = || SqliteCoordinator::open(self.path(), self.config.clone());
+        self.stores = (0..HANDLES).map(|_| Store::new(open().expect("it opens"))).collect();
+    }
+
+    /// The handle whose turn it is: one for a few operations, then the other.
+    fn store(&mut self) -> &mut Store {
+        self.turns += 1;
+        let at = self.turns / 3 % self.stores.len();
+        &mut self.stores[at]
+    }
+
+    fn coordinator(&mut self) -> &mut SqliteCoordinator {
+        &mut self.store().coordinator
+    }
+
+    /// The files are copied as they lie there, the log up to `log_len`, while the old connection
+    /// has not been told to finish anything.
+    fn crash(&mut self, log_len: u64) {
+        let (old, old_log) = (self.path(), self.log());
+        self.rival = None;
+        self.crashes += 1;
+        std::fs::copy(&old, self.path()).expect("an open database is a file");
+        std::fs::copy(&old_log, self.log()).expect("an open database has its log");
+        let log = std::fs::OpenOptions::new().write(true).open(self.log());
+        log.and_then(|log| log.set_len(log_len)).expect("a copy can be cut");
+        self.start();
+        for suffix in ["", "-wal", "-shm"] {
+            // The old connection may have taken some of them with it.
+            std::fs::remove_file(format!("{}{suffix}", old.display())).ok();
+        }
+    }
+
+    fn log_len(&self) -> u64 {
+        std::fs::metadata(self.log()).expect("an open database has its log").len()
+    }
+
+    fn count_moves(&mut self, collector: &EventCollector, before: usize) {
+        let moves = collector.iter().skip(before).filter(|event| {
+            matches!(
+                event.kind,
+                EventKind::ShardCheckpointed { .. } | EventKind::ShardCompleted { .. }
+            )
+        });
+        self.moves += moves.count() as u64;
+    }
+
+    /// Every cursor move has brought its row, once.
+    fn check_pages(&mut self) -> Result<(), String> {
+        let read = self.coordinator().read(|tx| {
+            let mut statement = tx.prepare_cached("SELECT * FROM sim_pages")?;
+            let rows = statement.query_map([], |row| {
+                Ok((
+                    row.get::<_, Vec<u8>>(0)?,
+                    row.get::<_, i64>(1)?,
+                    row.get::<_, i64>(2)?,
+                    row.get::<_, i64>(3)?,
+                ))
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let rows = read.expect("the caller's rows can be read");
+        let distinct: BTreeSet<_> = rows.iter().collect();
+        // An id that its shard has forgotten may move the cursor again, so rows may be alike; there
+        // are never more or fewer than moves.
+        if rows.len() as u64 == self.moves {
+            return Ok(());
+        }
+        let (rows, distinct, moves) = (rows.len(), distinct.len(), self.moves);
+        Err(format!("{moves} cursor moves have {rows} rows of the caller's, {distinct} different"))
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.stores.clear();
+        self.rival = None;
+    }
+}
+
+fn scratch_dir() -> TempDir {
+    let shm = Path::new("/dev/shm");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("gossip-sim-");
+    let made = if shm.is_dir() { builder.tempdir_in(shm) } else { builder.tempdir() };
+    made.expect("a directory can be made")
+}
+
+impl Subject for Sqlite {
+    type Backend = Store;
+    const HAS_COOLDOWN: bool = false;
+    const IS_DURABLE: bool = true;
+
+    fn open(limits: &SubjectLimits) -> Self {
+        let config = SqliteConfig {
+            // The simulation crashes processes, not machines.
+            durability: Durability::Off,
+            limits: limits.shards,
+            busy_timeout: Duration::ZERO,
+            components: vec![PAGES],
+        };
+        let (dir, crashes, stores, turns, rival, moves) =
+            (scratch_dir(), 0, Vec::new(), 0, None, 0);
+        let mut subject = Self { dir, config, crashes, stores, turns, rival, moves };
+        subject.start();
+        subject
+    }
+
+    fn backend(&mut self) -> &mut Store {
+        self.store()
+    }
+
+    fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut Store) -> R,
+    ) -> R {
+        let before = collector.len();
+        let result = self.store().with_events(collector, f);
+        self.count_moves(collector, before);
+        result
+    }
+
+    fn reopen(&mut self) {
+        let whole = self.log_len();
+        self.crash(whole);
+    }
+
+    fn crash_during<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        written: u64,
+        f: impl FnOnce(&mut Store) -> R,
+    ) -> Option<(R, bool)> {
+        let before = self.log_len();
+        let reported = collector.len();
+        let result = self.store().with_events(collector, f);
+        let after = self.log_len();
+        let cut = if before < after && after < LOG_MAX {
+            before + (after - before) * written / 1000
+        } else {
+            after
+        };
+        if cut == after {
+            self.count_moves(collector, reported);
+        }
+        self.crash(cut);
+        Some((result, cut == after))
+    }
+
+    fn reacquire_own<'s>(
+        backend: &mut Store,
+        Applicant { now, tenant, run, worker }: Applicant,
+        scratch: &'s mut AcquireScratch,
+    ) -> Option<Result<Option<AcquireResultView<'s>>, ClaimError>> {
+        Some(backend.ask(|it| it.reacquire_own(now, tenant, run, worker, scratch)))
+    }
+
+    /// Another process holds the write lock meanwhile.
+    fn obstructed<R>(&mut self, f: impl FnOnce(&mut Store) -> R) -> Option<R> {
+        if self.rival.is_none() {
+            let conn = rusqlite::Connection::open(self.path()).expect("it opens again");
+            self.rival = Some(conn);
+        }
+        let lock = |rival: &Option<rusqlite::Connection>, sql| {
+            rival.as_ref().expect("it was opened").execute_batch(sql)
+        };
+        lock(&self.rival, "BEGIN IMMEDIATE").expect("nobody else writes");
+        let result = f(self.store());
+        lock(&self.rival, "ROLLBACK").expect("a transaction can be given up");
+        Some(result)
+    }
+
+    fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {
+        let read = self.coordinator().read(|tx| {
+            let mut statement = tx.prepare_cached("SELECT record FROM coord_run_records")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                f(&decode_run(row.get_ref(0)?.as_blob()?).expect("it decodes"));
+            }
+            Ok::<_, rusqlite::Error>(())
+        });
+        read.expect("every run can be read");
+    }
+
+    fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>)) {
+        let read = self.coordinator().read(|tx| {
+            let mut statement = tx.prepare_cached("SELECT record FROM coord_shards")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                f(&decode_shard(row.get_ref(0)?.as_blob()?).expect("it decodes").view());
+            }
+            Ok::<_, rusqlite::Error>(())
+        });
+        read.expect("every shard can be read");
+    }
+
+    fn check_consistent(&mut self) -> Result<(), String> {
+        self.check_pages()?;
+        let report = self.coordinator().verify().map_err(|error| error.to_string())?;
+        if report.is_sound() { Ok(()) } else { Err(format!("{:?}", report.faults)) }
+    }
+}

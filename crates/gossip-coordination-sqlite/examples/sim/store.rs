@@ -1,0 +1,260 @@
+//! The embedded coordinator as a scan uses it: every checkpoint and every completion brings a row of
+//! the caller's along, in the same transaction.
+
+use gossip_contracts::coordination::{
+    CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
+};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
+use gossip_coordination::{
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimCandidates, ClaimError,
+    CompleteError, CoordinationBackend, CreateRunError, EventCollector, GetRunError,
+    IdempotentOutcome, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError, RenewError,
+    RenewResult, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
+    ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError, UnparkError,
+};
+use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+use gossip_coordination_sqlite::{CommitError, Component, SqliteCoordinator};
+
+/// What the caller keeps: one row for each operation that moved a cursor.
+pub(crate) const PAGES: Component = Component {
+    name: "sim",
+    steps: &["CREATE TABLE sim_pages(tenant BLOB NOT NULL, run INTEGER NOT NULL, \
+              shard INTEGER NOT NULL, op INTEGER NOT NULL) STRICT"],
+};
+
+/// The coordinator.
+pub(crate) struct Store {
+    pub(crate) coordinator: SqliteCoordinator,
+    events: Option<EventCollector>,
+}
+
+impl Store {
+    pub(crate) const fn new(coordinator: SqliteCoordinator) -> Self {
+        Self { coordinator, events: None }
+    }
+
+    /// Runs `f` and puts the events of what it does into `collector`.
+    pub(crate) fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        collector.lend(self, |store| &mut store.events, f)
+    }
+
+    /// Asks the coordinator, its events going where ours go.
+    pub(crate) fn ask<R>(&mut self, f: impl FnOnce(&mut SqliteCoordinator) -> R) -> R {
+        match &mut self.events {
+            Some(collector) => self.coordinator.with_events(collector, f),
+            None => f(&mut self.coordinator),
+        }
+    }
+}
+
+fn add_page(tx: &Transaction<'_>, lease: &Lease, op_id: OpId) -> rusqlite::Result<()> {
+    let (run, shard) = (lease.run().as_raw() as i64, lease.shard().as_raw() as i64);
+    let mut statement = tx.prepare_cached("INSERT INTO sim_pages VALUES (?1, ?2, ?3, ?4)")?;
+    statement.execute((lease.tenant().as_bytes(), run, shard, op_id.as_raw() as i64)).map(drop)
+}
+
+fn refusal<R>(error: CommitError<R, rusqlite::Error>) -> R {
+    match error {
+        CommitError::Refused(refusal) => refusal,
+        CommitError::Caller(error) => panic!("a row cannot be written: {error}"),
+    }
+}
+
+impl CoordinationBackend for Store {
+    fn acquire_and_restore_into<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, AcquireError> {
+        self.ask(|it| it.acquire_and_restore_into(now, tenant, key, worker, scratch))
+    }
+
+    fn renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> Result<RenewResult, RenewError> {
+        self.ask(|it| it.renew(now, tenant, lease))
+    }
+
+    fn release(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+    ) -> Result<(), ReleaseError> {
+        self.ask(|it| it.release(now, tenant, lease))
+    }
+
+    fn checkpoint(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CheckpointError> {
+        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id);
+        self.ask(|it| it.checkpoint_with(now, tenant, lease, cursor, op_id, write)).map_err(refusal)
+    }
+
+    fn complete(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, CompleteError> {
+        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id);
+        self.ask(|it| it.complete_with(now, tenant, lease, cursor, op_id, write)).map_err(refusal)
+    }
+
+    fn park_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        reason: ParkReason,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, ParkError> {
+        self.ask(|it| it.park_shard(now, tenant, lease, reason, op_id))
+    }
+
+    fn split_replace(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitReplacePlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError> {
+        self.ask(|it| it.split_replace(now, tenant, lease, plan, op_id))
+    }
+
+    fn split_residual(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        plan: &SplitResidualPlan<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError> {
+        self.ask(|it| it.split_residual(now, tenant, lease, plan, op_id))
+    }
+}
+
+impl RunManagement for Store {
+    fn create_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        config: RunConfig,
+    ) -> Result<(), CreateRunError> {
+        self.ask(|it| it.create_run(now, tenant, run, config))
+    }
+
+    fn register_shards(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        shards: &[InitialShardInput<'_>],
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RegisterShardsError> {
+        self.ask(|it| it.register_shards(now, tenant, run, shards, op_id))
+    }
+
+    fn get_run(&self, tenant: TenantId, run: RunId) -> Result<RunRecord, GetRunError> {
+        self.coordinator.get_run(tenant, run)
+    }
+
+    fn get_run_progress(&self, tenant: TenantId, run: RunId) -> Result<RunProgress, GetRunError> {
+        self.coordinator.get_run_progress(tenant, run)
+    }
+
+    fn list_shards_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<(), GetRunError> {
+        self.coordinator.list_shards_into(now, tenant, run, filter, out)
+    }
+
+    fn complete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.ask(|it| it.complete_run(now, tenant, run, op_id))
+    }
+
+    fn fail_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.ask(|it| it.fail_run(now, tenant, run, op_id))
+    }
+
+    fn cancel_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.ask(|it| it.cancel_run(now, tenant, run, op_id))
+    }
+
+    fn unpark_shard(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, UnparkError> {
+        self.ask(|it| it.unpark_shard(now, tenant, key, op_id))
+    }
+
+    fn collect_claim_candidates_into(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        self.ask(|it| it.collect_claim_candidates_into(now, tenant, run, worker, out))
+    }
+}
+
+impl ShardClaiming for Store {
+    fn claim_next_available<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, ClaimError> {
+        self.ask(|it| it.claim_next_available(now, tenant, run, worker, scratch))
+    }
+}

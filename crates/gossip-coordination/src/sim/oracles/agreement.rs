@@ -1,0 +1,96 @@
+//! S11: the reference model, written from the documents alone, gives the same answer.
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+
+use super::{Observation, Verdict, Violation, demand};
+use crate::shard_limits::ShardLimits;
+use crate::sim::op::{Answer, Refusal};
+use crate::sim::reference::{ClaimAnswer, Reference};
+use crate::sim::subject::Applicant;
+
+const S11: &str = "S11 agreement";
+
+pub(super) struct Agreement(Reference);
+
+impl Agreement {
+    pub(super) const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
+        Self(Reference::new(limits, claim_cooldown))
+    }
+
+    pub(super) fn check(&mut self, seen: Observation<'_>) -> Verdict {
+        // What a failing store did, the next look at the records says.
+        if matches!(seen.answer, Answer::Refused(Refusal::Backend { .. })) {
+            return Ok(());
+        }
+        self.0.check(seen.now, seen.operation, seen.answer).map_err(|expected| Violation {
+            oracle: S11,
+            what: format!(
+                "{:?} at {} was answered {:?}; the model says {expected:?}",
+                seen.operation, seen.now, seen.answer
+            ),
+        })
+    }
+
+    pub(super) fn check_claim(&mut self, claim: &Claim<'_>) -> Verdict {
+        let Claim { by: Applicant { now, tenant, run, worker }, answer, parked } = *claim;
+        let judged = self.0.check_claim(now, tenant, run, worker, answer, || parked.to_vec());
+        judged.map_err(|what| Violation {
+            oracle: S11,
+            what: format!("a claim of run {run} at {now} was answered {answer:?}: {what}"),
+        })
+    }
+
+    pub(super) fn check_hint(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        hint: &crate::scratch::CapacityHint,
+    ) -> Verdict {
+        let judged = self.0.check_hint(now, tenant, run, *hint);
+        demand(judged.is_ok(), S11, || format!("{hint:?}: {judged:?}"))
+    }
+}
+
+/// A claim as a whole, for the model.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) struct Claim<'o> {
+    pub(in crate::sim) by: Applicant,
+    pub(in crate::sim) answer: &'o ClaimAnswer,
+    /// Poisoned shards that it parked on its way.
+    pub(in crate::sim) parked: &'o [ShardId],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ClaimError;
+    use crate::sim::op::Operation;
+    use crate::sim::oracles::testing::*;
+    use gossip_contracts::coordination::CursorSemantics;
+    use gossip_contracts::identity::WorkerId;
+
+    #[test]
+    fn an_answer_that_the_model_does_not_give_is_noticed() {
+        let mut agreement = Agreement::new(ShardLimits { per_tenant: 10, global: 10 }, 0);
+        let config = crate::RunConfig {
+            cursor_semantics: CursorSemantics::Completed,
+            lease_duration: 50,
+            max_shard_retries: TRIES,
+        };
+        let operation = Operation::CreateRun { tenant: tenant(1), run: RUN, config };
+        let accepted = Answer::Accepted;
+        let seen = |answer| Observation { now: at(50), operation: &operation, answer, events: &[] };
+        assert_eq!(agreement.check(seen(&accepted)), Ok(()));
+        assert_fires(agreement.check(seen(&accepted)), "S11");
+        // Nobody can say what a failing store did.
+        let failed = Answer::Refused(Refusal::Backend { retryable: true });
+        assert_eq!(agreement.check(seen(&failed)), Ok(()));
+        let (worker, parked) = (WorkerId::from_raw(1), &[][..]);
+        let answer = Err(ClaimError::NoneAvailable { earliest_deadline: None });
+        let (tenant, run) = (tenant(1), RUN);
+        let by = Applicant { now: at(50), tenant, run, worker };
+        let claim = Claim { by, answer: &answer, parked };
+        assert_fires(agreement.check_claim(&claim), "S11");
+    }
+}

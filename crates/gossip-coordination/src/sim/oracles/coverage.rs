@@ -1,0 +1,156 @@
+//! S5: the leaves of the split tree cover the manifest exactly: no gap, no overlap.
+
+use std::collections::BTreeMap;
+
+use gossip_contracts::identity::{RunId, TenantId};
+
+use super::ledger::Ledger;
+use super::{Observation, Verdict, demand};
+use crate::sim::op::{Answer, Operation, OwnedRange};
+use crate::sim::subject::Subject;
+use crate::status::ShardStatus;
+
+const S5: &str = "S5 coverage";
+
+pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
+    let Some((shard, _)) = ledger.subject(seen.operation) else { return Ok(()) };
+    let key = shard.key;
+    match (seen.operation, seen.answer) {
+        (Operation::SplitReplace { children, .. }, Answer::Executed(_)) => {
+            demand(children.len() >= 2 && tile(&shard.range, children), S5, || {
+                format!("{key}: {children:?} do not cover {:?}", shard.range)
+            })
+        }
+        (Operation::SplitResidual { kept, residual, .. }, Answer::Executed(_)) => {
+            let parts = [kept.clone(), residual.clone()];
+            demand(tile(&shard.range, &parts), S5, || {
+                format!("{key}: {parts:?} do not cover {:?}", shard.range)
+            })?;
+            let cursor = shard.cursor.last_key.as_deref();
+            demand(cursor.is_none_or(|key| kept.as_ref().contains(key)), S5, || {
+                format!("{key}: the cursor lies in the residual")
+            })
+        }
+        (_, Answer::Acquired(acquired)) => {
+            let restored = (&acquired.range, acquired.parent, &acquired.spawned);
+            let known = (&shard.range, shard.parent, &shard.spawned);
+            demand(restored == known, S5, || {
+                format!("{key} has {known:?} and was restored with {restored:?}")
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether `parts`, in order, cover `whole` with no gap and no overlap. No end is open here.
+fn tile(whole: &OwnedRange, parts: &[OwnedRange]) -> bool {
+    let mut at = &whole.start;
+    for part in parts {
+        if part.start != *at || *part.start >= *part.end {
+            return false;
+        }
+        at = &part.end;
+    }
+    *at == whole.end
+}
+
+/// Of every run, the leaves as they are stored against the roots as they were registered.
+pub(super) fn inspect(ledger: &Ledger, subject: &mut impl Subject) -> Verdict {
+    let mut leaves: BTreeMap<(TenantId, RunId), Vec<OwnedRange>> = BTreeMap::new();
+    subject.for_each_shard(&mut |shard| {
+        if shard.state.status != ShardStatus::Split {
+            leaves.entry((shard.tenant, shard.key.run)).or_default().push(shard.spec.into());
+        }
+    });
+    for run in ledger.runs() {
+        let mut ranges = leaves.remove(&(run.tenant, run.run)).unwrap_or_default();
+        ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+        let mut left = ranges.as_slice();
+        for root in &run.manifest {
+            let inside = left.iter().take_while(|leaf| *leaf.start < *root.end).count();
+            let (mine, rest) = left.split_at(inside);
+            demand(tile(root, mine), S5, || {
+                format!("run {}: {mine:?} do not cover the root {root:?}", run.run)
+            })?;
+            left = rest;
+        }
+        demand(left.is_empty(), S5, || format!("run {}: {left:?} lie outside", run.run))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::op::Effect;
+    use crate::sim::oracles::testing::*;
+    use gossip_contracts::identity::ShardId;
+
+    fn replace(parts: &[(u32, u32)]) -> Operation {
+        Operation::SplitReplace {
+            tenant: tenant(1),
+            lease: lease(1, 2, 100),
+            children: parts.iter().map(|&(first, end)| range(first, end)).collect(),
+            op_id: op(9),
+        }
+    }
+
+    #[test]
+    fn children_that_do_not_cover_their_parent_are_noticed() {
+        let ledger = Ledger::example();
+        let answer = Answer::Executed(Effect::Children(vec![ShardId::derived_from_raw(1); 2]));
+        assert_eq!(judged(check, &ledger, &replace(&[(0, 4), (4, 10)]), &answer), Ok(()));
+        for parts in [
+            &[(0, 4), (5, 10)][..],
+            &[(0, 5), (4, 10)],
+            &[(1, 4), (4, 10)],
+            &[(0, 4), (4, 9)],
+            &[(0, 4), (4, 4), (4, 10)],
+            &[(0, 10)],
+        ] {
+            assert_fires(judged(check, &ledger, &replace(parts), &answer), "S5");
+        }
+    }
+
+    #[test]
+    fn a_residual_that_takes_the_cursor_along_is_noticed() {
+        let ledger = Ledger::example();
+        let answer = Answer::Executed(Effect::Residual(ShardId::derived_from_raw(1)));
+        let split = |point| Operation::SplitResidual {
+            tenant: tenant(1),
+            lease: lease(1, 2, 100),
+            kept: range(0, point),
+            residual: range(point, 10),
+            op_id: op(9),
+        };
+        assert_eq!(judged(check, &ledger, &split(4), &answer), Ok(()));
+        assert_fires(judged(check, &ledger, &split(3), &answer), "S5");
+    }
+
+    #[test]
+    fn a_range_that_is_restored_otherwise_is_noticed() {
+        let mut ledger = Ledger::example();
+        let id = ShardId::derived_from_raw(1);
+        let split = Operation::SplitResidual {
+            tenant: tenant(1),
+            lease: lease(1, 2, 100),
+            kept: range(0, 5),
+            residual: range(5, 10),
+            op_id: op(9),
+        };
+        ledger.saw(&split, &Answer::Executed(Effect::Residual(id)));
+        // As if the split had never been.
+        let answer = acquired(lease(1, 3, 100), cursor(3));
+        assert_fires(judged(check, &ledger, &acquire(1), &answer), "S5");
+    }
+
+    #[test]
+    fn leaves_that_lost_a_range_are_noticed() {
+        use crate::sim::subject::{Memory, SubjectLimits};
+        let shards = crate::ShardLimits { per_tenant: 10, global: 10 };
+        let limits = SubjectLimits { shards, claim_cooldown: 0, byte_capacity: 1 << 16 };
+        // The records of a backend that has stored nothing cover nothing.
+        assert_fires(inspect(&Ledger::example(), &mut Memory::open(&limits)), "S5");
+        assert_eq!(inspect(&Ledger::default(), &mut Memory::open(&limits)), Ok(()));
+    }
+}

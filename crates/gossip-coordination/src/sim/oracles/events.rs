@@ -1,0 +1,121 @@
+//! S12: every change is reported by exactly its event, and nothing else is reported.
+
+use super::{Observation, Verdict, demand};
+use crate::events::EventKind;
+use crate::sim::op::{Answer, Effect, Operation, Refusal};
+use crate::status::ParkReason;
+
+const S12: &str = "S12 events";
+
+pub(super) fn check(seen: Observation<'_>) -> Verdict {
+    let expected = expected(seen);
+    let told = match (seen.events, &expected) {
+        ([], None) => true,
+        ([event], Some(expected)) => {
+            event.at == seen.now
+                && event.run == run_of(seen.operation)
+                && is_like(&event.kind, expected)
+        }
+        _ => false,
+    };
+    demand(told, S12, || {
+        format!(
+            "{:?} and {:?} told {:?}, not {expected:?}",
+            seen.operation, seen.answer, seen.events
+        )
+    })
+}
+
+fn run_of(operation: &Operation) -> gossip_contracts::identity::RunId {
+    match (operation.run(), operation.shard()) {
+        (Some((_, run)), _) => run,
+        (None, Some((_, key))) => key.run,
+        (None, None) => unreachable!("every operation is about a run or a shard"),
+    }
+}
+
+/// S2 looks at the fence of an unpark.
+fn is_like(told: &EventKind, expected: &EventKind) -> bool {
+    match (told, expected) {
+        (EventKind::ShardUnparked { shard: a, .. }, EventKind::ShardUnparked { shard: b, .. }) => {
+            a == b
+        }
+        _ => told == expected,
+    }
+}
+
+fn expected(seen: Observation<'_>) -> Option<EventKind> {
+    use gossip_contracts::identity::FenceEpoch;
+
+    let shard = seen.operation.shard().map(|(_, key)| key.shard);
+    match (seen.operation, seen.answer) {
+        (Operation::CreateRun { .. }, Answer::Accepted) => Some(EventKind::RunCreated),
+        (Operation::Release { .. }, Answer::Accepted) => {
+            Some(EventKind::ShardReleased { shard: shard? })
+        }
+        (_, Answer::Acquired(acquired)) => Some(EventKind::ShardAcquired {
+            shard: shard?,
+            worker: acquired.lease.owner(),
+            fence_epoch: acquired.lease.fence(),
+        }),
+        (_, &Answer::Renewed { deadline }) => {
+            Some(EventKind::ShardLeaseRenewed { shard: shard?, new_deadline: deadline })
+        }
+        // Poisoned just now, or parked before; S1 and S3 know which.
+        (Operation::Acquire { .. }, Answer::Refused(Refusal::ShardTerminal { .. }))
+            if !seen.events.is_empty() =>
+        {
+            Some(EventKind::ShardParked { shard: shard?, reason: ParkReason::Poisoned })
+        }
+        (operation, Answer::Executed(effect)) => Some(match (operation, effect) {
+            (Operation::RegisterShards { shards, .. }, _) => {
+                EventKind::RunActivated { shard_count: shards.len() }
+            }
+            (Operation::CompleteRun { .. }, _) => EventKind::RunCompleted,
+            (Operation::FailRun { .. }, _) => EventKind::RunFailed,
+            (Operation::CancelRun { .. }, _) => EventKind::RunCancelled,
+            (Operation::Unpark { .. }, _) => {
+                EventKind::ShardUnparked { shard: shard?, new_fence_epoch: FenceEpoch::INITIAL }
+            }
+            (Operation::Checkpoint { cursor, .. }, _) => EventKind::ShardCheckpointed {
+                shard: shard?,
+                last_key: crate::events::RedactedKey::new(cursor.last_key.as_deref()),
+            },
+            (Operation::Complete { .. }, _) => EventKind::ShardCompleted { shard: shard? },
+            (&Operation::Park { reason, .. }, _) => {
+                EventKind::ShardParked { shard: shard?, reason }
+            }
+            (Operation::SplitReplace { .. }, Effect::Children(children)) => {
+                EventKind::ShardSplit { parent: shard?, children: children.clone() }
+            }
+            (Operation::SplitResidual { .. }, &Effect::Residual(residual)) => {
+                EventKind::ShardResidualCreated { parent: shard?, residual }
+            }
+            _ => return None,
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::oracles::testing::*;
+
+    #[test]
+    fn a_change_that_is_not_reported_once_is_noticed() {
+        let operation = complete(lease(1, 2, 100), 9, 9);
+        let told = event(EventKind::ShardCompleted { shard: KEY.shard });
+        let other = event(EventKind::ShardReleased { shard: KEY.shard });
+        let judged = |answer: &Answer, events: &[_]| {
+            check(Observation { now: at(50), operation: &operation, answer, events })
+        };
+        assert_eq!(judged(&done(), std::slice::from_ref(&told)), Ok(()));
+        assert_fires(judged(&done(), &[]), "S12");
+        assert_fires(judged(&done(), &[other]), "S12");
+        assert_fires(judged(&done(), &[told.clone(), told.clone()]), "S12");
+        let replayed = Answer::Replayed(Effect::Nothing);
+        assert_eq!(judged(&replayed, &[]), Ok(()));
+        assert_fires(judged(&replayed, &[told]), "S12");
+    }
+}

@@ -1,0 +1,123 @@
+//! Claims: which shard a claim gets is the backend's choice; that it was free is not.
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
+
+use super::Reference;
+use crate::error::ClaimError;
+use crate::run::RunStatus;
+use crate::scratch::CapacityHint;
+use crate::sim::op::{Acquired, Answer, Operation};
+use crate::status::{ParkReason, ShardStatus};
+
+/// What a claim was answered.
+pub type ClaimAnswer = Result<Box<Acquired>, ClaimError>;
+
+impl Reference {
+    /// Whether a backend was right to answer a claim with `actual`; if not, why.
+    ///
+    /// A claim parks poisoned shards that it comes across. Which those were on the way to a free
+    /// one only the backend knows: `parked` lists the run's parked shards when that matters.
+    pub fn check_claim(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        actual: &ClaimAnswer,
+        parked: impl FnOnce() -> Vec<ShardId>,
+    ) -> Result<(), String> {
+        let status = self.runs.get(&(tenant, run)).map(|run| run.status);
+        match (status, actual) {
+            (None, Err(ClaimError::RunNotFound)) => return Ok(()),
+            (None, _) => return Err("there is no such run".into()),
+            (Some(RunStatus::Active), _) => {}
+            (Some(status), actual) => {
+                let expected = ClaimError::RunNotActive { run, status };
+                return expect(actual.as_ref().err() == Some(&expected), || expected.to_string());
+            }
+        }
+        if let Some(&until) = self.cooldowns.get(&(tenant, worker)) {
+            // A wait that is longer than the cooldown was noted before the clock stepped back.
+            if now < until && until.as_raw() <= now.as_raw().saturating_add(self.claim_cooldown) {
+                let expected = ClaimError::Throttled { retry_after: until };
+                return expect(actual.as_ref().err() == Some(&expected), || expected.to_string());
+            }
+            self.cooldowns.remove(&(tenant, worker));
+        }
+        let (free, poisoned) = self.claimable(now, tenant, run);
+        match actual {
+            Ok(acquired) => {
+                let shard = acquired.lease.shard();
+                expect(free.contains(&shard), || format!("shard {shard} is not free"))?;
+                if !poisoned.is_empty() {
+                    let parked = parked();
+                    let passed = poisoned.iter().filter(|id| parked.contains(id));
+                    passed.for_each(|&id| self.poison(tenant, run, id));
+                }
+                let key = ShardKey::new(run, shard);
+                let expected = self.answer(now, &Operation::Acquire { tenant, key, worker });
+                let right = matches!(&expected, Answer::Acquired(model) if model == acquired);
+                expect(right, || format!("the claim should have got {expected:?}"))
+            }
+            Err(ClaimError::NoneAvailable { earliest_deadline }) => {
+                expect(free.is_empty(), || format!("shards {free:?} are free"))?;
+                poisoned.iter().for_each(|&id| self.poison(tenant, run, id));
+                let first = self.runs[&(tenant, run)].earliest_deadline(now);
+                expect(*earliest_deadline == first, || format!("the first lease ends {first:?}"))?;
+                if self.claim_cooldown > 0 {
+                    let until =
+                        LogicalTime::from_raw(now.as_raw().saturating_add(self.claim_cooldown));
+                    self.cooldowns.insert((tenant, worker), until);
+                }
+                Ok(())
+            }
+            Err(error) => Err(format!("a claim in an active run was refused: {error}")),
+        }
+    }
+
+    /// Whether a hint about other work was right: an exact one says what there is, an estimate
+    /// promises no more.
+    pub fn check_hint(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        hint: CapacityHint,
+    ) -> Result<(), String> {
+        let run = &self.runs[&(tenant, run)];
+        let free = run.shards.values().filter(|shard| shard.is_free_at(now)).count();
+        let first = run.earliest_deadline(now);
+        let promised = hint.available_count as usize;
+        let right = if hint.is_estimate {
+            promised <= free
+        } else {
+            promised == free && hint.earliest_deadline == first
+        };
+        expect(right, || format!("{free} shards are free and the first lease ends {first:?}"))
+    }
+
+    /// The shards that a claim may get, and those that it would park instead. A shard that its own
+    /// worker holds is neither.
+    fn claimable(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> (Vec<ShardId>, Vec<ShardId>) {
+        let run = &self.runs[&(tenant, run)];
+        let tries = |id: &ShardId| run.shards[id].tries;
+        let unheld = run.shards.iter().filter(|(_, shard)| shard.is_free_at(now));
+        unheld.map(|(&id, _)| id).partition(|id| tries(id) < run.config.max_shard_retries)
+    }
+
+    fn poison(&mut self, tenant: TenantId, run: RunId, id: ShardId) {
+        let run = self.runs.get_mut(&(tenant, run)).expect("the claim looked at this run");
+        let shard = run.shards.get_mut(&id).expect("the claim looked at this shard");
+        assert_eq!(shard.status, ShardStatus::Active, "only active shards are claimable");
+        shard.park(ParkReason::Poisoned);
+    }
+}
+
+fn expect(right: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if right { Ok(()) } else { Err(otherwise()) }
+}

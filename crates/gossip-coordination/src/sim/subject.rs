@@ -1,0 +1,146 @@
+//! What is simulated: a backend, and how to look behind it.
+
+use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
+
+use crate::claim::CoordinationFacade;
+use crate::error::ClaimError;
+use crate::events::EventCollector;
+use crate::in_memory::{CoordinatorRuntimeConfig, InMemoryCoordinator};
+use crate::record::ShardRecordView;
+use crate::run::RunRecord;
+use crate::scratch::{AcquireResultView, AcquireScratch};
+use crate::shard_limits::ShardLimits;
+
+/// With what a subject is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubjectLimits {
+    /// Ceilings on the number of shards.
+    pub shards: ShardLimits,
+    /// Wait after a claim that found nothing, in milliseconds, where the backend has that.
+    pub claim_cooldown: u64,
+    /// Bytes for keys, cursors and metadata, where the backend bounds them.
+    pub byte_capacity: usize,
+}
+
+/// A worker, and where it looks for a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields name themselves")]
+pub struct Applicant {
+    pub now: LogicalTime,
+    pub tenant: TenantId,
+    pub run: RunId,
+    pub worker: WorkerId,
+}
+
+/// A backend under simulation.
+pub trait Subject: Sized {
+    /// The backend.
+    type Backend: CoordinationFacade;
+
+    /// Whether [`SubjectLimits::claim_cooldown`] is kept.
+    const HAS_COOLDOWN: bool;
+
+    /// Whether [`Subject::reopen`] and [`Subject::crash_during`] crash anything.
+    const IS_DURABLE: bool;
+
+    /// A fresh and empty backend.
+    fn open(limits: &SubjectLimits) -> Self;
+
+    /// The backend.
+    fn backend(&mut self) -> &mut Self::Backend;
+
+    /// Runs `f` and puts the events of what it does into `collector`.
+    fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut Self::Backend) -> R,
+    ) -> R;
+
+    /// Crashes the backend's process and starts it again on what is stored. A backend that stores
+    /// nothing durably does not crash.
+    fn reopen(&mut self) {}
+
+    /// Runs `f`, and crashes the backend's process when `written` of a thousand parts of what `f`
+    /// writes are written. Says what `f` returned and whether all was. `None` where nothing is
+    /// stored durably.
+    fn crash_during<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        written: u64,
+        f: impl FnOnce(&mut Self::Backend) -> R,
+    ) -> Option<(R, bool)> {
+        let _ = (collector, written, f);
+        None
+    }
+
+    /// Takes back a shard that the worker still holds, whether or not its lease is over, where the
+    /// backend offers that.
+    fn reacquire_own<'s>(
+        backend: &mut Self::Backend,
+        by: Applicant,
+        scratch: &'s mut AcquireScratch,
+    ) -> Option<Result<Option<AcquireResultView<'s>>, ClaimError>> {
+        let _ = (backend, by, scratch);
+        None
+    }
+
+    /// Makes the store fail while `f` runs, if it can.
+    fn obstructed<R>(&mut self, f: impl FnOnce(&mut Self::Backend) -> R) -> Option<R> {
+        let _ = f;
+        None
+    }
+
+    /// Shows `f` every run of every tenant.
+    fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord));
+
+    /// Shows `f` every shard of every tenant.
+    fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>));
+
+    /// Says what is wrong with the backend's own indexes and counts, if anything.
+    fn check_consistent(&mut self) -> Result<(), String>;
+}
+
+/// The coordinator in memory.
+#[derive(Debug)]
+pub struct Memory(InMemoryCoordinator);
+
+impl Subject for Memory {
+    type Backend = InMemoryCoordinator;
+    const HAS_COOLDOWN: bool = true;
+    const IS_DURABLE: bool = false;
+
+    fn open(limits: &SubjectLimits) -> Self {
+        Self(InMemoryCoordinator::new(CoordinatorRuntimeConfig {
+            max_shards_per_tenant: limits.shards.per_tenant,
+            max_total_shards: limits.shards.global,
+            claim_cooldown_interval: limits.claim_cooldown,
+            slab_capacity: limits.byte_capacity,
+        }))
+    }
+
+    fn backend(&mut self) -> &mut InMemoryCoordinator {
+        &mut self.0
+    }
+
+    fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut InMemoryCoordinator) -> R,
+    ) -> R {
+        self.0.with_events(collector, f)
+    }
+
+    fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {
+        self.0.for_each_run(f);
+    }
+
+    fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>)) {
+        self.0.for_each_shard(f);
+    }
+
+    /// It panics, with the number of the invariant.
+    fn check_consistent(&mut self) -> Result<(), String> {
+        self.0.assert_consistent();
+        Ok(())
+    }
+}

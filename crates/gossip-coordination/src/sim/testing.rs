@@ -1,0 +1,71 @@
+//! Subjects with a fault, for the tests of the simulator itself.
+
+use super::subject::{Memory, Subject, SubjectLimits};
+use crate::events::EventCollector;
+use crate::in_memory::InMemoryCoordinator;
+use crate::record::ShardRecordView;
+use crate::run::{RunRecord, RunStatus};
+
+/// Its index is wrong as soon as some run is active.
+pub(super) struct Faulty(Memory);
+
+/// It panics when it is looked at.
+pub(super) struct Panicking(Memory);
+
+macro_rules! subject_like_memory {
+    ($name:ident { $($own:item)* }) => {
+        impl Subject for $name {
+            type Backend = InMemoryCoordinator;
+            const HAS_COOLDOWN: bool = true;
+            const IS_DURABLE: bool = false;
+
+            fn open(limits: &SubjectLimits) -> Self {
+                Self(Memory::open(limits))
+            }
+
+            fn backend(&mut self) -> &mut InMemoryCoordinator {
+                self.0.backend()
+            }
+
+            fn with_events<R>(
+                &mut self,
+                collector: &mut EventCollector,
+                f: impl FnOnce(&mut InMemoryCoordinator) -> R,
+            ) -> R {
+                self.0.with_events(collector, f)
+            }
+
+            fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>)) {
+                self.0.for_each_shard(f);
+            }
+
+            $($own)*
+        }
+    };
+}
+
+subject_like_memory! {
+    Faulty {
+        fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {
+            self.0.for_each_run(f);
+        }
+
+        fn check_consistent(&mut self) -> Result<(), String> {
+            let mut active = false;
+            self.0.for_each_run(&mut |run| active |= run.status == RunStatus::Active);
+            if active { Err("a run is active".to_owned()) } else { Ok(()) }
+        }
+    }
+}
+
+subject_like_memory! {
+    Panicking {
+        fn for_each_run(&mut self, _: &mut dyn FnMut(&RunRecord)) {
+            panic!("the records are gone");
+        }
+
+        fn check_consistent(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! A worker: claims a shard, looks at its items in order, says how far it has come, and now and then
+//! does something else. It works through a [`WorkerSession`], as production code does, and it is
+//! honest: a cursor that it sends lies behind items that it has looked at.
+
+use std::cell::RefCell;
+use std::slice::IterMut;
+
+use gossip_contracts::coordination::{
+    CursorUpdate, SplitResidualPlan, plan_split_replace_at_points, plan_split_residual_at_point,
+};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+
+use super::admin::Admin;
+use super::keys;
+use super::mischief;
+use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, Refusal};
+use super::oracles::session;
+use super::port::Port;
+use super::random::Random;
+use super::subject::{Applicant, Subject};
+use super::swarm::{Ingredient, Swarm};
+use super::wire::Wire;
+use crate::error::ClaimError;
+use crate::scratch::AcquireScratch;
+use crate::session::WorkerSession;
+use crate::status::ParkReason;
+
+/// How often a request without an answer is sent again before its worker gives up.
+const ATTEMPTS_MAX: u32 = 6;
+
+pub(super) struct Worker<'p, 'w, S> {
+    id: WorkerId,
+    number: u64,
+    /// How often it has begun under a new id.
+    lives: u64,
+    /// What its clock is ahead of the time.
+    ahead: i64,
+    /// When it acts next.
+    pub(super) wakes: u64,
+    hold: Hold<'p, 'w, S>,
+    swarm: Swarm,
+    is_calm: bool,
+    /// It has crashed and may hold shards that it does not know of.
+    may_own: bool,
+    scratch: Box<AcquireScratch>,
+}
+
+enum Hold<'p, 'w, S> {
+    Idle,
+    Working(Box<Shift<'p, 'w, S>>),
+    /// It has ended its session by a request that was not answered.
+    Unsure {
+        operation: Box<Operation>,
+        attempts: u32,
+    },
+}
+
+/// A session and where it stands.
+struct Shift<'p, 'w, S> {
+    session: WorkerSession<'p, Port<'w, S>>,
+    /// The next item to look at.
+    next: u32,
+    /// The first item behind the shard.
+    end: u32,
+    /// A request that was not answered. Until it is, nothing else is done.
+    pending: Option<Pending>,
+    attempts: u32,
+    /// What it gave away, oldest first.
+    splits: Vec<Pending>,
+}
+
+#[derive(Clone)]
+enum Pending {
+    Checkpoint { cursor: OwnedCursor, op_id: OpId },
+    Residual { kept: OwnedRange, residual: OwnedRange, op_id: OpId },
+}
+
+/// What a worker makes of an answer.
+enum Heard {
+    Yes,
+    /// None came.
+    Nothing,
+    /// Refused, and the shard is still the worker's.
+    No,
+    /// The shard is not the worker's, or not as it thinks.
+    Lost,
+}
+
+impl Heard {
+    fn of<T, E>(result: &Result<T, E>) -> Self
+    where
+        for<'e> &'e E: Into<Refusal>,
+    {
+        match result.as_ref().map_err(Into::into) {
+            Ok(_) => Self::Yes,
+            Err(Refusal::Backend { .. }) => Self::Nothing,
+            Err(Refusal::ResourceExhausted | Refusal::SplitInvalid(_)) => Self::No,
+            Err(_) => Self::Lost,
+        }
+    }
+}
+
+impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
+    pub(super) fn new(number: u64, swarm: &Swarm, random: &mut Random) -> Self {
+        let mut worker = Self {
+            id: WorkerId::from_raw(number + 1),
+            number,
+            lives: 0,
+            ahead: 0,
+            wakes: 1_000_001 + random.below(swarm.think),
+            hold: Hold::Idle,
+            swarm: swarm.clone(),
+            is_calm: false,
+            may_own: false,
+            scratch: Box::new(AcquireScratch::new()),
+        };
+        if swarm.has(Ingredient::Skew) {
+            worker.shift_clock(u64::from(swarm.rate(Ingredient::Skew)), random);
+        }
+        worker
+    }
+
+    pub(super) fn calm_down(&mut self, time: u64) {
+        self.is_calm = true;
+        self.ahead = 0;
+        self.wakes = time + 1 + self.number;
+    }
+
+    fn shift_clock(&mut self, permille: u64, random: &mut Random) {
+        let most = (self.swarm.lease_duration * 2 * permille / 500).max(1);
+        self.ahead += random.between(0, 2 * most) as i64 - most as i64;
+    }
+
+    fn now(&self, wire: &RefCell<Wire<S>>) -> LogicalTime {
+        let time = wire.borrow().time as i64 + self.ahead;
+        LogicalTime::from_raw(u64::try_from(time).unwrap_or(1).max(1))
+    }
+
+    pub(super) fn step(
+        &mut self,
+        wire: &'w RefCell<Wire<S>>,
+        admin: &Admin,
+        ports: &mut IterMut<'p, Port<'w, S>>,
+        random: &mut Random,
+    ) {
+        self.wakes = wire.borrow().time + 1 + random.below(self.swarm.think);
+        if !self.is_calm {
+            if random.chance(self.swarm.rate(Ingredient::Crash)) {
+                return self.crash(wire, random);
+            }
+            if random.chance(self.swarm.rate(Ingredient::Pause)) {
+                let lease = self.swarm.lease_duration;
+                self.wakes += random.between(lease / 2, 3 * lease);
+                return;
+            }
+            if random.chance(self.swarm.rate(Ingredient::Jump)) {
+                self.shift_clock(1_000, random);
+            }
+            if self.misbehaves(wire, random) {
+                return;
+            }
+        }
+        match std::mem::replace(&mut self.hold, Hold::Idle) {
+            Hold::Idle => self.look_for_work(wire, admin, ports, random),
+            Hold::Working(shift) => self.hold = self.work(wire, shift, random),
+            Hold::Unsure { operation, attempts } => {
+                let now = self.now(wire);
+                let answer = wire.borrow_mut().request(now, (*operation).clone());
+                if answer.is_none() && attempts < ATTEMPTS_MAX {
+                    self.hold = Hold::Unsure { operation, attempts: attempts + 1 };
+                }
+            }
+        }
+    }
+
+    /// Everything is forgotten. Half of the time it comes back under the same id, as a process does
+    /// that takes over a slot.
+    fn crash(&mut self, wire: &RefCell<Wire<S>>, random: &mut Random) {
+        wire.borrow_mut().trace.note(|| format!("w{} crashes", self.id.as_raw()));
+        self.hold = Hold::Idle;
+        self.may_own = random.chance(500);
+        if !self.may_own {
+            self.lives += 1;
+            self.id = WorkerId::from_raw(self.number + 1 + 100 * self.lives);
+        }
+        self.wakes += random.between(1, 2 * self.swarm.lease_duration);
+    }
+
+    /// A request again, or one that no honest caller makes.
+    fn misbehaves(&self, wire: &RefCell<Wire<S>>, random: &mut Random) -> bool {
+        let weights =
+            [10, self.swarm.rate(Ingredient::Repeat), self.swarm.rate(Ingredient::Mischief)];
+        let drawn = random.weighted(&weights);
+        let mut wire = wire.borrow_mut();
+        let Some(known) = wire.recall(random) else { return false };
+        let request = match drawn {
+            Some(1) => known,
+            Some(2) => mischief::twist(known, &mut wire, random),
+            _ => return false,
+        };
+        let time = wire.time as i64 + self.ahead;
+        let mut now = u64::try_from(time).unwrap_or(1).max(1);
+        // The first and the last of all times; a lease from then would outlive the simulation.
+        if random.chance(30) && !matches!(request, Operation::Acquire { .. }) {
+            now = *random.pick(&[1, u64::MAX]);
+        }
+        wire.request(LogicalTime::from_raw(now), request);
+        true
+    }
+
+    fn look_for_work(
+        &mut self,
+        wire: &'w RefCell<Wire<S>>,
+        admin: &Admin,
+        ports: &mut IterMut<'p, Port<'w, S>>,
+        random: &mut Random,
+    ) {
+        let Some((tenant, run)) = admin.some_run(self.is_calm, random) else { return };
+        let now = self.now(wire);
+        let port = ports.next().expect("more doors than sessions");
+        if std::mem::take(&mut self.may_own) {
+            let by = Applicant { now, tenant, run, worker: self.id };
+            let mut wire = wire.borrow_mut();
+            if let Some(own) = wire.reacquire_own(by, &mut self.scratch) {
+                let session = WorkerSession::from_acquire_result(port, &own);
+                self.hold = Hold::Working(Box::new(Shift::begin(session)));
+            }
+            return;
+        }
+        let directed = self.swarm.rate(Ingredient::Directed);
+        if !self.is_calm && random.weighted(&[10, directed]) == Some(1) {
+            let shard = wire.borrow().some_shard(tenant, run, random);
+            let key = ShardKey::new(run, shard.unwrap_or(ShardId::from_raw(77)));
+            if let Ok(session) = WorkerSession::new(port, now, tenant, key, self.id) {
+                self.hold = Hold::Working(Box::new(Shift::begin(session)));
+            }
+            return;
+        }
+        match WorkerSession::claim(port, now, tenant, run, self.id) {
+            Ok(session) => self.hold = Hold::Working(Box::new(Shift::begin(session))),
+            // Others have it all, or the administrator has to do something first.
+            Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
+                let later = self.wakes + self.swarm.lease_duration;
+                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(at.as_raw()));
+            }
+            Err(_) => self.wakes += random.below(4 * self.swarm.think),
+        }
+    }
+
+    fn work(
+        &self,
+        wire: &RefCell<Wire<S>>,
+        mut shift: Box<Shift<'p, 'w, S>>,
+        random: &mut Random,
+    ) -> Hold<'p, 'w, S> {
+        let now = self.now(wire);
+        if shift.pending.is_some() {
+            return shift.settle(wire, now);
+        }
+        // A split again that a later one has overtaken.
+        if shift.splits.len() > 1 && random.chance(20 * self.swarm.rate(Ingredient::Repeat)) {
+            shift.pending = Some(shift.splits[0].clone());
+            return shift.settle(wire, now);
+        }
+        let rate = |ingredient| if self.is_calm { 0 } else { self.swarm.rate(ingredient) };
+        let weights = [
+            10,
+            rate(Ingredient::Renew),
+            rate(Ingredient::Residual),
+            rate(Ingredient::Replace),
+            rate(Ingredient::Park),
+            rate(Ingredient::Release),
+        ];
+        let choice = random.weighted(&weights).expect("the work itself has a weight");
+        let op_id = wire.borrow_mut().next_op(shift.session.tenant());
+        match choice {
+            0 => self.advance(wire, shift, now, op_id, random),
+            1 => {
+                let renewed = shift.session.renew(now);
+                if let Ok(renewed) = &renewed {
+                    let seen = session::check_renewed(shift.session.lease(), renewed.new_deadline);
+                    wire.borrow_mut().conclude(seen);
+                }
+                match Heard::of(&renewed) {
+                    Heard::Lost => Hold::Idle,
+                    _ => Hold::Working(shift),
+                }
+            }
+            2 => match self.draw_residual(&shift, random) {
+                Some((kept, residual)) => {
+                    shift.pending = Some(Pending::Residual { kept, residual, op_id });
+                    shift.settle(wire, now)
+                }
+                None => Hold::Working(shift),
+            },
+            3 => self.replace(shift, now, op_id, random),
+            4 => self.park(shift, now, op_id, random),
+            _ => {
+                let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
+                let released = shift.session.release(now);
+                ended(Heard::of(&released), || Operation::Release { tenant, lease })
+            }
+        }
+    }
+
+    /// Looks at a few items; then says so, or that all are done.
+    fn advance(
+        &self,
+        wire: &RefCell<Wire<S>>,
+        mut shift: Box<Shift<'p, 'w, S>>,
+        now: LogicalTime,
+        op_id: OpId,
+        random: &mut Random,
+    ) -> Hold<'p, 'w, S> {
+        let (tenant, run) = (shift.session.tenant(), shift.session.shard_key().run);
+        let until =
+            shift.end.min(shift.next + random.between(1, u64::from(self.swarm.stride)) as u32);
+        (shift.next..until)
+            .for_each(|item| wire.borrow_mut().oracles.note_scanned(tenant, run, item));
+        shift.next = shift.next.max(until);
+        let cursor =
+            OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
+        if shift.next < shift.end {
+            shift.pending = Some(Pending::Checkpoint { cursor, op_id });
+            return shift.settle(wire, now);
+        }
+        let lease = *shift.session.lease();
+        let completed = shift.session.complete(now, cursor.as_update(), op_id);
+        ended(Heard::of(&completed), || Operation::Complete { tenant, lease, cursor, op_id })
+    }
+
+    fn draw_token(&self, random: &mut Random) -> Option<Bytes> {
+        if self.swarm.padding == 0 || random.chance(500) {
+            return None;
+        }
+        Some(std::iter::repeat_n(b't', random.index(self.swarm.padding)).collect())
+    }
+
+    /// A key inside the shard and behind all that was looked at, if there is one.
+    fn draw_point(shift: &Shift<'_, '_, S>, random: &mut Random) -> Option<Bytes> {
+        let range = shift.session.spec();
+        if shift.next >= shift.end {
+            return None;
+        }
+        let item = random.between(u64::from(shift.next), u64::from(shift.end)) as u32;
+        let point: Bytes = if item > 0 && random.chance(300) {
+            keys::behind(item - 1, random.below(3) as u8)[..].into()
+        } else {
+            keys::key(item)[..].into()
+        };
+        (range.start() < &*point && &*point < range.end()).then_some(point)
+    }
+
+    fn draw_residual(
+        &self,
+        shift: &Shift<'_, '_, S>,
+        random: &mut Random,
+    ) -> Option<(OwnedRange, OwnedRange)> {
+        let point = Self::draw_point(shift, random)?;
+        let plan = plan_split_residual_at_point(shift.session.spec(), &point).ok()?;
+        let metadata = self.draw_token(random).unwrap_or_default();
+        Some((plan.parent.into(), plan.residual.with_metadata(&metadata).into()))
+    }
+
+    fn replace(
+        &self,
+        shift: Box<Shift<'p, 'w, S>>,
+        now: LogicalTime,
+        op_id: OpId,
+        random: &mut Random,
+    ) -> Hold<'p, 'w, S> {
+        let mut points: Vec<Bytes> =
+            (0..random.between(1, 3)).filter_map(|_| Self::draw_point(&shift, random)).collect();
+        points.sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
+        points.dedup();
+        let range = OwnedRange::from(shift.session.spec());
+        let points: Vec<&[u8]> = points.iter().map(|point| &**point).collect();
+        let Ok(plan) = plan_split_replace_at_points(range.as_ref(), &points) else {
+            return Hold::Working(shift);
+        };
+        let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
+        let split = shift.session.split_replace(now, &plan, op_id);
+        ended(Heard::of(&split), || {
+            let children = plan.children().iter().map(|&child| child.into()).collect();
+            Operation::SplitReplace { tenant, lease, children, op_id }
+        })
+    }
+
+    fn park(
+        &self,
+        shift: Box<Shift<'p, 'w, S>>,
+        now: LogicalTime,
+        op_id: OpId,
+        random: &mut Random,
+    ) -> Hold<'p, 'w, S> {
+        let reasons = [ParkReason::PermissionDenied, ParkReason::TooManyErrors, ParkReason::Other];
+        let reason = *random.pick(&reasons);
+        let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
+        let parked = shift.session.park(now, reason, op_id);
+        ended(Heard::of(&parked), || Operation::Park { tenant, lease, reason, op_id })
+    }
+}
+
+/// After a request that ended a session: done with it, or not sure.
+fn ended<'p, 'w, S>(heard: Heard, operation: impl FnOnce() -> Operation) -> Hold<'p, 'w, S> {
+    match heard {
+        Heard::Nothing => Hold::Unsure { operation: Box::new(operation()), attempts: 0 },
+        Heard::Yes | Heard::No | Heard::Lost => Hold::Idle,
+    }
+}
+
+impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
+    fn begin(session: WorkerSession<'p, Port<'w, S>>) -> Self {
+        let (first, end) = keys::items(&session.spec().into());
+        let next = session.cursor().last_key().map_or(first, |key| {
+            // An empty shard's cursor may stand on a key that is no item's.
+            keys::first_item_from(key) + u32::from(key.len() == keys::key(0).len())
+        });
+        Self { session, next, end, pending: None, attempts: 0, splits: Vec::new() }
+    }
+
+    /// The key of the last item looked at; of a shard without items, where it stands or begins.
+    fn reached(&self) -> Bytes {
+        let (first, _) = keys::items(&self.session.spec().into());
+        if self.next > first {
+            return keys::key(self.next - 1)[..].into();
+        }
+        self.session.cursor().last_key().unwrap_or(self.session.spec().start()).into()
+    }
+
+    /// Sends what is pending, and goes by the answer.
+    fn settle(mut self: Box<Self>, wire: &RefCell<Wire<S>>, now: LogicalTime) -> Hold<'p, 'w, S> {
+        let pending = self.pending.take().expect("something is pending");
+        let heard = match &pending {
+            Pending::Checkpoint { cursor, op_id } => {
+                let cursor: CursorUpdate<'_> = cursor.as_update();
+                Heard::of(&self.session.checkpoint(now, cursor, *op_id))
+            }
+            Pending::Residual { kept, residual, op_id } => {
+                let plan = SplitResidualPlan::new(kept.as_ref(), residual.as_ref());
+                let before = OwnedRange::from(self.session.spec());
+                let split = self.session.split_residual(now, &plan, *op_id);
+                if split.is_ok() {
+                    let after = self.session.spec();
+                    let seen = session::check_narrowed(before.as_ref(), kept.as_ref(), after);
+                    wire.borrow_mut().conclude(seen);
+                    self.splits.push(pending.clone());
+                }
+                Heard::of(&split)
+            }
+        };
+        match heard {
+            Heard::Yes => {
+                self.attempts = 0;
+                self.end = keys::first_item_from(self.session.spec().end());
+                Hold::Working(self)
+            }
+            Heard::No => Hold::Working(self),
+            Heard::Nothing if self.attempts < ATTEMPTS_MAX => {
+                self.attempts += 1;
+                self.pending = Some(pending);
+                Hold::Working(self)
+            }
+            Heard::Nothing | Heard::Lost => Hold::Idle,
+        }
+    }
+}
+
+/// Whom a run is for, and which.
+pub(super) type RunName = (TenantId, RunId);

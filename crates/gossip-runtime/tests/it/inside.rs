@@ -1,0 +1,165 @@
+//! Stopped or broken off in the middle of large items.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gossip_runtime::{ScanEnd, ScanOptions, ScanOutcome};
+
+use crate::support::{Place, Watched, token};
+
+const INTERVAL: u64 = 1 << 20;
+const SIZE: usize = 3 << 20;
+
+/// Tokens all along: across the ends of what is judged at once, and of what is read at once.
+fn large(seed: u64) -> String {
+    let mut text = String::new();
+    while text.len() < SIZE {
+        text.push_str(&"some text\n".repeat(6_000));
+        text.push_str(&format!("key = {}\n", token(seed * 1_000 + text.len() as u64)));
+    }
+    text
+}
+
+fn place(files: u64) -> Place {
+    let mut place = Place::new();
+    place.options.checkpoint_bytes = INTERVAL;
+    for number in 0..files {
+        place.write(&format!("large{number}.txt"), &large(number));
+    }
+    place
+}
+
+/// Scans until it has ended, each time stopped at the `nth` read. What was read in each life.
+fn scan_in_lives(place: &Place, nth: u64, panics: bool) -> (ScanOutcome, Vec<u64>) {
+    let mut lives = Vec::new();
+    loop {
+        let stop = Arc::new(AtomicBool::new(false));
+        let reads = AtomicU64::new(0);
+        let mut source = Watched::new(&place.tree);
+        let flag = Arc::clone(&stop);
+        source.on_read = Some(Arc::new(move |_, _| {
+            if reads.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+                if panics {
+                    // Without a word: while a panic prints its trace, the other worker reads on.
+                    std::panic::resume_unwind(Box::new("part of the test"));
+                }
+                flag.store(true, Ordering::Relaxed);
+            }
+        }));
+        let outcome = place.scan_until(&source, &stop);
+        lives.push(source.bytes_read.load(Ordering::Relaxed));
+        match outcome {
+            Ok(outcome) if outcome.end == ScanEnd::Finished => return (outcome, lives),
+            Ok(outcome) => assert_eq!(outcome.end, ScanEnd::Interrupted),
+            Err(error) => assert!(panics, "{error}"),
+        }
+        assert!(lives.len() < 200, "no progress");
+    }
+}
+
+#[test]
+fn a_stop_in_the_middle_of_an_item_repeats_little_of_it() {
+    for nth in [3, 5, 9, 13] {
+        let mut place = place(2);
+        place.options.threads = 1;
+        let expected = place.undisturbed();
+        assert!(expected.len() > 90, "{}", expected.len());
+        let (outcome, lives) = scan_in_lives(&place, nth, false);
+        assert_eq!(place.places(&outcome), expected, "stopped at each read {nth}");
+        assert_eq!(place.summary(&outcome).findings as usize, expected.len());
+        assert_eq!(place.summary(&outcome).bytes, 2 * large(0).len() as u64);
+        // Each life but the last goes on within a segment and its surroundings of where it stopped.
+        let read: u64 = lives.iter().sum();
+        let again = read - 2 * large(0).len() as u64;
+        assert!(again <= (lives.len() as u64 - 1) * 800_000, "{again} in {} lives", lives.len());
+    }
+}
+
+#[test]
+fn a_worker_that_dies_in_the_middle_of_an_item_repeats_one_interval_at_most() {
+    let place = place(5);
+    let expected = place.undisturbed();
+    let (outcome, lives) = scan_in_lives(&place, 11, true);
+    assert!(lives.len() > 4, "{lives:?}");
+    assert_eq!(place.places(&outcome), expected);
+    let read: u64 = lives.iter().sum();
+    let again = read - 5 * large(0).len() as u64;
+    let bound = (lives.len() as u64 - 1) * place.options.threads as u64 * INTERVAL;
+    assert!(again <= bound, "{again} of {bound} in {} lives", lives.len());
+}
+
+/// One large item, stopped behind its second MiB.
+fn stopped_inside() -> (Place, ScanOutcome) {
+    let mut place = place(1);
+    place.options.threads = 1;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut source = Watched::new(&place.tree);
+    let flag = Arc::clone(&stop);
+    source.on_read = Some(Arc::new(move |_, offset| {
+        if offset > 2 << 20 {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }));
+    let outcome = place.scan_until(&source, &stop).unwrap();
+    assert_eq!(outcome.end, ScanEnd::Interrupted);
+    (place, outcome)
+}
+
+#[test]
+fn an_item_that_changed_since_its_first_part_was_stored_is_read_from_its_start() {
+    let (place, first) = stopped_inside();
+    assert!(place.places(&first).len() > 20, "its first part is stored");
+    place.write("large0.txt", &format!("changed\n{}", token(5)));
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.places(&second), [("large0.txt".to_owned(), 8)]);
+}
+
+#[test]
+fn an_item_that_is_gone_since_its_first_part_was_stored_is_forgotten() {
+    let (place, _) = stopped_inside();
+    std::fs::remove_file(place.tree.join("large0.txt")).unwrap();
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!(second.end, ScanEnd::Finished);
+    assert_eq!(place.places(&second), []);
+    let summary = place.summary(&second);
+    assert_eq!((summary.items, summary.failed), (0, vec![]));
+}
+
+/// Neither the time nor the bytes for a checkpoint have come: only the renewal can tell.
+#[test]
+fn a_worker_whose_renewal_is_refused_in_the_middle_of_an_item_reads_and_stores_no_more_of_it() {
+    let mut place = place(1);
+    place.options = ScanOptions {
+        threads: 1,
+        checkpoint_bytes: u64::MAX / 2,
+        checkpoint_ms: u64::MAX / 2,
+        lease_ms: 300,
+        ..place.options
+    };
+    let place = Arc::new(place);
+    let expected = place.undisturbed();
+    let other = Arc::new(Mutex::new(None));
+    let mut source = Watched::new(&place.tree);
+    source.on_read = Some({
+        let (place, other) = (Arc::clone(&place), Arc::clone(&other));
+        Arc::new(move |_, offset| {
+            let mut other = other.lock().unwrap();
+            if offset > 1 << 20 && other.is_none() {
+                // The lease runs out, and somebody else takes the shard to its end.
+                std::thread::sleep(Duration::from_millis(400));
+                *other = Some(place.scan(&place.source()).unwrap());
+            }
+        })
+    });
+    let outcome = place.scan(&source).unwrap();
+    let other = other.lock().unwrap().expect("it was taken");
+    assert_eq!((other.run, other.end), (outcome.run, ScanEnd::Finished));
+    assert_eq!(outcome.end, ScanEnd::Finished);
+    // Up to the read during which it was lost; the end is not there.
+    let read = source.bytes_read.load(Ordering::Relaxed);
+    assert!(read < 2 << 20, "{read}");
+    assert_eq!(place.places(&outcome), expected);
+    assert_eq!(place.summary(&outcome).findings as usize, expected.len());
+}

@@ -1,0 +1,435 @@
+//! The task that keeps a watch running: arms it, repairs the fold when the cursor has expired, and
+//! hands batches to the thread that stores them.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+
+use super::FoldConfig;
+use super::batches::Batches;
+use super::export::ExportRequest;
+use super::folder::{Command, Listing};
+use super::status::{Control, Repair, Shared};
+use crate::kv::{CursorExpiry, KvError, KvWatcher, LogInfo, Watch, WatchCursor, WatchEvent};
+use crate::protocol::{self, Advance, Guard, Vanished};
+
+/// A server without a leader forgets questions, so they are asked again after a while.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
+const ASK_TIMES: u32 = 10;
+
+/// How long an ending fold waits to hear that it may store what it has.
+const LAST_READING: Duration = Duration::from_secs(1);
+
+pub(super) struct Feeder {
+    config: FoldConfig,
+    control: Control,
+    to_fold: mpsc::Sender<Command>,
+    /// Whether a watch has ever been armed: then the bucket was there, and we were welcome.
+    armed: bool,
+    /// Whether anything was handed over since the last interruption.
+    progressed: bool,
+    /// How often in a row nothing was.
+    failures: u32,
+}
+
+/// Why a watch is over.
+enum Over {
+    /// Somebody said so, or the store failed for good, which its thread reports.
+    Ended,
+    Lost(KvError),
+    Tripped(CursorExpiry),
+}
+
+impl From<KvError> for Over {
+    fn from(error: KvError) -> Self {
+        Self::Lost(error)
+    }
+}
+
+/// How a watch begins.
+struct Armed {
+    watch: Box<dyn Watch>,
+    incarnation: u64,
+    /// Set if it begins with a listing.
+    listing: Option<Relist>,
+}
+
+/// What a listing has to make good.
+struct Relist {
+    /// The head of the log before the fold was compared with the bucket; `None` for a new fold,
+    /// which has nothing to compare.
+    compared_at: Option<u64>,
+    vanished: Vanished,
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<LogInfo, KvError>> + Send>>;
+
+impl Feeder {
+    pub(super) fn new(
+        config: FoldConfig,
+        control: Control,
+        to_fold: mpsc::Sender<Command>,
+    ) -> Self {
+        Self { config, control, to_fold, armed: false, progressed: false, failures: 0 }
+    }
+
+    /// Watches until it is told to stop, or an error does not heal.
+    pub(super) async fn run(&mut self, mut cursor: WatchCursor) -> Result<(), KvError> {
+        let shared = Arc::clone(&self.control.shared);
+        loop {
+            let over = match self.watch_once(&cursor).await {
+                Ok(never) => match never {},
+                Err(over) => over,
+            };
+            self.failures =
+                if std::mem::take(&mut self.progressed) { 1 } else { self.failures + 1 };
+            let failures = self.failures;
+            match over {
+                Over::Ended => return Ok(()),
+                Over::Lost(error) if !heals(&error, self.armed) => return Err(error),
+                Over::Lost(error) => {
+                    tracing::warn!(%error, failures, "the watch was lost; arming it again");
+                    self.control.status.send_modify(|status| status.trouble = Some(error));
+                }
+                Over::Tripped(why) => {
+                    tracing::warn!(%why, failures, "updates may have been missed; arming it again");
+                }
+            }
+            let Ok(stored) = self.stored_cursor().await else { return Ok(()) };
+            cursor = stored;
+            let wait = sleep(protocol::backoff(failures));
+            if unless_shut_down(&shared, wait).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn watch_once(&mut self, cursor: &WatchCursor) -> Result<Infallible, Over> {
+        let armed = self.arm(cursor).await?;
+        self.armed = true;
+        self.control.status.send_modify(|status| status.trouble = None);
+        self.follow(armed).await
+    }
+
+    /// A3.
+    async fn arm(&mut self, cursor: &WatchCursor) -> Result<Armed, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        // Before the watch, so that a log made anew in between is noticed.
+        let log = self.log().await?;
+        let arming = self.config.watcher.watch(&self.config.scope, cursor);
+        match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
+            Ok(watch) => {
+                tracing::debug!(position = watch.position(), "armed");
+                let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
+                let listing = Relist { compared_at: None, vanished };
+                let listing = cursor.is_none().then_some(listing);
+                Ok(Armed { watch, incarnation: log.incarnation, listing })
+            }
+            Err(KvError::CursorExpired(why)) => self.repair(why).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The cursor is of no use: what the bucket no longer has leaves the fold, and then everything
+    /// is listed (P6).
+    async fn repair(&mut self, why: CursorExpiry) -> Result<Armed, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        tracing::warn!(%why, "the cursor has expired; listing the bucket");
+        self.control.status.send_modify(|status| {
+            let at = SystemTime::now();
+            status.last_repair = Some(Repair { why, deleted: 0, unconfirmed: 0, at });
+            status.repairs += 1;
+            status.synced = false;
+        });
+        let log = self.log().await?;
+        let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
+        let deletes_stored = vanished == Vanished::Delete;
+        if deletes_stored {
+            self.sweep(None).await?;
+        }
+        assert!(protocol::relist_may_start(vanished, deletes_stored), "P6");
+        let nothing = WatchCursor::none();
+        let listing = self.config.watcher.watch(&self.config.scope, &nothing);
+        let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
+        let relist = Relist { compared_at: Some(log.last), vanished };
+        Ok(Armed { watch, incarnation: log.incarnation, listing: Some(relist) })
+    }
+
+    /// Lists the bucket and deletes from the fold what it does not have; returns when that is
+    /// stored. Entries newer than `up_to` are not judged.
+    async fn sweep(&mut self, up_to: Option<u64>) -> Result<(), Over> {
+        let shared = Arc::clone(&self.control.shared);
+        let reader = self.config.reader.clone().expect("nothing is deleted without a reader");
+        let mut live = std::collections::HashSet::new();
+        for prefix in self.config.scope.prefixes() {
+            live.extend(unless_shut_down(&shared, reader.keys(prefix)).await??);
+        }
+        let (deleted, answer) = oneshot::channel();
+        self.send(Command::Sweep { listing: Listing { live, up_to }, deleted }).await?;
+        let deleted = answer.await.map_err(|_| Over::Ended)?;
+        tracing::info!(deleted, "the fold has no key that the bucket did not list");
+        self.control.status.send_modify(|status| {
+            if let Some(repair) = &mut status.last_repair {
+                repair.deleted += deleted;
+            }
+        });
+        Ok(())
+    }
+
+    /// Reads a watch until it is over.
+    async fn follow(&mut self, armed: Armed) -> Result<Infallible, Over> {
+        let Armed { mut watch, incarnation, mut listing } = armed;
+        let shared = Arc::clone(&self.control.shared);
+        let report = listing.as_ref().is_some_and(|relist| {
+            relist.compared_at.is_some() && relist.vanished == Vanished::Keep
+        });
+        let (revision, lists) = (watch.position(), listing.is_some());
+        self.send(Command::Arm { revision, lists, report }).await?;
+        let mut batches = Batches::new(self.config.batch, incarnation, revision, !lists);
+        let to_fold = self.to_fold.clone();
+        let mut reading: Option<Reading> = None;
+        let every = self.config.probe_interval;
+        let mut tick = interval_at(Instant::now() + every, every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if reading.is_none() && batches.ask() {
+                reading = Some(self.read());
+            }
+            let (has_ready, has_room) = (batches.has_ready(), batches.has_room());
+            let deadline = batches.deadline();
+            let (into, room) = batches.room();
+            tokio::select! {
+                biased;
+                () = shared.shutdown() => {
+                    self.end(watch, batches, reading).await?;
+                    return Err(Over::Ended);
+                }
+                permit = to_fold.reserve(), if has_ready => {
+                    let permit = permit.map_err(|_| Over::Ended)?;
+                    permit.send(Command::Batch(batches.next_ready().expect("one is ready")));
+                    self.progressed = true;
+                }
+                log = answer(&mut reading) => {
+                    reading = None;
+                    let log = log?;
+                    self.note(&log);
+                    batches.answered(&log).map_err(Over::Tripped)?;
+                }
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    batches.close(|| watch.cursor());
+                }
+                event = watch.next(into, room), if has_room => match event? {
+                    WatchEvent::Updates { pending, stored_at_ns } => {
+                        if batches.gathered(stored_at_ns, pending) {
+                            batches.close(|| watch.cursor());
+                        }
+                    }
+                    WatchEvent::Synced { through } => {
+                        batches.close(|| watch.cursor());
+                        if let Some(relist) = listing.take() {
+                            self.listed(&mut batches, &relist, through, incarnation).await?;
+                        }
+                        let checked = lists;
+                        watch.advance(through);
+                        batches.pass(through, checked, true, watch.cursor());
+                    }
+                },
+                Some(request) = self.control.exports.recv() => {
+                    batches.close(|| watch.cursor());
+                    self.export(&mut batches, &mut reading, request).await?;
+                }
+                () = to_fold.closed() => return Err(Over::Ended),
+                _ = tick.tick() => self.mark(&mut watch, &mut batches, incarnation).await?,
+                () = shared.poke.notified() => {
+                    self.mark(&mut watch, &mut batches, incarnation).await?;
+                }
+            }
+        }
+    }
+
+    /// All that the bucket held has been gathered. Deletes may have come and been evicted since the
+    /// fold was compared with the bucket; if so, compare again. That needs no order: what is newer
+    /// than the comparison is left alone.
+    async fn listed(
+        &mut self,
+        batches: &mut Batches,
+        relist: &Relist,
+        through: u64,
+        incarnation: u64,
+    ) -> Result<(), Over> {
+        self.hand_over(batches).await?;
+        let log = self.log().await?;
+        if let Guard::Trip(why) = protocol::live_guard(incarnation, log.last, through, &log) {
+            return Err(Over::Tripped(why));
+        }
+        let base = relist.compared_at.unwrap_or(through);
+        let mut swept = 0;
+        if !protocol::resume_window_ok(base, log.first) && relist.vanished == Vanished::Delete {
+            self.sweep(Some(log.last)).await?;
+            swept = log.last;
+        }
+        batches.guard_from(swept);
+        Ok(())
+    }
+
+    /// A quiet watch asks whether it has missed anything, and passes what was not for it.
+    async fn mark(
+        &mut self,
+        watch: &mut Box<dyn Watch>,
+        batches: &mut Batches,
+        incarnation: u64,
+    ) -> Result<(), Over> {
+        if !batches.is_quiet() || !batches.is_guarded() {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.control.shared);
+        let marker = unless_shut_down(&shared, watch.progress()).await??;
+        self.control.status.send_modify(|status| status.head = marker.head);
+        match protocol::advance(incarnation, watch.position(), &marker) {
+            Advance::To(head) => {
+                watch.advance(head);
+                batches.pass(head, true, false, watch.cursor());
+                Ok(())
+            }
+            Advance::Wait => Ok(()),
+            Advance::Trip(why) => Err(Over::Tripped(why)),
+        }
+    }
+
+    /// Everything gathered goes to the store before the request does.
+    async fn export(
+        &mut self,
+        batches: &mut Batches,
+        reading: &mut Option<Reading>,
+        request: ExportRequest,
+    ) -> Result<(), Over> {
+        self.vouch(batches, reading).await?;
+        self.hand_over(batches).await?;
+        self.send(Command::Export(request)).await
+    }
+
+    /// Told to stop: stores what was gathered, if the floor allows it and can be read quickly.
+    async fn end(
+        &mut self,
+        watch: Box<dyn Watch>,
+        mut batches: Batches,
+        mut reading: Option<Reading>,
+    ) -> Result<(), Over> {
+        batches.close(|| watch.cursor());
+        let vouched = timeout(LAST_READING, self.vouch(&mut batches, &mut reading)).await;
+        if !matches!(vouched, Ok(Ok(()))) {
+            tracing::info!("what was received last could not be vouched for; it is read again");
+        }
+        self.hand_over(&mut batches).await
+    }
+
+    async fn vouch(
+        &mut self,
+        batches: &mut Batches,
+        reading: &mut Option<Reading>,
+    ) -> Result<(), Over> {
+        while batches.has_unvouched() {
+            if reading.is_none() && batches.ask() {
+                *reading = Some(self.read());
+            }
+            let log = answer(reading).await?;
+            *reading = None;
+            batches.answered(&log).map_err(Over::Tripped)?;
+        }
+        Ok(())
+    }
+
+    async fn hand_over(&mut self, batches: &mut Batches) -> Result<(), Over> {
+        while let Some(batch) = batches.next_ready() {
+            self.send(Command::Batch(batch)).await?;
+            self.progressed = true;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, command: Command) -> Result<(), Over> {
+        self.to_fold.send(command).await.map_err(|_| Over::Ended)
+    }
+
+    async fn stored_cursor(&mut self) -> Result<WatchCursor, Over> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Where(reply)).await?;
+        answer.await.map_err(|_| Over::Ended)
+    }
+
+    fn read(&self) -> Reading {
+        let watcher = Arc::clone(&self.config.watcher);
+        Box::pin(async move { ask_log(&*watcher).await })
+    }
+
+    async fn log(&mut self) -> Result<LogInfo, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        let log = unless_shut_down(&shared, ask_log(&*self.config.watcher)).await??;
+        self.note(&log);
+        Ok(log)
+    }
+
+    fn note(&self, log: &LogInfo) {
+        self.control.status.send_modify(|status| {
+            status.head = log.last;
+            status.evicts_current_values = protocol::evicts_current_values(&log.retention);
+        });
+    }
+}
+
+async fn ask_log(watcher: &dyn KvWatcher) -> Result<LogInfo, KvError> {
+    for _ in 0..ASK_TIMES {
+        if let Ok(answer) = timeout(ASK_AGAIN, watcher.log()).await {
+            return answer;
+        }
+    }
+    let after_ms = (ASK_AGAIN * ASK_TIMES).as_millis() as u64;
+    Err(KvError::Timeout { operation: "the state of the log", after_ms })
+}
+
+/// Gives up on a watch that does not begin, later each time.
+async fn patiently<T>(
+    failures: u32,
+    arming: impl Future<Output = Result<T, KvError>>,
+) -> Result<T, KvError> {
+    let patience = ASK_AGAIN * failures.clamp(1, ASK_TIMES);
+    let after_ms = patience.as_millis() as u64;
+    match timeout(patience, arming).await {
+        Ok(armed) => armed,
+        Err(_) => Err(KvError::Timeout { operation: "beginning to watch", after_ms }),
+    }
+}
+
+/// Never ready while nothing is read.
+async fn answer(reading: &mut Option<Reading>) -> Result<LogInfo, KvError> {
+    match reading {
+        Some(reading) => reading.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn unless_shut_down<T>(shared: &Shared, work: impl Future<Output = T>) -> Result<T, Over> {
+    tokio::select! {
+        biased;
+        () = shared.shutdown() => Err(Over::Ended),
+        done = work => Ok(done),
+    }
+}
+
+/// Whether an error may go away by itself. A bucket that was there may be made again.
+fn heals(error: &KvError, armed: bool) -> bool {
+    match error {
+        KvError::BucketNotFound { .. } => armed,
+        KvError::NotConnected
+        | KvError::Unauthorized(_)
+        | KvError::Config(_)
+        | KvError::InvalidBucketName
+        | KvError::InvalidKey(_)
+        | KvError::Unsupported(_) => false,
+        _ => true,
+    }
+}

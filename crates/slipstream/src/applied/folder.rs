@@ -1,0 +1,303 @@
+//! The thread that applies and stores, batch by batch.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::FoldError;
+use super::export::{ExportError, ExportRequest};
+use super::status::{Control, FoldStatus, Shared};
+use crate::kv::{Key, KvUpdate, VersionToken, WatchCursor};
+use crate::protocol::{Authority, Stored};
+use crate::snapshot::{SnapshotError, SnapshotStore};
+
+/// While it waits to try again, the thread looks this often whether it should end.
+const NAP: Duration = Duration::from_millis(20);
+
+/// What the caller does with updates.
+///
+/// Updates may come more than once (after an interruption, or a crash), always in the order of the
+/// log. `()` does nothing: the store is all there is.
+pub trait Applier: Send + 'static {
+    /// An update as the caller sees it.
+    type Item;
+
+    /// Reads an update. `None` for one that does not concern the caller: it is stored, and counts,
+    /// all the same.
+    fn parse(&mut self, update: &KvUpdate) -> Option<Self::Item>;
+
+    /// Applies what was parsed of a batch, if there is anything.
+    fn apply(&mut self, batch: Vec<Self::Item>);
+
+    /// The store has taken everything up to this cursor.
+    fn on_applied(&mut self, cursor: &WatchCursor, revision: u64) {
+        let _ = (cursor, revision);
+    }
+
+    /// After a repair: keys that are in the fold and that the bucket did not list. They were kept,
+    /// because the log forgets current values or because there was no reader to ask.
+    fn unconfirmed(&mut self, keys: Vec<Key>) {
+        let _ = keys;
+    }
+}
+
+impl Applier for () {
+    type Item = std::convert::Infallible;
+
+    fn parse(&mut self, _: &KvUpdate) -> Option<Self::Item> {
+        None
+    }
+
+    fn apply(&mut self, _: Vec<Self::Item>) {}
+}
+
+/// Updates that are applied and stored together.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) updates: Vec<KvUpdate>,
+    pub(super) cursor: WatchCursor,
+    /// What the cursor stands for.
+    pub(super) revision: u64,
+    /// When the last update was written, in Unix nanoseconds; 0 if there is none.
+    pub(super) stored_at_ns: u64,
+    /// Whether more was known to come when it was received.
+    pub(super) more: bool,
+    /// Whether the watch has now handed out everything that it began with.
+    pub(super) synced: bool,
+}
+
+/// A listing of the bucket's keys.
+pub(super) struct Listing {
+    pub(super) live: HashSet<Key>,
+    /// Entries of a newer revision are not judged: the listing may be older than they are.
+    pub(super) up_to: Option<u64>,
+}
+
+pub(super) enum Command {
+    /// A watch was armed at this revision. Whether it lists the bucket, and whether keys that it
+    /// does not list are to be reported.
+    Arm {
+        revision: u64,
+        lists: bool,
+        report: bool,
+    },
+    Batch(Batch),
+    /// Delete what the bucket no longer has; answers with how many.
+    Sweep {
+        listing: Listing,
+        deleted: oneshot::Sender<u64>,
+    },
+    Export(ExportRequest),
+    /// Answers with the stored cursor.
+    Where(oneshot::Sender<WatchCursor>),
+}
+
+pub(super) struct Folder<S, A> {
+    store: S,
+    applier: A,
+    authority: Authority,
+    batch_max: usize,
+    /// Hashes of the keys that a listing watch has brought, while they are counted.
+    seen: Option<(HashSet<u64>, RandomState)>,
+    /// Of the scope.
+    prefixes: Vec<String>,
+    status: watch::Sender<FoldStatus>,
+    shared: Arc<Shared>,
+}
+
+impl<S: SnapshotStore, A: Applier> Folder<S, A> {
+    pub(super) fn new(
+        store: S,
+        applier: A,
+        control: &Control,
+        batch_max: usize,
+        prefixes: Vec<String>,
+    ) -> Self {
+        Self {
+            store,
+            applier,
+            authority: Authority::new(0),
+            batch_max,
+            seen: None,
+            prefixes,
+            status: control.status.clone(),
+            shared: Arc::clone(&control.shared),
+        }
+    }
+
+    /// Works until the commands end or the store does not heal.
+    pub(super) fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+    ) -> (S, Result<(), FoldError>) {
+        while let Some(command) = commands.blocking_recv() {
+            if let Err(error) = self.obey(command) {
+                return (self.store, Err(error));
+            }
+        }
+        (self.store, Ok(()))
+    }
+
+    fn obey(&mut self, command: Command) -> Result<(), FoldError> {
+        match command {
+            Command::Arm { revision, lists, report } => {
+                self.authority = Authority::new(revision);
+                self.seen = report.then(|| (HashSet::new(), RandomState::new()));
+                self.status.send_modify(|status| {
+                    // A listing begins at nothing, but the fold still has what it had.
+                    if !lists {
+                        status.applied = revision;
+                    }
+                });
+            }
+            Command::Batch(batch) => {
+                self.fold(&batch)?;
+                if batch.synced {
+                    self.synced()?;
+                }
+            }
+            Command::Sweep { listing, deleted } => {
+                let count = self.sweep(&listing)?;
+                let _ = deleted.send(count);
+            }
+            // Everything before it has been stored.
+            Command::Export(request) => {
+                let _ = request.reply.send(Err(ExportError::Unsupported));
+            }
+            Command::Where(reply) => {
+                let _ = reply.send(self.store.cursor());
+            }
+        }
+        Ok(())
+    }
+
+    /// A1.
+    fn fold(&mut self, batch: &Batch) -> Result<(), FoldError> {
+        for update in &batch.updates {
+            self.authority.receive(update.version().as_u64());
+        }
+        // A watch's position passes what was never sent to it, too.
+        self.authority.receive(Some(batch.revision));
+        if let Some((seen, state)) = &mut self.seen {
+            seen.extend(batch.updates.iter().map(|update| state.hash_one(update.key().as_bytes())));
+        }
+        self.apply(&batch.updates);
+        let revision = self.authority.apply();
+        if !batch.updates.is_empty() || batch.cursor != self.store.cursor() {
+            self.store(&batch.updates, &batch.cursor)?;
+        }
+        self.applier.on_applied(&batch.cursor, revision);
+        self.status.send_modify(|status| {
+            status.applied = revision;
+            status.head = status.head.max(revision);
+            status.updates += batch.updates.len() as u64;
+            status.behind = batch.more;
+            if batch.stored_at_ns > 0 {
+                let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(batch.stored_at_ns);
+                status.applied_at = Some(at);
+            }
+        });
+        Ok(())
+    }
+
+    fn apply(&mut self, updates: &[KvUpdate]) {
+        let items: Vec<_> =
+            updates.iter().filter_map(|update| self.applier.parse(update)).collect();
+        if !items.is_empty() {
+            self.applier.apply(items);
+        }
+    }
+
+    /// Stores a batch, however often that takes (A2).
+    fn store(&mut self, updates: &[KvUpdate], cursor: &WatchCursor) -> Result<(), FoldError> {
+        let mut failures = 0;
+        loop {
+            let result = self.store.apply(updates, cursor);
+            let wait = match (self.authority.store(result.is_ok()), result) {
+                (Stored::RetryAfter(wait), Err(error)) if !self.shared.is_shut_down() => {
+                    failures += 1;
+                    tracing::warn!(%error, failures, "the store failed; trying again");
+                    wait
+                }
+                (_, Err(source)) => {
+                    return Err(FoldError::Store { failures: failures + 1, source });
+                }
+                (_, Ok(())) => return Ok(()),
+            };
+            self.sleep(wait);
+        }
+    }
+
+    fn sleep(&self, mut wait: Duration) {
+        while !wait.is_zero() && !self.shared.is_shut_down() {
+            let nap = wait.min(NAP);
+            std::thread::sleep(nap);
+            wait -= nap;
+        }
+    }
+
+    /// Deletes the keys that the listing lacks, without moving the cursor.
+    fn sweep(&mut self, listing: &Listing) -> Result<u64, FoldError> {
+        let gone = self.absent(listing).map_err(FoldError::Read)?;
+        let count = gone.len() as u64;
+        let cursor = self.store.cursor();
+        let delete = |key| KvUpdate::Delete { key, version: VersionToken::unknown() };
+        let deletes: Vec<KvUpdate> = gone.into_iter().map(delete).collect();
+        for batch in deletes.chunks(self.batch_max) {
+            self.apply(batch);
+            self.store(batch, &cursor)?;
+        }
+        Ok(count)
+    }
+
+    fn absent(&self, listing: &Listing) -> Result<Vec<Key>, SnapshotError> {
+        let mut gone = Vec::new();
+        let mut judge = |key: &str, version: Option<u64>| {
+            let judged = listing.up_to.is_none_or(|up_to| version.is_none_or(|v| v <= up_to));
+            if judged && !listing.live.contains(key) {
+                gone.push(Key::from(key));
+            }
+            ControlFlow::Continue(())
+        };
+        for prefix in &self.prefixes {
+            match listing.up_to {
+                None => self.store.for_each_key(prefix, &mut |key| judge(key, None))?,
+                Some(_) => self.store.for_each_in_range(prefix, &mut |entry| {
+                    judge(entry.key, entry.version.as_u64())
+                })?,
+            }
+        }
+        Ok(gone)
+    }
+
+    fn synced(&mut self) -> Result<(), FoldError> {
+        if let Some((seen, state)) = self.seen.take() {
+            let mut unconfirmed = Vec::new();
+            for prefix in &self.prefixes {
+                let note = &mut |key: &str| {
+                    if !seen.contains(&state.hash_one(key.as_bytes())) {
+                        unconfirmed.push(Key::from(key));
+                    }
+                    ControlFlow::Continue(())
+                };
+                self.store.for_each_key(prefix, note).map_err(FoldError::Read)?;
+            }
+            let count = unconfirmed.len() as u64;
+            if count > 0 {
+                tracing::warn!(count, "keys of the fold that the bucket did not list were kept");
+                self.applier.unconfirmed(unconfirmed);
+            }
+            self.status.send_modify(|status| {
+                if let Some(repair) = &mut status.last_repair {
+                    repair.unconfirmed = count;
+                }
+            });
+        }
+        self.status.send_modify(|status| status.synced = true);
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! What a running fold shows, and how it is steered.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+use super::export::{ExportError, ExportRequest};
+use crate::kv::{CursorExpiry, KvError};
+
+/// How often somebody who waits for a revision asks for a progress marker.
+const POKE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Where a fold stands.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct FoldStatus {
+    /// All of the scope up to this revision is in the store.
+    pub applied: u64,
+    /// The newest revision of the log, as far as is known.
+    pub head: u64,
+    /// When the last applied update was written, by the server's clock.
+    pub applied_at: Option<SystemTime>,
+    /// Whether something is known to be on its way to the store.
+    pub behind: bool,
+    /// Whether the fold has had everything that the bucket held when it began to watch. Stays so
+    /// through interruptions; a repair begins anew.
+    pub synced: bool,
+    /// How many updates the store has taken from watches since the call began.
+    pub updates: u64,
+    /// Whether the log drops current values by itself. The fold then keeps keys that the bucket no
+    /// longer has.
+    pub evicts_current_values: bool,
+    /// The last time that the cursor was of no use.
+    pub last_repair: Option<Repair>,
+    /// How many repairs there were since the call began.
+    pub repairs: u64,
+    /// Why no watch is running, while that is being mended.
+    pub trouble: Option<KvError>,
+}
+
+/// A fold that was mended by listing the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// What was wrong.
+    pub why: CursorExpiry,
+    /// Keys that were deleted from the fold because the bucket had them no more.
+    pub deleted: u64,
+    /// Keys that the listing did not confirm and that were kept nevertheless: the log forgets
+    /// current values, or there was no reader. Known when the fold is synced.
+    pub unconfirmed: u64,
+    /// When it began.
+    pub at: SystemTime,
+}
+
+impl FoldStatus {
+    /// How many revisions the log is ahead of the fold. In a filtered scope most of them may be
+    /// somebody else's.
+    pub fn lag_revisions(&self) -> u64 {
+        self.head.saturating_sub(self.applied)
+    }
+
+    /// How old the fold's picture is: zero as long as nothing is on its way.
+    pub fn lag(&self, now: SystemTime) -> Duration {
+        match self.applied_at {
+            Some(at) if self.behind => now.duration_since(at).unwrap_or_default(),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// The fold has ended, so what was waited for will not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the fold has ended")]
+pub struct FoldEnded;
+
+/// Observes and steers a fold. Clones are the same handle.
+#[derive(Clone)]
+pub struct FoldHandle {
+    status: watch::Receiver<FoldStatus>,
+    exports: mpsc::Sender<ExportRequest>,
+    shared: Arc<Shared>,
+}
+
+impl FoldHandle {
+    /// The status now, and its changes.
+    pub fn status(&self) -> watch::Receiver<FoldStatus> {
+        self.status.clone()
+    }
+
+    /// Waits until the fold has everything of its scope up to `revision`, for example that of a
+    /// write of one's own.
+    pub async fn wait_for(&self, revision: u64) -> Result<(), FoldEnded> {
+        let mut status = self.status.clone();
+        loop {
+            // In a filtered scope nothing may come that would say so by itself.
+            let waited = status.wait_for(|status| status.applied >= revision);
+            match tokio::time::timeout(POKE_INTERVAL, waited).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(_)) => return Err(FoldEnded),
+                Err(_) => self.shared.poke.notify_one(),
+            }
+        }
+    }
+
+    /// Waits until the fold is [`synced`](FoldStatus::synced).
+    pub async fn synced(&self) -> Result<(), FoldEnded> {
+        let mut status = self.status.clone();
+        status.wait_for(|status| status.synced).await.map(|_| ()).map_err(|_| FoldEnded)
+    }
+
+    /// Asks for an artifact of the fold.
+    pub async fn export(&self, dir: PathBuf) -> Result<(), ExportError> {
+        let (reply, answer) = oneshot::channel();
+        let request = ExportRequest { dir, reply };
+        self.exports.send(request).await.map_err(|_| ExportError::Ended)?;
+        answer.await.unwrap_or(Err(ExportError::Ended))
+    }
+
+    /// Tells the fold to store what it has and end.
+    pub fn shutdown(&self) {
+        self.shared.shutdown.store(true, Ordering::Release);
+        self.shared.wake.notify_one();
+    }
+}
+
+/// The fold's end of a [`FoldHandle`].
+pub(super) struct Control {
+    pub(super) status: watch::Sender<FoldStatus>,
+    pub(super) exports: mpsc::Receiver<ExportRequest>,
+    pub(super) shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    shutdown: AtomicBool,
+    wake: Notify,
+    pub(super) poke: Notify,
+}
+
+impl Shared {
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.shutdown.load(Ordering::Acquire)
+    }
+
+    /// Returns when the fold is told to end. Cancel safe, and returns again when asked again.
+    pub(super) async fn shutdown(&self) {
+        while !self.is_shut_down() {
+            self.wake.notified().await;
+        }
+    }
+}
+
+pub(super) fn pair() -> (FoldHandle, Control) {
+    let (status_in, status) = watch::channel(FoldStatus::default());
+    let (exports, exports_out) = mpsc::channel(1);
+    let shared = Arc::new(Shared {
+        shutdown: AtomicBool::new(false),
+        wake: Notify::new(),
+        poke: Notify::new(),
+    });
+    let control = Control { status: status_in, exports: exports_out, shared: Arc::clone(&shared) };
+    (FoldHandle { status, exports, shared }, control)
+}

@@ -1,0 +1,332 @@
+//! What the cursor of a numbered log says: which log, how far, and what stood there.
+//!
+//! - C1: an encoded cursor is at most [`WatchCursor::MAX_LEN`] bytes; the oldest witnesses are left
+//!   out for it.
+//! - C2: witnesses are the newest messages handed out of the last written keys, none left out between
+//!   them, as the resume guard needs it. (A key twice would look like a log that lies; a key left out
+//!   would not be repaired.)
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::kv::{CursorExpiry, Key, WatchCursor};
+use crate::protocol::{MAX_WITNESSES, Position};
+
+/// Format of an encoded position. Nothing shorter than a header is one, so the eight bytes of a bare
+/// revision, as older programs stored it, are told apart.
+const FORMAT: u8 = 2;
+
+/// A cursor of a log that numbers its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogCursor {
+    pub(crate) at: Position,
+    /// Messages handed out, newest first, at most [`MAX_WITNESSES`].
+    pub(crate) witnesses: Vec<Seen>,
+}
+
+/// A message that the log had, remembered to recognise the log by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) revision: u64,
+    /// What tells it from another message at the same revision: see [`Seen::mark`].
+    pub(crate) mark: u32,
+    /// Its key; `None` if the cursor had no room for it.
+    pub(crate) key: Option<Key>,
+}
+
+impl Seen {
+    /// The mark of a message: of when it was stored (or anything else that two messages at the same
+    /// revision do not share) and its key.
+    pub(crate) fn mark(stamp: u64, key: &[u8]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&stamp.to_le_bytes());
+        hasher.update(key);
+        hasher.finalize()
+    }
+}
+
+impl LogCursor {
+    /// The cursor; [`WatchCursor::none`] for revision 0, which covers nothing.
+    pub(crate) fn encode(&self) -> WatchCursor {
+        let Position { incarnation, revision } = self.at;
+        if revision == 0 {
+            return WatchCursor::none();
+        }
+        let mut bytes = Vec::with_capacity(WatchCursor::MAX_LEN);
+        bytes.push(FORMAT);
+        bytes.extend_from_slice(&incarnation.to_le_bytes());
+        bytes.extend_from_slice(&revision.to_le_bytes());
+        for witness in self.witnesses.iter().take(MAX_WITNESSES) {
+            let at = witness.revision;
+            assert!(at <= revision, "witness {at} is past position {revision}");
+            if !encode_witness(&mut bytes, revision, witness) {
+                break;
+            }
+        }
+        WatchCursor::from_bytes(bytes).expect("C1")
+    }
+
+    /// The position that a cursor stands for.
+    ///
+    /// # Errors
+    /// Bytes that [`encode`](Self::encode) does not write.
+    pub(crate) fn decode(cursor: &WatchCursor) -> Result<Self, CursorExpiry> {
+        Self::parse(cursor.as_bytes()).ok_or(CursorExpiry::Unreadable)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (&format, bytes) = bytes.split_first()?;
+        let (incarnation, bytes) = bytes.split_first_chunk()?;
+        let (revision, mut bytes) = bytes.split_first_chunk()?;
+        let revision = u64::from_le_bytes(*revision);
+        if format != FORMAT || revision == 0 {
+            return None;
+        }
+        let mut witnesses = Vec::new();
+        while !bytes.is_empty() {
+            let (witness, rest) = parse_witness(bytes, revision)?;
+            witnesses.push(witness);
+            bytes = rest;
+        }
+        let incarnation = u64::from_le_bytes(*incarnation);
+        let fits = witnesses.len() <= MAX_WITNESSES;
+        fits.then_some(Self { at: Position { incarnation, revision }, witnesses })
+    }
+}
+
+/// Appends the witness with its key if there is room, else without it. Whether another may follow:
+/// none does after one without its key (C2).
+fn encode_witness(bytes: &mut Vec<u8>, revision: u64, witness: &Seen) -> bool {
+    let (age, age_len) = varint(revision - witness.revision);
+    let bare_len = age_len + 4 + 1;
+    let room = WatchCursor::MAX_LEN - bytes.len();
+    if bare_len > room {
+        return false;
+    }
+    let key = witness.key.as_ref().map_or(&[][..], Key::as_bytes);
+    let key = if bare_len + key.len() <= room { key } else { &[] };
+    bytes.extend_from_slice(&age[..age_len]);
+    bytes.extend_from_slice(&witness.mark.to_le_bytes());
+    bytes.push(key.len() as u8);
+    bytes.extend_from_slice(key);
+    !key.is_empty()
+}
+
+fn parse_witness(bytes: &[u8], revision: u64) -> Option<(Seen, &[u8])> {
+    let (age, bytes) = parse_varint(bytes)?;
+    let (mark, bytes) = bytes.split_first_chunk()?;
+    let (&key_len, bytes) = bytes.split_first()?;
+    let (key, rest) = bytes.split_at_checked(usize::from(key_len))?;
+    let key = match key {
+        [] => None,
+        key => Some(Key::try_from(Bytes::copy_from_slice(key)).ok()?),
+    };
+    let revision = revision.checked_sub(age)?;
+    Some((Seen { revision, mark: u32::from_le_bytes(*mark), key }, rest))
+}
+
+/// Seven bits a byte, lowest first, the high bit on all but the last.
+fn varint(mut value: u64) -> ([u8; 10], usize) {
+    let mut bytes = [0; 10];
+    for at in 0.. {
+        bytes[at] = (value & 0x7f) as u8;
+        value >>= 7;
+        if value == 0 {
+            return (bytes, at + 1);
+        }
+        bytes[at] |= 0x80;
+    }
+    unreachable!("a u64 has at most ten groups of seven bits")
+}
+
+fn parse_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    for (at, &byte) in bytes.iter().enumerate().take(10) {
+        let group = u64::from(byte & 0x7f);
+        // The tenth byte has room for one bit; a last byte of zero is not how the value is written.
+        if (at == 9 && group > 1) || (at > 0 && byte == 0) {
+            return None;
+        }
+        value |= group << (7 * at);
+        if byte & 0x80 == 0 {
+            return Some((value, &bytes[at + 1..]));
+        }
+    }
+    None
+}
+
+/// The newest messages that a watch handed out, at most [`MAX_WITNESSES`], each of another key (C2).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecentlySeen {
+    /// Oldest first.
+    witnesses: VecDeque<Seen>,
+}
+
+impl RecentlySeen {
+    /// Those of a cursor that hold at `proven`, where a watch goes on.
+    pub(crate) fn of(cursor: &LogCursor, proven: u64) -> Self {
+        let held = cursor.witnesses.iter().filter(|witness| witness.revision <= proven);
+        Self { witnesses: held.rev().cloned().collect() }
+    }
+
+    /// Takes the messages of a chunk, in ascending order. Only its last ones matter, so the iterator
+    /// is walked from its end.
+    pub(crate) fn chunk(&mut self, messages: impl DoubleEndedIterator<Item = Seen>) {
+        let mut newest_first = messages.rev().take(MAX_WITNESSES);
+        let mut taken: [Option<Seen>; MAX_WITNESSES] = Default::default();
+        let mut len = 0;
+        for (slot, witness) in taken.iter_mut().zip(&mut newest_first) {
+            *slot = Some(witness);
+            len += 1;
+        }
+        // A full chunk may hold, before its last ones, newer messages of the keys remembered.
+        if len == MAX_WITNESSES {
+            self.witnesses.clear();
+        }
+        for witness in taken.into_iter().rev().flatten() {
+            self.push(witness);
+        }
+    }
+
+    fn push(&mut self, witness: Seen) {
+        debug_assert!(self.witnesses.back().is_none_or(|last| last.revision < witness.revision));
+        // Without its key a remembered witness may be of this one: it cannot be kept.
+        self.witnesses.retain(|kept| kept.key.is_some() && kept.key != witness.key);
+        if self.witnesses.len() == MAX_WITNESSES {
+            self.witnesses.pop_front();
+        }
+        self.witnesses.push_back(witness);
+    }
+
+    /// The cursor at a position.
+    pub(crate) fn cursor(&self, at: Position) -> LogCursor {
+        LogCursor { at, witnesses: self.witnesses.iter().rev().cloned().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn witness(revision: u64, key: &str) -> Seen {
+        Seen { revision, mark: Seen::mark(revision, key.as_bytes()), key: Some(key.into()) }
+    }
+
+    fn any_position() -> impl Strategy<Value = LogCursor> {
+        let witness = (any::<u64>(), any::<u32>(), prop::option::of("[a-z.]{1,300}"));
+        (any::<u64>(), 1..=u64::MAX, prop::collection::vec(witness, 0..=8)).prop_map(
+            |(incarnation, revision, witnesses)| LogCursor {
+                at: Position { incarnation, revision },
+                witnesses: witnesses
+                    .into_iter()
+                    .map(|(at, mark, key)| Seen {
+                        revision: at % (revision - 1).max(1),
+                        mark,
+                        key: key.map(Key::from),
+                    })
+                    .collect(),
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_position_survives_its_cursor_but_for_witnesses_without_room(position in any_position()) {
+            let cursor = position.encode();
+            let decoded = LogCursor::decode(&cursor).unwrap();
+            prop_assert_eq!(decoded.at, position.at);
+            prop_assert_eq!(decoded.encode(), cursor);
+            // What is kept is the beginning, all with their keys but for the last.
+            for (at, kept) in decoded.witnesses.iter().enumerate() {
+                let one = &position.witnesses[at];
+                prop_assert_eq!((one.revision, one.mark), (kept.revision, kept.mark));
+                let last = at + 1 == decoded.witnesses.len();
+                prop_assert!(kept.key == one.key || (last && kept.key.is_none()));
+            }
+        }
+
+        #[test]
+        fn any_bytes_decode_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..=255)) {
+            let cursor = WatchCursor::from_bytes(bytes).unwrap();
+            if let Ok(position) = LogCursor::decode(&cursor) {
+                prop_assert_eq!(position.encode(), cursor);
+            }
+        }
+
+        #[test]
+        fn witnesses_are_the_newest_of_their_keys(
+            chunks in prop::collection::vec(prop::collection::vec(0..12u8, 0..20), 0..6),
+        ) {
+            let mut recent = RecentlySeen::default();
+            let mut history = Vec::new();
+            for chunk in chunks {
+                let first = history.len();
+                history.extend(chunk);
+                let messages = (first..history.len())
+                    .map(|at| witness(at as u64 + 1, &format!("k{}", history[at])));
+                recent.chunk(messages);
+            }
+            let position = recent.cursor(Position { incarnation: 1, revision: history.len() as u64 });
+            for witness in &position.witnesses {
+                let key = format!("k{}", history[witness.revision as usize - 1]);
+                prop_assert_eq!(witness.key.as_ref().unwrap().as_str(), &key);
+                let newer = &history[witness.revision as usize..];
+                let superseded = newer.iter().any(|newer| format!("k{newer}") == key);
+                prop_assert!(!superseded);
+            }
+            prop_assert_eq!(position.witnesses.is_empty(), history.is_empty());
+            prop_assert!(position.witnesses.is_sorted_by(|a, b| a.revision > b.revision));
+        }
+    }
+
+    #[test]
+    fn eight_witnesses_with_keys_of_23_bytes_fit() {
+        let mut recent = RecentlySeen::default();
+        let keys = (0..8).map(|at| format!("tenant.0000.item.{at:06}"));
+        recent.chunk(keys.enumerate().map(|(at, key)| witness(1_000_000 + at as u64, &key)));
+        let position = recent.cursor(Position { incarnation: 7, revision: 1_000_007 });
+        assert_eq!(position.witnesses[0].key.as_ref().unwrap().len(), 23);
+        let decoded = LogCursor::decode(&position.encode()).unwrap();
+        assert_eq!(decoded.witnesses.len(), 8);
+        assert!(decoded.witnesses[..7].iter().all(|witness| witness.key.is_some()));
+    }
+
+    #[test]
+    fn a_key_without_room_leaves_its_mark() {
+        let key = "k".repeat(250);
+        let position = LogCursor {
+            at: Position { incarnation: 1, revision: 9 },
+            witnesses: vec![witness(9, &key), witness(8, "short")],
+        };
+        let decoded = LogCursor::decode(&position.encode()).unwrap();
+        assert_eq!(decoded.witnesses[0].key, None);
+        assert_eq!(decoded.witnesses[0].mark, position.witnesses[0].mark);
+        assert_eq!(decoded.witnesses.len(), 1);
+    }
+
+    #[test]
+    fn a_bare_revision_is_no_position() {
+        let cursor = WatchCursor::from_bytes(7u64.to_be_bytes().to_vec()).unwrap();
+        assert_eq!(LogCursor::decode(&cursor), Err(CursorExpiry::Unreadable));
+    }
+
+    #[test]
+    fn the_format_of_a_cursor_does_not_change() {
+        let position = LogCursor {
+            at: Position { incarnation: 0x0102_0304_0506_0708, revision: 300 },
+            witnesses: vec![
+                Seen { revision: 300, mark: 0xaabb_ccdd, key: Some("a.b".into()) },
+                Seen { revision: 1, mark: 1, key: None },
+            ],
+        };
+        let expected = [
+            2, 8, 7, 6, 5, 4, 3, 2, 1, 44, 1, 0, 0, 0, 0, 0, 0, // header
+            0, 0xdd, 0xcc, 0xbb, 0xaa, 3, b'a', b'.', b'b', // at the position itself
+            0xab, 2, 1, 0, 0, 0, 0, // 299 before it
+        ];
+        assert_eq!(position.encode().as_bytes(), expected);
+    }
+}

@@ -1,0 +1,141 @@
+//! Reads: points, and listings through one consumer.
+
+use std::collections::HashMap;
+
+use async_nats::Message;
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+
+use super::bucket::{Bucket, StoredMessage};
+use super::consumer::{Consumer, Lost, Received, Start};
+use super::message::{self, Operation};
+use crate::kv::{Key, KvEntry, KvError, KvReader, VersionToken, WatchScope};
+use crate::rules;
+
+/// Messages of one turn of a listing.
+const CHUNK_MAX: usize = 1024;
+
+#[async_trait]
+impl KvReader for Bucket {
+    async fn get(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
+        rules::check_key(key)?;
+        let message = self.last_message(key).await?;
+        Ok(message.filter(StoredMessage::is_value).map(|message| message.entry(key)))
+    }
+
+    async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
+        rules::check_key(key)?;
+        Ok(self.last_message(key).await?.map(|message| message.entry(key)))
+    }
+
+    async fn keys(&self, prefix: &str) -> Result<Vec<Key>, KvError> {
+        let (prefix_len, mut arena) = (self.subject_prefix_len(), Arena::default());
+        let make = |message: &Message, _| arena.key(&message.subject[prefix_len..]);
+        self.list(prefix, true, make, |key| key).await
+    }
+
+    async fn scan(&self, prefix: &str) -> Result<Vec<KvEntry>, KvError> {
+        let (prefix_len, mut arena) = (self.subject_prefix_len(), Arena::default());
+        let make = |message: &Message, revision| KvEntry {
+            key: arena.key(&message.subject[prefix_len..]),
+            value: arena.copy(&message.payload),
+            version: VersionToken::from_u64(revision),
+        };
+        self.list(prefix, false, make, |entry| &entry.key).await
+    }
+}
+
+/// Copies of what a listing keeps, many to a block.
+///
+/// The messages go at once, and with them the buffers that they came in: kept, they would pin more
+/// than is listed, and the client would have to make new ones.
+#[derive(Default)]
+struct Arena {
+    block: BytesMut,
+}
+
+impl Arena {
+    const BLOCK_LEN: usize = 64 * 1024;
+
+    fn copy(&mut self, bytes: &[u8]) -> Bytes {
+        if self.block.capacity() < bytes.len() {
+            self.block = BytesMut::with_capacity(bytes.len().max(Self::BLOCK_LEN));
+        }
+        self.block.extend_from_slice(bytes);
+        self.block.split().freeze()
+    }
+
+    fn key(&mut self, key: &str) -> Key {
+        Key::try_from(self.copy(key.as_bytes())).expect("copied from text")
+    }
+}
+
+impl StoredMessage {
+    fn is_value(&self) -> bool {
+        self.operation == Operation::Put && !self.payload.is_empty()
+    }
+
+    fn entry(self, key: &str) -> KvEntry {
+        let value = match self.operation {
+            Operation::Put => self.payload,
+            Operation::Delete | Operation::Purge => Bytes::new(),
+        };
+        KvEntry { key: key.into(), value, version: VersionToken::from_u64(self.revision) }
+    }
+}
+
+impl Bucket {
+    /// The last message of every key that begins with the prefix and has a value.
+    async fn list<T: Send>(
+        &self,
+        prefix: &str,
+        headers_only: bool,
+        mut make: impl FnMut(&Message, u64) -> T + Send,
+        key_of: impl Fn(&T) -> &Key + Send + Sync,
+    ) -> Result<Vec<T>, KvError> {
+        // Messages up to here are one per key. Later ones replace what was listed.
+        let head = self.log_info().await?.last;
+        let scope = WatchScope::Prefix(prefix.to_owned());
+        let mut consumer = Consumer::create(self, &scope, Start::State, headers_only).await?;
+        let (exact, expected) = (consumer.exact(), consumer.total());
+        let skip_len = self.subject_prefix_len();
+        let mut listed = Vec::with_capacity(usize::try_from(expected).unwrap_or(0).min(1 << 20));
+        let mut late: HashMap<Key, Option<T>> = HashMap::new();
+        let mut complete = expected == 0;
+        while !complete {
+            let received = consumer.receive(CHUNK_MAX, |message, ack| {
+                if !exact && !message.subject[skip_len..].starts_with(prefix) {
+                    return Ok(());
+                }
+                let is_value = message::is_value(&message, headers_only);
+                if ack.stream_sequence <= head {
+                    if is_value {
+                        listed.push(make(&message, ack.stream_sequence));
+                    }
+                    return Ok(());
+                }
+                let item = is_value.then(|| make(&message, ack.stream_sequence));
+                late.insert(message::key(message.subject, skip_len), item);
+                Ok(())
+            });
+            let cut = |received, cause| KvError::ListingCut { received, expected, cause };
+            complete = match received.await {
+                Ok(Received::Messages(ack)) => ack.pending == 0,
+                Ok(Received::Idle) => true,
+                Err(Lost(cause)) => return Err(cut(consumer.received(), cause)),
+            };
+            // Fewer than announced: the rest was overwritten or removed meanwhile, or the server has
+            // miscounted.
+            if complete && consumer.received() < expected {
+                let state = consumer.state().await?;
+                complete = state.pending == 0 && state.sent == consumer.received();
+            }
+        }
+        consumer.end().await;
+        if !late.is_empty() {
+            listed.retain(|item| !late.contains_key(key_of(item)));
+            listed.extend(late.into_values().flatten());
+        }
+        Ok(listed)
+    }
+}

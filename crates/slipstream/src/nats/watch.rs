@@ -1,0 +1,218 @@
+//! Watches, and the proof that a log may be read on.
+
+use async_trait::async_trait;
+
+use super::bucket::Bucket;
+use super::consumer::{Consumer, Lost, Received, Start};
+use super::message;
+use crate::kv::{
+    KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
+};
+use crate::log_cursor::{LogCursor, RecentlySeen, Seen};
+use crate::protocol::{self, Finding, Guard, MAX_WITNESSES, Position, Resume};
+
+#[async_trait]
+impl KvWatcher for Bucket {
+    async fn watch(
+        &self,
+        scope: &WatchScope,
+        from: &WatchCursor,
+    ) -> Result<Box<dyn Watch>, KvError> {
+        let connects = self.link().connects();
+        let before = self.log_info().await?;
+        let (start, position, recent) = if from.is_none() {
+            (Start::State, 0, RecentlySeen::default())
+        } else {
+            let cursor = LogCursor::decode(from).map_err(KvError::CursorExpired)?;
+            let proven = self.resume(&cursor, &before).await?;
+            (Start::At(proven + 1), proven, RecentlySeen::of(&cursor, proven))
+        };
+        let consumer = Consumer::create(self, scope, start, false).await?;
+        // The server begins later than it was told, in silence, if the log has forgotten what it was
+        // told to begin with. What the log has now, it had then.
+        let after = self.log_info().await?;
+        let guard = match start {
+            Start::State => protocol::live_guard(before.incarnation, after.last, 0, &after),
+            Start::At(_) => protocol::live_guard(before.incarnation, position, before.last, &after),
+        };
+        if let Guard::Trip(expiry) = guard {
+            return Err(match start {
+                Start::State => KvError::WatchError("the bucket was made again".into()),
+                Start::At(_) => KvError::CursorExpired(expiry),
+            });
+        }
+        // Another connection may be one to a server that was restarted with an older log.
+        if self.link().connects() != connects {
+            return Err(KvError::WatchError("the connection was lost as the watch began".into()));
+        }
+        let caught_up = consumer.total() == 0;
+        Ok(Box::new(NatsWatch {
+            bucket: self.clone(),
+            consumer,
+            scope: scope.clone(),
+            at: Position { incarnation: before.incarnation, revision: position },
+            received: 0,
+            recent,
+            unsynced: Some(before.last),
+            caught_up,
+            failed: None,
+        }))
+    }
+
+    async fn log(&self) -> Result<LogInfo, KvError> {
+        self.log_info().await
+    }
+}
+
+impl Bucket {
+    /// The revision after which a watch from the cursor goes on.
+    async fn resume(&self, cursor: &LogCursor, log: &LogInfo) -> Result<u64, KvError> {
+        let mut found = Vec::new();
+        loop {
+            match protocol::resume(cursor.at, log, &found, cursor.witnesses.len()) {
+                Resume::From(revision) => return Ok(revision),
+                Resume::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
+                Resume::NeedNextWitness => {
+                    found.push(self.find(&cursor.witnesses[found.len()]).await?);
+                }
+            }
+        }
+    }
+
+    async fn find(&self, seen: &Seen) -> Result<protocol::Witness, KvError> {
+        let finding = match self.message_at(seen.revision).await? {
+            Some(message) => {
+                let key = message.subject.as_bytes().get(self.subject_prefix_len()..);
+                let mark = Seen::mark(message.stored_at_ns, key.unwrap_or_default());
+                if mark == seen.mark { Finding::Same } else { Finding::Other }
+            }
+            None => {
+                let last = match &seen.key {
+                    Some(key) => self.last_message(key.as_str()).await?,
+                    None => None,
+                };
+                Finding::Gone { key_last: last.map(|message| message.revision) }
+            }
+        };
+        Ok(protocol::Witness { revision: seen.revision, finding })
+    }
+}
+
+struct NatsWatch {
+    bucket: Bucket,
+    consumer: Consumer,
+    scope: WatchScope,
+    at: Position,
+    /// Revision of the last message received, of the scope or not.
+    received: u64,
+    recent: RecentlySeen,
+    /// The head before the watch began, until that was reported.
+    unsynced: Option<u64>,
+    /// Whether the server had nothing more to send, at some time.
+    caught_up: bool,
+    failed: Option<KvError>,
+}
+
+impl NatsWatch {
+    async fn take(
+        &mut self,
+        into: &mut Vec<KvUpdate>,
+        max: usize,
+    ) -> Result<Option<WatchEvent>, Lost> {
+        let Self { bucket, consumer, scope, at, received, .. } = self;
+        let (prefix_len, exact) = (bucket.subject_prefix_len(), consumer.exact());
+        let begin = into.len();
+        // When the last messages were stored: what their witnesses need besides the updates.
+        let mut stamps = [0u64; MAX_WITNESSES];
+        let mut last = at.revision;
+        let event = consumer.receive(max, |message, ack| {
+            let revision = ack.stream_sequence;
+            if revision <= last {
+                return Err(Lost(format!("revision {revision} came after {last}")));
+            }
+            *received = revision;
+            if !exact && !scope.covers(&message.subject[prefix_len..]) {
+                return Ok(());
+            }
+            last = revision;
+            stamps[(into.len() - begin) % MAX_WITNESSES] = ack.stored_at_ns;
+            into.push(message::update(message, prefix_len, revision));
+            Ok(())
+        });
+        let ack = match event.await? {
+            Received::Messages(ack) => ack,
+            Received::Idle => {
+                self.caught_up = true;
+                return Ok(None);
+            }
+        };
+        self.caught_up |= ack.pending == 0;
+        let taken = &into[begin..];
+        if taken.is_empty() {
+            return Ok(None);
+        }
+        self.at.revision = last;
+        self.recent.chunk(taken.iter().enumerate().map(|(at, update)| {
+            let revision = update.version().as_u64().expect("made from a revision");
+            let key = update.key().clone();
+            let mark = Seen::mark(stamps[at % MAX_WITNESSES], key.as_bytes());
+            Seen { revision, mark, key: Some(key) }
+        }));
+        let stored_at_ns = stamps[(taken.len() - 1) % MAX_WITNESSES];
+        Ok(Some(WatchEvent::Updates { pending: ack.pending, stored_at_ns }))
+    }
+}
+
+#[async_trait]
+impl Watch for NatsWatch {
+    async fn next(&mut self, into: &mut Vec<KvUpdate>, max: usize) -> Result<WatchEvent, KvError> {
+        assert!(max > 0, "a chunk has at least one update");
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let begin = into.len();
+        loop {
+            if self.caught_up
+                && let Some(through) = self.unsynced.take()
+            {
+                return Ok(WatchEvent::Synced { through });
+            }
+            match self.take(into, max).await {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => {}
+                Err(Lost(cause)) => {
+                    into.truncate(begin);
+                    let error = KvError::WatchError(cause);
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn cursor(&self) -> WatchCursor {
+        self.recent.cursor(self.at).encode()
+    }
+
+    fn position(&self) -> u64 {
+        self.at.revision
+    }
+
+    fn advance(&mut self, through: u64) {
+        self.at.revision = self.at.revision.max(through);
+    }
+
+    async fn progress(&mut self) -> Result<Progress, KvError> {
+        let head = self.bucket.log_info().await?.last;
+        let state = self.consumer.state().await?;
+        let log = self.bucket.log_info().await?;
+        Ok(Progress {
+            head,
+            pending: state.pending,
+            delivered: state.last_sent,
+            received: self.received,
+            first: log.first,
+            incarnation: log.incarnation,
+        })
+    }
+}

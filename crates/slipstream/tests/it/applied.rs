@@ -1,0 +1,7 @@
+//! `watch_applied`, on buckets in memory: every transition of its loop.
+
+mod interrupted;
+mod loops;
+mod repair;
+mod store_failures;
+pub(crate) mod support;

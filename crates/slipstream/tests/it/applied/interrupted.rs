@@ -1,0 +1,48 @@
+//! Watches that are lost and armed again.
+
+use slipstream::{FoldConfig, FoldError, KvError, WatchScope};
+
+use super::support::{TestStore, World, start};
+
+#[tokio::test]
+async fn a_cut_watch_goes_on_from_what_was_stored() {
+    let world = World::new().await;
+    let fold = start(world.config(), &TestStore::default());
+    fold.synced().await;
+    for at in 0..20 {
+        world.put(&format!("k{at}"), "v").await;
+        if at % 4 == 0 {
+            world.bucket.cut_watches();
+        }
+    }
+    fold.caught_up(&world).await;
+    assert_eq!(fold.store.contents(), world.contents("").await);
+    assert_eq!(fold.status().repairs, 0);
+}
+
+#[tokio::test]
+async fn an_unreachable_bucket_is_waited_for() {
+    let world = World::new().await;
+    world.put("a", "1").await;
+    world.bucket.set_reachable(false);
+    let fold = start(world.config(), &TestStore::default());
+    fold.until("trouble", |status| status.trouble.is_some()).await;
+    world.bucket.set_reachable(true);
+    fold.synced().await;
+    fold.until("peace", |status| status.trouble.is_none()).await;
+    assert_eq!(fold.store.contents(), world.contents("").await);
+    world.bucket.set_reachable(false);
+    fold.until("trouble", |status| status.trouble.is_some()).await;
+    assert!(fold.status().synced, "an interruption takes nothing away");
+    let ended = fold.stop().await;
+    assert!(ended.result.is_ok(), "a shutdown does not wait for the bucket");
+}
+
+#[tokio::test]
+async fn what_cannot_heal_ends_the_watch() {
+    let world = World::new().await;
+    let scope = WatchScope::Prefixes(Vec::new());
+    let fold = start(FoldConfig { scope, ..world.config() }, &TestStore::default());
+    let ended = fold.ended().await;
+    assert!(matches!(ended.result, Err(FoldError::Watch(KvError::InvalidKey(_)))));
+}

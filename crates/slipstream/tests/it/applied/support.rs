@@ -1,0 +1,277 @@
+//! A fold under test: a bucket in memory, a store that can be told to fail, an applier that notes
+//! what it is told.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use slipstream::{
+    Applier, BatchConfig, Connection, Ended, EntryRef, FoldConfig, FoldHandle, FoldStatus, Key,
+    KvEntry, KvReader, KvStore, KvUpdate, KvWriter, MemoryBucket, MemoryConnection, SnapshotError,
+    SnapshotReader, SnapshotStore, StoreConfig, WatchCursor, WatchScope, fold_control,
+    watch_applied,
+};
+use tokio::task::JoinHandle;
+
+/// Longer than anything here takes; a test that waits so long has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A fold in memory. Clones share it, as reopened files would.
+#[derive(Clone, Default)]
+pub(crate) struct TestStore(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+pub(crate) struct Inner {
+    pub(crate) entries: BTreeMap<String, KvEntry>,
+    pub(crate) cursor: WatchCursor,
+    /// So many applies to come fail.
+    pub(crate) failing: u32,
+    pub(crate) failed: u32,
+    /// What was applied, batch by batch: keys, with a `-` before those that were deleted.
+    pub(crate) batches: Vec<Vec<String>>,
+    /// Reads fail.
+    pub(crate) unreadable: bool,
+}
+
+impl TestStore {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn contents(&self) -> BTreeMap<String, String> {
+        let inner = self.lock();
+        let text = |entry: &KvEntry| String::from_utf8(entry.value.to_vec()).unwrap();
+        inner.entries.iter().map(|(key, entry)| (key.clone(), text(entry))).collect()
+    }
+}
+
+fn full_disk() -> SnapshotError {
+    SnapshotError::Io { doing: "writing", source: std::io::ErrorKind::StorageFull.into() }
+}
+
+impl SnapshotStore for TestStore {
+    type Reader = Self;
+
+    fn load(_: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
+        Ok((WatchCursor::none(), Self::default()))
+    }
+
+    fn apply(&mut self, batch: &[KvUpdate], cursor: &WatchCursor) -> Result<(), SnapshotError> {
+        let mut inner = self.lock();
+        if inner.failing > 0 {
+            inner.failing -= 1;
+            inner.failed += 1;
+            return Err(full_disk());
+        }
+        let mut noted = Vec::new();
+        for update in batch {
+            let key = update.key().as_str().to_owned();
+            match update {
+                KvUpdate::Put(entry) => {
+                    noted.push(key.clone());
+                    inner.entries.insert(key, entry.clone());
+                }
+                _ => {
+                    noted.push(format!("-{key}"));
+                    inner.entries.remove(&key);
+                }
+            }
+        }
+        inner.batches.push(noted);
+        inner.cursor = cursor.clone();
+        Ok(())
+    }
+
+    fn reader(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl SnapshotReader for TestStore {
+    fn cursor(&self) -> WatchCursor {
+        self.lock().cursor.clone()
+    }
+
+    fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError> {
+        Ok(self.lock().entries.get(key).cloned())
+    }
+
+    fn for_each_in_range(
+        &self,
+        prefix: &str,
+        f: &mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>,
+    ) -> Result<(), SnapshotError> {
+        let inner = self.lock();
+        if inner.unreadable {
+            return Err(full_disk());
+        }
+        for (key, entry) in inner.entries.range(prefix.to_owned()..) {
+            if !key.starts_with(prefix) {
+                break;
+            }
+            let entry = EntryRef { key, value: &entry.value, version: entry.version };
+            if f(entry).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an applier was told, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Applied(Vec<String>),
+    Stored(u64),
+    Unconfirmed(Vec<String>),
+}
+
+/// Notes what it is told; keys that begin with `junk` do not concern it.
+#[derive(Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Vec<Told>>>);
+
+impl Notes {
+    pub(crate) fn taken(&self) -> Vec<Told> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The items of every batch, one after the other.
+    pub(crate) fn applied(&self) -> Vec<String> {
+        let of = |told| match told {
+            Told::Applied(items) => items,
+            _ => Vec::new(),
+        };
+        self.taken().into_iter().flat_map(of).collect()
+    }
+
+    fn push(&self, told: Told) {
+        self.0.lock().unwrap().push(told);
+    }
+}
+
+impl Applier for Notes {
+    type Item = String;
+
+    fn parse(&mut self, update: &KvUpdate) -> Option<String> {
+        let key = update.key().as_str();
+        let deleted = if matches!(update, KvUpdate::Put(_)) { "" } else { "-" };
+        (!key.starts_with("junk")).then(|| format!("{deleted}{key}"))
+    }
+
+    fn apply(&mut self, batch: Vec<String>) {
+        self.push(Told::Applied(batch));
+    }
+
+    fn on_applied(&mut self, _: &WatchCursor, revision: u64) {
+        self.push(Told::Stored(revision));
+    }
+
+    fn unconfirmed(&mut self, keys: Vec<Key>) {
+        self.push(Told::Unconfirmed(keys.iter().map(|key| key.as_str().to_owned()).collect()));
+    }
+}
+
+/// A bucket and what may be done with it.
+pub(crate) struct World {
+    pub(crate) bucket: MemoryBucket,
+    pub(crate) kv: Arc<dyn KvStore>,
+    pub(crate) writer: Arc<dyn KvWriter>,
+    pub(crate) reader: Arc<dyn KvReader>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(StoreConfig::default()).await
+    }
+
+    pub(crate) async fn with(config: StoreConfig) -> Self {
+        let connection = MemoryConnection::new();
+        let kv = connection.store("test", &config).await.unwrap();
+        let bucket = connection.bucket("test").unwrap();
+        let (writer, reader) = (kv.writer().unwrap(), kv.reader());
+        Self { bucket, kv, writer, reader }
+    }
+
+    pub(crate) async fn put(&self, key: &str, value: &str) -> u64 {
+        let version = self.writer.put(key, value.to_owned().into()).await.unwrap();
+        version.as_u64().unwrap()
+    }
+
+    pub(crate) async fn delete(&self, key: &str) {
+        self.writer.delete(key).await.unwrap();
+    }
+
+    pub(crate) async fn contents(&self, prefix: &str) -> BTreeMap<String, String> {
+        let text = |entry: KvEntry| {
+            let value = String::from_utf8(entry.value.to_vec()).unwrap();
+            (entry.key.as_str().to_owned(), value)
+        };
+        self.reader.scan(prefix).await.unwrap().into_iter().map(text).collect()
+    }
+
+    pub(crate) fn config(&self) -> FoldConfig {
+        FoldConfig {
+            batch: BatchConfig { window: Duration::from_millis(1), ..BatchConfig::default() },
+            ..FoldConfig::new(self.kv.watcher().unwrap(), Some(self.kv.reader()))
+        }
+    }
+
+    pub(crate) fn scoped(&self, prefix: &str) -> FoldConfig {
+        FoldConfig { scope: WatchScope::Prefix(prefix.into()), ..self.config() }
+    }
+}
+
+/// A fold that runs.
+pub(crate) struct Running {
+    pub(crate) handle: FoldHandle,
+    pub(crate) store: TestStore,
+    pub(crate) notes: Notes,
+    task: JoinHandle<Ended<TestStore>>,
+}
+
+pub(crate) fn start(config: FoldConfig, store: &TestStore) -> Running {
+    let (handle, control) = fold_control();
+    let notes = Notes::default();
+    let task = tokio::spawn(watch_applied(config, store.clone(), notes.clone(), control));
+    Running { handle, store: store.clone(), notes, task }
+}
+
+impl Running {
+    pub(crate) fn status(&self) -> FoldStatus {
+        self.handle.status().borrow().clone()
+    }
+
+    pub(crate) async fn until(&self, what: &str, done: impl Fn(&FoldStatus) -> bool) {
+        let mut status = self.handle.status();
+        let waited = tokio::time::timeout(PATIENCE, status.wait_for(|status| done(status))).await;
+        match waited {
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) => panic!("the fold ended before {what}: {:?}", self.status()),
+            Err(_) => panic!("no {what}: {:?}", self.status()),
+        }
+    }
+
+    pub(crate) async fn synced(&self) {
+        self.until("sync", |status| status.synced).await;
+    }
+
+    /// Waits until the fold has everything that is in the bucket now.
+    pub(crate) async fn caught_up(&self, world: &World) {
+        let head = world.bucket.log().last;
+        tokio::time::timeout(PATIENCE, self.handle.wait_for(head))
+            .await
+            .unwrap_or_else(|_| panic!("not at {head}: {:?}", self.status()))
+            .unwrap();
+    }
+
+    pub(crate) async fn stop(self) -> Ended<TestStore> {
+        self.handle.shutdown();
+        self.ended().await
+    }
+
+    pub(crate) async fn ended(self) -> Ended<TestStore> {
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
+    }
+}

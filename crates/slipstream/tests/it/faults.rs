@@ -1,0 +1,222 @@
+//! Servers that are killed, lose data or fall silent.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use slipstream::{
+    Connection, CursorExpiry, KvError, KvUpdate, StoreConfig, Watch, WatchCursor, WatchScope,
+};
+
+use crate::backend::Bucket;
+use crate::proxy::Proxy;
+use crate::server::{NatsServer, connect};
+
+fn scopes() -> [WatchScope; 3] {
+    let some = vec!["k.".to_owned(), "l.".to_owned()];
+    [WatchScope::All, WatchScope::Prefix("k.".into()), WatchScope::Prefixes(some)]
+}
+
+async fn error_of(watch: &mut dyn Watch) -> KvError {
+    let mut updates: Vec<KvUpdate> = Vec::new();
+    let ended = async {
+        loop {
+            if let Err(error) = watch.next(&mut updates, 100).await {
+                return error;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the watch does not end")
+}
+
+async fn cursor_of(bucket: &Bucket, scope: &WatchScope) -> WatchCursor {
+    let mut watch = bucket.watch(scope, &WatchCursor::none()).await;
+    watch.until_synced().await;
+    watch.cursor()
+}
+
+#[tokio::test]
+async fn a_watch_of_a_killed_server_ends_and_its_cursor_goes_on() {
+    let mut server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    for at in 0..100 {
+        bucket.put(&format!("k.{at}"), "v").await;
+    }
+    let mut watch = bucket.sync().await;
+    watch.until_synced().await;
+    server.kill();
+    let error = error_of(watch.watch.as_mut()).await;
+    assert!(matches!(error, KvError::WatchError(_)), "{error:?}");
+    server.restart();
+    // The connection heals by itself; a write that the dead server was sent fails.
+    let mut put = bucket.writer.put("k.100", "v".into()).await;
+    if matches!(put, Err(KvError::ConnectionLost { .. })) {
+        put = bucket.writer.put("k.100", "v".into()).await;
+    }
+    assert_eq!(put.unwrap().as_u64(), Some(101));
+    let mut resumed = bucket.watch(&WatchScope::All, &watch.cursor()).await;
+    assert_eq!(resumed.until_synced().await, ["k.100=v@101"]);
+}
+
+#[tokio::test]
+async fn a_watch_of_a_deleted_bucket_ends() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    bucket.put("a", "v").await;
+    let mut watch = bucket.sync().await;
+    watch.until_synced().await;
+    let client = async_nats::connect(server.url()).await.unwrap();
+    async_nats::jetstream::new(client).delete_key_value("b").await.unwrap();
+    let error = error_of(watch.watch.as_mut()).await;
+    assert!(matches!(error, KvError::WatchError(_)), "{error:?}");
+    let missing = KvError::BucketNotFound { bucket: "b".into() };
+    assert_eq!(bucket.watcher.log().await, Err(missing.clone()));
+    let again = bucket.watcher.watch(&WatchScope::All, &watch.cursor()).await;
+    assert_eq!(again.err(), Some(missing.clone()));
+    assert_eq!(bucket.reader.keys("").await.err(), Some(missing));
+}
+
+#[tokio::test]
+async fn a_wire_that_falls_silent_ends_the_watch() {
+    let server = NatsServer::start();
+    let proxy = Proxy::to(server.port()).await;
+    let connection = connect(&proxy.url()).await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    bucket.put("a", "v").await;
+    let mut watch = bucket.sync().await;
+    watch.until_synced().await;
+    proxy.stop_after(0);
+    let error = error_of(watch.watch.as_mut()).await;
+    assert_eq!(error, KvError::WatchError("the server is silent".into()));
+}
+
+#[tokio::test]
+async fn a_listing_cut_by_a_killed_server_is_an_error() {
+    let mut server = NatsServer::start();
+    let direct = server.connect().await;
+    let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
+    let bucket = Bucket::make(&direct, &config).await;
+    let value = "v".repeat(1000);
+    for at in 0..3000 {
+        bucket.put(&format!("k.{at}"), &value).await;
+    }
+    for headers_only in [false, true] {
+        let proxy = Proxy::to(server.port()).await;
+        let connection = connect(&proxy.url()).await;
+        let bucket = Bucket::of(connection.open("b").await.unwrap());
+        // Enough for the questions before the listing and some of it, not for all.
+        proxy.stop_after(100_000);
+        let list = async {
+            match headers_only {
+                true => bucket.reader.keys("").await.map(|keys| keys.len()),
+                false => bucket.reader.scan("").await.map(|entries| entries.len()),
+            }
+        };
+        let kill = async {
+            while !proxy.has_stopped() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            server.kill();
+        };
+        let (listed, ()) = tokio::join!(list, kill);
+        match listed {
+            Err(KvError::ListingCut { received, expected, .. }) => {
+                assert_eq!(expected, 3000);
+                assert!((1..3000).contains(&received), "{received}");
+            }
+            other => panic!("{other:?}"),
+        }
+        server.restart();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        let target = to.join(file.file_name());
+        if file.file_type().unwrap().is_dir() {
+            copy(&file.path(), &target);
+        } else {
+            fs::copy(file.path(), target).unwrap();
+        }
+    }
+}
+
+/// The server's files go back to what they were after 50 updates, of 100; then it takes `written`
+/// more.
+async fn rolled_back(written: usize, overwrite: bool, expected: fn(&CursorExpiry) -> bool) {
+    let mut server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    for at in 0..50 {
+        bucket.put(&format!("k.{at}"), "v").await;
+    }
+    let incarnation = bucket.watcher.log().await.unwrap().incarnation;
+    server.kill();
+    let older = tempfile::tempdir().unwrap();
+    copy(&server.store_dir(), older.path());
+    server.restart();
+    let connection = server.connect().await;
+    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    for at in 50..100 {
+        bucket.put(&format!("k.{at}"), "v").await;
+    }
+    let mut cursors = Vec::new();
+    for scope in scopes() {
+        cursors.push(cursor_of(&bucket, &scope).await);
+    }
+    server.kill();
+    fs::remove_dir_all(server.store_dir()).unwrap();
+    copy(older.path(), &server.store_dir());
+    server.restart();
+    let connection = server.connect().await;
+    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    for at in 0..written {
+        // The same keys as before, or others.
+        let key = if overwrite { 50 + at % 50 } else { 1000 + at };
+        bucket.put(&format!("k.{key}"), "v").await;
+    }
+    let log = bucket.watcher.log().await.unwrap();
+    assert_eq!(log.incarnation, incarnation, "the same stream, with an older end");
+    assert_eq!(log.last, 50 + written as u64);
+    for (scope, cursor) in scopes().iter().zip(&cursors) {
+        match bucket.watcher.watch(scope, cursor).await.map(drop) {
+            Err(KvError::CursorExpired(expiry)) => assert!(expected(&expiry), "{expiry:?}"),
+            other => panic!("{scope:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_directory_rolled_back_is_seen_by_its_end() {
+    let ahead =
+        |expiry: &CursorExpiry| *expiry == CursorExpiry::AheadOfLog { revision: 100, last: 80 };
+    rolled_back(30, false, ahead).await;
+}
+
+#[tokio::test]
+async fn a_store_directory_rolled_back_and_written_on_is_seen_by_a_witness() {
+    let disagrees =
+        |expiry: &CursorExpiry| *expiry == CursorExpiry::WitnessDisagrees { revision: 100 };
+    rolled_back(80, false, disagrees).await;
+}
+
+/// The same keys come again at the same revisions: only when they were stored differs.
+#[tokio::test]
+async fn a_store_directory_rolled_back_and_written_alike_is_seen_by_a_witness() {
+    let disagrees =
+        |expiry: &CursorExpiry| *expiry == CursorExpiry::WitnessDisagrees { revision: 100 };
+    rolled_back(50, true, disagrees).await;
+}
+
+#[tokio::test]
+async fn a_store_directory_rolled_back_and_overwritten_is_never_taken_for_the_old_one() {
+    // Twice over: what stood at the cursor's end is gone, and so is every witness.
+    let unproven = |expiry: &CursorExpiry| {
+        matches!(expiry, CursorExpiry::Unproven | CursorExpiry::WitnessDisagrees { .. })
+    };
+    rolled_back(100, true, unproven).await;
+}

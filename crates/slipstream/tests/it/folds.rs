@@ -1,0 +1,6 @@
+//! Folds of buckets on a real server.
+
+mod cable;
+mod faults;
+mod live;
+mod support;

@@ -1,0 +1,288 @@
+//! Servers that are killed, wires that are cut, a log that goes back in time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use slipstream::{Connection, KvWriter, Snapshot, StoreConfig, WatchScope};
+
+use super::cable::{Cable, Wire};
+use super::support::{Disk, bucket_on, config, contents_of, scopes, start};
+use crate::backend::Bucket;
+use crate::cli::{Cli, figures, text};
+use crate::server::{NatsServer, connect};
+
+/// Writes until it is told to stop, and does not mind when the server is away. Every other key is
+/// new, so that the log keeps something old however long it writes.
+struct Writing {
+    stop: Arc<AtomicBool>,
+    task: tokio::task::JoinHandle<u64>,
+}
+
+impl Writing {
+    fn start(writer: Arc<dyn KvWriter>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let task = tokio::spawn(async move {
+            let mut written = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                let key = match written % 2 {
+                    0 => format!("k.hot{}", written % 50),
+                    _ => format!("k.{written}"),
+                };
+                let write = async {
+                    match written % 10 {
+                        8 => writer.delete(&key).await.is_ok(),
+                        _ => writer.put(&key, format!("{written}").into()).await.is_ok(),
+                    }
+                };
+                // Answers may be lost with the server.
+                let done = tokio::time::timeout(Duration::from_secs(2), write).await;
+                written += u64::from(done == Ok(true));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            written
+        });
+        Self { stop, task }
+    }
+
+    /// How much was acknowledged.
+    async fn finish(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        tokio::time::timeout(Duration::from_secs(120), self.task).await.unwrap().unwrap()
+    }
+}
+
+async fn equal_in_the_end(bucket: &Bucket, fold: &super::support::Running) {
+    fold.caught_up(bucket).await;
+    assert_eq!(fold.contents(), contents_of(bucket, "").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_and_restarted_under_a_fold() {
+    let mut server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    let disk = Disk::new();
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.synced().await;
+    let writing = Writing::start(Arc::clone(&bucket.writer));
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.kill();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        server.restart();
+        // The fold is back when it has something new.
+        let revision = bucket.put("k.back", "v").await;
+        fold.has(revision).await;
+    }
+    assert!(writing.finish().await > 0);
+    equal_in_the_end(&bucket, &fold).await;
+    assert!(fold.stop().await.result.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
+    let server = NatsServer::start();
+    let direct = server.connect().await;
+    let bucket = bucket_on(&direct).await;
+    for wire in [Wire::Held, Wire::Cut] {
+        let cable = Cable::to(server.port()).await;
+        let far = connect(&cable.url()).await;
+        let view = Bucket::of(far.open("b").await.unwrap());
+        let disk = Disk::new();
+        let fold = start(config(&view, &WatchScope::All), &disk);
+        fold.synced().await;
+        let writing = Writing::start(Arc::clone(&bucket.writer));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cable.set(wire);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        cable.set(Wire::Whole);
+        assert!(writing.finish().await > 0);
+        equal_in_the_end(&bucket, &fold).await;
+        assert_eq!(fold.status().repairs, 0, "{wire:?}: nothing was lost, so nothing is mended");
+        fold.stop().await;
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        let target = to.join(file.file_name());
+        if file.file_type().unwrap().is_dir() {
+            copy(&file.path(), &target);
+        } else {
+            fs::copy(file.path(), target).unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope() {
+    let mut server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    for at in 0..50 {
+        bucket.put(&format!("k.{at}"), "old").await;
+    }
+    server.kill();
+    let older = tempfile::tempdir().unwrap();
+    copy(&server.store_dir(), older.path());
+    server.restart();
+    let disks = [(); 3].map(|()| Disk::new());
+    let folds: Vec<_> = scopes()
+        .iter()
+        .zip(&disks)
+        .map(|(scope, disk)| start(config(&bucket, scope), disk))
+        .collect();
+    for at in 50..100 {
+        bucket.put(&format!("k.{at}"), "lost").await;
+    }
+    for fold in &folds {
+        fold.has(100).await;
+    }
+    server.kill();
+    fs::remove_dir_all(server.store_dir()).unwrap();
+    copy(older.path(), &server.store_dir());
+    server.restart();
+    // The same numbers, for other keys, and more.
+    for at in 1000..1080 {
+        bucket.put(&format!("k.{at}"), "new").await;
+    }
+    for (fold, scope) in folds.into_iter().zip(scopes()) {
+        fold.until("repair", |status| status.repairs > 0 && status.synced).await;
+        fold.caught_up(&bucket).await;
+        assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
+        fold.stop().await;
+    }
+}
+
+/// Three servers that know each other.
+struct Cluster {
+    servers: Vec<NatsServer>,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let ports: Vec<u16> = {
+            let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let held = [free(), free(), free()];
+            held.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+        };
+        let routes: Vec<String> =
+            ports.iter().map(|port| format!("nats-route://127.0.0.1:{port}")).collect();
+        let routes = routes.join(",");
+        let start = |at: usize| {
+            let (name, listen) = (format!("n{at}"), format!("nats://127.0.0.1:{}", ports[at]));
+            NatsServer::start_with(&[
+                "--name",
+                &name,
+                "--cluster_name",
+                "c",
+                "--cluster",
+                &listen,
+                "--routes",
+                &routes,
+            ])
+        };
+        Self { servers: (0..3).map(start).collect() }
+    }
+
+    fn url(&self) -> String {
+        self.servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",")
+    }
+
+    fn named(&mut self, name: &str) -> &mut NatsServer {
+        let at: usize = name.strip_prefix('n').unwrap().parse().unwrap();
+        &mut self.servers[at]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_leader_of_a_replicated_bucket_is_killed_under_a_fold() {
+    let mut cluster = Cluster::start().await;
+    let url = cluster.url();
+    let connection = connect(&url).await;
+    let replicated = StoreConfig { num_replicas: 3, ..StoreConfig::default() };
+    // Until the cluster has a leader of its own it makes no buckets.
+    let bucket = loop {
+        let made = connection.store("b", &replicated);
+        if let Ok(Ok(store)) = tokio::time::timeout(Duration::from_secs(2), made).await {
+            break Bucket::of(store);
+        }
+    };
+    let disk = Disk::new();
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.synced().await;
+    let writing = Writing::start(Arc::clone(&bucket.writer));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let client = async_nats::connect(url.split(',').collect::<Vec<_>>()).await.unwrap();
+    let jetstream = async_nats::jetstream::new(client);
+    let mut stream = jetstream.get_stream("KV_b").await.unwrap();
+    let leader = stream.info().await.unwrap().cluster.clone().unwrap().leader.unwrap();
+    cluster.named(&leader).kill();
+    // The others elect another, and the fold goes on without the one that is down.
+    let before = fold.status().updates;
+    fold.until("updates", |status| status.updates > before + 100).await;
+    cluster.named(&leader).restart();
+    assert!(writing.finish().await > 0);
+    equal_in_the_end(&bucket, &fold).await;
+    let info = stream.info().await.unwrap().cluster.clone().unwrap();
+    assert!(info.leader.is_some());
+    assert!(fold.stop().await.result.is_ok());
+}
+
+/// In one run of the test command; a soak multiplies it.
+const KILLS: u64 = 15;
+/// The writer comes back to a key after so many writes: later than between two looks of the fold.
+const RING: u64 = 100_000;
+
+/// A writer, and children that fold into one directory and are killed. After each, what the next
+/// one reads is exactly what the log has above the cursor on disk, and then the copy is the bucket.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fold_killed_again_and_again_reads_only_what_it_lacks() {
+    let scale: u64 = std::env::var("GOSSIP_SOAK_SCALE").map_or(1, |scale| scale.parse().unwrap());
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    for at in 0..2000 {
+        bucket.put(&format!("k.{at}"), "first").await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let copy = text(dir.path()).to_owned();
+    let cli = Cli { server: &server };
+    let mut written = 0u64;
+    let mut behind = 0;
+    for round in 0..KILLS * scale {
+        let mut child = cli.spawn(&["fold", &copy]);
+        // From the very beginning of the child's life to well into it.
+        let writes = 20 + round * 37 % 400;
+        for _ in 0..writes {
+            let key = format!("k.{}", written * 7919 % RING);
+            bucket.put(&key, &format!("{written}")).await;
+            written += 1;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let stored = Snapshot::load(&dir.path().join("fold.log")).unwrap().cursor;
+        let stored = stored.revision().unwrap_or_default();
+        let current = bucket.reader.scan("").await.unwrap();
+        let lacking = current.iter().filter(|entry| entry.version.as_u64() > Some(stored)).count();
+        behind += usize::from(lacking > 0);
+        let output = cli.ok(&["fold", &copy, "--once"]);
+        let run = figures(&output, "stopped");
+        assert_eq!(run["repairs"], 0, "round {round}: {output}");
+        assert_eq!(run["updates"], lacking as u64, "round {round}, from {stored}: {output}");
+        let folded = Snapshot::load(&dir.path().join("fold.log")).unwrap();
+        let folded: BTreeMap<_, _> =
+            folded.entries.into_values().map(|entry| (entry.key, entry.value)).collect();
+        let current: BTreeMap<_, _> =
+            current.into_iter().map(|entry| (entry.key, entry.value)).collect();
+        assert!(folded == current, "round {round}: the copy is not the bucket");
+    }
+    assert!(behind > 0, "no child was killed before it had read everything");
+}

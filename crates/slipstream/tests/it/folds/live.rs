@@ -1,0 +1,239 @@
+//! Servers that stay up; logs that evict, forget, or are made anew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rstest::rstest;
+use slipstream::{
+    Applier, BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, KvUpdate,
+    StoreConfig, WatchScope,
+};
+
+use super::support::{
+    Disk, bucket_on, config, contents_of, evict_below, jetstream, scopes, start, start_with,
+};
+use crate::backend::Bucket;
+use crate::server::NatsServer;
+
+async fn fill(bucket: &Bucket, keys: std::ops::Range<u32>, value: &str) {
+    for at in keys {
+        bucket.put(&format!("k.{at:04}"), value).await;
+    }
+}
+
+#[tokio::test]
+async fn a_restarted_fold_reads_only_what_follows_on_every_scope() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    fill(&bucket, 0..300, "v").await;
+    bucket.put("elsewhere", "v").await;
+    let disks = [(); 3].map(|()| Disk::new());
+    for (scope, disk) in scopes().iter().zip(&disks) {
+        let fold = start(config(&bucket, scope), disk);
+        fold.synced().await;
+        let expected = if *scope == WatchScope::All { 301 } else { 300 };
+        assert_eq!(fold.status().updates, expected, "{scope:?}");
+        assert!(fold.stop().await.result.is_ok());
+    }
+    fill(&bucket, 295..305, "new").await;
+    bucket.writer.delete("k.0000").await.unwrap();
+    bucket.put("elsewhere", "new").await;
+    for (scope, disk) in scopes().iter().zip(&disks) {
+        let fold = start(config(&bucket, scope), disk);
+        fold.synced().await;
+        fold.caught_up(&bucket).await;
+        let (updates, prefix) = if *scope == WatchScope::All { (12, "") } else { (11, "k.") };
+        let status = fold.status();
+        assert_eq!((status.updates, status.repairs), (updates, 0), "{scope:?}");
+        assert_eq!(fold.contents(), contents_of(&bucket, prefix).await, "{scope:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_outside_the_scope_is_waited_for_too() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    fill(&bucket, 0..5, "v").await;
+    let disk = Disk::new();
+    let fold = start(config(&bucket, &WatchScope::Prefix("k.".into())), &disk);
+    fold.synced().await;
+    for round in 0..3 {
+        let mut last = 0;
+        for at in 0..20 {
+            last = bucket.put(&format!("other.{at}"), "v").await;
+        }
+        fold.has(last).await;
+        let own = bucket.put(&format!("k.new{round}"), "v").await;
+        fold.has(own).await;
+    }
+    assert_eq!(fold.status().repairs, 0);
+    assert_eq!(fold.contents(), contents_of(&bucket, "k.").await);
+}
+
+#[tokio::test]
+async fn an_empty_bucket_is_synced() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    for scope in scopes() {
+        let fold = start(config(&bucket, &scope), &Disk::new());
+        fold.synced().await;
+        assert!(fold.stop().await.cursor.is_none(), "{scope:?}");
+    }
+}
+
+/// One case a scope: a running watch takes seconds to be sure that nobody will send any more.
+#[rstest]
+#[case::all(0)]
+#[case::prefix(1)]
+#[case::prefixes(2)]
+#[tokio::test]
+async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run(
+    #[case] scope: usize,
+) {
+    let scope = &scopes()[scope];
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    fill(&bucket, 0..50, "old").await;
+    let (asleep, awake) = (Disk::new(), Disk::new());
+    let sleeper = start(config(&bucket, scope), &asleep);
+    sleeper.synced().await;
+    sleeper.stop().await;
+    let runner = start(config(&bucket, scope), &awake);
+    runner.synced().await;
+    jetstream(&server).await.delete_key_value("b").await.unwrap();
+    let bucket = bucket_on(&connection).await;
+    // Past the old head, so that its numbers mean something else.
+    fill(&bucket, 40..100, "new").await;
+    let sleeper = start(config(&bucket, scope), &asleep);
+    for fold in [&sleeper, &runner] {
+        fold.until("repair", |status| status.repairs > 0 && status.synced).await;
+        fold.caught_up(&bucket).await;
+        assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::Recreated);
+        assert_eq!(fold.contents(), contents_of(&bucket, "").await);
+    }
+}
+
+#[tokio::test]
+async fn keys_deleted_and_made_again_in_a_gap_without_markers_converge() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    for scope in scopes() {
+        let bucket = bucket_on(&connection).await;
+        fill(&bucket, 0..100, "old").await;
+        let disk = Disk::new();
+        let fold = start(config(&bucket, &scope), &disk);
+        fold.synced().await;
+        fold.stop().await;
+        for at in 0..60 {
+            bucket.writer.delete(&format!("k.{at:04}")).await.unwrap();
+        }
+        fill(&bucket, 30..60, "again").await;
+        let last = bucket.put("k.last", "new").await;
+        // Markers and all, but for what was made again.
+        evict_below(&server, last - 30).await;
+        let fold = start(config(&bucket, &scope), &disk);
+        fold.synced().await;
+        let status = fold.status();
+        let repair = status.last_repair.unwrap();
+        assert!(matches!(repair.why, CursorExpiry::BelowFloor { .. }), "{repair:?}");
+        assert_eq!(repair.deleted, 70, "30 deleted, 40 evicted: {scope:?}");
+        assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
+        fold.stop().await;
+        jetstream(&server).await.delete_key_value("b").await.unwrap();
+    }
+}
+
+/// Applies nothing while somebody holds the lock.
+struct Gate(Arc<tokio::sync::Mutex<()>>);
+
+impl Applier for Gate {
+    type Item = ();
+
+    fn parse(&mut self, _: &KvUpdate) -> Option<()> {
+        Some(())
+    }
+
+    fn apply(&mut self, _: Vec<()>) {
+        drop(self.0.blocking_lock());
+    }
+}
+
+/// The fold is held up until the server may not send more; what it has not sent is evicted. The
+/// server then goes on as if nothing had been.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overrun_of_a_live_watch_is_noticed_on_every_scope() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let value = "v".repeat(128 * 1024);
+    for scope in scopes() {
+        let bucket = bucket_on(&connection).await;
+        fill(&bucket, 0..20, "old").await;
+        let gate = Arc::new(tokio::sync::Mutex::new(()));
+        let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
+        let config = FoldConfig { batch, ..config(&bucket, &scope) };
+        let fold = start_with(config, &Disk::new(), Gate(Arc::clone(&gate)));
+        fold.synced().await;
+        fold.caught_up(&bucket).await;
+        let held = gate.lock().await;
+        // 64 MiB: twice of what the server sends unanswered, and what is read ahead.
+        futures_util::future::join_all((0..512).map(|at| {
+            let (writer, value) = (Arc::clone(&bucket.writer), value.clone());
+            async move { writer.put(&format!("k.big{}", at % 64), value.into()).await.unwrap() }
+        }))
+        .await;
+        bucket.writer.delete("k.0003").await.unwrap();
+        let last = bucket.put("k.0004", "new").await;
+        evict_below(&server, last).await;
+        drop(held);
+        fold.until("repair", |status| status.repairs > 0 && status.synced).await;
+        fold.caught_up(&bucket).await;
+        let why = fold.status().last_repair.unwrap().why;
+        assert!(matches!(why, CursorExpiry::BelowFloor { .. }), "{scope:?}: {why:?}");
+        assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
+        fold.stop().await;
+        jetstream(&server).await.delete_key_value("b").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_that_forgets_by_age_takes_nothing_from_the_fold() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let limits = StoreConfig { max_age: Some(Duration::from_secs(2)), ..StoreConfig::default() };
+    let bucket = Bucket::of(connection.store("b", &limits).await.unwrap());
+    fill(&bucket, 0..20, "v").await;
+    let disk = Disk::new();
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.caught_up(&bucket).await;
+    assert!(fold.status().evicts_current_values);
+    fold.stop().await;
+    while !bucket.keys("").await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // Numbers go on, so the cursor is below the floor.
+    fill(&bucket, 18..23, "new").await;
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.synced().await;
+    fold.caught_up(&bucket).await;
+    let contents = fold.contents();
+    assert_eq!(contents.len(), 23);
+    assert_eq!(contents["k.0000"], b"v");
+    assert_eq!(contents["k.0019"], b"new");
+    let status = fold.status();
+    assert_eq!(status.last_repair.map(|repair| repair.deleted).unwrap_or_default(), 0);
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_missing_from_the_start_ends_the_fold() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    jetstream(&server).await.delete_key_value("b").await.unwrap();
+    let ended = start(config(&bucket, &WatchScope::All), &Disk::new()).ended().await;
+    let Err(FoldError::Watch(error)) = ended.result else { panic!("{:?}", ended.result) };
+    assert_eq!(error, KvError::BucketNotFound { bucket: "b".into() });
+}

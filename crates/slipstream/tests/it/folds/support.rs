@@ -1,0 +1,134 @@
+//! A bucket on a server, and a fold of it on disk.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use slipstream::{
+    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus,
+    NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, WatchScope, fold_control,
+    watch_applied,
+};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use crate::backend::Bucket;
+use crate::server::NatsServer;
+
+/// Longer than anything here takes, on a busy machine too.
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+
+pub(super) type Contents = BTreeMap<String, Vec<u8>>;
+
+pub(super) fn scopes() -> [WatchScope; 3] {
+    let many = WatchScope::Prefixes(vec!["k.".into(), "l.".into()]);
+    [WatchScope::All, WatchScope::Prefix("k.".into()), many]
+}
+
+/// A directory for one fold.
+pub(super) struct Disk(TempDir);
+
+impl Disk {
+    pub(super) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.0.path().join("fold.log")
+    }
+}
+
+pub(super) fn contents(reader: &impl SnapshotReader) -> Contents {
+    let entries = reader.range("").unwrap().into_iter();
+    entries.map(|entry| (entry.key.as_str().to_owned(), entry.value.to_vec())).collect()
+}
+
+pub(super) async fn contents_of(bucket: &Bucket, prefix: &str) -> Contents {
+    let entries = bucket.reader.scan(prefix).await.unwrap().into_iter();
+    entries.map(|entry| (entry.key.as_str().to_owned(), entry.value.to_vec())).collect()
+}
+
+pub(super) async fn bucket_on(connection: &NatsConnection) -> Bucket {
+    let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
+    Bucket::of(connection.store("b", &config).await.unwrap())
+}
+
+pub(super) async fn jetstream(server: &NatsServer) -> async_nats::jetstream::Context {
+    async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap())
+}
+
+/// The log forgets everything below a revision.
+pub(super) async fn evict_below(server: &NatsServer, first: u64) {
+    let stream = jetstream(server).await.get_stream("KV_b").await.unwrap();
+    stream.purge().sequence(first).await.unwrap();
+}
+
+pub(super) fn config(bucket: &Bucket, scope: &WatchScope) -> FoldConfig {
+    FoldConfig {
+        scope: scope.clone(),
+        ..FoldConfig::new(bucket.store.watcher().unwrap(), Some(bucket.store.reader()))
+    }
+}
+
+/// A fold that runs.
+pub(super) struct Running {
+    pub(super) handle: FoldHandle,
+    reader: <AppendLogSnapshot as SnapshotStore>::Reader,
+    task: JoinHandle<Ended<AppendLogSnapshot>>,
+}
+
+pub(super) fn start(config: FoldConfig, disk: &Disk) -> Running {
+    start_with(config, disk, ())
+}
+
+pub(super) fn start_with(config: FoldConfig, disk: &Disk, applier: impl Applier) -> Running {
+    let (_, store) = AppendLogSnapshot::load(&disk.path()).unwrap();
+    let reader = store.reader();
+    let (handle, control) = fold_control();
+    let task = tokio::spawn(watch_applied(config, store, applier, control));
+    Running { handle, reader, task }
+}
+
+impl Running {
+    pub(super) fn status(&self) -> FoldStatus {
+        self.handle.status().borrow().clone()
+    }
+
+    pub(super) fn contents(&self) -> Contents {
+        contents(&self.reader)
+    }
+
+    pub(super) async fn until(&self, what: &str, done: impl Fn(&FoldStatus) -> bool) {
+        let mut status = self.handle.status();
+        match tokio::time::timeout(PATIENCE, status.wait_for(|status| done(status))).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) => panic!("the fold ended before {what}: {:?}", self.status()),
+            Err(_) => panic!("no {what}: {:?}", self.status()),
+        }
+    }
+
+    pub(super) async fn synced(&self) {
+        self.until("sync", |status| status.synced).await;
+    }
+
+    pub(super) async fn has(&self, revision: u64) {
+        match tokio::time::timeout(PATIENCE, self.handle.wait_for(revision)).await {
+            Ok(Ok(())) => {}
+            _ => panic!("not at {revision}: {:?}", self.status()),
+        }
+    }
+
+    /// Waits until the fold has everything that is in the bucket now.
+    pub(super) async fn caught_up(&self, bucket: &Bucket) {
+        self.has(bucket.watcher.log().await.unwrap().last).await;
+    }
+
+    pub(super) async fn stop(self) -> Ended<AppendLogSnapshot> {
+        self.handle.shutdown();
+        self.ended().await
+    }
+
+    pub(super) async fn ended(self) -> Ended<AppendLogSnapshot> {
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
+    }
+}

@@ -1,0 +1,293 @@
+//! A log that is made anew, or loses its newest messages and gives their numbers out again (P1).
+//!
+//! The log lies while the fold is at its head. In the middle of a catch-up there is more to lose:
+//! an older copy of the log may bring back messages that had been superseded, by ones that the fold
+//! had not read, before it came to them. Nothing that the fold remembers tells such a log.
+
+use slipstream::protocol::{Finding, MAX_WITNESSES, Position, Resume, Witness, resume};
+use slipstream::{LogInfo, Retention};
+use stateright::{Model, Property};
+
+const REVISIONS: u64 = 4;
+const WRITES: u8 = 6;
+const KEYS: u8 = 3;
+
+/// Which checks a resume makes.
+#[derive(Clone, Copy)]
+struct Checks {
+    incarnation: bool,
+    head: bool,
+    witnesses: bool,
+    /// The watch goes on from the witness that was in place, not from the cursor.
+    from_witness: bool,
+    /// A witness whose key has vanished ends the search.
+    vanished: bool,
+}
+
+const ALL: Checks =
+    Checks { incarnation: true, head: true, witnesses: true, from_witness: true, vanished: true };
+
+/// What happens to the log, once.
+#[derive(Clone, Copy)]
+struct Lies {
+    made_anew: bool,
+    loses_messages: bool,
+    /// And is written to again afterwards.
+    goes_on: bool,
+}
+
+const ANY: Lies = Lies { made_anew: true, loses_messages: true, goes_on: true };
+
+/// `id` tells two messages of one revision apart, as the time of storing does.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+struct Message {
+    revision: u64,
+    key: u8,
+    id: u8,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct State {
+    incarnation: u64,
+    /// Everything that was written, for a rollback to bring back.
+    history: Vec<Message>,
+    writes: u8,
+    /// The watch reads above this; `None` while the fold is away.
+    next: Option<u64>,
+    fold: [Option<u8>; KEYS as usize],
+    cursor: Option<(u64, u64)>,
+    /// The newest applied message of each of the last keys, newest first.
+    witnesses: Vec<Message>,
+    lies: u8,
+}
+
+impl State {
+    /// Of the bucket, which keeps the last message of each key.
+    fn log(&self) -> Vec<Message> {
+        let newest = |one: &&Message| {
+            !self.history.iter().any(|other| other.key == one.key && other.revision > one.revision)
+        };
+        self.history.iter().filter(newest).copied().collect()
+    }
+
+    fn last(&self) -> u64 {
+        self.history.last().map_or(0, |message| message.revision)
+    }
+
+    fn values(&self) -> [Option<u8>; KEYS as usize] {
+        let log = self.log();
+        [0, 1, 2].map(|key| log.iter().find(|message| message.key == key).map(|message| message.id))
+    }
+
+    fn find(&self, witness: &Message) -> Witness {
+        let log = self.log();
+        let finding = match log.iter().find(|message| message.revision == witness.revision) {
+            Some(message) if message == witness => Finding::Same,
+            Some(_) => Finding::Other,
+            None => {
+                let of_key = log.iter().find(|message| message.key == witness.key);
+                Finding::Gone { key_last: of_key.map(|message| message.revision) }
+            }
+        };
+        Witness { revision: witness.revision, finding }
+    }
+
+    fn apply(&mut self, message: Message) {
+        self.fold[usize::from(message.key)] = Some(message.id);
+        self.witnesses.retain(|witness| witness.key != message.key);
+        self.witnesses.insert(0, message);
+        self.witnesses.truncate(MAX_WITNESSES);
+        self.cursor = Some((self.incarnation, message.revision));
+    }
+
+    /// Resync.
+    fn repair(&mut self) {
+        self.fold = [None; KEYS as usize];
+        self.witnesses.clear();
+        self.cursor = None;
+        for message in self.log() {
+            self.apply(message);
+        }
+        self.next = Some(self.last());
+    }
+
+    fn resume(&mut self, checks: Checks) {
+        let Some((incarnation, revision)) = self.cursor else { return self.repair() };
+        let log = self.log();
+        let first = log.first().map_or(self.last() + 1, |message| message.revision);
+        let mut info = LogInfo {
+            incarnation: self.incarnation,
+            first,
+            last: self.last(),
+            retention: Retention::default(),
+        };
+        if !checks.incarnation {
+            info.incarnation = incarnation;
+        }
+        if !checks.head {
+            info.last = info.last.max(revision);
+        }
+        // Without its head, a log that lost everything seems to begin after it.
+        if !checks.head || !checks.incarnation {
+            info.first = info.first.min(revision + 1);
+        }
+        let at = Position { incarnation, revision };
+        let mut witnesses = self.witnesses.clone();
+        if !checks.vanished {
+            witnesses
+                .retain(|witness| self.find(witness).finding != Finding::Gone { key_last: None });
+        }
+        let mut findings = Vec::new();
+        let decision = loop {
+            match resume(at, &info, &findings, witnesses.len()) {
+                Resume::NeedNextWitness if !checks.witnesses => {
+                    break Resume::From(revision);
+                }
+                Resume::NeedNextWitness => findings.push(self.find(&witnesses[findings.len()])),
+                decision => break decision,
+            }
+        };
+        match decision {
+            Resume::From(_) if !checks.from_witness => self.next = Some(revision),
+            Resume::From(from) => self.next = Some(from),
+            _ => self.repair(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Action {
+    Write(u8),
+    Deliver,
+    Leave,
+    Return,
+    LoseAfter(u64),
+    Recreate,
+}
+
+struct LyingLog(Checks, Lies);
+
+impl Model for LyingLog {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            incarnation: 1,
+            history: Vec::new(),
+            writes: 0,
+            next: Some(0),
+            fold: [None; KEYS as usize],
+            cursor: None,
+            witnesses: Vec::new(),
+            lies: 0,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        let written = state.lies == 0 || self.1.goes_on;
+        if state.last() < REVISIONS && state.writes < WRITES && written {
+            actions.extend((0..KEYS).map(Action::Write));
+        }
+        match state.next {
+            Some(next) => {
+                if state.last() > next {
+                    actions.push(Action::Deliver);
+                }
+                actions.push(Action::Leave);
+            }
+            None => actions.push(Action::Return),
+        }
+        let at_head = state.cursor.map_or(0, |(_, revision)| revision) == state.last();
+        if state.lies < 1 && at_head {
+            if self.1.loses_messages {
+                actions.extend((0..state.last()).map(Action::LoseAfter));
+            }
+            if self.1.made_anew {
+                actions.push(Action::Recreate);
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        match action {
+            Action::Write(key) => {
+                state.writes += 1;
+                let (revision, id) = (state.last() + 1, state.writes);
+                state.history.push(Message { revision, key, id });
+            }
+            Action::Deliver => {
+                let next = state.next?;
+                match state.log().into_iter().find(|message| message.revision > next) {
+                    Some(message) => {
+                        state.next = Some(message.revision);
+                        state.apply(message);
+                    }
+                    None => state.next = Some(state.last()),
+                }
+            }
+            Action::Leave => state.next = None,
+            Action::Return => state.resume(self.0),
+            // Either takes the server down, and so every watch.
+            Action::LoseAfter(kept) => {
+                state.history.retain(|message| message.revision <= kept);
+                (state.lies, state.next) = (1, None);
+            }
+            Action::Recreate => {
+                state.history.clear();
+                state.incarnation += 1;
+                (state.lies, state.next) = (1, None);
+            }
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![Property::always(
+            "a fold that has read everything is the bucket",
+            |_, state: &State| {
+                let read = state.next.is_some_and(|next| next >= state.last());
+                !read || state.fold == state.values()
+            },
+        )]
+    }
+}
+
+const PROPERTY: &str = "a fold that has read everything is the bucket";
+
+#[test]
+fn a_fold_is_never_taken_in_by_another_log() {
+    super::holds(LyingLog(ALL, ANY), 21_947);
+}
+
+#[test]
+fn a_log_made_anew_is_told_by_its_incarnation_alone() {
+    let lies = Lies { loses_messages: false, ..ANY };
+    let checks = Checks { witnesses: false, head: false, ..ALL };
+    super::holds(LyingLog(checks, lies), 8067);
+    super::fails(LyingLog(Checks { incarnation: false, ..checks }, lies), PROPERTY);
+}
+
+#[test]
+fn a_log_that_only_lost_its_end_is_told_by_its_head_alone() {
+    let lies = Lies { loses_messages: true, made_anew: false, goes_on: false };
+    let checks = Checks { witnesses: false, incarnation: false, ..ALL };
+    super::holds(LyingLog(checks, lies), 1702);
+    super::fails(LyingLog(Checks { head: false, ..checks }, lies), PROPERTY);
+}
+
+#[test]
+fn without_witnesses_a_log_that_was_written_on_is_believed() {
+    super::fails(LyingLog(Checks { witnesses: false, ..ALL }, ANY), PROPERTY);
+}
+
+#[test]
+fn a_witness_proves_nothing_above_itself() {
+    super::fails(LyingLog(Checks { from_witness: false, ..ALL }, ANY), PROPERTY);
+}
+
+#[test]
+fn a_witness_whose_key_has_vanished_cannot_be_passed_over() {
+    super::fails(LyingLog(Checks { vanished: false, ..ALL }, ANY), PROPERTY);
+}

@@ -1,0 +1,114 @@
+//! `cargo xtask sim`: seeds of the coordination simulator, one or many.
+
+use std::path::Path;
+
+use crate::args::Args;
+use crate::command::Cmd;
+use crate::failure::{Failure, Result};
+use crate::git::Identity;
+use crate::workspace::Workspace;
+
+pub(crate) const HELP: &str = "\
+Runs the coordination protocol under faults that a seed draws, and holds every answer against oracles
+and a model. docs/verification.md says how.
+
+Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite] [--seen]
+       cargo xtask sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]
+
+  --seeds N       how many seeds (100), from S (1) on, on all cores
+  --seen          say which answers were seen to which operations
+  --seed N        one seed again; of a failing one the shortest story found is told
+  --without A,B   leave these operations and faults out of what the seed draws
+  --operations N  stop there
+  --every         look at all records after every operation, not only now and then
+  --text          tell everything that happened
+";
+
+const PACKAGE: &str = "gossip-coordination-sqlite";
+
+/// What the test command runs.
+pub(crate) struct Share {
+    pub(crate) backend: &'static str,
+    pub(crate) seeds: u64,
+    /// Kinds of answers that these seeds must see: a simulation that no longer provokes a refusal
+    /// says nothing about it.
+    kinds: u32,
+}
+
+/// In memory, every answer that an operation can give. On SQLite there are fewer seeds, and bytes
+/// do not run out.
+pub(crate) const SHARES: [Share; 2] = [
+    Share { backend: "memory", seeds: 2_000, kinds: 121 },
+    Share { backend: "sqlite", seeds: 200, kinds: 108 },
+];
+
+impl Share {
+    pub(crate) fn command(&self, root: &Path) -> Cmd {
+        sweep(root, self.backend, self.seeds, 1)
+            .args(["--kinds".to_owned(), self.kinds.to_string()])
+    }
+}
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let mut passed_on = Vec::new();
+    for name in ["--seeds", "--start", "--seed", "--backend", "--without", "--operations"] {
+        if let Some(value) = args.value(name)? {
+            passed_on.extend([name.to_owned(), value]);
+        }
+    }
+    for name in ["--every", "--text", "--seen"] {
+        if args.flag(name) {
+            passed_on.push(name.to_owned());
+        }
+    }
+    args.nothing_left()?;
+    let root = Workspace::load()?.root;
+    let command = simulator(&root).args(passed_on);
+    if command.succeeds()? {
+        return Ok(());
+    }
+    Err(Failure::new(format!("the simulation failed at commit {}", Identity::read(&root)?)))
+}
+
+/// The simulator, optimised, without arguments.
+pub(crate) fn simulator(root: &Path) -> Cmd {
+    Cmd::cargo()
+        .args(["run", "--quiet", "--locked", "--release", "--package", PACKAGE])
+        .args(["--example", "sim", "--"])
+        .dir(root)
+}
+
+/// `seeds` seeds on `backend` from `start` on.
+pub(crate) fn sweep(root: &Path, backend: &str, seeds: u64, start: u64) -> Cmd {
+    simulator(root).args(["--backend", backend]).args([
+        "--seeds".to_owned(),
+        seeds.to_string(),
+        "--start".to_owned(),
+        start.to_string(),
+    ])
+}
+
+/// How many seeds a closing line of the simulator says were run.
+pub(crate) fn count_in(line: &str) -> Option<u64> {
+    let (_, rest) = line.strip_prefix("passed on ")?.split_once(": ")?;
+    rest.split_once(" seeds,")?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_seeds_that_passed_are_counted() {
+        let line = "passed on memory: 2000 seeds, 4444604 operations, 10.1 h simulated, 10.7 s";
+        assert_eq!(count_in(line), Some(2000));
+        assert_eq!(count_in("FAILED on memory: 2000 seeds, 5 operations"), None);
+        assert_eq!(count_in("passed on nothing"), None);
+    }
+
+    #[test]
+    fn a_sweep_names_backend_seeds_and_start() {
+        let shown = sweep(Path::new("."), "sqlite", 5, 7).to_string();
+        assert!(shown.ends_with("-- --backend sqlite --seeds 5 --start 7"), "{shown}");
+    }
+}
