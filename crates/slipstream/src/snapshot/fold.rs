@@ -38,7 +38,7 @@ impl Fold {
                 self.live_bytes -= put_len(op.key().len(), version, value);
             }
         }
-        self.tree.tidy();
+        self.tree.tidy(ops.len());
     }
 
     pub(super) fn get(&self, key: &str) -> Option<KvEntry> {

@@ -20,8 +20,8 @@ const BRANCH_PAGES: usize = 512;
 /// A range of more pages than this notes all segments instead of looking for those that it needs.
 const FEW_PAGES: usize = 16;
 
-/// Segments that are moved after one batch, at the most.
-const MOVED_SEGMENTS: usize = 4;
+/// After a batch of so many changes, one segment more is moved.
+const CHANGES_PER_MOVE: usize = 64;
 
 pub(super) struct Tree {
     arena: Arena,
@@ -185,10 +185,10 @@ impl Tree {
         Some(lengths)
     }
 
-    /// Gives back memory of entries that are gone, a little at a time: what is left of the worst
-    /// segments is moved. Called once for every batch.
-    pub(super) fn tidy(&mut self) {
-        for _ in 0..MOVED_SEGMENTS {
+    /// Gives back memory of entries that are gone, a little after every batch of so many `changes`:
+    /// what is left of the worst segments is moved.
+    pub(super) fn tidy(&mut self, changes: usize) {
+        for _ in 0..changes.div_ceil(CHANGES_PER_MOVE) {
             let Some((index, segment)) = self.arena.worst() else { return };
             for (at, entry) in Arena::records(index, &segment) {
                 let place = self.locate(entry.key);

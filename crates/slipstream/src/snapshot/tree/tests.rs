@@ -106,6 +106,7 @@ proptest! {
         for (step, number) in steps.into_iter().zip(0u8..) {
             match step {
                 Step::Batch(changes) => {
+                    let count = changes.len();
                     let found = tree.find_all(changes.iter().map(|(key, _)| &key[..]));
                     for (nth, (key, change)) in changes.into_iter().enumerate() {
                         let (old, expected) = match change {
@@ -120,7 +121,7 @@ proptest! {
                         let expected = expected.map(|(version, value)| (version.len(), value.len()));
                         prop_assert_eq!(old, expected);
                     }
-                    tree.tidy();
+                    tree.tidy(count);
                 }
                 Step::Note => noted.push((tree.view(b""), tree.view(&prefix), model.clone())),
             }
@@ -191,7 +192,7 @@ fn dead_bytes_stay_below_a_third_whatever_is_deleted_or_resized() {
     let full = tree.arena.bytes();
     for i in scattered(20_000).filter(|i| i % 20 != 0) {
         tree.remove_one(&key(i));
-        tree.tidy();
+        tree.tidy(1);
     }
     tree.assert_invariants();
     // A tenth, a third of it, and one segment that is not worth it.
@@ -203,7 +204,7 @@ fn dead_bytes_stay_below_a_third_whatever_is_deleted_or_resized() {
     for round in 0..10 {
         for i in scattered(20_000).filter(|i| i % 20 == 0) {
             tree.put_one(&key(i), b"", &vec![2; 100 + (i as usize * 7 + round * 13) % 50]);
-            tree.tidy();
+            tree.tidy(1);
         }
     }
     tree.assert_invariants();
