@@ -16,11 +16,12 @@ Breaks the rules of gossip-coordination one at a time and runs its unit tests (c
 Fails when a change goes unnoticed that docs/mutants.md does not explain.
 
 Usage: cargo xtask mutants [--shard K/N]
-       cargo xtask mutants --planted [NAME]
+       cargo xtask mutants --planted [NAME] [--start S]
 
   --shard K/N   only the K-th of N parts, counted from 0; all of it takes most of an hour
   --planted     instead, runs the simulator on bugs planted on purpose, or on those whose name contains
-                NAME, until each is noticed; prints the table of docs/verification.md
+                NAME, from seed S (1) on until each is noticed; prints the table of
+                docs/verification.md
 
 What happened to each change is in mutants/mutants.out of the target directory.
 ";
@@ -30,7 +31,8 @@ const EXPLAINED: &str = "docs/mutants.md";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     if args.flag("--planted") {
-        return planted::run(args.at_most_one_name()?);
+        let start = args.number("--start")?.unwrap_or(1);
+        return planted::run(start, args.at_most_one_name()?);
     }
     let shard = args.value("--shard")?;
     args.nothing_left()?;

@@ -13,12 +13,11 @@ use crate::workspace::Workspace;
 /// Seeds without a finding after which a bug counts as missed.
 const SEEDS_MAX: u64 = 2_000;
 
-/// Looks for the bugs whose name contains `name`, or for all.
-pub(crate) fn run(name: Option<String>) -> Result<()> {
+/// Looks for the bugs whose name contains `name`, or for all, from seed `start` on.
+pub(crate) fn run(start: u64, name: Option<String>) -> Result<()> {
     let workspace = Workspace::load()?;
-    if hunt(&workspace.root, &workspace.target_dir, name.as_deref().unwrap_or_default())
-        .succeeds()?
-    {
+    let name = name.unwrap_or_default();
+    if hunt(&workspace.root, &workspace.target_dir, &name, start).succeeds()? {
         return Ok(());
     }
     Err(Failure::new("the simulator did not get to its end, or missed a planted bug").fix(
@@ -28,10 +27,11 @@ pub(crate) fn run(name: Option<String>) -> Result<()> {
 }
 
 /// The simulator of the build with planted bugs, on the hunt.
-pub(crate) fn hunt(root: &Path, target_dir: &Path, name: &str) -> Cmd {
+pub(crate) fn hunt(root: &Path, target_dir: &Path, name: &str, start: u64) -> Cmd {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     sim::simulator(root)
         .args(["--planted", name, "--seeds", &SEEDS_MAX.to_string()])
+        .args(["--start", &start.to_string()])
         .env("RUSTFLAGS", format!("{flags} --cfg planted").trim())
         // Other flags, other artifacts: the usual ones stay as they are.
         .env("CARGO_TARGET_DIR", target_dir.join("planted"))
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn the_build_with_bugs_keeps_out_of_the_usual_one() {
-        let shown = hunt(Path::new("r"), Path::new("t"), "Park").to_string();
+        let shown = hunt(Path::new("r"), Path::new("t"), "Park", 7).to_string();
         assert!(shown.contains("--cfg planted") && shown.contains("t/planted"), "{shown}");
-        assert!(shown.ends_with("-- --planted Park --seeds 2000"), "{shown}");
+        assert!(shown.ends_with("-- --planted Park --seeds 2000 --start 7"), "{shown}");
     }
 }

@@ -242,7 +242,7 @@ impl Wanted {
         let sources: &[(&str, i64)] = match self {
             Self::Claimable if planted!(ExpiredRowsIgnored) => &[(FREE, now)],
             Self::Claimable => {
-                &[(planted!(ExpiredComparedStrictly, EXPIRED_BEFORE, EXPIRED), now), (FREE, now)]
+                &[(planted!(EXPIRED, ExpiredComparedStrictly => EXPIRED_BEFORE), now), (FREE, now)]
             }
             Self::Own => &[(OWN, id_to_sql(by.worker.as_raw()))],
         };

@@ -113,10 +113,10 @@ impl SqliteCoordinator {
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
             let decision = decide(found.as_ref().map(Shard::found), now, request);
             planted!(RefusalKeepsWrites => {
-                if decision.is_err() {
+                if let Err(refusal) = decision {
                     run_writes(tx, steps, writes)?;
                     tx.execute_batch("COMMIT").map_err(|_| InfraError::transient(steps.commit, "a late commit"))?;
-                    return Err(CommitError::Refused(decision.unwrap_err().into()));
+                    return Err(CommitError::Refused(refusal.into()));
                 }
             });
             let decision = decision.map_err(|refusal| CommitError::Refused(refusal.into()))?;

@@ -82,7 +82,7 @@ pub(crate) fn attempt(
         }
         AcquireDecision::Poison { update, refusal } => {
             shard.store(tx, steps, &update, encoded)?;
-            planted!(PoisonRolledBack, Err(refusal), Ok(Attempt::Poisoned(refusal)))
+            planted!(Ok(Attempt::Poisoned(refusal)), PoisonRolledBack => Err(refusal))
         }
     }
 }

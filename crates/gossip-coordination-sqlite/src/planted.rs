@@ -6,10 +6,10 @@ macro_rules! planted {
     ($bug:ident) => {
         false
     };
-    ($bug:ident, $wrong:expr, $right:expr) => {
+    ($bug:ident => $wrong:block) => {};
+    ($right:expr, $($bug:ident => $wrong:expr),+ $(,)?) => {
         $right
     };
-    ($bug:ident => $wrong:block) => {};
 }
 
 #[cfg(planted)]
@@ -17,10 +17,10 @@ macro_rules! planted {
     ($bug:ident) => {
         gossip_coordination::planted::is_selected(gossip_coordination::planted::Bug::$bug)
     };
-    ($bug:ident, $wrong:expr, $right:expr) => {
-        if planted!($bug) { $wrong } else { $right }
-    };
     ($bug:ident => $wrong:block) => {
         if planted!($bug) $wrong
+    };
+    ($right:expr, $($bug:ident => $wrong:expr),+ $(,)?) => {
+        $(if planted!($bug) { $wrong } else)+ { $right }
     };
 }

@@ -144,10 +144,9 @@ impl<'b> Shard<'b> {
                 return Ok(None);
             };
             let is_cached = planted!(
-                CachedRecordServed,
-                decode_shard_view(record, decoded)
+                false,
+                CachedRecordServed => decode_shard_view(record, decoded)
                     .is_ok_and(|view| (view.tenant, view.key) == (tenant, key)),
-                false
             );
             if !is_cached {
                 copy_blob(row, 7, step, record)?;
@@ -177,16 +176,17 @@ impl<'b> Shard<'b> {
         encode_shard_after(&self.view, update, encoded);
         let before = Columns::of(&self.view.state);
         let after = Columns::of(&planted!(
-            ParkedColumnStale,
-            if update.state.park_reason.is_some() { self.view.state } else { update.state },
-            update.state
+            update.state,
+            ParkedColumnStale => update.state.park_reason.map_or(update.state, |_| self.view.state),
         ));
         let after = Columns {
-            owner: planted!(OwnerColumnStale, before.owner.or(after.owner), after.owner),
+            owner: planted!(after.owner, OwnerColumnStale => before.owner.or(after.owner)),
             deadline: planted!(
-                RenewedColumnStale,
-                if before.owner == after.owner { before.deadline } else { after.deadline },
-                after.deadline
+                after.deadline,
+                RenewedColumnStale => match before.owner == after.owner {
+                    true => before.deadline,
+                    false => after.deadline,
+                },
             ),
             ..after
         };

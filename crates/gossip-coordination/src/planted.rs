@@ -3,7 +3,7 @@
 //! There are none in a build without `--cfg planted`: there, `planted!` is what the product does,
 //! and this module is empty.
 
-/// `planted!(Bug, wrong, right)` is `right`, unless the build has planted bugs and `Bug` is
+/// `planted!(right, Bug => wrong, …)` is `right`, unless the build has planted bugs and `Bug` is
 /// selected. `planted!(Bug => { wrong })` does nothing but for that, and `planted!(Bug)` says
 /// whether it is.
 #[cfg(not(planted))]
@@ -11,10 +11,10 @@ macro_rules! planted {
     ($bug:ident) => {
         false
     };
-    ($bug:ident, $wrong:expr, $right:expr) => {
+    ($bug:ident => $wrong:block) => {};
+    ($right:expr, $($bug:ident => $wrong:expr),+ $(,)?) => {
         $right
     };
-    ($bug:ident => $wrong:block) => {};
 }
 
 #[cfg(planted)]
@@ -22,11 +22,11 @@ macro_rules! planted {
     ($bug:ident) => {
         $crate::planted::is_selected($crate::planted::Bug::$bug)
     };
-    ($bug:ident, $wrong:expr, $right:expr) => {
-        if planted!($bug) { $wrong } else { $right }
-    };
     ($bug:ident => $wrong:block) => {
         if planted!($bug) $wrong
+    };
+    ($right:expr, $($bug:ident => $wrong:expr),+ $(,)?) => {
+        $(if planted!($bug) { $wrong } else)+ { $right }
     };
 }
 
@@ -123,6 +123,7 @@ mod bugs {
             CheckpointForgetsToken: "a source goes on from another place than it had reached",
             CompleteForgetsCursor: "a done shard shows less than was done",
             AnyCheckpointIsProgress: "a shard that never moves is never parked",
+            TokenIsNoProgress: "a large item that takes many workers is parked as poisoned",
             RunEndIgnoredByCheckpoint: "a cancelled scan goes on",
             // Splits.
             ChildrenInheritCursor: "keys before the parent's cursor are never scanned by children",

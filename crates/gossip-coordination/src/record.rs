@@ -112,9 +112,8 @@ impl<'a> ShardRecordView<'a> {
             ShardKey::new(self.key.run, id),
             spec,
             planted!(
-                ChildrenInheritCursor,
-                crate::planted::leak(self.cursor),
-                CursorUpdate::initial()
+                CursorUpdate::initial(),
+                ChildrenInheritCursor => crate::planted::leak(self.cursor),
             ),
             self.cursor_semantics,
             Some(self.key.shard),

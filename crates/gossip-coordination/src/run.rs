@@ -252,9 +252,9 @@ impl ShardFilter {
         self.status.is_none_or(|status| shard.state.status == status)
             && (!self.available_only
                 || planted!(
-                    ListingHidesExpired,
-                    shard.state.lease.is_none() && shard.state.is_available_at(now),
-                    shard.state.is_available_at(now)
+                    shard.state.is_available_at(now),
+                    ListingHidesExpired => shard.state.lease.is_none()
+                        && shard.state.is_available_at(now),
                 ))
             && (!self.root_only || shard.parent.is_none())
     }

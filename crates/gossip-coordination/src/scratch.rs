@@ -142,9 +142,8 @@ impl AcquireScratch {
         self.has_last_key = cursor.last_key().is_some();
         self.cursor_last_key.write(cursor.last_key().unwrap_or_default(), "last key");
         self.has_token = planted!(
-            SnapshotKeepsToken,
-            self.has_token || cursor.token().is_some(),
-            cursor.token().is_some()
+            cursor.token().is_some(),
+            SnapshotKeepsToken => self.has_token || cursor.token().is_some(),
         );
         self.cursor_token.write(cursor.token().unwrap_or_default(), "token");
     }

@@ -162,7 +162,11 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         // A replay of a split that later ones have overtaken must not widen the range again.
         let (new_end, end) = (plan.parent.end(), self.spec().end());
         let narrows = !new_end.is_empty() && (end.is_empty() || new_end < end);
-        if planted!(SessionWidensRange, true, planted!(SessionKeepsRange, false, narrows)) {
+        if planted!(
+            narrows,
+            SessionWidensRange => true,
+            SessionKeepsRange => false,
+        ) {
             self.scratch.write_spec(plan.parent);
         }
         self.scratch.note_spawned(residual);

@@ -81,18 +81,11 @@ pub fn validate_lease(
     }
     let stale = CoordError::StaleFence { presented: lease.fence(), current: shard.state.fence };
     let is_stale = planted!(
-        FenceComparedTheWrongWay,
-        lease.fence() > shard.state.fence,
-        planted!(
-            FenceIgnoredForSameOwner,
-            lease.fence() != shard.state.fence
-                && shard.state.lease.map(|holder| holder.owner()) != Some(lease.owner()),
-            planted!(
-                FenceOneBehindAccepted,
-                lease.fence().as_raw() + 1 < shard.state.fence.as_raw(),
-                lease.fence() != shard.state.fence
-            )
-        )
+        lease.fence() != shard.state.fence,
+        FenceComparedTheWrongWay => lease.fence() > shard.state.fence,
+        FenceIgnoredForSameOwner => lease.fence() != shard.state.fence
+            && shard.state.lease.map(|holder| holder.owner()) != Some(lease.owner()),
+        FenceOneBehindAccepted => lease.fence().as_raw() + 1 < shard.state.fence.as_raw(),
     );
     if is_stale {
         return Err(stale);
@@ -100,7 +93,7 @@ pub fn validate_lease(
     // The fence is current but nobody holds the shard: it was released, or never leased. Either
     // way the presenter must acquire it again.
     let Some(holder) = shard.state.lease else {
-        return planted!(ReleasedLeaseMayWork, Ok(()), Err(stale));
+        return planted!(Err(stale), ReleasedLeaseMayWork => Ok(()));
     };
     if !holder.is_live_at(now) && !planted!(ExpiredLeaseMayWork) {
         return Err(CoordError::LeaseExpired { deadline: holder.deadline(), now });
@@ -118,7 +111,7 @@ pub fn validate_cursor_update(
     spec: ShardSpecRef<'_>,
 ) -> Result<(), CoordError> {
     let Some(last_key) = new.last_key() else {
-        return planted!(CheckpointWithoutKey, Ok(()), Err(CoordError::CheckpointMissingKey));
+        return planted!(Err(CoordError::CheckpointMissingKey), CheckpointWithoutKey => Ok(()));
     };
     new.validate_sizes().map_err(|error| match error {
         CursorInputError::KeyTooLarge { size, max } => CoordError::CursorKeyTooLarge { size, max },
@@ -128,9 +121,9 @@ pub fn validate_cursor_update(
         _ => unreachable!("cursors have no other size"),
     })?;
     let may_advance = planted!(
-        CursorMayMoveBack,
-        true,
-        planted!(CursorMustMove, old.last_key() < new.last_key(), old.may_advance_to(&new))
+        old.may_advance_to(&new),
+        CursorMayMoveBack => true,
+        CursorMustMove => old.last_key() < new.last_key(),
     );
     if !may_advance {
         return Err(CoordError::CursorRegression {
@@ -139,17 +132,10 @@ pub fn validate_cursor_update(
         });
     }
     let is_within = planted!(
-        CursorAtEndAccepted,
-        spec.contains(last_key) || spec.end() == last_key,
-        planted!(
-            CursorBeforeStartAccepted,
-            spec.contains(last_key) || spec.start() > last_key,
-            planted!(
-                BoundsComparedByLength,
-                spec.contains(last_key) && spec.start().len() <= last_key.len(),
-                spec.contains(last_key)
-            )
-        )
+        spec.contains(last_key),
+        CursorAtEndAccepted => spec.contains(last_key) || spec.end() == last_key,
+        CursorBeforeStartAccepted => spec.contains(last_key) || spec.start() > last_key,
+        BoundsComparedByLength => spec.contains(last_key) && spec.start().len() <= last_key.len(),
     );
     if !is_within {
         return Err(CoordError::CursorOutOfBounds(CursorOutOfBoundsDetail {

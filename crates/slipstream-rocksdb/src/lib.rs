@@ -14,6 +14,9 @@
 //! assert_eq!(fold.range("rules.")?.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Without the feature `rocksdb` the crate is empty.
+#![cfg(feature = "rocksdb")]
 
 mod engine;
 

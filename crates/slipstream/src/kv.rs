@@ -148,6 +148,9 @@ pub trait KvWriter: Send + Sync {
 }
 
 /// Writes that expire. The bucket must allow them ([`StoreConfig::ttl`](crate::StoreConfig::ttl)).
+///
+/// The log tells of an expired key by a mark that expires too, on NATS after seven days. A fold that
+/// was away for longer, and whose cursor is still good, does not learn of it.
 #[async_trait]
 pub trait KvTtl: Send + Sync {
     /// Like [`KvWriter::put`]; the key is gone after `ttl` (whole seconds, at least one), which

@@ -61,3 +61,7 @@ pub use snapshot::{
 #[cfg(feature = "fjall")]
 pub use snapshot::{FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: gossip_testalloc::CountingAllocator = gossip_testalloc::CountingAllocator::new();

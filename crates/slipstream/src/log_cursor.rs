@@ -1,4 +1,4 @@
-//! What the cursor of a numbered log says: which log, how far, and what stood there.
+//! What the cursor of a numbered log says: which log, how far, of which keys, and what stood there.
 //!
 //! - C1: an encoded cursor is at most [`WatchCursor::MAX_LEN`] bytes; the oldest witnesses are left
 //!   out for it.
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::kv::{CursorExpiry, Key, WatchCursor};
+use crate::kv::{CursorExpiry, Key, WatchCursor, WatchScope};
 use crate::protocol::{MAX_WITNESSES, Position};
 
 /// Format of an encoded position. Nothing shorter than a header is one, so the eight bytes of a bare
@@ -21,6 +21,9 @@ const FORMAT: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogCursor {
     pub(crate) at: Position,
+    /// Of the keys that were watched: see [`scope_mark`]. Of others nothing is known, however far
+    /// the cursor is.
+    pub(crate) scope: u32,
     /// Messages handed out, newest first, at most [`MAX_WITNESSES`].
     pub(crate) witnesses: Vec<Seen>,
 }
@@ -57,6 +60,7 @@ impl LogCursor {
         bytes.push(FORMAT);
         bytes.extend_from_slice(&incarnation.to_le_bytes());
         bytes.extend_from_slice(&revision.to_le_bytes());
+        bytes.extend_from_slice(&self.scope.to_le_bytes());
         for witness in self.witnesses.iter().take(MAX_WITNESSES) {
             let at = witness.revision;
             assert!(at <= revision, "witness {at} is past position {revision}");
@@ -75,10 +79,23 @@ impl LogCursor {
         Self::parse(cursor.as_bytes()).ok_or(CursorExpiry::Unreadable)
     }
 
+    /// The same, for a watch of `scope`.
+    ///
+    /// # Errors
+    /// Besides, a cursor of a watch of other keys.
+    pub(crate) fn decode_for(
+        cursor: &WatchCursor,
+        scope: &WatchScope,
+    ) -> Result<Self, CursorExpiry> {
+        let cursor = Self::decode(cursor)?;
+        if cursor.scope == scope_mark(scope) { Ok(cursor) } else { Err(CursorExpiry::OtherScope) }
+    }
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (&format, bytes) = bytes.split_first()?;
         let (incarnation, bytes) = bytes.split_first_chunk()?;
-        let (revision, mut bytes) = bytes.split_first_chunk()?;
+        let (revision, bytes) = bytes.split_first_chunk()?;
+        let (scope, mut bytes) = bytes.split_first_chunk()?;
         let revision = u64::from_le_bytes(*revision);
         if format != FORMAT || revision == 0 {
             return None;
@@ -91,8 +108,20 @@ impl LogCursor {
         }
         let incarnation = u64::from_le_bytes(*incarnation);
         let fits = witnesses.len() <= MAX_WITNESSES;
-        fits.then_some(Self { at: Position { incarnation, revision }, witnesses })
+        let (at, scope) = (Position { incarnation, revision }, u32::from_le_bytes(*scope));
+        fits.then_some(Self { at, scope, witnesses })
     }
+}
+
+/// Tells scopes apart; the same for all ways to write one.
+pub(crate) fn scope_mark(scope: &WatchScope) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for prefix in scope.prefixes() {
+        hasher.update(prefix.as_bytes());
+        // No key has it.
+        hasher.update(&[0]);
+    }
+    hasher.finalize()
 }
 
 /// Appends the witness with its key if there is room, else without it. Whether another may follow:
@@ -199,9 +228,9 @@ impl RecentlySeen {
         self.witnesses.push_back(witness);
     }
 
-    /// The cursor at a position.
-    pub(crate) fn cursor(&self, at: Position) -> LogCursor {
-        LogCursor { at, witnesses: self.witnesses.iter().rev().cloned().collect() }
+    /// The cursor at a position, of a scope.
+    pub(crate) fn cursor(&self, at: Position, scope: u32) -> LogCursor {
+        LogCursor { at, scope, witnesses: self.witnesses.iter().rev().cloned().collect() }
     }
 }
 
@@ -220,6 +249,7 @@ mod tests {
         (any::<u64>(), 1..=u64::MAX, prop::collection::vec(witness, 0..=8)).prop_map(
             |(incarnation, revision, witnesses)| LogCursor {
                 at: Position { incarnation, revision },
+                scope: incarnation as u32,
                 witnesses: witnesses
                     .into_iter()
                     .map(|(at, mark, key)| Seen {
@@ -237,7 +267,7 @@ mod tests {
         fn a_position_survives_its_cursor_but_for_witnesses_without_room(position in any_position()) {
             let cursor = position.encode();
             let decoded = LogCursor::decode(&cursor).unwrap();
-            prop_assert_eq!(decoded.at, position.at);
+            prop_assert_eq!((decoded.at, decoded.scope), (position.at, position.scope));
             prop_assert_eq!(decoded.encode(), cursor);
             // What is kept is the beginning, all with their keys but for the last.
             for (at, kept) in decoded.witnesses.iter().enumerate() {
@@ -269,7 +299,7 @@ mod tests {
                     .map(|at| witness(at as u64 + 1, &format!("k{}", history[at])));
                 recent.chunk(messages);
             }
-            let position = recent.cursor(Position { incarnation: 1, revision: history.len() as u64 });
+            let position = recent.cursor(Position { incarnation: 1, revision: history.len() as u64 }, 0);
             for witness in &position.witnesses {
                 let key = format!("k{}", history[witness.revision as usize - 1]);
                 prop_assert_eq!(witness.key.as_ref().unwrap().as_str(), &key);
@@ -287,7 +317,7 @@ mod tests {
         let mut recent = RecentlySeen::default();
         let keys = (0..8).map(|at| format!("tenant.0000.item.{at:06}"));
         recent.chunk(keys.enumerate().map(|(at, key)| witness(1_000_000 + at as u64, &key)));
-        let position = recent.cursor(Position { incarnation: 7, revision: 1_000_007 });
+        let position = recent.cursor(Position { incarnation: 7, revision: 1_000_007 }, 0);
         assert_eq!(position.witnesses[0].key.as_ref().unwrap().len(), 23);
         let decoded = LogCursor::decode(&position.encode()).unwrap();
         assert_eq!(decoded.witnesses.len(), 8);
@@ -299,12 +329,28 @@ mod tests {
         let key = "k".repeat(250);
         let position = LogCursor {
             at: Position { incarnation: 1, revision: 9 },
+            scope: 0,
             witnesses: vec![witness(9, &key), witness(8, "short")],
         };
         let decoded = LogCursor::decode(&position.encode()).unwrap();
         assert_eq!(decoded.witnesses[0].key, None);
         assert_eq!(decoded.witnesses[0].mark, position.witnesses[0].mark);
         assert_eq!(decoded.witnesses.len(), 1);
+    }
+
+    #[test]
+    fn a_cursor_is_of_its_scope_only() {
+        let prefix = |text: &str| WatchScope::Prefix(text.into());
+        let many = |texts: &[&str]| WatchScope::Prefixes(texts.iter().map(|&t| t.into()).collect());
+        let ab = many(&["a.", "b."]);
+        let at = Position { incarnation: 1, revision: 9 };
+        let cursor = LogCursor { at, scope: scope_mark(&ab), witnesses: Vec::new() }.encode();
+        assert!(LogCursor::decode_for(&cursor, &many(&["b.", "a.", "a.x"])).is_ok());
+        for other in [WatchScope::All, prefix("a."), prefix("a.b."), many(&["a.", "c."])] {
+            let refused = LogCursor::decode_for(&cursor, &other);
+            assert_eq!(refused, Err(CursorExpiry::OtherScope), "{other:?}");
+        }
+        assert_eq!(scope_mark(&WatchScope::All), scope_mark(&prefix("")));
     }
 
     #[test]
@@ -317,13 +363,15 @@ mod tests {
     fn the_format_of_a_cursor_does_not_change() {
         let position = LogCursor {
             at: Position { incarnation: 0x0102_0304_0506_0708, revision: 300 },
+            scope: 0x1122_3344,
             witnesses: vec![
                 Seen { revision: 300, mark: 0xaabb_ccdd, key: Some("a.b".into()) },
                 Seen { revision: 1, mark: 1, key: None },
             ],
         };
         let expected = [
-            2, 8, 7, 6, 5, 4, 3, 2, 1, 44, 1, 0, 0, 0, 0, 0, 0, // header
+            2, 8, 7, 6, 5, 4, 3, 2, 1, 44, 1, 0, 0, 0, 0, 0, 0, 0x44, 0x33, 0x22,
+            0x11, // header
             0, 0xdd, 0xcc, 0xbb, 0xaa, 3, b'a', b'.', b'b', // at the position itself
             0xab, 2, 1, 0, 0, 0, 0, // 299 before it
         ];

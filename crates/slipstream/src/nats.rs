@@ -10,7 +10,7 @@
 //! - N1: messages that were lost between server and caller are noticed: each carries the consumer's
 //!   count, and so does a heartbeat. Silence longer than three heartbeats is a loss too.
 //! - N2: a consumer is subscribed to before it is made.
-//! - N3: no operation waits longer than 30 s.
+//! - N3: no question to a server waits longer than 30 s.
 
 mod ack;
 mod api;

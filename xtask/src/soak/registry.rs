@@ -99,12 +99,6 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
     },
     Soak {
-        name: "slipstream-rocksdb-kills",
-        what: "the fold on RocksDB: kills, random lives against a map",
-        share: (20, "kills"),
-        how: How::Scaled { package: "slipstream-rocksdb", scale: 10, chunks: 1 },
-    },
-    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),
@@ -236,7 +230,7 @@ impl Soak {
             }
             How::Planted => Ok(Some(vec![Chunk {
                 id: "all".to_owned(),
-                command: planted::hunt(&workspace.root, &workspace.target_dir, ""),
+                command: planted::hunt(&workspace.root, &workspace.target_dir, "", 1),
                 fuzzed: None,
             }])),
         }

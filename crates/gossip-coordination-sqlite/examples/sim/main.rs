@@ -49,7 +49,8 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     #[cfg(planted)]
     if let Some(name) = &args.planted {
-        return planted::hunt(name, args.seeds, args.threads);
+        let seeds = args.start..args.start.saturating_add(args.seeds);
+        return planted::hunt(name, seeds, args.threads);
     }
     let passed = match args.backend.as_str() {
         "sqlite" => run::<Sqlite>(&args),

@@ -1,5 +1,6 @@
 //! Every planted bug in turn: seeds until an oracle notices, and a table of who did, and when.
 
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +10,9 @@ use gossip_coordination::sim::{Memory, Options, Report, Subject, run_seed};
 
 use crate::sqlite::Sqlite;
 
-/// Looks for the bugs whose name contains `name`, on up to so many seeds each, and prints the table.
-pub(crate) fn hunt(name: &str, seeds: u64, threads: u64) -> ExitCode {
+/// Looks for the bugs whose name contains `name`, each on `seeds` until one fails, and prints the
+/// table.
+pub(crate) fn hunt(name: &str, seeds: Range<u64>, threads: u64) -> ExitCode {
     let bugs: Vec<Bug> =
         Bug::ALL.iter().copied().filter(|bug| named(*bug).contains(name)).collect();
     if bugs.is_empty() {
@@ -23,8 +25,8 @@ pub(crate) fn hunt(name: &str, seeds: u64, threads: u64) -> ExitCode {
     for &bug in &bugs {
         select(Some(bug));
         let (backend, hunted) = match bug.backend() {
-            Backend::Memory => ("memory", hunt_one::<Memory>(seeds, threads)),
-            Backend::Sqlite => ("SQLite", hunt_one::<Sqlite>(seeds, threads)),
+            Backend::Memory => ("memory", hunt_one::<Memory>(&seeds, threads)),
+            Backend::Sqlite => ("SQLite", hunt_one::<Sqlite>(&seeds, threads)),
         };
         select(None);
         let (oracle, seed) = match &hunted.noticed {
@@ -58,21 +60,21 @@ struct Hunted {
     operations: u64,
 }
 
-/// Seeds from 1 until one fails or there were so many. Threads may run ahead; what they did beyond does not count.
-fn hunt_one<S: Subject>(seeds: u64, threads: u64) -> Hunted {
-    let (next, last) = (AtomicU64::new(1), AtomicU64::new(seeds));
+/// Seeds in order until one fails. Threads may run ahead; what they did beyond does not count.
+fn hunt_one<S: Subject>(seeds: &Range<u64>, threads: u64) -> Hunted {
+    let (next, end) = (AtomicU64::new(seeds.start), AtomicU64::new(seeds.end));
     let reports: Mutex<Vec<Report>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > last.load(Ordering::Relaxed) {
+                    if seed >= end.load(Ordering::Relaxed) {
                         return;
                     }
                     let report = run_seed::<S>(seed, &Options::default());
                     if report.violation.is_some() {
-                        last.fetch_min(seed, Ordering::Relaxed);
+                        end.fetch_min(seed + 1, Ordering::Relaxed);
                     }
                     reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 }
@@ -83,7 +85,7 @@ fn hunt_one<S: Subject>(seeds: u64, threads: u64) -> Hunted {
     let failed =
         reports.iter().filter_map(|report| Some((report.seed, report.violation.as_ref()?)));
     let noticed = failed.min_by_key(|(seed, _)| *seed).map(|(seed, seen)| (seed, seen.oracle));
-    let last = last.into_inner();
-    let counted = reports.iter().filter(|report| report.seed <= last);
+    let end = end.into_inner();
+    let counted = reports.iter().filter(|report| report.seed < end);
     Hunted { noticed, operations: counted.map(|report| report.operations).sum() }
 }

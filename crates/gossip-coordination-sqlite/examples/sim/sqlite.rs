@@ -153,10 +153,6 @@ impl Subject for Sqlite {
         subject
     }
 
-    fn backend(&mut self) -> &mut Store {
-        self.store()
-    }
-
     fn with_events<R>(
         &mut self,
         collector: &mut EventCollector,

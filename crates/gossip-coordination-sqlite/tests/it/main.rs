@@ -8,6 +8,7 @@ mod commit;
 mod components;
 mod conformance;
 mod differential;
+mod durability;
 mod full;
 mod kill;
 mod modes;

@@ -216,7 +216,7 @@ impl CoordinationBackend for InMemoryCoordinator {
             Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
         };
         carry_out_split(decided(found), &mut self.slab, &update)?;
-        self.count_new_shards(tenant, planted!(CeilingForgetsResiduals, 0, 1));
+        self.count_new_shards(tenant, planted!(1, CeilingForgetsResiduals => 0));
         let residual = update.shards[0].id;
         emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardResidualCreated {
             parent: lease.shard(),

@@ -137,9 +137,10 @@ impl RunManagement for InMemoryCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, EventKind::RunCompleted, |run| {
-            let progress = run.map_or_else(RunProgress::default, |run| {
-                planted!(CompleteRunOnPartialView, run.progress_of_roots(), run.progress)
-            });
+            let progress = run.map_or_else(
+                RunProgress::default,
+                |run| planted!(run.progress, CompleteRunOnPartialView => run.progress_of_roots()),
+            );
             transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
         })
     }
@@ -230,7 +231,7 @@ impl ShardClaiming for InMemoryCoordinator {
             && let Some(&retry_after) = entry.cooldowns.get(&worker)
         {
             // A wait longer than the cooldown was noted before the clock stepped back.
-            let is_noted_later = planted!(CooldownSurvivesClock, false, retry_after > until);
+            let is_noted_later = planted!(retry_after > until, CooldownSurvivesClock => false);
             if now < retry_after && !is_noted_later {
                 return Err(ClaimError::Throttled { retry_after });
             }
@@ -239,9 +240,8 @@ impl ShardClaiming for InMemoryCoordinator {
         // The result borrows `scratch`, so what it says about waiting is read before it is returned.
         let result = claim_from_candidates(self, now, tenant, run, worker, scratch);
         let found_nothing = planted!(
-            CooldownAfterSuccess,
-            true,
-            matches!(result, Err(ClaimError::NoneAvailable { .. }))
+            matches!(result, Err(ClaimError::NoneAvailable { .. })),
+            CooldownAfterSuccess => true,
         );
         if cooldown > 0
             && found_nothing

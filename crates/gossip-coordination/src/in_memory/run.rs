@@ -91,7 +91,7 @@ impl Run {
         let before = self.shards[index as usize].state;
         self.shards[index as usize].apply(slab, update)?;
         let is_counted =
-            planted!(CountsForgetSplit, update.state.status != ShardStatus::Split, true);
+            planted!(true, CountsForgetSplit => update.state.status != ShardStatus::Split);
         if before.status != update.state.status && is_counted {
             self.progress.remove(before.status);
             self.progress.add(update.state.status);
@@ -113,9 +113,10 @@ impl Run {
                 Place::Settled => {}
             }
             let is_listed = planted!(
-                IndexForgetsReleasedShard,
-                before.lease.is_none() || place_of(&update.state) != Place::Free,
-                planted!(IndexForgetsUnparkedShard, !before.status.is_terminal(), true)
+                true,
+                IndexForgetsReleasedShard => before.lease.is_none()
+                    || place_of(&update.state) != Place::Free,
+                IndexForgetsUnparkedShard => !before.status.is_terminal(),
             );
             if is_listed {
                 self.enlist(index);
@@ -137,9 +138,9 @@ impl Run {
     pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
         let is_over = |deadline: LogicalTime| {
             planted!(
-                ClaimIgnoresExpired,
-                false,
-                planted!(ClaimLateAtDeadline, deadline < now, deadline <= now)
+                deadline <= now,
+                ClaimIgnoresExpired => false,
+                ClaimLateAtDeadline => deadline < now,
             )
         };
         let expired = self.leased.first().filter(|&(deadline, _)| is_over(deadline));

@@ -68,7 +68,7 @@ impl Admin {
     }
 
     /// Takes on runs that somebody else has begun.
-    pub(super) fn adopt(&mut self, open: impl Iterator<Item = RunName>) {
+    fn adopt(&mut self, open: impl Iterator<Item = RunName>) {
         for (tenant, run) in open {
             match self.plans.iter_mut().find(|plan| (plan.tenant, plan.run) == (tenant, run)) {
                 Some(plan) if !matches!(plan.stage, Stage::Ended) => {}
@@ -90,7 +90,8 @@ impl Admin {
         }
         let is_open = |plan: &Plan| !matches!(plan.stage, Stage::Ended);
         if wire.is_calm {
-            // Everything that can be done is done at once.
+            // Everything that can be done is done at once, also for runs that only now arrived.
+            self.adopt(wire.oracles.open_runs());
             for at in 0..self.plans.len() {
                 if is_open(&self.plans[at]) {
                     self.attend(at, wire, random);

@@ -26,7 +26,9 @@ pub(super) fn twist<S: Subject>(
             if random.chance(500)
                 && let Some(lease) = lease_mut(&mut operation)
             {
-                let fence = FenceEpoch::from_raw(lease.fence().as_raw() + 7);
+                // Far beyond what any shard reaches: a forgery that happened to fit would be obeyed,
+                // and claim progress that nobody made.
+                let fence = FenceEpoch::from_raw(lease.fence().as_raw() + 1_000_000);
                 *lease = Lease::new(other, lease.key(), lease.owner(), fence, lease.deadline());
             }
         }

@@ -46,9 +46,6 @@ pub trait Subject: Sized {
     /// A fresh and empty backend.
     fn open(limits: &SubjectLimits) -> Self;
 
-    /// The backend.
-    fn backend(&mut self) -> &mut Self::Backend;
-
     /// Runs `f` and puts the events of what it does into `collector`.
     fn with_events<R>(
         &mut self,
@@ -116,10 +113,6 @@ impl Subject for Memory {
             claim_cooldown_interval: limits.claim_cooldown,
             slab_capacity: limits.byte_capacity,
         }))
-    }
-
-    fn backend(&mut self) -> &mut InMemoryCoordinator {
-        &mut self.0
     }
 
     fn with_events<R>(

@@ -23,10 +23,6 @@ macro_rules! subject_like_memory {
                 Self(Memory::open(limits))
             }
 
-            fn backend(&mut self) -> &mut InMemoryCoordinator {
-                self.0.backend()
-            }
-
             fn with_events<R>(
                 &mut self,
                 collector: &mut EventCollector,

@@ -126,6 +126,15 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         self.wakes = time + 1 + self.number;
     }
 
+    /// Milliseconds between its steps, at most. In calm it is live, and keeps its leases.
+    fn pace(&self) -> u64 {
+        if self.is_calm {
+            self.swarm.think.min(self.swarm.lease_duration / 10)
+        } else {
+            self.swarm.think
+        }
+    }
+
     fn shift_clock(&mut self, permille: u64, random: &mut Random) {
         let most = (self.swarm.lease_duration * 2 * permille / 500).max(1);
         self.ahead += random.between(0, 2 * most) as i64 - most as i64;
@@ -143,7 +152,7 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         ports: &mut IterMut<'p, Port<'w, S>>,
         random: &mut Random,
     ) {
-        self.wakes = wire.borrow().time + 1 + random.below(self.swarm.think);
+        self.wakes = wire.borrow().time + 1 + random.below(self.pace());
         if !self.is_calm {
             if random.chance(self.swarm.rate(Ingredient::Crash)) {
                 return self.crash(wire, random);

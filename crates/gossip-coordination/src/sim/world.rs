@@ -83,7 +83,6 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let started = wire.time;
     let wire = RefCell::new(wire);
     let finished = catch_unwind(AssertUnwindSafe(|| live(&wire, &swarm, random)));
-    // A panic inside a call leaves the cell borrowed for good, but never with a reference alive.
     let mut wire = wire.into_inner();
     if let Err(panic) = finished {
         let what = message_of(&*panic);
@@ -188,7 +187,6 @@ fn calm<S: Subject>(wire: &RefCell<Wire<S>>, admin: &mut Admin, workers: &mut [W
     wire.trace.note(|| "calm".to_owned());
     let time = wire.time;
     admin.wakes = time + 1;
-    admin.adopt(wire.oracles.open_runs());
     workers.iter_mut().for_each(|worker| worker.calm_down(time));
 }
 

@@ -69,9 +69,8 @@ pub fn acquire(
         });
     }
     let tries = planted!(
-        TriesOffByOne,
-        state.acquires_since_progress.saturating_sub(1),
-        state.acquires_since_progress
+        state.acquires_since_progress,
+        TriesOffByOne => state.acquires_since_progress.saturating_sub(1),
     );
     if tries >= run.config.max_shard_retries {
         let update = ShardUpdate::of_state(ShardState {
@@ -84,13 +83,9 @@ pub fn acquire(
         return Ok(AcquireDecision::Poison { update: update.checked_against(shard), refusal });
     }
     let fence = planted!(
-        AcquireKeepsFence,
-        if state.holder_at(now).is_some() { state.fence.next() } else { state.fence },
-        planted!(
-            ReacquireKeepsFence,
-            if state.holder_at(now).is_some() { state.fence } else { state.fence.next() },
-            state.fence.next()
-        )
+        state.fence.next(),
+        AcquireKeepsFence => state.holder_at(now).map_or(state.fence, |_| state.fence.next()),
+        ReacquireKeepsFence => state.holder_at(now).map_or(state.fence.next(), |_| state.fence),
     );
     let deadline = deadline_after(now, run);
     let update = ShardUpdate::of_state(ShardState {
@@ -98,9 +93,9 @@ pub fn acquire(
         lease: Some(LeaseHolder::new(worker, deadline)),
         acquires_since_progress: state.acquires_since_progress
             + planted!(
-                TriesNotCounted,
-                0,
-                planted!(OwnRetriesNotCounted, u32::from(state.holder_at(now).is_none()), 1)
+                1,
+                TriesNotCounted => 0,
+                OwnRetriesNotCounted => u32::from(state.holder_at(now).is_none()),
             ),
         ..*state
     });
@@ -119,9 +114,8 @@ pub fn renew(
 ) -> Result<(LogicalTime, ShardUpdate<'static>), CoordError> {
     let (FoundShard { shard, run }, holder) = find_held(found, now, tenant, lease)?;
     let deadline = planted!(
-        RenewShortensLease,
-        deadline_after(now, run),
-        holder.deadline().max(deadline_after(now, run))
+        holder.deadline().max(deadline_after(now, run)),
+        RenewShortensLease => deadline_after(now, run),
     );
     let update = ShardUpdate::of_state(ShardState {
         lease: Some(LeaseHolder::new(holder.owner(), deadline)),
@@ -142,18 +136,20 @@ pub fn release(
         found,
         now,
         tenant,
-        planted!(ReleaseIgnoresFence, crate::planted::current(found, lease), lease),
+        planted!(lease, ReleaseIgnoresFence => crate::planted::current(found, lease)),
     )?;
     let tries = shard.state.acquires_since_progress;
     let state = ShardState {
         lease: None,
-        acquires_since_progress: tries.saturating_sub(planted!(ReleaseKeepsTries, 0, 1)),
+        acquires_since_progress: tries.saturating_sub(planted!(1, ReleaseKeepsTries => 0)),
         ..shard.state
     };
     let update = planted!(
-        ReleaseForgetsCursor,
-        ShardUpdate { cursor: Some(crate::planted::NOWHERE), ..ShardUpdate::of_state(state) },
-        ShardUpdate::of_state(state)
+        ShardUpdate::of_state(state),
+        ReleaseForgetsCursor => ShardUpdate {
+            cursor: Some(crate::planted::NOWHERE),
+            ..ShardUpdate::of_state(state)
+        },
     );
     Ok(update.checked_against(shard))
 }

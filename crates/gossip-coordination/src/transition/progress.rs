@@ -65,9 +65,8 @@ pub fn checkpoint<'r>(
     check_held_and_cursor(shard, run, now, request)?;
     let update = ShardUpdate {
         cursor: planted!(
-            CheckpointForgetsToken,
-            request.cursor.last_key().map(CursorUpdate::at),
-            Some(request.cursor)
+            Some(request.cursor),
+            CheckpointForgetsToken => request.cursor.last_key().map(CursorUpdate::at),
         ),
         log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
         ..ShardUpdate::of_state(state_at(shard, request.cursor))
@@ -90,7 +89,7 @@ pub fn complete<'r>(
     let state =
         ShardState { status: ShardStatus::Done, lease: None, ..state_at(shard, request.cursor) };
     let update = ShardUpdate {
-        cursor: planted!(CompleteForgetsCursor, None, Some(request.cursor)),
+        cursor: planted!(Some(request.cursor), CompleteForgetsCursor => None),
         log: Some(entry(request.op_id, OpKind::Complete, hash, now)),
         ..ShardUpdate::of_state(state)
     };
@@ -117,7 +116,7 @@ pub fn park(
         ..shard.state
     };
     let update = ShardUpdate {
-        log: planted!(ParkNotLogged, None, Some(entry(request.op_id, OpKind::Park, hash, now))),
+        log: planted!(Some(entry(request.op_id, OpKind::Park, hash, now)), ParkNotLogged => None),
         ..ShardUpdate::of_state(state)
     };
     Ok(Decision::Execute(update.checked_against(shard)))
@@ -126,7 +125,11 @@ pub fn park(
 /// The shard's state once its cursor stands at `cursor`: tries are counted from when it last moved.
 /// A new token at the same key is a move, too: that is how a worker gets through a large item.
 fn state_at(shard: &ShardRecordView<'_>, cursor: CursorUpdate<'_>) -> ShardState {
-    let moved = planted!(AnyCheckpointIsProgress, true, shard.cursor != cursor);
+    let moved = planted!(
+        shard.cursor != cursor,
+        AnyCheckpointIsProgress => true,
+        TokenIsNoProgress => shard.cursor.last_key() != cursor.last_key(),
+    );
     ShardState {
         acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
         ..shard.state
@@ -139,7 +142,7 @@ fn check_held_and_cursor(
     now: LogicalTime,
     request: &CursorRequest<'_>,
 ) -> Result<(), CoordError> {
-    planted!(RunEndIgnoredByCheckpoint, Ok(()), check_run_active(run, shard.key))?;
+    planted!(check_run_active(run, shard.key), RunEndIgnoredByCheckpoint => Ok(()))?;
     validate_lease(now, request.tenant, request.lease, shard)?;
     validate_cursor_update(request.cursor, shard.cursor, shard.spec)
 }

@@ -140,9 +140,8 @@ pub fn complete_run(
     let (seen, roots) = (progress.total(), run.root_shards.len() as u64);
     assert!(!executes || seen >= roots, "run {}: a view of {seen} of {roots} shards", run.run);
     let all_done = planted!(
-        CompleteRunIgnoresParked,
-        progress.active == 0,
-        evaluate_run_terminal(progress) == RunTerminalEvaluation::AllDone
+        evaluate_run_terminal(progress) == RunTerminalEvaluation::AllDone,
+        CompleteRunIgnoresParked => progress.active == 0,
     );
     if executes && !all_done {
         return Err(RunTransitionError::ShardsRemaining {

@@ -111,7 +111,7 @@ pub fn split_replace<'r>(
     let hash = payload::split_replace(request.plan);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         // The split was the shard's last operation, so its children are the last it spawned.
-        let last = planted!(SplitReplayNamesAll, shard.spawned.len(), children.len());
+        let last = planted!(children.len(), SplitReplayNamesAll => shard.spawned.len());
         let first = shard.spawned.len().saturating_sub(last);
         return Ok(Decision::Replay(SplitReplaceResult {
             children: InlineVec::from(&shard.spawned[first..]),
@@ -121,12 +121,11 @@ pub fn split_replace<'r>(
     validate_lease(now, request.tenant, request.lease, shard)?;
     let coverage = validate_split_coverage(shard.spec, children);
     planted!(
-        SplitGapAccepted,
-        coverage.or_else(|fault| match fault {
+        coverage,
+        SplitGapAccepted => coverage.or_else(|fault| match fault {
             SplitValidationError::Gap { .. } => Ok(()),
             fault => Err(fault),
         }),
-        coverage
     )
     .map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, children.len())?;
@@ -143,16 +142,15 @@ pub fn split_replace<'r>(
         .collect();
     check_ids_distinct(&shards)?;
     let state = ShardState {
-        status: planted!(ReplacedParentStaysActive, ShardStatus::Active, ShardStatus::Split),
+        status: planted!(ShardStatus::Split, ReplacedParentStaysActive => ShardStatus::Active),
         lease: None,
         ..shard.state
     };
     let parent = ShardUpdate {
         spawned: shards.iter().map(|new| new.id).collect(),
         log: planted!(
-            OpLogEntryLostOnSplit,
-            None,
-            Some(entry(request.op_id, OpKind::SplitReplace, hash, now))
+            Some(entry(request.op_id, OpKind::SplitReplace, hash, now)),
+            OpLogEntryLostOnSplit => None,
         ),
         ..ShardUpdate::of_state(state)
     };
@@ -170,7 +168,7 @@ pub fn split_residual<'r>(
     let residual = derive_split_shard_id(
         shard.key.run,
         shard.key.shard,
-        planted!(ResidualIdIgnoresOperation, OpId::from_raw(1), request.op_id),
+        planted!(request.op_id, ResidualIdIgnoresOperation => OpId::from_raw(1)),
         DerivedShardKind::Residual,
         0,
     );
@@ -184,12 +182,12 @@ pub fn split_residual<'r>(
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
-    let cursor = planted!(ResidualMayCutBehindCursor, crate::planted::NOWHERE, shard.cursor);
+    let cursor = planted!(shard.cursor, ResidualMayCutBehindCursor => crate::planted::NOWHERE);
     validate_residual_split(shard.spec, cursor, request.plan).map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, 1)?;
 
     let parent = ShardUpdate {
-        spec: planted!(ResidualParentKeepsRange, None, Some(request.plan.parent)),
+        spec: planted!(Some(request.plan.parent), ResidualParentKeepsRange => None),
         spawned: std::iter::once(residual).collect(),
         log: Some(entry(request.op_id, OpKind::SplitResidual, hash, now)),
         ..ShardUpdate::of_state(shard.state)

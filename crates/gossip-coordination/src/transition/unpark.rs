@@ -49,9 +49,12 @@ pub fn unpark(
     let state = ShardState {
         status: ShardStatus::Active,
         park_reason: None,
-        fence: planted!(UnparkKeepsFence, shard.state.fence, shard.state.fence.next()),
+        fence: planted!(shard.state.fence.next(), UnparkKeepsFence => shard.state.fence),
         lease: None,
-        acquires_since_progress: planted!(UnparkKeepsTries, shard.state.acquires_since_progress, 0),
+        acquires_since_progress: planted!(
+            0,
+            UnparkKeepsTries => shard.state.acquires_since_progress,
+        ),
     };
     let update = ShardUpdate {
         log: Some(entry(op_id, OpKind::Unpark, hash, now)),

@@ -1,4 +1,5 @@
 //! The fold on RocksDB, by the suite of all backends.
+#![cfg(feature = "rocksdb")]
 
 use std::fs;
 use std::path::Path;

@@ -129,6 +129,8 @@ impl Feeder {
                 let listing = cursor.is_none().then_some(listing);
                 Ok(Armed { watch, incarnation: log.incarnation, listing })
             }
+            // The fold is of other keys. What would have to go may be nowhere else.
+            Err(error @ KvError::CursorExpired(CursorExpiry::OtherScope)) => Err(error.into()),
             Err(KvError::CursorExpired(why)) => self.repair(why).await,
             Err(error) => Err(error.into()),
         }
@@ -224,6 +226,7 @@ impl Feeder {
                 }
                 event = watch.next(into, room), if has_room => match event? {
                     WatchEvent::Updates { pending, stored_at_ns } => {
+                        self.note_head(watch.position().saturating_add(pending));
                         if batches.gathered(stored_at_ns, pending) {
                             batches.close(|| watch.cursor());
                         }
@@ -373,6 +376,18 @@ impl Feeder {
         Ok(log)
     }
 
+    /// The log goes at least so far, and the fold does not yet.
+    fn note_head(&self, head: u64) {
+        self.control.status.send_if_modified(|status| {
+            let news = head > status.head;
+            if news {
+                status.head = head;
+                status.behind = true;
+            }
+            news
+        });
+    }
+
     fn note(&self, log: &LogInfo) {
         self.control.status.send_modify(|status| {
             status.head = log.last;
@@ -429,6 +444,7 @@ fn heals(error: &KvError, armed: bool) -> bool {
         | KvError::Config(_)
         | KvError::InvalidBucketName
         | KvError::InvalidKey(_)
+        | KvError::CursorExpired(_)
         | KvError::Unsupported(_) => false,
         _ => true,
     }

@@ -105,6 +105,9 @@ pub enum CursorExpiry {
     /// The bytes are not a cursor of this backend, or one without proof (of an older format).
     #[error("it is not a cursor of this store")]
     Unreadable,
+    /// It is of a watch of other keys: how far those are says nothing about these.
+    #[error("it is of a watch of other keys")]
+    OtherScope,
     /// The bucket was deleted and made again.
     #[error("the bucket was made again")]
     Recreated,

@@ -9,7 +9,7 @@ use super::{Bucket, State};
 use crate::kv::{
     KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{LogCursor, RecentlySeen};
+use crate::log_cursor::{self, LogCursor, RecentlySeen};
 use crate::protocol::Position;
 use crate::rules;
 
@@ -32,6 +32,7 @@ impl KvWatcher for Bucket {
             bucket: self.clone(),
             changed,
             scope: scope.clone(),
+            scope_mark: log_cursor::scope_mark(scope),
             cuts: state.cuts,
             incarnation: info.incarnation,
             relist: VecDeque::new(),
@@ -50,7 +51,7 @@ impl KvWatcher for Bucket {
             watch.pending = revisions.len() as u64;
             watch.relist = revisions.into();
         } else {
-            let cursor = LogCursor::decode(from).map_err(KvError::CursorExpired)?;
+            let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
             let proven = state.log.resume(&cursor)?;
             watch.recent = RecentlySeen::of(&cursor, proven);
             watch.position = proven;
@@ -71,6 +72,7 @@ struct MemoryWatch {
     bucket: Bucket,
     changed: watch::Receiver<()>,
     scope: WatchScope,
+    scope_mark: u32,
     /// Of the bucket when the watch began: any later cut ends it.
     cuts: u64,
     incarnation: u64,
@@ -177,7 +179,7 @@ impl Watch for MemoryWatch {
 
     fn cursor(&self) -> WatchCursor {
         let (incarnation, revision) = (self.incarnation, self.position);
-        self.recent.cursor(Position { incarnation, revision }).encode()
+        self.recent.cursor(Position { incarnation, revision }, self.scope_mark).encode()
     }
 
     fn position(&self) -> u64 {

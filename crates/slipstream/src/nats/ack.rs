@@ -57,6 +57,7 @@ fn number(token: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use gossip_testalloc::count_allocations;
     use proptest::prelude::*;
 
     use super::*;
@@ -72,6 +73,14 @@ mod tests {
         for subject in [legacy, modern, token] {
             assert_eq!(parse(subject), Some(EXPECTED), "{subject}");
         }
+    }
+
+    #[test]
+    fn reading_allocates_nothing() {
+        let subject = "$JS.ACK._.ACC.KV_b.c.1.42.7.1700000000.3.rnd";
+        let (ack, count) = count_allocations(|| parse(subject));
+        assert_eq!(ack, Some(EXPECTED));
+        assert!(count.is_zero(), "{count:?}");
     }
 
     #[test]

@@ -20,6 +20,11 @@ use crate::rules;
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = HEARTBEAT.saturating_mul(3);
 
+/// While more than this is to come, a caller that has read everything sleeps for a moment instead of
+/// waiting for the next message: to be woken for each costs more than to read it.
+const CATCH_UP_PENDING_MIN: u64 = 2048;
+const CATCH_UP_SLEEP: Duration = Duration::from_millis(1);
+
 /// Where a consumer begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start {
@@ -63,6 +68,8 @@ pub(super) struct Consumer {
     exact: bool,
     /// Messages received.
     received: u64,
+    /// Much is to come, and nothing was there.
+    sleep_first: bool,
     heard_at: Instant,
     /// Fires when it may have been silent for too long.
     silence: Pin<Box<Sleep>>,
@@ -117,6 +124,7 @@ impl Consumer {
             total: state.sent + state.pending,
             exact: filter.exact,
             received: 0,
+            sleep_first: false,
             heard_at: Instant::now(),
             silence: Box::pin(tokio::time::sleep(SILENCE_MAX)),
             flow_reply: None,
@@ -144,6 +152,7 @@ impl Consumer {
         max: usize,
         mut take: impl FnMut(Message, Ack) -> Result<(), Lost>,
     ) -> Result<Received, Lost> {
+        self.catch_up().await;
         let mut last = None;
         let mut idle = false;
         while last.is_none() && !idle {
@@ -160,10 +169,23 @@ impl Consumer {
                     last = Some(ack);
                     taken += 1;
                 }
-                next = if taken < max { self.subscriber.next().now_or_never() } else { None };
+                // The scheduler's budget is looked at once for all of them, in `catch_up`.
+                let ready = tokio::task::unconstrained(self.subscriber.next());
+                next = if taken < max { ready.now_or_never() } else { None };
             }
+            let ran_dry = taken < max;
+            self.sleep_first =
+                ran_dry && last.is_some_and(|ack| ack.pending > CATCH_UP_PENDING_MIN);
         }
         Ok(last.map_or(Received::Idle, Received::Messages))
+    }
+
+    async fn catch_up(&mut self) {
+        tokio::task::coop::consume_budget().await;
+        if self.sleep_first {
+            tokio::time::sleep(CATCH_UP_SLEEP).await;
+            self.sleep_first = false;
+        }
     }
 
     /// Waits for a message, or for the silence to be too long.

@@ -94,6 +94,7 @@ pub(super) fn is_value(message: &Message, headers_only: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use async_nats::Subject;
+    use gossip_testalloc::count_allocations;
 
     use super::*;
 
@@ -133,6 +134,15 @@ mod tests {
         check(&[("KV-Operation", "SOMETHING")], "v", Operation::Delete);
         check(&[("Nats-Marker-Reason", "MaxAge")], "", Operation::Purge);
         check(&[("Nats-Marker-Reason", "Remove")], "", Operation::Delete);
+    }
+
+    /// As the client makes it: the subject in a buffer of its own, the value in a shared one.
+    #[test]
+    fn an_update_takes_over_the_buffers_of_its_message() {
+        let message = message(&[], "value");
+        let (update, count) = count_allocations(|| update(message, "$KV.b.".len(), 7));
+        assert_eq!(update.key(), &"a.key");
+        assert!(count.is_zero(), "{count:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::message;
 use crate::kv::{
     KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{LogCursor, RecentlySeen, Seen};
+use crate::log_cursor::{self, LogCursor, RecentlySeen, Seen};
 use crate::protocol::{self, Finding, Guard, MAX_WITNESSES, Position, Resume};
 
 #[async_trait]
@@ -23,7 +23,7 @@ impl KvWatcher for Bucket {
         let (start, position, recent) = if from.is_none() {
             (Start::State, 0, RecentlySeen::default())
         } else {
-            let cursor = LogCursor::decode(from).map_err(KvError::CursorExpired)?;
+            let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
             let proven = self.resume(&cursor, &before).await?;
             (Start::At(proven + 1), proven, RecentlySeen::of(&cursor, proven))
         };
@@ -50,6 +50,7 @@ impl KvWatcher for Bucket {
             bucket: self.clone(),
             consumer,
             scope: scope.clone(),
+            scope_mark: log_cursor::scope_mark(scope),
             at: Position { incarnation: before.incarnation, revision: position },
             received: 0,
             recent,
@@ -102,6 +103,7 @@ struct NatsWatch {
     bucket: Bucket,
     consumer: Consumer,
     scope: WatchScope,
+    scope_mark: u32,
     at: Position,
     /// Revision of the last message received, of the scope or not.
     received: u64,
@@ -191,7 +193,7 @@ impl Watch for NatsWatch {
     }
 
     fn cursor(&self) -> WatchCursor {
-        self.recent.cursor(self.at).encode()
+        self.recent.cursor(self.at, self.scope_mark).encode()
     }
 
     fn position(&self) -> u64 {

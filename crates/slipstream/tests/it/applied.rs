@@ -4,4 +4,5 @@ mod interrupted;
 mod loops;
 mod repair;
 mod store_failures;
-pub(crate) mod support;
+mod support;
+mod unknown_versions;

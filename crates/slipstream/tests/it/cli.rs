@@ -67,6 +67,8 @@ fn a_bucket_is_written_folded_and_read_without_the_server() {
     assert_eq!(cli.fails(&["get", "rules.none"]), (Some(1), String::new()));
     let fold = ["fold", text(&copy), "--once", "--prefix", "rules."];
     assert_eq!(figures(&cli.ok(&fold), "stopped")["updates"], 2);
+    let (code, error) = cli.fails(&["fold", text(&copy), "--once"]);
+    assert!(code == Some(2) && error.contains("of other keys"), "{error}");
     cli.ok(&["put", "rules.aws", "ASIA"]);
     let again = figures(&cli.ok(&fold), "stopped");
     assert_eq!((again["updates"], again["repairs"]), (1, 0));

@@ -92,6 +92,35 @@ async fn a_wire_that_falls_silent_ends_the_watch() {
     assert_eq!(error, KvError::WatchError("the server is silent".into()));
 }
 
+/// Nothing in TCP ends a wait on a wire that carries nothing any more.
+#[tokio::test]
+async fn no_operation_waits_for_ever_on_a_silent_wire() {
+    let server = NatsServer::start();
+    let proxy = Proxy::to(server.port()).await;
+    let connection = connect(&proxy.url()).await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    let version = bucket.writer.put("a", "v".into()).await.unwrap();
+    proxy.stop_after(0);
+    let (reader, writer) = (&bucket.reader, &bucket.writer);
+    let ended = tokio::join!(
+        async { reader.get("a").await.err() },
+        async { reader.keys("").await.err() },
+        async { reader.scan("").await.err() },
+        async { writer.put("b", "v".into()).await.err() },
+        async { writer.create("c", "v".into()).await.err() },
+        async { writer.update("a", "v".into(), version).await.err() },
+        async { writer.delete("a").await.err() },
+        async { bucket.watcher.log().await.err() },
+        async { bucket.watcher.watch(&WatchScope::All, &WatchCursor::none()).await.err() },
+        async { connection.open("b").await.err() },
+    );
+    let (get, keys, scan, put, create, update, delete, log, watch, open) = ended;
+    for error in [get, keys, scan, put, create, update, delete, log, watch, open] {
+        let ended = matches!(error, Some(KvError::Timeout { .. } | KvError::ConnectionLost { .. }));
+        assert!(ended, "{error:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_listing_cut_by_a_killed_server_is_an_error() {
     let mut server = NatsServer::start();

@@ -4,6 +4,7 @@ mod applied;
 mod backend;
 mod cas;
 mod cli;
+mod cursors;
 mod faults;
 mod folds;
 mod models;

@@ -65,6 +65,7 @@ mod watches {
         a_cursor_outlives_many_resumes_without_news,
         without_a_position_there_is_no_cursor,
         a_cursor_below_the_floor_has_expired,
+        a_cursor_of_other_keys_is_refused,
         a_cursor_at_the_floor_goes_on,
         a_bucket_made_again_is_told_from_the_old_one,
         bytes_that_are_no_cursor_have_expired,

@@ -236,13 +236,29 @@ pub(crate) async fn a_cursor_below_the_floor_has_expired(backend: impl Backend) 
     for at in 0..10 {
         bucket.put(&format!("k.{at}"), "v").await;
     }
-    let mut watch = bucket.sync().await;
-    watch.updates(5).await;
-    let cursor = watch.cursor();
+    let scopes = [WatchScope::All, prefix("k."), prefixes(&["k.", "l."])];
+    let mut cursors = Vec::new();
+    for scope in &scopes {
+        let mut watch = bucket.watch(scope, &WatchCursor::none()).await;
+        watch.updates(5).await;
+        cursors.push(watch.cursor());
+    }
     backend.evict_below("b", 7).await;
-    for scope in [WatchScope::All, prefix("k."), prefixes(&["k.", "l."])] {
+    for (scope, cursor) in scopes.iter().zip(&cursors) {
         let below = CursorExpiry::BelowFloor { revision: 5, first: 7 };
-        assert_eq!(expiry(&bucket, &scope, &cursor).await, below);
+        assert_eq!(expiry(&bucket, scope, cursor).await, below);
+    }
+}
+
+pub(crate) async fn a_cursor_of_other_keys_is_refused(backend: impl Backend) {
+    let bucket = bucket(&backend).await;
+    bucket.put("k.1", "v").await;
+    let scopes = [WatchScope::All, prefix("k."), prefixes(&["k.", "l."])];
+    for of in &scopes {
+        let cursor = synced(&bucket, of).await.cursor();
+        for other in scopes.iter().filter(|other| *other != of) {
+            assert_eq!(expiry(&bucket, other, &cursor).await, CursorExpiry::OtherScope);
+        }
     }
 }
 
@@ -265,7 +281,11 @@ pub(crate) async fn a_bucket_made_again_is_told_from_the_old_one(backend: impl B
         bucket.put(&format!("k.{at}"), "v").await;
     }
     let before = bucket.watcher.log().await.unwrap();
-    let cursor = synced(&bucket, &WatchScope::All).await.cursor();
+    let scopes = [WatchScope::All, prefix("k."), prefixes(&["k.", "l."])];
+    let mut cursors = Vec::new();
+    for scope in &scopes {
+        cursors.push(synced(&bucket, scope).await.cursor());
+    }
     backend.delete_bucket("b").await;
     let bucket = Bucket::make(backend.connection(), &StoreConfig::default()).await;
     // The same updates under the same revisions, and more.
@@ -274,8 +294,8 @@ pub(crate) async fn a_bucket_made_again_is_told_from_the_old_one(backend: impl B
     }
     let after = bucket.watcher.log().await.unwrap();
     assert!(after.incarnation > before.incarnation);
-    for scope in [WatchScope::All, prefix("k."), prefixes(&["k.", "l."])] {
-        assert_eq!(expiry(&bucket, &scope, &cursor).await, CursorExpiry::Recreated);
+    for (scope, cursor) in scopes.iter().zip(&cursors) {
+        assert_eq!(expiry(&bucket, scope, cursor).await, CursorExpiry::Recreated);
     }
 }
 
@@ -283,12 +303,12 @@ pub(crate) async fn bytes_that_are_no_cursor_have_expired(backend: impl Backend)
     let bucket = bucket(&backend).await;
     bucket.put("a", "v").await;
     let bare = 1u64.to_be_bytes().to_vec();
-    for bytes in [vec![0], bare, vec![2; 17], vec![0xff; 255]] {
+    for bytes in [vec![0], bare, vec![2; 21], vec![0xff; 255]] {
         let cursor = WatchCursor::from_bytes(bytes.clone()).unwrap();
         match expiry(&bucket, &WatchScope::All, &cursor).await {
             CursorExpiry::Unreadable => {}
-            // Well-formed, of a log that never was.
-            CursorExpiry::Recreated => assert_eq!(bytes.len(), 17),
+            // Well-formed, of a scope that never was.
+            CursorExpiry::OtherScope => assert_eq!(bytes.len(), 21),
             other => panic!("{bytes:?}: {other:?}"),
         }
     }

@@ -23,7 +23,7 @@ impl<S: Subject> Wire<S> {
             wire.subject.obstructed(|backend| perform(backend, scratch, now, &operation))
         });
         if let Some(answer) = answer
-            && !answered_by_failing_store(&answer)
+            && !matches!(answer, Answer::Refused(Refusal::Backend { .. }))
         {
             // Reading does not fail where only writing does.
             self.operations += 1;
@@ -48,8 +48,8 @@ impl<S: Subject> Wire<S> {
         self.collectors[at] = collector;
         let Some((answer, is_stored)) = crashed else { return };
         self.operations += 1;
+        self.trace.note(|| format!("the backend crashes with {written} of 1000 written:"));
         self.trace.begin(self.operations, now, &operation);
-        self.trace.note(|| format!("the backend crashes with {written} of 1000 written"));
         self.take_events(at);
         let changed = !self.events.is_empty();
         if is_stored || !changed {
@@ -57,8 +57,4 @@ impl<S: Subject> Wire<S> {
         }
         self.inspect();
     }
-}
-
-fn answered_by_failing_store(answer: &Answer) -> bool {
-    matches!(answer, Answer::Refused(Refusal::Backend { .. }))
 }

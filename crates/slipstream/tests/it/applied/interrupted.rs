@@ -1,6 +1,6 @@
 //! Watches that are lost and armed again.
 
-use slipstream::{FoldConfig, FoldError, KvError, WatchScope};
+use slipstream::{CursorExpiry, FoldConfig, FoldError, KvError, WatchScope};
 
 use super::support::{TestStore, World, start};
 
@@ -45,4 +45,25 @@ async fn what_cannot_heal_ends_the_watch() {
     let fold = start(FoldConfig { scope, ..world.config() }, &TestStore::default());
     let ended = fold.ended().await;
     assert!(matches!(ended.result, Err(FoldError::Watch(KvError::InvalidKey(_)))));
+}
+
+#[tokio::test]
+async fn a_fold_of_other_keys_is_refused_and_left_alone() {
+    let world = World::new().await;
+    for key in ["k.1", "l.1"] {
+        world.put(key, "v").await;
+    }
+    let store = TestStore::default();
+    let fold = start(world.scoped("k."), &store);
+    fold.caught_up(&world).await;
+    fold.stop().await;
+    for config in [world.config(), world.scoped("l.")] {
+        let ended = start(config, &store).ended().await;
+        let other = KvError::CursorExpired(CursorExpiry::OtherScope);
+        assert!(matches!(ended.result, Err(FoldError::Watch(error)) if error == other));
+        assert_eq!(store.contents(), world.contents("k.").await);
+    }
+    let fold = start(world.scoped("k."), &store);
+    fold.caught_up(&world).await;
+    assert_eq!(fold.status().updates, 0);
 }

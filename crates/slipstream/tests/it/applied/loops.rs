@@ -6,6 +6,14 @@ use slipstream::{BatchConfig, ExportError, FoldConfig, SnapshotReader, WatchScop
 
 use super::support::{TestStore, Told, World, start};
 
+/// Lets the fold receive what was written into a batch that stays open, which nothing shows from
+/// outside. The runtime has one thread, so each turn of this is a turn of the fold.
+async fn received() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn an_empty_bucket_is_synced_at_once() {
     let world = World::new().await;
@@ -82,8 +90,7 @@ async fn a_batch_that_is_open_at_shutdown_is_stored() {
     let fold = start(config, &TestStore::default());
     fold.synced().await;
     world.put("a", "1").await;
-    // It is received while the window is open, which nothing shows from outside.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    received().await;
     let ended = fold.stop().await;
     assert!(ended.result.is_ok());
     assert_eq!(ended.store.contents(), world.contents("").await);
@@ -169,7 +176,7 @@ async fn an_export_is_answered_after_what_waits_was_stored() {
     let fold = start(config, &TestStore::default());
     fold.synced().await;
     world.put("a", "1").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    received().await;
     let answer = fold.handle.export("nowhere".into()).await;
     assert_eq!(answer, Err(ExportError::Unsupported));
     assert_eq!(fold.store.contents(), world.contents("").await);
@@ -229,4 +236,67 @@ async fn a_panic_of_the_applier_reaches_the_caller() {
     let panic = tokio::spawn(fold).await.err().unwrap().into_panic();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"the caller's own"));
     assert!(store.cursor().is_none(), "what was not applied is not stored");
+}
+
+#[tokio::test]
+async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
+    use slipstream::{Applier, KvUpdate, fold_control, watch_applied};
+    use tokio::sync::Mutex;
+
+    struct Gate(Arc<Mutex<()>>);
+    impl Applier for Gate {
+        type Item = ();
+        fn parse(&mut self, _: &KvUpdate) -> Option<()> {
+            Some(())
+        }
+        fn apply(&mut self, _: Vec<()>) {
+            drop(self.0.blocking_lock());
+        }
+    }
+    let world = World::new().await;
+    let gate = Arc::new(Mutex::new(()));
+    let batch = BatchConfig { max: 1, channel_capacity: 1, ..world.config().batch };
+    let (handle, control) = fold_control();
+    let config = FoldConfig { batch, ..world.config() };
+    let applier = Gate(Arc::clone(&gate));
+    let task = tokio::spawn(watch_applied(config, TestStore::default(), applier, control));
+    handle.synced().await.unwrap();
+    let held = gate.lock().await;
+    for at in 0..5 {
+        world.put(&format!("k{at}"), "v").await;
+    }
+    let mut status = handle.status();
+    let behind = status.wait_for(|status| status.head == 5).await.unwrap().clone();
+    assert_eq!((behind.applied, behind.lag_revisions()), (0, 5));
+    drop(held);
+    handle.wait_for(5).await.unwrap();
+    let done = status.wait_for(|status| !status.behind).await.unwrap().clone();
+    assert_eq!((done.lag_revisions(), done.lag(SystemTime::now())), (0, Duration::ZERO));
+    handle.shutdown();
+    assert!(task.await.unwrap().result.is_ok());
+}
+
+#[tokio::test]
+async fn a_dropped_fold_is_as_good_as_a_crashed_one() {
+    let world = World::new().await;
+    let store = TestStore::default();
+    for round in 0..5 {
+        let (handle, control) = slipstream::fold_control();
+        let fold = slipstream::watch_applied(world.config(), store.clone(), (), control);
+        for at in 0..20 {
+            world.put(&format!("k{round}.{at}"), "v").await;
+        }
+        let some = async { handle.wait_for(round * 20 + 5).await.unwrap() };
+        tokio::select! {
+            _ = fold => panic!("nobody stopped it"),
+            () = some => {}
+        }
+    }
+    let fold = start(world.config(), &store);
+    fold.caught_up(&world).await;
+    assert_eq!(store.contents(), world.contents("").await);
+    assert_eq!(fold.status().repairs, 0);
 }

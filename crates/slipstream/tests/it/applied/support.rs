@@ -16,31 +16,31 @@ use slipstream::{
 use tokio::task::JoinHandle;
 
 /// Longer than anything here takes; a test that waits so long has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A fold in memory. Clones share it, as reopened files would.
 #[derive(Clone, Default)]
-pub(crate) struct TestStore(Arc<Mutex<Inner>>);
+pub(super) struct TestStore(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
-pub(crate) struct Inner {
-    pub(crate) entries: BTreeMap<String, KvEntry>,
-    pub(crate) cursor: WatchCursor,
+pub(super) struct Inner {
+    pub(super) entries: BTreeMap<String, KvEntry>,
+    pub(super) cursor: WatchCursor,
     /// So many applies to come fail.
-    pub(crate) failing: u32,
-    pub(crate) failed: u32,
+    pub(super) failing: u32,
+    pub(super) failed: u32,
     /// What was applied, batch by batch: keys, with a `-` before those that were deleted.
-    pub(crate) batches: Vec<Vec<String>>,
+    pub(super) batches: Vec<Vec<String>>,
     /// Reads fail.
-    pub(crate) unreadable: bool,
+    pub(super) unreadable: bool,
 }
 
 impl TestStore {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn contents(&self) -> BTreeMap<String, String> {
+    pub(super) fn contents(&self) -> BTreeMap<String, String> {
         let inner = self.lock();
         let text = |entry: &KvEntry| String::from_utf8(entry.value.to_vec()).unwrap();
         inner.entries.iter().map(|(key, entry)| (key.clone(), text(entry))).collect()
@@ -122,7 +122,7 @@ impl SnapshotReader for TestStore {
 
 /// What an applier was told, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(super) enum Told {
     Applied(Vec<String>),
     Stored(u64),
     Unconfirmed(Vec<String>),
@@ -130,15 +130,15 @@ pub(crate) enum Told {
 
 /// Notes what it is told; keys that begin with `junk` do not concern it.
 #[derive(Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<Told>>>);
+pub(super) struct Notes(Arc<Mutex<Vec<Told>>>);
 
 impl Notes {
-    pub(crate) fn taken(&self) -> Vec<Told> {
+    pub(super) fn taken(&self) -> Vec<Told> {
         self.0.lock().unwrap().clone()
     }
 
     /// The items of every batch, one after the other.
-    pub(crate) fn applied(&self) -> Vec<String> {
+    pub(super) fn applied(&self) -> Vec<String> {
         let of = |told| match told {
             Told::Applied(items) => items,
             _ => Vec::new(),
@@ -174,19 +174,19 @@ impl Applier for Notes {
 }
 
 /// A bucket and what may be done with it.
-pub(crate) struct World {
-    pub(crate) bucket: MemoryBucket,
-    pub(crate) kv: Arc<dyn KvStore>,
-    pub(crate) writer: Arc<dyn KvWriter>,
-    pub(crate) reader: Arc<dyn KvReader>,
+pub(super) struct World {
+    pub(super) bucket: MemoryBucket,
+    pub(super) kv: Arc<dyn KvStore>,
+    pub(super) writer: Arc<dyn KvWriter>,
+    pub(super) reader: Arc<dyn KvReader>,
 }
 
 impl World {
-    pub(crate) async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         Self::with(StoreConfig::default()).await
     }
 
-    pub(crate) async fn with(config: StoreConfig) -> Self {
+    pub(super) async fn with(config: StoreConfig) -> Self {
         let connection = MemoryConnection::new();
         let kv = connection.store("test", &config).await.unwrap();
         let bucket = connection.bucket("test").unwrap();
@@ -194,16 +194,16 @@ impl World {
         Self { bucket, kv, writer, reader }
     }
 
-    pub(crate) async fn put(&self, key: &str, value: &str) -> u64 {
+    pub(super) async fn put(&self, key: &str, value: &str) -> u64 {
         let version = self.writer.put(key, value.to_owned().into()).await.unwrap();
         version.as_u64().unwrap()
     }
 
-    pub(crate) async fn delete(&self, key: &str) {
+    pub(super) async fn delete(&self, key: &str) {
         self.writer.delete(key).await.unwrap();
     }
 
-    pub(crate) async fn contents(&self, prefix: &str) -> BTreeMap<String, String> {
+    pub(super) async fn contents(&self, prefix: &str) -> BTreeMap<String, String> {
         let text = |entry: KvEntry| {
             let value = String::from_utf8(entry.value.to_vec()).unwrap();
             (entry.key.as_str().to_owned(), value)
@@ -211,27 +211,27 @@ impl World {
         self.reader.scan(prefix).await.unwrap().into_iter().map(text).collect()
     }
 
-    pub(crate) fn config(&self) -> FoldConfig {
+    pub(super) fn config(&self) -> FoldConfig {
         FoldConfig {
             batch: BatchConfig { window: Duration::from_millis(1), ..BatchConfig::default() },
             ..FoldConfig::new(self.kv.watcher().unwrap(), Some(self.kv.reader()))
         }
     }
 
-    pub(crate) fn scoped(&self, prefix: &str) -> FoldConfig {
+    pub(super) fn scoped(&self, prefix: &str) -> FoldConfig {
         FoldConfig { scope: WatchScope::Prefix(prefix.into()), ..self.config() }
     }
 }
 
 /// A fold that runs.
-pub(crate) struct Running {
-    pub(crate) handle: FoldHandle,
-    pub(crate) store: TestStore,
-    pub(crate) notes: Notes,
+pub(super) struct Running {
+    pub(super) handle: FoldHandle,
+    pub(super) store: TestStore,
+    pub(super) notes: Notes,
     task: JoinHandle<Ended<TestStore>>,
 }
 
-pub(crate) fn start(config: FoldConfig, store: &TestStore) -> Running {
+pub(super) fn start(config: FoldConfig, store: &TestStore) -> Running {
     let (handle, control) = fold_control();
     let notes = Notes::default();
     let task = tokio::spawn(watch_applied(config, store.clone(), notes.clone(), control));
@@ -239,11 +239,11 @@ pub(crate) fn start(config: FoldConfig, store: &TestStore) -> Running {
 }
 
 impl Running {
-    pub(crate) fn status(&self) -> FoldStatus {
+    pub(super) fn status(&self) -> FoldStatus {
         self.handle.status().borrow().clone()
     }
 
-    pub(crate) async fn until(&self, what: &str, done: impl Fn(&FoldStatus) -> bool) {
+    pub(super) async fn until(&self, what: &str, done: impl Fn(&FoldStatus) -> bool) {
         let mut status = self.handle.status();
         let waited = tokio::time::timeout(PATIENCE, status.wait_for(|status| done(status))).await;
         match waited {
@@ -253,12 +253,12 @@ impl Running {
         }
     }
 
-    pub(crate) async fn synced(&self) {
+    pub(super) async fn synced(&self) {
         self.until("sync", |status| status.synced).await;
     }
 
     /// Waits until the fold has everything that is in the bucket now.
-    pub(crate) async fn caught_up(&self, world: &World) {
+    pub(super) async fn caught_up(&self, world: &World) {
         let head = world.bucket.log().last;
         tokio::time::timeout(PATIENCE, self.handle.wait_for(head))
             .await
@@ -266,12 +266,12 @@ impl Running {
             .unwrap();
     }
 
-    pub(crate) async fn stop(self) -> Ended<TestStore> {
+    pub(super) async fn stop(self) -> Ended<TestStore> {
         self.handle.shutdown();
         self.ended().await
     }
 
-    pub(crate) async fn ended(self) -> Ended<TestStore> {
+    pub(super) async fn ended(self) -> Ended<TestStore> {
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
     }
 }

@@ -167,27 +167,34 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn start() -> Self {
-        let ports: Vec<u16> = {
-            let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-            let held = [free(), free(), free()];
-            held.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
-        };
-        let routes: Vec<String> =
-            ports.iter().map(|port| format!("nats-route://127.0.0.1:{port}")).collect();
-        let routes = routes.join(",");
+    /// With a bucket of three copies. The servers must know each other's ports before they start,
+    /// and somebody else may take one in between; then there is another try.
+    async fn start() -> (Self, Bucket) {
+        for _ in 0..5 {
+            let cluster = Self::on_free_ports();
+            let connection = connect(&cluster.url()).await;
+            let replicated = StoreConfig { num_replicas: 3, ..StoreConfig::default() };
+            for _ in 0..15 {
+                // Until it has a leader the cluster forgets what it is asked.
+                let made = connection.store("b", &replicated);
+                if let Ok(Ok(store)) = tokio::time::timeout(Duration::from_secs(2), made).await {
+                    return (cluster, Bucket::of(store));
+                }
+            }
+        }
+        panic!("three servers do not find each other");
+    }
+
+    fn on_free_ports() -> Self {
+        let free = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = free.each_ref().map(|listener| listener.local_addr().unwrap().port());
+        drop(free);
+        let routes = ports.map(|port| format!("nats-route://127.0.0.1:{port}")).join(",");
         let start = |at: usize| {
             let (name, listen) = (format!("n{at}"), format!("nats://127.0.0.1:{}", ports[at]));
-            NatsServer::start_with(&[
-                "--name",
-                &name,
-                "--cluster_name",
-                "c",
-                "--cluster",
-                &listen,
-                "--routes",
-                &routes,
-            ])
+            let named = ["--name", &name, "--cluster_name", "c"];
+            let joined = ["--cluster", &listen, "--routes", &routes];
+            NatsServer::start_with(&[named, joined].concat())
         };
         Self { servers: (0..3).map(start).collect() }
     }
@@ -204,17 +211,8 @@ impl Cluster {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_leader_of_a_replicated_bucket_is_killed_under_a_fold() {
-    let mut cluster = Cluster::start().await;
+    let (mut cluster, bucket) = Cluster::start().await;
     let url = cluster.url();
-    let connection = connect(&url).await;
-    let replicated = StoreConfig { num_replicas: 3, ..StoreConfig::default() };
-    // Until the cluster has a leader of its own it makes no buckets.
-    let bucket = loop {
-        let made = connection.store("b", &replicated);
-        if let Ok(Ok(store)) = tokio::time::timeout(Duration::from_secs(2), made).await {
-            break Bucket::of(store);
-        }
-    };
     let disk = Disk::new();
     let fold = start(config(&bucket, &WatchScope::All), &disk);
     fold.synced().await;

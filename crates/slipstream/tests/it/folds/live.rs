@@ -1,6 +1,7 @@
 //! Servers that stay up; logs that evict, forget, or are made anew.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rstest::rstest;
@@ -236,4 +237,35 @@ async fn a_bucket_that_is_missing_from_the_start_ends_the_fold() {
     let ended = start(config(&bucket, &WatchScope::All), &Disk::new()).ended().await;
     let Err(FoldError::Watch(error)) = ended.result else { panic!("{:?}", ended.result) };
     assert_eq!(error, KvError::BucketNotFound { bucket: "b".into() });
+}
+
+/// Every write moves the floor of such a log, so that it is past any cursor at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_of_one_key_that_is_written_all_the_time_is_still_folded() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (writer, stopped) = (Arc::clone(&bucket.writer), Arc::clone(&stop));
+    let writing = tokio::spawn(async move {
+        for at in 0.. {
+            if stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            writer.put("hot", format!("{at}").into()).await.unwrap();
+        }
+    });
+    let disk = Disk::new();
+    for _ in 0..5 {
+        let fold = start(config(&bucket, &WatchScope::All), &disk);
+        fold.until("updates", |status| status.synced && status.updates > 200).await;
+        let status = fold.status();
+        assert!(status.repairs <= 10, "it does not go round in circles: {status:?}");
+        fold.stop().await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    writing.await.unwrap();
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.caught_up(&bucket).await;
+    assert_eq!(fold.contents(), contents_of(&bucket, "").await);
 }

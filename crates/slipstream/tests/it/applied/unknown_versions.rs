@@ -1,0 +1,94 @@
+//! Updates that do not say where in the log they are.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use slipstream::{
+    FoldConfig, KvEntry, KvError, KvUpdate, KvWatcher, LogInfo, Progress, Retention, VersionToken,
+    Watch, WatchCursor, WatchEvent, WatchScope,
+};
+
+use super::support::{TestStore, start};
+
+/// Hands out one chunk, and then nothing.
+struct Script(Vec<KvUpdate>);
+
+const LOG: LogInfo = LogInfo {
+    incarnation: 1,
+    first: 1,
+    last: 1,
+    retention: Retention {
+        max_age: None,
+        max_bytes: None,
+        max_messages: None,
+        discards_oldest: false,
+        per_message_ttl: false,
+    },
+};
+
+fn cursor_at_one() -> WatchCursor {
+    WatchCursor::from_bytes(vec![1]).unwrap()
+}
+
+#[async_trait]
+impl KvWatcher for Script {
+    async fn watch(&self, _: &WatchScope, _: &WatchCursor) -> Result<Box<dyn Watch>, KvError> {
+        Ok(Box::new(Scripted { left: self.0.clone(), synced: false }))
+    }
+
+    async fn log(&self) -> Result<LogInfo, KvError> {
+        Ok(LOG)
+    }
+}
+
+struct Scripted {
+    left: Vec<KvUpdate>,
+    synced: bool,
+}
+
+#[async_trait]
+impl Watch for Scripted {
+    async fn next(&mut self, into: &mut Vec<KvUpdate>, _: usize) -> Result<WatchEvent, KvError> {
+        if !self.left.is_empty() {
+            into.append(&mut self.left);
+            return Ok(WatchEvent::Updates { pending: 0, stored_at_ns: 1 });
+        }
+        if !self.synced {
+            self.synced = true;
+            return Ok(WatchEvent::Synced { through: 1 });
+        }
+        std::future::pending().await
+    }
+
+    fn cursor(&self) -> WatchCursor {
+        cursor_at_one()
+    }
+
+    fn position(&self) -> u64 {
+        1
+    }
+
+    fn advance(&mut self, _: u64) {}
+
+    async fn progress(&mut self) -> Result<Progress, KvError> {
+        Err(KvError::Unsupported("scripted"))
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_version_is_applied_and_moves_nothing() {
+    let put =
+        |key: &str, version| KvUpdate::Put(KvEntry { key: key.into(), value: "v".into(), version });
+    let known = VersionToken::from_u64(1);
+    for updates in [
+        vec![put("a", known), put("b", VersionToken::unknown())],
+        vec![put("b", VersionToken::unknown()), put("a", known)],
+    ] {
+        let fold = start(FoldConfig::new(Arc::new(Script(updates)), None), &TestStore::default());
+        fold.synced().await;
+        assert_eq!(fold.status().applied, 1);
+        let ended = fold.stop().await;
+        assert_eq!(ended.cursor, cursor_at_one());
+        assert_eq!(ended.store.contents().len(), 2);
+    }
+}
