@@ -15,6 +15,7 @@ mod arena;
 mod compaction;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod fences;
 #[cfg(feature = "fjall")]
 mod fjall;
 mod fold;

@@ -138,6 +138,14 @@ impl LogFile {
     }
 }
 
+impl Drop for LogFile {
+    /// Not left to the closing of the file: a process that is being started elsewhere in this one
+    /// has a copy of the handle for a moment, and the log would be in use until then.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// The path from the root, without links: a compacted log takes the place of the file itself, not
 /// that of a link to it, wherever the process has gone meanwhile.
 pub(super) fn whole_path(path: &Path) -> Result<PathBuf, SnapshotError> {

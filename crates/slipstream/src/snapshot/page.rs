@@ -1,7 +1,7 @@
 //! A page of a fold: where some neighbouring entries are, in the order of their keys.
 //!
-//! A search reads the eight bytes in which the keys differ first (`heads`), then the one entry that
-//! agrees in them. A page lies in one piece, so that these reads are few.
+//! A search reads the four bytes in which the keys differ first (`heads`), then the entry that
+//! agrees in them, as a rule the only one. A page lies in one piece, so that these reads are few.
 //!
 //! - P1: `heads` and the keys behind `addresses` ascend together.
 //! - P2: every key of the page, and every key that is looked up in it, has the same first `skip`
@@ -15,32 +15,36 @@ pub(super) const PAGE_ENTRIES: usize = 64;
 pub(super) struct Page {
     len: usize,
     skip: usize,
-    heads: [u64; PAGE_ENTRIES],
+    heads: [u32; PAGE_ENTRIES],
     addresses: [Address; PAGE_ENTRIES],
 }
 
 /// The bytes after the common prefix, as a number that compares as they do, as far as it goes.
-pub(super) fn head(rest: &[u8]) -> u64 {
+fn head(rest: &[u8]) -> u32 {
     if let Some(head) = rest.first_chunk() {
-        return u64::from_be_bytes(*head);
+        return u32::from_be_bytes(*head);
     }
-    let mut head = [0; 8];
+    let mut head = [0; 4];
     head[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(head)
+    u32::from_be_bytes(head)
 }
 
-/// Where `key` is among ascending keys, or would be.
-pub(super) fn search<'a>(
-    heads: &[u64],
-    skip: usize,
+/// How many bytes two keys have in common at their beginning.
+pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// Where `key`, with this head, is among ascending keys, or would be.
+pub(super) fn search<'a, H: Ord>(
+    heads: &[H],
+    head: H,
     key: &[u8],
     nth: impl Fn(usize) -> &'a [u8],
 ) -> Result<usize, usize> {
-    let head = head(&key[skip..]);
-    let mut from = heads.partition_point(|&other| other < head);
+    let mut from = heads.partition_point(|other| *other < head);
     let mut to = from;
     if heads.get(from) == Some(&head) {
-        to += heads[from..].partition_point(|&other| other == head);
+        to += heads[from..].partition_point(|other| *other == head);
     }
     while from < to {
         let middle = from.midpoint(to);
@@ -77,13 +81,13 @@ impl Page {
 
     pub(super) fn find(&self, arena: &Arena, key: &[u8]) -> Result<usize, usize> {
         let heads = &self.heads[..self.len];
-        search(heads, self.skip, key, |index| arena.entry(self.addresses[index]).key)
+        search(heads, head(&key[self.skip..]), key, |index| arena.entry(self.addresses[index]).key)
     }
 
     /// Reads every cache line that a search may read.
-    pub(super) fn touch(&self) -> u64 {
-        const LINE: usize = 8;
-        self.heads.iter().step_by(LINE).fold(self.len as u64, |sum, &head| sum.wrapping_add(head))
+    pub(super) fn touch(&self) -> u32 {
+        const LINE: usize = 16;
+        self.heads.iter().step_by(LINE).fold(self.len as u32, |sum, &head| sum.wrapping_add(head))
     }
 
     /// The only entry that a search for `key` will look at, as a rule.

@@ -12,7 +12,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use super::arena::{Address, Arena, Entry, Noted};
-use super::page::{Page, head, search};
+use super::fences::Fences;
+use super::page::{Page, common};
 
 /// Pages of a branch. The root then has a few dozen branches for a million entries.
 const BRANCH_PAGES: usize = 512;
@@ -25,8 +26,8 @@ const CHANGES_PER_MOVE: usize = 64;
 
 pub(super) struct Tree {
     arena: Arena,
-    /// Low fence of each branch.
-    lows: Vec<Box<[u8]>>,
+    /// Between the branches.
+    fences: Fences,
     branches: Vec<Branch>,
     entries: usize,
     /// Changes whenever an entry gets another place.
@@ -34,11 +35,8 @@ pub(super) struct Tree {
 }
 
 struct Branch {
-    /// All keys between the fences of the branch have the same first bytes, so many.
-    skip: usize,
-    heads: Vec<u64>,
-    /// Low fence of each page.
-    lows: Vec<Box<[u8]>>,
+    /// Between the pages. The first one is that of the branch.
+    fences: Fences,
     pages: Vec<Arc<Page>>,
 }
 
@@ -81,14 +79,9 @@ impl View {
 
 impl Tree {
     pub(super) fn new() -> Self {
-        let branch = Branch {
-            skip: 0,
-            heads: vec![0],
-            lows: vec![Box::default()],
-            pages: vec![Arc::new(Page::new())],
-        };
-        let arena = Arena::default();
-        Self { arena, lows: vec![Box::default()], branches: vec![branch], entries: 0, shape: 0 }
+        let fences = Fences::new(Box::default());
+        let branch = Branch { fences: fences.clone(), pages: vec![Arc::new(Page::new())] };
+        Self { arena: Arena::default(), fences, branches: vec![branch], entries: 0, shape: 0 }
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<Entry<'_>> {
@@ -104,7 +97,7 @@ impl Tree {
     pub(super) fn find_all<'a>(&self, keys: impl Iterator<Item = &'a [u8]> + Clone) -> Found {
         let places: Vec<Place> = keys.clone().map(|key| self.locate(key)).collect();
         let touched = places.iter().map(|&place| self.page(place).touch());
-        black_box(touched.fold(0u64, u64::wrapping_add));
+        black_box(touched.fold(0u32, u32::wrapping_add));
         let touched = places.iter().zip(keys.clone()).map(|(&place, key)| {
             let candidate = self.page(place).candidate(key);
             candidate.map_or(0, |at| self.arena.touch(at))
@@ -223,7 +216,7 @@ impl Tree {
         let mut from = page + 1;
         for branch in &self.branches[first..] {
             for index in from..branch.pages.len() {
-                if !branch.lows[index].starts_with(prefix) {
+                if !branch.fences.get(index).is_some_and(|low| low.starts_with(prefix)) {
                     return pages;
                 }
                 pages.push(branch.pages[index].clone());
@@ -234,13 +227,8 @@ impl Tree {
     }
 
     fn locate(&self, key: &[u8]) -> Place {
-        let branch = self.lows.partition_point(|low| **low <= *key) - 1;
-        let Branch { skip, heads, lows, .. } = &self.branches[branch];
-        let page = match search(heads, *skip, key, |index| &lows[index]) {
-            Ok(page) => page,
-            Err(next) => next - 1,
-        };
-        Place { branch, page }
+        let branch = self.fences.part(key);
+        Place { branch, page: self.branches[branch].fences.part(key) }
     }
 
     fn page(&self, place: Place) -> &Page {
@@ -263,8 +251,7 @@ impl Tree {
         // The shortest key that lies between.
         let low: Box<[u8]> = right_first[..common(left_last, right_first) + 1].into();
         let branch = &mut self.branches[place.branch];
-        branch.heads.insert(place.page + 1, head(&low[branch.skip..]));
-        branch.lows.insert(place.page + 1, low);
+        branch.fences.insert(place.page + 1, low);
         branch.pages.insert(place.page + 1, Arc::new(right));
         let next = Place { page: place.page + 1, ..place };
         self.refit_page(place);
@@ -281,18 +268,12 @@ impl Tree {
     fn split_branch(&mut self, branch: usize) {
         let left = &mut self.branches[branch];
         // As with pages: what grows at the end only leaves full branches behind.
-        let at_end = self.lows.len() == branch + 1;
+        let at_end = self.fences.len() == branch + 1;
         let at = if at_end { left.pages.len() - 1 } else { left.pages.len() / 2 };
-        let right = Branch {
-            skip: 0,
-            heads: Vec::with_capacity(BRANCH_PAGES + 1),
-            lows: left.lows.split_off(at),
-            pages: left.pages.split_off(at),
-        };
-        self.lows.insert(branch + 1, right.lows[0].clone());
+        let right = Branch { fences: left.fences.split_off(at), pages: left.pages.split_off(at) };
+        let low = right.fences.get(0).expect("a branch has a page");
+        self.fences.insert(branch + 1, low.into());
         self.branches.insert(branch + 1, right);
-        self.refit_branch(branch);
-        self.refit_branch(branch + 1);
     }
 
     /// Takes an empty page out, unless it is the only one; a neighbour's fence moves over.
@@ -301,47 +282,35 @@ impl Tree {
         let branch = &mut self.branches[place.branch];
         if branch.pages.len() > 1 {
             branch.pages.remove(place.page);
-            // The first page gives its fence to the next one, any other its keys to the one before.
-            branch.lows.remove(place.page.max(1));
-            branch.heads.remove(place.page.max(1));
+            branch.fences.remove(place.page);
             self.refit_page(Place { page: place.page.saturating_sub(1), ..place });
         } else if branches > 1 {
             self.branches.remove(place.branch);
-            self.lows.remove(place.branch.max(1));
+            self.fences.remove(place.branch);
             let branch = place.branch.saturating_sub(1);
-            if place.branch == 0 {
-                self.branches[0].lows[0] = Box::default();
-            }
-            self.refit_branch(branch);
-            let page = if place.branch == 0 { 0 } else { self.branches[branch].pages.len() - 1 };
+            let page = if place.branch == 0 {
+                self.branches[0].fences.set_first(Box::default());
+                0
+            } else {
+                self.branches[branch].pages.len() - 1
+            };
             self.refit_page(Place { branch, page });
         }
     }
 
     /// Works out what all keys between the fences of a page share.
     fn refit_page(&mut self, place: Place) {
-        let branch = &self.branches[place.branch];
-        let high = branch.lows.get(place.page + 1).or_else(|| self.lows.get(place.branch + 1));
-        let skip = high.map_or(0, |high| common(&branch.lows[place.page], high));
+        let fences = &self.branches[place.branch].fences;
+        let high = fences.get(place.page + 1).or_else(|| self.fences.get(place.branch + 1));
+        let low = fences.get(place.page).expect("a page has a fence");
+        let skip = high.map_or(0, |high| common(low, high));
         let page = &mut self.branches[place.branch].pages[place.page];
         Arc::make_mut(page).set_skip(skip, &self.arena);
-    }
-
-    fn refit_branch(&mut self, index: usize) {
-        let skip = self.lows.get(index + 1).map_or(0, |high| common(&self.lows[index], high));
-        let branch = &mut self.branches[index];
-        branch.skip = skip;
-        branch.heads.clear();
-        branch.heads.extend(branch.lows.iter().map(|low| head(&low[skip..])));
     }
 
     fn key(&self, at: Address) -> &[u8] {
         self.arena.entry(at).key
     }
-}
-
-fn common(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

@@ -10,21 +10,21 @@ type Model = BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>;
 impl Tree {
     /// T1 to T3, P1 and P2, and that every entry is found where it is.
     fn assert_invariants(&self) {
-        assert!(self.lows[0].is_empty(), "T1");
-        assert_eq!(self.lows.len(), self.branches.len());
+        assert_eq!(self.fences.get(0), Some(&b""[..]), "T1");
+        assert_eq!(self.fences.len(), self.branches.len());
         let mut entries = 0;
         let mut last_key: Option<&[u8]> = None;
         let pages = self.branches.iter().map(|branch| branch.pages.len()).sum::<usize>();
-        for (low, branch) in self.lows.iter().zip(&self.branches) {
-            assert_eq!(*low, branch.lows[0]);
-            assert_eq!(branch.lows.len(), branch.pages.len());
-            assert_eq!(branch.heads.len(), branch.pages.len());
-            for (low, page) in branch.lows.iter().zip(&branch.pages) {
-                assert!(last_key.is_none_or(|key| *key < **low), "T2: a key beyond its fence");
+        for (nth, branch) in self.branches.iter().enumerate() {
+            assert_eq!(self.fences.get(nth), branch.fences.get(0));
+            assert_eq!(branch.fences.len(), branch.pages.len());
+            for (nth, page) in branch.pages.iter().enumerate() {
+                let low = branch.fences.get(nth).unwrap();
+                assert!(last_key.is_none_or(|key| key < low), "T2: a key beyond its fence");
                 assert!(page.len() > 0 || pages == 1, "T3");
                 for (index, &at) in page.addresses().iter().enumerate() {
                     let key = self.key(at);
-                    assert!(**low <= *key, "T2: a key below its fence");
+                    assert!(low <= key, "T2: a key below its fence");
                     assert!(last_key.is_none_or(|last| last < key), "P1");
                     assert_eq!(page.find(&self.arena, key), Ok(index), "P2");
                     assert!(std::ptr::eq(self.page(self.locate(key)), &**page));
