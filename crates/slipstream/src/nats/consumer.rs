@@ -77,6 +77,10 @@ pub(super) struct Consumer {
     flow_reply: Option<Subject>,
 }
 
+const OPERATION: &str = "create consumer";
+/// How long an election may keep an answer from coming; distant servers are slow, too.
+const ASK_AGAIN_AFTER: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(8)];
+
 /// Messages are missing, or may be. The consumer is of no more use.
 #[derive(Debug)]
 pub(super) struct Lost(pub(super) String);
@@ -90,14 +94,33 @@ pub(super) enum Received {
 }
 
 impl Consumer {
-    /// Subscribes, then makes the consumer (N2).
+    /// Makes a consumer. A cluster without a leader forgets the question, so it is asked again; what
+    /// an earlier one may have made goes away by itself, as nobody listens to it.
     pub(super) async fn create(
         bucket: &Bucket,
         scope: &WatchScope,
         start: Start,
         headers_only: bool,
     ) -> Result<Self, KvError> {
-        const OPERATION: &str = "create consumer";
+        let created = async {
+            for patience in ASK_AGAIN_AFTER {
+                let created = Self::try_create(bucket, scope, start, headers_only);
+                if let Ok(answered) = tokio::time::timeout(patience, created).await {
+                    return answered;
+                }
+            }
+            Self::try_create(bucket, scope, start, headers_only).await
+        };
+        timed(OPERATION, created).await?
+    }
+
+    /// Subscribes, then makes the consumer (N2).
+    async fn try_create(
+        bucket: &Bucket,
+        scope: &WatchScope,
+        start: Start,
+        headers_only: bool,
+    ) -> Result<Self, KvError> {
         let filter = Filter::of(bucket, scope)?;
         let client = bucket.link().client()?;
         let inbox = client.new_inbox();
