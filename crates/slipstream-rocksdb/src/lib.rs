@@ -1,6 +1,22 @@
 //! A [slipstream](slipstream) fold on RocksDB: for folds larger than memory, where its tools are at
 //! home. It is a crate of its own because RocksDB takes long to build.
 //!
+//! ```
+//! # #[cfg(feature = "rocksdb")] {
+//! use slipstream::{KvEntry, KvUpdate, SnapshotReader, SnapshotStore, VersionToken, WatchCursor};
+//! use slipstream_rocksdb::RocksDbSnapshot;
+//!
+//! let dir = tempfile::tempdir()?;
+//! let (cursor, mut fold) = RocksDbSnapshot::load(&dir.path().join("fold"))?;
+//! assert!(cursor.is_none());
+//! let version = VersionToken::from_u64(1);
+//! let put = KvEntry { key: "rules.aws".into(), value: "on".into(), version };
+//! fold.apply(&[KvUpdate::Put(put)], &WatchCursor::from_bytes(vec![1])?)?;
+//! assert_eq!(fold.range("rules.")?.len(), 1);
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Without the feature `rocksdb` the crate is empty.
 #![cfg(feature = "rocksdb")]
 
@@ -25,20 +41,6 @@ use crate::engine::{Engine, error};
 ///
 /// RocksDB refuses everything once a write has failed. The store then opens it again before the next
 /// batch: a failure that has passed heals by itself.
-///
-/// ```
-/// use slipstream::{KvEntry, KvUpdate, SnapshotReader, SnapshotStore, VersionToken, WatchCursor};
-/// use slipstream_rocksdb::RocksDbSnapshot;
-///
-/// let dir = tempfile::tempdir()?;
-/// let (cursor, mut fold) = RocksDbSnapshot::load(&dir.path().join("fold"))?;
-/// assert!(cursor.is_none());
-/// let version = VersionToken::from_u64(1);
-/// let put = KvEntry { key: "rules.aws".into(), value: "on".into(), version };
-/// fold.apply(&[KvUpdate::Put(put)], &WatchCursor::from_bytes(vec![1])?)?;
-/// assert_eq!(fold.range("rules.")?.len(), 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct RocksDbSnapshot {
     path: PathBuf,
     sync: bool,
