@@ -1,4 +1,4 @@
-//! A [slipstream](slipstream) fold on RocksDB: for folds larger than memory, where its tools are at
+//! A [slipstream] fold on RocksDB: for folds larger than memory, where its tools are at
 //! home. It is a crate of its own because RocksDB takes long to build.
 //!
 //! ```
