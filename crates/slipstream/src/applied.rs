@@ -173,14 +173,13 @@ pub async fn watch_applied<S: SnapshotStore, A: Applier>(
     let FoldControl(control) = control;
     let depth = (config.batch.channel_capacity / config.batch.max).max(1);
     let (to_fold, commands) = mpsc::channel(depth);
-    let cursor = store.cursor();
     let prefixes = config.scope.prefixes().into_iter().map(str::to_owned).collect();
     let folder = Folder::new(store, applier, &control, config.batch.max, prefixes);
     let thread_span = span.clone();
     let folding =
         tokio::task::spawn_blocking(move || thread_span.in_scope(|| folder.run(commands)));
     let mut feeder = Feeder::new(config, control, to_fold);
-    let fed = feeder.run(cursor).instrument(span).await;
+    let fed = feeder.run().instrument(span).await;
     drop(feeder);
     let (store, folded) = match folding.await {
         Ok(ended) => ended,

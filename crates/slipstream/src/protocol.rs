@@ -158,6 +158,28 @@ pub fn live_guard(incarnation: u64, before_gap: u64, received: u64, log: &LogInf
     }
 }
 
+/// As far as a log is known to have gone: the further of two readings, or the newer one if they are
+/// of different logs.
+pub fn furthest(known: Option<LogInfo>, now: LogInfo) -> LogInfo {
+    match known {
+        Some(known) if known.incarnation == now.incarnation && known.last > now.last => known,
+        _ => now,
+    }
+}
+
+/// Whether a log has lost messages since it was last read (P1).
+///
+/// Its end says more than a cursor's witnesses can while the fold is on its way there: messages that
+/// were superseded, and so never sent, may be back below the cursor.
+pub fn went_back(known: Option<&LogInfo>, now: &LogInfo) -> Guard {
+    match known {
+        Some(known) if known.incarnation == now.incarnation && known.last > now.last => {
+            Guard::Trip(CursorExpiry::AheadOfLog { revision: known.last, last: now.last })
+        }
+        _ => Guard::Pass,
+    }
+}
+
 /// Whether a filtered watch's frontier may pass revisions that it was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Advance {

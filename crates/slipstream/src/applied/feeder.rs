@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, 
 use super::FoldConfig;
 use super::batches::Batches;
 use super::export::ExportRequest;
-use super::folder::{Command, Listing};
+use super::folder::{Command, Listing, Standing};
 use super::status::{Control, Repair, Shared};
 use crate::kv::{CursorExpiry, KvError, KvWatcher, LogInfo, Watch, WatchCursor, WatchEvent};
 use crate::protocol::{self, Advance, Guard, Vanished};
@@ -34,6 +34,8 @@ pub(super) struct Feeder {
     progressed: bool,
     /// How often in a row nothing was.
     failures: u32,
+    /// As far as the log is known to have gone: see [`protocol::went_back`].
+    furthest: Option<LogInfo>,
 }
 
 /// Why a watch is over.
@@ -74,14 +76,17 @@ impl Feeder {
         control: Control,
         to_fold: mpsc::Sender<Command>,
     ) -> Self {
-        Self { config, control, to_fold, armed: false, progressed: false, failures: 0 }
+        let (armed, progressed, failures, furthest) = (false, false, 0, None);
+        Self { config, control, to_fold, armed, progressed, failures, furthest }
     }
 
     /// Watches until it is told to stop, or an error does not heal.
-    pub(super) async fn run(&mut self, mut cursor: WatchCursor) -> Result<(), KvError> {
+    pub(super) async fn run(&mut self) -> Result<(), KvError> {
         let shared = Arc::clone(&self.control.shared);
         loop {
-            let over = match self.watch_once(&cursor).await {
+            // Everything that was handed over has been stored by then.
+            let Ok(standing) = self.standing().await else { return Ok(()) };
+            let over = match self.watch_once(&standing).await {
                 Ok(never) => match never {},
                 Err(over) => over,
             };
@@ -99,8 +104,6 @@ impl Feeder {
                     tracing::warn!(%why, failures, "updates may have been missed; arming it again");
                 }
             }
-            let Ok(stored) = self.stored_cursor().await else { return Ok(()) };
-            cursor = stored;
             let wait = sleep(protocol::backoff(failures));
             if unless_shut_down(&shared, wait).await.is_err() {
                 return Ok(());
@@ -108,18 +111,26 @@ impl Feeder {
         }
     }
 
-    async fn watch_once(&mut self, cursor: &WatchCursor) -> Result<Infallible, Over> {
-        let armed = self.arm(cursor).await?;
+    async fn watch_once(&mut self, standing: &Standing) -> Result<Infallible, Over> {
+        let armed = self.arm(standing).await?;
         self.armed = true;
         self.control.status.send_modify(|status| status.trouble = None);
         self.follow(armed).await
     }
 
     /// A3.
-    async fn arm(&mut self, cursor: &WatchCursor) -> Result<Armed, Over> {
+    async fn arm(&mut self, standing: &Standing) -> Result<Armed, Over> {
         let shared = Arc::clone(&self.control.shared);
+        let cursor = &standing.cursor;
+        let furthest = self.furthest;
         // Before the watch, so that a log made anew in between is noticed.
         let log = self.log().await?;
+        if standing.adrift {
+            return self.repair(CursorExpiry::Missing).await;
+        }
+        if let Guard::Trip(why) = protocol::went_back(furthest.as_ref(), &log) {
+            return self.repair(why).await;
+        }
         let arming = self.config.watcher.watch(&self.config.scope, cursor);
         match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
             Ok(watch) => {
@@ -146,6 +157,10 @@ impl Feeder {
             status.last_repair = Some(Repair { why, deleted: 0, unconfirmed: 0, at });
             status.repairs += 1;
             status.synced = false;
+            // Of another log, the number that the fold was at says nothing.
+            if !matches!(why, CursorExpiry::BelowFloor { .. }) {
+                status.applied = 0;
+            }
         });
         let log = self.log().await?;
         let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
@@ -276,6 +291,8 @@ impl Feeder {
             swept = log.last;
         }
         batches.guard_from(swept);
+        // The fold is what this log says, whatever the log said before.
+        self.furthest = Some(log);
         Ok(())
     }
 
@@ -358,7 +375,7 @@ impl Feeder {
         self.to_fold.send(command).await.map_err(|_| Over::Ended)
     }
 
-    async fn stored_cursor(&mut self) -> Result<WatchCursor, Over> {
+    async fn standing(&mut self) -> Result<Standing, Over> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Where(reply)).await?;
         answer.await.map_err(|_| Over::Ended)
@@ -388,7 +405,8 @@ impl Feeder {
         });
     }
 
-    fn note(&self, log: &LogInfo) {
+    fn note(&mut self, log: &LogInfo) {
+        self.furthest = Some(protocol::furthest(self.furthest, *log));
         self.control.status.send_modify(|status| {
             status.head = log.last;
             status.evicts_current_values = protocol::evicts_current_values(&log.retention);

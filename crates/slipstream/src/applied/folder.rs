@@ -92,8 +92,15 @@ pub(super) enum Command {
         deleted: oneshot::Sender<u64>,
     },
     Export(ExportRequest),
-    /// Answers with the stored cursor.
-    Where(oneshot::Sender<WatchCursor>),
+    /// Answers with where the store stands.
+    Where(oneshot::Sender<Standing>),
+}
+
+/// Where a store stands.
+pub(super) struct Standing {
+    pub(super) cursor: WatchCursor,
+    /// Whether it has no cursor and yet entries of the scope, of which nobody knows how old they are.
+    pub(super) adrift: bool,
 }
 
 pub(super) struct Folder<S, A> {
@@ -169,10 +176,22 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
                 let _ = request.reply.send(Err(ExportError::Unsupported));
             }
             Command::Where(reply) => {
-                let _ = reply.send(self.store.cursor());
+                let _ = reply.send(self.standing().map_err(FoldError::Read)?);
             }
         }
         Ok(())
+    }
+
+    fn standing(&self) -> Result<Standing, SnapshotError> {
+        let cursor = self.store.cursor();
+        let mut adrift = false;
+        for prefix in self.prefixes.iter().filter(|_| cursor.is_none()) {
+            self.store.for_each_key(prefix, &mut |_| {
+                adrift = true;
+                ControlFlow::Break(())
+            })?;
+        }
+        Ok(Standing { cursor, adrift })
     }
 
     /// A1.

@@ -133,6 +133,9 @@ pub enum CursorExpiry {
         /// Revision of the message.
         revision: u64,
     },
+    /// There is no cursor, though the fold has entries: whoever made it came to none.
+    #[error("the fold has entries, but no cursor")]
+    Missing,
     /// Nothing that the cursor remembers can be looked up any more.
     #[error("no witness of the cursor is left in the log")]
     Unproven,

@@ -83,6 +83,10 @@ impl AppendLogSnapshot {
         fold.cursor = replayed.cursor.clone();
         if replayed.version == 1 {
             log = rewrite(&path, &fold)?;
+            sync_directory(&path)?;
+        }
+        if replayed.version == 0 && options.sync {
+            sync_directory(&path)?;
         }
         let store = Self {
             path,
@@ -157,14 +161,18 @@ impl AppendLogSnapshot {
     }
 }
 
-/// Writes a fold as a log of the newest format into the place of an old one.
+/// Writes a fold as a log of the newest format into the place of an old one. What is left to do is
+/// to sync the directory.
 pub(super) fn rewrite(path: &Path, fold: &Fold) -> Result<LogFile, SnapshotError> {
-    let mut log = LogFile::create_beside(path)?;
-    write_state(&mut log, &fold.view(""), &fold.cursor, &AtomicBool::new(false))?;
-    log.sync()?;
-    std::fs::rename(compacted_path(path), path).map_err(io_error("replacing the log"))?;
-    sync_directory(path)?;
-    Ok(log)
+    let written = || {
+        let mut log = LogFile::create_beside(path)?;
+        write_state(&mut log, &fold.view(""), &fold.cursor, &AtomicBool::new(false))?;
+        log.sync()?;
+        std::fs::rename(compacted_path(path), path).map_err(io_error("replacing the log"))?;
+        Ok(log)
+    };
+    // What is left of it would keep a full disk full.
+    written().inspect_err(|_| drop(std::fs::remove_file(compacted_path(path))))
 }
 
 impl SnapshotStore for AppendLogSnapshot {

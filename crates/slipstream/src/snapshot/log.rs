@@ -5,7 +5,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -35,13 +36,7 @@ impl LogFile {
         to: &mut impl Replay,
     ) -> Result<(Self, Replayed), SnapshotError> {
         let file = open_locked(path)?;
-        // Left by a compaction that was killed. Nobody else is at work: the lock is ours.
-        match fs::remove_file(compacted_path(path)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(io_error("removing an unfinished compaction")(error));
-            }
-            _ => {}
-        }
+        remove_unfinished(&compacted_path(path))?;
         let len = file.metadata().map_err(io_error("reading the log"))?.len();
         let replayed = format::replay(BufReader::with_capacity(CHUNK, &file), len, to)?;
         let mut log = Self { file, len: replayed.valid_len, torn: len > replayed.valid_len };
@@ -149,6 +144,10 @@ impl Drop for LogFile {
 /// The path from the root, without links: a compacted log takes the place of the file itself, not
 /// that of a link to it, wherever the process has gone meanwhile.
 pub(super) fn whole_path(path: &Path) -> Result<PathBuf, SnapshotError> {
+    if path.as_os_str().as_bytes().ends_with(COMPACTED.as_bytes()) {
+        let what = format!("a name that ends with {COMPACTED} is that of a compaction");
+        return Err(SnapshotError::InvalidFormat(what));
+    }
     let whole = match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let (Some(name), directory) = (path.file_name(), directory_of(path)) else {
@@ -168,10 +167,12 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
+const COMPACTED: &str = ".compact";
+
 /// Where a compacted log is written before it takes the place of the one at `path`.
 pub(super) fn compacted_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(".compact");
+    name.push(COMPACTED);
     name.into()
 }
 
@@ -186,9 +187,12 @@ fn open_locked(path: &Path) -> Result<File, SnapshotError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(path).map_err(io_error("opening the log"))?;
+        let ours = file.metadata().map_err(io_error("opening the log"))?;
+        if !ours.is_file() {
+            return Err(SnapshotError::InvalidFormat("a device or a pipe".into()));
+        }
         lock(&file)?;
         // A compaction may have put another file in its place in between.
-        let ours = file.metadata().map_err(io_error("opening the log"))?;
         match fs::metadata(path) {
             Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(file),
             Ok(_) => {}
@@ -196,6 +200,28 @@ fn open_locked(path: &Path) -> Result<File, SnapshotError> {
             Err(error) => return Err(io_error("opening the log")(error)),
         }
     }
+}
+
+/// Removes what a compaction left that was killed. Nobody else is at work: the lock of the log is
+/// ours. A file that no compaction writes is somebody's.
+fn remove_unfinished(beside: &Path) -> Result<(), SnapshotError> {
+    let failed = |error| io_error("removing an unfinished compaction")(error);
+    let is_file = match fs::symlink_metadata(beside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        there => there.map_err(failed)?.is_file(),
+    };
+    let mut begin = Vec::new();
+    if is_file {
+        let file = File::open(beside).map_err(failed)?;
+        file.take(FILE_HEADER as u64).read_to_end(&mut begin).map_err(failed)?;
+    }
+    // A crash of the machine can leave zeros of it.
+    let ours = format::file_header().starts_with(&begin) || begin.iter().all(|&byte| byte == 0);
+    if !is_file || !ours {
+        let what = "something else is where its compactions are written".to_owned();
+        return Err(SnapshotError::InvalidFormat(what));
+    }
+    fs::remove_file(beside).map_err(failed)
 }
 
 fn lock(file: &File) -> Result<(), SnapshotError> {

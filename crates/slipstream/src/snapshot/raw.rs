@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::append_log::rewrite;
 use super::fold::{Fold, entry_ref};
 use super::format::{self, Frame, Op, Replay, op_of};
-use super::log::{LogFile, whole_path};
+use super::log::{LogFile, sync_directory, whole_path};
 use super::{SnapshotError, io_error};
 use crate::kv::{Key, KvEntry, KvUpdate, WatchCursor};
 
@@ -101,6 +101,7 @@ impl SnapshotWriter {
         if replayed.version == 1 {
             fold.cursor = replayed.cursor;
             log = rewrite(&path, &fold)?;
+            sync_directory(&path)?;
         }
         let compacted_len = log.len();
         Ok(Self {
@@ -134,7 +135,7 @@ impl SnapshotWriter {
     }
 
     /// Writes the log anew without what is outdated, and syncs it. Blocks, and needs memory for all
-    /// entries. After an error the log is as it was.
+    /// entries. After an error the log says what it said, and goes on.
     pub fn compact(&mut self) -> Result<(), SnapshotError> {
         self.flush(None)?;
         let mut fold = Fold::new();
@@ -142,9 +143,10 @@ impl SnapshotWriter {
         let replayed =
             format::replay(BufReader::new(FromStart { file, at: 0 }), self.log.len(), &mut fold)?;
         fold.cursor = replayed.cursor;
+        // The old file is gone from the path by now, whether or not a crash may bring it back.
         self.log = rewrite(&self.path, &fold)?;
         self.compacted_len = self.log.len();
-        Ok(())
+        sync_directory(&self.path)
     }
 
     fn flush(&mut self, cursor: Option<&WatchCursor>) -> Result<(), SnapshotError> {

@@ -1,4 +1,5 @@
 //! Folds on disk.
 
 mod append_log;
+mod disk;
 mod fjall;

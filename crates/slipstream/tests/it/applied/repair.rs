@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use rstest::rstest;
-use slipstream::{CursorExpiry, Discard, FoldConfig, StoreConfig, WatchScope};
+use slipstream::{
+    Applier, CursorExpiry, Discard, FoldConfig, KvUpdate, StoreConfig, WatchCursor, WatchScope,
+    fold_control, watch_applied,
+};
 
 use super::support::{TestStore, Told, World, start};
 
@@ -243,4 +246,85 @@ async fn a_small_bucket_that_is_written_all_the_time_is_still_folded() {
         fold.stop().await;
     }
     assert_eq!(store.contents(), world.contents("").await);
+}
+
+/// As a writer leaves it that died before its first checkpoint.
+async fn adrift(world: &World) -> TestStore {
+    let store = TestStore::default();
+    let fold = start(world.config(), &store);
+    fold.caught_up(world).await;
+    fold.stop().await;
+    store.lock().cursor = WatchCursor::none();
+    store
+}
+
+#[tokio::test]
+async fn a_fold_with_entries_but_no_cursor_is_not_taken_for_a_new_one() {
+    for scope in scopes() {
+        let world = filled().await;
+        let store = adrift(&world).await;
+        world.delete("k.1").await;
+        let last = world.put("k.2", "new").await;
+        world.bucket.evict_below(last);
+        let fold = start(FoldConfig { scope: scope.clone(), ..world.config() }, &store);
+        fold.synced().await;
+        let repair = fold.status().last_repair.unwrap();
+        assert_eq!((repair.why, repair.deleted), (CursorExpiry::Missing, 9), "{scope:?}");
+        assert_eq!(store.contents(), world.contents("").await, "{scope:?}");
+        fold.stop().await;
+        let fold = start(FoldConfig { scope, ..world.config() }, &store);
+        fold.synced().await;
+        assert_eq!(fold.status().repairs, 0, "it has a cursor now");
+    }
+}
+
+#[tokio::test]
+async fn without_a_reader_a_fold_with_entries_but_no_cursor_is_reported() {
+    let world = filled().await;
+    let store = adrift(&world).await;
+    world.bucket.evict_below(6);
+    let config = FoldConfig { reader: None, ..world.config() };
+    let fold = start(config, &store);
+    fold.synced().await;
+    let repair = fold.status().last_repair.unwrap();
+    let found = (repair.why, repair.deleted, repair.unconfirmed);
+    assert_eq!(found, (CursorExpiry::Missing, 0, 5));
+    assert_eq!(store.contents().len(), 10);
+}
+
+/// The numbers of a log that was made again begin anew: a fold at 10 of the old one does not have
+/// what is written at 5 of the new one.
+#[tokio::test]
+async fn a_write_to_a_bucket_made_again_is_waited_for() {
+    use std::sync::Arc;
+    use tokio::sync::Mutex;
+
+    struct Gate(Arc<Mutex<()>>);
+    impl Applier for Gate {
+        type Item = ();
+        fn parse(&mut self, _: &KvUpdate) -> Option<()> {
+            Some(())
+        }
+        fn apply(&mut self, _: Vec<()>) {
+            drop(self.0.blocking_lock());
+        }
+    }
+    let world = filled().await;
+    let (gate, store) = (Arc::new(Mutex::new(())), TestStore::default());
+    let (handle, control) = fold_control();
+    let applier = Gate(Arc::clone(&gate));
+    let folding = tokio::spawn(watch_applied(world.config(), store.clone(), applier, control));
+    handle.wait_for(10).await.unwrap();
+    let held = gate.lock().await;
+    world.bucket.recreate(None);
+    let revision = world.put("k.new", "new").await;
+    handle.status().wait_for(|status| status.repairs > 0).await.unwrap();
+    // The repair is held up by the applier, before anything of the new log is in the fold.
+    let waiting = tokio::time::timeout(Duration::from_millis(200), handle.wait_for(revision));
+    assert!(waiting.await.is_err(), "the fold does not have it yet");
+    drop(held);
+    handle.wait_for(revision).await.unwrap();
+    assert_eq!(store.contents(), world.contents("").await);
+    handle.shutdown();
+    assert!(folding.await.unwrap().result.is_ok());
 }

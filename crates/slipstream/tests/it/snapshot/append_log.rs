@@ -4,7 +4,7 @@ mod bytes;
 mod checks;
 mod compaction;
 mod conformance;
-mod format_1;
+pub(crate) mod format_1;
 mod full;
 mod golden;
 mod raw;

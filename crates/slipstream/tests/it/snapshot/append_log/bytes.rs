@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use proptest::prelude::*;
 use slipstream::{AppendLogSnapshot, KvUpdate, Snapshot, SnapshotError, SnapshotStore};
@@ -162,6 +163,18 @@ fn a_file_of_something_else_is_refused_and_left_as_it_is() {
         fs::write(&path, bytes).unwrap();
         assert_refused(&path, bytes, "a file of something else");
     }
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let (dir, path) = place();
+    let refused = AppendLogSnapshot::load(Path::new("/dev/null")).err().unwrap();
+    assert!(matches!(refused, SnapshotError::InvalidFormat(_)), "{refused}");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let refused = AppendLogSnapshot::load(&path).err().unwrap();
+    assert!(matches!(refused, SnapshotError::InvalidFormat(_)), "{refused}");
+    let refused = AppendLogSnapshot::load(dir.path()).err().unwrap();
+    assert!(matches!(refused, SnapshotError::Io { .. }), "{refused}");
 }
 
 #[track_caller]

@@ -149,9 +149,31 @@ fn what_a_killed_compaction_left_is_removed() {
     store.apply(&round(5, 1), &cursor(1)).unwrap();
     let before = state(&store);
     drop(store);
-    fs::write(beside(&path), "half a log").unwrap();
+    let log = fs::read(&path).unwrap();
+    // What was synced of it, or what the machine's crash made of it.
+    for left in [&[][..], &log[..4], &log[..20], &[0; 100]] {
+        fs::write(beside(&path), left).unwrap();
+        assert_eq!(state(&open(&path)), before);
+        assert!(!beside(&path).exists());
+    }
+}
+
+#[test]
+fn what_no_compaction_left_is_not_removed() {
+    let (_dir, path) = place();
+    let mut store = open(&path);
+    store.apply(&round(5, 1), &cursor(1)).unwrap();
+    let before = state(&store);
+    drop(store);
+    fs::write(beside(&path), "a letter").unwrap();
+    let refused = AppendLogSnapshot::load(&path).err().unwrap();
+    assert!(matches!(refused, SnapshotError::InvalidFormat(_)), "{refused}");
+    assert_eq!(fs::read(beside(&path)).unwrap(), b"a letter");
+    // Nor can a fold be where the next one's compactions go.
+    let refused = AppendLogSnapshot::load(&beside(&path)).err().unwrap();
+    assert!(matches!(refused, SnapshotError::InvalidFormat(_)), "{refused}");
+    fs::remove_file(beside(&path)).unwrap();
     assert_eq!(state(&open(&path)), before);
-    assert!(!beside(&path).exists());
 }
 
 #[test]

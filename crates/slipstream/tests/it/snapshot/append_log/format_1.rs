@@ -55,7 +55,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 /// A log of these batches, each followed by its cursor.
-pub(super) fn log_of(batches: &[(Vec<KvUpdate>, WatchCursor)]) -> Vec<u8> {
+pub(crate) fn log_of(batches: &[(Vec<KvUpdate>, WatchCursor)]) -> Vec<u8> {
     let mut log = Writer::new();
     for (batch, cursor) in batches {
         batch.iter().for_each(|update| log.update(update));

@@ -1,0 +1,315 @@
+//! Disks that are full, and directories that may not be written to: a typed error, nothing
+//! overwritten, and the same store goes on once that is mended.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Gid, Uid};
+use slipstream::{
+    AppendLogSnapshot, FjallSnapshot, Snapshot, SnapshotError, SnapshotStore, SnapshotWriter,
+};
+use tempfile::TempDir;
+
+use super::append_log::format_1;
+use super::append_log::support::{cursor, open, put, state};
+
+/// A file system of its own, which ends with this.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    /// `None` for those who may not have one. For them a limit on the size of files stands in, in
+    /// `append_log::full` and `fjall`.
+    fn mount(kilobytes: u32) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        let options = format!("size={kilobytes}k,mode=700");
+        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(dir.path()).stderr(Stdio::null());
+        if mount.status().is_ok_and(|status| status.success()) {
+            return Some(Self(dir));
+        }
+        eprintln!("skipped: a file system of one's own takes root");
+        None
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("fold")
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.0.path().join("ballast")
+    }
+
+    /// Leaves so much room, to the page.
+    fn fill(&self, leave: u64) {
+        let disk = rustix::fs::statvfs(self.0.path()).unwrap();
+        let room = disk.f_bavail * disk.f_frsize;
+        fs::write(self.ballast(), vec![1; room.saturating_sub(leave) as usize]).unwrap();
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.ballast()).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[track_caller]
+fn assert_full(error: &SnapshotError) {
+    let full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
+    let SnapshotError::Io { source, .. } = error else { panic!("{error:?}") };
+    assert!(full(source), "{error:?}");
+}
+
+fn applies_until_full_and_goes_on<S: SnapshotStore>(kilobytes: u32) {
+    let Some(disk) = SmallDisk::mount(kilobytes) else { return };
+    let (_, mut store) = S::load(&disk.path()).unwrap();
+    store.apply(&[put("first", "1", 1)], &cursor(1)).unwrap();
+    disk.fill(500_000);
+    let batch = |n: u64| [put(&format!("k.{n:03}"), vec![n as u8; 50_000], n)];
+    let mut n = 1;
+    let refused = loop {
+        match store.apply(&batch(n + 1), &cursor(n + 1)) {
+            Ok(()) => n += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_full(&refused);
+    assert!(n > 1, "something was applied before");
+    for _ in 0..3 {
+        assert!(store.apply(&batch(n + 1), &cursor(n + 1)).is_err());
+        assert_eq!(store.cursor(), cursor(n));
+    }
+    disk.make_room();
+    for n in n + 1..n + 5 {
+        store.apply(&batch(n), &cursor(n)).unwrap();
+    }
+    let last = state(&store);
+    assert_eq!((&last.0, last.1.len() as u64), (&cursor(n + 4), n + 4));
+    drop(store);
+    assert_eq!(state(&S::load(&disk.path()).unwrap().1), last);
+}
+
+#[test]
+fn an_append_log_on_a_full_disk_goes_on_once_there_is_room() {
+    applies_until_full_and_goes_on::<AppendLogSnapshot>(4_000);
+}
+
+#[test]
+fn a_fold_of_fjall_on_a_full_disk_goes_on_once_there_is_room() {
+    applies_until_full_and_goes_on::<FjallSnapshot>(80_000);
+}
+
+#[test]
+fn a_compaction_on_a_full_disk_leaves_the_log_and_no_litter() {
+    let Some(disk) = SmallDisk::mount(4_000) else { return };
+    let mut store = open(&disk.path());
+    for n in 1..=20 {
+        store.apply(&[put("a", vec![1; 50_000], n), put(&n.to_string(), "1", n)], &cursor(n)).unwrap();
+    }
+    store.apply(&[put("b", vec![1; 300_000], 21)], &cursor(21)).unwrap();
+    disk.fill(100_000);
+    let before = state(&store);
+    let inode = fs::metadata(disk.path()).unwrap().ino();
+    for _ in 0..2 {
+        assert_full(&store.compact().err().expect("there is no room"));
+        assert!(!disk.path().with_extension("compact").exists());
+        assert_eq!(fs::metadata(disk.path()).unwrap().ino(), inode);
+    }
+    // What fits goes in meanwhile.
+    store.apply(&[put("c", "1", 22)], &cursor(22)).unwrap();
+    assert_eq!(Snapshot::load(&disk.path()).unwrap().cursor, cursor(22));
+    disk.make_room();
+    store.compact().unwrap();
+    assert!(store.log_len() < 400_000, "{}", store.log_len());
+    assert_eq!(state(&store).1.len(), before.1.len() + 1);
+    let last = state(&store);
+    drop(store);
+    assert_eq!(state(&open(&disk.path())), last);
+}
+
+#[test]
+fn a_writer_that_compacts_on_a_full_disk_leaves_the_log_and_no_litter() {
+    let Some(disk) = SmallDisk::mount(4_000) else { return };
+    let mut writer = SnapshotWriter::open(&disk.path(), 1).unwrap();
+    writer.write_update(&put("a", vec![1; 300_000], 1)).unwrap();
+    writer.checkpoint(&cursor(1)).unwrap();
+    disk.fill(100_000);
+    assert_full(&writer.compact().err().expect("there is no room"));
+    assert!(!disk.path().with_extension("compact").exists());
+    writer.write_update(&put("b", "1", 2)).unwrap();
+    writer.checkpoint(&cursor(2)).unwrap();
+    disk.make_room();
+    writer.compact().unwrap();
+    drop(writer);
+    let read = Snapshot::load(&disk.path()).unwrap();
+    assert_eq!((read.cursor, read.entries.len()), (cursor(2), 2));
+}
+
+#[test]
+fn a_log_cannot_be_made_on_a_full_disk_and_can_be_once_there_is_room() {
+    let Some(disk) = SmallDisk::mount(4_000) else { return };
+    disk.fill(0);
+    assert_full(&AppendLogSnapshot::load(&disk.path()).err().expect("there is no room"));
+    disk.make_room();
+    open(&disk.path()).apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    assert_eq!(state(&open(&disk.path())).0, cursor(1));
+}
+
+#[test]
+fn a_log_is_opened_and_cut_on_a_full_disk() {
+    let Some(disk) = SmallDisk::mount(4_000) else { return };
+    open(&disk.path()).apply(&[put("a", vec![1; 300_000], 1)], &cursor(1)).unwrap();
+    let whole = fs::read(disk.path()).unwrap();
+    fs::write(disk.path(), [&whole[..], &whole[12..100_000]].concat()).unwrap();
+    disk.fill(0);
+    assert_eq!(state(&open(&disk.path())).0, cursor(1));
+    assert_eq!(fs::read(disk.path()).unwrap(), whole);
+}
+
+#[test]
+fn a_log_of_format_1_is_left_alone_by_a_disk_without_room_for_a_new_one() {
+    let Some(disk) = SmallDisk::mount(4_000) else { return };
+    let old = format_1::log_of(&[(vec![put("a", vec![1; 300_000], 1)], cursor(1))]);
+    fs::write(disk.path(), &old).unwrap();
+    disk.fill(100_000);
+    assert_full(&AppendLogSnapshot::load(&disk.path()).err().expect("there is no room"));
+    assert_full(&SnapshotWriter::open(&disk.path(), 1).err().expect("there is no room"));
+    assert!(fs::read(disk.path()).unwrap() == old, "it was written to");
+    assert!(!disk.path().with_extension("compact").exists());
+    disk.make_room();
+    assert_eq!(state(&open(&disk.path())).0, cursor(1));
+    assert!(fs::read(disk.path()).unwrap().starts_with(b"PGSS\x02\x00"));
+}
+
+const NOBODY: u32 = 65_534;
+
+/// Root may do everything, so there somebody else does it: one thread, and those that it starts.
+fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if rustix::process::geteuid().is_root() {
+                rustix::thread::set_thread_gid(Gid::from_raw(NOBODY)).unwrap();
+                rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
+            }
+            work()
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A directory of nobody's, of which the mode is to be set.
+struct Closed(TempDir);
+
+impl Closed {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        if rustix::process::geteuid().is_root() {
+            chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        Self(dir)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("fold")
+    }
+
+    fn mode(&self, mode: u32) {
+        fs::set_permissions(self.0.path(), fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.mode(0o700);
+    }
+}
+
+#[track_caller]
+fn assert_denied(refused: Option<SnapshotError>) {
+    let Some(SnapshotError::Io { source, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied, "{refused:?}");
+}
+
+fn nothing_is_made_in_a_closed_directory<S: SnapshotStore>() {
+    let dir = Closed::new();
+    for mode in [0o500, 0o000] {
+        dir.mode(mode);
+        assert_denied(as_nobody(|| S::load(&dir.path()).err()));
+        dir.mode(0o700);
+        assert_eq!(fs::read_dir(dir.0.path()).unwrap().count(), 0);
+    }
+    as_nobody(|| S::load(&dir.path()).unwrap().1.apply(&[put("a", "1", 1)], &cursor(1))).unwrap();
+}
+
+#[test]
+fn an_append_log_is_not_made_in_a_directory_that_may_not_be_written_to() {
+    nothing_is_made_in_a_closed_directory::<AppendLogSnapshot>();
+}
+
+#[test]
+fn a_fold_of_fjall_is_not_made_in_a_directory_that_may_not_be_written_to() {
+    nothing_is_made_in_a_closed_directory::<FjallSnapshot>();
+}
+
+#[test]
+fn a_log_that_may_not_be_written_to_is_refused_and_left_as_it_is() {
+    let dir = Closed::new();
+    open(&dir.path()).apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    let bytes = fs::read(dir.path()).unwrap();
+    // Of whoever ran this, and for all to read.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o444)).unwrap();
+    assert_denied(as_nobody(|| AppendLogSnapshot::load(&dir.path()).err()));
+    assert_denied(as_nobody(|| SnapshotWriter::open(&dir.path(), 1).err()));
+    let read = as_nobody(|| Snapshot::load(&dir.path()).unwrap());
+    assert_eq!((read.cursor, fs::read(dir.path()).unwrap()), (cursor(1), bytes));
+}
+
+#[test]
+fn a_directory_that_is_closed_under_a_log_costs_its_compactions_only() {
+    let dir = Closed::new();
+    as_nobody(|| {
+        let mut store = open(&dir.path());
+        store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+        dir.mode(0o500);
+        assert_denied(store.compact().err());
+        store.apply(&[put("a", "2", 2)], &cursor(2)).unwrap();
+        dir.mode(0o700);
+        store.compact().unwrap();
+    });
+    assert_eq!(Snapshot::load(&dir.path()).unwrap().cursor, cursor(2));
+}
+
+/// A directory that cannot be opened cannot be synced: the compacted log is in its place, and only
+/// that it stays there if the machine crashes is not certain.
+#[test]
+fn a_compaction_whose_directory_cannot_be_synced_does_not_lose_what_follows() {
+    let dir = Closed::new();
+    as_nobody(|| {
+        let mut writer = SnapshotWriter::open(&dir.path(), 1).unwrap();
+        writer.write_update(&put("a", "1", 1)).unwrap();
+        writer.checkpoint(&cursor(1)).unwrap();
+        dir.mode(0o300);
+        assert_denied(writer.compact().err());
+        writer.write_update(&put("b", "1", 2)).unwrap();
+        writer.checkpoint(&cursor(2)).unwrap();
+        assert_eq!(Snapshot::load(&dir.path()).unwrap().cursor, cursor(2));
+        let second = SnapshotWriter::open(&dir.path(), 1).err();
+        assert!(matches!(second, Some(SnapshotError::InUse)), "{second:?}");
+        drop(writer);
+
+        let mut store = open(&dir.path());
+        assert_denied(store.compact().err());
+        store.apply(&[put("c", "1", 3)], &cursor(3)).unwrap();
+        assert_eq!(Snapshot::load(&dir.path()).unwrap().cursor, cursor(3));
+        let second = AppendLogSnapshot::load(&dir.path()).err();
+        assert!(matches!(second, Some(SnapshotError::InUse)), "{second:?}");
+    });
+    let read = Snapshot::load(Path::new(&dir.path())).unwrap();
+    assert_eq!((read.cursor, read.entries.len()), (cursor(3), 3));
+}
