@@ -34,6 +34,8 @@ pub(super) struct Feeder {
     progressed: bool,
     /// How often in a row nothing was.
     failures: u32,
+    /// A request that waits for everything before it to be stored.
+    requested: Option<ExportRequest>,
     /// As far as the log is known to have gone: see [`protocol::went_back`].
     furthest: Option<LogInfo>,
 }
@@ -76,8 +78,16 @@ impl Feeder {
         control: Control,
         to_fold: mpsc::Sender<Command>,
     ) -> Self {
-        let (armed, progressed, failures, furthest) = (false, false, 0, None);
-        Self { config, control, to_fold, armed, progressed, failures, furthest }
+        Self {
+            config,
+            control,
+            to_fold,
+            armed: false,
+            progressed: false,
+            failures: 0,
+            requested: None,
+            furthest: None,
+        }
     }
 
     /// Watches until it is told to stop, or an error does not heal.
@@ -212,6 +222,8 @@ impl Feeder {
         let every = self.config.probe_interval;
         let mut tick = interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The last watch was lost before it could be answered.
+        self.export(&mut batches, &mut reading).await?;
         loop {
             if reading.is_none() && batches.ask() {
                 reading = Some(self.read());
@@ -258,7 +270,8 @@ impl Feeder {
                 },
                 Some(request) = self.control.exports.recv() => {
                     batches.close(|| watch.cursor());
-                    self.export(&mut batches, &mut reading, request).await?;
+                    self.requested = Some(request);
+                    self.export(&mut batches, &mut reading).await?;
                 }
                 () = to_fold.closed() => return Err(Over::Ended),
                 _ = tick.tick() => self.mark(&mut watch, &mut batches, incarnation).await?,
@@ -320,16 +333,22 @@ impl Feeder {
         }
     }
 
-    /// Everything gathered goes to the store before the request does.
+    /// Everything gathered goes to the store before a request does.
     async fn export(
         &mut self,
         batches: &mut Batches,
         reading: &mut Option<Reading>,
-        request: ExportRequest,
     ) -> Result<(), Over> {
-        self.vouch(batches, reading).await?;
+        if self.requested.is_none() {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.control.shared);
+        unless_shut_down(&shared, self.vouch(batches, reading)).await??;
         self.hand_over(batches).await?;
-        self.send(Command::Export(request)).await
+        match self.requested.take() {
+            Some(request) => self.send(Command::Export(request)).await,
+            None => Ok(()),
+        }
     }
 
     /// Told to stop: stores what was gathered, if the floor allows it and can be read quickly.

@@ -115,11 +115,6 @@ impl Bucket {
         self.inner.subject_prefix.len()
     }
 
-    /// Whether a subject is that of a key of this bucket.
-    pub(super) fn is_subject(&self, subject: &str) -> bool {
-        subject.len() > self.subject_prefix_len() && subject.starts_with(&self.inner.subject_prefix)
-    }
-
     pub(super) async fn log_info(&self) -> Result<LogInfo, KvError> {
         let info = stream_info(self.link(), &self.inner.name).await?;
         log_info(&info).ok_or_else(|| unexpected("bucket state"))

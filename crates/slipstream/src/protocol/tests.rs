@@ -244,3 +244,25 @@ fn waiting_grows_and_is_bounded() {
     assert_eq!(waits[1], BACKOFF_FIRST);
     assert_eq!(waits[99], BACKOFF_LAST);
 }
+
+#[test]
+fn a_log_that_ends_before_its_known_end_has_gone_back() {
+    let known = log(1, 1, 9);
+    assert_eq!(went_back(None, &known), Guard::Pass);
+    for last in [9, 10] {
+        assert_eq!(went_back(Some(&known), &log(1, 3, last)), Guard::Pass);
+    }
+    let ahead = CursorExpiry::AheadOfLog { revision: 9, last: 8 };
+    assert_eq!(went_back(Some(&known), &log(1, 1, 8)), Guard::Trip(ahead));
+    // Another log has another end; that it is another is for the cursor to tell.
+    assert_eq!(went_back(Some(&known), &log(2, 1, 3)), Guard::Pass);
+}
+
+#[test]
+fn the_furthest_end_is_kept_until_the_log_is_another() {
+    let (near, far) = (log(1, 1, 5), log(1, 2, 9));
+    assert_eq!(furthest(None, near), near);
+    assert_eq!(furthest(Some(near), far), far);
+    assert_eq!(furthest(Some(far), near), far);
+    assert_eq!(furthest(Some(far), log(2, 1, 1)), log(2, 1, 1));
+}

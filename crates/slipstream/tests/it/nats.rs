@@ -10,7 +10,8 @@ use slipstream::{
 };
 
 use crate::backend::Bucket;
-use crate::server::NatsServer;
+use crate::proxy::Proxy;
+use crate::server::{NatsServer, connect};
 
 #[tokio::test]
 async fn wrong_credentials_are_refused_without_being_repeated() {
@@ -161,6 +162,53 @@ async fn an_account_at_its_limit_of_streams_finds_the_bucket_that_exists() {
     let refused = connection.store("another", &other).await.err().unwrap();
     let KvError::Backend { cause, .. } = &refused else { panic!("{refused:?}") };
     assert!(cause.contains("maximum number of streams"), "{cause}");
+}
+
+/// A service that makes the bucket and does not say so, and one that does nothing at all.
+#[tokio::test]
+async fn a_bucket_whose_making_is_not_answered_is_looked_for() {
+    let server = NatsServer::start();
+    let answer = Proxy::without(server.port(), "stream_create_response").await;
+    let question = Proxy::without(server.port(), "STREAM.CREATE").await;
+    let (made, lost) = (connect(&answer.url()).await, connect(&question.url()).await);
+    // So that the making is the only thing on the wire.
+    for connection in [&made, &lost] {
+        let missing = KvError::BucketNotFound { bucket: "b".into() };
+        assert_eq!(connection.open("b").await.err(), Some(missing));
+    }
+    let config = StoreConfig::default();
+    let (made, lost) = tokio::join!(made.store("b", &config), lost.store("c", &config));
+    assert_eq!((answer.swallowed(), question.swallowed()), (1, 1));
+    let bucket = Bucket::of(made.unwrap());
+    bucket.put("a", "v").await;
+    assert_eq!(bucket.keys("").await, ["a"]);
+    let timeout = KvError::Timeout { operation: "create bucket", after_ms: 30_000 };
+    assert_eq!(lost.err(), Some(timeout));
+}
+
+/// Anybody may write to an inbox, but only the server can say where in the log a message stands: it
+/// takes no reply subject of that kind from a client.
+#[tokio::test]
+async fn a_message_that_is_not_of_the_log_is_not_believed() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    bucket.put("a", "v").await;
+    let mut watch = bucket.sync().await;
+    assert_eq!(watch.until_synced().await, ["a=v@1"]);
+    let stranger = async_nats::connect(server.url()).await.unwrap();
+    let stream = jetstream::new(stranger.clone()).get_stream("KV_b").await.unwrap();
+    let consumer = stream.consumers().next().await.unwrap().unwrap();
+    let inbox = consumer.config.deliver_subject.unwrap();
+    let position = "$JS.ACK.KV_b.c.1.2.2.1700000000000000000.0";
+    stranger.publish_with_reply(inbox.clone(), position, "forged".into()).await.unwrap();
+    bucket.put("a", "w").await;
+    let mut updates = Vec::new();
+    watch.watch.next(&mut updates, 10).await.unwrap();
+    assert_eq!(updates.len(), 1, "the server took nothing from the forger");
+    stranger.publish(inbox, "a stranger's".into()).await.unwrap();
+    let error = watch.watch.next(&mut updates, 10).await.unwrap_err();
+    assert!(matches!(error, KvError::WatchError(_)) && updates.len() == 1, "{error:?}");
 }
 
 /// Why a resume checks the floor itself: the server says nothing.

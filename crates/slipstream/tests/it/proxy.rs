@@ -11,25 +11,38 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) struct Proxy {
     port: u16,
     left: Arc<AtomicU64>,
+    swallowed: Arc<AtomicU64>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
 impl Proxy {
     /// Forwards everything until told otherwise.
     pub(crate) async fn to(server_port: u16) -> Self {
+        Self::without(server_port, "\0").await
+    }
+
+    /// Forwards everything but what has this text in it, in either direction.
+    pub(crate) async fn without(server_port: u16, text: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let left = Arc::new(AtomicU64::new(u64::MAX));
-        let budget = Arc::clone(&left);
+        let swallowed = Arc::new(AtomicU64::new(0));
+        let (budget, counter) = (Arc::clone(&left), Arc::clone(&swallowed));
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)).await else {
                     continue;
                 };
-                tokio::spawn(forward(client, server, Arc::clone(&budget)));
+                let swallow = Swallow { text, count: Arc::clone(&counter) };
+                tokio::spawn(forward(client, server, Arc::clone(&budget), swallow));
             }
         });
-        Self { port, left, accepting }
+        Self { port, left, swallowed, accepting }
+    }
+
+    /// How often something was not forwarded for its text.
+    pub(crate) fn swallowed(&self) -> u64 {
+        self.swallowed.load(Ordering::SeqCst)
     }
 
     pub(crate) fn url(&self) -> String {
@@ -53,12 +66,39 @@ impl Drop for Proxy {
     }
 }
 
-async fn forward(client: TcpStream, server: TcpStream, left: Arc<AtomicU64>) {
+#[derive(Clone)]
+struct Swallow {
+    text: &'static str,
+    count: Arc<AtomicU64>,
+}
+
+impl Swallow {
+    fn takes(&self, bytes: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        let found = bytes.windows(text.len()).any(|window| window == text);
+        self.count.fetch_add(u64::from(found), Ordering::SeqCst);
+        found
+    }
+}
+
+async fn forward(client: TcpStream, server: TcpStream, left: Arc<AtomicU64>, swallow: Swallow) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
-    let up = tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    let also = swallow.clone();
+    let up = tokio::spawn(async move {
+        let mut buffer = vec![0; 16 * 1024];
+        while let Ok(read @ 1..) = from_client.read(&mut buffer).await {
+            let bytes = &buffer[..read];
+            if !also.takes(bytes) && to_server.write_all(bytes).await.is_err() {
+                break;
+            }
+        }
+    });
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+        if swallow.takes(&buffer[..read]) {
+            continue;
+        }
         let mut budget = left.load(Ordering::SeqCst);
         if budget != u64::MAX {
             budget = budget.saturating_sub(read as u64);

@@ -8,7 +8,7 @@ use super::support::{TestStore, Told, World, start};
 
 /// Lets the fold receive what was written into a batch that stays open, which nothing shows from
 /// outside. The runtime has one thread, so each turn of this is a turn of the fold.
-async fn received() {
+pub(super) async fn received() {
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use slipstream::{Connection, KvWriter, Snapshot, StoreConfig, WatchScope};
+use slipstream::{
+    BatchConfig, Connection, CursorExpiry, FoldConfig, KvWriter, Snapshot, StoreConfig, WatchScope,
+};
 
 use super::cable::{Cable, Wire};
-use super::support::{Disk, bucket_on, config, contents_of, scopes, start};
+use super::support::{Disk, Gate, bucket_on, config, contents_of, scopes, start, start_with};
 use crate::backend::Bucket;
 use crate::cli::{Cli, figures, text};
 use crate::server::{NatsServer, connect};
@@ -159,6 +161,53 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
         assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
         fold.stop().await;
     }
+}
+
+/// On its way to the head a fold passes over what is superseded further on. An older copy of the log
+/// has that back, below the cursor, where nobody would look for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_with_an_older_log_under_a_fold_that_is_catching_up() {
+    let mut server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    bucket.put("k.x", "first").await;
+    bucket.put("k.stays", "v").await;
+    let disk = Disk::new();
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.synced().await;
+    fold.stop().await;
+    bucket.put("k.x", "second").await;
+    // Much more than the server sends unanswered and the fold reads ahead: it is held up before the
+    // end of the older log.
+    let large = "v".repeat(1_000_000);
+    for at in 0..64 {
+        bucket.put(&format!("k.{at}"), &large).await;
+    }
+    server.kill();
+    let older = tempfile::tempdir().unwrap();
+    copy(&server.store_dir(), older.path());
+    server.restart();
+    let connection = server.connect().await;
+    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    let last = bucket.put("k.x", "third").await;
+    let gate = Gate::default();
+    let held = gate.hold().await;
+    let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
+    let config = FoldConfig { batch, ..config(&bucket, &WatchScope::All) };
+    let fold = start_with(config, &disk, gate.clone());
+    gate.reached().await;
+    server.kill();
+    fs::remove_dir_all(server.store_dir()).unwrap();
+    copy(older.path(), &server.store_dir());
+    server.restart();
+    drop(held);
+    fold.until("repair", |status| status.repairs > 0 && status.synced).await;
+    let why = fold.status().last_repair.unwrap().why;
+    assert_eq!(why, CursorExpiry::AheadOfLog { revision: last, last: last - 1 });
+    fold.caught_up(&bucket).await;
+    assert!(fold.contents() == contents_of(&bucket, "").await, "the copy is not the bucket");
+    assert_eq!(fold.contents()["k.x"], b"second");
+    fold.stop().await;
 }
 
 /// Three servers that know each other.

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use rstest::rstest;
 use slipstream::{
-    Applier, BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, KvUpdate,
-    StoreConfig, WatchScope,
+    BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, StoreConfig, WatchScope,
 };
 
 use super::support::{
-    Disk, bucket_on, config, contents_of, evict_below, jetstream, scopes, start, start_with,
+    Disk, Gate, bucket_on, config, contents_of, evict_below, jetstream, scopes, start, start_with,
 };
 use crate::backend::Bucket;
 use crate::server::NatsServer;
@@ -148,21 +147,6 @@ async fn keys_deleted_and_made_again_in_a_gap_without_markers_converge() {
     }
 }
 
-/// Applies nothing while somebody holds the lock.
-struct Gate(Arc<tokio::sync::Mutex<()>>);
-
-impl Applier for Gate {
-    type Item = ();
-
-    fn parse(&mut self, _: &KvUpdate) -> Option<()> {
-        Some(())
-    }
-
-    fn apply(&mut self, _: Vec<()>) {
-        drop(self.0.blocking_lock());
-    }
-}
-
 /// The fold is held up until the server may not send more; what it has not sent is evicted. The
 /// server then goes on as if nothing had been.
 #[tokio::test(flavor = "multi_thread")]
@@ -173,13 +157,13 @@ async fn an_overrun_of_a_live_watch_is_noticed_on_every_scope() {
     for scope in scopes() {
         let bucket = bucket_on(&connection).await;
         fill(&bucket, 0..20, "old").await;
-        let gate = Arc::new(tokio::sync::Mutex::new(()));
+        let gate = Gate::default();
         let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
         let config = FoldConfig { batch, ..config(&bucket, &scope) };
-        let fold = start_with(config, &Disk::new(), Gate(Arc::clone(&gate)));
+        let fold = start_with(config, &Disk::new(), gate.clone());
         fold.synced().await;
         fold.caught_up(&bucket).await;
-        let held = gate.lock().await;
+        let held = gate.hold().await;
         // 64 MiB: twice of what the server sends unanswered, and what is read ahead.
         futures_util::future::join_all((0..512).map(|at| {
             let (writer, value) = (Arc::clone(&bucket.writer), value.clone());

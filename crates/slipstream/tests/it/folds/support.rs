@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use slipstream::{
-    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus,
+    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus, KvUpdate,
     NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, WatchScope, fold_control,
     watch_applied,
 };
 use tempfile::TempDir;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::JoinHandle;
 
 use crate::backend::Bucket;
@@ -67,6 +70,42 @@ pub(super) fn config(bucket: &Bucket, scope: &WatchScope) -> FoldConfig {
     FoldConfig {
         scope: scope.clone(),
         ..FoldConfig::new(bucket.store.watcher().unwrap(), Some(bucket.store.reader()))
+    }
+}
+
+/// Applies nothing while it is held.
+#[derive(Clone, Default)]
+pub(super) struct Gate {
+    held: Arc<Mutex<()>>,
+    reached: Arc<AtomicBool>,
+}
+
+impl Gate {
+    pub(super) async fn hold(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.held).lock_owned().await
+    }
+
+    /// Waits until something is there to be applied.
+    pub(super) async fn reached(&self) {
+        let reached = async {
+            while !self.reached.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, reached).await.expect("something to apply");
+    }
+}
+
+impl Applier for Gate {
+    type Item = ();
+
+    fn parse(&mut self, _: &KvUpdate) -> Option<()> {
+        Some(())
+    }
+
+    fn apply(&mut self, _: Vec<()>) {
+        self.reached.store(true, Ordering::SeqCst);
+        drop(self.held.blocking_lock());
     }
 }
 

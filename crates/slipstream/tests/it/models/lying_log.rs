@@ -1,10 +1,14 @@
 //! A log that is made anew, or loses its newest messages and gives their numbers out again (P1).
 //!
-//! The log lies while the fold is at its head. In the middle of a catch-up there is more to lose:
-//! an older copy of the log may bring back messages that had been superseded, by ones that the fold
-//! had not read, before it came to them. Nothing that the fold remembers tells such a log.
+//! The log lies while the fold is at its head, or under a fold that is on its way there. In the
+//! latter case there is more to lose: an older copy of the log may bring back messages that had been
+//! superseded, by ones that the fold had not read, before it came to them. No witness tells, but the
+//! running fold knows how far the log had gone. (What it knows ends with it, and is outdone by as
+//! many writes as were lost; the model has neither.)
 
-use slipstream::protocol::{Finding, MAX_WITNESSES, Position, Resume, Witness, resume};
+use slipstream::protocol::{
+    Finding, Guard, MAX_WITNESSES, Position, Resume, Witness, furthest, resume, went_back,
+};
 use slipstream::{LogInfo, Retention};
 use stateright::{Model, Property};
 
@@ -22,10 +26,18 @@ struct Checks {
     from_witness: bool,
     /// A witness whose key has vanished ends the search.
     vanished: bool,
+    /// The end that the log had is compared with the one that it has.
+    known_end: bool,
 }
 
-const ALL: Checks =
-    Checks { incarnation: true, head: true, witnesses: true, from_witness: true, vanished: true };
+const ALL: Checks = Checks {
+    incarnation: true,
+    head: true,
+    witnesses: true,
+    from_witness: true,
+    vanished: true,
+    known_end: true,
+};
 
 /// What happens to the log, once.
 #[derive(Clone, Copy)]
@@ -34,9 +46,15 @@ struct Lies {
     loses_messages: bool,
     /// And is written to again afterwards.
     goes_on: bool,
+    /// It loses messages under a fold that has not read everything, which is back before anybody
+    /// writes.
+    under_a_fold: bool,
 }
 
-const ANY: Lies = Lies { made_anew: true, loses_messages: true, goes_on: true };
+const ANY: Lies =
+    Lies { made_anew: true, loses_messages: true, goes_on: true, under_a_fold: false };
+const UNDER_A_FOLD: Lies =
+    Lies { made_anew: false, loses_messages: false, goes_on: true, under_a_fold: true };
 
 /// `id` tells two messages of one revision apart, as the time of storing does.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
@@ -58,6 +76,8 @@ struct State {
     cursor: Option<(u64, u64)>,
     /// The newest applied message of each of the last keys, newest first.
     witnesses: Vec<Message>,
+    /// As far as the running fold knows the log to have gone.
+    known: u64,
     lies: u8,
 }
 
@@ -72,6 +92,18 @@ impl State {
 
     fn last(&self) -> u64 {
         self.history.last().map_or(0, |message| message.revision)
+    }
+
+    fn info(&self) -> LogInfo {
+        let first = self.log().first().map_or(self.last() + 1, |message| message.revision);
+        let retention = Retention::default();
+        LogInfo { incarnation: self.incarnation, first, last: self.last(), retention }
+    }
+
+    /// The log is read: by whoever arms a watch, and after a gap.
+    fn read(&mut self) {
+        let known = LogInfo { last: self.known, ..self.info() };
+        self.known = furthest(Some(known), self.info()).last;
     }
 
     fn values(&self) -> [Option<u8>; KEYS as usize] {
@@ -109,18 +141,17 @@ impl State {
             self.apply(message);
         }
         self.next = Some(self.last());
+        self.known = self.last();
     }
 
     fn resume(&mut self, checks: Checks) {
         let Some((incarnation, revision)) = self.cursor else { return self.repair() };
-        let log = self.log();
-        let first = log.first().map_or(self.last() + 1, |message| message.revision);
-        let mut info = LogInfo {
-            incarnation: self.incarnation,
-            first,
-            last: self.last(),
-            retention: Retention::default(),
-        };
+        let mut info = self.info();
+        let known = LogInfo { last: self.known, ..info };
+        if checks.known_end && went_back(Some(&known), &info) != Guard::Pass {
+            return self.repair();
+        }
+        self.read();
         if !checks.incarnation {
             info.incarnation = incarnation;
         }
@@ -162,6 +193,7 @@ enum Action {
     Leave,
     Return,
     LoseAfter(u64),
+    LoseUnderTheFold(u64),
     Recreate,
 }
 
@@ -180,6 +212,7 @@ impl Model for LyingLog {
             fold: [None; KEYS as usize],
             cursor: None,
             witnesses: Vec::new(),
+            known: 0,
             lies: 0,
         }]
     }
@@ -207,6 +240,9 @@ impl Model for LyingLog {
                 actions.push(Action::Recreate);
             }
         }
+        if state.lies < 1 && self.1.under_a_fold && state.next.is_some() {
+            actions.extend((0..state.last()).map(Action::LoseUnderTheFold));
+        }
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
@@ -219,6 +255,10 @@ impl Model for LyingLog {
             }
             Action::Deliver => {
                 let next = state.next?;
+                let follows = state.history.iter().find(|message| message.revision == next + 1);
+                if follows.is_some_and(|one| !state.log().contains(one)) {
+                    state.read();
+                }
                 match state.log().into_iter().find(|message| message.revision > next) {
                     Some(message) => {
                         state.next = Some(message.revision);
@@ -227,18 +267,26 @@ impl Model for LyingLog {
                     None => state.next = Some(state.last()),
                 }
             }
-            Action::Leave => state.next = None,
+            Action::Leave => (state.next, state.known) = (None, 0),
             Action::Return => state.resume(self.0),
             // Either takes the server down, and so every watch.
             Action::LoseAfter(kept) => {
                 state.history.retain(|message| message.revision <= kept);
                 (state.lies, state.next) = (1, None);
             }
+            Action::LoseUnderTheFold(kept) => {
+                state.history.retain(|message| message.revision <= kept);
+                state.lies = 1;
+                state.resume(self.0);
+            }
             Action::Recreate => {
                 state.history.clear();
                 state.incarnation += 1;
                 (state.lies, state.next) = (1, None);
             }
+        }
+        if !self.1.under_a_fold {
+            state.known = 0;
         }
         Some(state)
     }
@@ -271,7 +319,7 @@ fn a_log_made_anew_is_told_by_its_incarnation_alone() {
 
 #[test]
 fn a_log_that_only_lost_its_end_is_told_by_its_head_alone() {
-    let lies = Lies { loses_messages: true, made_anew: false, goes_on: false };
+    let lies = Lies { made_anew: false, goes_on: false, ..ANY };
     let checks = Checks { witnesses: false, incarnation: false, ..ALL };
     super::holds(LyingLog(checks, lies), 1702);
     super::fails(LyingLog(Checks { head: false, ..checks }, lies), PROPERTY);
@@ -290,4 +338,10 @@ fn a_witness_proves_nothing_above_itself() {
 #[test]
 fn a_witness_whose_key_has_vanished_cannot_be_passed_over() {
     super::fails(LyingLog(Checks { vanished: false, ..ALL }, ANY), PROPERTY);
+}
+
+#[test]
+fn a_log_that_goes_back_under_a_fold_is_told_by_the_end_that_it_had() {
+    super::holds(LyingLog(ALL, UNDER_A_FOLD), 16_243);
+    super::fails(LyingLog(Checks { known_end: false, ..ALL }, UNDER_A_FOLD), PROPERTY);
 }

@@ -110,14 +110,16 @@ fn a_compaction_on_a_full_disk_leaves_the_log_and_no_litter() {
     let Some(disk) = SmallDisk::mount(4_000) else { return };
     let mut store = open(&disk.path());
     for n in 1..=20 {
-        store.apply(&[put("a", vec![1; 50_000], n), put(&n.to_string(), "1", n)], &cursor(n)).unwrap();
+        store
+            .apply(&[put("a", vec![1; 50_000], n), put(&n.to_string(), "1", n)], &cursor(n))
+            .unwrap();
     }
     store.apply(&[put("b", vec![1; 300_000], 21)], &cursor(21)).unwrap();
     disk.fill(100_000);
     let before = state(&store);
     let inode = fs::metadata(disk.path()).unwrap().ino();
     for _ in 0..2 {
-        assert_full(&store.compact().err().expect("there is no room"));
+        assert_full(&store.compact().expect_err("there is no room"));
         assert!(!disk.path().with_extension("compact").exists());
         assert_eq!(fs::metadata(disk.path()).unwrap().ino(), inode);
     }
@@ -140,7 +142,7 @@ fn a_writer_that_compacts_on_a_full_disk_leaves_the_log_and_no_litter() {
     writer.write_update(&put("a", vec![1; 300_000], 1)).unwrap();
     writer.checkpoint(&cursor(1)).unwrap();
     disk.fill(100_000);
-    assert_full(&writer.compact().err().expect("there is no room"));
+    assert_full(&writer.compact().expect_err("there is no room"));
     assert!(!disk.path().with_extension("compact").exists());
     writer.write_update(&put("b", "1", 2)).unwrap();
     writer.checkpoint(&cursor(2)).unwrap();
