@@ -28,7 +28,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// How to connect. Of credentials, the first of `creds`, `creds_file` and the URL's counts.
 #[derive(Clone, Default)]
 pub struct NatsConnectionConfig {
-    /// `nats://` or `tls://`, several separated by commas; may carry `user:password@`.
+    /// `nats://` or `tls://`, several separated by commas; may carry `user:password@`, in which what
+    /// a URL cannot hold is written as `%` and two digits.
     pub url: String,
     /// The text of a `.creds` file in base64, where no file can be mounted.
     pub creds: Option<String>,
@@ -82,13 +83,41 @@ impl NatsConnectionConfig {
             return options.credentials_file(path).await.map_err(refused);
         }
         let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
-        Ok(match user {
-            Some((user, password)) => {
-                options.user_and_password(user.to_owned(), password.to_owned())
-            }
-            None => options,
-        })
+        let Some((user, password)) = user else { return Ok(options) };
+        let both = decoded(user).zip(decoded(password));
+        let (user, password) =
+            both.ok_or_else(|| KvError::Config("the URL's credentials are not text".into()))?;
+        Ok(options.user_and_password(user, password))
     }
+}
+
+/// The address alone. The library writes its addresses into its log, credentials and all.
+fn without_credentials(server: ServerAddr) -> Option<ServerAddr> {
+    let mut url = server.into_inner();
+    url.set_password(None).ok()?;
+    url.set_username("").ok()?;
+    ServerAddr::from_url(url).ok()
+}
+
+/// Text of a URL as it was before it was escaped.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, more)) = rest.split_first() {
+        let escaped = more.get(..2).filter(|_| byte == b'%');
+        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(value) => {
+                bytes.push(value);
+                rest = &more[2..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// A connection to NATS. Lost connections are made again in the background for as long as it lives.
@@ -151,6 +180,8 @@ impl Connection for NatsConnection {
         let config = self.config.as_ref().ok_or(KvError::NotConnected)?;
         let servers = config.servers()?;
         let options = config.options(&servers).await?;
+        let servers: Option<Vec<_>> = servers.into_iter().map(without_credentials).collect();
+        let servers = servers.ok_or_else(|| KvError::Config("the URL has no host".into()))?;
         let connected = timed("connect", options.connect(servers)).await?;
         let client = connected.map_err(|error| connect_error(&error))?;
         *self.slot() = Some(Arc::new(Link::new(client)));
@@ -220,6 +251,28 @@ mod tests {
         };
         let shown = format!("{config:?} {:?}", NatsConnection::new(config.clone()));
         assert!(!shown.contains("hunter2") && !shown.contains("c2VjcmV0"), "{shown}");
+    }
+
+    #[test]
+    fn addresses_are_given_away_without_credentials() {
+        for (url, address) in [
+            ("nats://user:hunter2@host:4223", "nats://host:4223"),
+            ("token@host", "nats://host"),
+            ("tls://host", "tls://host"),
+        ] {
+            let server = without_credentials(url.parse().unwrap()).unwrap();
+            assert_eq!(server.as_url_str(), address);
+        }
+    }
+
+    #[test]
+    fn credentials_of_a_url_are_what_was_escaped() {
+        for (escaped, text) in
+            [("p%40ss%3aw", Some("p@ss:w")), ("100%", Some("100%")), ("%zz%4", Some("%zz%4"))]
+        {
+            assert_eq!(decoded(escaped).as_deref(), text);
+        }
+        assert_eq!(decoded("%ff"), None);
     }
 
     #[tokio::test]

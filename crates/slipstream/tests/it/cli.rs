@@ -112,6 +112,29 @@ fn wrong_credentials_are_refused_and_not_repeated() {
     assert_eq!(cli.ok(&["--server", &url, "put", "k", "v"]), "1\n");
 }
 
+/// The client library has a log of its own.
+#[test]
+fn a_password_is_in_no_log() {
+    let server = NatsServer::start_with(&["--user", "me", "--pass", "r1ght@:"]);
+    let cli = Cli { server: &server };
+    let said = |url: &str| {
+        let output = cli.run(&["-v", "--server", url, "put", "k", "v"]);
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
+    for (password, right) in [("r1ght%40%3A", true), ("wr0ng", false)] {
+        let (ok, text) = said(&server.url().replace("nats://", &format!("nats://me:{password}@")));
+        assert_eq!(ok, right, "{text}");
+        assert!(text.contains("attempting connection"), "the log is there: {text}");
+        for secret in ["r1ght", "wr0ng"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+    let nobody = "nats://me:wr0ng@127.0.0.1:1";
+    let (ok, text) = said(nobody);
+    assert!(!ok && !text.contains("wr0ng"), "{text}");
+}
+
 /// A limit on the size of files stands in for a disk that is full.
 #[test]
 fn a_full_disk_ends_the_fold_and_more_room_mends_it() {
