@@ -149,8 +149,9 @@ pub trait KvWriter: Send + Sync {
 
 /// Writes that expire. The bucket must allow them ([`StoreConfig::ttl`](crate::StoreConfig::ttl)).
 ///
-/// The log tells of an expired key by a mark that expires too, on NATS after seven days. A fold that
-/// was away for longer, and whose cursor is still good, does not learn of it.
+/// The log tells of an expired key by a mark that expires too, on NATS after seven days. So the
+/// cursor of a fold that has heard nothing for about as long has expired
+/// ([`CursorExpiry::MarksExpired`]).
 #[async_trait]
 pub trait KvTtl: Send + Sync {
     /// Like [`KvWriter::put`]; the key is gone after `ttl` (whole seconds, at least one), which
@@ -360,6 +361,8 @@ pub struct Retention {
     pub discards_oldest: bool,
     /// Single messages may carry an expiry.
     pub per_message_ttl: bool,
+    /// How long the mark of an expired key stays; `None` if for good.
+    pub marker_ttl: Option<Duration>,
 }
 
 /// Facts about a watch and its log, read in the order of the fields.

@@ -114,6 +114,12 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
     }
 }
 
+/// Whether a log has the marks of all keys that expired since a message of this age was stored (P1).
+/// An eighth of a mark's life is left for whoever is to read it.
+pub fn marks_are_left(retention: &Retention, age: Duration) -> bool {
+    retention.marker_ttl.is_none_or(|ttl| age < ttl - ttl / 8)
+}
+
 /// The revision before the first gap of a batch that was received after `frontier`. `None` when
 /// each follows the one before, and so nothing needs to be asked.
 ///

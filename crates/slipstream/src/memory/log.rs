@@ -108,6 +108,7 @@ impl Log {
             max_messages: None,
             discards_oldest: self.config.discard == Discard::Old,
             per_message_ttl: self.config.ttl,
+            marker_ttl: None,
         };
         LogInfo { incarnation: self.incarnation, first, last: self.last, retention }
     }

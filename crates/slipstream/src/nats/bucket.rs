@@ -20,7 +20,7 @@ use crate::stores::{Discard, KvStore, StorageType, StoreConfig};
 const HEADERS_LEN_MAX: usize = 256;
 
 /// How long the server keeps the mark of a key that expired. A fold that was away for longer does not
-/// learn of it from the log.
+/// learn of it from the log, and lists the bucket.
 const MARKER_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// How long the server remembers message ids, unless messages live shorter.
@@ -116,8 +116,15 @@ impl Bucket {
     }
 
     pub(super) async fn log_info(&self) -> Result<LogInfo, KvError> {
+        self.log_info_and_time().await.map(|(log, _)| log)
+    }
+
+    /// The same, and when the server said so, in Unix nanoseconds.
+    pub(super) async fn log_info_and_time(&self) -> Result<(LogInfo, u64), KvError> {
         let info = stream_info(self.link(), &self.inner.name).await?;
-        log_info(&info).ok_or_else(|| unexpected("bucket state"))
+        let log = log_info(&info).ok_or_else(|| unexpected("bucket state"))?;
+        // Servers that do not say have no marks that expire, either.
+        Ok((log, api::unix_ns(&info["ts"]).unwrap_or_default()))
     }
 
     /// The message at a revision, as its leader has it.
@@ -239,6 +246,7 @@ fn log_info(info: &Value) -> Option<LogInfo> {
         max_messages: limit(&config["max_msgs"]),
         discards_oldest: config["discard"].as_str()? == "old",
         per_message_ttl: config["allow_msg_ttl"].as_bool().unwrap_or(false),
+        marker_ttl: limit(&config["subject_delete_marker_ttl"]).map(Duration::from_nanos),
     };
     let last = state["last_seq"].as_u64()?;
     // An empty log tells its floor as one past its head, or as zero when it is new.

@@ -1,12 +1,15 @@
 //! Watches, and the proof that a log may be read on.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::bucket::Bucket;
 use super::consumer::{Consumer, Lost, Received, Start};
 use super::message;
 use crate::kv::{
-    KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
+    CursorExpiry, KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent,
+    WatchScope,
 };
 use crate::log_cursor::{self, LogCursor, RecentlySeen, Seen};
 use crate::protocol::{self, Finding, Guard, MAX_WITNESSES, Position, Resume};
@@ -19,12 +22,12 @@ impl KvWatcher for Bucket {
         from: &WatchCursor,
     ) -> Result<Box<dyn Watch>, KvError> {
         let connects = self.link().connects();
-        let before = self.log_info().await?;
+        let (before, now_ns) = self.log_info_and_time().await?;
         let (start, position, recent) = if from.is_none() {
             (Start::State, 0, RecentlySeen::default())
         } else {
             let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
-            let proven = self.resume(&cursor, &before).await?;
+            let proven = self.resume(&cursor, &before, now_ns).await?;
             (Start::At(proven + 1), proven, RecentlySeen::of(&cursor, proven))
         };
         let consumer = Consumer::create(self, scope, start, false).await?;
@@ -67,21 +70,32 @@ impl KvWatcher for Bucket {
 
 impl Bucket {
     /// The revision after which a watch from the cursor goes on.
-    async fn resume(&self, cursor: &LogCursor, log: &LogInfo) -> Result<u64, KvError> {
+    async fn resume(&self, cursor: &LogCursor, log: &LogInfo, now_ns: u64) -> Result<u64, KvError> {
         let mut found = Vec::new();
+        // Of the last message that was found.
+        let mut age = Duration::ZERO;
         loop {
             match protocol::resume(cursor.at, log, &found, cursor.witnesses.len()) {
+                Resume::From(_) if !protocol::marks_are_left(&log.retention, age) => {
+                    return Err(KvError::CursorExpired(CursorExpiry::MarksExpired));
+                }
                 Resume::From(revision) => return Ok(revision),
                 Resume::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
                 Resume::NeedNextWitness => {
-                    found.push(self.find(&cursor.witnesses[found.len()]).await?);
+                    let (witness, stored_at_ns) = self.find(&cursor.witnesses[found.len()]).await?;
+                    found.push(witness);
+                    age =
+                        Duration::from_nanos(now_ns.saturating_sub(stored_at_ns.unwrap_or(now_ns)));
                 }
             }
         }
     }
 
-    async fn find(&self, seen: &Seen) -> Result<protocol::Witness, KvError> {
-        let finding = match self.message_at(seen.revision).await? {
+    /// What is where a witness was, and when that was stored.
+    async fn find(&self, seen: &Seen) -> Result<(protocol::Witness, Option<u64>), KvError> {
+        let message = self.message_at(seen.revision).await?;
+        let stored_at_ns = message.as_ref().map(|message| message.stored_at_ns);
+        let finding = match message {
             Some(message) => {
                 let key = message.subject.as_bytes().get(self.subject_prefix_len()..);
                 let mark = Seen::mark(message.stored_at_ns, key.unwrap_or_default());
@@ -95,7 +109,7 @@ impl Bucket {
                 Finding::Gone { key_last: last.map(|message| message.revision) }
             }
         };
-        Ok(protocol::Witness { revision: seen.revision, finding })
+        Ok((protocol::Witness { revision: seen.revision, finding }, stored_at_ns))
     }
 }
 

@@ -10,6 +10,7 @@ const fn log(incarnation: u64, first: u64, last: u64) -> LogInfo {
         max_messages: None,
         discards_oldest: false,
         per_message_ttl: false,
+        marker_ttl: None,
     };
     LogInfo { incarnation, first, last, retention }
 }
@@ -184,6 +185,7 @@ fn a_log_that_forgets_current_values_never_deletes_from_the_fold() {
             max_bytes: set(2).then_some(1),
             max_messages: set(3).then_some(1),
             per_message_ttl: false,
+            marker_ttl: None,
         };
         let evicts = set(0) || (set(1) && (set(2) || set(3)));
         assert_eq!(evicts_current_values(&retention), evicts, "{retention:?}");
@@ -265,4 +267,12 @@ fn the_furthest_end_is_kept_until_the_log_is_another() {
     assert_eq!(furthest(Some(near), far), far);
     assert_eq!(furthest(Some(far), near), far);
     assert_eq!(furthest(Some(far), log(2, 1, 1)), log(2, 1, 1));
+}
+
+#[test]
+fn marks_are_counted_on_for_most_of_their_life() {
+    let some = Retention { marker_ttl: Some(Duration::from_secs(800)), ..Retention::default() };
+    assert!(marks_are_left(&some, Duration::from_secs(699)));
+    assert!(!marks_are_left(&some, Duration::from_secs(700)));
+    assert!(marks_are_left(&Retention::default(), Duration::MAX));
 }

@@ -23,6 +23,7 @@ const LOG: LogInfo = LogInfo {
         max_messages: None,
         discards_oldest: false,
         per_message_ttl: false,
+        marker_ttl: None,
     },
 };
 

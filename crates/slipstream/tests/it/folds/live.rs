@@ -212,6 +212,39 @@ async fn a_bucket_that_forgets_by_age_takes_nothing_from_the_fold() {
     assert_eq!(status.last_repair.map(|repair| repair.deleted).unwrap_or_default(), 0);
 }
 
+/// The key expires while the fold is away, and so does what the log would tell of it.
+#[tokio::test]
+async fn a_key_that_expired_without_a_mark_leaves_the_fold() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let second = Duration::from_secs(1);
+    let expiring = async_nats::jetstream::kv::Config {
+        bucket: "b".into(),
+        limit_markers: Some(second),
+        ..Default::default()
+    };
+    jetstream(&server).await.create_key_value(expiring).await.unwrap();
+    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    let ttl = bucket.store.ttl().unwrap();
+    ttl.put_with_ttl("k.goes", "v".into(), second).await.unwrap();
+    bucket.put("k.stays", "v").await;
+    let disk = Disk::new();
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.has(2).await;
+    fold.stop().await;
+    // The mark is a message of its own, for a while.
+    while bucket.watcher.log().await.unwrap().last < 3
+        || bucket.reader.entry("k.goes").await.unwrap().is_some()
+    {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    fold.synced().await;
+    fold.caught_up(&bucket).await;
+    assert_eq!(fold.contents(), contents_of(&bucket, "").await);
+    assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::MarksExpired);
+}
+
 #[tokio::test]
 async fn a_bucket_that_is_missing_from_the_start_ends_the_fold() {
     let server = NatsServer::start();
