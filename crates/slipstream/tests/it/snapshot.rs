@@ -3,3 +3,4 @@
 mod append_log;
 mod disk;
 mod fjall;
+mod locks;
