@@ -12,7 +12,9 @@ use slipstream::{
 };
 
 use super::cable::{Cable, Wire};
-use super::support::{Disk, Gate, bucket_on, config, contents_of, scopes, start, start_with};
+use super::support::{
+    Disk, Gate, Running, Seen, bucket_on, config, contents_of, scopes, start, start_with,
+};
 use crate::backend::Bucket;
 use crate::cli::{Cli, figures, text};
 use crate::server::{NatsServer, connect};
@@ -58,9 +60,14 @@ impl Writing {
     }
 }
 
-async fn equal_in_the_end(bucket: &Bucket, fold: &super::support::Running) {
+/// The fold is the bucket, and was sent no update twice: nothing but what it lacked.
+async fn equal_in_the_end(bucket: &Bucket, fold: &Running, seen: &Seen) {
     fold.caught_up(bucket).await;
-    assert_eq!(fold.contents(), contents_of(bucket, "").await);
+    assert!(fold.contents() == contents_of(bucket, "").await, "the copy is not the bucket");
+    let status = fold.status();
+    assert_eq!(status.repairs, 0, "nothing was lost, so nothing is mended: {status:?}");
+    assert_eq!(seen.again(), 0, "updates were read again: {status:?}");
+    assert_eq!(seen.all(), status.updates);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +76,8 @@ async fn a_server_killed_and_restarted_under_a_fold() {
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
     let disk = Disk::new();
-    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    let seen = Seen::default();
+    let fold = start_with(config(&bucket, &WatchScope::All), &disk, seen.clone());
     fold.synced().await;
     let writing = Writing::start(Arc::clone(&bucket.writer));
     for _ in 0..3 {
@@ -82,7 +90,7 @@ async fn a_server_killed_and_restarted_under_a_fold() {
         fold.has(revision).await;
     }
     assert!(writing.finish().await > 0);
-    equal_in_the_end(&bucket, &fold).await;
+    equal_in_the_end(&bucket, &fold, &seen).await;
     assert!(fold.stop().await.result.is_ok());
 }
 
@@ -96,7 +104,8 @@ async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
         let far = connect(&cable.url()).await;
         let view = Bucket::of(far.open("b").await.unwrap());
         let disk = Disk::new();
-        let fold = start(config(&view, &WatchScope::All), &disk);
+        let seen = Seen::default();
+        let fold = start_with(config(&view, &WatchScope::All), &disk, seen.clone());
         fold.synced().await;
         let writing = Writing::start(Arc::clone(&bucket.writer));
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -104,8 +113,7 @@ async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
         tokio::time::sleep(Duration::from_secs(10)).await;
         cable.set(Wire::Whole);
         assert!(writing.finish().await > 0);
-        equal_in_the_end(&bucket, &fold).await;
-        assert_eq!(fold.status().repairs, 0, "{wire:?}: nothing was lost, so nothing is mended");
+        equal_in_the_end(&bucket, &fold, &seen).await;
         fold.stop().await;
     }
 }
@@ -262,8 +270,8 @@ impl Cluster {
 async fn the_leader_of_a_replicated_bucket_is_killed_under_a_fold() {
     let (mut cluster, bucket) = Cluster::start().await;
     let url = cluster.url();
-    let disk = Disk::new();
-    let fold = start(config(&bucket, &WatchScope::All), &disk);
+    let (disk, seen) = (Disk::new(), Seen::default());
+    let fold = start_with(config(&bucket, &WatchScope::All), &disk, seen.clone());
     fold.synced().await;
     let writing = Writing::start(Arc::clone(&bucket.writer));
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -277,7 +285,7 @@ async fn the_leader_of_a_replicated_bucket_is_killed_under_a_fold() {
     fold.until("updates", |status| status.updates > before + 100).await;
     cluster.named(&leader).restart();
     assert!(writing.finish().await > 0);
-    equal_in_the_end(&bucket, &fold).await;
+    equal_in_the_end(&bucket, &fold, &seen).await;
     let info = stream.info().await.unwrap().cluster.clone().unwrap();
     assert!(info.leader.is_some());
     assert!(fold.stop().await.result.is_ok());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use slipstream::{
@@ -107,6 +107,35 @@ impl Applier for Gate {
         self.reached.store(true, Ordering::SeqCst);
         drop(self.held.blocking_lock());
     }
+}
+
+/// Counts the updates, and those of a revision that was there before.
+#[derive(Clone, Default)]
+pub(super) struct Seen(Arc<[AtomicU64; 3]>);
+
+impl Seen {
+    pub(super) fn all(&self) -> u64 {
+        self.0[0].load(Ordering::SeqCst)
+    }
+
+    pub(super) fn again(&self) -> u64 {
+        self.0[1].load(Ordering::SeqCst)
+    }
+}
+
+impl Applier for Seen {
+    type Item = ();
+
+    fn parse(&mut self, update: &KvUpdate) -> Option<()> {
+        let [all, again, highest] = &*self.0;
+        let revision = update.version().as_u64().unwrap();
+        let new = highest.fetch_max(revision, Ordering::SeqCst) < revision;
+        all.fetch_add(1, Ordering::SeqCst);
+        again.fetch_add(u64::from(!new), Ordering::SeqCst);
+        None
+    }
+
+    fn apply(&mut self, _: Vec<()>) {}
 }
 
 /// A fold that runs.
