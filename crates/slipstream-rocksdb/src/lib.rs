@@ -2,7 +2,6 @@
 //! home. It is a crate of its own because RocksDB takes long to build.
 //!
 //! ```
-//! # #[cfg(feature = "rocksdb")] {
 //! use slipstream::{KvEntry, KvUpdate, SnapshotReader, SnapshotStore, VersionToken, WatchCursor};
 //! use slipstream_rocksdb::RocksDbSnapshot;
 //!
@@ -13,142 +12,90 @@
 //! let put = KvEntry { key: "rules.aws".into(), value: "on".into(), version };
 //! fold.apply(&[KvUpdate::Put(put)], &WatchCursor::from_bytes(vec![1])?)?;
 //! assert_eq!(fold.range("rules.")?.len(), 1);
-//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! Without the feature `rocksdb` the crate is empty.
-#![cfg(feature = "rocksdb")]
-
-mod engine;
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::path::Path;
 
-use rocksdb::{WriteBatch, WriteOptions};
-use slipstream::{
-    EntryRef, KvEntry, KvUpdate, SnapshotError, SnapshotReader, SnapshotStore, WatchCursor, record,
+use rocksdb::{
+    BlockBasedIndexType, BlockBasedOptions, ColumnFamily, ColumnFamilyDescriptor, DB,
+    DBCompressionType, Error, ErrorKind, Options, PrefixRange, ReadOptions, WriteBatch,
+    WriteOptions,
 };
+use slipstream::engine::{Engine, EngineReader, EngineSnapshot};
+use slipstream::record::{self, Change};
+use slipstream::{EntryRef, KvEntry, SnapshotError, WatchCursor};
 
-use crate::engine::{Engine, error};
+/// A fold on RocksDB.
+pub type RocksDbSnapshot = EngineSnapshot<RocksDb>;
+/// Reads a [`RocksDbSnapshot`] while it applies.
+pub type RocksDbReader = EngineReader<RocksDb>;
 
-/// A fold on disk, in a directory of its own.
-///
-/// Entries are in one column family, the cursor in another, and a batch changes both at once. It is
-/// in the write-ahead log, in the page cache, when `apply` returns; on disk with
-/// [`load_synced`](Self::load_synced).
-///
-/// RocksDB refuses everything once a write has failed. The store then opens it again before the next
-/// batch: a failure that has passed heals by itself.
-pub struct RocksDbSnapshot {
-    path: PathBuf,
-    sync: bool,
-    state: Arc<RwLock<State>>,
-    record: Vec<u8>,
-}
+const CURSOR: &str = "cursor";
+const DATA: &str = "data";
+const META: &str = "meta";
 
-/// Reads a [`RocksDbSnapshot`] while it applies. The directory stays locked as long as one is there.
-#[derive(Clone)]
-pub struct RocksDbReader(Arc<RwLock<State>>);
+/// An open database of RocksDB: entries in one column family, the cursor in another.
+pub struct RocksDb(DB);
 
-struct State {
-    /// Gone while the database is to be opened again.
-    engine: Option<Arc<Engine>>,
-    cursor: WatchCursor,
-}
-
-impl RocksDbSnapshot {
-    /// [`load`](SnapshotStore::load), syncing every batch.
-    pub fn load_synced(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
-        Self::load_with(path, true)
-    }
-
-    fn load_with(path: &Path, sync: bool) -> Result<(WatchCursor, Self), SnapshotError> {
-        engine::prepare(path)?;
-        let (engine, cursor) = Engine::open(path)?;
-        let state = State { engine: Some(Arc::new(engine)), cursor: cursor.clone() };
-        let state = Arc::new(RwLock::new(state));
-        Ok((cursor, Self { path: path.to_owned(), sync, state, record: Vec::new() }))
-    }
-
-    /// The database, opened again if need be.
-    fn engine(&self) -> Result<Arc<Engine>, SnapshotError> {
-        if let Some(engine) = &read(&self.state).engine {
-            return Ok(engine.clone());
-        }
-        let (engine, cursor) = Engine::open(&self.path)?;
-        let engine = Arc::new(engine);
-        let mut state = self.state.write().expect("nobody panics with the lock");
-        *state = State { engine: Some(engine.clone()), cursor };
-        Ok(engine)
+impl RocksDb {
+    fn family(&self, name: &str) -> &ColumnFamily {
+        self.0.cf_handle(name).expect("opened with it")
     }
 }
 
-impl SnapshotStore for RocksDbSnapshot {
-    type Reader = RocksDbReader;
+impl Engine for RocksDb {
+    const NAME: &'static str = "RocksDB";
+    const COMPLETE: &'static str = "CURRENT";
 
-    fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
-        Self::load_with(path, false)
+    fn is_unfinished(name: &str) -> bool {
+        let unfinished = ["LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "000000.dbtmp"];
+        unfinished.iter().any(|known| name.starts_with(known))
     }
 
-    fn apply(&mut self, batch: &[KvUpdate], cursor: &WatchCursor) -> Result<(), SnapshotError> {
-        let changes = record::changes(batch)?;
-        let engine = self.engine()?;
+    fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.create_missing_column_families(true);
+        // Its own log of what it does.
+        options.set_keep_log_file_num(2);
+        let families = [
+            ColumnFamilyDescriptor::new("default", Options::default()),
+            ColumnFamilyDescriptor::new(DATA, data_options()),
+            ColumnFamilyDescriptor::new(META, Options::default()),
+        ];
+        let engine = Self(DB::open_cf_descriptors(&options, path, families).map_err(error)?);
+        let cursor = engine.0.get_cf(engine.family(META), CURSOR).map_err(error)?;
+        Ok((engine, cursor))
+    }
+
+    fn write(
+        &self,
+        changes: &[Change<'_>],
+        cursor: &WatchCursor,
+        sync: bool,
+    ) -> Result<(), SnapshotError> {
+        let data = self.family(DATA);
         let mut write = WriteBatch::default();
-        for (key, entry) in changes {
+        let mut record = Vec::new();
+        for &(key, entry) in changes {
             match entry {
                 Some(entry) => {
-                    record::encode(entry.version, &entry.value, &mut self.record);
-                    write.put_cf(engine.data(), key, &self.record);
+                    record::encode(entry.version, &entry.value, &mut record);
+                    write.put_cf(data, key, &record);
                 }
-                None => write.delete_cf(engine.data(), key),
+                None => write.delete_cf(data, key),
             }
         }
-        write.put_cf(engine.meta(), engine::CURSOR, cursor.as_bytes());
+        write.put_cf(self.family(META), CURSOR, cursor.as_bytes());
         let mut options = WriteOptions::default();
-        options.set_sync(self.sync);
-        let written = engine.database().write_opt(write, &options);
-        drop(engine);
-        let mut state = self.state.write().expect("nobody panics with the lock");
-        match written {
-            Ok(()) => {
-                state.cursor = cursor.clone();
-                Ok(())
-            }
-            Err(failed) => {
-                state.engine = None;
-                Err(error(failed))
-            }
-        }
-    }
-
-    fn reader(&self) -> RocksDbReader {
-        RocksDbReader(self.state.clone())
-    }
-}
-
-fn read(state: &RwLock<State>) -> RwLockReadGuard<'_, State> {
-    state.read().expect("nobody panics with the lock")
-}
-
-impl RocksDbReader {
-    fn engine(&self) -> Result<Arc<Engine>, SnapshotError> {
-        read(&self.0).engine.clone().ok_or_else(|| SnapshotError::Engine {
-            engine: "RocksDB",
-            message: "a write failed, and the database is not open again yet".into(),
-        })
-    }
-}
-
-impl SnapshotReader for RocksDbReader {
-    fn cursor(&self) -> WatchCursor {
-        read(&self.0).cursor.clone()
+        options.set_sync(sync);
+        self.0.write_opt(write, &options).map_err(error)
     }
 
     fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError> {
-        let engine = self.engine()?;
-        let stored = engine.database().get_pinned_cf(engine.data(), key).map_err(error)?;
+        let stored = self.0.get_pinned_cf(self.family(DATA), key).map_err(error)?;
         let Some(stored) = stored else { return Ok(None) };
         record::decode(key.as_bytes(), &stored).map(|entry| Some(entry.to_entry()))
     }
@@ -158,33 +105,49 @@ impl SnapshotReader for RocksDbReader {
         prefix: &str,
         f: &mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>,
     ) -> Result<(), SnapshotError> {
-        let engine = self.engine()?;
+        let mut options = ReadOptions::default();
+        options.set_iterate_range(PrefixRange(prefix));
         // An iterator of the engine is of the moment in which it was made.
-        let mut cursor = engine.iterate(prefix);
-        while let Some((key, stored)) = cursor.item() {
+        let mut iterator = self.0.raw_iterator_cf_opt(self.family(DATA), options);
+        iterator.seek(prefix);
+        while let Some((key, stored)) = iterator.item() {
             if f(record::decode(key, stored)?).is_break() {
                 return Ok(());
             }
-            cursor.next();
+            iterator.next();
         }
-        cursor.status().map_err(error)
+        iterator.status().map_err(error)
     }
 }
 
-impl SnapshotReader for RocksDbSnapshot {
-    fn cursor(&self) -> WatchCursor {
-        self.reader().cursor()
-    }
+/// For very many keys, most of which are asked for because they are there: small filters, none at
+/// the last level, an index in parts that need not stay in memory, and compression only at the last
+/// level, where nearly all of the data is.
+fn data_options() -> Options {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_ribbon_filter(10.0);
+    blocks.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+    blocks.set_partition_filters(true);
+    blocks.set_cache_index_and_filter_blocks(true);
+    blocks.set_pin_top_level_index_and_filter(true);
+    let mut options = Options::default();
+    options.set_block_based_table_factory(&blocks);
+    options.set_optimize_filters_for_hits(true);
+    options.set_level_compaction_dynamic_level_bytes(true);
+    options.set_compression_type(DBCompressionType::None);
+    options.set_bottommost_compression_type(DBCompressionType::Zstd);
+    options
+}
 
-    fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError> {
-        self.reader().get(key)
-    }
-
-    fn for_each_in_range(
-        &self,
-        prefix: &str,
-        f: &mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>,
-    ) -> Result<(), SnapshotError> {
-        self.reader().for_each_in_range(prefix, f)
+fn error(error: Error) -> SnapshotError {
+    let message = error.to_string();
+    match error.kind() {
+        // "lock hold by current process", "While lock file: …/LOCK: Resource temporarily unavailable".
+        ErrorKind::IOError if message.contains("/LOCK") => SnapshotError::InUse,
+        ErrorKind::Corruption => SnapshotError::Corrupted(message),
+        ErrorKind::InvalidArgument | ErrorKind::NotSupported => {
+            SnapshotError::InvalidFormat(message)
+        }
+        _ => SnapshotError::Engine { engine: RocksDb::NAME, message },
     }
 }

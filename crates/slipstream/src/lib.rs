@@ -56,10 +56,10 @@ pub use nats::{NatsConnection, NatsConnectionConfig};
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
     AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, Snapshot, SnapshotError,
-    SnapshotReader, SnapshotStore, SnapshotWriter, record,
+    SnapshotReader, SnapshotStore, SnapshotWriter, engine, record,
 };
 #[cfg(feature = "fjall")]
-pub use snapshot::{FjallReader, FjallSnapshot};
+pub use snapshot::{Fjall, FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};
 
 #[cfg(test)]

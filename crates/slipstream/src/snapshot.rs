@@ -15,6 +15,7 @@ mod arena;
 mod compaction;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod engine;
 mod fences;
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -34,7 +35,7 @@ use bytes::Bytes;
 
 pub use self::append_log::{AppendLogOptions, AppendLogReader, AppendLogSnapshot};
 #[cfg(feature = "fjall")]
-pub use self::fjall::{FjallReader, FjallSnapshot};
+pub use self::fjall::{Fjall, FjallReader, FjallSnapshot};
 pub use self::raw::{Snapshot, SnapshotWriter};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 

@@ -99,6 +99,12 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
     },
     Soak {
+        name: "slipstream-rocksdb-kills",
+        what: "the fold on RocksDB: kills, random lives against a map",
+        share: (20, "kills"),
+        how: How::Scaled { package: "slipstream-rocksdb", scale: 10, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),

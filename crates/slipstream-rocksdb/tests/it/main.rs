@@ -1,5 +1,4 @@
 //! The fold on RocksDB, by the suite of all backends.
-#![cfg(feature = "rocksdb")]
 
 use std::fs;
 use std::path::Path;
