@@ -13,9 +13,10 @@ use bytes::Bytes;
 use crate::kv::{CursorExpiry, Key, WatchCursor, WatchScope};
 use crate::protocol::{MAX_WITNESSES, Position};
 
-/// Format of an encoded position. Nothing shorter than a header is one, so the eight bytes of a bare
+/// Format of an encoded position, and of one that knows of more than its revision. Nothing shorter than a header is one, so the eight bytes of a bare
 /// revision, as older programs stored it, are told apart.
 const FORMAT: u8 = 2;
+const FORMAT_WITH_END: u8 = 3;
 
 /// A cursor of a log that numbers its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,15 +53,20 @@ impl Seen {
 impl LogCursor {
     /// The cursor; [`WatchCursor::none`] for revision 0, which covers nothing.
     pub(crate) fn encode(&self) -> WatchCursor {
-        let Position { incarnation, revision } = self.at;
+        let Position { incarnation, revision, end } = self.at;
         if revision == 0 {
             return WatchCursor::none();
         }
         let mut bytes = Vec::with_capacity(WatchCursor::MAX_LEN);
-        bytes.push(FORMAT);
+        let beyond = end.saturating_sub(revision);
+        bytes.push(if beyond == 0 { FORMAT } else { FORMAT_WITH_END });
         bytes.extend_from_slice(&incarnation.to_le_bytes());
         bytes.extend_from_slice(&revision.to_le_bytes());
         bytes.extend_from_slice(&self.scope.to_le_bytes());
+        if beyond > 0 {
+            let (beyond, len) = varint(beyond);
+            bytes.extend_from_slice(&beyond[..len]);
+        }
         for witness in self.witnesses.iter().take(MAX_WITNESSES) {
             let at = witness.revision;
             assert!(at <= revision, "witness {at} is past position {revision}");
@@ -97,8 +103,18 @@ impl LogCursor {
         let (revision, bytes) = bytes.split_first_chunk()?;
         let (scope, mut bytes) = bytes.split_first_chunk()?;
         let revision = u64::from_le_bytes(*revision);
-        if format != FORMAT || revision == 0 {
+        if revision == 0 {
             return None;
+        }
+        let mut end = revision;
+        match format {
+            FORMAT => {}
+            FORMAT_WITH_END => {
+                let (beyond, rest) = parse_varint(bytes)?;
+                end = revision.checked_add(beyond).filter(|end| *end > revision)?;
+                bytes = rest;
+            }
+            _ => return None,
         }
         let mut witnesses = Vec::new();
         while !bytes.is_empty() {
@@ -108,8 +124,20 @@ impl LogCursor {
         }
         let incarnation = u64::from_le_bytes(*incarnation);
         let fits = witnesses.len() <= MAX_WITNESSES;
-        let (at, scope) = (Position { incarnation, revision }, u32::from_le_bytes(*scope));
+        let at = Position { incarnation, revision, end };
+        let scope = u32::from_le_bytes(*scope);
         fits.then_some(Self { at, scope, witnesses })
+    }
+}
+
+/// The cursor, which knows that the log has gone to `end`. One that is not of a log stays as it is.
+pub(crate) fn reaching(cursor: WatchCursor, end: u64) -> WatchCursor {
+    match LogCursor::decode(&cursor) {
+        Ok(mut known) if known.at.end < end => {
+            known.at.end = end;
+            known.encode()
+        }
+        _ => cursor,
     }
 }
 
@@ -246,9 +274,10 @@ mod tests {
 
     fn any_position() -> impl Strategy<Value = LogCursor> {
         let witness = (any::<u64>(), any::<u32>(), prop::option::of("[a-z.]{1,300}"));
-        (any::<u64>(), 1..=u64::MAX, prop::collection::vec(witness, 0..=8)).prop_map(
-            |(incarnation, revision, witnesses)| LogCursor {
-                at: Position { incarnation, revision },
+        let beyond = prop_oneof![Just(0u64), any::<u64>()];
+        (any::<u64>(), 1..=u64::MAX, beyond, prop::collection::vec(witness, 0..=8)).prop_map(
+            |(incarnation, revision, beyond, witnesses)| LogCursor {
+                at: Position { incarnation, revision, end: revision.saturating_add(beyond) },
                 scope: incarnation as u32,
                 witnesses: witnesses
                     .into_iter()
@@ -299,7 +328,7 @@ mod tests {
                     .map(|at| witness(at as u64 + 1, &format!("k{}", history[at])));
                 recent.chunk(messages);
             }
-            let position = recent.cursor(Position { incarnation: 1, revision: history.len() as u64 }, 0);
+            let position = recent.cursor(Position::at(1, history.len() as u64), 0);
             for witness in &position.witnesses {
                 let key = format!("k{}", history[witness.revision as usize - 1]);
                 prop_assert_eq!(witness.key.as_ref().unwrap().as_str(), &key);
@@ -317,7 +346,7 @@ mod tests {
         let mut recent = RecentlySeen::default();
         let keys = (0..8).map(|at| format!("tenant.0000.item.{at:06}"));
         recent.chunk(keys.enumerate().map(|(at, key)| witness(1_000_000 + at as u64, &key)));
-        let position = recent.cursor(Position { incarnation: 7, revision: 1_000_007 }, 0);
+        let position = recent.cursor(Position::at(7, 1_000_007), 0);
         assert_eq!(position.witnesses[0].key.as_ref().unwrap().len(), 23);
         let decoded = LogCursor::decode(&position.encode()).unwrap();
         assert_eq!(decoded.witnesses.len(), 8);
@@ -328,7 +357,7 @@ mod tests {
     fn a_key_without_room_leaves_its_mark() {
         let key = "k".repeat(250);
         let position = LogCursor {
-            at: Position { incarnation: 1, revision: 9 },
+            at: Position::at(1, 9),
             scope: 0,
             witnesses: vec![witness(9, &key), witness(8, "short")],
         };
@@ -343,7 +372,7 @@ mod tests {
         let prefix = |text: &str| WatchScope::Prefix(text.into());
         let many = |texts: &[&str]| WatchScope::Prefixes(texts.iter().map(|&t| t.into()).collect());
         let ab = many(&["a.", "b."]);
-        let at = Position { incarnation: 1, revision: 9 };
+        let at = Position::at(1, 9);
         let cursor = LogCursor { at, scope: scope_mark(&ab), witnesses: Vec::new() }.encode();
         assert!(LogCursor::decode_for(&cursor, &many(&["b.", "a.", "a.x"])).is_ok());
         for other in [WatchScope::All, prefix("a."), prefix("a.b."), many(&["a.", "c."])] {
@@ -362,7 +391,7 @@ mod tests {
     #[test]
     fn the_format_of_a_cursor_does_not_change() {
         let position = LogCursor {
-            at: Position { incarnation: 0x0102_0304_0506_0708, revision: 300 },
+            at: Position::at(0x0102_0304_0506_0708, 300),
             scope: 0x1122_3344,
             witnesses: vec![
                 Seen { revision: 300, mark: 0xaabb_ccdd, key: Some("a.b".into()) },
@@ -376,5 +405,9 @@ mod tests {
             0xab, 2, 1, 0, 0, 0, 0, // 299 before it
         ];
         assert_eq!(position.encode().as_bytes(), expected);
+        let reaching = reaching(position.encode(), 500);
+        let with_end = [&[3][..], &expected[1..21], &[0xc8, 1], &expected[21..]].concat();
+        assert_eq!(reaching.as_bytes(), with_end);
+        assert_eq!(LogCursor::decode(&reaching).unwrap().at, Position { end: 500, ..position.at });
     }
 }

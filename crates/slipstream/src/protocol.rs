@@ -36,8 +36,18 @@ pub const fn resume_window_ok(revision: u64, first_sequence: u64) -> bool {
 pub struct Position {
     /// The log that the fold was made from.
     pub incarnation: u64,
-    /// All up to here is in the fold.
+    /// All up to here is in the fold, but for what was superseded by then.
     pub revision: u64,
+    /// How far the log is known to have gone by then. What was superseded up to the revision may have
+    /// been so by a message up to here: in a log that is shorter it is back, and no witness tells.
+    pub end: u64,
+}
+
+impl Position {
+    /// Of a fold that knows of nothing beyond its revision.
+    pub const fn at(incarnation: u64, revision: u64) -> Self {
+        Self { incarnation, revision, end: revision }
+    }
 }
 
 /// What the log answers when asked for a witness: the message that the fold applied at `revision`,
@@ -89,7 +99,8 @@ pub enum Resume {
 /// everything is read.
 pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) -> Resume {
     assert!(witnesses.len() <= named, "{} findings of {named} witnesses", witnesses.len());
-    if let Guard::Trip(why) = live_guard(at.incarnation, at.revision, at.revision, log) {
+    let end = at.end.max(at.revision);
+    if let Guard::Trip(why) = live_guard(at.incarnation, at.revision, end, log) {
         return Resume::Expired(why);
     }
     if named == 0 {
@@ -161,28 +172,6 @@ pub fn live_guard(incarnation: u64, before_gap: u64, received: u64, log: &LogInf
         Guard::Trip(CursorExpiry::BelowFloor { revision: before_gap, first })
     } else {
         Guard::Pass
-    }
-}
-
-/// As far as a log is known to have gone: the further of two readings, or the newer one if they are
-/// of different logs.
-pub fn furthest(known: Option<LogInfo>, now: LogInfo) -> LogInfo {
-    match known {
-        Some(known) if known.incarnation == now.incarnation && known.last > now.last => known,
-        _ => now,
-    }
-}
-
-/// Whether a log has lost messages since it was last read (P1).
-///
-/// Its end says more than a cursor's witnesses can while the fold is on its way there: messages that
-/// were superseded, and so never sent, may be back below the cursor.
-pub fn went_back(known: Option<&LogInfo>, now: &LogInfo) -> Guard {
-    match known {
-        Some(known) if known.incarnation == now.incarnation && known.last > now.last => {
-            Guard::Trip(CursorExpiry::AheadOfLog { revision: known.last, last: now.last })
-        }
-        _ => Guard::Pass,
     }
 }
 

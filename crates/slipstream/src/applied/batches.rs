@@ -4,6 +4,7 @@
 //! - B2: a batch leaves only after the floor of the log was read, later than its last update was
 //!   received, and found not to be past the revision before the first gap up to it. One reading
 //!   serves every batch that was there when it began.
+//! - B3: the cursor of a batch that was read across gaps says how far the log had gone by then.
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use super::BatchConfig;
 use super::folder::Batch;
 use crate::kv::{CursorExpiry, KvUpdate, LogInfo, WatchCursor};
+use crate::log_cursor;
 use crate::protocol::{self, Guard};
 
 /// What may be read ahead of the store once gaps matter, in batches and in bytes: the answer to a
@@ -25,6 +27,8 @@ pub(super) struct Batches {
     incarnation: u64,
     /// The newest revision gathered, or passed.
     frontier: u64,
+    /// How far the log is known to have gone.
+    end: u64,
     /// What was missed up to here has been made good.
     swept: u64,
     /// Whether a skipped revision is a gap; in a listing it is not.
@@ -51,12 +55,13 @@ struct Asked {
 }
 
 impl Batches {
-    /// Of a watch that begins at `position`.
-    pub(super) fn new(config: BatchConfig, incarnation: u64, position: u64, guarded: bool) -> Self {
+    /// Of a watch that begins at `position` of a log, which was read before.
+    pub(super) fn new(config: BatchConfig, log: &LogInfo, position: u64, guarded: bool) -> Self {
         Self {
             config,
-            incarnation,
+            incarnation: log.incarnation,
             frontier: position,
+            end: log.last,
             swept: 0,
             guarded,
             open: Vec::with_capacity(config.max),
@@ -160,6 +165,7 @@ impl Batches {
     /// The answer to the reading under way.
     pub(super) fn answered(&mut self, log: &LogInfo) -> Result<(), CursorExpiry> {
         let asked = self.asked.take().expect("a reading is under way");
+        self.end = self.end.max(log.last);
         let guard = protocol::live_guard(self.incarnation, asked.before_gap, asked.received, log);
         if let Guard::Trip(why) = guard {
             return Err(why);
@@ -172,8 +178,12 @@ impl Batches {
     }
 
     pub(super) fn next_ready(&mut self) -> Option<Batch> {
-        let batch = self.ready.pop_front()?;
+        let mut batch = self.ready.pop_front()?;
         self.bytes -= bytes(&batch);
+        // B3.
+        if batch.revision < self.end {
+            batch.cursor = log_cursor::reaching(batch.cursor, self.end);
+        }
         Some(batch)
     }
 
@@ -212,7 +222,7 @@ mod tests {
 
     fn batches(position: u64, guarded: bool) -> Batches {
         let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
-        Batches::new(config, 1, position, guarded)
+        Batches::new(config, &log(1, position), position, guarded)
     }
 
     /// Gathers and closes one batch.

@@ -36,8 +36,6 @@ pub(super) struct Feeder {
     failures: u32,
     /// A request that waits for everything before it to be stored.
     requested: Option<ExportRequest>,
-    /// As far as the log is known to have gone: see [`protocol::went_back`].
-    furthest: Option<LogInfo>,
 }
 
 /// Why a watch is over.
@@ -57,7 +55,8 @@ impl From<KvError> for Over {
 /// How a watch begins.
 struct Armed {
     watch: Box<dyn Watch>,
-    incarnation: u64,
+    /// As it was read before that.
+    log: LogInfo,
     /// Set if it begins with a listing.
     listing: Option<Relist>,
 }
@@ -86,7 +85,6 @@ impl Feeder {
             progressed: false,
             failures: 0,
             requested: None,
-            furthest: None,
         }
     }
 
@@ -132,14 +130,10 @@ impl Feeder {
     async fn arm(&mut self, standing: &Standing) -> Result<Armed, Over> {
         let shared = Arc::clone(&self.control.shared);
         let cursor = &standing.cursor;
-        let furthest = self.furthest;
         // Before the watch, so that a log made anew in between is noticed.
         let log = self.log().await?;
         if standing.adrift {
             return self.repair(CursorExpiry::Missing).await;
-        }
-        if let Guard::Trip(why) = protocol::went_back(furthest.as_ref(), &log) {
-            return self.repair(why).await;
         }
         let arming = self.config.watcher.watch(&self.config.scope, cursor);
         match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
@@ -148,7 +142,7 @@ impl Feeder {
                 let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
                 let listing = Relist { compared_at: None, vanished };
                 let listing = cursor.is_none().then_some(listing);
-                Ok(Armed { watch, incarnation: log.incarnation, listing })
+                Ok(Armed { watch, log, listing })
             }
             // The fold is of other keys. What would have to go may be nowhere else.
             Err(error @ KvError::CursorExpired(CursorExpiry::OtherScope)) => Err(error.into()),
@@ -183,7 +177,7 @@ impl Feeder {
         let listing = self.config.watcher.watch(&self.config.scope, &nothing);
         let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
         let relist = Relist { compared_at: Some(log.last), vanished };
-        Ok(Armed { watch, incarnation: log.incarnation, listing: Some(relist) })
+        Ok(Armed { watch, log, listing: Some(relist) })
     }
 
     /// Lists the bucket and deletes from the fold what it does not have; returns when that is
@@ -209,14 +203,15 @@ impl Feeder {
 
     /// Reads a watch until it is over.
     async fn follow(&mut self, armed: Armed) -> Result<Infallible, Over> {
-        let Armed { mut watch, incarnation, mut listing } = armed;
+        let Armed { mut watch, log, mut listing } = armed;
+        let incarnation = log.incarnation;
         let shared = Arc::clone(&self.control.shared);
         let report = listing.as_ref().is_some_and(|relist| {
             relist.compared_at.is_some() && relist.vanished == Vanished::Keep
         });
         let (revision, lists) = (watch.position(), listing.is_some());
         self.send(Command::Arm { revision, lists, report }).await?;
-        let mut batches = Batches::new(self.config.batch, incarnation, revision, !lists);
+        let mut batches = Batches::new(self.config.batch, &log, revision, !lists);
         let to_fold = self.to_fold.clone();
         let mut reading: Option<Reading> = None;
         let every = self.config.probe_interval;
@@ -304,8 +299,6 @@ impl Feeder {
             swept = log.last;
         }
         batches.guard_from(swept);
-        // The fold is what this log says, whatever the log said before.
-        self.furthest = Some(log);
         Ok(())
     }
 
@@ -424,8 +417,7 @@ impl Feeder {
         });
     }
 
-    fn note(&mut self, log: &LogInfo) {
-        self.furthest = Some(protocol::furthest(self.furthest, *log));
+    fn note(&self, log: &LogInfo) {
         self.control.status.send_modify(|status| {
             status.head = log.last;
             status.evicts_current_values = protocol::evicts_current_values(&log.retention);

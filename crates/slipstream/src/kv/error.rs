@@ -119,10 +119,11 @@ pub enum CursorExpiry {
         /// Oldest revision that the log may hold.
         first: u64,
     },
-    /// The log ends before the cursor: it lost acknowledged updates.
-    #[error("the log ends at {last}, the cursor is at {revision}")]
+    /// The log ends before the cursor, or before where it ended when the cursor was made: it lost
+    /// acknowledged updates.
+    #[error("the log ends at {last}, and had gone to {revision}")]
     AheadOfLog {
-        /// Where the cursor is.
+        /// How far the log had gone.
         revision: u64,
         /// Newest revision of the log.
         last: u64,

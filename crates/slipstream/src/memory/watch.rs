@@ -179,7 +179,7 @@ impl Watch for MemoryWatch {
 
     fn cursor(&self) -> WatchCursor {
         let (incarnation, revision) = (self.incarnation, self.position);
-        self.recent.cursor(Position { incarnation, revision }, self.scope_mark).encode()
+        self.recent.cursor(Position::at(incarnation, revision), self.scope_mark).encode()
     }
 
     fn position(&self) -> u64 {

@@ -54,7 +54,7 @@ impl KvWatcher for Bucket {
             consumer,
             scope: scope.clone(),
             scope_mark: log_cursor::scope_mark(scope),
-            at: Position { incarnation: before.incarnation, revision: position },
+            at: Position::at(before.incarnation, position),
             received: 0,
             recent,
             unsynced: Some(before.last),

@@ -1,7 +1,7 @@
 use super::*;
 
 const LOG: LogInfo = log(1, 1, 9);
-const AT: Position = Position { incarnation: 1, revision: 5 };
+const AT: Position = Position::at(1, 5);
 
 const fn log(incarnation: u64, first: u64, last: u64) -> LogInfo {
     let retention = Retention {
@@ -249,24 +249,14 @@ fn waiting_grows_and_is_bounded() {
 
 #[test]
 fn a_log_that_ends_before_its_known_end_has_gone_back() {
-    let known = log(1, 1, 9);
-    assert_eq!(went_back(None, &known), Guard::Pass);
-    for last in [9, 10] {
-        assert_eq!(went_back(Some(&known), &log(1, 3, last)), Guard::Pass);
+    let same = [witness(5, Finding::Same)];
+    for end in 5..12 {
+        let expected = match end <= LOG.last {
+            true => Resume::From(5),
+            false => Resume::Expired(CursorExpiry::AheadOfLog { revision: end, last: LOG.last }),
+        };
+        assert_eq!(resume(Position { end, ..AT }, &LOG, &same, 1), expected, "{end}");
     }
-    let ahead = CursorExpiry::AheadOfLog { revision: 9, last: 8 };
-    assert_eq!(went_back(Some(&known), &log(1, 1, 8)), Guard::Trip(ahead));
-    // Another log has another end; that it is another is for the cursor to tell.
-    assert_eq!(went_back(Some(&known), &log(2, 1, 3)), Guard::Pass);
-}
-
-#[test]
-fn the_furthest_end_is_kept_until_the_log_is_another() {
-    let (near, far) = (log(1, 1, 5), log(1, 2, 9));
-    assert_eq!(furthest(None, near), near);
-    assert_eq!(furthest(Some(near), far), far);
-    assert_eq!(furthest(Some(far), near), far);
-    assert_eq!(furthest(Some(far), log(2, 1, 1)), log(2, 1, 1));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rstest::rstest;
 use slipstream::{
     BatchConfig, Connection, CursorExpiry, FoldConfig, KvWriter, Snapshot, StoreConfig, WatchScope,
 };
@@ -171,10 +172,21 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
     }
 }
 
+/// The files of a server that is down become those of another time.
+fn go_back(server: &NatsServer, older: &Path) {
+    fs::remove_dir_all(server.store_dir()).unwrap();
+    copy(older, &server.store_dir());
+}
+
 /// On its way to the head a fold passes over what is superseded further on. An older copy of the log
 /// has that back, below the cursor, where nobody would look for it.
+#[rstest]
+#[case::running(false)]
+#[case::stopped(true)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_comes_back_with_an_older_log_under_a_fold_that_is_catching_up() {
+async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_catching_up(
+    #[case] stopped: bool,
+) {
     let mut server = NatsServer::start();
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
@@ -202,12 +214,24 @@ async fn a_server_that_comes_back_with_an_older_log_under_a_fold_that_is_catchin
     let held = gate.hold().await;
     let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
     let config = FoldConfig { batch, ..config(&bucket, &WatchScope::All) };
-    let fold = start_with(config, &disk, gate.clone());
+    let mut fold = start_with(config.clone(), &disk, gate.clone());
     gate.reached().await;
-    server.kill();
-    fs::remove_dir_all(server.store_dir()).unwrap();
-    copy(older.path(), &server.store_dir());
-    server.restart();
+    let mut held = Some(held);
+    if stopped {
+        fold.handle.shutdown();
+        held = None;
+        let ended = fold.ended().await;
+        assert!(ended.cursor.revision() < Some(last - 1), "it was not to get so far");
+        drop(ended);
+        server.kill();
+        go_back(&server, older.path());
+        server.restart();
+        fold = start_with(config, &disk, gate);
+    } else {
+        server.kill();
+        go_back(&server, older.path());
+        server.restart();
+    }
     drop(held);
     fold.until("repair", |status| status.repairs > 0 && status.synced).await;
     let why = fold.status().last_repair.unwrap().why;
