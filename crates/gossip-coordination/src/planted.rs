@@ -163,10 +163,18 @@ mod bugs {
             ListingHidesExpired: "a shard whose worker died is not listed as free",
             SnapshotKeepsToken: "a worker resumes with the token of another shard",
             CooldownAfterSuccess: "busy workers are told to wait",
+            EmptyListingFails: "a listing that nothing fits fails as if the store had",
+            NoRoomForLongTokens: "checkpoints are refused for want of room that is there",
+            CompletionNotReported: "nobody learns that a shard is done",
+            RenewalReportedTwice: "whoever counts renewals counts too many",
+            PoisonReportedAgain: "a parked shard is reported again with every request for it",
+            EmptyClaimReportsEnd: "a scan is reported as complete while shards are parked",
             // Sessions.
             SessionWidensRange: "a worker works beyond what its shard has kept",
             SessionKeepsRange: "a worker scans keys that it gave away",
             SessionForgetsRenewal: "a worker stops though its lease was renewed",
+            SessionSkipsUnmovedComplete: "a finished shard is taken up again and again, for ever",
+            SessionSkipsFirstKey: "the first item of a shard is never looked at",
         }
         Sqlite {
             AnswersBeforeCommit: "a crash loses what was answered as done",
@@ -183,6 +191,9 @@ mod bugs {
             PoisonRolledBack: "a poisoned shard is never parked",
             ExpiredRowsIgnored: "a dead worker's shards wait for ever",
             RenewedColumnStale: "claims find a renewed lease over in the index and fail",
+            UnmovedCheckpointFails: "a checkpoint at the same place fails as if the store had",
+            BusyCalledDamage: "a database that is busy for a moment is called damaged",
+            ReacquireTakesExpired: "a worker that comes back takes what others lost",
         }
     }
 

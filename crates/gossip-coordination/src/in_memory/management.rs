@@ -126,6 +126,11 @@ impl RunManagement for InMemoryCoordinator {
         out.extend(
             shards.filter(|shard| filter.admits(shard, now)).map(|shard| ShardSummary::of(&shard)),
         );
+        planted!(EmptyListingFails => {
+            if out.is_empty() {
+                return Err(crate::error::InfraError::transient("list", "no rows").into());
+            }
+        });
         Ok(())
     }
 
@@ -252,6 +257,11 @@ impl ShardClaiming for InMemoryCoordinator {
             }
             entry.cooldowns.insert(worker, until);
         }
+        planted!(EmptyClaimReportsEnd => {
+            if let Err(ClaimError::NoneAvailable { earliest_deadline: None }) = result {
+                emit(&mut self.events, tenant, run, now, || EventKind::RunCompleted);
+            }
+        });
         result
     }
 }

@@ -23,7 +23,7 @@ pub struct SubjectLimits {
 }
 
 /// A worker, and where it looks for a shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the fields name themselves")]
 pub struct Applicant {
     pub now: LogicalTime,
@@ -42,6 +42,9 @@ pub trait Subject: Sized {
 
     /// Whether [`Subject::reopen`] and [`Subject::crash_during`] crash anything.
     const IS_DURABLE: bool;
+
+    /// Whether [`SubjectLimits::byte_capacity`] bounds what it stores.
+    const BOUNDS_BYTES: bool = false;
 
     /// A fresh and empty backend.
     fn open(limits: &SubjectLimits) -> Self;
@@ -105,6 +108,7 @@ impl Subject for Memory {
     type Backend = InMemoryCoordinator;
     const HAS_COOLDOWN: bool = true;
     const IS_DURABLE: bool = false;
+    const BOUNDS_BYTES: bool = true;
 
     fn open(limits: &SubjectLimits) -> Self {
         Self(InMemoryCoordinator::new(CoordinatorRuntimeConfig {

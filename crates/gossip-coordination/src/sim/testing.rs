@@ -18,6 +18,7 @@ macro_rules! subject_like_memory {
             type Backend = InMemoryCoordinator;
             const HAS_COOLDOWN: bool = true;
             const IS_DURABLE: bool = false;
+            const BOUNDS_BYTES: bool = true;
 
             fn open(limits: &SubjectLimits) -> Self {
                 Self(Memory::open(limits))

@@ -231,6 +231,8 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
             let by = Applicant { now, tenant, run, worker: self.id };
             let mut wire = wire.borrow_mut();
             if let Some(own) = wire.reacquire_own(by, &mut self.scratch) {
+                // There may be more.
+                self.may_own = true;
                 let session = WorkerSession::from_acquire_result(port, &own);
                 self.hold = Hold::Working(Box::new(Shift::begin(session)));
             }

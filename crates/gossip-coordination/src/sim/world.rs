@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gossip_contracts::identity::TenantId;
 
 use super::admin::Admin;
-use super::oracles::{Oracles, Violation};
+use super::oracles::{Oracles, PANIC, Violation};
 use super::port::Port;
 use super::random::Random;
 use super::seen::Seen;
@@ -65,7 +65,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let subject = match catch_unwind(|| S::open(&limits)) {
         Ok(subject) => subject,
         Err(panic) => {
-            let violation = Some(Violation { oracle: "panic", what: message_of(&*panic) });
+            let violation = Some(Violation { oracle: PANIC, what: message_of(&*panic) });
             let (operations, simulated, hash, lines) = (0, 0, 0, Vec::new());
             let seen = Seen::default();
             return Report { seed, swarm, operations, simulated, hash, seen, violation, lines };
@@ -75,7 +75,8 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         (1..=swarm.tenants).map(|number| TenantId::from_bytes([number as u8; 32])).collect();
     let trace = Trace::new(options.with_text);
     let cooldown = if S::HAS_COOLDOWN { limits.claim_cooldown } else { 0 };
-    let oracles = Oracles::new(limits.shards, cooldown);
+    let oracles =
+        Oracles::new(limits.shards, cooldown, S::BOUNDS_BYTES.then_some(limits.byte_capacity));
     let faults = Random::new(random.next());
     let mut wire = Wire::new(subject, swarm.clone(), faults, trace, tenants, oracles);
     wire.operations_max = options.operations_max.unwrap_or(u64::MAX);
@@ -86,7 +87,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let mut wire = wire.into_inner();
     if let Err(panic) = finished {
         let what = message_of(&*panic);
-        wire.violation = Some(Violation { oracle: "panic", what });
+        wire.violation = Some(Violation { oracle: PANIC, what });
     }
     Report {
         seed,
@@ -144,12 +145,10 @@ fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) 
             let until = *calm_until
                 .get_or_insert_with(|| operations + 500 + left * (60 + 4 * u64::from(swarm.items)));
             calm_turns += 1;
-            // Bytes that are all taken do not come back with calm: nothing can be asked of it.
-            let ran_out = wire.borrow().ran_out;
-            if left == 0 || ran_out || operations >= until || calm_turns >= CALM_TURNS_MAX {
+            if left == 0 || operations >= until || calm_turns >= CALM_TURNS_MAX {
                 let mut wire = wire.borrow_mut();
                 wire.inspect();
-                if !ran_out && let Err(violation) = wire.oracles.check_liveness() {
+                if let Err(violation) = wire.oracles.check_liveness() {
                     wire.violation.get_or_insert(violation);
                 }
                 return;

@@ -74,6 +74,7 @@ impl<S: Subject> Wire<S> {
         let mut verdict = parts.verdict.and_then(|()| self.oracles.observe_claim(&claim));
         if let Ok(acquired) = &result {
             let hint = &acquired.capacity;
+            self.trace.add_hint(hint);
             verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, run, hint));
         }
         self.conclude(verdict);
@@ -97,7 +98,7 @@ impl<S: Subject> Wire<S> {
         self.trace.begin_claim(self.operations, by, "reacquire");
         self.take_events(at);
         let granted = result.as_ref().ok().and_then(Option::as_ref);
-        let parts = self.judge_parts(by, granted, Oracles::observe);
+        let parts = self.judge_parts(by, granted, Oracles::observe_part_of_return);
         let verdict = parts.verdict.and_then(|()| match &result {
             Ok(Some(_)) => Ok(()),
             Ok(None) => self.oracles.observe_nothing_owned(by),
@@ -133,6 +134,9 @@ impl<S: Subject> Wire<S> {
             parts.verdict = parts.verdict.and_then(|()| observe(&mut self.oracles, seen));
             parts.parked.push(shard);
             rest = others;
+        }
+        if granted.is_none() {
+            parts.verdict = parts.verdict.and_then(|()| self.oracles.observe_silence(rest));
         }
         if let Some(acquired) = granted {
             let operation = acquire(acquired.lease.shard());

@@ -12,6 +12,9 @@ impl<S: Subject> Wire<S> {
     pub(in crate::sim) fn reopen(&mut self) {
         self.trace.note(|| "the backend crashes".to_owned());
         self.subject.reopen();
+        if S::IS_DURABLE {
+            self.inspect();
+        }
     }
 
     /// Puts a request to a store that fails, where the backend has one: it must be refused, and
@@ -22,9 +25,10 @@ impl<S: Subject> Wire<S> {
         let answer = self.with_scratch(|wire, scratch| {
             wire.subject.obstructed(|backend| perform(backend, scratch, now, &operation))
         });
-        if let Some(answer) = answer
-            && !matches!(answer, Answer::Refused(Refusal::Backend { .. }))
-        {
+        if let Some(answer @ Answer::Refused(Refusal::Backend { .. })) = &answer {
+            let verdict = self.oracles.observe_provoked(&operation, answer);
+            self.conclude(verdict);
+        } else if let Some(answer) = answer {
             // Reading does not fail where only writing does.
             self.operations += 1;
             self.events.clear();

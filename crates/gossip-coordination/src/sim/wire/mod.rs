@@ -89,8 +89,6 @@ pub(super) struct Wire<S> {
     /// Look at all records after every operation.
     pub(super) inspect_always: bool,
     pub(super) violation: Option<Violation>,
-    /// The backend had no room since faults stopped.
-    pub(super) ran_out: bool,
     tenants: Vec<TenantId>,
     collectors: Vec<EventCollector>,
     /// The last operation id of each tenant.
@@ -128,7 +126,6 @@ impl<S: Subject> Wire<S> {
             operations_max: u64::MAX,
             inspect_always: false,
             violation: None,
-            ran_out: false,
             op_ids: vec![0; tenants.len()],
             lately: Vec::with_capacity(LATELY),
             splits: Vec::with_capacity(LATELY),
@@ -362,12 +359,15 @@ impl<S: Subject> Wire<S> {
         let events = std::mem::take(&mut self.events);
         let seen = Observation { now, operation, answer, events: &events };
         self.trace.end(seen);
+        hint.iter().for_each(|hint| self.trace.add_hint(hint));
         let mut verdict = self.oracles.observe(seen);
         if let (Ok(()), Some(hint), Some((tenant, key))) = (&verdict, hint, operation.shard()) {
             verdict = self.oracles.observe_hint(now, tenant, key.run, &hint);
         }
         self.events = events;
-        self.ran_out |= self.is_calm && *answer == Answer::Refused(Refusal::ResourceExhausted);
+        if self.is_calm && *answer == Answer::Refused(Refusal::ResourceExhausted) {
+            self.oracles.excuse(operation);
+        }
         self.conclude(verdict);
     }
 
