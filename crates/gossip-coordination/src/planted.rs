@@ -129,6 +129,7 @@ mod bugs {
             ChildrenInheritCursor: "keys before the parent's cursor are never scanned by children",
             OpLogEntryLostOnSplit: "a retried split is refused, and its children are unknown",
             ForgottenResidualRunsAgain: "a late retry of a split is refused or splits again",
+            ForgottenSplitIgnoresPlan: "another split under an old id is called done and is not",
             SplitGapAccepted: "keys between two children belong to nobody",
             ReplacedParentStaysActive: "a split shard is scanned again beside its children",
             ResidualParentKeepsRange: "keys given away are scanned twice",

@@ -132,20 +132,25 @@ impl InMemoryCoordinator {
         collector.lend(self, |coordinator| &mut coordinator.events, f)
     }
 
-    /// Every run, by tenant and id: whoever looks twice sees the same, in every process.
-    fn runs_in_order(&self) -> Vec<(TenantId, &Run)> {
-        let runs = self
-            .tenants
-            .iter()
-            .flat_map(|(&tenant, entry)| entry.runs.values().map(move |run| (tenant, run)));
-        let mut runs: Vec<_> = runs.collect();
-        runs.sort_unstable_by_key(|(tenant, run)| (*tenant, run.record.run));
-        runs
+    /// Every tenant by its id: whoever looks twice sees the same, in every process.
+    fn tenants_in_order(&self) -> Vec<(&TenantId, &Tenant)> {
+        let mut tenants: Vec<_> = self.tenants.iter().collect();
+        tenants.sort_unstable_by_key(|(tenant, _)| **tenant);
+        tenants
+    }
+
+    /// Every run by tenant and id.
+    fn runs_in_order(&self) -> impl Iterator<Item = (TenantId, &Run)> {
+        self.tenants_in_order().into_iter().flat_map(|(&tenant, entry)| {
+            let mut runs: Vec<_> = entry.runs.values().collect();
+            runs.sort_unstable_by_key(|run| run.record.run);
+            runs.into_iter().map(move |run| (tenant, run))
+        })
     }
 
     /// Shows `f` every run, by tenant and id.
     pub fn for_each_run(&self, mut f: impl FnMut(&RunRecord)) {
-        self.runs_in_order().iter().for_each(|(_, run)| f(&run.record));
+        self.runs_in_order().for_each(|(_, run)| f(&run.record));
     }
 
     /// Shows `f` every shard, by tenant, run and id.
@@ -167,7 +172,7 @@ impl InMemoryCoordinator {
                 slots += 1 + usize::from(!shard.cursor.is_initial());
             }
         }
-        for entry in self.tenants.values() {
+        for (_, entry) in self.tenants_in_order() {
             let count = entry.runs.values().map(|run| run.progress.total() as usize).sum();
             assert!(entry.shard_count == count, "{count} shards, {} counted", entry.shard_count);
             total += count;

@@ -87,13 +87,20 @@ fn edge_of<S: Subject>(
     }
     let range = wire.oracles.range_of(tenant, lease.key())?;
     let op_id = wire.next_op(tenant);
-    let at = |last_key| OwnedCursor { last_key: Some(last_key), token: None };
+    let completes = random.chance(300);
+    let at = |last_key| {
+        let cursor = OwnedCursor { last_key: Some(last_key), token: None };
+        if completes {
+            Operation::Complete { tenant, lease, cursor, op_id }
+        } else {
+            Operation::Checkpoint { tenant, lease, cursor, op_id }
+        }
+    };
     Some(match random.below(4) {
-        0 => Operation::Checkpoint { tenant, lease, cursor: at(range.end), op_id },
+        0 => at(range.end),
         1 => {
             let before = keys::first_item_from(&range.start).checked_sub(1)?;
-            let cursor = at(keys::key(before)[..].into());
-            Operation::Checkpoint { tenant, lease, cursor, op_id }
+            at(keys::key(before)[..].into())
         }
         2 => {
             let children = misfit(&range, random).into();

@@ -193,7 +193,7 @@ fn calm<S: Subject>(wire: &RefCell<Wire<S>>, admin: &mut Admin, workers: &mut [W
 mod tests {
     use super::*;
     use crate::sim::subject::Memory;
-    use crate::sim::testing::{Faulty, Panicking};
+    use crate::sim::testing::{Faulty, Forgetful, Panicking};
 
     #[test]
     fn a_seed_run_twice_tells_the_same_story() {
@@ -223,6 +223,17 @@ mod tests {
         let report = run_seed::<Faulty>(3, &Options::default());
         assert_eq!(report.violation.map(|found| found.oracle), Some("S9 index"));
         assert!(report.operations < OPERATIONS, "{}", report.operations);
+    }
+
+    #[test]
+    fn all_records_are_looked_at_right_after_a_crash() {
+        let found = (1..=20).filter_map(|seed| {
+            run_seed::<Forgetful>(seed, &Options::default()).violation.map(|found| found.what)
+        });
+        let found: Vec<String> = found.collect();
+        assert!(found.len() >= 5, "{} of these seeds have crashes", found.len());
+        let at_once = "records are gone, 0 requests after the crash";
+        assert!(found.iter().all(|what| what == at_once), "{found:?}");
     }
 
     #[test]

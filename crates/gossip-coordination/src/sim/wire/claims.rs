@@ -100,7 +100,10 @@ impl<S: Subject> Wire<S> {
         let granted = result.as_ref().ok().and_then(Option::as_ref);
         let parts = self.judge_parts(by, granted, Oracles::observe_part_of_return);
         let verdict = parts.verdict.and_then(|()| match &result {
-            Ok(Some(_)) => Ok(()),
+            Ok(Some(own)) => {
+                self.trace.add_hint(&own.capacity);
+                self.oracles.observe_hint(by.now, by.tenant, by.run, &own.capacity)
+            }
             Ok(None) => self.oracles.observe_nothing_owned(by),
             Err(refusal) => {
                 self.trace.end_claim(refusal);
