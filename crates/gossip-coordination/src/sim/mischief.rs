@@ -213,6 +213,12 @@ fn alter(operation: &mut Operation, random: &mut Random) {
                 change(&mut child.metadata);
             }
         }
+        // Another cut, right behind the start: it keeps less than the shard has.
+        Operation::SplitResidual { kept, residual, .. } if random.chance(500) => {
+            let point: Bytes = [&kept.start[..], &[1]].concat()[..].into();
+            kept.end = point.clone();
+            residual.start = point;
+        }
         Operation::SplitResidual { residual, .. } => change(&mut residual.metadata),
         Operation::RegisterShards { shards, .. } => {
             if let Some(row) = shards.last_mut() {
