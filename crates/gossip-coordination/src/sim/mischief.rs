@@ -18,6 +18,11 @@ pub(super) fn twist<S: Subject>(
     wire: &mut Wire<S>,
     random: &mut Random,
 ) -> Operation {
+    // Splits are remembered longer than anything else, so others under their ids are tried more.
+    if matches!(operation, Operation::SplitResidual { .. }) && random.chance(400) {
+        alter(&mut operation, random);
+        return operation;
+    }
     match random.below(9) {
         // Somebody else's tenant, with the lease as it is or forged to fit.
         0 | 1 => {
