@@ -14,7 +14,7 @@ use super::seen::Seen;
 use super::subject::{Subject, SubjectLimits};
 use super::swarm::{Ingredient, Swarm};
 use super::trace::Trace;
-use super::wire::Wire;
+use super::wire::{Failures, Wire};
 use super::worker::Worker;
 use crate::shard_limits::ShardLimits;
 
@@ -49,6 +49,8 @@ pub struct Report {
     pub hash: u64,
     /// Which answers it has seen to which operations.
     pub seen: Seen,
+    /// How often the backend failed in the middle of something.
+    pub failures: Failures,
     /// What must not have been, if anything.
     pub violation: Option<Violation>,
     /// What happened, line by line, if that was wanted.
@@ -67,8 +69,18 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         Err(panic) => {
             let violation = Some(Violation { oracle: "panic", what: message_of(&*panic) });
             let (operations, simulated, hash, lines) = (0, 0, 0, Vec::new());
-            let seen = Seen::default();
-            return Report { seed, swarm, operations, simulated, hash, seen, violation, lines };
+            let (seen, failures) = (Seen::default(), Failures::default());
+            return Report {
+                seed,
+                swarm,
+                operations,
+                simulated,
+                hash,
+                seen,
+                failures,
+                violation,
+                lines,
+            };
         }
     };
     let tenants: Vec<TenantId> =
@@ -95,6 +107,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         simulated: wire.time - started,
         hash: wire.trace.hash(),
         seen: wire.trace.seen(),
+        failures: wire.failures,
         violation: wire.violation,
         lines: wire.trace.into_lines(),
     }

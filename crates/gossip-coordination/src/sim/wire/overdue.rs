@@ -1,0 +1,71 @@
+//! Answers that come when their sender has given up on them.
+//!
+//! A worker waits for one answer at a time, and its session takes exactly one for each call. So of all
+//! that a network can do to answers, this is what a worker can notice:
+//!
+//! - It comes late, and the worker has waited. That is a worker who pauses after an answer in time
+//!   ([`Ingredient::Pause`]): nothing else of it goes on meanwhile.
+//! - It comes after the worker has given up, and the worker does not ask again. Nobody waits for it: it
+//!   is lost ([`Ingredient::LoseReply`]).
+//! - It comes after the worker has given up and sent the same request again: then it is taken for the
+//!   answer to the second attempt, whose own comes behind it and is dropped, while the second request
+//!   may still be under way. That is done here. A grant that comes this way may be of a lease that is
+//!   over, or that another holds.
+//! - It comes twice. The second one waits, like the late one, for somebody who sends the same request.
+
+use std::any::Any;
+
+use super::{LATELY, Request, Wire};
+#[cfg(doc)]
+use crate::sim::Ingredient;
+use crate::sim::subject::Subject;
+
+/// An answer that is under way, and what it answers.
+pub(super) struct Overdue {
+    request: Request,
+    /// As its caller wants it.
+    reply: Box<dyn Any>,
+}
+
+impl Request {
+    /// Whether an answer to one may be taken for an answer to the other.
+    fn is_again(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Operation(a), Self::Operation(b)) => a == b,
+            (Self::Claim(a), Self::Claim(b)) | (Self::Reacquire(a), Self::Reacquire(b)) => {
+                (a.tenant, a.run, a.worker) == (b.tenant, b.run, b.worker)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl<S: Subject> Wire<S> {
+    /// The answer is on its way, and its sender will not have waited for it.
+    pub(super) fn hold_back<R: 'static>(&mut self, request: &Request, reply: Option<R>) {
+        let Some(reply) = reply else { return };
+        self.trace.note(|| "the answer is late".to_owned());
+        if self.overdue.len() == LATELY {
+            self.overdue.remove(0);
+        }
+        self.overdue.push(Overdue { request: request.clone(), reply: Box::new(reply) });
+    }
+
+    /// An answer to an earlier attempt at the same request, if it comes now.
+    pub(super) fn take_overdue<R: Clone + 'static>(&mut self, request: &Request) -> Option<R> {
+        if self.overdue.is_empty() || self.is_calm || self.is_over() {
+            return None;
+        }
+        let at = self.overdue.iter().position(|late| request.is_again(&late.request))?;
+        if !self.random.chance(700) {
+            return None;
+        }
+        let reply = self.overdue[at].reply.downcast_ref::<R>()?.clone();
+        let comes_again = self.random.chance(200);
+        if !comes_again {
+            self.overdue.remove(at);
+        }
+        self.trace.note(|| format!("the answer to an earlier attempt: {request:?}"));
+        Some(reply)
+    }
+}
