@@ -195,6 +195,7 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
     /// that takes over a slot.
     fn crash(&mut self, wire: &RefCell<Wire<S>>, random: &mut Random) {
         wire.borrow_mut().trace.note(|| format!("w{} crashes", self.id.as_raw()));
+        wire.borrow_mut().hang_up(self.id);
         self.hold = Hold::Idle;
         (self.may_own, self.asked_for) = (None, None);
         if random.chance(500) {

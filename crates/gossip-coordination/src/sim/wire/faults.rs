@@ -129,7 +129,7 @@ impl<S: Subject> Wire<S> {
                     let what = format!(
                         "{fault:?}: {request:?} failed, to be tried again: {retryable}; {events:?}"
                     );
-                    self.conclude(Err(Violation { oracle: "store", what }));
+                    self.conclude(Err(Violation { oracle: "S15 failures", what }));
                 }
                 self.note_failure(request, |failures| match (&unsaid, fault) {
                     (Some(_), _) => failures.unsaid += 1,

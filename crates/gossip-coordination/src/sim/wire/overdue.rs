@@ -15,6 +15,8 @@
 
 use std::any::Any;
 
+use gossip_contracts::identity::WorkerId;
+
 use super::{LATELY, Request, Wire};
 #[cfg(doc)]
 use crate::sim::Ingredient;
@@ -49,6 +51,16 @@ impl<S: Subject> Wire<S> {
             self.overdue.remove(0);
         }
         self.overdue.push(Overdue { request: request.clone(), reply: Box::new(reply) });
+    }
+
+    /// A worker's process has ended: the next one under its id gets no answers of this one's.
+    pub(in crate::sim) fn hang_up(&mut self, worker: WorkerId) {
+        self.overdue.retain(|late| match &late.request {
+            Request::Operation(operation) => {
+                operation.lease().is_none_or(|lease| lease.owner() != worker)
+            }
+            Request::Claim(by) | Request::Reacquire(by) => by.worker != worker,
+        });
     }
 
     /// An answer to an earlier attempt at the same request, if it comes now.
