@@ -137,6 +137,15 @@ impl Admin {
                 }
             }
             Stage::Register { shards, op_id } => {
+                // A run that has not begun cannot end well, nor badly.
+                if !wire.is_calm && random.chance(20 * swarm.rate(Ingredient::Mischief)) {
+                    let op_id = wire.next_op(tenant);
+                    let ends = [
+                        Operation::CompleteRun { tenant, run, op_id },
+                        Operation::FailRun { tenant, run, op_id },
+                    ];
+                    wire.request(now, random.pick(&ends).clone());
+                }
                 let request =
                     Operation::RegisterShards { tenant, run, shards: shards.clone(), op_id };
                 match wire.request(now, request) {
