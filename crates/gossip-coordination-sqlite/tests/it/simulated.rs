@@ -11,7 +11,8 @@ use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{OpId, WorkerId};
 use gossip_coordination::sim::{Failures, OPERATIONS, Options, StoreFault, run_seed};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, CoordinationBackend, IdempotentOutcome, Lease, ShardClaiming,
+    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, IdempotentOutcome, Lease,
+    ShardClaiming,
 };
 use gossip_coordination_sqlite::{SqliteConfig, SqliteCoordinator};
 
@@ -87,6 +88,44 @@ fn an_operation_that_is_interrupted_anywhere_is_done_or_not_and_can_be_retried()
         assert_eq!(world.checkpoint(at).unwrap().is_replay(), is_stored, "after {after} steps");
     }
     assert!(undone > 50 && unsaid > 0, "{undone} times nothing was stored, {unsaid} times it was");
+}
+
+/// A worker that does not know whether it got a shard asks for its own first.
+#[test]
+fn a_claim_that_is_interrupted_anywhere_loses_no_shard_and_holds_none_unseen() {
+    let mut world = World::new();
+    let (db, coordinator) = (world.place.db(), &mut world.coordinator);
+    let rival = Rival::open(&db);
+    let (mut free, mut held) = (0, 0);
+    for after in 0.. {
+        let worker = WorkerId::from_raw(2 + u64::from(after));
+        let armed = Armed::new(coordinator, StoreFault::Interrupted { after }, &rival);
+        let mut scratch = Box::new(AcquireScratch::new());
+        let claimed = coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch);
+        let claimed = claimed.map(|acquired| acquired.lease);
+        armed.disarm(coordinator);
+        assert_sound(coordinator);
+        if claimed.is_ok() {
+            break;
+        }
+        let Err(ClaimError::BackendError(error)) = claimed else { panic!("{claimed:?}") };
+        assert!(error.is_retryable(), "{error}");
+        let own = coordinator.reacquire_own(NOW, TENANT, RUN, worker, &mut scratch).unwrap();
+        let lease = match own.map(|own| own.lease) {
+            Some(lease) => {
+                held += 1;
+                lease
+            }
+            None => {
+                free += 1;
+                let claimed =
+                    coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch);
+                claimed.unwrap().lease
+            }
+        };
+        coordinator.release(NOW, TENANT, &lease).unwrap();
+    }
+    assert!(free > 50 && held > 0, "{free} times the shard was free, {held} times it was held");
 }
 
 #[test]

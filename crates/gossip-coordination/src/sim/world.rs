@@ -233,6 +233,28 @@ mod tests {
     }
 
     #[test]
+    fn requests_and_answers_of_every_kind_are_lost_late_and_out_of_order() {
+        let mut missing = vec![
+            "lost: Operation",
+            "lost: Claim",
+            "late:",
+            "the answer is late",
+            "the answer to an earlier attempt: Operation(Checkpoint",
+            "the answer to an earlier attempt: Operation(SplitResidual",
+            "the answer to an earlier attempt: Claim",
+        ];
+        let options = Options { with_text: true, ..Options::default() };
+        for seed in 1..=60 {
+            let lines = run_seed::<Memory>(seed, &options).lines;
+            missing.retain(|note| !lines.iter().any(|line| line.trim_start().starts_with(note)));
+            if missing.is_empty() {
+                return;
+            }
+        }
+        panic!("no seed had {missing:?}");
+    }
+
+    #[test]
     fn a_fault_ends_its_seed_and_is_reported() {
         let report = run_seed::<Faulty>(3, &Options::default());
         assert_eq!(report.violation.map(|found| found.oracle), Some("S9 index"));

@@ -81,3 +81,66 @@ impl<S: Subject> Wire<S> {
         Some(reply)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
+
+    use super::*;
+    use crate::shard_limits::ShardLimits;
+    use crate::sim::op::{Answer, Operation};
+    use crate::sim::oracles::Oracles;
+    use crate::sim::random::Random;
+    use crate::sim::subject::{Applicant, Memory, SubjectLimits};
+    use crate::sim::swarm::Swarm;
+    use crate::sim::trace::Trace;
+
+    const TENANT: TenantId = TenantId::from_bytes([1; 32]);
+    const LIMITS: ShardLimits = ShardLimits { per_tenant: 10, global: 10 };
+
+    fn wire() -> Wire<Memory> {
+        let limits = SubjectLimits { shards: LIMITS, claim_cooldown: 0, byte_capacity: 1 << 16 };
+        let mut random = Random::new(1);
+        let swarm = Swarm::draw(&mut random);
+        let (trace, oracles) = (Trace::new(false), Oracles::new(LIMITS, 0));
+        Wire::new(Memory::open(&limits), swarm, random, trace, vec![TENANT], oracles)
+    }
+
+    fn ask(run: u64) -> Request {
+        let run = RunId::from_raw(run);
+        Request::Operation(Box::new(Operation::GetRun { tenant: TENANT, run }))
+    }
+
+    fn claim(worker: u64, now: u64) -> Request {
+        let (run, worker) = (RunId::from_raw(1), WorkerId::from_raw(worker));
+        Request::Claim(Applicant { now: LogicalTime::from_raw(now), tenant: TENANT, run, worker })
+    }
+
+    /// Whether it comes at all.
+    fn comes<R: Clone + 'static>(wire: &mut Wire<Memory>, request: &Request) -> bool {
+        (0..50).any(|_| wire.take_overdue::<R>(request).is_some())
+    }
+
+    #[test]
+    fn a_late_answer_is_taken_by_the_same_request_only() {
+        let mut wire = wire();
+        wire.hold_back(&ask(1), Some(Answer::Accepted));
+        assert!(!comes::<Answer>(&mut wire, &ask(2)));
+        assert!(!comes::<u8>(&mut wire, &ask(1)));
+        assert!(comes::<Answer>(&mut wire, &ask(1)));
+        // Twice at times, but not for ever.
+        assert!((0..50).any(|_| !comes::<Answer>(&mut wire, &ask(1))));
+    }
+
+    #[test]
+    fn a_claim_is_the_same_at_another_time_but_not_of_another_process() {
+        let mut wire = wire();
+        wire.hold_back(&claim(1, 5), Some(7));
+        assert!(!comes::<i32>(&mut wire, &claim(2, 5)));
+        wire.hang_up(WorkerId::from_raw(2));
+        assert!(comes::<i32>(&mut wire, &claim(1, 9)));
+        wire.hold_back(&claim(1, 5), Some(7));
+        wire.hang_up(WorkerId::from_raw(1));
+        assert!(!comes::<i32>(&mut wire, &claim(1, 9)));
+    }
+}
