@@ -165,6 +165,7 @@ impl Subject for Sqlite {
     type Backend = Store;
     const HAS_COOLDOWN: bool = false;
     const IS_DURABLE: bool = true;
+    const HAS_REACQUIRE: bool = true;
 
     fn open(limits: &SubjectLimits) -> Self {
         let config = SqliteConfig {
@@ -222,8 +223,6 @@ impl Subject for Sqlite {
         self.crash(cut);
         Some((result, cut == after))
     }
-
-    const HAS_REACQUIRE: bool = true;
 
     fn reacquire_own<'s>(
         backend: &mut Store,

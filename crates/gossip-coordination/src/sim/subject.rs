@@ -76,6 +76,9 @@ pub trait Subject: Sized {
     /// Whether [`Subject::reopen`] and [`Subject::crash_during`] crash anything.
     const IS_DURABLE: bool;
 
+    /// Whether the backend offers [`Subject::reacquire_own`].
+    const HAS_REACQUIRE: bool = false;
+
     /// A fresh and empty backend.
     fn open(limits: &SubjectLimits) -> Self;
 
@@ -102,9 +105,6 @@ pub trait Subject: Sized {
         let _ = (collector, written, f);
         None
     }
-
-    /// Whether the backend offers [`Subject::reacquire_own`].
-    const HAS_REACQUIRE: bool = false;
 
     /// Takes back a shard that the worker still holds, whether or not its lease is over.
     fn reacquire_own<'s>(

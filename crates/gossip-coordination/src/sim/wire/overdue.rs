@@ -1,17 +1,19 @@
 //! Answers that come when their sender has given up on them.
 //!
-//! A worker waits for one answer at a time, and its session takes exactly one for each call. So of all
-//! that a network can do to answers, this is what a worker can notice:
+//! What a network can do to a request (lose it, delay it behind its own repetition, double it) the
+//! backend notices, and it is done where requests are sent. What it can do to an answer only the
+//! sender notices. A worker does one call at a time, and its session takes one answer for each; so
+//! there is no more than this:
 //!
-//! - It comes late, and the worker has waited. That is a worker who pauses after an answer in time
-//!   ([`Ingredient::Pause`]): nothing else of it goes on meanwhile.
-//! - It comes after the worker has given up, and the worker does not ask again. Nobody waits for it: it
-//!   is lost ([`Ingredient::LoseReply`]).
-//! - It comes after the worker has given up and sent the same request again: then it is taken for the
-//!   answer to the second attempt, whose own comes behind it and is dropped, while the second request
-//!   may still be under way. That is done here. A grant that comes this way may be of a lease that is
-//!   over, or that another holds.
-//! - It comes twice. The second one waits, like the late one, for somebody who sends the same request.
+//! - It comes late, and the worker has waited. That is a worker who pauses after an answer that came
+//!   in time ([`Ingredient::Pause`]): nothing else of it goes on meanwhile.
+//! - It comes after the worker has given up, and the worker does not ask again. Nobody takes it: it is
+//!   lost ([`Ingredient::LoseReply`]).
+//! - It comes after the worker has given up and sent the same request again. Then it is taken for the
+//!   answer to the second attempt, whose own comes behind it and is dropped, and the second request
+//!   may still be under way. That is done here. A grant that comes so may be of a lease that is over,
+//!   or of a shard that another holds by now.
+//! - It comes twice. The second one waits like a late one, for somebody who sends the same request.
 
 use std::any::Any;
 
