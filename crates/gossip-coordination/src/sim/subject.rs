@@ -70,14 +70,14 @@ pub trait Subject: Sized {
     /// The backend.
     type Backend: CoordinationFacade;
 
+    /// Whether the backend offers [`Subject::reacquire_own`].
+    const HAS_REACQUIRE: bool = false;
+
     /// Whether [`SubjectLimits::claim_cooldown`] is kept.
     const HAS_COOLDOWN: bool;
 
     /// Whether [`Subject::reopen`] and [`Subject::crash_during`] crash anything.
     const IS_DURABLE: bool;
-
-    /// Whether the backend offers [`Subject::reacquire_own`].
-    const HAS_REACQUIRE: bool = false;
 
     /// A fresh and empty backend.
     fn open(limits: &SubjectLimits) -> Self;
