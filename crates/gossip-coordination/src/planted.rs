@@ -182,6 +182,7 @@ mod bugs {
             RunStatusColumnStale: "the shards of an ended run stay open to workers",
             PoisonRolledBack: "a poisoned shard is never parked",
             ExpiredRowsIgnored: "a dead worker's shards wait for ever",
+            ChildrenForgetSemantics: "split-off shards call work done that was only handed on",
             CommitErrorIgnored: "what a full disk refused is answered as done",
             WriteLockTakenLate: "an operation fails at once when another process gets in between",
             RenewedColumnStale: "claims find a renewed lease over in the index and fail",
