@@ -1,5 +1,6 @@
 //! Runs seeds of the coordination simulator. `cargo xtask sim` is the door to it.
 
+mod faults;
 #[cfg(planted)]
 mod planted;
 mod sqlite;
@@ -11,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use gossip_coordination::sim::{
-    Ingredient, Memory, Options, Report, Seen, Subject, Violation, run_seed, shrink,
+    Failures, Ingredient, Memory, Options, Report, Seen, Subject, Violation, run_seed, shrink,
 };
 use sqlite::Sqlite;
 
@@ -190,6 +191,14 @@ fn sweep<S: Subject>(args: &Args) -> bool {
         totals.operations as f64 / seconds,
         totals.seen.count(),
     );
+    let Failures { torn, torn_late, failed, full, unsaid, claims } = totals.faults;
+    if torn + failed > 0 {
+        println!(
+            "  changes torn by a crash: {torn}, {torn_late} of them in the second half of their seed; \
+             failed in the store: {failed}, {full} for want of room; stored without saying so: \
+             {unsaid}; of all these, claims: {claims}"
+        );
+    }
     let lost = if args.kinds { totals.seen.lost(kinds_of(&args.backend)) } else { Vec::new() };
     lost.iter().for_each(|kind| println!("FAILED: no seed saw `{kind}`"));
     lost.is_empty() && totals.failures.is_empty()
@@ -226,6 +235,7 @@ struct Totals {
     operations: u64,
     simulated: u64,
     seen: Seen,
+    faults: Failures,
     failures: Vec<Report>,
 }
 
@@ -235,6 +245,7 @@ impl Totals {
         self.operations += report.operations;
         self.simulated += report.simulated;
         self.seen.merge(&report.seen);
+        self.faults.add(&report.failures);
         if report.violation.is_some() {
             self.failures.push(report);
         }

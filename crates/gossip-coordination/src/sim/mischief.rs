@@ -206,6 +206,10 @@ fn alter(operation: &mut Operation, random: &mut Random) {
         Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
             change(cursor.token.get_or_insert_default());
         }
+        Operation::Park { tenant, lease, op_id, .. } if random.chance(500) => {
+            let (tenant, key, op_id) = (*tenant, lease.key(), *op_id);
+            *operation = Operation::Unpark { tenant, key, op_id };
+        }
         Operation::Park { reason, .. } => {
             *reason = if *reason == ParkReason::NotFound {
                 ParkReason::Other
@@ -246,6 +250,12 @@ fn alter(operation: &mut Operation, random: &mut Random) {
 /// Makes the request one that is never right.
 fn spoil(operation: &mut Operation, random: &mut Random) {
     match operation {
+        // A lease that has been checkpointed under is more likely live than one completed under.
+        Operation::Checkpoint { tenant, lease, op_id, .. } if random.chance(400) => {
+            let (tenant, lease, op_id) = (*tenant, *lease, *op_id);
+            *operation =
+                Operation::Complete { tenant, lease, cursor: spoiled_cursor(random), op_id };
+        }
         Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
             *cursor = spoiled_cursor(random);
         }

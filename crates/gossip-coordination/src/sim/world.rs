@@ -14,7 +14,7 @@ use super::seen::Seen;
 use super::subject::{Subject, SubjectLimits};
 use super::swarm::{Ingredient, Swarm};
 use super::trace::Trace;
-use super::wire::Wire;
+use super::wire::{Failures, Wire};
 use super::worker::Worker;
 use crate::shard_limits::ShardLimits;
 
@@ -49,6 +49,8 @@ pub struct Report {
     pub hash: u64,
     /// Which answers it has seen to which operations.
     pub seen: Seen,
+    /// How often the backend failed in the middle of something.
+    pub failures: Failures,
     /// What must not have been, if anything.
     pub violation: Option<Violation>,
     /// What happened, line by line, if that was wanted.
@@ -67,8 +69,18 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         Err(panic) => {
             let violation = Some(Violation { oracle: PANIC, what: message_of(&*panic) });
             let (operations, simulated, hash, lines) = (0, 0, 0, Vec::new());
-            let seen = Seen::default();
-            return Report { seed, swarm, operations, simulated, hash, seen, violation, lines };
+            let (seen, failures) = (Seen::default(), Failures::default());
+            return Report {
+                seed,
+                swarm,
+                operations,
+                simulated,
+                hash,
+                seen,
+                failures,
+                violation,
+                lines,
+            };
         }
     };
     let tenants: Vec<TenantId> =
@@ -96,6 +108,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         simulated: wire.time - started,
         hash: wire.trace.hash(),
         seen: wire.trace.seen(),
+        failures: wire.failures,
         violation: wire.violation,
         lines: wire.trace.into_lines(),
     }
@@ -216,6 +229,28 @@ mod tests {
         let watched = run_seed::<Memory>(5, &options);
         assert_eq!((plain.hash, plain.operations), (watched.hash, watched.operations));
         assert!(plain.lines.is_empty() && watched.lines.len() as u64 >= watched.operations);
+    }
+
+    #[test]
+    fn requests_and_answers_of_every_kind_are_lost_late_and_out_of_order() {
+        let mut missing = vec![
+            "lost: Operation",
+            "lost: Claim",
+            "late:",
+            "the answer is late",
+            "the answer to an earlier attempt: Operation(Checkpoint",
+            "the answer to an earlier attempt: Operation(SplitResidual",
+            "the answer to an earlier attempt: Claim",
+        ];
+        let options = Options { with_text: true, ..Options::default() };
+        for seed in 1..=60 {
+            let lines = run_seed::<Memory>(seed, &options).lines;
+            missing.retain(|note| !lines.iter().any(|line| line.trim_start().starts_with(note)));
+            if missing.is_empty() {
+                return;
+            }
+        }
+        panic!("no seed had {missing:?}");
     }
 
     #[test]

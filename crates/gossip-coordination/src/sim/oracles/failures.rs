@@ -2,7 +2,8 @@
 //! help: what was stored before is whole.
 
 use super::{Observation, Verdict, demand};
-use crate::sim::op::{Answer, Operation, Refusal};
+use crate::events::StateTransitionEvent;
+use crate::sim::op::{Answer, Refusal};
 
 const S15: &str = "S15 failures";
 
@@ -17,17 +18,22 @@ pub(super) fn check(seen: Observation<'_>) -> Verdict {
     })
 }
 
-/// A failure of a backend whose store was made to fail.
-pub(super) fn check_provoked(operation: &Operation, answer: &Answer) -> Verdict {
-    let passes = *answer == Answer::Refused(Refusal::Backend { retryable: true });
-    demand(passes, S15, || {
-        format!("{operation:?} met a store that fails for a moment, and was answered {answer:?}")
+/// A failure of a backend whose store was made to fail for a moment. `told`: events of a change that
+/// was not stored.
+pub(super) fn check_provoked(
+    retryable: bool,
+    told: &[StateTransitionEvent],
+    what: impl FnOnce() -> String,
+) -> Verdict {
+    demand(retryable && told.is_empty(), S15, || {
+        format!("{}: failed, to be tried again: {retryable}; told {told:?}", what())
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::EventKind;
     use crate::sim::oracles::testing::*;
 
     #[test]
@@ -44,12 +50,11 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_calls_a_busy_store_damaged_is_noticed() {
-        let operation = checkpoint(lease(1, 2, 100), 4, 9);
-        let answered = |retryable| {
-            check_provoked(&operation, &Answer::Refused(Refusal::Backend { retryable }))
-        };
+    fn a_failure_that_calls_a_busy_store_damaged_or_tells_of_a_change_is_noticed() {
+        let answered = |retryable| check_provoked(retryable, &[], String::new);
         assert_eq!(answered(true), Ok(()));
         assert_fires(answered(false), "S15");
+        let told = [event(EventKind::RunCreated)];
+        assert_fires(check_provoked(true, &told, String::new), "S15");
     }
 }

@@ -146,8 +146,13 @@ impl Oracles {
 
     /// The backend failed because its store was made to. The next look at the records says whether
     /// anything was stored.
-    pub(super) fn observe_provoked(&self, operation: &Operation, answer: &Answer) -> Verdict {
-        failures::check_provoked(operation, answer)
+    pub(super) fn observe_provoked(
+        &self,
+        retryable: bool,
+        told: &[StateTransitionEvent],
+        what: impl FnOnce() -> String,
+    ) -> Verdict {
+        failures::check_provoked(retryable, told, what)
     }
 
     /// Since faults stopped, the backend had no room for what was asked of this run. Bytes that are
