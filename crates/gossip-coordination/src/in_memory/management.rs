@@ -19,8 +19,9 @@ use crate::scratch::{AcquireResultView, AcquireScratch};
 use crate::traits::{ClaimCandidates, RunManagement};
 use crate::transition::{self, Decision, RunUpdate};
 
-/// Nobody can be faster, so the first candidate is taken unless it turns out to be poisoned.
-const CANDIDATES: usize = 2;
+/// Nobody can be faster, so the first candidate is taken. If it turns out to be poisoned, another
+/// look finds the next: the second of this one may be free while another worker's lease is over.
+const CANDIDATES: usize = 1;
 
 /// Waiting workers to remember before those whose wait is over are forgotten.
 const COOLDOWNS_MAX: usize = 4096;
