@@ -206,13 +206,12 @@ pub(crate) fn has_nextest() -> bool {
 
 /// Optimised, in a process of its own: a seed is thousands of operations.
 fn simulate(context: &Context) -> Result<()> {
-    for share in &sim::SHARES {
-        let command = share.command(&context.workspace.root);
-        context
-            .env
-            .iter()
-            .fold(command, |command, (name, value)| command.env(name, value))
-            .run()?;
+    let root = &context.workspace.root;
+    for command in sim::SHARES.iter().flat_map(|share| share.commands(root)) {
+        let with_env = |command: Cmd, (name, value): &(String, OsString)| command.env(name, value);
+        if !context.env.iter().fold(command, with_env).succeeds()? {
+            return Err(sim::failed(root)?);
+        }
     }
     Ok(())
 }

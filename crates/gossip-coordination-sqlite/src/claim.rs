@@ -244,6 +244,9 @@ impl Wanted {
             Self::Claimable => {
                 &[(planted!(EXPIRED, ExpiredComparedStrictly => EXPIRED_BEFORE), now), (FREE, now)]
             }
+            Self::Own if planted!(ReacquireTakesExpired) => {
+                &[(OWN, id_to_sql(by.worker.as_raw())), (EXPIRED, now)]
+            }
             Self::Own => &[(OWN, id_to_sql(by.worker.as_raw()))],
         };
         let mut found = None;

@@ -37,6 +37,12 @@ impl SqliteCoordinator {
         &self.config
     }
 
+    /// The connection, for tests that make SQLite fail.
+    #[doc(hidden)]
+    pub const fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+
     /// Runs `f` and puts the events of what it does into `collector`, each after its commit, also
     /// when `f` panics.
     pub fn with_events<R>(

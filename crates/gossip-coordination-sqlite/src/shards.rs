@@ -190,6 +190,11 @@ impl<'b> Shard<'b> {
             ),
             ..after
         };
+        planted!(UnmovedCheckpointFails => {
+            if update.cursor == Some(self.view.cursor) {
+                return Err(InfraError::transient(steps.store, "no row was changed"));
+            }
+        });
         if before == after {
             let sql = "UPDATE coord_shards SET record = ?2 WHERE id = ?1";
             let changed = tx

@@ -10,7 +10,7 @@ use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, Tenant
 use crate::status::ParkReason;
 
 /// A key that shows its length only. Not serialisable on purpose.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RedactedKey(Option<Box<[u8]>>);
 
 impl RedactedKey {
@@ -37,7 +37,7 @@ impl fmt::Debug for RedactedKey {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields name themselves")]
 pub enum EventKind {
@@ -122,7 +122,7 @@ impl EventKind {
 }
 
 /// An event with what is needed to route and order it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StateTransitionEvent {
     /// Whose.
     pub tenant: TenantId,

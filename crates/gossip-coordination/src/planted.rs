@@ -129,6 +129,7 @@ mod bugs {
             ChildrenInheritCursor: "keys before the parent's cursor are never scanned by children",
             OpLogEntryLostOnSplit: "a retried split is refused, and its children are unknown",
             ForgottenResidualRunsAgain: "a late retry of a split is refused or splits again",
+            ForgottenSplitIgnoresPlan: "another split under an old id is called done and is not",
             SplitGapAccepted: "keys between two children belong to nobody",
             ReplacedParentStaysActive: "a split shard is scanned again beside its children",
             ResidualParentKeepsRange: "keys given away are scanned twice",
@@ -163,10 +164,18 @@ mod bugs {
             ListingHidesExpired: "a shard whose worker died is not listed as free",
             SnapshotKeepsToken: "a worker resumes with the token of another shard",
             CooldownAfterSuccess: "busy workers are told to wait",
+            EmptyListingFails: "a listing that nothing fits fails as if the store had",
+            NoRoomForLongTokens: "checkpoints are refused for want of room that is there",
+            CompletionNotReported: "nobody learns that a shard is done",
+            RenewalReportedTwice: "whoever counts renewals counts too many",
+            PoisonReportedAgain: "a parked shard is reported again with every request for it",
+            EmptyClaimReportsEnd: "a scan is reported as complete while shards are parked",
             // Sessions.
             SessionWidensRange: "a worker works beyond what its shard has kept",
             SessionKeepsRange: "a worker scans keys that it gave away",
             SessionForgetsRenewal: "a worker stops though its lease was renewed",
+            SessionSkipsUnmovedComplete: "a finished shard is taken up again and again, for ever",
+            SessionSkipsFirstKey: "the first item of a shard is never looked at",
         }
         Sqlite {
             AnswersBeforeCommit: "a crash loses what was answered as done",
@@ -182,7 +191,13 @@ mod bugs {
             RunStatusColumnStale: "the shards of an ended run stay open to workers",
             PoisonRolledBack: "a poisoned shard is never parked",
             ExpiredRowsIgnored: "a dead worker's shards wait for ever",
+            ChildrenForgetSemantics: "split-off shards call work done that was only handed on",
+            CommitErrorIgnored: "what a full disk refused is answered as done",
+            WriteLockTakenLate: "an operation fails at once when another process gets in between",
             RenewedColumnStale: "claims find a renewed lease over in the index and fail",
+            UnmovedCheckpointFails: "a checkpoint at the same place fails as if the store had",
+            BusyCalledDamage: "a database that is busy for a moment is called damaged",
+            ReacquireTakesExpired: "a worker that comes back takes what others lost",
         }
     }
 

@@ -115,7 +115,7 @@ impl<'a> ShardRecordView<'a> {
                 CursorUpdate::initial(),
                 ChildrenInheritCursor => crate::planted::leak(self.cursor),
             ),
-            self.cursor_semantics,
+            planted!(self.cursor_semantics, ChildrenForgetSemantics => CursorSemantics::Completed),
             Some(self.key.shard),
         )
     }

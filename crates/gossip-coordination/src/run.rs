@@ -78,7 +78,7 @@ impl RunConfig {
 }
 
 /// Why a configuration cannot work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunConfigError {
     /// Leases would end as they begin.
@@ -133,7 +133,7 @@ pub struct RunGate {
 }
 
 /// How many shards of a run stand where, in one consistent view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct RunProgress {
     /// Shards with work left.
     pub active: u64,
@@ -205,7 +205,7 @@ pub const fn evaluate_run_terminal(progress: &RunProgress) -> RunTerminalEvaluat
 }
 
 /// Which shards a listing shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShardFilter {
     /// Only shards in this status.
     pub status: Option<ShardStatus>,
@@ -261,7 +261,7 @@ impl ShardFilter {
 }
 
 /// One line of a listing.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ShardSummary {
     /// Which shard.
     pub shard: ShardId,

@@ -248,7 +248,7 @@ impl AcquireResultView<'_> {
 }
 
 /// A hint how much work waits in the run, sent along with acquires and renewals. Advice only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CapacityHint {
     /// Shards that could be claimed.
     pub available_count: u32,

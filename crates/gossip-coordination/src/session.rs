@@ -102,7 +102,14 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     /// Where to start. Checkpoints do not show here.
     #[must_use]
     pub fn cursor(&self) -> CursorUpdate<'_> {
-        self.initial_snapshot().cursor
+        let snapshot = self.initial_snapshot();
+        planted!(
+            snapshot.cursor,
+            SessionSkipsFirstKey => match snapshot.cursor.is_initial() {
+                true => CursorUpdate::at(snapshot.spec.start()),
+                false => snapshot.cursor,
+            },
+        )
     }
 
     /// The tenant.
@@ -180,6 +187,11 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CompleteError> {
+        planted!(SessionSkipsUnmovedComplete => {
+            if cursor.last_key().is_some() && cursor.last_key() == self.cursor().last_key() {
+                return Ok(IdempotentOutcome::Replayed(()));
+            }
+        });
         self.backend.complete(now, self.lease.tenant(), &self.lease, cursor, op_id)
     }
 

@@ -170,7 +170,7 @@ impl fmt::Debug for Cursor {
 }
 
 /// Why bytes do not make a cursor. Sizes only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum CursorInputError {
     /// The last key is longer than a key may be.

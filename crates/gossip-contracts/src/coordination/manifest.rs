@@ -99,7 +99,7 @@ fn validate_disjoint(shards: &[InitialShardInput<'_>]) -> Result<(), ManifestVal
 }
 
 /// Why a manifest was refused. Nothing was registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestValidationError {
     /// There is no shard in it.

@@ -157,7 +157,7 @@ impl fmt::Debug for ShardSpec {
 }
 
 /// Why bytes do not make a key range. Sizes only: the bytes themselves stay out of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardSpecInputError {
     /// The lower boundary is longer than a key may be.

@@ -226,7 +226,7 @@ pub enum ShardLimitScope {
 }
 
 /// Why a split was refused. Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitValidationError {
     /// A split needs two parts.

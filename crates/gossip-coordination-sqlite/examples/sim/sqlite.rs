@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gossip_coordination::codec::{decode_run, decode_shard};
-use gossip_coordination::sim::{Applicant, Subject, SubjectLimits};
+use gossip_coordination::sim::{Applicant, Disturbed, StoreFault, Subject, SubjectLimits};
 use gossip_coordination::{
     AcquireResultView, AcquireScratch, ClaimError, EventCollector, EventKind, RunRecord,
     ShardRecordView,
@@ -13,11 +13,13 @@ use gossip_coordination::{
 use gossip_coordination_sqlite::{Durability, SqliteConfig, SqliteCoordinator, rusqlite};
 use tempfile::TempDir;
 
-use crate::store::{PAGES, Store};
+use super::faults::{Armed, Rival};
+use super::store::{PAGES, Store};
 
-/// A log longer than this may have begun to be written back, and then its end alone does not say
-/// what a crash would leave.
-const LOG_MAX: u64 = 12 << 20;
+/// A log longer than this is written back before a crash in the middle of an operation: SQLite does
+/// so by itself at 16 MiB, and then its end alone does not say what a crash would leave. Shorter,
+/// since each crash copies it.
+const LOG_MAX: u64 = 1 << 20;
 
 /// Connections to the database.
 const HANDLES: usize = 2;
@@ -30,8 +32,10 @@ pub(crate) struct Sqlite {
     /// Two handles, as two processes have, which take turns. Dropped before their directory is.
     stores: Vec<Store>,
     turns: usize,
-    /// Another process, which can hold the database up.
-    rival: Option<rusqlite::Connection>,
+    /// Another process, which can hold the database up, and sees what is stored in it.
+    rival: Option<Rival>,
+    /// The log ends in bytes that a crash left behind, which are written over.
+    is_torn: bool,
     /// Cursor moves that were reported: as many rows must be the caller's.
     moves: u64,
 }
@@ -66,6 +70,7 @@ impl Sqlite {
     fn crash(&mut self, log_len: u64) {
         let (old, old_log) = (self.path(), self.log());
         self.rival = None;
+        self.is_torn = log_len < self.log_len();
         self.crashes += 1;
         std::fs::copy(&old, self.path()).expect("an open database is a file");
         std::fs::copy(&old_log, self.log()).expect("an open database has its log");
@@ -82,6 +87,28 @@ impl Sqlite {
         std::fs::metadata(self.log()).expect("an open database has its log").len()
     }
 
+    /// From here on the log grows by what is written.
+    fn settle_log(&mut self) {
+        if self.is_torn || self.log_len() > LOG_MAX {
+            self.rival().write_log_back();
+            self.is_torn = false;
+        }
+    }
+
+    fn rival(&mut self) -> &Rival {
+        let path = self.path();
+        self.rival.get_or_insert_with(|| Rival::open(&path))
+    }
+
+    /// The database as it is, beside it.
+    fn copy(&self) -> PathBuf {
+        let copy = self.dir.path().join("copy.db");
+        std::fs::copy(self.path(), &copy).expect("an open database is a file");
+        let log = self.dir.path().join("copy.db-wal");
+        std::fs::copy(self.log(), log).expect("an open database has its log");
+        copy
+    }
+
     fn count_moves(&mut self, collector: &EventCollector, before: usize) {
         let moves = collector.iter().skip(before).filter(|event| {
             matches!(
@@ -95,7 +122,8 @@ impl Sqlite {
     /// Every cursor move has brought its row, once.
     fn check_pages(&mut self) -> Result<(), String> {
         let read = self.coordinator().read(|tx| {
-            let mut statement = tx.prepare_cached("SELECT * FROM sim_pages")?;
+            let mut statement =
+                tx.prepare_cached("SELECT tenant, run, shard, op FROM sim_pages")?;
             let rows = statement.query_map([], |row| {
                 Ok((
                     row.get::<_, Vec<u8>>(0)?,
@@ -137,6 +165,7 @@ impl Subject for Sqlite {
     type Backend = Store;
     const HAS_COOLDOWN: bool = false;
     const IS_DURABLE: bool = true;
+    const HAS_REACQUIRE: bool = true;
 
     fn open(limits: &SubjectLimits) -> Self {
         let config = SqliteConfig {
@@ -146,9 +175,16 @@ impl Subject for Sqlite {
             busy_timeout: Duration::ZERO,
             components: vec![PAGES],
         };
-        let (dir, crashes, stores, turns, rival, moves) =
-            (scratch_dir(), 0, Vec::new(), 0, None, 0);
-        let mut subject = Self { dir, config, crashes, stores, turns, rival, moves };
+        let mut subject = Self {
+            dir: scratch_dir(),
+            config,
+            crashes: 0,
+            stores: Vec::new(),
+            turns: 0,
+            rival: None,
+            is_torn: false,
+            moves: 0,
+        };
         subject.start();
         subject
     }
@@ -175,15 +211,12 @@ impl Subject for Sqlite {
         written: u64,
         f: impl FnOnce(&mut Store) -> R,
     ) -> Option<(R, bool)> {
+        self.settle_log();
         let before = self.log_len();
         let reported = collector.len();
         let result = self.store().with_events(collector, f);
         let after = self.log_len();
-        let cut = if before < after && after < LOG_MAX {
-            before + (after - before) * written / 1000
-        } else {
-            after
-        };
+        let cut = before + (after - before) * written / 1000;
         if cut == after {
             self.count_moves(collector, reported);
         }
@@ -195,23 +228,36 @@ impl Subject for Sqlite {
         backend: &mut Store,
         Applicant { now, tenant, run, worker }: Applicant,
         scratch: &'s mut AcquireScratch,
-    ) -> Option<Result<Option<AcquireResultView<'s>>, ClaimError>> {
-        Some(backend.ask(|it| it.reacquire_own(now, tenant, run, worker, scratch)))
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        backend.ask(|it| it.reacquire_own(now, tenant, run, worker, scratch))
     }
 
-    /// Another process holds the write lock meanwhile.
-    fn obstructed<R>(&mut self, f: impl FnOnce(&mut Store) -> R) -> Option<R> {
-        if self.rival.is_none() {
-            let conn = rusqlite::Connection::open(self.path()).expect("it opens again");
-            self.rival = Some(conn);
-        }
-        let lock = |rival: &Option<rusqlite::Connection>, sql| {
-            rival.as_ref().expect("it was opened").execute_batch(sql)
-        };
-        lock(&self.rival, "BEGIN IMMEDIATE").expect("nobody else writes");
-        let result = f(self.store());
-        lock(&self.rival, "ROLLBACK").expect("a transaction can be given up");
-        Some(result)
+    fn disturbed<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        fault: StoreFault,
+        mut f: impl FnMut(&mut Store) -> R,
+    ) -> Option<Disturbed<R>> {
+        let reported = collector.len();
+        let rival = self.rival().clone();
+        let may_be_stored =
+            matches!(fault, StoreFault::Interrupted { .. } | StoreFault::CommitUnknown);
+        let copy = may_be_stored.then(|| self.copy());
+        let before = rival.version();
+        let store = self.store();
+        let armed = Armed::new(&mut store.coordinator, fault, &rival);
+        store.page_len = if fault == StoreFault::Full { 5_000 } else { 0 };
+        let told = store.with_events(collector, &mut f);
+        store.page_len = 0;
+        armed.disarm(&mut store.coordinator);
+        // Every change reports itself, unless its commit seemed to fail.
+        let is_unsaid = collector.len() == reported && rival.version() != before;
+        let unsaid = copy.filter(|_| is_unsaid).map(|copy| {
+            let coordinator = SqliteCoordinator::open(copy, self.config.clone());
+            Store::new(coordinator.expect("a copy opens")).with_events(collector, &mut f)
+        });
+        self.count_moves(collector, reported);
+        Some(Disturbed { told, unsaid })
     }
 
     fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {

@@ -9,8 +9,8 @@ use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimCandidates, ClaimError,
     CompleteError, CoordinationBackend, CreateRunError, EventCollector, GetRunError,
-    IdempotentOutcome, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError, RenewError,
-    RenewResult, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
+    IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError,
+    RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
     ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError, UnparkError,
 };
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
@@ -19,19 +19,25 @@ use gossip_coordination_sqlite::{CommitError, Component, SqliteCoordinator};
 /// What the caller keeps: one row for each operation that moved a cursor.
 pub(crate) const PAGES: Component = Component {
     name: "sim",
-    steps: &["CREATE TABLE sim_pages(tenant BLOB NOT NULL, run INTEGER NOT NULL, \
-              shard INTEGER NOT NULL, op INTEGER NOT NULL) STRICT"],
+    steps: &[
+        "CREATE TABLE sim_pages(tenant BLOB NOT NULL, run INTEGER NOT NULL, \
+         shard INTEGER NOT NULL, op INTEGER NOT NULL, findings BLOB NOT NULL) STRICT",
+        // What another process writes.
+        "CREATE TABLE sim_rival(id INTEGER PRIMARY KEY, times INTEGER NOT NULL) STRICT",
+    ],
 };
 
 /// The coordinator.
 pub(crate) struct Store {
     pub(crate) coordinator: SqliteCoordinator,
+    /// Bytes that a page brings along.
+    pub(crate) page_len: u32,
     events: Option<EventCollector>,
 }
 
 impl Store {
     pub(crate) const fn new(coordinator: SqliteCoordinator) -> Self {
-        Self { coordinator, events: None }
+        Self { coordinator, page_len: 0, events: None }
     }
 
     /// Runs `f` and puts the events of what it does into `collector`.
@@ -52,16 +58,19 @@ impl Store {
     }
 }
 
-fn add_page(tx: &Transaction<'_>, lease: &Lease, op_id: OpId) -> rusqlite::Result<()> {
+fn add_page(tx: &Transaction<'_>, lease: &Lease, op_id: OpId, len: u32) -> rusqlite::Result<()> {
     let (run, shard) = (lease.run().as_raw() as i64, lease.shard().as_raw() as i64);
-    let mut statement = tx.prepare_cached("INSERT INTO sim_pages VALUES (?1, ?2, ?3, ?4)")?;
-    statement.execute((lease.tenant().as_bytes(), run, shard, op_id.as_raw() as i64)).map(drop)
+    let sql = "INSERT INTO sim_pages VALUES (?1, ?2, ?3, ?4, zeroblob(?5))";
+    let mut statement = tx.prepare_cached(sql)?;
+    let (tenant, op) = (lease.tenant(), op_id.as_raw() as i64);
+    statement.execute((tenant.as_bytes(), run, shard, op, len)).map(drop)
 }
 
-fn refusal<R>(error: CommitError<R, rusqlite::Error>) -> R {
+/// A row that cannot be written is the store's failure, like any other.
+fn refusal<R: From<InfraError>>(error: CommitError<R, rusqlite::Error>) -> R {
     match error {
         CommitError::Refused(refusal) => refusal,
-        CommitError::Caller(error) => panic!("a row cannot be written: {error}"),
+        CommitError::Caller(error) => InfraError::transient("sim.page", error.to_string()).into(),
     }
 }
 
@@ -103,7 +112,8 @@ impl CoordinationBackend for Store {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError> {
-        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id);
+        let len = self.page_len;
+        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id, len);
         self.ask(|it| it.checkpoint_with(now, tenant, lease, cursor, op_id, write)).map_err(refusal)
     }
 
@@ -115,7 +125,8 @@ impl CoordinationBackend for Store {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CompleteError> {
-        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id);
+        let len = self.page_len;
+        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id, len);
         self.ask(|it| it.complete_with(now, tenant, lease, cursor, op_id, write)).map_err(refusal)
     }
 

@@ -14,6 +14,7 @@ mod kill;
 mod modes;
 mod processes;
 mod runs;
+mod simulated;
 mod slots;
 mod support;
 mod verify;

@@ -7,7 +7,7 @@ use super::run::GetRunError;
 use crate::run::RunStatus;
 
 /// Why no shard was claimed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimError {
     /// Every shard is held or finished.

@@ -2,7 +2,7 @@
 
 /// A backend could not do its work. The operation may or may not have been carried out; retrying
 /// it under the same operation id is safe.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum InfraError {
     /// It may work another time: a timeout, a lost connection, contention.

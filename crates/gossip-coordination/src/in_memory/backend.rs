@@ -36,7 +36,18 @@ impl CoordinationBackend for InMemoryCoordinator {
         let found = find(&mut self.tenants, tenant, key);
         let decision = decide(found.as_ref(), &self.slab, |shard| {
             transition::acquire(shard, now, tenant, key, worker)
-        })?;
+        });
+        planted!(PoisonReportedAgain => {
+            let state = found.as_ref().map(|found| found.run.view(found.index, &self.slab).state);
+            let reason = state.and_then(|state| state.park_reason);
+            if decision.is_err() && reason == Some(ParkReason::Poisoned) {
+                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
+                    shard: key.shard,
+                    reason: ParkReason::Poisoned,
+                });
+            }
+        });
+        let decision = decision?;
         let Found { run, index } = decided(found);
         let shard = key.shard;
         match decision {
@@ -81,6 +92,12 @@ impl CoordinationBackend for InMemoryCoordinator {
         emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardLeaseRenewed {
             shard: lease.shard(),
             new_deadline,
+        });
+        planted!(RenewalReportedTwice => {
+            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardLeaseRenewed {
+                shard: lease.shard(),
+                new_deadline,
+            });
         });
         Ok(RenewResult { new_deadline, capacity: run.capacity(now) })
     }
@@ -139,7 +156,7 @@ impl CoordinationBackend for InMemoryCoordinator {
         let decision =
             decide(found.as_ref(), &self.slab, |shard| transition::complete(shard, now, &request))?;
         let outcome = carry_out(found, &mut self.slab, decision)?;
-        if outcome.is_executed() {
+        if outcome.is_executed() && !planted!(CompletionNotReported) {
             emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardCompleted {
                 shard: lease.shard(),
             });

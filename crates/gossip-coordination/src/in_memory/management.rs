@@ -19,8 +19,9 @@ use crate::scratch::{AcquireResultView, AcquireScratch};
 use crate::traits::{ClaimCandidates, RunManagement};
 use crate::transition::{self, Decision, RunUpdate};
 
-/// Nobody can be faster, so the first candidate is taken unless it turns out to be poisoned.
-const CANDIDATES: usize = 2;
+/// Nobody can be faster, so the first candidate is taken. If it turns out to be poisoned, another
+/// look finds the next: the second of this one may be free while another worker's lease is over.
+const CANDIDATES: usize = 1;
 
 /// Waiting workers to remember before those whose wait is over are forgotten.
 const COOLDOWNS_MAX: usize = 4096;
@@ -126,6 +127,11 @@ impl RunManagement for InMemoryCoordinator {
         out.extend(
             shards.filter(|shard| filter.admits(shard, now)).map(|shard| ShardSummary::of(&shard)),
         );
+        planted!(EmptyListingFails => {
+            if out.is_empty() {
+                return Err(crate::error::InfraError::transient("list", "no rows").into());
+            }
+        });
         Ok(())
     }
 
@@ -252,6 +258,11 @@ impl ShardClaiming for InMemoryCoordinator {
             }
             entry.cooldowns.insert(worker, until);
         }
+        planted!(EmptyClaimReportsEnd => {
+            if let Err(ClaimError::NoneAvailable { earliest_deadline: None }) = result {
+                emit(&mut self.events, tenant, run, now, || EventKind::RunCompleted);
+            }
+        });
         result
     }
 }

@@ -132,17 +132,30 @@ impl InMemoryCoordinator {
         collector.lend(self, |coordinator| &mut coordinator.events, f)
     }
 
-    /// Shows `f` every run of every tenant, in no particular order.
-    pub fn for_each_run(&self, mut f: impl FnMut(&RunRecord)) {
-        self.tenants
-            .values()
-            .flat_map(|tenant| tenant.runs.values())
-            .for_each(|run| f(&run.record));
+    /// Every tenant by its id: whoever looks twice sees the same, in every process.
+    fn tenants_in_order(&self) -> Vec<(&TenantId, &Tenant)> {
+        let mut tenants: Vec<_> = self.tenants.iter().collect();
+        tenants.sort_unstable_by_key(|(tenant, _)| **tenant);
+        tenants
     }
 
-    /// Shows `f` every shard of every tenant, in no particular order.
+    /// Every run by tenant and id.
+    fn runs_in_order(&self) -> impl Iterator<Item = (TenantId, &Run)> {
+        self.tenants_in_order().into_iter().flat_map(|(&tenant, entry)| {
+            let mut runs: Vec<_> = entry.runs.values().collect();
+            runs.sort_unstable_by_key(|run| run.record.run);
+            runs.into_iter().map(move |run| (tenant, run))
+        })
+    }
+
+    /// Shows `f` every run, by tenant and id.
+    pub fn for_each_run(&self, mut f: impl FnMut(&RunRecord)) {
+        self.runs_in_order().for_each(|(_, run)| f(&run.record));
+    }
+
+    /// Shows `f` every shard, by tenant, run and id.
     pub fn for_each_shard(&self, mut f: impl FnMut(&ShardRecordView<'_>)) {
-        for run in self.tenants.values().flat_map(|tenant| tenant.runs.values()) {
+        for (_, run) in self.runs_in_order() {
             run.views(&self.slab).for_each(|shard| f(&shard));
         }
     }
@@ -150,19 +163,18 @@ impl InMemoryCoordinator {
     /// Panics unless every index and count says what the records say.
     pub fn assert_consistent(&self) {
         let (mut total, mut slots) = (0, 0);
-        for (tenant, entry) in &self.tenants {
-            let mut count = 0;
-            for run in entry.runs.values() {
-                run.assert_index(*tenant);
-                run.record.assert_invariants();
-                for shard in run.views(&self.slab) {
-                    shard.assert_invariants();
-                    // A range, and a cursor once there is one.
-                    slots += 1 + usize::from(!shard.cursor.is_initial());
-                }
-                count += run.progress.total() as usize;
+        for (tenant, run) in self.runs_in_order() {
+            run.assert_index(tenant);
+            run.record.assert_invariants();
+            for shard in run.views(&self.slab) {
+                shard.assert_invariants();
+                // A range, and a cursor once there is one.
+                slots += 1 + usize::from(!shard.cursor.is_initial());
             }
-            assert!(count == entry.shard_count, "{count} shards, {} counted", entry.shard_count);
+        }
+        for (_, entry) in self.tenants_in_order() {
+            let count = entry.runs.values().map(|run| run.progress.total() as usize).sum();
+            assert!(entry.shard_count == count, "{count} shards, {} counted", entry.shard_count);
             total += count;
         }
         assert!(total == self.total_shards, "{total} shards, {} counted", self.total_shards);

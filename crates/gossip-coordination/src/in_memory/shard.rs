@@ -80,6 +80,12 @@ impl Shard {
         slab: &mut ByteSlab,
         update: &ShardUpdate<'_>,
     ) -> Result<(), SlabFull> {
+        planted!(NoRoomForLongTokens => {
+            let token = update.cursor.and_then(|cursor| cursor.token());
+            if let Some(token) = token.filter(|token| token.len() > 20) {
+                return Err(SlabFull { requested: token.len(), available: 0 });
+            }
+        });
         let spec = update.spec.map(|spec| PooledShardSpec::store(slab, spec)).transpose()?;
         if let Some(cursor) = update.cursor
             && let Err(full) = self.cursor.replace(slab, cursor)

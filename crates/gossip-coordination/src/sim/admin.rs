@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 
-use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
 
 use super::keys;
@@ -13,7 +12,7 @@ use super::subject::Subject;
 use super::swarm::{Ingredient, Swarm};
 use super::wire::Wire;
 use super::worker::RunName;
-use crate::run::{RunConfig, ShardFilter};
+use crate::run::ShardFilter;
 use crate::status::ShardStatus;
 
 pub(super) struct Admin {
@@ -128,7 +127,7 @@ impl Admin {
         let before = std::mem::discriminant(&plan.stage);
         plan.stage = match std::mem::replace(&mut plan.stage, Stage::Active) {
             Stage::Create => {
-                let config = draw_config(swarm);
+                let config = swarm.draw_config(random);
                 match wire.request(now, Operation::CreateRun { tenant, run, config }) {
                     Some(Answer::Accepted | Answer::Refused(Refusal::RunAlreadyExists { .. })) => {
                         let op_id = wire.next_op(tenant);
@@ -138,6 +137,15 @@ impl Admin {
                 }
             }
             Stage::Register { shards, op_id } => {
+                // A run that has not begun cannot end well, nor badly.
+                if !wire.is_calm && random.chance(20 * swarm.rate(Ingredient::Mischief)) {
+                    let op_id = wire.next_op(tenant);
+                    let ends = [
+                        Operation::CompleteRun { tenant, run, op_id },
+                        Operation::FailRun { tenant, run, op_id },
+                    ];
+                    wire.request(now, random.pick(&ends).clone());
+                }
                 let request =
                     Operation::RegisterShards { tenant, run, shards: shards.clone(), op_id };
                 match wire.request(now, request) {
@@ -260,14 +268,6 @@ fn draw_filter(random: &mut Random) -> ShardFilter {
         ShardFilter { status: Some(ShardStatus::Done), ..ShardFilter::all() },
     ]);
     if random.chance(200) { filter.roots() } else { filter }
-}
-
-fn draw_config(swarm: &Swarm) -> RunConfig {
-    RunConfig {
-        cursor_semantics: CursorSemantics::Completed,
-        lease_duration: swarm.lease_duration,
-        max_shard_retries: swarm.max_shard_retries,
-    }
 }
 
 /// Roots that share the items, now and then with some left out between them, and now and then with

@@ -18,6 +18,11 @@ pub(super) fn twist<S: Subject>(
     wire: &mut Wire<S>,
     random: &mut Random,
 ) -> Operation {
+    // Splits are remembered longer than anything else, so others under their ids are tried more.
+    if matches!(operation, Operation::SplitResidual { .. }) && random.chance(400) {
+        alter(&mut operation, random);
+        return operation;
+    }
     match random.below(9) {
         // Somebody else's tenant, with the lease as it is or forged to fit.
         0 | 1 => {
@@ -87,13 +92,20 @@ fn edge_of<S: Subject>(
     }
     let range = wire.oracles.range_of(tenant, lease.key())?;
     let op_id = wire.next_op(tenant);
-    let at = |last_key| OwnedCursor { last_key: Some(last_key), token: None };
+    let completes = random.chance(300);
+    let at = |last_key| {
+        let cursor = OwnedCursor { last_key: Some(last_key), token: None };
+        if completes {
+            Operation::Complete { tenant, lease, cursor, op_id }
+        } else {
+            Operation::Checkpoint { tenant, lease, cursor, op_id }
+        }
+    };
     Some(match random.below(4) {
-        0 => Operation::Checkpoint { tenant, lease, cursor: at(range.end), op_id },
+        0 => at(range.end),
         1 => {
             let before = keys::first_item_from(&range.start).checked_sub(1)?;
-            let cursor = at(keys::key(before)[..].into());
-            Operation::Checkpoint { tenant, lease, cursor, op_id }
+            at(keys::key(before)[..].into())
         }
         2 => {
             let children = misfit(&range, random).into();
@@ -194,6 +206,10 @@ fn alter(operation: &mut Operation, random: &mut Random) {
         Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
             change(cursor.token.get_or_insert_default());
         }
+        Operation::Park { tenant, lease, op_id, .. } if random.chance(500) => {
+            let (tenant, key, op_id) = (*tenant, lease.key(), *op_id);
+            *operation = Operation::Unpark { tenant, key, op_id };
+        }
         Operation::Park { reason, .. } => {
             *reason = if *reason == ParkReason::NotFound {
                 ParkReason::Other
@@ -205,6 +221,12 @@ fn alter(operation: &mut Operation, random: &mut Random) {
             if let Some(child) = children.last_mut() {
                 change(&mut child.metadata);
             }
+        }
+        // Another cut, right behind the start: it keeps less than the shard has.
+        Operation::SplitResidual { kept, residual, .. } if random.chance(500) => {
+            let point: Bytes = [&kept.start[..], &[1]].concat()[..].into();
+            kept.end = point.clone();
+            residual.start = point;
         }
         Operation::SplitResidual { residual, .. } => change(&mut residual.metadata),
         Operation::RegisterShards { shards, .. } => {
@@ -228,6 +250,12 @@ fn alter(operation: &mut Operation, random: &mut Random) {
 /// Makes the request one that is never right.
 fn spoil(operation: &mut Operation, random: &mut Random) {
     match operation {
+        // A lease that has been checkpointed under is more likely live than one completed under.
+        Operation::Checkpoint { tenant, lease, op_id, .. } if random.chance(400) => {
+            let (tenant, lease, op_id) = (*tenant, *lease, *op_id);
+            *operation =
+                Operation::Complete { tenant, lease, cursor: spoiled_cursor(random), op_id };
+        }
         Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
             *cursor = spoiled_cursor(random);
         }

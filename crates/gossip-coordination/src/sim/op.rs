@@ -22,7 +22,7 @@ use crate::status::{ParkReason, ShardStatus};
 pub type Bytes = InlineVec<u8, 24>;
 
 /// A range with its metadata.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnedRange {
     /// First key.
     pub start: Bytes,
@@ -51,7 +51,7 @@ impl From<ShardSpecRef<'_>> for OwnedRange {
 }
 
 /// A cursor.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct OwnedCursor {
     /// The last key handled.
     pub last_key: Option<Bytes>,
@@ -74,7 +74,7 @@ impl From<CursorUpdate<'_>> for OwnedCursor {
 }
 
 /// A row of a manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnedShardInput {
     /// Its id.
     pub shard: ShardId,
@@ -99,7 +99,7 @@ impl From<InitialShardInput<'_>> for OwnedShardInput {
 }
 
 /// A request whose answer follows from the state and the time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the fields are those of the traits' methods")]
 pub enum Operation {
     CreateRun {
@@ -193,7 +193,7 @@ pub enum Operation {
 }
 
 /// What a request was answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// A request without an operation id was carried out: a creation or a release.
     Accepted,
@@ -219,7 +219,7 @@ pub enum Answer {
 }
 
 /// What an idempotent operation brought about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Nothing to tell.
     Nothing,
@@ -230,7 +230,7 @@ pub enum Effect {
 }
 
 /// An acquired shard; without the hint about other work, which is advice and not an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquired {
     /// The lease.
     pub lease: Lease,
@@ -249,7 +249,7 @@ pub struct Acquired {
 }
 
 /// A run's record without fingerprints, which a model does not compute.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunView {
     /// Its configuration.
     pub config: RunConfig,
@@ -266,7 +266,7 @@ pub struct RunView {
 }
 
 /// Why a request was refused: the variants of all error enums, without fingerprints and messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the variants and fields are those of the error enums")]
 pub enum Refusal {
     ShardNotFound,
@@ -325,6 +325,9 @@ pub enum Refusal {
     },
     InvalidConfig(RunConfigError),
     RunAlreadyExists {
+        run: RunId,
+    },
+    ConfigMismatch {
         run: RunId,
     },
     /// Of a run's end, or of an unpark.

@@ -272,11 +272,10 @@ refusals! {
         SplitError::ResourceExhausted(_) => Self::ResourceExhausted,
     }
     CreateRunError {
-        RunAlreadyExists { run };
+        RunAlreadyExists { run } ConfigMismatch { run };
         &CreateRunError::InvalidConfig(source) => Self::InvalidConfig(source),
         CreateRunError::RegisterShardsFailed(error) => error.into(),
         CreateRunError::GetRunFailed(error) => error.into(),
-        &CreateRunError::ConfigMismatch { run } => Self::RunAlreadyExists { run },
     }
     RegisterShardsError {
         RunNotFound TenantMismatch { expected }

@@ -8,7 +8,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, W
 use super::op::Operation;
 use super::perform::{ToAnswer, accepted, idempotent};
 use super::subject::{Applicant, Subject};
-use super::wire::Wire;
+use super::wire::{Grant, Wire};
 use crate::claim::ShardClaiming;
 use crate::error::{
     AcquireError, CheckpointError, ClaimError, CompleteError, IdempotentOutcome, ParkError,
@@ -33,11 +33,13 @@ impl<S: Subject> CoordinationBackend for Port<'_, S> {
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, AcquireError> {
         let operation = Operation::Acquire { tenant, key, worker };
-        self.0.borrow_mut().call(now, operation, |backend| {
-            let result = backend.acquire_and_restore_into(now, tenant, key, worker, scratch);
-            let hint = result.as_ref().ok().map(|acquired| acquired.capacity);
-            (result.answer(), hint, result)
-        })
+        let grant: Result<Grant, AcquireError> =
+            self.0.borrow_mut().call(now, operation, |backend| {
+                let result = backend.acquire_and_restore_into(now, tenant, key, worker, scratch);
+                let hint = result.as_ref().ok().map(|acquired| acquired.capacity);
+                (result.answer(), hint, result.map(|acquired| Grant::of(&acquired)))
+            });
+        Ok(grant?.restore(scratch))
     }
 
     fn renew(
@@ -155,6 +157,7 @@ impl<S: Subject> ShardClaiming for Port<'_, S> {
         worker: WorkerId,
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, ClaimError> {
-        self.0.borrow_mut().claim(Applicant { now, tenant, run, worker }, scratch)
+        let grant = self.0.borrow_mut().claim(Applicant { now, tenant, run, worker })?;
+        Ok(grant.restore(scratch))
     }
 }

@@ -10,7 +10,7 @@ macro_rules! kinds {
         const $names: &[&str] = &[$(stringify!($variant)),*];
 
         /// The variant's place among those above.
-        pub(super) fn $of(value: &$type) -> usize {
+        fn $of(value: &$type) -> usize {
             enum Place { $($variant),* }
             match value {
                 $($type::$variant { .. } => Place::$variant as usize,)*
@@ -28,7 +28,7 @@ kinds!(REFUSAL_NAMES, kind_of_refusal(Refusal),
     ShardNotFound RunNotFound TenantMismatch StaleFence LeaseExpired ShardTerminal RunNotActive
     AlreadyLeased OpIdConflict CursorRegression CursorOutOfBounds CursorKeyTooLarge
     CursorTokenTooLarge CheckpointMissingKey SplitInvalid ManifestInvalid ShardLimitExceeded
-    InvalidConfig RunAlreadyExists RunTerminal WrongStatus ShardsRemaining NotParked
+    InvalidConfig RunAlreadyExists ConfigMismatch RunTerminal WrongStatus ShardsRemaining NotParked
     ResourceExhausted Backend);
 
 const _: () = assert!(ANSWER_NAMES.len() + REFUSAL_NAMES.len() <= 64);
@@ -61,6 +61,16 @@ impl Seen {
         self.answers.iter().map(|answers| answers.count_ones()).sum()
     }
 
+    /// Pairs of `expected`, which is written like the seen ones are shown, that were not seen.
+    #[must_use]
+    pub fn lost(&self, expected: &str) -> Vec<String> {
+        let expected = expected.lines().filter_map(|line| line.split_once(": ")).flat_map(
+            |(operation, answers)| answers.split(' ').map(move |answer| (operation, answer)),
+        );
+        let lost = expected.filter(|pair| !self.pairs().any(|seen| seen == *pair));
+        lost.map(|(operation, answer)| format!("{operation}: {answer}")).collect()
+    }
+
     /// The names of all pairs, as `Operation: Answer`.
     pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let names = || ANSWER_NAMES.iter().chain(REFUSAL_NAMES).copied().enumerate();
@@ -82,5 +92,23 @@ impl fmt::Display for Seen {
             write!(f, " {answer}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gossip_contracts::identity::{RunId, TenantId};
+
+    #[test]
+    fn a_lost_kind_names_itself() {
+        let get =
+            Operation::GetRun { tenant: TenantId::from_bytes([1; 32]), run: RunId::from_raw(1) };
+        let mut seen = Seen::default();
+        assert_eq!(seen.lost("GetRun: RunNotFound"), ["GetRun: RunNotFound"]);
+        seen.note(&get, &Answer::Refused(Refusal::RunNotFound));
+        assert_eq!(seen.lost(&seen.to_string()), [""; 0]);
+        let more = "GetRun: Run RunNotFound\nRenew: StaleFence\n";
+        assert_eq!(seen.lost(more), ["GetRun: Run", "Renew: StaleFence"]);
     }
 }

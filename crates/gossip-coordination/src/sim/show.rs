@@ -5,7 +5,6 @@ use core::fmt::Write as _;
 use gossip_contracts::identity::{ShardId, ShardKey, TenantId};
 
 use super::op::{Answer, Effect, Operation, OwnedCursor, OwnedRange};
-use super::seen;
 use crate::lease::Lease;
 
 pub(super) fn tenant(tenant: TenantId) -> char {
@@ -131,46 +130,5 @@ pub(super) fn answer(answer: &Answer) -> String {
         Answer::Progress(progress) => format!("{progress:?}"),
         Answer::Shards(shards) => format!("{} shards", shards.len()),
         Answer::Refused(refusal) => format!("refused: {refusal:?}"),
-    }
-}
-
-/// A number that differs for different operations, nearly always.
-pub(super) fn digest(operation: &Operation) -> u64 {
-    let kind = seen::kind_of(operation) as u64;
-    let shard = operation.shard().map_or(0, |(_, key)| key.shard.as_raw() ^ key.run.as_raw() << 40);
-    let run = operation.run().map_or(0, |(_, run)| run.as_raw());
-    let op_id = operation.op_id().map_or(0, |op_id| op_id.as_raw());
-    let fence = operation.lease().map_or(0, |lease| lease.fence().as_raw());
-    let at = match operation {
-        Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
-            cursor.last_key.as_deref().map_or(0, digest_key)
-        }
-        Operation::SplitResidual { residual, .. } => digest_key(&residual.start),
-        Operation::SplitReplace { children, .. } => {
-            children.iter().fold(0, |sum, child| sum * 31 + digest_key(&child.start))
-        }
-        _ => 0,
-    };
-    let tenant = u64::from(operation.tenant().as_bytes()[0]);
-    [kind, tenant, shard, run, op_id, fence, at]
-        .into_iter()
-        .fold(0, |sum: u64, part| (sum.rotate_left(11) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-fn digest_key(key: &[u8]) -> u64 {
-    key.iter().fold(key.len() as u64, |sum, &byte| sum.wrapping_mul(257) + u64::from(byte))
-}
-
-pub(super) fn digest_answer(answer: &Answer) -> u64 {
-    match answer {
-        Answer::Accepted => 1,
-        Answer::Executed(_) => 2,
-        Answer::Replayed(_) => 3,
-        Answer::Acquired(acquired) => acquired.lease.deadline().as_raw() ^ 4 << 56,
-        Answer::Renewed { deadline } => deadline.as_raw() ^ 5 << 56,
-        Answer::Run(run) => 6 << 56 | run.status as u64,
-        Answer::Progress(progress) => 7 << 56 | progress.done << 16 | progress.active,
-        Answer::Shards(shards) => 8 << 56 | shards.len() as u64,
-        Answer::Refused(_) => 9,
     }
 }

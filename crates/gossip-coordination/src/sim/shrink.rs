@@ -1,5 +1,6 @@
 //! From a seed that fails to the shortest story that still fails.
 
+use super::oracles::Violation;
 use super::subject::Subject;
 use super::swarm::Ingredient;
 use super::world::{Options, Report, run_seed};
@@ -14,12 +15,12 @@ pub struct Shrunk {
 }
 
 /// Looks at all records after every operation, then leaves out one ingredient after the other, as
-/// long as the same oracle still speaks, no later than before.
+/// long as the same oracle still speaks, or the same panic, no later than before.
 #[must_use]
 pub fn shrink<S: Subject>(seed: u64, options: &Options) -> Shrunk {
     let mut best = options.clone();
     let mut shortest = run_seed::<S>(seed, &best);
-    let Some(oracle) = shortest.violation.as_ref().map(|violation| violation.oracle) else {
+    let Some(kind) = shortest.violation.as_ref().map(Violation::kind) else {
         best.with_text = true;
         return Shrunk { report: run_seed::<S>(seed, &best), options: best };
     };
@@ -27,7 +28,7 @@ pub fn shrink<S: Subject>(seed: u64, options: &Options) -> Shrunk {
         let candidate =
             Options { operations_max: Some(shortest.operations), with_text: false, ..candidate };
         let report = run_seed::<S>(seed, &candidate);
-        let same = report.violation.as_ref().is_some_and(|violation| violation.oracle == oracle);
+        let same = report.violation.as_ref().is_some_and(|violation| violation.kind() == kind);
         if same {
             shortest = report;
             best = Options { operations_max: options.operations_max, ..candidate };

@@ -23,7 +23,7 @@ pub struct SubjectLimits {
 }
 
 /// A worker, and where it looks for a shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the fields name themselves")]
 pub struct Applicant {
     pub now: LogicalTime,
@@ -32,16 +32,55 @@ pub struct Applicant {
     pub worker: WorkerId,
 }
 
+/// How a store fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFault {
+    /// Somebody else holds it all the time.
+    Busy,
+    /// Somebody else wants to write when the operation has come so far. That is no failure: who came
+    /// first is served.
+    Rival {
+        /// In steps of the store's own.
+        after: u32,
+    },
+    /// It gives up when the operation has come so far.
+    Interrupted {
+        /// In steps of the store's own.
+        after: u32,
+    },
+    /// It has no room for anything more.
+    Full,
+    /// It takes back what it should commit.
+    CommitRefused,
+    /// It commits, and says that it failed.
+    CommitUnknown,
+}
+
+/// What came of an operation on a store that failed. Its events are those of what was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disturbed<R> {
+    /// What was answered.
+    pub told: R,
+    /// What a store that does not fail answers, if it was stored and the answer does not say so.
+    pub unsaid: Option<R>,
+}
+
 /// A backend under simulation.
 pub trait Subject: Sized {
     /// The backend.
     type Backend: CoordinationFacade;
+
+    /// Whether the backend offers [`Subject::reacquire_own`].
+    const HAS_REACQUIRE: bool = false;
 
     /// Whether [`SubjectLimits::claim_cooldown`] is kept.
     const HAS_COOLDOWN: bool;
 
     /// Whether [`Subject::reopen`] and [`Subject::crash_during`] crash anything.
     const IS_DURABLE: bool;
+
+    /// Whether [`SubjectLimits::byte_capacity`] bounds what it stores.
+    const BOUNDS_BYTES: bool = false;
 
     /// A fresh and empty backend.
     fn open(limits: &SubjectLimits) -> Self;
@@ -70,20 +109,24 @@ pub trait Subject: Sized {
         None
     }
 
-    /// Takes back a shard that the worker still holds, whether or not its lease is over, where the
-    /// backend offers that.
+    /// Takes back a shard that the worker still holds, whether or not its lease is over.
     fn reacquire_own<'s>(
         backend: &mut Self::Backend,
         by: Applicant,
         scratch: &'s mut AcquireScratch,
-    ) -> Option<Result<Option<AcquireResultView<'s>>, ClaimError>> {
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
         let _ = (backend, by, scratch);
-        None
+        Ok(None)
     }
 
-    /// Makes the store fail while `f` runs, if it can.
-    fn obstructed<R>(&mut self, f: impl FnOnce(&mut Self::Backend) -> R) -> Option<R> {
-        let _ = f;
+    /// Runs `f` on a store that fails as `fault` says. `None` where there is no store that could.
+    fn disturbed<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        fault: StoreFault,
+        f: impl FnMut(&mut Self::Backend) -> R,
+    ) -> Option<Disturbed<R>> {
+        let _ = (collector, fault, f);
         None
     }
 
@@ -105,6 +148,7 @@ impl Subject for Memory {
     type Backend = InMemoryCoordinator;
     const HAS_COOLDOWN: bool = true;
     const IS_DURABLE: bool = false;
+    const BOUNDS_BYTES: bool = true;
 
     fn open(limits: &SubjectLimits) -> Self {
         Self(InMemoryCoordinator::new(CoordinatorRuntimeConfig {

@@ -3,7 +3,10 @@
 
 use core::fmt;
 
+use gossip_contracts::coordination::CursorSemantics;
+
 use super::random::Random;
+use crate::run::RunConfig;
 
 /// Something that a seed has or has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,8 +40,23 @@ pub enum Ingredient {
     Delay,
     /// Requests arrive twice.
     Duplicate,
-    /// The store fails.
+    /// Answers come when their sender has given up on them, and are taken for those of later
+    /// attempts.
+    LateReply,
+    /// The store is busy.
     StoreError,
+    /// The store gives up in the middle of an operation.
+    Interrupt,
+    /// The store has no room.
+    Full,
+    /// A commit fails, or seems to.
+    CommitError,
+    /// Somebody else wants to write in the middle of an operation.
+    Rival,
+    /// Some items are so large that their worker says several times how far into them it has come.
+    LargeItems,
+    /// Runs differ in how they are worked on.
+    MixedRuns,
     /// Workers pause, often past the end of their lease, and go on as if nothing had happened.
     Pause,
     /// Workers crash and forget everything.
@@ -59,7 +77,7 @@ pub enum Ingredient {
 
 impl Ingredient {
     /// Every ingredient.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 30] = [
         Self::Renew,
         Self::Residual,
         Self::Replace,
@@ -74,7 +92,14 @@ impl Ingredient {
         Self::LoseReply,
         Self::Delay,
         Self::Duplicate,
+        Self::LateReply,
         Self::StoreError,
+        Self::Interrupt,
+        Self::Full,
+        Self::CommitError,
+        Self::Rival,
+        Self::LargeItems,
+        Self::MixedRuns,
         Self::Pause,
         Self::Crash,
         Self::Skew,
@@ -91,6 +116,12 @@ impl Ingredient {
         Self::ALL.into_iter().find(|it| format!("{it:?}").eq_ignore_ascii_case(name))
     }
 }
+
+/// How long leases may last, in milliseconds, shortest first.
+const LEASES: [u64; 4] = [60, 200, 1_000, 5_000];
+
+/// How often a shard may be acquired without its cursor moving.
+const TRIES: [u32; 5] = [1, 2, 3, 5, 20];
 
 /// A seed's draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +162,13 @@ impl Swarm {
                 Ingredient::Slab | Ingredient::Ceilings => (150, 1),
                 Ingredient::Cooldown => (250, 1),
                 Ingredient::Reopen => (500, *random.pick(&[1, 4])),
+                Ingredient::Interrupt
+                | Ingredient::Full
+                | Ingredient::CommitError
+                | Ingredient::Rival => (350, *random.pick(&[2, 6, 20])),
+                // Checkpoints that such an item takes.
+                Ingredient::LargeItems => (300, *random.pick(&[2, 5, 12])),
+                Ingredient::MixedRuns => (500, 1),
                 Ingredient::Skew => (500, *random.pick(&[50, 500])),
                 Ingredient::Jump => (300, *random.pick(&[5, 20])),
                 Ingredient::Pause | Ingredient::Crash => (500, *random.pick(&[5, 20, 60])),
@@ -145,11 +183,34 @@ impl Swarm {
             runs: random.between(1, 2) as usize,
             items: *random.pick(&[12, 40, 40, 120, 300]),
             roots: random.between(1, 6) as u32,
-            lease_duration: *random.pick(&[60, 200, 1_000, 5_000]),
-            max_shard_retries: *random.pick(&[1, 2, 3, 5, 20]),
+            lease_duration: *random.pick(&LEASES),
+            max_shard_retries: *random.pick(&TRIES),
             stride: *random.pick(&[1, 2, 4, 10]),
             think: *random.pick(&[4, 20, 20, 80]),
             padding: *random.pick(&[0, 8, 30]),
+        }
+    }
+
+    /// The shortest lease that a run may have.
+    pub(super) fn lease_min(&self) -> u64 {
+        if self.has(Ingredient::MixedRuns) { LEASES[0] } else { self.lease_duration }
+    }
+
+    /// How a run is worked on.
+    pub(super) fn draw_config(&self, random: &mut Random) -> RunConfig {
+        let usual = RunConfig {
+            cursor_semantics: CursorSemantics::Completed,
+            lease_duration: self.lease_duration,
+            max_shard_retries: self.max_shard_retries,
+        };
+        if !self.has(Ingredient::MixedRuns) {
+            return usual;
+        }
+        let semantics = [CursorSemantics::Completed, CursorSemantics::Dispatched];
+        RunConfig {
+            cursor_semantics: *random.pick(&semantics),
+            lease_duration: *random.pick(&LEASES),
+            max_shard_retries: *random.pick(&TRIES),
         }
     }
 

@@ -18,6 +18,7 @@ macro_rules! subject_like_memory {
             type Backend = InMemoryCoordinator;
             const HAS_COOLDOWN: bool = true;
             const IS_DURABLE: bool = false;
+            const BOUNDS_BYTES: bool = true;
 
             fn open(limits: &SubjectLimits) -> Self {
                 Self(Memory::open(limits))
@@ -62,6 +63,51 @@ subject_like_memory! {
 
         fn check_consistent(&mut self) -> Result<(), String> {
             Ok(())
+        }
+    }
+}
+
+/// It loses its records when it crashes, and counts what it is asked afterwards.
+pub(super) struct Forgetful {
+    memory: Memory,
+    asked_since_crash: Option<u32>,
+}
+
+impl Subject for Forgetful {
+    type Backend = InMemoryCoordinator;
+    const HAS_COOLDOWN: bool = true;
+    const IS_DURABLE: bool = true;
+    const BOUNDS_BYTES: bool = true;
+
+    fn open(limits: &SubjectLimits) -> Self {
+        Self { memory: Memory::open(limits), asked_since_crash: None }
+    }
+
+    fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut InMemoryCoordinator) -> R,
+    ) -> R {
+        self.asked_since_crash.iter_mut().for_each(|asked| *asked += 1);
+        self.memory.with_events(collector, f)
+    }
+
+    fn reopen(&mut self) {
+        self.asked_since_crash.get_or_insert(0);
+    }
+
+    fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {
+        self.memory.for_each_run(f);
+    }
+
+    fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>)) {
+        self.memory.for_each_shard(f);
+    }
+
+    fn check_consistent(&mut self) -> Result<(), String> {
+        match self.asked_since_crash {
+            Some(asked) => Err(format!("records are gone, {asked} requests after the crash")),
+            None => Ok(()),
         }
     }
 }

@@ -19,8 +19,8 @@ use super::port::Port;
 use super::random::Random;
 use super::subject::{Applicant, Subject};
 use super::swarm::{Ingredient, Swarm};
-use super::wire::Wire;
-use crate::error::ClaimError;
+use super::wire::{Grant, Wire};
+use crate::error::{AcquireError, ClaimError};
 use crate::scratch::AcquireScratch;
 use crate::session::WorkerSession;
 use crate::status::ParkReason;
@@ -40,8 +40,13 @@ pub(super) struct Worker<'p, 'w, S> {
     hold: Hold<'p, 'w, S>,
     swarm: Swarm,
     is_calm: bool,
-    /// It has crashed and may hold shards that it does not know of.
-    may_own: bool,
+    /// Where it last looked for work.
+    last_run: Option<RunName>,
+    /// Where it may hold shards that it does not know of: it has crashed, or a claim of its was not
+    /// answered.
+    may_own: Option<RunName>,
+    /// A shard that it has asked for by name, without an answer.
+    asked_for: Option<(TenantId, ShardKey)>,
     scratch: Box<AcquireScratch>,
 }
 
@@ -60,6 +65,8 @@ struct Shift<'p, 'w, S> {
     session: WorkerSession<'p, Port<'w, S>>,
     /// The next item to look at.
     next: u32,
+    /// How far into it the work has come.
+    part: u8,
     /// The first item behind the shard.
     end: u32,
     /// A request that was not answered. Until it is, nothing else is done.
@@ -111,7 +118,9 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
             hold: Hold::Idle,
             swarm: swarm.clone(),
             is_calm: false,
-            may_own: false,
+            last_run: None,
+            may_own: None,
+            asked_for: None,
             scratch: Box::new(AcquireScratch::new()),
         };
         if swarm.has(Ingredient::Skew) {
@@ -129,7 +138,7 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
     /// Milliseconds between its steps, at most. In calm it is live, and keeps its leases.
     fn pace(&self) -> u64 {
         if self.is_calm {
-            self.swarm.think.min(self.swarm.lease_duration / 10)
+            self.swarm.think.min(self.swarm.lease_min() / 10)
         } else {
             self.swarm.think
         }
@@ -186,9 +195,12 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
     /// that takes over a slot.
     fn crash(&mut self, wire: &RefCell<Wire<S>>, random: &mut Random) {
         wire.borrow_mut().trace.note(|| format!("w{} crashes", self.id.as_raw()));
+        wire.borrow_mut().hang_up(self.id);
         self.hold = Hold::Idle;
-        self.may_own = random.chance(500);
-        if !self.may_own {
+        (self.may_own, self.asked_for) = (None, None);
+        if random.chance(500) {
+            self.may_own = self.last_run;
+        } else {
             self.lives += 1;
             self.id = WorkerId::from_raw(self.number + 1 + 100 * self.lives);
         }
@@ -226,22 +238,32 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
     ) {
         let Some((tenant, run)) = admin.some_run(self.is_calm, random) else { return };
         let now = self.now(wire);
-        let port = ports.next().expect("more doors than sessions");
-        if std::mem::take(&mut self.may_own) {
-            let by = Applicant { now, tenant, run, worker: self.id };
-            let mut wire = wire.borrow_mut();
-            if let Some(own) = wire.reacquire_own(by, &mut self.scratch) {
+        // Only in a calm that does not end is there a last door, and S10 says so then.
+        let Some(port) = ports.next() else { return };
+        self.last_run = Some((tenant, run));
+        // Who cannot know what it holds asks for that first, as `gossip scan` always does.
+        let may_own = self.may_own.take().or_else(|| random.chance(200).then_some((tenant, run)));
+        if let Some(run) = may_own
+            && let Some(own) = self.come_back(wire, now, run)
+        {
+            if let Some(own) = own {
+                let own = own.restore(&mut self.scratch);
                 let session = WorkerSession::from_acquire_result(port, &own);
                 self.hold = Hold::Working(Box::new(Shift::begin(session)));
             }
             return;
         }
         let directed = self.swarm.rate(Ingredient::Directed);
-        if !self.is_calm && random.weighted(&[10, directed]) == Some(1) {
-            let shard = wire.borrow().some_shard(tenant, run, random);
-            let key = ShardKey::new(run, shard.unwrap_or(ShardId::from_raw(77)));
-            if let Ok(session) = WorkerSession::new(port, now, tenant, key, self.id) {
-                self.hold = Hold::Working(Box::new(Shift::begin(session)));
+        let again = self.asked_for.take().filter(|_| random.chance(800));
+        if !self.is_calm && (again.is_some() || random.weighted(&[10, directed]) == Some(1)) {
+            let (tenant, key) = again.unwrap_or_else(|| {
+                let shard = wire.borrow().some_shard(tenant, run, random);
+                (tenant, ShardKey::new(run, shard.unwrap_or(ShardId::from_raw(77))))
+            });
+            match WorkerSession::new(port, now, tenant, key, self.id) {
+                Ok(session) => self.hold = Hold::Working(Box::new(Shift::begin(session))),
+                Err(AcquireError::BackendError(_)) => self.asked_for = Some((tenant, key)),
+                Err(_) => {}
             }
             return;
         }
@@ -252,8 +274,27 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
                 let later = self.wakes + self.swarm.lease_duration;
                 self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(at.as_raw()));
             }
-            Err(_) => self.wakes += random.below(4 * self.swarm.think),
+            Err(refusal) => {
+                let is_unsure = matches!(refusal, ClaimError::BackendError(_));
+                self.may_own = (is_unsure && random.chance(500)).then_some((tenant, run));
+                self.wakes += random.below(4 * self.swarm.think);
+            }
         }
+    }
+
+    /// Asks for what it may still hold. `None` where that cannot be asked.
+    fn come_back(
+        &mut self,
+        wire: &RefCell<Wire<S>>,
+        now: LogicalTime,
+        run: RunName,
+    ) -> Option<Option<Grant>> {
+        let by = Applicant { now, tenant: run.0, run: run.1, worker: self.id };
+        let returned = wire.borrow_mut().reacquire_own(by)?;
+        // There may be more behind the first, or no answer came.
+        let ask_again = matches!(returned, Ok(Some(_)) | Err(ClaimError::BackendError(_)));
+        self.may_own = ask_again.then_some(run);
+        Some(returned.ok().flatten())
     }
 
     fn work(
@@ -321,12 +362,25 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         op_id: OpId,
         random: &mut Random,
     ) -> Hold<'p, 'w, S> {
+        if self.is_inside(&shift) {
+            shift.part += 1;
+            let token = Some(part_token(shift.next, shift.part));
+            let cursor = OwnedCursor { last_key: Some(shift.reached()), token };
+            shift.pending = Some(Pending::Checkpoint { cursor, op_id });
+            return shift.settle(wire, now);
+        }
         let (tenant, run) = (shift.session.tenant(), shift.session.shard_key().run);
-        let until =
+        let mut until =
             shift.end.min(shift.next + random.between(1, u64::from(self.swarm.stride)) as u32);
+        // A large item is begun by itself.
+        if let Some(large) = (shift.next + 1..until).find(|&item| self.is_large(item)) {
+            until = large;
+        }
         (shift.next..until)
             .for_each(|item| wire.borrow_mut().oracles.note_scanned(tenant, run, item));
-        shift.next = shift.next.max(until);
+        if until > shift.next {
+            (shift.next, shift.part) = (until, 0);
+        }
         let cursor =
             OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
         if shift.next < shift.end {
@@ -336,6 +390,20 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
         let lease = *shift.session.lease();
         let completed = shift.session.complete(now, cursor.as_update(), op_id);
         ended(Heard::of(&completed), || Operation::Complete { tenant, lease, cursor, op_id })
+    }
+
+    /// Whether the next item is one that takes several checkpoints, and some are left to do. A cursor
+    /// needs a key, so the first item of a shard is done at once; and in calm all are.
+    fn is_inside(&self, shift: &Shift<'_, '_, S>) -> bool {
+        let (first, _) = keys::items(&shift.session.spec().into());
+        !self.is_calm
+            && (first + 1..shift.end).contains(&shift.next)
+            && self.is_large(shift.next)
+            && u32::from(shift.part) < self.swarm.rate(Ingredient::LargeItems)
+    }
+
+    fn is_large(&self, item: u32) -> bool {
+        self.swarm.has(Ingredient::LargeItems) && item % 5 == 2
     }
 
     fn draw_token(&self, random: &mut Random) -> Option<Bytes> {
@@ -410,6 +478,16 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
     }
 }
 
+/// A token that says how far into an item the work has come.
+fn part_token(item: u32, part: u8) -> Bytes {
+    [&keys::key(item)[..], &[part]].concat()[..].into()
+}
+
+/// How far a token says that the work has come into `item`.
+fn part_in(token: &[u8], item: u32) -> u8 {
+    token.strip_prefix(&keys::key(item)).and_then(|rest| rest.first()).copied().unwrap_or(0)
+}
+
 /// After a request that ended a session: done with it, or not sure.
 fn ended<'p, 'w, S>(heard: Heard, operation: impl FnOnce() -> Operation) -> Hold<'p, 'w, S> {
     match heard {
@@ -425,7 +503,8 @@ impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
             // An empty shard's cursor may stand on a key that is no item's.
             keys::first_item_from(key) + u32::from(key.len() == keys::key(0).len())
         });
-        Self { session, next, end, pending: None, attempts: 0, splits: Vec::new() }
+        let part = session.cursor().token().map_or(0, |token| part_in(token, next));
+        Self { session, next, part, end, pending: None, attempts: 0, splits: Vec::new() }
     }
 
     /// The key of the last item looked at; of a shard without items, where it stands or begins.

@@ -7,14 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gossip_contracts::identity::TenantId;
 
 use super::admin::Admin;
-use super::oracles::{Oracles, Violation};
+use super::oracles::{Oracles, PANIC, Violation};
 use super::port::Port;
 use super::random::Random;
 use super::seen::Seen;
 use super::subject::{Subject, SubjectLimits};
 use super::swarm::{Ingredient, Swarm};
 use super::trace::Trace;
-use super::wire::Wire;
+use super::wire::{Failures, Wire};
 use super::worker::Worker;
 use crate::shard_limits::ShardLimits;
 
@@ -49,6 +49,8 @@ pub struct Report {
     pub hash: u64,
     /// Which answers it has seen to which operations.
     pub seen: Seen,
+    /// How often the backend failed in the middle of something.
+    pub failures: Failures,
     /// What must not have been, if anything.
     pub violation: Option<Violation>,
     /// What happened, line by line, if that was wanted.
@@ -65,17 +67,28 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let subject = match catch_unwind(|| S::open(&limits)) {
         Ok(subject) => subject,
         Err(panic) => {
-            let violation = Some(Violation { oracle: "panic", what: message_of(&*panic) });
+            let violation = Some(Violation { oracle: PANIC, what: message_of(&*panic) });
             let (operations, simulated, hash, lines) = (0, 0, 0, Vec::new());
-            let seen = Seen::default();
-            return Report { seed, swarm, operations, simulated, hash, seen, violation, lines };
+            let (seen, failures) = (Seen::default(), Failures::default());
+            return Report {
+                seed,
+                swarm,
+                operations,
+                simulated,
+                hash,
+                seen,
+                failures,
+                violation,
+                lines,
+            };
         }
     };
     let tenants: Vec<TenantId> =
         (1..=swarm.tenants).map(|number| TenantId::from_bytes([number as u8; 32])).collect();
     let trace = Trace::new(options.with_text);
     let cooldown = if S::HAS_COOLDOWN { limits.claim_cooldown } else { 0 };
-    let oracles = Oracles::new(limits.shards, cooldown);
+    let oracles =
+        Oracles::new(limits.shards, cooldown, S::BOUNDS_BYTES.then_some(limits.byte_capacity));
     let faults = Random::new(random.next());
     let mut wire = Wire::new(subject, swarm.clone(), faults, trace, tenants, oracles);
     wire.operations_max = options.operations_max.unwrap_or(u64::MAX);
@@ -86,7 +99,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
     let mut wire = wire.into_inner();
     if let Err(panic) = finished {
         let what = message_of(&*panic);
-        wire.violation = Some(Violation { oracle: "panic", what });
+        wire.violation = Some(Violation { oracle: PANIC, what });
     }
     Report {
         seed,
@@ -95,6 +108,7 @@ pub fn run_seed<S: Subject>(seed: u64, options: &Options) -> Report {
         simulated: wire.time - started,
         hash: wire.trace.hash(),
         seen: wire.trace.seen(),
+        failures: wire.failures,
         violation: wire.violation,
         lines: wire.trace.into_lines(),
     }
@@ -144,12 +158,10 @@ fn live<S: Subject>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) 
             let until = *calm_until
                 .get_or_insert_with(|| operations + 500 + left * (60 + 4 * u64::from(swarm.items)));
             calm_turns += 1;
-            // Bytes that are all taken do not come back with calm: nothing can be asked of it.
-            let ran_out = wire.borrow().ran_out;
-            if left == 0 || ran_out || operations >= until || calm_turns >= CALM_TURNS_MAX {
+            if left == 0 || operations >= until || calm_turns >= CALM_TURNS_MAX {
                 let mut wire = wire.borrow_mut();
                 wire.inspect();
-                if !ran_out && let Err(violation) = wire.oracles.check_liveness() {
+                if let Err(violation) = wire.oracles.check_liveness() {
                     wire.violation.get_or_insert(violation);
                 }
                 return;
@@ -194,7 +206,7 @@ fn calm<S: Subject>(wire: &RefCell<Wire<S>>, admin: &mut Admin, workers: &mut [W
 mod tests {
     use super::*;
     use crate::sim::subject::Memory;
-    use crate::sim::testing::{Faulty, Panicking};
+    use crate::sim::testing::{Faulty, Forgetful, Panicking};
 
     #[test]
     fn a_seed_run_twice_tells_the_same_story() {
@@ -220,10 +232,43 @@ mod tests {
     }
 
     #[test]
+    fn requests_and_answers_of_every_kind_are_lost_late_and_out_of_order() {
+        let mut missing = vec![
+            "lost: Operation",
+            "lost: Claim",
+            "late:",
+            "the answer is late",
+            "the answer to an earlier attempt: Operation(Checkpoint",
+            "the answer to an earlier attempt: Operation(SplitResidual",
+            "the answer to an earlier attempt: Claim",
+        ];
+        let options = Options { with_text: true, ..Options::default() };
+        for seed in 1..=60 {
+            let lines = run_seed::<Memory>(seed, &options).lines;
+            missing.retain(|note| !lines.iter().any(|line| line.trim_start().starts_with(note)));
+            if missing.is_empty() {
+                return;
+            }
+        }
+        panic!("no seed had {missing:?}");
+    }
+
+    #[test]
     fn a_fault_ends_its_seed_and_is_reported() {
         let report = run_seed::<Faulty>(3, &Options::default());
         assert_eq!(report.violation.map(|found| found.oracle), Some("S9 index"));
         assert!(report.operations < OPERATIONS, "{}", report.operations);
+    }
+
+    #[test]
+    fn all_records_are_looked_at_right_after_a_crash() {
+        let found = (1..=20).filter_map(|seed| {
+            run_seed::<Forgetful>(seed, &Options::default()).violation.map(|found| found.what)
+        });
+        let found: Vec<String> = found.collect();
+        assert!(found.len() >= 5, "{} of these seeds have crashes", found.len());
+        let at_once = "records are gone, 0 requests after the crash";
+        assert!(found.iter().all(|what| what == at_once), "{found:?}");
     }
 
     #[test]

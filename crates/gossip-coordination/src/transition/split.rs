@@ -209,7 +209,7 @@ fn replay_forgotten<'r>(
 ) -> Result<Decision<SplitUpdate<'r>, SplitResidualResult>, CoordError> {
     let (kept, has) = (plan.parent, shard.spec);
     let keeps_as_much = kept.end().is_empty() || (!has.end().is_empty() && kept.end() >= has.end());
-    if kept.start() == has.start() && keeps_as_much {
+    if planted!(kept.start() == has.start() && keeps_as_much, ForgottenSplitIgnoresPlan => true) {
         Ok(Decision::Replay(SplitResidualResult { residual }))
     } else {
         Err(collision(residual))

@@ -4,7 +4,6 @@ use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 
 use super::{Observation, Verdict, Violation, demand};
 use crate::shard_limits::ShardLimits;
-use crate::sim::op::{Answer, Refusal};
 use crate::sim::reference::{ClaimAnswer, Reference};
 use crate::sim::subject::Applicant;
 
@@ -13,15 +12,15 @@ const S11: &str = "S11 agreement";
 pub(super) struct Agreement(Reference);
 
 impl Agreement {
-    pub(super) const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
-        Self(Reference::new(limits, claim_cooldown))
+    pub(super) const fn new(
+        limits: ShardLimits,
+        claim_cooldown: u64,
+        byte_capacity: Option<usize>,
+    ) -> Self {
+        Self(Reference::new(limits, claim_cooldown, byte_capacity))
     }
 
     pub(super) fn check(&mut self, seen: Observation<'_>) -> Verdict {
-        // What a failing store did, the next look at the records says.
-        if matches!(seen.answer, Answer::Refused(Refusal::Backend { .. })) {
-            return Ok(());
-        }
         self.0.check(seen.now, seen.operation, seen.answer).map_err(|expected| Violation {
             oracle: S11,
             what: format!(
@@ -65,14 +64,14 @@ pub(in crate::sim) struct Claim<'o> {
 mod tests {
     use super::*;
     use crate::error::ClaimError;
-    use crate::sim::op::Operation;
+    use crate::sim::op::{Answer, Operation};
     use crate::sim::oracles::testing::*;
     use gossip_contracts::coordination::CursorSemantics;
     use gossip_contracts::identity::WorkerId;
 
     #[test]
     fn an_answer_that_the_model_does_not_give_is_noticed() {
-        let mut agreement = Agreement::new(ShardLimits { per_tenant: 10, global: 10 }, 0);
+        let mut agreement = Agreement::new(ShardLimits { per_tenant: 10, global: 10 }, 0, None);
         let config = crate::RunConfig {
             cursor_semantics: CursorSemantics::Completed,
             lease_duration: 50,
@@ -83,9 +82,6 @@ mod tests {
         let seen = |answer| Observation { now: at(50), operation: &operation, answer, events: &[] };
         assert_eq!(agreement.check(seen(&accepted)), Ok(()));
         assert_fires(agreement.check(seen(&accepted)), "S11");
-        // Nobody can say what a failing store did.
-        let failed = Answer::Refused(Refusal::Backend { retryable: true });
-        assert_eq!(agreement.check(seen(&failed)), Ok(()));
         let (worker, parked) = (WorkerId::from_raw(1), &[][..]);
         let answer = Err(ClaimError::NoneAvailable { earliest_deadline: None });
         let (tenant, run) = (tenant(1), RUN);

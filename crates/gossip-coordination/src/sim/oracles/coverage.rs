@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use gossip_contracts::identity::{RunId, TenantId};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Shard};
 use super::{Observation, Verdict, demand};
+use crate::record::ShardRecordView;
 use crate::sim::op::{Answer, Operation, OwnedRange};
 use crate::sim::subject::Subject;
 use crate::status::ShardStatus;
@@ -52,6 +53,18 @@ fn tile(whole: &OwnedRange, parts: &[OwnedRange]) -> bool {
         at = &part.end;
     }
     *at == whole.end
+}
+
+/// A record's place in the split tree.
+pub(super) fn inspect_shard(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
+    let same = record.spec == shard.range.as_ref()
+        && record.parent == shard.parent
+        && *record.spawned == *shard.spawned;
+    demand(same, S5, || {
+        let stored = (OwnedRange::from(record.spec), record.parent, record.spawned);
+        let known = (&shard.range, shard.parent, &shard.spawned);
+        format!("{}: {stored:?} is stored, {known:?} was answered", shard.key)
+    })
 }
 
 /// Of every run, the leaves as they are stored against the roots as they were registered.
@@ -142,6 +155,44 @@ mod tests {
         // As if the split had never been.
         let answer = acquired(lease(1, 3, 100), cursor(3));
         assert_fires(judged(check, &ledger, &acquire(1), &answer), "S5");
+    }
+
+    #[test]
+    fn a_record_that_is_not_what_was_answered_is_noticed() {
+        use crate::in_memory::InMemoryCoordinator;
+        use crate::scratch::AcquireScratch;
+        use crate::sim::perform::perform;
+        let mut backend = InMemoryCoordinator::default();
+        let (tenant, run) = (tenant(1), RUN);
+        let mut row = crate::sim::op::OwnedShardInput {
+            shard: KEY.shard,
+            range: range(0, 10),
+            cursor: cursor(3),
+        };
+        row.range.metadata = b"mount"[..].into();
+        let shards = vec![row];
+        let config = Ledger::example().runs()[0].config;
+        let mut ledger = Ledger::default();
+        let history = [
+            Operation::CreateRun { tenant, run, config },
+            Operation::RegisterShards { tenant, run, shards, op_id: op(1) },
+        ];
+        for operation in &history {
+            let answer = perform(&mut backend, &mut AcquireScratch::new(), at(50), operation);
+            ledger.saw(operation, &answer);
+        }
+        let known = ledger.shard(tenant, KEY).expect("it was registered");
+        let inspected = |change: fn(&mut Shard)| {
+            let (mut known, mut verdict) = (known.clone(), Ok(()));
+            change(&mut known);
+            backend.for_each_shard(|record| verdict = inspect_shard(&known, record));
+            verdict
+        };
+        assert_eq!(inspected(|_| {}), Ok(()));
+        assert_fires(inspected(|known| known.range.metadata = b"other"[..].into()), "S5");
+        assert_fires(inspected(|known| known.range.end = b"other"[..].into()), "S5");
+        assert_fires(inspected(|known| known.parent = Some(ShardId::from_raw(7))), "S5");
+        assert_fires(inspected(|known| known.spawned.push(ShardId::derived_from_raw(7))), "S5");
     }
 
     #[test]

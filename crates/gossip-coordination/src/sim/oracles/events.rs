@@ -1,14 +1,15 @@
 //! S12: every change is reported by exactly its event, and nothing else is reported.
 
+use super::ledger::Ledger;
 use super::{Observation, Verdict, demand};
-use crate::events::EventKind;
+use crate::events::{EventKind, StateTransitionEvent};
 use crate::sim::op::{Answer, Effect, Operation, Refusal};
-use crate::status::ParkReason;
+use crate::status::{ParkReason, ShardStatus};
 
 const S12: &str = "S12 events";
 
-pub(super) fn check(seen: Observation<'_>) -> Verdict {
-    let expected = expected(seen);
+pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
+    let expected = expected(ledger, seen);
     let told = match (seen.events, &expected) {
         ([], None) => true,
         ([event], Some(expected)) => {
@@ -24,6 +25,11 @@ pub(super) fn check(seen: Observation<'_>) -> Verdict {
             seen.operation, seen.answer, seen.events
         )
     })
+}
+
+/// After a request that changed nothing, or nothing more.
+pub(super) fn check_silence(told: &[StateTransitionEvent]) -> Verdict {
+    demand(told.is_empty(), S12, || format!("nothing was changed, and {told:?} was told"))
 }
 
 fn run_of(operation: &Operation) -> gossip_contracts::identity::RunId {
@@ -44,7 +50,7 @@ fn is_like(told: &EventKind, expected: &EventKind) -> bool {
     }
 }
 
-fn expected(seen: Observation<'_>) -> Option<EventKind> {
+fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
     use gossip_contracts::identity::FenceEpoch;
 
     let shard = seen.operation.shard().map(|(_, key)| key.shard);
@@ -61,9 +67,9 @@ fn expected(seen: Observation<'_>) -> Option<EventKind> {
         (_, &Answer::Renewed { deadline }) => {
             Some(EventKind::ShardLeaseRenewed { shard: shard?, new_deadline: deadline })
         }
-        // Poisoned just now, or parked before; S1 and S3 know which.
+        // Poisoned just now, which is told once.
         (Operation::Acquire { .. }, Answer::Refused(Refusal::ShardTerminal { .. }))
-            if !seen.events.is_empty() =>
+            if ledger.subject(seen.operation)?.0.status == ShardStatus::Active =>
         {
             Some(EventKind::ShardParked { shard: shard?, reason: ParkReason::Poisoned })
         }
@@ -108,7 +114,8 @@ mod tests {
         let told = event(EventKind::ShardCompleted { shard: KEY.shard });
         let other = event(EventKind::ShardReleased { shard: KEY.shard });
         let judged = |answer: &Answer, events: &[_]| {
-            check(Observation { now: at(50), operation: &operation, answer, events })
+            let seen = Observation { now: at(50), operation: &operation, answer, events };
+            check(&Ledger::example(), seen)
         };
         assert_eq!(judged(&done(), std::slice::from_ref(&told)), Ok(()));
         assert_fires(judged(&done(), &[]), "S12");
@@ -117,5 +124,30 @@ mod tests {
         let replayed = Answer::Replayed(Effect::Nothing);
         assert_eq!(judged(&replayed, &[]), Ok(()));
         assert_fires(judged(&replayed, &[told]), "S12");
+    }
+
+    #[test]
+    fn a_parking_that_is_reported_again_or_not_at_all_is_noticed() {
+        let mut ledger = Ledger::example();
+        let status = ShardStatus::Parked;
+        let operation = acquire(1);
+        let answer = Answer::Refused(Refusal::ShardTerminal { shard: KEY, status });
+        let reason = ParkReason::Poisoned;
+        let told = [event(EventKind::ShardParked { shard: KEY.shard, reason })];
+        let judged = |ledger: &Ledger, events: &[StateTransitionEvent]| {
+            let (now, operation, answer) = (at(50), &operation, &answer);
+            check(ledger, Observation { now, operation, answer, events })
+        };
+        assert_eq!(judged(&ledger, &told), Ok(()));
+        assert_fires(judged(&ledger, &[]), "S12");
+        ledger.saw_with(&operation, &answer, &told);
+        assert_eq!(judged(&ledger, &[]), Ok(()));
+        assert_fires(judged(&ledger, &told), "S12");
+    }
+
+    #[test]
+    fn an_event_of_a_claim_that_got_nothing_is_noticed() {
+        assert_eq!(check_silence(&[]), Ok(()));
+        assert_fires(check_silence(&[event(EventKind::RunCompleted)]), "S12");
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use gossip_contracts::coordination::SplitValidationError;
+
 use super::ledger::{Executed, Ledger, Shard};
 use super::{Observation, Verdict, demand};
 use crate::record::ShardRecordView;
@@ -12,10 +14,8 @@ const S6: &str = "S6 idempotency";
 
 pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     let Some(op_id) = seen.operation.op_id() else { return Ok(()) };
-    // Such a request is another tenant's business (S7), or the backend's.
-    if seen.operation.lease().is_some_and(|lease| lease.tenant() != seen.operation.tenant())
-        || matches!(seen.answer, Answer::Refused(Refusal::Backend { .. }))
-    {
+    // Such a request is another tenant's business (S7).
+    if seen.operation.lease().is_some_and(|lease| lease.tenant() != seen.operation.tenant()) {
         return Ok(());
     }
     let recent: &VecDeque<Executed> = if let Some((tenant, run)) = seen.operation.run() {
@@ -46,14 +46,40 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
 /// What the log has forgotten or never knew is not replayed, except a residual split: its parent
 /// never forgets what it spawned.
 fn check_new(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
-    let known = match (seen.operation, seen.answer) {
-        (Operation::SplitResidual { .. }, Answer::Replayed(Effect::Residual(id))) => {
-            ledger.subject(seen.operation).is_some_and(|(shard, _)| shard.spawned.contains(id))
-        }
-        (_, Answer::Replayed(_) | Answer::Refused(Refusal::OpIdConflict { .. })) => false,
-        _ => true,
-    };
+    if let Operation::SplitResidual { op_id, .. } = seen.operation
+        && let Some((shard, _)) = ledger.subject(seen.operation)
+        && let Some(first) = shard.residuals.iter().find(|split| split.op_id == *op_id)
+    {
+        return check_forgotten_split(shard, first, seen);
+    }
+    let known =
+        !matches!(seen.answer, Answer::Replayed(_) | Answer::Refused(Refusal::OpIdConflict { .. }));
     demand(known, S6, || format!("{:?} was never carried out: {:?}", seen.operation, seen.answer))
+}
+
+/// The same plan gets its first answer for ever. Of another plan the shard knows only what it still
+/// has: a plan that keeps less is refused, since calling it done would leave keys to nobody.
+fn check_forgotten_split(shard: &Shard, first: &Executed, seen: Observation<'_>) -> Verdict {
+    let Operation::SplitResidual { kept, .. } = seen.operation else {
+        unreachable!("only residual splits are asked about")
+    };
+    let keeps_enough = kept.start == shard.range.start && kept.end[..] >= shard.range.end[..];
+    let expected = match &first.effect {
+        Effect::Residual(shard) if !keeps_enough => {
+            let shard = *shard;
+            Answer::Refused(Refusal::SplitInvalid(SplitValidationError::DerivedIdCollision {
+                shard,
+            }))
+        }
+        effect => Answer::Replayed(effect.clone()),
+    };
+    let is_same = first.operation.asks_as(seen.operation);
+    demand(keeps_enough || !is_same, S6, || {
+        format!("{} has more than a split left it: {:?}", shard.key, shard.range)
+    })?;
+    demand(*seen.answer == expected, S6, || {
+        format!("a split had {:?}; {:?} got {:?}", first.effect, seen.operation, seen.answer)
+    })
 }
 
 pub(super) fn inspect(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
@@ -101,6 +127,35 @@ mod tests {
         let conflict = Answer::Refused(Refusal::OpIdConflict { op_id: op(9) });
         assert_fires(judged(check, &ledger, &new, &conflict), "S6");
         assert_eq!(judged(check, &ledger, &new, &done()), Ok(()));
+    }
+
+    #[test]
+    fn a_forgotten_split_that_is_answered_by_another_plan_is_noticed() {
+        use gossip_contracts::identity::ShardId;
+        let mut ledger = Ledger::example();
+        let split = |point, number| Operation::SplitResidual {
+            tenant: tenant(1),
+            lease: lease(1, 2, 100),
+            kept: range(0, point),
+            residual: range(point, 10),
+            op_id: op(number),
+        };
+        let id = ShardId::derived_from_raw(1);
+        ledger.saw(&split(8, 9), &Answer::Executed(Effect::Residual(id)));
+        for number in 10..26 {
+            ledger.saw(&checkpoint(lease(1, 2, 100), 4, number), &done());
+        }
+        let replayed = |raw| Answer::Replayed(Effect::Residual(ShardId::derived_from_raw(raw)));
+        assert_eq!(judged(check, &ledger, &split(8, 9), &replayed(1)), Ok(()));
+        assert_fires(judged(check, &ledger, &split(8, 9), &replayed(2)), "S6");
+        assert_fires(judged(check, &ledger, &split(8, 9), &done()), "S6");
+        // Less than the shard has now: the items 6 and 7 would be nobody's.
+        assert_fires(judged(check, &ledger, &split(6, 9), &replayed(1)), "S6");
+        let collision = SplitValidationError::DerivedIdCollision { shard: id };
+        let refused = Answer::Refused(Refusal::SplitInvalid(collision));
+        assert_eq!(judged(check, &ledger, &split(6, 9), &refused), Ok(()));
+        // Another id was never used.
+        assert_fires(judged(check, &ledger, &split(8, 40), &replayed(1)), "S6");
     }
 
     #[test]

@@ -73,6 +73,17 @@ pub(super) fn check_empty_claim(ledger: &Ledger, by: Applicant, refusal: &ClaimE
     }
 }
 
+/// A worker that comes back gets what is its own, whether or not its lease is over.
+pub(super) fn check_own(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
+    let holder = ledger.subject(seen.operation).and_then(|(shard, _)| shard.holder);
+    let Operation::Acquire { worker, .. } = *seen.operation else {
+        unreachable!("a worker comes back by acquiring")
+    };
+    demand(holder.is_some_and(|held| held.worker == worker), S9, || {
+        format!("a worker came back with {:?}, which was held by {holder:?}", seen.operation)
+    })
+}
+
 /// A worker that comes back finds what is still its own.
 pub(super) fn check_nothing_owned(ledger: &Ledger, by: Applicant) -> Verdict {
     let Some(run) = ledger.run(by.tenant, by.run) else { return Ok(()) };
@@ -177,6 +188,23 @@ mod tests {
         assert_fires(judged(50, hint(1, true)), "S9");
         assert_eq!(judged(100, hint(0, true)), Ok(()));
         assert_fires(judged(100, hint(0, false)), "S9");
+    }
+
+    #[test]
+    fn a_worker_that_comes_back_with_what_is_not_its_own_is_noticed() {
+        let mut ledger = Ledger::example();
+        let granted = acquired(lease(1, 3, 150), OwnedCursor::default());
+        // Also when its lease is over, but not when it is another's.
+        let late = |worker, ledger: &Ledger| {
+            let operation = acquire(worker);
+            let (now, answer) = (at(500), &granted);
+            check_own(ledger, Observation { now, operation: &operation, answer, events: &[] })
+        };
+        assert_eq!(late(1, &ledger), Ok(()));
+        assert_fires(late(2, &ledger), "S9");
+        let release = Operation::Release { tenant: tenant(1), lease: lease(1, 2, 100) };
+        ledger.saw(&release, &Answer::Accepted);
+        assert_fires(late(1, &ledger), "S9");
     }
 
     #[test]

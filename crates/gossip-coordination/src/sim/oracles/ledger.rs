@@ -51,6 +51,8 @@ pub(super) struct Shard {
     pub(super) tries: u32,
     /// What its op-log must remember.
     pub(super) recent: VecDeque<Executed>,
+    /// Its residual splits, which are never forgotten.
+    pub(super) residuals: Vec<Executed>,
 }
 
 impl Shard {
@@ -72,6 +74,8 @@ pub(super) struct Run {
     pub(super) manifest: Vec<OwnedRange>,
     pub(super) roots: Vec<ShardId>,
     pub(super) progress: RunProgress,
+    /// Since faults stopped, something in it was refused for want of room.
+    pub(super) ran_out: bool,
     /// All its shards' places in the ledger.
     pub(super) shards: Vec<usize>,
     /// What its op-log must remember.
@@ -117,6 +121,15 @@ impl Ledger {
         &self.runs
     }
 
+    /// Notes that the run of an operation had no room.
+    pub(super) fn note_no_room(&mut self, operation: &Operation) {
+        let of_shard = || operation.shard().map(|(tenant, key)| (tenant, key.run));
+        let place = operation.run().or_else(of_shard);
+        if let Some(place) = place.and_then(|(tenant, run)| self.run_place(tenant, run)) {
+            self.runs[place].ran_out = true;
+        }
+    }
+
     /// The shard and the run of an operation on a shard.
     pub(super) fn subject(&self, operation: &Operation) -> Option<(&Shard, &Run)> {
         let (tenant, key) = operation.shard()?;
@@ -151,6 +164,7 @@ impl Ledger {
             spawned: Vec::new(),
             tries: 0,
             recent: VecDeque::new(),
+            residuals: Vec::new(),
         });
     }
 
@@ -204,6 +218,7 @@ impl Ledger {
                     manifest: Vec::new(),
                     roots: Vec::new(),
                     progress: RunProgress::default(),
+                    ran_out: false,
                     shards: Vec::new(),
                     recent: VecDeque::new(),
                 });
@@ -274,6 +289,11 @@ impl Ledger {
                 let (run, parent) = (shard.run, shard.key.shard);
                 let Effect::Residual(id) = effect else { return };
                 shard.spawned.push(*id);
+                shard.residuals.push(Executed {
+                    op_id,
+                    operation: operation.clone(),
+                    effect: effect.clone(),
+                });
                 shard.range = kept.clone();
                 self.add_shard(run, *id, residual.clone(), OwnedCursor::default(), Some(parent));
             }

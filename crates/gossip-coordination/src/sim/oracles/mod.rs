@@ -15,12 +15,14 @@
 //! - S12 [`events`]: every change is reported once, and nothing else.
 //! - S13 [`work`]: a completed run has had every one of its items looked at.
 //! - S14 [`session`]: a session knows what its worker was told.
+//! - S15 [`failures`]: the backend fails only when its store was made to.
 
 mod agreement;
 mod coverage;
 mod cursor;
 mod events;
 mod exclusion;
+mod failures;
 mod fence;
 mod idempotency;
 mod index;
@@ -69,6 +71,32 @@ pub struct Violation {
     pub what: String,
 }
 
+impl Violation {
+    /// Which oracle saw it; of a panic what it said, numbers left out: two panics at different
+    /// places are two findings.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        if self.oracle != PANIC {
+            return self.oracle.to_owned();
+        }
+        let mut what = String::new();
+        for letter in self.what.chars().take(KIND_MAX) {
+            match letter {
+                '0'..='9' if what.ends_with('#') => {}
+                '0'..='9' => what.push('#'),
+                _ => what.push(letter),
+            }
+        }
+        format!("{PANIC}: {what}")
+    }
+}
+
+/// In the place of an oracle: the backend's own assertions.
+pub(super) const PANIC: &str = "panic";
+
+/// Letters of a panic's message that tell it from others.
+const KIND_MAX: usize = 60;
+
 type Verdict = Result<(), Violation>;
 
 /// All oracles.
@@ -79,11 +107,16 @@ pub(super) struct Oracles {
 }
 
 impl Oracles {
-    pub(super) fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
+    /// `byte_capacity`: what the backend has for keys and cursors, if it bounds them.
+    pub(super) fn new(
+        limits: ShardLimits,
+        claim_cooldown: u64,
+        byte_capacity: Option<usize>,
+    ) -> Self {
         Self {
             ledger: Ledger::default(),
             work: Work::default(),
-            agreement: Agreement::new(limits, claim_cooldown),
+            agreement: Agreement::new(limits, claim_cooldown, byte_capacity),
         }
     }
 
@@ -97,6 +130,7 @@ impl Oracles {
 
     fn check(&mut self, seen: Observation<'_>) -> Verdict {
         let ledger = &self.ledger;
+        failures::check(seen)?;
         tenants::check(ledger, seen)?;
         idempotency::check(ledger, seen)?;
         terminal::check(ledger, seen)?;
@@ -106,8 +140,25 @@ impl Oracles {
         coverage::check(ledger, seen)?;
         runs::check(ledger, seen)?;
         index::check(ledger, seen)?;
-        events::check(seen)?;
+        events::check(ledger, seen)?;
         self.work.check(ledger, seen)
+    }
+
+    /// The backend failed because its store was made to. The next look at the records says whether
+    /// anything was stored.
+    pub(super) fn observe_provoked(
+        &self,
+        retryable: bool,
+        told: &[StateTransitionEvent],
+        what: impl FnOnce() -> String,
+    ) -> Verdict {
+        failures::check_provoked(retryable, told, what)
+    }
+
+    /// Since faults stopped, the backend had no room for what was asked of this run. Bytes that are
+    /// all taken do not come back with calm, so its end cannot be asked for any more.
+    pub(super) fn excuse(&mut self, operation: &Operation) {
+        self.ledger.note_no_room(operation);
     }
 
     /// One of the acquires that a claim is made of.
@@ -116,6 +167,17 @@ impl Oracles {
         self.check(seen)?;
         self.ledger.take_in(seen);
         Ok(())
+    }
+
+    /// One of the acquires that the return of a worker is made of.
+    pub(super) fn observe_part_of_return(&mut self, seen: Observation<'_>) -> Verdict {
+        index::check_own(&self.ledger, seen)?;
+        self.observe(seen)
+    }
+
+    /// What was told besides the parts of a claim or a return that got nothing.
+    pub(super) fn observe_silence(&self, told: &[StateTransitionEvent]) -> Verdict {
+        events::check_silence(told)
     }
 
     /// A claim, after all its parts.
@@ -215,6 +277,8 @@ fn inspect_shard(ledger: &Ledger, record: &ShardRecordView<'_>) -> Verdict {
     exclusion::inspect(shard, record)?;
     terminal::inspect(shard, record)?;
     cursor::inspect(shard, record)?;
+    coverage::inspect_shard(shard, record)?;
+    runs::inspect_semantics(ledger.run_at(shard.run), record)?;
     idempotency::inspect(shard, record)
 }
 
@@ -226,4 +290,18 @@ fn inspect_run(ledger: &Ledger, record: &RunRecord) -> Verdict {
 /// Fails with what is written down, unless `holds`.
 fn demand(holds: bool, oracle: &'static str, what: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(Violation { oracle, what: what() }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_are_told_apart_by_what_they_say() {
+        let kind = |oracle, what: &str| Violation { oracle, what: what.to_owned() }.kind();
+        assert_eq!(kind(PANIC, "A1: 2 free shards"), kind(PANIC, "A1: 13 free shards"));
+        assert_ne!(kind(PANIC, "A1: 2 free shards"), kind(PANIC, "A1: 2 leased shards"));
+        assert_eq!(kind(PANIC, "17 shards, 5 counted"), "panic: # shards, # counted");
+        assert_eq!(kind("S1 exclusion", "two"), kind("S1 exclusion", "three"));
+    }
 }

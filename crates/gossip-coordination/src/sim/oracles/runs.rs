@@ -2,6 +2,7 @@
 
 use super::ledger::{Ledger, Run, Shard};
 use super::{Observation, Verdict, demand};
+use crate::record::ShardRecordView;
 use crate::run::{RunRecord, RunStatus, ShardFilter, ShardSummary};
 use crate::sim::op::{Answer, Operation, Refusal, RunView};
 
@@ -127,6 +128,13 @@ pub(super) fn inspect(run: &Run, record: &RunRecord) -> Verdict {
     let same_log = record.op_log.op_ids().eq(run.recent.iter().map(|executed| executed.op_id));
     demand(stored == known && record.root_shards == run.roots && same_log, S8, || {
         format!("run {}: {record:?} is stored, {known:?} was answered", run.run)
+    })
+}
+
+/// What a shard's cursor promises is its run's to say.
+pub(super) fn inspect_semantics(run: &Run, record: &ShardRecordView<'_>) -> Verdict {
+    demand(record.cursor_semantics == run.config.cursor_semantics, S8, || {
+        format!("{}: a cursor that is {:?} is stored", record.key, record.cursor_semantics)
     })
 }
 

@@ -11,9 +11,6 @@ const S7: &str = "S7 tenants";
 
 pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     let Observation { operation, answer, .. } = seen;
-    if matches!(answer, Answer::Refused(Refusal::Backend { .. })) {
-        return Ok(());
-    }
     let tenant = operation.tenant();
     demand(seen.events.iter().all(|event| event.tenant == tenant), S7, || {
         format!("{operation:?} told of another tenant: {:?}", seen.events)

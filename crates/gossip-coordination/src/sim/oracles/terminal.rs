@@ -29,10 +29,9 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
     };
     demand(!changes || legal, S3, || format!("{key} is {status:?}, and {:?}", seen.answer))?;
     if let Answer::Refused(Refusal::ShardTerminal { status: said, .. }) = *seen.answer {
-        // An acquire may have parked it just now.
+        // An acquire may have parked it just now, which S12 must have been told.
         let parked = matches!(seen.operation, Operation::Acquire { .. })
-            && (status, said) == (ShardStatus::Active, ShardStatus::Parked)
-            && !seen.events.is_empty();
+            && (status, said) == (ShardStatus::Active, ShardStatus::Parked);
         return demand(said == status || parked, S3, || {
             format!("{key} is {status:?}; a refusal says {said:?}")
         });

@@ -7,6 +7,7 @@
 
 mod claims;
 mod plans;
+mod room;
 mod runs;
 mod shards;
 mod state;
@@ -29,6 +30,8 @@ type Verdict = Result<Answer, Refusal>;
 pub struct Reference {
     limits: ShardLimits,
     claim_cooldown: u64,
+    /// Bytes for keys, cursors and metadata, if they are bounded.
+    byte_capacity: Option<usize>,
     runs: BTreeMap<(TenantId, RunId), Run>,
     /// When a worker that found nothing may claim again.
     cooldowns: BTreeMap<(TenantId, WorkerId), LogicalTime>,
@@ -37,8 +40,18 @@ pub struct Reference {
 impl Reference {
     /// A model without runs. A cooldown of 0 is none.
     #[must_use]
-    pub const fn new(limits: ShardLimits, claim_cooldown: u64) -> Self {
-        Self { limits, claim_cooldown, runs: BTreeMap::new(), cooldowns: BTreeMap::new() }
+    pub const fn new(
+        limits: ShardLimits,
+        claim_cooldown: u64,
+        byte_capacity: Option<usize>,
+    ) -> Self {
+        Self {
+            limits,
+            claim_cooldown,
+            byte_capacity,
+            runs: BTreeMap::new(),
+            cooldowns: BTreeMap::new(),
+        }
     }
 
     /// Carries `operation` out, or refuses it.
@@ -49,9 +62,9 @@ impl Reference {
     /// Whether a backend was right to answer `operation` with `actual`; if not, what it should have
     /// said. The model follows what it would have said itself.
     ///
-    /// Whether there is room for bytes only the backend knows, so that it may say that there is
-    /// none wherever the model would have stored some. After a failure of the backend nobody knows
-    /// what is stored: that is for the caller to find out.
+    /// Whether there is room for bytes the backend knows best: it may say that there is none where
+    /// the model would have stored some, if so much is stored that this can be true. After a failure
+    /// of the backend nobody knows what is stored: that is for the caller to find out.
     pub fn check(
         &mut self,
         now: LogicalTime,
@@ -74,6 +87,9 @@ impl Reference {
             | Operation::SplitResidual { tenant, lease, .. } => (*tenant, lease.run()),
             _ => return Err(self.answer(now, operation)),
         };
+        if !self.may_lack_room(operation) {
+            return Err(self.answer(now, operation));
+        }
         let before = self.runs.get(&place).cloned();
         match (self.answer(now, operation), before) {
             (Answer::Executed(_), Some(before)) => {

@@ -265,7 +265,7 @@ impl Pair {
             claim_cooldown_interval,
             slab_capacity,
         });
-        let model = Reference::new(limits, claim_cooldown_interval);
+        let model = Reference::new(limits, claim_cooldown_interval, Some(slab_capacity));
         Self { backend, model, scratch: Box::new(AcquireScratch::new()) }
     }
 
@@ -353,7 +353,7 @@ fn the_model_tells_the_scenario_of_the_book() {
     let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(2026));
     let key = ShardKey::new(run, ShardId::from_raw(0));
     let (ada, bob) = (WorkerId::from_raw(1), WorkerId::from_raw(2));
-    let mut model = Reference::new(ShardLimits { per_tenant: 10, global: 10 }, 0);
+    let mut model = Reference::new(ShardLimits { per_tenant: 10, global: 10 }, 0, None);
     let config = RunConfig {
         cursor_semantics: CursorSemantics::Completed,
         lease_duration: 30_000,
@@ -405,5 +405,45 @@ fn the_model_tells_the_scenario_of_the_book() {
 fn the_model_and_the_coordinator_in_memory_agree() {
     for seed in 0..400 {
         drive(seed, 400);
+    }
+}
+
+#[test]
+fn a_backend_with_room_that_says_it_has_none_is_contradicted() {
+    let at = LogicalTime::from_raw;
+    let (tenant, run, worker) =
+        (TenantId::from_bytes([1; 32]), RunId::from_raw(1), WorkerId::from_raw(1));
+    let limits = ShardLimits { per_tenant: 10, global: 10 };
+    let config = RunConfig {
+        cursor_semantics: CursorSemantics::Completed,
+        lease_duration: 100,
+        max_shard_retries: 2,
+    };
+    let row = OwnedShardInput {
+        shard: ShardId::from_raw(0),
+        range: range(b"a", b"z"),
+        cursor: OwnedCursor::default(),
+    };
+    let no_room = Answer::Refused(Refusal::ResourceExhausted);
+    // One record of 16 bytes is stored, and a cursor takes another: two stretches that are shorter
+    // have 30 bytes at most.
+    for (capacity, is_believed) in [(None, false), (Some(48), false), (Some(47), true)] {
+        let mut model = Reference::new(limits, 0, capacity);
+        model.answer(at(1), &Operation::CreateRun { tenant, run, config });
+        let (shards, op_id) = (vec![row.clone()], OpId::from_raw(1));
+        model.answer(at(1), &Operation::RegisterShards { tenant, run, shards, op_id });
+        let key = ShardKey::new(run, row.shard);
+        let Answer::Acquired(held) =
+            model.answer(at(2), &Operation::Acquire { tenant, key, worker })
+        else {
+            panic!("a free shard is granted")
+        };
+        let (lease, op_id) = (held.lease, OpId::from_raw(2));
+        let checkpoint = Operation::Checkpoint { tenant, lease, cursor: cursor(b"m"), op_id };
+        let verdict = model.check(at(3), &checkpoint, &no_room);
+        assert_eq!(verdict.is_ok(), is_believed, "{capacity:?}: {verdict:?}");
+        // What stores nothing always fits.
+        let renew = Operation::Renew { tenant, lease };
+        assert!(model.check(at(3), &renew, &no_room).is_err());
     }
 }

@@ -3,11 +3,11 @@
 
 use gossip_contracts::identity::{ShardId, ShardKey};
 
-use super::{Fate, Request, Wire, no_answer};
+use super::{Request, Wire, no_answer};
 use crate::claim::ShardClaiming;
 use crate::error::ClaimError;
 use crate::events::EventKind;
-use crate::scratch::{AcquireResultView, AcquireScratch};
+use crate::scratch::{AcquireResultView, AcquireScratch, CapacityHint};
 use crate::sim::op::{Acquired, Answer, Operation, Refusal};
 use crate::sim::oracles::{Claim, Observation, Oracles, Violation};
 use crate::sim::perform::ToAnswer;
@@ -17,89 +17,128 @@ use crate::status::ShardStatus;
 /// How an oracle takes in one of the acquires.
 type Observe = fn(&mut Oracles, Observation<'_>) -> Result<(), Violation>;
 
+/// What a claim was answered.
+pub(super) type Claimed = Result<Grant, ClaimError>;
+
+/// What a worker that came back was answered.
+pub(super) type Returned = Result<Option<Grant>, ClaimError>;
+
+/// A shard that was granted, as it travels.
+#[derive(Clone, Debug)]
+pub(in crate::sim) struct Grant {
+    acquired: Box<Acquired>,
+    capacity: CapacityHint,
+}
+
+impl Grant {
+    pub(in crate::sim) fn of(view: &AcquireResultView<'_>) -> Self {
+        let Answer::Acquired(acquired) = Ok(*view).answer() else {
+            unreachable!("a grant is an acquired shard")
+        };
+        Self { acquired, capacity: view.capacity }
+    }
+
+    /// Unpacks it where its worker wanted it.
+    pub(in crate::sim) fn restore<'s>(
+        &self,
+        scratch: &'s mut AcquireScratch,
+    ) -> AcquireResultView<'s> {
+        let Acquired { lease, status, range, cursor, cursor_semantics, parent, spawned } =
+            &*self.acquired;
+        scratch.write_spec(range.as_ref());
+        scratch.write_cursor(cursor.as_update());
+        scratch.write_spawned_iter(spawned.iter().copied());
+        let snapshot = scratch.view(*status, *cursor_semantics, *parent);
+        AcquireResultView { lease: *lease, snapshot, capacity: self.capacity }
+    }
+}
+
 /// What the acquires came to.
 struct Parts {
     verdict: Result<(), Violation>,
     parked: Vec<ShardId>,
-    granted: Option<Box<Acquired>>,
 }
 
 impl<S: Subject> Wire<S> {
     /// Sends a claim.
-    pub(in crate::sim) fn claim<'s>(
-        &mut self,
-        by: Applicant,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<AcquireResultView<'s>, ClaimError> {
-        match self.fate() {
-            Fate::Delivered { twice, heard } => {
-                let result = self.deliver_claim(by, scratch);
-                if twice {
-                    self.send_late(by.now, Request::Claim(by));
-                }
-                if heard { result } else { Err(no_answer().into()) }
-            }
-            fate => {
-                self.fail(fate, by.now, Request::Claim(by));
-                Err(no_answer().into())
-            }
-        }
+    pub(in crate::sim) fn claim(&mut self, by: Applicant) -> Claimed {
+        let claimed = self.send(by.now, Request::Claim(by), Self::deliver_claim);
+        claimed.unwrap_or_else(|| Err(no_answer().into()))
     }
 
-    pub(super) fn deliver_claim<'s>(
-        &mut self,
-        by: Applicant,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<AcquireResultView<'s>, ClaimError> {
-        if self.is_over() {
-            return Err(no_answer().into());
+    /// A worker that has come back asks for what it still holds, where the backend offers that.
+    pub(in crate::sim) fn reacquire_own(&mut self, by: Applicant) -> Option<Returned> {
+        if !S::HAS_REACQUIRE {
+            return None;
         }
-        let Applicant { now, tenant, run, worker } = by;
-        self.operations += 1;
-        self.trace.begin_claim(self.operations, by, "claim");
-        let at = self.collector_of(tenant);
-        let result = self.subject.with_events(&mut self.collectors[at], |backend| {
-            backend.claim_next_available(now, tenant, run, worker, scratch)
-        });
+        let returned = self.send(by.now, Request::Reacquire(by), Self::deliver_reacquire);
+        Some(returned.unwrap_or_else(|| Err(no_answer().into())))
+    }
+
+    pub(super) fn deliver_claim(&mut self, request: &Request) -> Option<Claimed> {
+        let &Request::Claim(by) = request else { return None };
+        let (at, result) = self.put(by, "claim", ask_claim)?;
         self.take_events(at);
-        let parts = self.judge_parts(by, result.as_ref().ok(), Oracles::observe_part_of_claim);
-        let answer = match (&result, parts.granted) {
-            (Err(refusal), _) => {
-                self.trace.end_claim(refusal);
-                Err(refusal.clone())
-            }
-            (Ok(_), granted) => Ok(granted.expect("what was granted was looked at")),
-        };
-        let claim = Claim { by, answer: &answer, parked: &parts.parked };
-        let mut verdict = parts.verdict.and_then(|()| self.oracles.observe_claim(&claim));
-        if let Ok(acquired) = &result {
-            let hint = &acquired.capacity;
-            verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, run, hint));
-        }
-        self.conclude(verdict);
-        result
+        self.judge_claim(by, &result);
+        Some(result)
     }
 
-    /// A worker that has come back takes what it still holds. `None`: nothing, or no answer.
-    pub(in crate::sim) fn reacquire_own<'s>(
+    pub(super) fn deliver_reacquire(&mut self, request: &Request) -> Option<Returned> {
+        let &Request::Reacquire(by) = request else { return None };
+        let (at, result) = self.put(by, "reacquire", ask_own::<S>)?;
+        self.take_events(at);
+        self.judge_own(by, &result);
+        Some(result)
+    }
+
+    /// Puts a claim to the backend. `None` once the simulation is over.
+    fn put<R>(
         &mut self,
         by: Applicant,
-        scratch: &'s mut AcquireScratch,
-    ) -> Option<AcquireResultView<'s>> {
+        name: &str,
+        ask: impl FnOnce(&mut S::Backend, Applicant, &mut AcquireScratch) -> R,
+    ) -> Option<(usize, R)> {
         if self.is_over() {
             return None;
         }
-        let at = self.collector_of(by.tenant);
-        let result = self.subject.with_events(&mut self.collectors[at], |backend| {
-            S::reacquire_own(backend, by, scratch)
-        })?;
         self.operations += 1;
-        self.trace.begin_claim(self.operations, by, "reacquire");
-        self.take_events(at);
+        self.trace.begin_claim(self.operations, by, name);
+        let at = self.collector_of(by.tenant);
+        let result = self.with_scratch(|wire, scratch| {
+            let collector = &mut wire.collectors[at];
+            wire.subject.with_events(collector, |backend| ask(backend, by, scratch))
+        });
+        Some((at, result))
+    }
+
+    pub(super) fn judge_claim(&mut self, by: Applicant, result: &Claimed) {
+        let Applicant { now, tenant, run, .. } = by;
+        let granted = result.as_ref().ok();
+        let parts = self.judge_parts(by, granted, Oracles::observe_part_of_claim);
+        let answer = match result {
+            Ok(grant) => Ok(grant.acquired.clone()),
+            Err(refusal) => {
+                self.trace.end_claim(refusal);
+                Err(refusal.clone())
+            }
+        };
+        let claim = Claim { by, answer: &answer, parked: &parts.parked };
+        let mut verdict = parts.verdict.and_then(|()| self.oracles.observe_claim(&claim));
+        if let Some(Grant { capacity, .. }) = granted {
+            self.trace.add_hint(capacity);
+            verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, run, capacity));
+        }
+        self.conclude(verdict);
+    }
+
+    pub(super) fn judge_own(&mut self, by: Applicant, result: &Returned) {
         let granted = result.as_ref().ok().and_then(Option::as_ref);
-        let parts = self.judge_parts(by, granted, Oracles::observe);
-        let verdict = parts.verdict.and_then(|()| match &result {
-            Ok(Some(_)) => Ok(()),
+        let parts = self.judge_parts(by, granted, Oracles::observe_part_of_return);
+        let verdict = parts.verdict.and_then(|()| match result {
+            Ok(Some(Grant { capacity, .. })) => {
+                self.trace.add_hint(capacity);
+                self.oracles.observe_hint(by.now, by.tenant, by.run, capacity)
+            }
             Ok(None) => self.oracles.observe_nothing_owned(by),
             Err(refusal) => {
                 self.trace.end_claim(refusal);
@@ -107,20 +146,14 @@ impl<S: Subject> Wire<S> {
             }
         });
         self.conclude(verdict);
-        result.ok().flatten()
     }
 
     /// Shows the oracles the acquires behind the events of a request.
-    fn judge_parts(
-        &mut self,
-        by: Applicant,
-        granted: Option<&AcquireResultView<'_>>,
-        observe: Observe,
-    ) -> Parts {
+    fn judge_parts(&mut self, by: Applicant, granted: Option<&Grant>, observe: Observe) -> Parts {
         let Applicant { now, tenant, run, worker } = by;
         let events = std::mem::take(&mut self.events);
         let acquire = |shard| Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker };
-        let mut parts = Parts { verdict: Ok(()), parked: Vec::new(), granted: None };
+        let mut parts = Parts { verdict: Ok(()), parked: Vec::new() };
         let mut rest = &events[..];
         while let [first, others @ ..] = rest
             && let EventKind::ShardParked { shard, .. } = first.kind
@@ -134,17 +167,36 @@ impl<S: Subject> Wire<S> {
             parts.parked.push(shard);
             rest = others;
         }
-        if let Some(acquired) = granted {
+        if granted.is_none() {
+            parts.verdict = parts.verdict.and_then(|()| self.oracles.observe_silence(rest));
+        }
+        if let Some(Grant { acquired, .. }) = granted {
             let operation = acquire(acquired.lease.shard());
-            let answer = Ok(*acquired).answer();
+            let answer = Answer::Acquired(acquired.clone());
             let seen = Observation { now, operation: &operation, answer: &answer, events: rest };
             self.trace.end(seen);
             parts.verdict = parts.verdict.and_then(|()| observe(&mut self.oracles, seen));
-            if let Answer::Acquired(acquired) = answer {
-                parts.granted = Some(acquired);
-            }
         }
         self.events = events;
         parts
     }
+}
+
+/// Asks for any shard.
+pub(super) fn ask_claim<B: ShardClaiming>(
+    backend: &mut B,
+    Applicant { now, tenant, run, worker }: Applicant,
+    scratch: &mut AcquireScratch,
+) -> Claimed {
+    let claimed = backend.claim_next_available(now, tenant, run, worker, scratch);
+    claimed.map(|view| Grant::of(&view))
+}
+
+/// Asks for the worker's own.
+pub(super) fn ask_own<S: Subject>(
+    backend: &mut S::Backend,
+    by: Applicant,
+    scratch: &mut AcquireScratch,
+) -> Returned {
+    S::reacquire_own(backend, by, scratch).map(|own| own.map(|view| Grant::of(&view)))
 }

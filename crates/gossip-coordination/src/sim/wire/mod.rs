@@ -1,8 +1,10 @@
 //! Between the actors and the backend: requests that are lost, late, doubled or reordered, answers
-//! that are lost, and the oracles that see everything that arrives.
+//! that are lost or taken for those of later attempts, and the oracles that see everything that
+//! arrives.
 
 mod claims;
 mod faults;
+mod overdue;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,9 +18,12 @@ use crate::sim::op::{Answer, Operation, Refusal};
 use crate::sim::oracles::{Observation, Oracles, Violation};
 use crate::sim::perform::perform;
 use crate::sim::random::Random;
-use crate::sim::subject::{Applicant, Subject};
+use crate::sim::subject::{Applicant, StoreFault, Subject};
 use crate::sim::swarm::{Ingredient, Swarm};
 use crate::sim::trace::Trace;
+pub(super) use claims::Grant;
+pub use faults::Failures;
+use overdue::Overdue;
 
 /// Operations between two looks at all records.
 const INSPECT_EVERY: u64 = 256;
@@ -31,9 +36,17 @@ const LATELY: usize = 32;
 enum Fate {
     Lost,
     Late,
-    StoreError,
+    Disturbed(StoreFault),
     Crash,
-    Delivered { twice: bool, heard: bool },
+    Delivered { twice: bool, reply: ReplyFate },
+}
+
+/// What becomes of its answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReplyFate {
+    Heard,
+    Lost,
+    Overdue,
 }
 
 /// A request that is under way.
@@ -41,6 +54,28 @@ enum Fate {
 enum Request {
     Operation(Box<Operation>),
     Claim(Applicant),
+    /// A worker that has come back asks for what it still holds.
+    Reacquire(Applicant),
+}
+
+impl Request {
+    /// Whether it takes room that nothing else has taken.
+    fn adds_shards(&self) -> bool {
+        let Self::Operation(operation) = self else { return false };
+        matches!(
+            **operation,
+            Operation::RegisterShards { .. }
+                | Operation::SplitReplace { .. }
+                | Operation::SplitResidual { .. }
+        )
+    }
+
+    fn tenant(&self) -> TenantId {
+        match self {
+            Self::Operation(operation) => operation.tenant(),
+            Self::Claim(by) | Self::Reacquire(by) => by.tenant,
+        }
+    }
 }
 
 /// A late request, ordered by arrival.
@@ -89,8 +124,6 @@ pub(super) struct Wire<S> {
     /// Look at all records after every operation.
     pub(super) inspect_always: bool,
     pub(super) violation: Option<Violation>,
-    /// The backend had no room since faults stopped.
-    pub(super) ran_out: bool,
     tenants: Vec<TenantId>,
     collectors: Vec<EventCollector>,
     /// The last operation id of each tenant.
@@ -103,8 +136,10 @@ pub(super) struct Wire<S> {
     /// Away while it is lent.
     scratch: Option<Box<AcquireScratch>>,
     late: BinaryHeap<Reverse<Late>>,
+    overdue: Vec<Overdue>,
     numbers: u64,
     inspected_at: u64,
+    pub(super) failures: Failures,
 }
 
 impl<S: Subject> Wire<S> {
@@ -128,7 +163,6 @@ impl<S: Subject> Wire<S> {
             operations_max: u64::MAX,
             inspect_always: false,
             violation: None,
-            ran_out: false,
             op_ids: vec![0; tenants.len()],
             lately: Vec::with_capacity(LATELY),
             splits: Vec::with_capacity(LATELY),
@@ -137,8 +171,10 @@ impl<S: Subject> Wire<S> {
             events: Vec::new(),
             scratch: Some(Box::new(AcquireScratch::new())),
             late: BinaryHeap::new(),
+            overdue: Vec::new(),
             numbers: 0,
             inspected_at: 0,
+            failures: Failures::default(),
         }
     }
 
@@ -156,12 +192,12 @@ impl<S: Subject> Wire<S> {
     pub(super) fn deliver_late(&mut self) {
         let Some(Reverse(late)) = self.late.pop() else { return };
         self.trace.note(|| "late:".to_owned());
-        match late.request {
-            Request::Operation(operation) => drop(self.deliver_operation(late.now, *operation)),
-            Request::Claim(by) => {
-                self.with_scratch(|wire, scratch| drop(wire.deliver_claim(by, scratch)));
-            }
+        match &late.request {
+            Request::Operation(operation) => drop(self.deliver_operation(late.now, operation)),
+            Request::Claim(_) => drop(self.deliver_claim(&late.request)),
+            Request::Reacquire(_) => drop(self.deliver_reacquire(&late.request)),
         }
+        self.remember(late.request);
     }
 
     pub(super) fn tenants(&self) -> &[TenantId] {
@@ -203,78 +239,118 @@ impl<S: Subject> Wire<S> {
 
     /// Sends a request whose typed answer nobody needs. `None`: no answer came.
     pub(super) fn request(&mut self, now: LogicalTime, operation: Operation) -> Option<Answer> {
-        match self.fate() {
-            Fate::Delivered { twice, heard } => {
-                let copy = twice.then(|| operation.clone());
-                let answer = self.deliver_operation(now, operation);
-                self.repeat(now, copy);
-                answer.filter(|_| heard)
-            }
-            fate => {
-                self.fail(fate, now, Request::Operation(Box::new(operation)));
-                None
-            }
-        }
+        let request = Request::Operation(Box::new(operation));
+        self.send(now, request, |wire, request| match request {
+            Request::Operation(operation) => wire.deliver_operation(now, operation),
+            Request::Claim(_) | Request::Reacquire(_) => None,
+        })
     }
 
     /// Sends a request; `ask` puts it to the backend and says what was answered.
-    pub(super) fn call<T, E: From<InfraError>>(
+    pub(super) fn call<T: Clone + 'static, E: From<InfraError> + Clone + 'static>(
         &mut self,
         now: LogicalTime,
         operation: Operation,
         ask: impl FnOnce(&mut S::Backend) -> (Answer, Option<CapacityHint>, Result<T, E>),
     ) -> Result<T, E> {
-        match self.fate() {
-            Fate::Delivered { twice, heard } => {
-                let copy = twice.then(|| operation.clone());
-                let result = self.deliver(now, &operation, ask);
-                self.remember(operation);
-                self.repeat(now, copy);
-                match result {
-                    Some(result) if heard => result,
-                    _ => Err(no_answer().into()),
-                }
+        let request = Request::Operation(Box::new(operation));
+        let result = self.send(now, request, |wire, request| match request {
+            Request::Operation(operation) => wire.deliver(now, operation, ask),
+            Request::Claim(_) | Request::Reacquire(_) => None,
+        });
+        result.unwrap_or_else(|| Err(no_answer().into()))
+    }
+
+    /// Sends a request, which `deliver` puts to the backend. `None`: no answer came.
+    fn send<R: Clone + 'static>(
+        &mut self,
+        now: LogicalTime,
+        request: Request,
+        deliver: impl FnOnce(&mut Self, &Request) -> Option<R>,
+    ) -> Option<R> {
+        if let Some(earlier) = self.take_overdue::<R>(&request) {
+            // Its own answer comes second, and nobody waits for it any more.
+            if self.random.chance(500) {
+                deliver(self, &request);
+                self.remember(request);
+            } else {
+                self.send_late(now, request);
             }
-            fate => {
-                self.fail(fate, now, Request::Operation(Box::new(operation)));
-                Err(no_answer().into())
+            return Some(earlier);
+        }
+        match self.fate(&request) {
+            Fate::Delivered { twice, reply } => {
+                let result = deliver(self, &request);
+                if twice {
+                    self.send_late(now, request.clone());
+                }
+                let heard = match reply {
+                    ReplyFate::Heard => result,
+                    ReplyFate::Lost => None,
+                    ReplyFate::Overdue => {
+                        self.hold_back(&request, result);
+                        None
+                    }
+                };
+                self.remember(request);
+                heard
+            }
+            Fate::Late => {
+                self.send_late(now, request);
+                None
+            }
+            Fate::Disturbed(fault) => {
+                self.disturb(fault, now, &request);
+                None
+            }
+            Fate::Crash => {
+                self.crash_during(now, &request);
+                None
+            }
+            Fate::Lost => {
+                self.trace.note(|| format!("lost: {request:?}"));
+                None
             }
         }
     }
 
-    fn fate(&mut self) -> Fate {
+    fn fate(&mut self, request: &Request) -> Fate {
         if self.is_over() {
             return Fate::Lost;
         }
         if self.is_calm {
-            return Fate::Delivered { twice: false, heard: true };
+            return Fate::Delivered { twice: false, reply: ReplyFate::Heard };
         }
-        let mut drawn = |ingredient| {
-            let rate = self.swarm.rate(ingredient);
-            self.random.chance(rate)
-        };
-        if drawn(Ingredient::LoseRequest) {
-            Fate::Lost
-        } else if drawn(Ingredient::Delay) {
-            Fate::Late
-        } else if drawn(Ingredient::StoreError) {
-            Fate::StoreError
-        } else if S::IS_DURABLE && drawn(Ingredient::Reopen) {
-            Fate::Crash
+        if self.draws(Ingredient::LoseRequest) {
+            return Fate::Lost;
+        }
+        if self.draws(Ingredient::Delay) {
+            return Fate::Late;
+        }
+        if self.draws(Ingredient::StoreError) {
+            return Fate::Disturbed(StoreFault::Busy);
+        }
+        if S::IS_DURABLE {
+            if self.draws(Ingredient::Reopen) {
+                return Fate::Crash;
+            }
+            if let Some(fault) = self.draw_fault(request) {
+                return Fate::Disturbed(fault);
+            }
+        }
+        let twice = self.draws(Ingredient::Duplicate);
+        let reply = if self.draws(Ingredient::LoseReply) {
+            ReplyFate::Lost
+        } else if self.draws(Ingredient::LateReply) {
+            ReplyFate::Overdue
         } else {
-            let twice = drawn(Ingredient::Duplicate);
-            Fate::Delivered { twice, heard: !drawn(Ingredient::LoseReply) }
-        }
+            ReplyFate::Heard
+        };
+        Fate::Delivered { twice, reply }
     }
 
-    /// What becomes of a request that is not delivered now.
-    fn fail(&mut self, fate: Fate, now: LogicalTime, request: Request) {
-        match fate {
-            Fate::Late => self.send_late(now, request),
-            Fate::StoreError => self.obstruct(now, request),
-            Fate::Crash => self.crash_during(now, request),
-            _ => self.trace.note(|| format!("lost: {request:?}")),
-        }
+    fn draws(&mut self, ingredient: Ingredient) -> bool {
+        self.random.chance(self.swarm.rate(ingredient))
     }
 
     fn send_late(&mut self, now: LogicalTime, request: Request) {
@@ -285,24 +361,18 @@ impl<S: Subject> Wire<S> {
         self.late.push(Reverse(Late { arrives, number: self.numbers, now, request }));
     }
 
-    fn repeat(&mut self, now: LogicalTime, copy: Option<Operation>) {
-        if let Some(copy) = copy {
-            self.send_late(now, Request::Operation(Box::new(copy)));
-        }
-    }
-
-    fn deliver_operation(&mut self, now: LogicalTime, operation: Operation) -> Option<Answer> {
-        let answer = self.with_scratch(|wire, scratch| {
-            wire.deliver(now, &operation, |backend| {
-                let answer = perform(backend, scratch, now, &operation);
+    fn deliver_operation(&mut self, now: LogicalTime, operation: &Operation) -> Option<Answer> {
+        self.with_scratch(|wire, scratch| {
+            wire.deliver(now, operation, |backend| {
+                let answer = perform(backend, scratch, now, operation);
                 (answer.clone(), None, answer)
             })
-        });
-        self.remember(operation);
-        answer
+        })
     }
 
-    fn remember(&mut self, operation: Operation) {
+    fn remember(&mut self, request: Request) {
+        let Request::Operation(operation) = request else { return };
+        let operation = *operation;
         if let Operation::SplitResidual { .. } = operation {
             let place = self.operations as usize % LATELY;
             match self.splits.get_mut(place) {
@@ -362,12 +432,15 @@ impl<S: Subject> Wire<S> {
         let events = std::mem::take(&mut self.events);
         let seen = Observation { now, operation, answer, events: &events };
         self.trace.end(seen);
+        hint.iter().for_each(|hint| self.trace.add_hint(hint));
         let mut verdict = self.oracles.observe(seen);
         if let (Ok(()), Some(hint), Some((tenant, key))) = (&verdict, hint, operation.shard()) {
             verdict = self.oracles.observe_hint(now, tenant, key.run, &hint);
         }
         self.events = events;
-        self.ran_out |= self.is_calm && *answer == Answer::Refused(Refusal::ResourceExhausted);
+        if self.is_calm && *answer == Answer::Refused(Refusal::ResourceExhausted) {
+            self.oracles.excuse(operation);
+        }
         self.conclude(verdict);
     }
 
