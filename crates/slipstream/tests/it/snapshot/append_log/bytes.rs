@@ -185,3 +185,20 @@ fn assert_refused(path: &Path, bytes: &[u8], why: &str) {
     // The lock is not kept.
     assert!(AppendLogSnapshot::load(path).err().unwrap().to_string().contains(why));
 }
+
+#[test]
+fn opening_a_log_leaves_its_bytes_as_they_were() {
+    let (_dir, path) = place();
+    let mut store = open(&path);
+    store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    let before = fs::read(&path).unwrap();
+    drop(store);
+    let store = open(&path);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    drop(store);
+    // Killed while it rehearsed an append.
+    fs::write(&path, [&before[..], &[0; 4096]].concat()).unwrap();
+    let store = open(&path);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(state(&store).1.len(), 1);
+}
