@@ -216,11 +216,10 @@ fn worst_batch(
     figure(&format!("batch-wall-max-{name}"), walls[walls.len() - 1], "ms", None);
 }
 
-/// The first batch after a restart beside the median of those that follow.
+/// The first batch after a restart, beside the next one and beside the median of all that follow.
 fn first_update(name: &str, path: &Path, updates: &[KvUpdate]) {
-    let mut ratios = Vec::new();
-    let mut firsts = Vec::new();
-    for _ in 0..5 {
+    let [mut firsts, mut to_next, mut to_median] = [const { Vec::new() }; 3];
+    for _ in 0..21 {
         let mut store = open(path);
         let mut cpus: Vec<f64> = updates
             .chunks(BATCH)
@@ -228,13 +227,19 @@ fn first_update(name: &str, path: &Path, updates: &[KvUpdate]) {
             .map(|batch| spend(|| store.apply(batch, &cursor(1)).expect("applied")).0.cpu)
             .collect();
         let first = cpus.remove(0);
-        cpus.sort_by(f64::total_cmp);
         firsts.push(first * 1e6);
-        ratios.push(first / cpus[cpus.len() / 2]);
+        to_next.push(first / cpus[0]);
+        to_median.push(first / median(cpus));
     }
-    firsts.sort_by(f64::total_cmp);
-    ratios.sort_by(f64::total_cmp);
-    figure(&format!("first-batch-after-open-{name}-cost"), firsts[2], "us", Some(ratios[2]));
+    let firsts = median(firsts);
+    let name = format!("first-batch-after-open-{name}");
+    figure(&format!("{name}-to-next-cost"), firsts, "us", Some(median(to_next)));
+    figure(&format!("{name}-to-median-cost"), firsts, "us", Some(median(to_median)));
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 const GROUP: u64 = 4_000;

@@ -10,8 +10,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+use rustix::fs::{FallocateFlags, fallocate};
+
 use super::format::{self, FILE_HEADER, Replay, Replayed};
 use super::{SnapshotError, io_error};
+
+/// A usual batch.
+#[cfg(target_os = "linux")]
+const ROOM: u64 = 16 * 1024;
 
 /// Bytes that are read or copied at a time.
 const CHUNK: usize = 1 << 18;
@@ -50,21 +57,20 @@ impl LogFile {
             log.append(&format::file_header(), false)?;
         } else if replayed.version == format::VERSION {
             log.cut()?;
-            log.rehearse();
+            log.set_room_aside();
         }
         Ok((log, replayed))
     }
 
-    /// Writes behind the end and takes it back. The first write behind the end since a file was
-    /// opened costs the system more than later ones; so the first batch need not pay for it.
-    ///
-    /// Killed in between it leaves zeros, which are an unfinished end. A full disk is for the first
-    /// batch to report.
-    fn rehearse(&mut self) {
-        self.torn = true;
-        let _ = self.file.write_all_at(&[0; 4096], self.len);
-        let _ = self.cut();
+    /// Has room set aside behind the end, which no reader sees: the first append since a file was
+    /// opened would otherwise wait for the system to do so. A full disk is for a batch to report.
+    #[cfg(target_os = "linux")]
+    fn set_room_aside(&self) {
+        let _ = fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.len, ROOM);
     }
+
+    #[cfg(not(target_os = "linux"))]
+    fn set_room_aside(&self) {}
 
     pub(super) fn len(&self) -> u64 {
         self.len
