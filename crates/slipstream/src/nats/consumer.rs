@@ -175,6 +175,8 @@ impl Consumer {
         max: usize,
         mut take: impl FnMut(Message, Ack) -> Result<(), Lost>,
     ) -> Result<Received, Lost> {
+        // Before anything else: a server that waits for it sends nothing.
+        self.answer_flow_control().await?;
         self.catch_up().await;
         let mut last = None;
         let mut idle = false;
