@@ -159,6 +159,8 @@ mod bugs {
             ClaimIgnoresExpired: "a dead worker's shards wait for ever",
             ClaimLateAtDeadline: "at its deadline a lease keeps claims out, though it is over",
             ClaimStopsAtPoison: "one poisoned shard hides every free one",
+            ClaimPrefersFree: "dead workers' shards wait until nothing else is left",
+            ClaimPassesExpired: "a claim that parks a shard leaves a dead worker's behind",
             CooldownSurvivesClock: "a clock that steps back makes a worker wait for hours",
             PoisonNotReported: "nobody learns that a shard was parked",
             ListingHidesExpired: "a shard whose worker died is not listed as free",
@@ -197,6 +199,7 @@ mod bugs {
             RenewedColumnStale: "claims find a renewed lease over in the index and fail",
             UnmovedCheckpointFails: "a checkpoint at the same place fails as if the store had",
             BusyCalledDamage: "a database that is busy for a moment is called damaged",
+            NewestFreeFirst: "shards that were given back early wait behind later ones",
             ReacquireTakesExpired: "a worker that comes back takes what others lost",
         }
     }
