@@ -162,6 +162,36 @@ fn an_operation_in_whose_middle_another_process_writes_is_served() {
 }
 
 #[test]
+fn a_row_of_the_callers_that_belongs_to_another_operation_is_noticed() {
+    use gossip_coordination::sim::{Subject, SubjectLimits};
+    let limits = SubjectLimits {
+        shards: gossip_coordination::ShardLimits { per_tenant: 10, global: 10 },
+        claim_cooldown: 0,
+        byte_capacity: 0,
+    };
+    let mut subject = sqlite::Sqlite::open(&limits);
+    let mut told = gossip_coordination::EventCollector::new();
+    subject.with_events(&mut told, |store| {
+        begin(&mut store.coordinator, 1, 1_000, 60_000);
+        let (mut scratch, worker) = (Box::new(AcquireScratch::new()), WorkerId::from_raw(1));
+        let lease = store
+            .claim_next_available(NOW, TENANT, RUN, worker, &mut scratch)
+            .map(|claimed| claimed.lease)
+            .unwrap();
+        let (cursor, op) = (key(3), OpId::from_raw(3));
+        store.checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&cursor), op).unwrap();
+    });
+    assert_eq!(subject.check_consistent(), Ok(()));
+    subject.with_events(&mut told, |store| {
+        let moved =
+            store.coordinator.transaction(|tx| tx.execute("UPDATE sim_pages SET op = 4", []));
+        assert_eq!(moved.unwrap(), 1);
+    });
+    let said = subject.check_consistent().unwrap_err();
+    assert!(said.starts_with("of operation 3 "), "{said}");
+}
+
+#[test]
 fn processes_are_crashed_and_stores_fail_until_the_end_of_a_seed() {
     let mut seen = Failures::default();
     for seed in 1..=60 {
