@@ -176,6 +176,9 @@ mod bugs {
             SessionWidensRange: "a worker works beyond what its shard has kept",
             SessionKeepsRange: "a worker scans keys that it gave away",
             SessionForgetsRenewal: "a worker stops though its lease was renewed",
+            SessionKeepsCapacity: "a worker goes by what there was to do long ago",
+            SessionForgetsSpawned: "a worker does not know which shard it gave away",
+            SessionForgetsParent: "a worker does not know from which shard its own was split",
             SessionSkipsUnmovedComplete: "a finished shard is taken up again and again, for ever",
             SessionSkipsFirstKey: "the first item of a shard is never looked at",
         }

@@ -24,10 +24,10 @@ pub(super) type Claimed = Result<Grant, ClaimError>;
 pub(super) type Returned = Result<Option<Grant>, ClaimError>;
 
 /// A shard that was granted, as it travels.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sim) struct Grant {
-    acquired: Box<Acquired>,
-    capacity: CapacityHint,
+    pub(in crate::sim) acquired: Box<Acquired>,
+    pub(in crate::sim) capacity: CapacityHint,
 }
 
 impl Grant {

@@ -124,6 +124,8 @@ pub(super) struct Wire<S> {
     /// Look at all records after every operation.
     pub(super) inspect_always: bool,
     pub(super) violation: Option<Violation>,
+    /// What the last session to begin was granted.
+    pub(super) granted: Option<Grant>,
     tenants: Vec<TenantId>,
     collectors: Vec<EventCollector>,
     /// The last operation id of each tenant.
@@ -163,6 +165,7 @@ impl<S: Subject> Wire<S> {
             operations_max: u64::MAX,
             inspect_always: false,
             violation: None,
+            granted: None,
             op_ids: vec![0; tenants.len()],
             lately: Vec::with_capacity(LATELY),
             splits: Vec::with_capacity(LATELY),
