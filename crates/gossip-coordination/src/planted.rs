@@ -161,6 +161,8 @@ mod bugs {
             ClaimStopsAtPoison: "one poisoned shard hides every free one",
             ClaimPrefersFree: "dead workers' shards wait until nothing else is left",
             ClaimPassesExpired: "a claim that parks a shard leaves a dead worker's behind",
+            HintCountsNothing: "workers believe that nothing is left to do, and go",
+            HintHidesEstimate: "a hint that may be too low is taken for the number",
             CooldownSurvivesClock: "a clock that steps back makes a worker wait for hours",
             PoisonNotReported: "nobody learns that a shard was parked",
             ListingHidesExpired: "a shard whose worker died is not listed as free",

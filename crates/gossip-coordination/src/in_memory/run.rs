@@ -159,9 +159,12 @@ impl Run {
         let earliest_deadline = self.earliest_deadline();
         let some_expired = earliest_deadline.is_some_and(|deadline| deadline <= now);
         CapacityHint {
-            available_count: self.free.len().saturating_add(u32::from(some_expired)),
+            available_count: planted!(
+                self.free.len().saturating_add(u32::from(some_expired)),
+                HintCountsNothing => if some_expired { 0 } else { self.free.len() },
+            ),
             earliest_deadline,
-            is_estimate: some_expired,
+            is_estimate: planted!(some_expired, HintHidesEstimate => false),
         }
     }
 
