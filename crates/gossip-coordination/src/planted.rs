@@ -112,6 +112,8 @@ mod bugs {
             PayloadWithoutTag: "a completion under a checkpoint's id is called done",
             OpLogForgetsEarly: "retries are carried out twice after eight operations",
             OpLogKeepsOldest: "after sixteen operations no retry is recognised",
+            LoggedAsCheckpoint: "the record of a shard says that it was checkpointed, not completed",
+            LoggedAtFirstTime: "the record of a shard does not say when things were done",
             ParkNotLogged: "a retried park is refused",
             // Cursors.
             CursorMayMoveBack: "finished work is done again and counted as new",
