@@ -203,6 +203,7 @@ mod bugs {
             ChildrenForgetSemantics: "split-off shards call work done that was only handed on",
             CommitErrorIgnored: "what a full disk refused is answered as done",
             WriteLockTakenLate: "an operation fails at once when another process gets in between",
+            RecordReadBeforeLock: "two processes carry out the same retry, each on what it read before",
             RenewedColumnStale: "claims find a renewed lease over in the index and fail",
             UnmovedCheckpointFails: "a checkpoint at the same place fails as if the store had",
             BusyCalledDamage: "a database that is busy for a moment is called damaged",

@@ -188,12 +188,12 @@ fn sweep<S: Subject>(args: &Args) -> bool {
         totals.operations as f64 / seconds,
         totals.seen.count(),
     );
-    let Failures { torn, torn_late, failed, full, unsaid, claims } = totals.faults;
+    let Failures { torn, torn_late, failed, full, unsaid, claims, overtaken } = totals.faults;
     if torn + failed > 0 {
         println!(
             "  changes torn by a crash: {torn}, {torn_late} of them in the second half of their seed; \
              failed in the store: {failed}, {full} for want of room; stored without saying so: \
-             {unsaid}; of all these, claims: {claims}"
+             {unsaid}; of all these, claims: {claims}; another process came between: {overtaken}"
         );
     }
     let lost = if args.kinds { totals.seen.lost(kinds_of(&args.backend)) } else { Vec::new() };

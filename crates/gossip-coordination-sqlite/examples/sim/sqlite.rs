@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gossip_coordination::codec::{decode_run, decode_shard};
-use gossip_coordination::sim::{Applicant, Disturbed, StoreFault, Subject, SubjectLimits};
+use gossip_coordination::sim::{
+    Applicant, Disturbed, Overtaken, Rival, StoreFault, Subject, SubjectLimits,
+};
 use gossip_coordination::{
     AcquireResultView, AcquireScratch, ClaimError, EventCollector, RunRecord, ShardRecordView,
 };
 use gossip_coordination_sqlite::{Durability, SqliteConfig, SqliteCoordinator, rusqlite};
 use tempfile::TempDir;
 
-use super::faults::{Armed, Rival};
+use super::faults::{Armed, Rival as Locker};
 use super::store::{PAGES, Page, Store};
 
 /// A log longer than this is written back before a crash in the middle of an operation: SQLite does
@@ -32,7 +35,7 @@ pub(crate) struct Sqlite {
     stores: Vec<Store>,
     turns: usize,
     /// Another process, which can hold the database up, and sees what is stored in it.
-    rival: Option<Rival>,
+    rival: Option<Locker>,
     /// The log ends in bytes that a crash left behind, which are written over.
     is_torn: bool,
     /// The caller's rows, and how often each must be there: an id that its shard has forgotten may
@@ -95,9 +98,9 @@ impl Sqlite {
         }
     }
 
-    fn rival(&mut self) -> &Rival {
+    fn rival(&mut self) -> &Locker {
         let path = self.path();
-        self.rival.get_or_insert_with(|| Rival::open(&path))
+        self.rival.get_or_insert_with(|| Locker::open(&path))
     }
 
     /// The database as it is, beside it.
@@ -265,6 +268,35 @@ impl Subject for Sqlite {
         });
         self.expect_pages(pages);
         Some(Disturbed { told, unsaid })
+    }
+
+    fn overtaken<R: Send + 'static>(
+        &mut self,
+        collector: &mut EventCollector,
+        after: u32,
+        f: impl FnOnce(&mut Store) -> R,
+        rival: impl FnOnce(&mut Store) -> R + Send + 'static,
+    ) -> Option<Overtaken<R>> {
+        let other = self.stores.swap_remove(0);
+        let turn = Arc::new(Mutex::new((other, None)));
+        let (theirs, mut rival) = (Arc::clone(&turn), Some(rival));
+        let store = self.store();
+        let armed = Armed::with_rival(&mut store.coordinator, after, move |is_second| {
+            let rival = rival.take().expect("it comes once");
+            let (other, came) = &mut *theirs.lock().expect("nobody else uses it");
+            let mut collector = EventCollector::new();
+            let told = other.with_events(&mut collector, rival);
+            *came = Some(Rival { told, events: collector.drain(), is_second });
+        });
+        let told = store.with_events(collector, f);
+        armed.disarm(&mut store.coordinator);
+        let mut pages = std::mem::take(&mut store.pages);
+        let turn = Arc::into_inner(turn).expect("the other process is done");
+        let (mut other, rival) = turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+        pages.append(&mut other.pages);
+        self.stores.push(other);
+        self.expect_pages(pages);
+        Some(Overtaken { told, rival })
     }
 
     fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {

@@ -31,7 +31,9 @@ pub use oracles::Violation;
 pub use perform::perform;
 pub use seen::Seen;
 pub use shrink::{Shrunk, shrink};
-pub use subject::{Applicant, Disturbed, Memory, StoreFault, Subject, SubjectLimits};
+pub use subject::{
+    Applicant, Disturbed, Memory, Overtaken, Rival, StoreFault, Subject, SubjectLimits,
+};
 pub use swarm::{Ingredient, Swarm};
 pub use wire::Failures;
 pub use world::{OPERATIONS, Options, Report, run_seed};

@@ -141,6 +141,8 @@ pub(super) struct Wire<S> {
     overdue: Vec<Overdue>,
     numbers: u64,
     inspected_at: u64,
+    /// Something is stored that has not been judged yet.
+    is_behind: bool,
     pub(super) failures: Failures,
 }
 
@@ -177,6 +179,7 @@ impl<S: Subject> Wire<S> {
             overdue: Vec::new(),
             numbers: 0,
             inspected_at: 0,
+            is_behind: false,
             failures: Failures::default(),
         }
     }
@@ -451,7 +454,9 @@ impl<S: Subject> Wire<S> {
     pub(super) fn conclude(&mut self, verdict: Result<(), Violation>) {
         if let Err(violation) = verdict {
             self.violation.get_or_insert(violation);
-        } else if self.inspect_always || self.operations - self.inspected_at >= INSPECT_EVERY {
+        } else if !self.is_behind
+            && (self.inspect_always || self.operations - self.inspected_at >= INSPECT_EVERY)
+        {
             self.inspect();
         }
     }
