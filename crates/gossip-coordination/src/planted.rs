@@ -144,6 +144,8 @@ mod bugs {
             UnparkKeepsTries: "an unparked shard is parked again at once",
             UnparkAsksStatusFirst: "a retried unpark is refused",
             UnparkInEndedRun: "shards of an ended run come back to life",
+            BegunRunIsRefused: "a scan that crashed while it began can never begin",
+            BeginIgnoresConfig: "a scan runs on as another one was configured",
             RegisterAgain: "a second manifest is laid over the first",
             CompleteRunIgnoresParked: "a scan with parked shards is called complete",
             CompleteRunOnPartialView: "a scan with unfinished split-off shards is called complete",

@@ -3,6 +3,7 @@
 //! `docs/verification.md` is the guide.
 
 mod admin;
+mod begin;
 mod keys;
 mod mischief;
 mod op;
