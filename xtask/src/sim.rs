@@ -14,6 +14,7 @@ and a model. docs/verification.md says how.
 
 Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite] [--seen] [--twice]
        cargo xtask sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]
+                       [--twice]
 
   --seeds N       how many seeds (100), from S (1) on, on all cores
   --seen          say which answers were seen to which operations

@@ -228,6 +228,10 @@ const EXPIRED_BEFORE: &str = "SELECT shard FROM coord_shards \
 const FREE: &str = "SELECT shard FROM coord_shards \
     WHERE run_id = ?1 AND status = 0 AND deadline IS NULL AND ?2 IS NOT NULL \
     ORDER BY place LIMIT ?3";
+#[cfg(planted)]
+const NEWEST_FREE: &str = "SELECT shard FROM coord_shards \
+    WHERE run_id = ?1 AND status = 0 AND deadline IS NULL AND ?2 IS NOT NULL \
+    ORDER BY place DESC LIMIT ?3";
 const OWN: &str = "SELECT shard FROM coord_shards WHERE run_id = ?1 AND owner = ?2 LIMIT ?3";
 
 impl Wanted {
@@ -241,6 +245,9 @@ impl Wanted {
         let now = time_to_sql(by.now);
         let sources: &[(&str, i64)] = match self {
             Self::Claimable if planted!(ExpiredRowsIgnored) => &[(FREE, now)],
+            Self::Claimable if planted!(NewestFreeFirst) => {
+                &[(EXPIRED, now), (planted!(FREE, NewestFreeFirst => NEWEST_FREE), now)]
+            }
             Self::Claimable => {
                 &[(planted!(EXPIRED, ExpiredComparedStrictly => EXPIRED_BEFORE), now), (FREE, now)]
             }

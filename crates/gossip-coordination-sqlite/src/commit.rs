@@ -108,8 +108,14 @@ impl SqliteCoordinator {
         R: From<CoordError> + From<InfraError>,
     {
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
+        let key = request.lease.key();
+        planted!(RecordReadBeforeLock => {
+            record.clear();
+            sql::read::<_, InfraError>(conn, steps, |tx| {
+                Shard::find(tx, steps, request.tenant, key, record, decoded).map(drop)
+            }).map_err(|error| CommitError::Refused(error.into()))?;
+        });
         sql::write(conn, steps, |tx| {
-            let key = request.lease.key();
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
             let decision = decide(found.as_ref().map(Shard::found), now, request);
             planted!(RefusalKeepsWrites => {

@@ -145,8 +145,9 @@ impl<'b> Shard<'b> {
             };
             let is_cached = planted!(
                 false,
-                CachedRecordServed => decode_shard_view(record, decoded)
-                    .is_ok_and(|view| (view.tenant, view.key) == (tenant, key)),
+                CachedRecordServed => is_record_of(record, decoded, tenant, key),
+                RecordReadBeforeLock => ["checkpoint.load", "complete.load"].contains(&step)
+                    && is_record_of(record, decoded, tenant, key),
             );
             if !is_cached {
                 copy_blob(row, 7, step, record)?;
@@ -275,6 +276,17 @@ pub(crate) fn exists(
     let sql = "SELECT 1 FROM coord_shards WHERE run_id = ?1 AND shard = ?2";
     let mut statement = tx.prepare_cached(sql).at(step)?;
     statement.exists((run.id, id_to_sql(shard.as_raw()))).at(step)
+}
+
+#[cfg(planted)]
+fn is_record_of(
+    record: &[u8],
+    decoded: &mut DecodeScratch,
+    tenant: TenantId,
+    key: ShardKey,
+) -> bool {
+    let view = decode_shard_view(record, decoded);
+    view.is_ok_and(|view| (view.tenant, view.key) == (tenant, key))
 }
 
 /// Replaces what `out` holds by the blob in a column.

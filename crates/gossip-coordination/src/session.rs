@@ -142,7 +142,9 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         if !planted!(SessionForgetsRenewal) {
             self.lease.set_deadline(renewed.new_deadline);
         }
-        self.capacity = renewed.capacity;
+        if !planted!(SessionKeepsCapacity) {
+            self.capacity = renewed.capacity;
+        }
         Ok(renewed)
     }
 
@@ -176,7 +178,9 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         ) {
             self.scratch.write_spec(plan.parent);
         }
-        self.scratch.note_spawned(residual);
+        if !planted!(SessionForgetsSpawned) {
+            self.scratch.note_spawned(residual);
+        }
         Ok(outcome)
     }
 
@@ -237,7 +241,7 @@ impl Parts {
             capacity: acquired.capacity,
             status: acquired.snapshot.status,
             cursor_semantics: acquired.snapshot.cursor_semantics,
-            parent: acquired.snapshot.parent,
+            parent: planted!(acquired.snapshot.parent, SessionForgetsParent => None),
         }
     }
 }

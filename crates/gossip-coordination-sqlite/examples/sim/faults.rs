@@ -183,6 +183,26 @@ impl Armed {
         Self(None)
     }
 
+    /// Calls `act` when the connection has come `after` steps, and says whether its transaction was
+    /// over by then: if `act` gets the lock, it comes second.
+    pub(crate) fn with_rival(
+        coordinator: &mut SqliteCoordinator,
+        after: u32,
+        mut act: impl FnMut(bool) + Send + 'static,
+    ) -> Self {
+        note_statement("");
+        let mut steps = 0;
+        let armed = interrupt(coordinator.connection_mut(), move || {
+            if steps == after {
+                act(matches!(DOING.get(), Doing::Committing | Doing::RollingBack));
+            }
+            steps += 1;
+            false
+        });
+        armed.expect("a connection can be made to wait for another");
+        Self(None)
+    }
+
     pub(crate) fn disarm(self, coordinator: &mut SqliteCoordinator) {
         if let Some(rival) = self.0 {
             return rival.give_up();

@@ -19,7 +19,7 @@ use sqlite::Sqlite;
 const USAGE: &str = "\
 usage: sim [--backend memory|sqlite] [--seeds N] [--start S] [--threads T] [--seen] [--kinds]
            [--twice]
-       sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]";
+       sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text] [--twice]";
 
 /// What was asked for.
 struct Args {
@@ -124,7 +124,7 @@ fn run<S: Subject>(args: &Args) -> bool {
 }
 
 fn replay<S: Subject>(seed: u64, args: &Args) -> bool {
-    let report = run_seed::<S>(seed, &args.options);
+    let report = run_once_or_twice::<S>(seed, args);
     report.lines.iter().for_each(|line| println!("{line}"));
     println!("seed {seed}: {}", report.swarm);
     println!(
@@ -155,10 +155,7 @@ fn sweep<S: Subject>(args: &Args) -> bool {
                     if seed >= end {
                         return;
                     }
-                    let mut report = run_seed::<S>(seed, &args.options);
-                    if args.twice && report.violation.is_none() {
-                        report.violation = differs::<S>(&report, &args.options);
-                    }
+                    let report = run_once_or_twice::<S>(seed, args);
                     let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
                     totals.add(report);
                     if totals.failures.len() >= FAILURES_MAX {
@@ -191,12 +188,12 @@ fn sweep<S: Subject>(args: &Args) -> bool {
         totals.operations as f64 / seconds,
         totals.seen.count(),
     );
-    let Failures { torn, torn_late, failed, full, unsaid, claims } = totals.faults;
+    let Failures { torn, torn_late, failed, full, unsaid, claims, overtaken } = totals.faults;
     if torn + failed > 0 {
         println!(
             "  changes torn by a crash: {torn}, {torn_late} of them in the second half of their seed; \
              failed in the store: {failed}, {full} for want of room; stored without saying so: \
-             {unsaid}; of all these, claims: {claims}"
+             {unsaid}; of all these, claims: {claims}; another process came between: {overtaken}"
         );
     }
     let lost = if args.kinds { totals.seen.lost(kinds_of(&args.backend)) } else { Vec::new() };
@@ -211,6 +208,14 @@ fn kinds_of(backend: &str) -> &'static str {
         "sqlite" => include_str!("kinds/sqlite.txt"),
         _ => include_str!("kinds/memory.txt"),
     }
+}
+
+fn run_once_or_twice<S: Subject>(seed: u64, args: &Args) -> Report {
+    let mut report = run_seed::<S>(seed, &args.options);
+    if args.twice && report.violation.is_none() {
+        report.violation = differs::<S>(&report, &args.options);
+    }
+    report
 }
 
 /// What is wrong if the same seed does not tell the same story again.
@@ -266,6 +271,15 @@ fn explain<S: Subject>(report: &Report, args: &Args) {
     println!("{}", headline(report));
     println!("  {}", report.swarm);
     let shrunk = shrink::<S>(report.seed, &args.options);
+    if shrunk.report.violation.is_none() {
+        // No story that is told now would be that of the failure.
+        println!(
+            "it did not fail again: trace {:016x}, and then {:016x}; the seed does not tell the same \
+             story every time",
+            report.hash, shrunk.report.hash
+        );
+        return;
+    }
     let skipped = shrunk.report.lines.len().saturating_sub(LINES_MAX);
     println!("shortest prefix found: {}", headline(&shrunk.report));
     println!("  {}", shrunk.report.swarm);

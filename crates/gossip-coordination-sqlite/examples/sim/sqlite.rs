@@ -1,20 +1,22 @@
 //! The embedded coordinator as the simulator's subject.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gossip_coordination::codec::{decode_run, decode_shard};
-use gossip_coordination::sim::{Applicant, Disturbed, StoreFault, Subject, SubjectLimits};
+use gossip_coordination::sim::{
+    Applicant, Disturbed, Overtaken, Rival, StoreFault, Subject, SubjectLimits,
+};
 use gossip_coordination::{
-    AcquireResultView, AcquireScratch, ClaimError, EventCollector, EventKind, RunRecord,
-    ShardRecordView,
+    AcquireResultView, AcquireScratch, ClaimError, EventCollector, RunRecord, ShardRecordView,
 };
 use gossip_coordination_sqlite::{Durability, SqliteConfig, SqliteCoordinator, rusqlite};
 use tempfile::TempDir;
 
-use super::faults::{Armed, Rival};
-use super::store::{PAGES, Store};
+use super::faults::{Armed, Rival as Locker};
+use super::store::{PAGES, Page, Store};
 
 /// A log longer than this is written back before a crash in the middle of an operation: SQLite does
 /// so by itself at 16 MiB, and then its end alone does not say what a crash would leave. Shorter,
@@ -33,11 +35,12 @@ pub(crate) struct Sqlite {
     stores: Vec<Store>,
     turns: usize,
     /// Another process, which can hold the database up, and sees what is stored in it.
-    rival: Option<Rival>,
+    rival: Option<Locker>,
     /// The log ends in bytes that a crash left behind, which are written over.
     is_torn: bool,
-    /// Cursor moves that were reported: as many rows must be the caller's.
-    moves: u64,
+    /// The caller's rows, and how often each must be there: an id that its shard has forgotten may
+    /// move the cursor again.
+    pages: BTreeMap<Page, u32>,
 }
 
 impl Sqlite {
@@ -95,9 +98,9 @@ impl Sqlite {
         }
     }
 
-    fn rival(&mut self) -> &Rival {
+    fn rival(&mut self) -> &Locker {
         let path = self.path();
-        self.rival.get_or_insert_with(|| Rival::open(&path))
+        self.rival.get_or_insert_with(|| Locker::open(&path))
     }
 
     /// The database as it is, beside it.
@@ -109,40 +112,41 @@ impl Sqlite {
         copy
     }
 
-    fn count_moves(&mut self, collector: &EventCollector, before: usize) {
-        let moves = collector.iter().skip(before).filter(|event| {
-            matches!(
-                event.kind,
-                EventKind::ShardCheckpointed { .. } | EventKind::ShardCompleted { .. }
-            )
-        });
-        self.moves += moves.count() as u64;
+    fn expect_pages(&mut self, pages: Vec<Page>) {
+        count(&mut self.pages, pages);
     }
 
-    /// Every cursor move has brought its row, once.
+    /// Every cursor move has brought its row, and nothing else has.
     fn check_pages(&mut self) -> Result<(), String> {
         let read = self.coordinator().read(|tx| {
             let mut statement =
                 tx.prepare_cached("SELECT tenant, run, shard, op FROM sim_pages")?;
-            let rows = statement.query_map([], |row| {
-                Ok((
-                    row.get::<_, Vec<u8>>(0)?,
-                    row.get::<_, i64>(1)?,
-                    row.get::<_, i64>(2)?,
-                    row.get::<_, i64>(3)?,
-                ))
-            })?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
+            let rows = statement
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            rows.collect::<rusqlite::Result<Vec<Page>>>()
         });
-        let rows = read.expect("the caller's rows can be read");
-        let distinct: BTreeSet<_> = rows.iter().collect();
-        // An id that its shard has forgotten may move the cursor again, so rows may be alike; there
-        // are never more or fewer than moves.
-        if rows.len() as u64 == self.moves {
+        let mut stored = BTreeMap::new();
+        count(&mut stored, read.expect("the caller's rows can be read"));
+        if stored == self.pages {
             return Ok(());
         }
-        let (rows, distinct, moves) = (rows.len(), distinct.len(), self.moves);
-        Err(format!("{moves} cursor moves have {rows} rows of the caller's, {distinct} different"))
+        let (stored, expected) = (&stored, &self.pages);
+        let at = |pages: &BTreeMap<Page, u32>, page: &Page| pages.get(page).copied().unwrap_or(0);
+        let wrong = expected.keys().chain(stored.keys());
+        let wrong = wrong.copied().find(|page| at(stored, page) != at(expected, page));
+        let page = &wrong.expect("they differ");
+        let (_, run, shard, op) = page;
+        Err(format!(
+            "of operation {op} on shard {shard:#x} of run {run} the caller has {} rows, not {}",
+            at(stored, page),
+            at(expected, page),
+        ))
+    }
+}
+
+fn count(counts: &mut BTreeMap<Page, u32>, pages: Vec<Page>) {
+    for page in pages {
+        *counts.entry(page).or_default() += 1;
     }
 }
 
@@ -183,7 +187,7 @@ impl Subject for Sqlite {
             turns: 0,
             rival: None,
             is_torn: false,
-            moves: 0,
+            pages: BTreeMap::new(),
         };
         subject.start();
         subject
@@ -194,9 +198,10 @@ impl Subject for Sqlite {
         collector: &mut EventCollector,
         f: impl FnOnce(&mut Store) -> R,
     ) -> R {
-        let before = collector.len();
-        let result = self.store().with_events(collector, f);
-        self.count_moves(collector, before);
+        let store = self.store();
+        let result = store.with_events(collector, f);
+        let pages = std::mem::take(&mut store.pages);
+        self.expect_pages(pages);
         result
     }
 
@@ -213,12 +218,13 @@ impl Subject for Sqlite {
     ) -> Option<(R, bool)> {
         self.settle_log();
         let before = self.log_len();
-        let reported = collector.len();
-        let result = self.store().with_events(collector, f);
+        let store = self.store();
+        let result = store.with_events(collector, f);
+        let pages = std::mem::take(&mut store.pages);
         let after = self.log_len();
         let cut = before + (after - before) * written / 1000;
         if cut == after {
-            self.count_moves(collector, reported);
+            self.expect_pages(pages);
         }
         self.crash(cut);
         Some((result, cut == after))
@@ -250,14 +256,47 @@ impl Subject for Sqlite {
         let told = store.with_events(collector, &mut f);
         store.page_len = 0;
         armed.disarm(&mut store.coordinator);
+        let mut pages = std::mem::take(&mut store.pages);
         // Every change reports itself, unless its commit seemed to fail.
         let is_unsaid = collector.len() == reported && rival.version() != before;
         let unsaid = copy.filter(|_| is_unsaid).map(|copy| {
             let coordinator = SqliteCoordinator::open(copy, self.config.clone());
-            Store::new(coordinator.expect("a copy opens")).with_events(collector, &mut f)
+            let mut store = Store::new(coordinator.expect("a copy opens"));
+            let told = store.with_events(collector, &mut f);
+            pages.append(&mut store.pages);
+            told
         });
-        self.count_moves(collector, reported);
+        self.expect_pages(pages);
         Some(Disturbed { told, unsaid })
+    }
+
+    fn overtaken<R: Send + 'static>(
+        &mut self,
+        collector: &mut EventCollector,
+        after: u32,
+        f: impl FnOnce(&mut Store) -> R,
+        rival: impl FnOnce(&mut Store) -> R + Send + 'static,
+    ) -> Option<Overtaken<R>> {
+        let other = self.stores.swap_remove(0);
+        let turn = Arc::new(Mutex::new((other, None)));
+        let (theirs, mut rival) = (Arc::clone(&turn), Some(rival));
+        let store = self.store();
+        let armed = Armed::with_rival(&mut store.coordinator, after, move |is_second| {
+            let rival = rival.take().expect("it comes once");
+            let (other, came) = &mut *theirs.lock().expect("nobody else uses it");
+            let mut collector = EventCollector::new();
+            let told = other.with_events(&mut collector, rival);
+            *came = Some(Rival { told, events: collector.drain(), is_second });
+        });
+        let told = store.with_events(collector, f);
+        armed.disarm(&mut store.coordinator);
+        let mut pages = std::mem::take(&mut store.pages);
+        let turn = Arc::into_inner(turn).expect("the other process is done");
+        let (mut other, rival) = turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+        pages.append(&mut other.pages);
+        self.stores.push(other);
+        self.expect_pages(pages);
+        Some(Overtaken { told, rival })
     }
 
     fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {

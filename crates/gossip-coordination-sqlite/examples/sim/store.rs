@@ -27,17 +27,22 @@ pub(crate) const PAGES: Component = Component {
     ],
 };
 
+/// A row of the caller's, but for what was found: tenant, run, shard and operation.
+pub(crate) type Page = ([u8; 32], i64, i64, i64);
+
 /// The coordinator.
 pub(crate) struct Store {
     pub(crate) coordinator: SqliteCoordinator,
     /// Bytes that a page brings along.
     pub(crate) page_len: u32,
+    /// The rows of what was answered as carried out, since somebody took them.
+    pub(crate) pages: Vec<Page>,
     events: Option<EventCollector>,
 }
 
 impl Store {
     pub(crate) const fn new(coordinator: SqliteCoordinator) -> Self {
-        Self { coordinator, page_len: 0, events: None }
+        Self { coordinator, page_len: 0, pages: Vec::new(), events: None }
     }
 
     /// Runs `f` and puts the events of what it does into `collector`.
@@ -49,6 +54,19 @@ impl Store {
         collector.lend(self, |store| &mut store.events, f)
     }
 
+    /// Every cursor move that was answered as carried out has a row.
+    fn note<R: From<InfraError>>(
+        &mut self,
+        page: Page,
+        asked: Result<IdempotentOutcome<()>, CommitError<R, rusqlite::Error>>,
+    ) -> Result<IdempotentOutcome<()>, R> {
+        let outcome = asked.map_err(refusal)?;
+        if outcome.is_executed() {
+            self.pages.push(page);
+        }
+        Ok(outcome)
+    }
+
     /// Asks the coordinator, its events going where ours go.
     pub(crate) fn ask<R>(&mut self, f: impl FnOnce(&mut SqliteCoordinator) -> R) -> R {
         match &mut self.events {
@@ -58,12 +76,16 @@ impl Store {
     }
 }
 
-fn add_page(tx: &Transaction<'_>, lease: &Lease, op_id: OpId, len: u32) -> rusqlite::Result<()> {
+fn page(lease: &Lease, op_id: OpId) -> Page {
     let (run, shard) = (lease.run().as_raw() as i64, lease.shard().as_raw() as i64);
+    (*lease.tenant().as_bytes(), run, shard, op_id.as_raw() as i64)
+}
+
+fn add_page(tx: &Transaction<'_>, page: &Page, len: u32) -> rusqlite::Result<()> {
     let sql = "INSERT INTO sim_pages VALUES (?1, ?2, ?3, ?4, zeroblob(?5))";
     let mut statement = tx.prepare_cached(sql)?;
-    let (tenant, op) = (lease.tenant(), op_id.as_raw() as i64);
-    statement.execute((tenant.as_bytes(), run, shard, op, len)).map(drop)
+    let (tenant, run, shard, op) = page;
+    statement.execute((tenant, run, shard, op, len)).map(drop)
 }
 
 /// A row that cannot be written is the store's failure, like any other.
@@ -112,9 +134,10 @@ impl CoordinationBackend for Store {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError> {
-        let len = self.page_len;
-        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id, len);
-        self.ask(|it| it.checkpoint_with(now, tenant, lease, cursor, op_id, write)).map_err(refusal)
+        let (page, len) = (page(lease, op_id), self.page_len);
+        let write = |tx: &Transaction<'_>| add_page(tx, &page, len);
+        let asked = self.ask(|it| it.checkpoint_with(now, tenant, lease, cursor, op_id, write));
+        self.note(page, asked)
     }
 
     fn complete(
@@ -125,9 +148,10 @@ impl CoordinationBackend for Store {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CompleteError> {
-        let len = self.page_len;
-        let write = |tx: &Transaction<'_>| add_page(tx, lease, op_id, len);
-        self.ask(|it| it.complete_with(now, tenant, lease, cursor, op_id, write)).map_err(refusal)
+        let (page, len) = (page(lease, op_id), self.page_len);
+        let write = |tx: &Transaction<'_>| add_page(tx, &page, len);
+        let asked = self.ask(|it| it.complete_with(now, tenant, lease, cursor, op_id, write));
+        self.note(page, asked)
     }
 
     fn park_shard(

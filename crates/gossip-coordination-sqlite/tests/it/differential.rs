@@ -210,10 +210,41 @@ fn every_answer_is_that_of_the_reference() {
     assert!(executed > 200, "{executed}");
 }
 
-/// In this life a claim comes across two leases that are over, the first of a poisoned shard.
 #[test]
 fn a_claim_that_parks_an_expired_shard_takes_the_next_expired_one_before_a_free_one() {
-    live(8_568_818_728_697_111_407);
+    let place = Place::new();
+    let mut sqlite = SqliteCoordinator::open(place.db(), SqliteConfig::default()).unwrap();
+    assert_eq!(claimed_behind_poison(&mut sqlite), [1, 2]);
+    let mut memory = InMemoryCoordinator::new(CoordinatorRuntimeConfig::default());
+    assert_eq!(claimed_behind_poison(&mut memory), [1, 2]);
+}
+
+/// Of three shards the first is poisoned and the second has lost its worker later; the third is free.
+/// Returns what two claims get.
+fn claimed_behind_poison(backend: &mut impl CoordinationFacade) -> [u64; 2] {
+    let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(1));
+    let (now, worker) = (LogicalTime::from_raw, WorkerId::from_raw);
+    let config = RunConfig {
+        cursor_semantics: CursorSemantics::Completed,
+        lease_duration: 100,
+        max_shard_retries: 2,
+    };
+    backend.create_run(now(1), tenant, run, config).unwrap();
+    let bounds: Vec<_> = (0..4).map(|at| key(1 + at)).collect();
+    let rows = [0, 1, 2].map(|at: usize| {
+        let spec = ShardSpecRef::new(&bounds[at], &bounds[at + 1], b"");
+        InitialShardInput::new(ShardId::from_raw(at as u64), spec, CursorUpdate::initial())
+    });
+    backend.register_shards(now(1), tenant, run, &rows, OpId::from_raw(1)).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    for (at, shard) in [(2, 0), (3, 0), (4, 1)] {
+        let shard = ShardKey::new(run, ShardId::from_raw(shard));
+        backend.acquire_and_restore_into(now(at), tenant, shard, worker(1), &mut scratch).unwrap();
+    }
+    [2, 3].map(|by| {
+        let claimed = backend.claim_next_available(now(500), tenant, run, worker(by), &mut scratch);
+        claimed.unwrap().lease.shard().as_raw()
+    })
 }
 
 /// Returns how many calls changed something.

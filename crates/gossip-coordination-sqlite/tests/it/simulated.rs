@@ -9,10 +9,12 @@ mod store;
 
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{OpId, WorkerId};
-use gossip_coordination::sim::{Failures, OPERATIONS, Options, StoreFault, run_seed};
+use gossip_coordination::sim::{
+    Failures, OPERATIONS, Options, StoreFault, Subject, SubjectLimits, run_seed,
+};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, IdempotentOutcome, Lease,
-    ShardClaiming,
+    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, EventCollector,
+    IdempotentOutcome, Lease, ShardClaiming, ShardLimits,
 };
 use gossip_coordination_sqlite::{SqliteConfig, SqliteCoordinator};
 
@@ -161,6 +163,81 @@ fn an_operation_in_whose_middle_another_process_writes_is_served() {
     assert!(written.unwrap() > 0, "the other process never came between");
 }
 
+fn subject() -> sqlite::Sqlite {
+    sqlite::Sqlite::open(&SubjectLimits {
+        shards: ShardLimits { per_tenant: 10, global: 10 },
+        claim_cooldown: 0,
+        byte_capacity: 0,
+    })
+}
+
+/// Begins a run and claims its shard.
+fn claimed(store: &mut store::Store) -> Lease {
+    begin(&mut store.coordinator, 1, 1_000, 60_000);
+    let (mut scratch, worker) = (Box::new(AcquireScratch::new()), WorkerId::from_raw(1));
+    store.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch).unwrap().lease
+}
+
+fn checkpoint(store: &mut store::Store, lease: &Lease, at: u64) -> Outcome {
+    let (cursor, op) = (key(at), OpId::from_raw(at));
+    store.checkpoint(NOW, TENANT, lease, CursorUpdate::at(&cursor), op)
+}
+
+/// Two processes have the same request; whoever gets the lock first carries it out.
+#[test]
+fn a_request_that_another_process_carries_out_meanwhile_is_a_replay() {
+    let (mut subject, mut told) = (subject(), EventCollector::new());
+    let lease = subject.with_events(&mut told, claimed);
+    let (mut first, mut second, mut busy) = (0, 0, 0);
+    for after in 0.. {
+        let at = u64::from(after) + 2;
+        let overtaken = subject.overtaken(
+            &mut told,
+            after,
+            |store| checkpoint(store, &lease, at),
+            move |store| checkpoint(store, &lease, at),
+        );
+        let overtaken = overtaken.expect("there are two handles");
+        let ours = overtaken.told.unwrap();
+        let Some(rival) = overtaken.rival else { break };
+        match rival.told {
+            Ok(theirs) if rival.is_second => {
+                assert!(ours.is_executed() && theirs.is_replay(), "after {after} steps");
+                second += 1;
+            }
+            Ok(theirs) => {
+                assert!(ours.is_replay() && theirs.is_executed(), "after {after} steps");
+                first += 1;
+            }
+            refused => {
+                assert_may_pass(&refused);
+                assert!(ours.is_executed(), "after {after} steps");
+                busy += 1;
+            }
+        }
+        assert_eq!(subject.check_consistent(), Ok(()));
+    }
+    assert!(first > 0 && second > 0 && busy > 50, "{first} first, {second} second, {busy} busy");
+}
+
+#[test]
+fn a_row_of_the_callers_that_belongs_to_another_operation_is_noticed() {
+    let mut subject = subject();
+    let mut told = EventCollector::new();
+    subject.with_events(&mut told, |store| {
+        let lease = claimed(store);
+        checkpoint(store, &lease, 3).unwrap();
+    });
+    assert_eq!(subject.check_consistent(), Ok(()));
+    subject.with_events(&mut told, |store| {
+        let moved =
+            store.coordinator.transaction(|tx| tx.execute("UPDATE sim_pages SET op = 4", []));
+        assert_eq!(moved.unwrap(), 1);
+    });
+    let said = subject.check_consistent().unwrap_err();
+    assert!(said.starts_with("of operation 3 "), "{said}");
+}
+
 #[test]
 fn processes_are_crashed_and_stores_fail_until_the_end_of_a_seed() {
     let mut seen = Failures::default();
@@ -169,8 +246,9 @@ fn processes_are_crashed_and_stores_fail_until_the_end_of_a_seed() {
         assert_eq!(report.violation, None, "seed {seed}");
         assert!(report.operations >= OPERATIONS);
         seen.add(&report.failures);
-        let Failures { torn, torn_late, failed, full, unsaid, claims } = seen;
-        if [torn_late, torn - torn_late, failed, full, unsaid, claims].iter().all(|&it| it > 2) {
+        let Failures { torn, torn_late, failed, full, unsaid, claims, overtaken } = seen;
+        let all = [torn_late, torn - torn_late, failed, full, unsaid, claims, overtaken];
+        if all.iter().all(|&it| it > 2) {
             return;
         }
     }

@@ -214,7 +214,8 @@ impl RunManagement for InMemoryCoordinator {
         out.status = run.record.status;
         out.earliest_deadline = run.earliest_deadline();
         if out.status == RunStatus::Active {
-            out.shards.extend(run.claimable(now).take(CANDIDATES));
+            out.shards
+                .extend(run.claimable(now).take(planted!(CANDIDATES, ClaimPassesExpired => 2)));
         }
         Ok(())
     }

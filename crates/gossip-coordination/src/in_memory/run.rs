@@ -144,8 +144,11 @@ impl Run {
             )
         };
         let expired = self.leased.first().filter(|&(deadline, _)| is_over(deadline));
-        let expired = expired.map(|(_, index)| index).into_iter();
-        expired.chain(self.free.iter(&self.links)).map(|index| self.shards[index as usize].id)
+        let expired = expired.map(|(_, index)| index);
+        let is_last = planted!(ClaimPrefersFree);
+        let (first, last) = if is_last { (None, expired) } else { (expired, None) };
+        let free = self.free.iter(&self.links);
+        first.into_iter().chain(free).chain(last).map(|index| self.shards[index as usize].id)
     }
 
     pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
@@ -156,9 +159,12 @@ impl Run {
         let earliest_deadline = self.earliest_deadline();
         let some_expired = earliest_deadline.is_some_and(|deadline| deadline <= now);
         CapacityHint {
-            available_count: self.free.len().saturating_add(u32::from(some_expired)),
+            available_count: planted!(
+                self.free.len().saturating_add(u32::from(some_expired)),
+                HintCountsNothing => if some_expired { 0 } else { self.free.len() },
+            ),
             earliest_deadline,
-            is_estimate: some_expired,
+            is_estimate: planted!(some_expired, HintHidesEstimate => false),
         }
     }
 

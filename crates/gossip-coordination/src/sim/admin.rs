@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
 
+use super::begin::begin;
 use super::keys;
 use super::op::{Answer, Bytes, Operation, OwnedCursor, OwnedRange, OwnedShardInput, Refusal};
 use super::random::Random;
@@ -12,7 +13,7 @@ use super::subject::Subject;
 use super::swarm::{Ingredient, Swarm};
 use super::wire::Wire;
 use super::worker::RunName;
-use crate::run::ShardFilter;
+use crate::run::{RunConfig, ShardFilter};
 use crate::status::ShardStatus;
 
 pub(super) struct Admin {
@@ -33,6 +34,12 @@ struct Plan {
 
 enum Stage {
     Create,
+    /// Created and registered by one call; made again until it is answered.
+    Begin {
+        config: RunConfig,
+        shards: Vec<OwnedShardInput>,
+        op_id: OpId,
+    },
     Register {
         shards: Vec<OwnedShardInput>,
         op_id: OpId,
@@ -126,6 +133,28 @@ impl Admin {
         let (tenant, run) = (plan.tenant, plan.run);
         let before = std::mem::discriminant(&plan.stage);
         plan.stage = match std::mem::replace(&mut plan.stage, Stage::Active) {
+            Stage::Create if random.chance(300) => Stage::Begin {
+                config: swarm.draw_config(random),
+                shards: draw_manifest(swarm, random),
+                op_id: wire.next_op(tenant),
+            },
+            Stage::Begin { config, shards, op_id } => {
+                match begin(wire, now, (tenant, run), config, &shards, op_id) {
+                    Answer::Refused(Refusal::Backend { .. }) => {
+                        Stage::Begin { config, shards, op_id }
+                    }
+                    Answer::Refused(Refusal::InvalidConfig(_)) => Stage::Create,
+                    // Somebody else has created it.
+                    Answer::Refused(Refusal::ConfigMismatch { .. }) => {
+                        Stage::Register { shards, op_id }
+                    }
+                    Answer::Refused(refusal) => end_of(refusal).unwrap_or_else(|| {
+                        let op_id = wire.next_op(tenant);
+                        Stage::End(Operation::CancelRun { tenant, run, op_id })
+                    }),
+                    _ => Stage::Active,
+                }
+            }
             Stage::Create => {
                 let config = swarm.draw_config(random);
                 match wire.request(now, Operation::CreateRun { tenant, run, config }) {

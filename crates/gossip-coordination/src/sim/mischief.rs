@@ -247,7 +247,7 @@ fn alter(operation: &mut Operation, random: &mut Random) {
     }
 }
 
-/// Makes the request one that is never right.
+/// Makes the request one that is never right, also when it is altered later.
 fn spoil(operation: &mut Operation, random: &mut Random) {
     match operation {
         // A lease that has been checkpointed under is more likely live than one completed under.
@@ -276,7 +276,8 @@ fn spoil(operation: &mut Operation, random: &mut Random) {
 
 fn spoiled_cursor(random: &mut Random) -> OwnedCursor {
     let long = |len: usize| -> Bytes { std::iter::repeat_n(b'k', len).collect() };
-    let key: Bytes = b"k\x00\x00"[..].into();
+    // Behind every shard: with an item's key, a token that loses its last byte would make it right.
+    let key: Bytes = b"z"[..].into();
     match random.below(5) {
         0 => OwnedCursor::default(),
         1 => OwnedCursor { last_key: Some(long(MAX_KEY_SIZE + 1)), token: None },
@@ -321,6 +322,25 @@ fn spoil_manifest(shards: &mut Vec<OwnedShardInput>, random: &mut Random) {
             let mut copy = first.clone();
             copy.shard = ShardId::from_raw(500);
             shards.push(copy);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spoiled_cursor_stays_wrong_whatever_becomes_of_its_token() {
+        let mut random = Random::new(1);
+        for _ in 0..100 {
+            let key = spoiled_cursor(&mut random).last_key;
+            let is_wrong = |key: &Bytes| {
+                let outside =
+                    key[..] < keys::key(0)[..] || key[..] > keys::key(u16::MAX.into())[..];
+                outside || key.len() > MAX_KEY_SIZE
+            };
+            assert!(key.as_ref().is_none_or(is_wrong), "{key:?}");
         }
     }
 }

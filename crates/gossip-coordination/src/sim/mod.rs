@@ -3,6 +3,7 @@
 //! `docs/verification.md` is the guide.
 
 mod admin;
+mod begin;
 mod keys;
 mod mischief;
 mod op;
@@ -31,7 +32,9 @@ pub use oracles::Violation;
 pub use perform::perform;
 pub use seen::Seen;
 pub use shrink::{Shrunk, shrink};
-pub use subject::{Applicant, Disturbed, Memory, StoreFault, Subject, SubjectLimits};
+pub use subject::{
+    Applicant, Disturbed, Memory, Overtaken, Rival, StoreFault, Subject, SubjectLimits,
+};
 pub use swarm::{Ingredient, Swarm};
 pub use wire::Failures;
 pub use world::{OPERATIONS, Options, Report, run_seed};

@@ -412,6 +412,12 @@ impl Operation {
         }
     }
 
+    /// Whether it changes nothing, whatever is answered.
+    #[must_use]
+    pub const fn only_reads(&self) -> bool {
+        matches!(self, Self::GetRun { .. } | Self::GetRunProgress { .. } | Self::ListShards { .. })
+    }
+
     /// The shard that it is about, as the request's tenant would find it.
     #[must_use]
     pub fn shard(&self) -> Option<(TenantId, ShardKey)> {

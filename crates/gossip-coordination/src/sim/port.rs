@@ -33,13 +33,13 @@ impl<S: Subject> CoordinationBackend for Port<'_, S> {
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, AcquireError> {
         let operation = Operation::Acquire { tenant, key, worker };
-        let grant: Result<Grant, AcquireError> =
-            self.0.borrow_mut().call(now, operation, |backend| {
-                let result = backend.acquire_and_restore_into(now, tenant, key, worker, scratch);
-                let hint = result.as_ref().ok().map(|acquired| acquired.capacity);
-                (result.answer(), hint, result.map(|acquired| Grant::of(&acquired)))
-            });
-        Ok(grant?.restore(scratch))
+        let mut wire = self.0.borrow_mut();
+        let grant: Result<Grant, AcquireError> = wire.call(now, operation, |backend| {
+            let result = backend.acquire_and_restore_into(now, tenant, key, worker, scratch);
+            let hint = result.as_ref().ok().map(|acquired| acquired.capacity);
+            (result.answer(), hint, result.map(|acquired| Grant::of(&acquired)))
+        });
+        Ok(wire.granted.insert(grant?).restore(scratch))
     }
 
     fn renew(
@@ -157,7 +157,8 @@ impl<S: Subject> ShardClaiming for Port<'_, S> {
         worker: WorkerId,
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, ClaimError> {
-        let grant = self.0.borrow_mut().claim(Applicant { now, tenant, run, worker })?;
-        Ok(grant.restore(scratch))
+        let mut wire = self.0.borrow_mut();
+        let grant = wire.claim(Applicant { now, tenant, run, worker })?;
+        Ok(wire.granted.insert(grant).restore(scratch))
     }
 }

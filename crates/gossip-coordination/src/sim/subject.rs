@@ -4,7 +4,7 @@ use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
 
 use crate::claim::CoordinationFacade;
 use crate::error::ClaimError;
-use crate::events::EventCollector;
+use crate::events::{EventCollector, StateTransitionEvent};
 use crate::in_memory::{CoordinatorRuntimeConfig, InMemoryCoordinator};
 use crate::record::ShardRecordView;
 use crate::run::RunRecord;
@@ -63,6 +63,26 @@ pub struct Disturbed<R> {
     pub told: R,
     /// What a store that does not fail answers, if it was stored and the answer does not say so.
     pub unsaid: Option<R>,
+}
+
+/// What came of an operation in whose middle another process carried one out.
+#[derive(Debug)]
+pub struct Overtaken<R> {
+    /// What was answered.
+    pub told: R,
+    /// What the other process was answered, if it came between at all.
+    pub rival: Option<Rival<R>>,
+}
+
+/// What another process did.
+#[derive(Debug)]
+pub struct Rival<R> {
+    /// What it was answered.
+    pub told: R,
+    /// The events of what it did.
+    pub events: Vec<StateTransitionEvent>,
+    /// Whether the operation in whose middle it came was over already, but for saying so.
+    pub is_second: bool,
 }
 
 /// A backend under simulation.
@@ -127,6 +147,19 @@ pub trait Subject: Sized {
         f: impl FnMut(&mut Self::Backend) -> R,
     ) -> Option<Disturbed<R>> {
         let _ = (collector, fault, f);
+        None
+    }
+
+    /// Runs `f`, and `rival` through another handle when the first has come `after` steps of the
+    /// store's own. Both change something, or want to. `None` where there is one handle only.
+    fn overtaken<R: Send + 'static>(
+        &mut self,
+        collector: &mut EventCollector,
+        after: u32,
+        f: impl FnOnce(&mut Self::Backend) -> R,
+        rival: impl FnOnce(&mut Self::Backend) -> R + Send + 'static,
+    ) -> Option<Overtaken<R>> {
+        let _ = (collector, after, f, rival);
         None
     }
 

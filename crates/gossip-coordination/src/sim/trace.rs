@@ -7,7 +7,7 @@ use gossip_contracts::identity::LogicalTime;
 
 use super::op::Operation;
 use super::oracles::Observation;
-use super::seen::Seen;
+use super::seen::{Application, Outcome, Seen};
 use super::show;
 use super::subject::Applicant;
 use crate::error::ClaimError;
@@ -61,8 +61,13 @@ impl Trace {
         }
     }
 
-    pub(super) fn end(&mut self, Observation { operation, answer, events, .. }: Observation<'_>) {
-        self.seen.note(operation, answer);
+    pub(super) fn end(&mut self, seen: Observation<'_>) {
+        self.seen.note(seen.operation, seen.answer);
+        self.end_part(seen);
+    }
+
+    /// One of the acquires that a claim is made of.
+    pub(super) fn end_part(&mut self, Observation { answer, events, .. }: Observation<'_>) {
         (answer, events).hash(&mut self.fingerprint);
         self.append(|line| write!(line, " -> {}", show::answer(answer)));
     }
@@ -70,6 +75,15 @@ impl Trace {
     /// What came with an answer.
     pub(super) fn add_hint(&mut self, hint: &CapacityHint) {
         hint.hash(&mut self.fingerprint);
+    }
+
+    /// What the backend chose, or why it chose nothing.
+    pub(super) fn note_application(
+        &mut self,
+        application: Application,
+        answer: Result<Outcome, &ClaimError>,
+    ) {
+        self.seen.note_application(application, answer);
     }
 
     pub(super) fn end_claim(&mut self, refusal: &ClaimError) {

@@ -14,7 +14,7 @@ use super::admin::Admin;
 use super::keys;
 use super::mischief;
 use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, Refusal};
-use super::oracles::session;
+use super::oracles::session::Told;
 use super::port::Port;
 use super::random::Random;
 use super::subject::{Applicant, Subject};
@@ -63,6 +63,7 @@ enum Hold<'p, 'w, S> {
 /// A session and where it stands.
 struct Shift<'p, 'w, S> {
     session: WorkerSession<'p, Port<'w, S>>,
+    told: Told,
     /// The next item to look at.
     next: u32,
     /// How far into it the work has come.
@@ -247,9 +248,10 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
             && let Some(own) = self.come_back(wire, now, run)
         {
             if let Some(own) = own {
-                let own = own.restore(&mut self.scratch);
-                let session = WorkerSession::from_acquire_result(port, &own);
-                self.hold = Hold::Working(Box::new(Shift::begin(session)));
+                let session =
+                    WorkerSession::from_acquire_result(port, &own.restore(&mut self.scratch));
+                wire.borrow_mut().granted = Some(own);
+                self.hold = Hold::Working(Box::new(Shift::begin(wire, session)));
             }
             return;
         }
@@ -261,14 +263,14 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
                 (tenant, ShardKey::new(run, shard.unwrap_or(ShardId::from_raw(77))))
             });
             match WorkerSession::new(port, now, tenant, key, self.id) {
-                Ok(session) => self.hold = Hold::Working(Box::new(Shift::begin(session))),
+                Ok(session) => self.hold = Hold::Working(Box::new(Shift::begin(wire, session))),
                 Err(AcquireError::BackendError(_)) => self.asked_for = Some((tenant, key)),
                 Err(_) => {}
             }
             return;
         }
         match WorkerSession::claim(port, now, tenant, run, self.id) {
-            Ok(session) => self.hold = Hold::Working(Box::new(Shift::begin(session))),
+            Ok(session) => self.hold = Hold::Working(Box::new(Shift::begin(wire, session))),
             // Others have it all, or the administrator has to do something first.
             Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
                 let later = self.wakes + self.swarm.lease_duration;
@@ -328,8 +330,8 @@ impl<'p, 'w, S: Subject> Worker<'p, 'w, S> {
             1 => {
                 let renewed = shift.session.renew(now);
                 if let Ok(renewed) = &renewed {
-                    let seen = session::check_renewed(shift.session.lease(), renewed.new_deadline);
-                    wire.borrow_mut().conclude(seen);
+                    shift.told.renewed(renewed);
+                    wire.borrow_mut().conclude(shift.told.check(&shift.session));
                 }
                 match Heard::of(&renewed) {
                     Heard::Lost => Hold::Idle,
@@ -497,14 +499,17 @@ fn ended<'p, 'w, S>(heard: Heard, operation: impl FnOnce() -> Operation) -> Hold
 }
 
 impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
-    fn begin(session: WorkerSession<'p, Port<'w, S>>) -> Self {
+    fn begin(wire: &RefCell<Wire<S>>, session: WorkerSession<'p, Port<'w, S>>) -> Self {
+        let mut wire = wire.borrow_mut();
+        let told = Told::of(wire.granted.take().expect("a session begins with a grant"));
+        wire.conclude(told.check(&session));
         let (first, end) = keys::items(&session.spec().into());
         let next = session.cursor().last_key().map_or(first, |key| {
             // An empty shard's cursor may stand on a key that is no item's.
             keys::first_item_from(key) + u32::from(key.len() == keys::key(0).len())
         });
         let part = session.cursor().token().map_or(0, |token| part_in(token, next));
-        Self { session, next, part, end, pending: None, attempts: 0, splits: Vec::new() }
+        Self { session, told, next, part, end, pending: None, attempts: 0, splits: Vec::new() }
     }
 
     /// The key of the last item looked at; of a shard without items, where it stands or begins.
@@ -526,12 +531,10 @@ impl<'p, 'w, S: Subject> Shift<'p, 'w, S> {
             }
             Pending::Residual { kept, residual, op_id } => {
                 let plan = SplitResidualPlan::new(kept.as_ref(), residual.as_ref());
-                let before = OwnedRange::from(self.session.spec());
                 let split = self.session.split_residual(now, &plan, *op_id);
-                if split.is_ok() {
-                    let after = self.session.spec();
-                    let seen = session::check_narrowed(before.as_ref(), kept.as_ref(), after);
-                    wire.borrow_mut().conclude(seen);
+                if let Ok(split) = &split {
+                    self.told.split(kept, split.as_ref().into_inner().residual);
+                    wire.borrow_mut().conclude(self.told.check(&self.session));
                     self.splits.push(pending.clone());
                 }
                 Heard::of(&split)

@@ -148,5 +148,17 @@ fn check_held_and_cursor(
 }
 
 pub(super) fn entry(op_id: OpId, kind: OpKind, hash: u64, now: LogicalTime) -> OpLogEntry<OpKind> {
-    OpLogEntry::new(op_id, kind, OpResult::Completed, hash, now)
+    OpLogEntry::new(
+        op_id,
+        planted!(
+            kind,
+            LoggedAsCheckpoint => match kind {
+                OpKind::Complete => OpKind::Checkpoint,
+                kind => kind,
+            },
+        ),
+        OpResult::Completed,
+        hash,
+        planted!(now, LoggedAtFirstTime => LogicalTime::from_raw(1)),
+    )
 }

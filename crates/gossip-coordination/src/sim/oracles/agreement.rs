@@ -32,7 +32,7 @@ impl Agreement {
 
     pub(super) fn check_claim(&mut self, claim: &Claim<'_>) -> Verdict {
         let Claim { by: Applicant { now, tenant, run, worker }, answer, parked } = *claim;
-        let judged = self.0.check_claim(now, tenant, run, worker, answer, || parked.to_vec());
+        let judged = self.0.check_claim(now, tenant, run, worker, answer, parked);
         judged.map_err(|what| Violation {
             oracle: S11,
             what: format!("a claim of run {run} at {now} was answered {answer:?}: {what}"),

@@ -7,6 +7,7 @@ use gossip_contracts::coordination::SplitValidationError;
 
 use super::ledger::{Executed, Ledger, Shard};
 use super::{Observation, Verdict, demand};
+use crate::op_log::{OpKind, OpLog, OpResult};
 use crate::record::ShardRecordView;
 use crate::sim::op::{Answer, Effect, Operation, Refusal};
 
@@ -83,10 +84,27 @@ fn check_forgotten_split(shard: &Shard, first: &Executed, seen: Observation<'_>)
 }
 
 pub(super) fn inspect(shard: &Shard, record: &ShardRecordView<'_>) -> Verdict {
-    let known = shard.recent.iter().map(|executed| executed.op_id);
-    demand(record.op_log.op_ids().eq(known), S6, || {
-        let stored: Vec<_> = record.op_log.op_ids().collect();
-        format!("{}: the log holds {stored:?}", shard.key)
+    inspect_log(shard, record.op_log)
+}
+
+/// The log holds what was carried out, as what, when, and nothing else.
+fn inspect_log(shard: &Shard, log: &OpLog) -> Verdict {
+    let known = shard.recent.iter().map(|executed| {
+        (executed.op_id, kind_of(&executed.operation), OpResult::Completed, executed.at)
+    });
+    let stored = log.iter().map(|it| (it.op_id(), Some(it.kind()), it.result(), it.executed_at()));
+    demand(stored.eq(known), S6, || format!("{}: the log holds {log:?}", shard.key))
+}
+
+const fn kind_of(operation: &Operation) -> Option<OpKind> {
+    Some(match operation {
+        Operation::Checkpoint { .. } => OpKind::Checkpoint,
+        Operation::Complete { .. } => OpKind::Complete,
+        Operation::Park { .. } => OpKind::Park,
+        Operation::SplitReplace { .. } => OpKind::SplitReplace,
+        Operation::SplitResidual { .. } => OpKind::SplitResidual,
+        Operation::Unpark { .. } => OpKind::Unpark,
+        _ => return None,
     })
 }
 
@@ -156,6 +174,28 @@ mod tests {
         assert_eq!(judged(check, &ledger, &split(6, 9), &refused), Ok(()));
         // Another id was never used.
         assert_fires(judged(check, &ledger, &split(8, 40), &replayed(1)), "S6");
+    }
+
+    #[test]
+    fn a_log_that_holds_something_else_than_was_done_is_noticed() {
+        use crate::op_log::OpLogEntry;
+        let ledger = Ledger::example();
+        let shard = ledger.shard(tenant(1), KEY).expect("the shard of the example");
+        let judged = |entries: &[(u64, OpKind, OpResult, u64)]| {
+            let mut log = OpLog::new();
+            for &(number, kind, result, time) in entries {
+                log.push_back_overwrite(OpLogEntry::new(op(number), kind, result, 1, at(time)));
+            }
+            inspect_log(shard, &log)
+        };
+        let first = (2, OpKind::Checkpoint, OpResult::Completed, 50);
+        assert_eq!(judged(&[first]), Ok(()));
+        assert_fires(judged(&[]), "S6");
+        assert_fires(judged(&[first, (3, first.1, first.2, first.3)]), "S6");
+        assert_fires(judged(&[(3, first.1, first.2, first.3)]), "S6");
+        assert_fires(judged(&[(2, OpKind::Complete, first.2, first.3)]), "S6");
+        assert_fires(judged(&[(2, first.1, OpResult::Superseded, first.3)]), "S6");
+        assert_fires(judged(&[(2, first.1, first.2, 51)]), "S6");
     }
 
     #[test]

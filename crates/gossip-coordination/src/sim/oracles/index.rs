@@ -94,7 +94,8 @@ pub(super) fn check_nothing_owned(ledger: &Ledger, by: Applicant) -> Verdict {
     })
 }
 
-/// A hint counts what is free, or at most that if it says that it is an estimate.
+/// A hint counts what is free. Once a lease is over it is an estimate: what nobody holds and one
+/// more, at least.
 pub(super) fn check_hint(
     ledger: &Ledger,
     now: LogicalTime,
@@ -103,9 +104,12 @@ pub(super) fn check_hint(
     hint: &CapacityHint,
 ) -> Verdict {
     let Some(run) = ledger.run(tenant, run) else { return Ok(()) };
-    let free = shards(ledger, run).filter(|shard| shard.is_available_at(now)).count() as u32;
+    let free = || shards(ledger, run).filter(|shard| shard.is_available_at(now));
+    let unheld = free().filter(|shard| shard.holder.is_none()).count() as u32;
+    let free = free().count() as u32;
+    let least = if free > unheld { unheld + 1 } else { free };
     let fits =
-        if hint.is_estimate { hint.available_count <= free } else { hint.available_count == free };
+        (least..=free).contains(&hint.available_count) && hint.is_estimate == (free > unheld);
     let earliest = earliest_deadline_of(ledger, run);
     demand(fits && earliest == hint.earliest_deadline, S9, || {
         format!(
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_that_promises_too_much_is_noticed() {
+    fn a_hint_that_promises_too_much_or_too_little_is_noticed() {
         let ledger = Ledger::example();
         let hint = |available_count, is_estimate| CapacityHint {
             available_count,
@@ -186,8 +190,11 @@ mod tests {
         assert_eq!(judged(50, hint(0, false)), Ok(()));
         assert_fires(judged(50, hint(1, false)), "S9");
         assert_fires(judged(50, hint(1, true)), "S9");
-        assert_eq!(judged(100, hint(0, true)), Ok(()));
-        assert_fires(judged(100, hint(0, false)), "S9");
+        assert_fires(judged(50, hint(0, true)), "S9");
+        assert_eq!(judged(100, hint(1, true)), Ok(()));
+        assert_fires(judged(100, hint(0, true)), "S9");
+        assert_fires(judged(100, hint(2, true)), "S9");
+        assert_fires(judged(100, hint(1, false)), "S9");
     }
 
     #[test]

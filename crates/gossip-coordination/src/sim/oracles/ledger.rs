@@ -21,6 +21,7 @@ pub(super) const RUN_WINDOW: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Executed {
     pub(super) op_id: OpId,
+    pub(super) at: LogicalTime,
     pub(super) operation: Operation,
     pub(super) effect: Effect,
 }
@@ -241,7 +242,8 @@ impl Ledger {
         events: &[crate::events::StateTransitionEvent],
     ) {
         let Some(op_id) = operation.op_id() else { return };
-        let executed = Executed { op_id, operation: operation.clone(), effect: effect.clone() };
+        let executed =
+            Executed { op_id, at: now, operation: operation.clone(), effect: effect.clone() };
         if let Some((tenant, run)) = operation.run() {
             let Some(place) = self.run_place(tenant, run) else { return };
             remember(&mut self.runs[place].recent, RUN_WINDOW, executed);
@@ -291,6 +293,7 @@ impl Ledger {
                 shard.spawned.push(*id);
                 shard.residuals.push(Executed {
                     op_id,
+                    at: now,
                     operation: operation.clone(),
                     effect: effect.clone(),
                 });

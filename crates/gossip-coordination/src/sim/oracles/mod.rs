@@ -61,6 +61,7 @@ pub(super) struct Observation<'o> {
 }
 
 pub(super) use agreement::Claim;
+pub(super) use runs::{Begun, check_begun};
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]

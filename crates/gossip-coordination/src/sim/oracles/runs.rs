@@ -1,9 +1,11 @@
 //! S8: work happens in active runs only; counts, listings and ends agree with the shards.
 
+use gossip_contracts::identity::RunId;
+
 use super::ledger::{Ledger, Run, Shard};
 use super::{Observation, Verdict, demand};
 use crate::record::ShardRecordView;
-use crate::run::{RunRecord, RunStatus, ShardFilter, ShardSummary};
+use crate::run::{RunConfig, RunRecord, RunStatus, ShardFilter, ShardSummary};
 use crate::sim::op::{Answer, Operation, Refusal, RunView};
 
 const S8: &str = "S8 runs";
@@ -19,6 +21,40 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> Verdict {
             check_gate(shard, run, seen)
         }
     }
+}
+
+/// What the steps of `create_run_with_shards` were answered, as far as they were asked.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sim) struct Begun {
+    pub(in crate::sim) created: Option<Answer>,
+    pub(in crate::sim) found: Option<Answer>,
+    pub(in crate::sim) registered: Option<Answer>,
+}
+
+/// A run begins with the shards that were asked for, also when it was created before, but not when
+/// it is another run than was meant.
+pub(in crate::sim) fn check_begun(
+    begun: &Begun,
+    run: RunId,
+    config: RunConfig,
+    told: &Answer,
+) -> Verdict {
+    let (created, found) = (begun.created.as_ref(), begun.found.as_ref());
+    let (expected, may_register) = match (created, found) {
+        (Some(Answer::Accepted), None) => (begun.registered.clone(), true),
+        (Some(Answer::Refused(Refusal::RunAlreadyExists { .. })), Some(Answer::Run(view))) => {
+            match view.config == config {
+                true => (begun.registered.clone(), true),
+                false => (Some(Answer::Refused(Refusal::ConfigMismatch { run })), false),
+            }
+        }
+        (Some(Answer::Refused(Refusal::RunAlreadyExists { .. })), refused) => {
+            (refused.cloned(), false)
+        }
+        (refused, _) => (refused.cloned(), false),
+    };
+    let fits = expected.as_ref() == Some(told) && may_register == begun.registered.is_some();
+    demand(fits, S8, || format!("run {run} was begun with {begun:?}, and its caller told {told:?}"))
 }
 
 /// A shard's operation against its run.
@@ -143,6 +179,7 @@ mod tests {
     use super::*;
     use crate::run::RunProgress;
     use crate::sim::oracles::testing::*;
+    use gossip_contracts::coordination::CursorSemantics;
 
     #[test]
     fn work_in_an_ended_run_is_noticed() {
@@ -198,5 +235,36 @@ mod tests {
         let (tenant, run, op_id) = (tenant(1), RUN, op(9));
         let again = Operation::RegisterShards { tenant, run, shards: Vec::new(), op_id };
         assert_fires(judged(check, &ledger, &again, &done()), "S8");
+    }
+
+    #[test]
+    fn a_run_that_began_otherwise_than_its_caller_was_told_is_noticed() {
+        let config = |lease_duration| RunConfig {
+            cursor_semantics: CursorSemantics::Completed,
+            lease_duration,
+            max_shard_retries: TRIES,
+        };
+        let view = RunView {
+            config: config(50),
+            status: RunStatus::Initializing,
+            created_at: at(1),
+            completed_at: None,
+            root_shards: Vec::new(),
+            op_log: Vec::new(),
+        };
+        let exists = || Some(Answer::Refused(Refusal::RunAlreadyExists { run: RUN }));
+        let found = || Some(Answer::Run(Box::new(view.clone())));
+        let judged = |created, found, registered, asked, told: &Answer| {
+            check_begun(&Begun { created, found, registered }, RUN, config(asked), told)
+        };
+        let mismatch = Answer::Refused(Refusal::ConfigMismatch { run: RUN });
+        let accepted = || Some(Answer::Accepted);
+        assert_eq!(judged(accepted(), None, Some(done()), 50, &done()), Ok(()));
+        assert_eq!(judged(exists(), found(), Some(done()), 50, &done()), Ok(()));
+        assert_eq!(judged(exists(), found(), None, 51, &mismatch), Ok(()));
+        assert_fires(judged(exists(), found(), Some(done()), 51, &done()), "S8");
+        assert_fires(judged(exists(), found(), None, 50, &mismatch), "S8");
+        assert_fires(judged(exists(), None, None, 50, &exists().unwrap()), "S8");
+        assert_fires(judged(accepted(), None, None, 50, &done()), "S8");
     }
 }

@@ -1,4 +1,4 @@
-//! Claims: which shard a claim gets is the backend's choice; that it was free is not.
+//! Claims: which of the free shards a claim gets, and which poisoned ones it parks on its way.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
@@ -15,8 +15,8 @@ pub type ClaimAnswer = Result<Box<Acquired>, ClaimError>;
 impl Reference {
     /// Whether a backend was right to answer a claim with `actual`; if not, why.
     ///
-    /// A claim parks poisoned shards that it comes across. Which those were on the way to a free
-    /// one only the backend knows: `parked` lists the run's parked shards when that matters.
+    /// A claim takes the shard whose turn it is, and parks the poisoned ones before it. Of leases
+    /// that ended together the backend may take any: `parked` lists what it parked.
     pub fn check_claim(
         &mut self,
         now: LogicalTime,
@@ -24,7 +24,7 @@ impl Reference {
         run: RunId,
         worker: WorkerId,
         actual: &ClaimAnswer,
-        parked: impl FnOnce() -> Vec<ShardId>,
+        parked: &[ShardId],
     ) -> Result<(), String> {
         let status = self.runs.get(&(tenant, run)).map(|run| run.status);
         match (status, actual) {
@@ -49,10 +49,20 @@ impl Reference {
             Ok(acquired) => {
                 let shard = acquired.lease.shard();
                 expect(free.contains(&shard), || format!("shard {shard} is not free"))?;
-                if !poisoned.is_empty() {
-                    let parked = parked();
-                    let passed = poisoned.iter().filter(|id| parked.contains(id));
-                    passed.for_each(|&id| self.poison(tenant, run, id));
+                let turn = |id: ShardId| self.runs[&(tenant, run)].shards[&id].turn();
+                let (own, first) = (turn(shard), free.iter().copied().min_by_key(|&id| turn(id)));
+                expect(first.is_some_and(|first| turn(first) == own), || {
+                    format!("it is the turn of {first:?}, not of {shard}")
+                })?;
+                let fits = |&id: &ShardId| match parked.contains(&id) {
+                    true => turn(id) <= own,
+                    false => turn(id) >= own,
+                };
+                expect(poisoned.iter().all(fits), || {
+                    format!("on the way through {poisoned:?} to {shard} it parked {parked:?}")
+                })?;
+                for id in poisoned.into_iter().filter(|id| parked.contains(id)) {
+                    self.poison(tenant, run, id);
                 }
                 let key = ShardKey::new(run, shard);
                 let expected = self.answer(now, &Operation::Acquire { tenant, key, worker });
@@ -75,8 +85,8 @@ impl Reference {
         }
     }
 
-    /// Whether a hint about other work was right: an exact one says what there is, an estimate
-    /// promises no more.
+    /// Whether a hint about other work was right: it says what there is. Only how many leases are
+    /// over it need not know, once one is.
     pub fn check_hint(
         &self,
         now: LogicalTime,
@@ -85,14 +95,16 @@ impl Reference {
         hint: CapacityHint,
     ) -> Result<(), String> {
         let run = &self.runs[&(tenant, run)];
-        let free = run.shards.values().filter(|shard| shard.is_free_at(now)).count();
-        let first = run.earliest_deadline(now);
+        let free = || run.shards.values().filter(|shard| shard.is_free_at(now));
+        let over = free().filter(|shard| shard.holder.is_some()).count();
+        let free = free().count();
+        let first =
+            run.shards.values().filter_map(|shard| shard.holder).map(|it| it.deadline).min();
         let promised = hint.available_count as usize;
-        let right = if hint.is_estimate {
-            promised <= free
-        } else {
-            promised == free && hint.earliest_deadline == first
-        };
+        let right = match over {
+            0 => promised == free && !hint.is_estimate,
+            _ => promised > free - over && promised <= free && hint.is_estimate,
+        } && hint.earliest_deadline == first;
         expect(right, || format!("{free} shards are free and the first lease ends {first:?}"))
     }
 

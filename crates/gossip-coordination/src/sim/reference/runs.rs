@@ -56,7 +56,7 @@ impl Reference {
         }
         for row in rows {
             run.roots.push(row.shard);
-            run.shards.insert(row.shard, Shard::new(None, row.range.clone(), row.cursor.clone()));
+            run.add(row.shard, Shard::new(None, row.range.clone(), row.cursor.clone()));
         }
         run.status = RunStatus::Active;
         run.memory.note(now, op_id, op);
@@ -152,6 +152,7 @@ impl Reference {
         shard.fence += 1;
         shard.tries = 0;
         shard.memory.note(now, op_id, ShardOp::Unpark);
+        run.line_up(key.shard);
         Ok(Answer::Executed(Effect::Nothing))
     }
 

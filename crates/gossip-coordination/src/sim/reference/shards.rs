@@ -78,6 +78,8 @@ impl Reference {
         shard.holder = None;
         // A worker that gives a shard back was not killed by it.
         shard.tries = shard.tries.saturating_sub(1);
+        let run = self.runs.get_mut(&(tenant, lease.run())).expect("the lease's run was found");
+        run.line_up(lease.shard());
         Ok(Answer::Accepted)
     }
 
@@ -251,7 +253,7 @@ impl Reference {
         for (&id, range) in ids.iter().zip(ranges) {
             // A part starts from nothing, wherever its parent stood.
             let part = Shard::new(Some(parent.shard), range.clone(), OwnedCursor::default());
-            run.shards.insert(id, part);
+            run.add(id, part);
         }
         run.shards.get_mut(&parent.shard).expect("it was found").spawned.extend(ids);
         Ok(())

@@ -95,6 +95,8 @@ pub(super) struct Shard {
     pub(super) fence: u64,
     pub(super) holder: Option<Holder>,
     pub(super) tries: u32,
+    /// When it began to wait for a worker: its run counts.
+    pub(super) waits_since: u64,
     pub(super) memory: Memory<ShardOp>,
 }
 
@@ -119,6 +121,7 @@ impl Shard {
             fence: 1,
             holder: None,
             tries: 0,
+            waits_since: 0,
             memory: Memory::new(SHARD_MEMORY),
         }
     }
@@ -130,6 +133,15 @@ impl Shard {
 
     pub(super) fn is_free_at(&self, now: LogicalTime) -> bool {
         self.status == ShardStatus::Active && self.held_at(now).is_none()
+    }
+
+    /// Which of the shards that are free comes first: whose worker has been gone longest, then who
+    /// has waited longest. Leases that ended together have no order.
+    pub(super) fn turn(&self) -> (bool, u64) {
+        match self.holder {
+            Some(gone) => (false, gone.deadline.as_raw()),
+            None => (true, self.waits_since),
+        }
     }
 
     pub(super) fn park(&mut self, reason: ParkReason) {
@@ -148,6 +160,8 @@ pub(super) struct Run {
     pub(super) completed_at: Option<LogicalTime>,
     pub(super) roots: Vec<ShardId>,
     pub(super) shards: BTreeMap<ShardId, Shard>,
+    /// How often a shard of it has begun to wait.
+    waits: u64,
     pub(super) memory: Memory<RunOp>,
 }
 
@@ -160,8 +174,21 @@ impl Run {
             completed_at: None,
             roots: Vec::new(),
             shards: BTreeMap::new(),
+            waits: 0,
             memory: Memory::new(RUN_MEMORY),
         }
+    }
+
+    /// A new shard, behind those that wait.
+    pub(super) fn add(&mut self, id: ShardId, shard: Shard) {
+        self.shards.insert(id, shard);
+        self.line_up(id);
+    }
+
+    /// From now on the shard waits, behind those that do.
+    pub(super) fn line_up(&mut self, id: ShardId) {
+        self.waits += 1;
+        self.shards.get_mut(&id).expect("a shard of this run").waits_since = self.waits;
     }
 
     /// When the first of the leases that are live at `now` ends.

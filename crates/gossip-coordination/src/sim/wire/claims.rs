@@ -11,6 +11,7 @@ use crate::scratch::{AcquireResultView, AcquireScratch, CapacityHint};
 use crate::sim::op::{Acquired, Answer, Operation, Refusal};
 use crate::sim::oracles::{Claim, Observation, Oracles, Violation};
 use crate::sim::perform::ToAnswer;
+use crate::sim::seen::{Application, Outcome};
 use crate::sim::subject::{Applicant, Subject};
 use crate::status::ShardStatus;
 
@@ -24,10 +25,10 @@ pub(super) type Claimed = Result<Grant, ClaimError>;
 pub(super) type Returned = Result<Option<Grant>, ClaimError>;
 
 /// A shard that was granted, as it travels.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sim) struct Grant {
-    acquired: Box<Acquired>,
-    capacity: CapacityHint,
+    pub(in crate::sim) acquired: Box<Acquired>,
+    pub(in crate::sim) capacity: CapacityHint,
 }
 
 impl Grant {
@@ -115,6 +116,8 @@ impl<S: Subject> Wire<S> {
         let Applicant { now, tenant, run, .. } = by;
         let granted = result.as_ref().ok();
         let parts = self.judge_parts(by, granted, Oracles::observe_part_of_claim);
+        let outcome = result.as_ref().map(|_| Outcome::Granted);
+        self.note_application(Application::Claim, &parts, outcome);
         let answer = match result {
             Ok(grant) => Ok(grant.acquired.clone()),
             Err(refusal) => {
@@ -134,6 +137,8 @@ impl<S: Subject> Wire<S> {
     pub(super) fn judge_own(&mut self, by: Applicant, result: &Returned) {
         let granted = result.as_ref().ok().and_then(Option::as_ref);
         let parts = self.judge_parts(by, granted, Oracles::observe_part_of_return);
+        let outcome = granted.map_or(Outcome::Nothing, |_| Outcome::Granted);
+        self.note_application(Application::Reacquire, &parts, result.as_ref().map(|_| outcome));
         let verdict = parts.verdict.and_then(|()| match result {
             Ok(Some(Grant { capacity, .. })) => {
                 self.trace.add_hint(capacity);
@@ -146,6 +151,18 @@ impl<S: Subject> Wire<S> {
             }
         });
         self.conclude(verdict);
+    }
+
+    fn note_application(
+        &mut self,
+        application: Application,
+        parts: &Parts,
+        outcome: Result<Outcome, &ClaimError>,
+    ) {
+        if !parts.parked.is_empty() {
+            self.trace.note_application(application, Ok(Outcome::Poisoned));
+        }
+        self.trace.note_application(application, outcome);
     }
 
     /// Shows the oracles the acquires behind the events of a request.
@@ -162,7 +179,7 @@ impl<S: Subject> Wire<S> {
             let answer = Answer::Refused(Refusal::ShardTerminal { shard: key, status });
             let (operation, events) = (acquire(shard), std::slice::from_ref(first));
             let seen = Observation { now, operation: &operation, answer: &answer, events };
-            self.trace.end(seen);
+            self.trace.end_part(seen);
             parts.verdict = parts.verdict.and_then(|()| observe(&mut self.oracles, seen));
             parts.parked.push(shard);
             rest = others;
@@ -174,7 +191,7 @@ impl<S: Subject> Wire<S> {
             let operation = acquire(acquired.lease.shard());
             let answer = Answer::Acquired(acquired.clone());
             let seen = Observation { now, operation: &operation, answer: &answer, events: rest };
-            self.trace.end(seen);
+            self.trace.end_part(seen);
             parts.verdict = parts.verdict.and_then(|()| observe(&mut self.oracles, seen));
         }
         self.events = events;

@@ -6,9 +6,9 @@ use super::claims::{Claimed, Returned, ask_claim, ask_own};
 use super::{Request, Wire};
 use crate::error::ClaimError;
 use crate::scratch::AcquireScratch;
-use crate::sim::op::{Answer, Refusal};
+use crate::sim::op::{Answer, Operation, Refusal};
 use crate::sim::perform::perform;
-use crate::sim::subject::{Disturbed, StoreFault, Subject};
+use crate::sim::subject::{Disturbed, Overtaken, Rival, StoreFault, Subject};
 use crate::sim::swarm::Ingredient;
 use crate::sim::world::OPERATIONS;
 
@@ -27,6 +27,8 @@ pub struct Failures {
     pub unsaid: u64,
     /// Of all of these, claims and returns of workers.
     pub claims: u64,
+    /// Another process carried out an operation on the same shard or run in the middle of one.
+    pub overtaken: u64,
 }
 
 impl Failures {
@@ -38,6 +40,7 @@ impl Failures {
         self.full += other.full;
         self.unsaid += other.unsaid;
         self.claims += other.claims;
+        self.overtaken += other.overtaken;
     }
 }
 
@@ -93,7 +96,10 @@ impl<S: Subject> Wire<S> {
             return Some(StoreFault::Interrupted { after: self.draw_step() });
         }
         if self.draws(Ingredient::Rival) {
-            return Some(StoreFault::Rival { after: self.draw_step() });
+            // Before an operation has its lock is when another can come between.
+            let is_early = self.random.chance(500);
+            let after = if is_early { self.random.below(4) as u32 } else { self.draw_step() };
+            return Some(StoreFault::Rival { after });
         }
         if !self.draws(Ingredient::CommitError) {
             return None;
@@ -110,6 +116,11 @@ impl<S: Subject> Wire<S> {
     /// Puts a request to a store that fails, where the backend has one. It must say so, and have
     /// changed nothing; only of a commit it may not know. All records are looked at right after.
     pub(super) fn disturb(&mut self, fault: StoreFault, now: LogicalTime, request: &Request) {
+        if let (StoreFault::Rival { after }, Request::Operation(operation)) = (fault, request)
+            && !operation.only_reads()
+        {
+            return self.overtake(after, now, operation);
+        }
         self.trace.note(|| format!("the store fails, {fault:?}: {request:?}"));
         let at = self.collector_of(request.tenant());
         let mut collector = std::mem::take(&mut self.collectors[at]);
@@ -153,25 +164,92 @@ impl<S: Subject> Wire<S> {
         }
     }
 
+    /// Puts a request to the backend and, through another handle, one about the same shard or run
+    /// when the first has come so far. Who gets the lock first is served first, and judged first; who
+    /// finds it taken may say so, if it is the second to come. All records are looked at right after.
+    fn overtake(&mut self, after: u32, now: LogicalTime, operation: &Operation) {
+        let rival = self.draw_rival(operation);
+        self.trace.note(|| format!("after {after} steps another process sends {rival:?}"));
+        let at = self.collector_of(operation.tenant());
+        let mut collector = std::mem::take(&mut self.collectors[at]);
+        let sent = rival.clone();
+        let overtaken = self.with_scratch(|wire, scratch| {
+            wire.subject.overtaken(
+                &mut collector,
+                after,
+                |backend| perform(backend, scratch, now, operation),
+                move |backend| perform(backend, &mut Box::default(), now, &sent),
+            )
+        });
+        self.collectors[at] = collector;
+        let Some(Overtaken { told, rival: came }) = overtaken else { return };
+        let Some(Rival { told: rival_told, events, is_second }) = came else {
+            self.take_events(at);
+            self.judge_answer(now, operation, &told);
+            return self.inspect();
+        };
+        // The records show both already.
+        self.is_behind = true;
+        if is_second {
+            self.take_events(at);
+            self.judge_answer(now, operation, &told);
+        }
+        self.events = events;
+        if let Answer::Refused(Refusal::Backend { retryable }) = rival_told {
+            let what = || format!("another process found the store busy: {rival:?}");
+            let verdict = self.oracles.observe_provoked(retryable, &self.events, what);
+            if verdict.is_err() {
+                self.conclude(verdict);
+            }
+        } else {
+            self.failures.overtaken += 1;
+            self.judge_answer(now, &rival, &rival_told);
+        }
+        if !is_second {
+            self.take_events(at);
+            self.judge_answer(now, operation, &told);
+        }
+        self.is_behind = false;
+        self.inspect();
+    }
+
+    /// What another process asks of the same shard or run: the same once more, or something that was
+    /// asked lately.
+    fn draw_rival(&mut self, operation: &Operation) -> Operation {
+        let place = (operation.shard(), operation.run());
+        let is_alike =
+            |other: &&Operation| (other.shard(), other.run()) == place && !other.only_reads();
+        let alike: Vec<&Operation> = self.lately.iter().filter(is_alike).collect();
+        if alike.is_empty() || self.random.chance(500) {
+            return operation.clone();
+        }
+        (*self.random.pick(&alike)).clone()
+    }
+
+    fn judge_answer(&mut self, now: LogicalTime, operation: &Operation, answer: &Answer) {
+        self.operations += 1;
+        self.trace.begin(self.operations, now, operation);
+        self.judge(now, operation, answer, None);
+    }
+
     fn note_failure(&mut self, request: &Request, note: impl FnOnce(&mut Failures)) {
         self.failures.claims += u64::from(!matches!(request, Request::Operation(_)));
         note(&mut self.failures);
     }
 
     fn judge_reply(&mut self, now: LogicalTime, request: &Request, reply: &Reply) {
-        self.operations += 1;
-        let number = self.operations;
         match (request, reply) {
             (Request::Operation(operation), Reply::Answer(answer)) => {
-                self.trace.begin(number, now, operation);
-                self.judge(now, operation, answer, None);
+                self.judge_answer(now, operation, answer);
             }
             (&Request::Claim(by), Reply::Claimed(claimed)) => {
-                self.trace.begin_claim(number, by, "claim");
+                self.operations += 1;
+                self.trace.begin_claim(self.operations, by, "claim");
                 self.judge_claim(by, claimed);
             }
             (&Request::Reacquire(by), Reply::Returned(returned)) => {
-                self.trace.begin_claim(number, by, "reacquire");
+                self.operations += 1;
+                self.trace.begin_claim(self.operations, by, "reacquire");
                 self.judge_own(by, returned);
             }
             _ => unreachable!("a reply is of its request's kind"),

@@ -124,6 +124,8 @@ pub(super) struct Wire<S> {
     /// Look at all records after every operation.
     pub(super) inspect_always: bool,
     pub(super) violation: Option<Violation>,
+    /// What the last session to begin was granted.
+    pub(super) granted: Option<Grant>,
     tenants: Vec<TenantId>,
     collectors: Vec<EventCollector>,
     /// The last operation id of each tenant.
@@ -139,6 +141,8 @@ pub(super) struct Wire<S> {
     overdue: Vec<Overdue>,
     numbers: u64,
     inspected_at: u64,
+    /// Something is stored that has not been judged yet.
+    is_behind: bool,
     pub(super) failures: Failures,
 }
 
@@ -163,6 +167,7 @@ impl<S: Subject> Wire<S> {
             operations_max: u64::MAX,
             inspect_always: false,
             violation: None,
+            granted: None,
             op_ids: vec![0; tenants.len()],
             lately: Vec::with_capacity(LATELY),
             splits: Vec::with_capacity(LATELY),
@@ -174,6 +179,7 @@ impl<S: Subject> Wire<S> {
             overdue: Vec::new(),
             numbers: 0,
             inspected_at: 0,
+            is_behind: false,
             failures: Failures::default(),
         }
     }
@@ -448,7 +454,9 @@ impl<S: Subject> Wire<S> {
     pub(super) fn conclude(&mut self, verdict: Result<(), Violation>) {
         if let Err(violation) = verdict {
             self.violation.get_or_insert(violation);
-        } else if self.inspect_always || self.operations - self.inspected_at >= INSPECT_EVERY {
+        } else if !self.is_behind
+            && (self.inspect_always || self.operations - self.inspected_at >= INSPECT_EVERY)
+        {
             self.inspect();
         }
     }
