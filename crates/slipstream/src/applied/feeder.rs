@@ -256,6 +256,8 @@ impl Feeder {
                     WatchEvent::Synced { through } => {
                         batches.close(|| watch.cursor());
                         if let Some(relist) = listing.take() {
+                            let vouched = self.vouch(&mut batches, &mut reading);
+                            unless_shut_down(&shared, vouched).await??;
                             self.listed(&mut batches, &relist, through, incarnation).await?;
                         }
                         let checked = lists;
@@ -298,7 +300,7 @@ impl Feeder {
             self.sweep(Some(log.last)).await?;
             swept = log.last;
         }
-        batches.guard_from(swept);
+        batches.guard_from(swept, &log);
         Ok(())
     }
 
