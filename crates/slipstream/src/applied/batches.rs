@@ -6,6 +6,8 @@
 //!   serves every batch that was there when it began.
 //! - B3: the cursor of a batch that was read across gaps says how far the log had gone by then. In a
 //!   listing too, which has more of them: there a reading is waited for, and the floor is no matter.
+//! - B4: the cursor of a listing has heard what counts up to when the log was read for it, and no
+//!   later: the fold was compared with the bucket, if at all, after that.
 
 use std::collections::VecDeque;
 
@@ -32,6 +34,8 @@ pub(super) struct Batches {
     frontier: u64,
     /// How far the log is known to have gone.
     end: u64,
+    /// When the log was read first, by its own clock.
+    began_ms: u64,
     /// What was missed up to here has been made good.
     swept: u64,
     /// Whether the floor matters to a skipped revision; in a listing it does not.
@@ -66,6 +70,7 @@ impl Batches {
             incarnation: log.incarnation,
             frontier: position,
             end: log.last,
+            began_ms: log.read_at_ms,
             swept: 0,
             guarded,
             open: Vec::with_capacity(config.max),
@@ -182,9 +187,10 @@ impl Batches {
     pub(super) fn next_ready(&mut self) -> Option<Batch> {
         let mut batch = self.ready.pop_front()?;
         self.bytes -= bytes(&batch);
-        // B3.
-        if batch.revision < self.end {
-            batch.cursor = log_cursor::reaching(batch.cursor, self.end);
+        // B3, B4.
+        if !self.guarded || batch.revision < self.end {
+            let heard_max_ms = if self.guarded { u64::MAX } else { self.began_ms };
+            batch.cursor = log_cursor::amended(batch.cursor, self.end, heard_max_ms);
         }
         Some(batch)
     }
@@ -245,7 +251,7 @@ mod tests {
     }
 
     fn log(first: u64, last: u64) -> LogInfo {
-        LogInfo { incarnation: 1, first, last, retention: Retention::default() }
+        LogInfo { incarnation: 1, first, last, retention: Retention::default(), read_at_ms: 0 }
     }
 
     #[test]
@@ -328,6 +334,25 @@ mod tests {
         batches.guard_from(0, &log(1, 9));
         batches.pass(5, true, true, cursor(5));
         assert_eq!(end(batches.next_ready().unwrap()), 9);
+    }
+
+    #[test]
+    fn a_listing_was_heard_when_it_began_and_what_follows_when_it_came() {
+        let cursor = |revision| {
+            let at = Position { heard_ms: 70, ..Position::at(1, revision) };
+            LogCursor { at, scope: 0, witnesses: Vec::new() }.encode()
+        };
+        let heard = |batch: Batch| LogCursor::decode(&batch.cursor).unwrap().at.heard_ms;
+        let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
+        let began = LogInfo { read_at_ms: 50, ..log(1, 1) };
+        let mut batches = Batches::new(config, &began, 0, false);
+        batches.room().0.push(deleted(1));
+        batches.gathered(1, 0);
+        batches.close(|| cursor(1));
+        assert_eq!(heard(batches.next_ready().unwrap()), 50);
+        batches.guard_from(0, &log(1, 2));
+        batches.pass(2, true, true, cursor(2));
+        assert_eq!(heard(batches.next_ready().unwrap()), 70);
     }
 
     #[test]

@@ -100,7 +100,13 @@ impl State {
     fn info(&self) -> LogInfo {
         let first = self.log().first().map_or(self.last() + 1, |message| message.revision);
         let retention = Retention::default();
-        LogInfo { incarnation: self.incarnation, first, last: self.last(), retention }
+        LogInfo {
+            incarnation: self.incarnation,
+            first,
+            last: self.last(),
+            retention,
+            read_at_ms: 0,
+        }
     }
 
     fn values(&self) -> [Option<u8>; KEYS as usize] {
@@ -127,7 +133,8 @@ impl State {
         self.witnesses.insert(0, message);
         self.witnesses.truncate(MAX_WITNESSES);
         let (incarnation, revision) = (self.incarnation, message.revision);
-        self.cursor = Some(Position { incarnation, revision, end: self.known.max(revision) });
+        self.cursor =
+            Some(Position { incarnation, revision, end: self.known.max(revision), heard_ms: 0 });
     }
 
     /// Resync: what the log does not have goes, and the listing begins.
