@@ -217,9 +217,11 @@ impl Feeder {
         let every = self.config.probe_interval;
         let mut tick = interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The last watch was lost before it could be answered.
-        self.export(&mut batches, &mut reading).await?;
         loop {
+            // A fold that is being listed is half of one.
+            if listing.is_none() {
+                self.export(&mut batches, &mut reading).await?;
+            }
             if reading.is_none() && batches.ask() {
                 reading = Some(self.read());
             }
@@ -265,10 +267,9 @@ impl Feeder {
                         batches.pass(through, checked, true, watch.cursor());
                     }
                 },
-                Some(request) = self.control.exports.recv() => {
+                Some(request) = self.control.exports.recv(), if listing.is_none() => {
                     batches.close(|| watch.cursor());
                     self.requested = Some(request);
-                    self.export(&mut batches, &mut reading).await?;
                 }
                 () = to_fold.closed() => return Err(Over::Ended),
                 _ = tick.tick() => self.mark(&mut watch, &mut batches, incarnation).await?,

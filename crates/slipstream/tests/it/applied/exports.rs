@@ -10,7 +10,7 @@ use slipstream::{
     WatchScope,
 };
 
-use super::support::{TestStore, World, start};
+use super::support::{TestStore, Told, World, start};
 
 /// The next question about the log gets no answer.
 struct Forgetful {
@@ -34,6 +34,35 @@ impl KvWatcher for Forgetful {
         }
         self.watcher.log().await
     }
+}
+
+/// A request that came to a lost watch waits for the repair that the next one begins with.
+#[tokio::test]
+async fn a_fold_that_is_being_repaired_is_not_exported() {
+    let world = World::new().await;
+    let watcher = Arc::new(Forgetful {
+        watcher: world.kv.watcher().unwrap(),
+        forget: AtomicBool::new(false),
+    });
+    let config = FoldConfig {
+        watcher: Arc::clone(&watcher) as Arc<dyn KvWatcher>,
+        batch: BatchConfig { window: Duration::from_secs(3600), ..BatchConfig::default() },
+        ..world.config()
+    };
+    world.put("gone", "1").await;
+    let fold = start(config, &TestStore::default());
+    fold.synced().await;
+    world.put("a", "1").await;
+    let last = world.put("a", "2").await;
+    super::loops::received().await;
+    world.bucket.evict_below(last);
+    watcher.forget.store(true, Ordering::SeqCst);
+    let answer = fold.handle.export("nowhere".into()).await;
+    // What was stored by then, in order.
+    let stored = fold.notes.taken();
+    assert_eq!(answer, Err(ExportError::Unsupported));
+    assert_eq!(fold.status().repairs, 1);
+    assert!(stored.contains(&Told::Stored(last)), "{stored:?}");
 }
 
 #[tokio::test]
