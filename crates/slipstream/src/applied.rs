@@ -73,8 +73,8 @@ pub struct BatchConfig {
     /// Most updates of a batch. At least 1.
     pub max: usize,
     /// Updates in whole batches that may wait for the store; more, and the watch is held back.
-    /// (After the first listing up to 256 batches, or 8 MiB, are read ahead besides, while the log
-    /// is asked whether it has dropped any between them.)
+    /// (Up to 256 batches, or 8 MiB, are read ahead besides, while the log is asked about what it
+    /// does not have between them.)
     pub channel_capacity: usize,
 }
 

@@ -150,8 +150,8 @@ pub trait KvWriter: Send + Sync {
 /// Writes that expire. The bucket must allow them ([`StoreConfig::ttl`](crate::StoreConfig::ttl)).
 ///
 /// The log tells of an expired key by a mark that expires too, on NATS after seven days. So the
-/// cursor of a fold that has heard nothing for about as long has expired
-/// ([`CursorExpiry::MarksExpired`]).
+/// cursor of a fold that was away for about as long has expired ([`CursorExpiry::MarksExpired`]),
+/// unless nothing was written meanwhile.
 #[async_trait]
 pub trait KvTtl: Send + Sync {
     /// Like [`KvWriter::put`]; the key is gone after `ttl` (whole seconds, at least one), which
@@ -346,6 +346,8 @@ pub struct LogInfo {
     pub last: u64,
     /// What the log may forget.
     pub retention: Retention,
+    /// When it was so, by the server's clock, in Unix milliseconds; 0 if that is not known.
+    pub read_at_ms: u64,
 }
 
 /// What a log may forget besides superseded messages.

@@ -13,10 +13,11 @@ use bytes::Bytes;
 use crate::kv::{CursorExpiry, Key, WatchCursor, WatchScope};
 use crate::protocol::{MAX_WITNESSES, Position};
 
-/// Format of an encoded position, and of one that knows of more than its revision. Nothing shorter than a header is one, so the eight bytes of a bare
-/// revision, as older programs stored it, are told apart.
+/// Format of an encoded position, and of one that knows more than its revision: how far the log went,
+/// and when it was heard. Nothing shorter than a header is one, so the eight bytes of a bare revision,
+/// as older programs stored it, are told apart.
 const FORMAT: u8 = 2;
-const FORMAT_WITH_END: u8 = 3;
+const FORMAT_EXTENDED: u8 = 3;
 
 /// A cursor of a log that numbers its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,19 +54,20 @@ impl Seen {
 impl LogCursor {
     /// The cursor; [`WatchCursor::none`] for revision 0, which covers nothing.
     pub(crate) fn encode(&self) -> WatchCursor {
-        let Position { incarnation, revision, end } = self.at;
+        let Position { incarnation, revision, end, heard_ms } = self.at;
         if revision == 0 {
             return WatchCursor::none();
         }
         let mut bytes = Vec::with_capacity(WatchCursor::MAX_LEN);
         let beyond = end.saturating_sub(revision);
-        bytes.push(if beyond == 0 { FORMAT } else { FORMAT_WITH_END });
+        let extended = beyond > 0 || heard_ms > 0;
+        bytes.push(if extended { FORMAT_EXTENDED } else { FORMAT });
         bytes.extend_from_slice(&incarnation.to_le_bytes());
         bytes.extend_from_slice(&revision.to_le_bytes());
         bytes.extend_from_slice(&self.scope.to_le_bytes());
-        if beyond > 0 {
-            let (beyond, len) = varint(beyond);
-            bytes.extend_from_slice(&beyond[..len]);
+        for value in [beyond, heard_ms].into_iter().filter(|_| extended) {
+            let (value, len) = varint(value);
+            bytes.extend_from_slice(&value[..len]);
         }
         for witness in self.witnesses.iter().take(MAX_WITNESSES) {
             let at = witness.revision;
@@ -106,13 +108,16 @@ impl LogCursor {
         if revision == 0 {
             return None;
         }
-        let mut end = revision;
+        let (mut end, mut heard_ms) = (revision, 0);
         match format {
             FORMAT => {}
-            FORMAT_WITH_END => {
+            FORMAT_EXTENDED => {
                 let (beyond, rest) = parse_varint(bytes)?;
-                end = revision.checked_add(beyond).filter(|end| *end > revision)?;
-                bytes = rest;
+                (heard_ms, bytes) = parse_varint(rest)?;
+                end = revision.checked_add(beyond)?;
+                if beyond == 0 && heard_ms == 0 {
+                    return None;
+                }
             }
             _ => return None,
         }
@@ -124,20 +129,22 @@ impl LogCursor {
         }
         let incarnation = u64::from_le_bytes(*incarnation);
         let fits = witnesses.len() <= MAX_WITNESSES;
-        let at = Position { incarnation, revision, end };
+        let at = Position { incarnation, revision, end, heard_ms };
         let scope = u32::from_le_bytes(*scope);
         fits.then_some(Self { at, scope, witnesses })
     }
 }
 
-/// The cursor, which knows that the log has gone to `end`. One that is not of a log stays as it is.
-pub(crate) fn reaching(cursor: WatchCursor, end: u64) -> WatchCursor {
+/// The cursor, which knows that the log has gone to `end`, and claims no more than to have heard
+/// everything up to a time. One that is not of a log stays as it is.
+pub(crate) fn amended(cursor: WatchCursor, end: u64, heard_max_ms: u64) -> WatchCursor {
     match LogCursor::decode(&cursor) {
-        Ok(mut known) if known.at.end < end => {
-            known.at.end = end;
+        Ok(mut known) => {
+            known.at.end = known.at.end.max(end);
+            known.at.heard_ms = known.at.heard_ms.min(heard_max_ms);
             known.encode()
         }
-        _ => cursor,
+        Err(_) => cursor,
     }
 }
 
@@ -277,7 +284,11 @@ mod tests {
         let beyond = prop_oneof![Just(0u64), any::<u64>()];
         (any::<u64>(), 1..=u64::MAX, beyond, prop::collection::vec(witness, 0..=8)).prop_map(
             |(incarnation, revision, beyond, witnesses)| LogCursor {
-                at: Position { incarnation, revision, end: revision.saturating_add(beyond) },
+                at: Position {
+                    end: revision.saturating_add(beyond),
+                    heard_ms: if beyond % 2 == 0 { 0 } else { incarnation },
+                    ..Position::at(incarnation, revision)
+                },
                 scope: incarnation as u32,
                 witnesses: witnesses
                     .into_iter()
@@ -405,9 +416,13 @@ mod tests {
             0xab, 2, 1, 0, 0, 0, 0, // 299 before it
         ];
         assert_eq!(position.encode().as_bytes(), expected);
-        let reaching = reaching(position.encode(), 500);
-        let with_end = [&[3][..], &expected[1..21], &[0xc8, 1], &expected[21..]].concat();
+        let reaching = amended(position.encode(), 500, u64::MAX);
+        let with_end = [&[3][..], &expected[1..21], &[0xc8, 1, 0], &expected[21..]].concat();
         assert_eq!(reaching.as_bytes(), with_end);
-        assert_eq!(LogCursor::decode(&reaching).unwrap().at, Position { end: 500, ..position.at });
+        let decoded = LogCursor::decode(&reaching).unwrap();
+        assert_eq!(decoded.at, Position { end: 500, ..position.at });
+        let heard = LogCursor { at: Position { heard_ms: 300, ..decoded.at }, ..decoded }.encode();
+        let with_time = [&[3][..], &expected[1..21], &[0xc8, 1, 0xac, 2], &expected[21..]].concat();
+        assert_eq!(heard.as_bytes(), with_time);
     }
 }

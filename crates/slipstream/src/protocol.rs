@@ -41,12 +41,15 @@ pub struct Position {
     /// How far the log is known to have gone by then. What was superseded up to the revision may have
     /// been so by a message up to here: in a log that is shorter it is back, and no witness tells.
     pub end: u64,
+    /// A time, in Unix milliseconds by the server's clock: whatever the fold lacks was stored later.
+    /// 0 if that is not known; nobody asks where the log's marks do not expire.
+    pub heard_ms: u64,
 }
 
 impl Position {
     /// Of a fold that knows of nothing beyond its revision.
     pub const fn at(incarnation: u64, revision: u64) -> Self {
-        Self { incarnation, revision, end: revision }
+        Self { incarnation, revision, end: revision, heard_ms: 0 }
     }
 }
 
@@ -103,6 +106,10 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
     if let Guard::Trip(why) = live_guard(at.incarnation, at.revision, end, log) {
         return Resume::Expired(why);
     }
+    // What nobody has written to has no mark that is new.
+    if log.last > at.revision && !marks_are_left(log, at.heard_ms) {
+        return Resume::Expired(CursorExpiry::MarksExpired);
+    }
     if named == 0 {
         return match resume_window_ok(0, log.first) {
             true => Resume::From(0),
@@ -125,10 +132,11 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
     }
 }
 
-/// Whether a log has the marks of all keys that expired since a message of this age was stored (P1).
-/// An eighth of a mark's life is left for whoever is to read it.
-pub fn marks_are_left(retention: &Retention, age: Duration) -> bool {
-    retention.marker_ttl.is_none_or(|ttl| age < ttl - ttl / 8)
+/// Whether a log has the marks of all keys that expired since a time (P1). An eighth of a mark's life
+/// is left for whoever is to read it.
+pub fn marks_are_left(log: &LogInfo, since_ms: u64) -> bool {
+    let age = Duration::from_millis(log.read_at_ms.saturating_sub(since_ms));
+    log.retention.marker_ttl.is_none_or(|ttl| age < ttl - ttl / 8)
 }
 
 /// The revision before the first gap of a batch that was received after `frontier`. `None` when

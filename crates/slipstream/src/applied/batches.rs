@@ -4,7 +4,10 @@
 //! - B2: a batch leaves only after the floor of the log was read, later than its last update was
 //!   received, and found not to be past the revision before the first gap up to it. One reading
 //!   serves every batch that was there when it began.
-//! - B3: the cursor of a batch that was read across gaps says how far the log had gone by then.
+//! - B3: the cursor of a batch that was read across gaps says how far the log had gone by then. In a
+//!   listing too, which has more of them: there a reading is waited for, and the floor is no matter.
+//! - B4: the cursor of a listing has heard what counts up to when the log was read for it, and no
+//!   later: the fold was compared with the bucket, if at all, after that.
 
 use std::collections::VecDeque;
 
@@ -16,11 +19,13 @@ use crate::kv::{CursorExpiry, KvUpdate, LogInfo, WatchCursor};
 use crate::log_cursor;
 use crate::protocol::{self, Guard};
 
-/// What may be read ahead of the store once gaps matter, in batches and in bytes: the answer to a
-/// reading of the floor travels behind all that the server has already sent, so a catch-up must go
-/// on meanwhile.
+/// What may be read ahead of the store, in batches and in bytes: the answer to a reading of the log
+/// travels behind all that the server has already sent, so a catch-up must go on meanwhile.
 const READ_AHEAD_BATCHES: usize = 256;
 const READ_AHEAD_BYTES: usize = 8 << 20;
+
+/// What a gap is to a listing: whatever was there is superseded, by a message that follows.
+const ANY_FLOOR: u64 = u64::MAX;
 
 pub(super) struct Batches {
     config: BatchConfig,
@@ -29,15 +34,18 @@ pub(super) struct Batches {
     frontier: u64,
     /// How far the log is known to have gone.
     end: u64,
+    /// When the log was read first, by its own clock.
+    began_ms: u64,
     /// What was missed up to here has been made good.
     swept: u64,
-    /// Whether a skipped revision is a gap; in a listing it is not.
+    /// Whether the floor matters to a skipped revision; in a listing it does not.
     guarded: bool,
     open: Vec<KvUpdate>,
     opened: Option<Instant>,
     stored_at_ns: u64,
     more: bool,
-    /// Gathered, and waiting for the floor; each with the revision before its first gap.
+    /// Gathered, and waiting for a reading of the log; each with the revision before its first gap
+    /// that the floor must not have passed ([`ANY_FLOOR`] in a listing).
     unvouched: VecDeque<(Option<u64>, Batch)>,
     /// The reading of the floor that is under way.
     asked: Option<Asked>,
@@ -62,6 +70,7 @@ impl Batches {
             incarnation: log.incarnation,
             frontier: position,
             end: log.last,
+            began_ms: log.read_at_ms,
             swept: 0,
             guarded,
             open: Vec::with_capacity(config.max),
@@ -83,9 +92,6 @@ impl Batches {
 
     /// Whether updates may be gathered, rather than the watch held back.
     pub(super) fn has_room(&self) -> bool {
-        if !self.guarded {
-            return self.ready.is_empty();
-        }
         let batches = self.ready.len() + self.unvouched.len();
         batches < READ_AHEAD_BATCHES && self.bytes < READ_AHEAD_BYTES
     }
@@ -111,10 +117,8 @@ impl Batches {
         let updates = std::mem::replace(&mut self.open, Vec::with_capacity(self.config.max));
         let revisions = updates.iter().filter_map(|update| update.version().as_u64());
         let high = revisions.clone().max().unwrap_or(self.frontier).max(self.frontier);
-        let gap = match self.guarded {
-            true => protocol::before_first_gap(self.frontier.max(self.swept), revisions),
-            false => None,
-        };
+        let gap = protocol::before_first_gap(self.frontier.max(self.swept), revisions)
+            .map(|before| if self.guarded { before } else { ANY_FLOOR });
         self.frontier = high;
         let (stored_at_ns, more) = (self.stored_at_ns, self.more);
         let (cursor, revision) = (cursor(), high);
@@ -143,10 +147,13 @@ impl Batches {
         }
     }
 
-    /// The listing is over: from now on a skipped revision is a gap, unless it is below `swept`.
-    pub(super) fn guard_from(&mut self, swept: u64) {
+    /// The listing is over, and the log was read after that: from now on the floor matters to a
+    /// skipped revision, unless that is below `swept`.
+    pub(super) fn guard_from(&mut self, swept: u64, log: &LogInfo) {
+        assert!(self.unvouched.is_empty(), "what was listed comes first");
         self.guarded = true;
         self.swept = swept;
+        self.end = self.end.max(log.last);
     }
 
     /// Whether the floor has to be read. The reading must begin after this call.
@@ -154,7 +161,7 @@ impl Batches {
         if self.asked.is_some() {
             return false;
         }
-        let Some(before_gap) = self.unvouched.iter().find_map(|(gap, _)| *gap) else {
+        let Some(before_gap) = self.unvouched.iter().filter_map(|(gap, _)| *gap).min() else {
             return false;
         };
         let (batches, received) = (self.unvouched.len(), self.frontier);
@@ -180,9 +187,10 @@ impl Batches {
     pub(super) fn next_ready(&mut self) -> Option<Batch> {
         let mut batch = self.ready.pop_front()?;
         self.bytes -= bytes(&batch);
-        // B3.
-        if batch.revision < self.end {
-            batch.cursor = log_cursor::reaching(batch.cursor, self.end);
+        // B3, B4.
+        if !self.guarded || batch.revision < self.end {
+            let heard_max_ms = if self.guarded { u64::MAX } else { self.began_ms };
+            batch.cursor = log_cursor::amended(batch.cursor, self.end, heard_max_ms);
         }
         Some(batch)
     }
@@ -219,18 +227,21 @@ mod tests {
 
     use super::*;
     use crate::kv::{Retention, VersionToken};
+    use crate::log_cursor::LogCursor;
+    use crate::protocol::Position;
 
     fn batches(position: u64, guarded: bool) -> Batches {
         let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
         Batches::new(config, &log(1, position), position, guarded)
     }
 
+    fn deleted(revision: u64) -> KvUpdate {
+        KvUpdate::Delete { key: "k".into(), version: VersionToken::from_u64(revision) }
+    }
+
     /// Gathers and closes one batch.
     fn gather(batches: &mut Batches, revisions: &[u64]) {
-        for &revision in revisions {
-            let version = VersionToken::from_u64(revision);
-            batches.room().0.push(KvUpdate::Delete { key: "k".into(), version });
-        }
+        batches.room().0.extend(revisions.iter().copied().map(deleted));
         batches.gathered(1, 0);
         batches.close(WatchCursor::none);
     }
@@ -240,7 +251,7 @@ mod tests {
     }
 
     fn log(first: u64, last: u64) -> LogInfo {
-        LogInfo { incarnation: 1, first, last, retention: Retention::default() }
+        LogInfo { incarnation: 1, first, last, retention: Retention::default(), read_at_ms: 0 }
     }
 
     #[test]
@@ -289,15 +300,59 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_has_no_gaps_and_what_was_swept_is_none() {
+    fn the_floor_is_no_matter_to_a_listing_nor_to_what_was_swept() {
         let mut batches = batches(0, false);
+        gather(&mut batches, &[1, 2]);
+        assert_eq!(ready(&mut batches), [2], "nothing was skipped");
         gather(&mut batches, &[3, 9]);
+        assert!(batches.ask());
+        assert_eq!(batches.answered(&log(9, 9)), Ok(()));
         assert_eq!(ready(&mut batches), [9]);
-        batches.guard_from(12);
+        batches.guard_from(12, &log(9, 12));
         gather(&mut batches, &[13]);
         assert_eq!(ready(&mut batches), [13], "10 to 12 were made good");
         gather(&mut batches, &[15]);
         assert!(ready(&mut batches).is_empty() && batches.ask());
+    }
+
+    /// What was skipped had been superseded by something that the log had when it was asked.
+    #[test]
+    fn a_listing_across_gaps_says_how_far_the_log_had_gone_since_it_began() {
+        let cursor = |revision| {
+            let witnesses = Vec::new();
+            LogCursor { at: Position::at(1, revision), scope: 0, witnesses }.encode()
+        };
+        let end = |batch: Batch| LogCursor::decode(&batch.cursor).unwrap().at.end;
+        let mut batches = batches(0, false);
+        batches.room().0.push(deleted(4));
+        batches.gathered(1, 0);
+        batches.close(|| cursor(4));
+        assert!(batches.next_ready().is_none() && batches.ask());
+        assert_eq!(batches.answered(&log(1, 8)), Ok(()));
+        assert_eq!(end(batches.next_ready().unwrap()), 8);
+        // The last that was there may have been superseded, too.
+        batches.guard_from(0, &log(1, 9));
+        batches.pass(5, true, true, cursor(5));
+        assert_eq!(end(batches.next_ready().unwrap()), 9);
+    }
+
+    #[test]
+    fn a_listing_was_heard_when_it_began_and_what_follows_when_it_came() {
+        let cursor = |revision| {
+            let at = Position { heard_ms: 70, ..Position::at(1, revision) };
+            LogCursor { at, scope: 0, witnesses: Vec::new() }.encode()
+        };
+        let heard = |batch: Batch| LogCursor::decode(&batch.cursor).unwrap().at.heard_ms;
+        let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
+        let began = LogInfo { read_at_ms: 50, ..log(1, 1) };
+        let mut batches = Batches::new(config, &began, 0, false);
+        batches.room().0.push(deleted(1));
+        batches.gathered(1, 0);
+        batches.close(|| cursor(1));
+        assert_eq!(heard(batches.next_ready().unwrap()), 50);
+        batches.guard_from(0, &log(1, 2));
+        batches.pass(2, true, true, cursor(2));
+        assert_eq!(heard(batches.next_ready().unwrap()), 70);
     }
 
     #[test]

@@ -203,42 +203,59 @@ impl Feeder {
 
     /// Reads a watch until it is over.
     async fn follow(&mut self, armed: Armed) -> Result<Infallible, Over> {
-        let Armed { mut watch, log, mut listing } = armed;
-        let incarnation = log.incarnation;
-        let shared = Arc::clone(&self.control.shared);
+        let Armed { mut watch, log, listing } = armed;
         let report = listing.as_ref().is_some_and(|relist| {
             relist.compared_at.is_some() && relist.vanished == Vanished::Keep
         });
         let (revision, lists) = (watch.position(), listing.is_some());
         self.send(Command::Arm { revision, lists, report }).await?;
         let mut batches = Batches::new(self.config.batch, &log, revision, !lists);
+        let mut reading = None;
+        let incarnation = log.incarnation;
+        let read_on = self.read_on(&mut watch, &mut batches, &mut reading, listing, incarnation);
+        let Err(over) = read_on.await;
+        // Whatever it was at when it was told to stop.
+        if matches!(over, Over::Ended) && self.control.shared.is_shut_down() {
+            self.end(watch, batches, reading).await?;
+        }
+        Err(over)
+    }
+
+    async fn read_on(
+        &mut self,
+        watch: &mut Box<dyn Watch>,
+        batches: &mut Batches,
+        reading: &mut Option<Reading>,
+        mut listing: Option<Relist>,
+        incarnation: u64,
+    ) -> Result<Infallible, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        let lists = listing.is_some();
         let to_fold = self.to_fold.clone();
-        let mut reading: Option<Reading> = None;
         let every = self.config.probe_interval;
         let mut tick = interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The last watch was lost before it could be answered.
-        self.export(&mut batches, &mut reading).await?;
         loop {
+            // A fold that is being listed is half of one.
+            if listing.is_none() {
+                self.export(batches, reading).await?;
+            }
             if reading.is_none() && batches.ask() {
-                reading = Some(self.read());
+                *reading = Some(self.read());
             }
             let (has_ready, has_room) = (batches.has_ready(), batches.has_room());
             let deadline = batches.deadline();
             let (into, room) = batches.room();
             tokio::select! {
                 biased;
-                () = shared.shutdown() => {
-                    self.end(watch, batches, reading).await?;
-                    return Err(Over::Ended);
-                }
+                () = shared.shutdown() => return Err(Over::Ended),
                 permit = to_fold.reserve(), if has_ready => {
                     let permit = permit.map_err(|_| Over::Ended)?;
                     permit.send(Command::Batch(batches.next_ready().expect("one is ready")));
                     self.progressed = true;
                 }
-                log = answer(&mut reading) => {
-                    reading = None;
+                log = answer(reading) => {
+                    *reading = None;
                     let log = log?;
                     self.note(&log);
                     batches.answered(&log).map_err(Over::Tripped)?;
@@ -256,22 +273,23 @@ impl Feeder {
                     WatchEvent::Synced { through } => {
                         batches.close(|| watch.cursor());
                         if let Some(relist) = listing.take() {
-                            self.listed(&mut batches, &relist, through, incarnation).await?;
+                            let vouched = self.vouch(batches, reading);
+                            unless_shut_down(&shared, vouched).await??;
+                            self.listed(batches, &relist, through, incarnation).await?;
                         }
                         let checked = lists;
                         watch.advance(through);
                         batches.pass(through, checked, true, watch.cursor());
                     }
                 },
-                Some(request) = self.control.exports.recv() => {
+                Some(request) = self.control.exports.recv(), if listing.is_none() => {
                     batches.close(|| watch.cursor());
                     self.requested = Some(request);
-                    self.export(&mut batches, &mut reading).await?;
                 }
                 () = to_fold.closed() => return Err(Over::Ended),
-                _ = tick.tick() => self.mark(&mut watch, &mut batches, incarnation).await?,
+                _ = tick.tick() => self.mark(watch, batches, incarnation).await?,
                 () = shared.poke.notified() => {
-                    self.mark(&mut watch, &mut batches, incarnation).await?;
+                    self.mark(watch, batches, incarnation).await?;
                 }
             }
         }
@@ -298,7 +316,7 @@ impl Feeder {
             self.sweep(Some(log.last)).await?;
             swept = log.last;
         }
-        batches.guard_from(swept);
+        batches.guard_from(swept, &log);
         Ok(())
     }
 

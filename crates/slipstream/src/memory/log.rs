@@ -110,7 +110,7 @@ impl Log {
             per_message_ttl: self.config.ttl,
             marker_ttl: None,
         };
-        LogInfo { incarnation: self.incarnation, first, last: self.last, retention }
+        LogInfo { incarnation: self.incarnation, first, last: self.last, retention, read_at_ms: 0 }
     }
 
     pub(super) fn last_of(&self, key: &str) -> Option<(u64, &Message)> {

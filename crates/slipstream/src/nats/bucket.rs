@@ -23,6 +23,9 @@ const HEADERS_LEN_MAX: usize = 256;
 /// learn of it from the log, and lists the bucket.
 const MARKER_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// Stamps are kept in milliseconds, rounded down: an earlier time claims less.
+pub(super) const NS_PER_MS: u64 = 1_000_000;
+
 /// How long the server remembers message ids, unless messages live shorter.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
@@ -116,15 +119,8 @@ impl Bucket {
     }
 
     pub(super) async fn log_info(&self) -> Result<LogInfo, KvError> {
-        self.log_info_and_time().await.map(|(log, _)| log)
-    }
-
-    /// The same, and when the server said so, in Unix nanoseconds.
-    pub(super) async fn log_info_and_time(&self) -> Result<(LogInfo, u64), KvError> {
         let info = stream_info(self.link(), &self.inner.name).await?;
-        let log = log_info(&info).ok_or_else(|| unexpected("bucket state"))?;
-        // Servers that do not say have no marks that expire, either.
-        Ok((log, api::unix_ns(&info["ts"]).unwrap_or_default()))
+        log_info(&info).ok_or_else(|| unexpected("bucket state"))
     }
 
     /// The message at a revision, as its leader has it.
@@ -254,7 +250,10 @@ fn log_info(info: &Value) -> Option<LogInfo> {
         0 => last + 1,
         _ => state["first_seq"].as_u64()?,
     };
-    Some(LogInfo { incarnation: api::unix_ns(&info["created"])?, first, last, retention })
+    let incarnation = api::unix_ns(&info["created"])?;
+    // Servers that do not say have no marks that expire, either.
+    let read_at_ms = api::unix_ns(&info["ts"]).unwrap_or_default() / NS_PER_MS;
+    Some(LogInfo { incarnation, first, last, retention, read_at_ms })
 }
 
 fn stored_message(message: &Value) -> Option<StoredMessage> {

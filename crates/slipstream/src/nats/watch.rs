@@ -1,15 +1,12 @@
 //! Watches, and the proof that a log may be read on.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, NS_PER_MS};
 use super::consumer::{Consumer, Lost, Received, Start};
 use super::message;
 use crate::kv::{
-    CursorExpiry, KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent,
-    WatchScope,
+    KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
 };
 use crate::log_cursor::{self, LogCursor, RecentlySeen, Seen};
 use crate::protocol::{self, Finding, Guard, MAX_WITNESSES, Position, Resume};
@@ -22,21 +19,31 @@ impl KvWatcher for Bucket {
         from: &WatchCursor,
     ) -> Result<Box<dyn Watch>, KvError> {
         let connects = self.link().connects();
-        let (before, now_ns) = self.log_info_and_time().await?;
-        let (start, position, recent) = if from.is_none() {
-            (Start::State, 0, RecentlySeen::default())
+        let before = self.log_info().await?;
+        let hears = before.retention.marker_ttl.is_some();
+        let (start, mut at, recent) = if from.is_none() {
+            // What is listed was there by now, so that its marks are yet to come.
+            let at =
+                Position { heard_ms: before.read_at_ms, ..Position::at(before.incarnation, 0) };
+            (Start::State, at, RecentlySeen::default())
         } else {
             let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
-            let proven = self.resume(&cursor, &before, now_ns).await?;
-            (Start::At(proven + 1), proven, RecentlySeen::of(&cursor, proven))
+            let proven = self.resume(&cursor, &before).await?;
+            let at = Position { revision: proven, ..cursor.at };
+            (Start::At(proven + 1), at, RecentlySeen::of(&cursor, proven))
         };
+        if !hears {
+            at.heard_ms = 0;
+        }
         let consumer = Consumer::create(self, scope, start, false).await?;
         // The server begins later than it was told, in silence, if the log has forgotten what it was
         // told to begin with. What the log has now, it had then.
         let after = self.log_info().await?;
         let guard = match start {
             Start::State => protocol::live_guard(before.incarnation, after.last, 0, &after),
-            Start::At(_) => protocol::live_guard(before.incarnation, position, before.last, &after),
+            Start::At(_) => {
+                protocol::live_guard(before.incarnation, at.revision, before.last, &after)
+            }
         };
         if let Guard::Trip(expiry) = guard {
             return Err(match start {
@@ -54,7 +61,9 @@ impl KvWatcher for Bucket {
             consumer,
             scope: scope.clone(),
             scope_mark: log_cursor::scope_mark(scope),
-            at: Position::at(before.incarnation, position),
+            at,
+            hears,
+            read: (before.last, before.read_at_ms),
             received: 0,
             recent,
             unsynced: Some(before.last),
@@ -70,32 +79,22 @@ impl KvWatcher for Bucket {
 
 impl Bucket {
     /// The revision after which a watch from the cursor goes on.
-    async fn resume(&self, cursor: &LogCursor, log: &LogInfo, now_ns: u64) -> Result<u64, KvError> {
+    async fn resume(&self, cursor: &LogCursor, log: &LogInfo) -> Result<u64, KvError> {
         let mut found = Vec::new();
-        // Of the last message that was found.
-        let mut age = Duration::ZERO;
         loop {
             match protocol::resume(cursor.at, log, &found, cursor.witnesses.len()) {
-                Resume::From(_) if !protocol::marks_are_left(&log.retention, age) => {
-                    return Err(KvError::CursorExpired(CursorExpiry::MarksExpired));
-                }
                 Resume::From(revision) => return Ok(revision),
                 Resume::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
                 Resume::NeedNextWitness => {
-                    let (witness, stored_at_ns) = self.find(&cursor.witnesses[found.len()]).await?;
-                    found.push(witness);
-                    age =
-                        Duration::from_nanos(now_ns.saturating_sub(stored_at_ns.unwrap_or(now_ns)));
+                    found.push(self.find(&cursor.witnesses[found.len()]).await?);
                 }
             }
         }
     }
 
-    /// What is where a witness was, and when that was stored.
-    async fn find(&self, seen: &Seen) -> Result<(protocol::Witness, Option<u64>), KvError> {
-        let message = self.message_at(seen.revision).await?;
-        let stored_at_ns = message.as_ref().map(|message| message.stored_at_ns);
-        let finding = match message {
+    /// What is where a witness was.
+    async fn find(&self, seen: &Seen) -> Result<protocol::Witness, KvError> {
+        let finding = match self.message_at(seen.revision).await? {
             Some(message) => {
                 let key = message.subject.as_bytes().get(self.subject_prefix_len()..);
                 let mark = Seen::mark(message.stored_at_ns, key.unwrap_or_default());
@@ -109,7 +108,7 @@ impl Bucket {
                 Finding::Gone { key_last: last.map(|message| message.revision) }
             }
         };
-        Ok((protocol::Witness { revision: seen.revision, finding }, stored_at_ns))
+        Ok(protocol::Witness { revision: seen.revision, finding })
     }
 }
 
@@ -119,6 +118,10 @@ struct NatsWatch {
     scope: WatchScope,
     scope_mark: u32,
     at: Position,
+    /// Whether the log has marks that expire, so that the cursor says when it was heard.
+    hears: bool,
+    /// A head of the log, and when it was read: what is stored later is past it.
+    read: (u64, u64),
     /// Revision of the last message received, of the scope or not.
     received: u64,
     recent: RecentlySeen,
@@ -175,7 +178,17 @@ impl NatsWatch {
             Seen { revision, mark, key: Some(key) }
         }));
         let stored_at_ns = stamps[(taken.len() - 1) % MAX_WITNESSES];
+        self.hear(stored_at_ns / NS_PER_MS);
         Ok(Some(WatchEvent::Updates { pending: ack.pending, stored_at_ns }))
+    }
+}
+
+impl NatsWatch {
+    /// Everything stored before a time was handed out, or passed.
+    fn hear(&mut self, at_ms: u64) {
+        if self.hears {
+            self.at.heard_ms = self.at.heard_ms.max(at_ms);
+        }
     }
 }
 
@@ -216,10 +229,15 @@ impl Watch for NatsWatch {
 
     fn advance(&mut self, through: u64) {
         self.at.revision = self.at.revision.max(through);
+        let (head, read_at_ms) = self.read;
+        if through >= head {
+            self.hear(read_at_ms);
+        }
     }
 
     async fn progress(&mut self) -> Result<Progress, KvError> {
-        let head = self.bucket.log_info().await?.last;
+        let LogInfo { last: head, read_at_ms, .. } = self.bucket.log_info().await?;
+        self.read = (head, read_at_ms);
         let state = self.consumer.state().await?;
         let log = self.bucket.log_info().await?;
         Ok(Progress {

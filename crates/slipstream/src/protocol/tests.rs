@@ -12,7 +12,7 @@ const fn log(incarnation: u64, first: u64, last: u64) -> LogInfo {
         per_message_ttl: false,
         marker_ttl: None,
     };
-    LogInfo { incarnation, first, last, retention }
+    LogInfo { incarnation, first, last, retention, read_at_ms: 0 }
 }
 
 fn witness(revision: u64, finding: Finding) -> Witness {
@@ -259,10 +259,17 @@ fn a_log_that_ends_before_its_known_end_has_gone_back() {
     }
 }
 
+/// It is the time up to which the fold has heard everything that counts, not that of a message.
 #[test]
 fn marks_are_counted_on_for_most_of_their_life() {
-    let some = Retention { marker_ttl: Some(Duration::from_secs(800)), ..Retention::default() };
-    assert!(marks_are_left(&some, Duration::from_secs(699)));
-    assert!(!marks_are_left(&some, Duration::from_secs(700)));
-    assert!(marks_are_left(&Retention::default(), Duration::MAX));
+    let retention = Retention { marker_ttl: Some(Duration::from_secs(8)), ..LOG.retention };
+    let expiring = LogInfo { retention, read_at_ms: 100_000, ..LOG };
+    let same = [witness(5, Finding::Same)];
+    let heard = |heard_ms, log: &LogInfo| resume(Position { heard_ms, ..AT }, log, &same, 1);
+    let expired = Resume::Expired(CursorExpiry::MarksExpired);
+    assert_eq!(heard(93_001, &expiring), Resume::From(5));
+    assert_eq!(heard(93_000, &expiring), expired);
+    assert_eq!(heard(0, &expiring), expired, "nobody knows");
+    assert_eq!(heard(0, &LogInfo { read_at_ms: 100_000, ..LOG }), Resume::From(5));
+    assert_eq!(heard(0, &LogInfo { last: 5, ..expiring }), Resume::From(5), "nothing was written");
 }

@@ -23,6 +23,13 @@ pub trait Engine: Send + Sync + Sized + 'static {
     /// Whether a making that was interrupted may have left a file of this name.
     fn is_unfinished(name: &str) -> bool;
 
+    /// Removes what such a making has left and [`open`](Self::open) would stumble over, unless
+    /// somebody is at it.
+    fn clear_unfinished(path: &Path) -> Result<(), SnapshotError> {
+        let _ = path;
+        Ok(())
+    }
+
     /// Opens the database, or makes it in a directory with nothing in it but what
     /// [`is_unfinished`](Self::is_unfinished); and its cursor, as bytes, if it has one.
     fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError>;
@@ -115,10 +122,13 @@ fn prepare<E: Engine>(path: &Path) -> Result<(), SnapshotError> {
     let names: Result<Vec<_>, _> = names.map(|name| name.map(|name| name.file_name())).collect();
     let names = names.map_err(io_error("opening the fold"))?;
     let is_complete = names.iter().any(|name| name == E::COMPLETE);
-    if is_complete || names.iter().all(|name| name.to_str().is_some_and(E::is_unfinished)) {
-        return Ok(());
+    if is_complete {
+        Ok(())
+    } else if names.iter().all(|name| name.to_str().is_some_and(E::is_unfinished)) {
+        E::clear_unfinished(path)
+    } else {
+        Err(SnapshotError::InvalidFormat("a directory of something else".into()))
     }
-    Err(SnapshotError::InvalidFormat("a directory of something else".into()))
 }
 
 fn read<E>(state: &RwLock<State<E>>) -> RwLockReadGuard<'_, State<E>> {

@@ -2,7 +2,7 @@
 //!
 //! Entries are in one keyspace, the cursor in another, and a batch changes both at once.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,6 +21,7 @@ pub type FjallReader = EngineReader<Fjall>;
 
 const CURSOR: &str = "cursor";
 const JOURNAL: &str = "0.jnl";
+const LOCK: &str = "lock";
 
 /// An open database of fjall.
 pub struct Fjall {
@@ -34,19 +35,30 @@ impl Engine for Fjall {
     const COMPLETE: &'static str = "version";
 
     fn is_unfinished(name: &str) -> bool {
-        ["lock", JOURNAL, "keyspaces"].contains(&name)
+        [LOCK, JOURNAL, "keyspaces"].contains(&name)
+    }
+
+    /// It would not write over the journal of a making that was interrupted.
+    fn clear_unfinished(path: &Path) -> Result<(), SnapshotError> {
+        let failed = || io_error("removing an unfinished fold");
+        // The engine's own lock: whoever makes a database holds it from before the journal.
+        let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK));
+        let lock = lock.map_err(failed())?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => SnapshotError::InUse,
+            TryLockError::Error(error) => failed()(error),
+        })?;
+        // It may have been completed since the directory was read.
+        if path.join(Self::COMPLETE).try_exists().map_err(failed())? {
+            return Ok(());
+        }
+        match fs::remove_file(path.join(JOURNAL)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed()(error)),
+            _ => Ok(()),
+        }
     }
 
     fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
-        if !path.join(Self::COMPLETE).exists() {
-            // It would not write over the journal of a making that was interrupted.
-            match fs::remove_file(path.join(JOURNAL)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(io_error("removing an unfinished fold")(error));
-                }
-                _ => {}
-            }
-        }
         let database = Database::builder(path).open().map_err(error)?;
         let data = database.keyspace("data", KeyspaceCreateOptions::default).map_err(error)?;
         let meta = database.keyspace("meta", KeyspaceCreateOptions::default).map_err(error)?;

@@ -25,6 +25,7 @@ const LOG: LogInfo = LogInfo {
         per_message_ttl: false,
         marker_ttl: None,
     },
+    read_at_ms: 0,
 };
 
 fn cursor_at_one() -> WatchCursor {

@@ -14,7 +14,7 @@ use slipstream::{
 
 use super::cable::{Cable, Wire};
 use super::support::{
-    Disk, Gate, Running, Seen, bucket_on, config, contents_of, scopes, start, start_with,
+    Disk, Gate, Running, Seen, Stops, bucket_on, config, contents_of, scopes, start, start_with,
 };
 use crate::backend::Bucket;
 use crate::cli::{Cli, figures, text};
@@ -239,6 +239,58 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_catching_up(
     fold.caught_up(&bucket).await;
     assert!(fold.contents() == contents_of(&bucket, "").await, "the copy is not the bucket");
     assert_eq!(fold.contents()["k.x"], b"second");
+    fold.stop().await;
+}
+
+/// What a listing comes to may have been superseded after it began, by a message that the log then
+/// loses.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_listing() {
+    let mut server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    bucket.put("stop.1", "v").await;
+    // As above: more than is on its way while the fold stands at the first stop.
+    let large = "v".repeat(1_000_000);
+    for at in 0..64 {
+        bucket.put(&format!("k.{at}"), &large).await;
+    }
+    bucket.put("k.x", "first").await;
+    bucket.put("k.y", "v").await;
+    bucket.put("stop.2", "v").await;
+    let before = bucket.put("k.z", "v").await;
+    server.kill();
+    let older = tempfile::tempdir().unwrap();
+    copy(&server.store_dir(), older.path());
+    server.restart();
+    let connection = server.connect().await;
+    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    let (disk, stops) = (Disk::new(), Stops::new());
+    let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
+    let config = FoldConfig { batch, ..config(&bucket, &WatchScope::All) };
+    let fold = start_with(config.clone(), &disk, stops.clone());
+    stops.reached().await;
+    let last = bucket.put("k.x", "second").await;
+    stops.go_on();
+    stops.reached().await;
+    let folded = fold.contents();
+    assert!(folded.contains_key("k.y") && !folded.contains_key("k.x"), "it was passed over");
+    // What a fold that was killed here would have.
+    let killed = Disk::new();
+    fs::copy(disk.path(), killed.path()).unwrap();
+    server.kill();
+    fold.handle.shutdown();
+    stops.go_on();
+    fold.ended().await;
+    go_back(&server, older.path());
+    server.restart();
+    let fold = start(config, &killed);
+    fold.until("repair", |status| status.repairs > 0 && status.synced).await;
+    fold.caught_up(&bucket).await;
+    assert!(fold.contents() == contents_of(&bucket, "").await, "the copy is not the bucket");
+    assert_eq!(fold.contents()["k.x"], b"first");
+    let why = fold.status().last_repair.unwrap().why;
+    assert_eq!(why, CursorExpiry::AheadOfLog { revision: last, last: before });
     fold.stop().await;
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rstest::rstest;
 use slipstream::{
-    BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, StoreConfig, WatchScope,
+    BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, StoreConfig,
+    WatchCursor, WatchScope,
 };
 
 use super::support::{
@@ -243,6 +244,38 @@ async fn a_key_that_expired_without_a_mark_leaves_the_fold() {
     fold.caught_up(&bucket).await;
     assert_eq!(fold.contents(), contents_of(&bucket, "").await);
     assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::MarksExpired);
+}
+
+/// Most of a bucket is older than any mark. What counts is when it was last heard.
+#[tokio::test]
+async fn a_cursor_between_messages_older_than_any_mark_is_good() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let life = Duration::from_secs(8);
+    let expiring = async_nats::jetstream::kv::Config {
+        bucket: "b".into(),
+        limit_markers: Some(life),
+        ..Default::default()
+    };
+    jetstream(&server).await.create_key_value(expiring).await.unwrap();
+    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    for key in ["k.0", "k.1", "k.2"] {
+        bucket.put(key, "v").await;
+    }
+    tokio::time::sleep(life).await;
+    let mut updates = Vec::new();
+    let mut listing = bucket.watcher.watch(&WatchScope::All, &WatchCursor::none()).await.unwrap();
+    listing.next(&mut updates, 1).await.unwrap();
+    let halfway = listing.cursor();
+    let mut rest = bucket.watcher.watch(&WatchScope::All, &halfway).await.unwrap();
+    assert_eq!(rest.position(), 1, "a listing that was cut goes on");
+    rest.next(&mut updates, 9).await.unwrap();
+    bucket.put("k.beat", "1").await;
+    rest.next(&mut updates, 9).await.unwrap();
+    let cursor = rest.cursor();
+    bucket.put("k.beat", "2").await;
+    let beyond = bucket.watcher.watch(&WatchScope::All, &cursor).await.unwrap();
+    assert_eq!(beyond.position(), 3, "an old message is in place, and the log was just heard");
 }
 
 #[tokio::test]

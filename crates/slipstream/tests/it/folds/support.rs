@@ -12,7 +12,8 @@ use slipstream::{
     watch_applied,
 };
 use tempfile::TempDir;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::backend::Bucket;
@@ -106,6 +107,44 @@ impl Applier for Gate {
     fn apply(&mut self, _: Vec<()>) {
         self.reached.store(true, Ordering::SeqCst);
         drop(self.held.blocking_lock());
+    }
+}
+
+/// Stops at each key that begins with `stop`, until it is told to go on.
+#[derive(Clone)]
+pub(super) struct Stops {
+    reached: Arc<Semaphore>,
+    go: Arc<Semaphore>,
+}
+
+impl Stops {
+    pub(super) fn new() -> Self {
+        let none = || Arc::new(Semaphore::new(0));
+        Self { reached: none(), go: none() }
+    }
+
+    /// Waits until it stands at the next one.
+    pub(super) async fn reached(&self) {
+        let reached = tokio::time::timeout(PATIENCE, self.reached.acquire()).await;
+        reached.expect("another stop").unwrap().forget();
+    }
+
+    pub(super) fn go_on(&self) {
+        self.go.add_permits(1);
+    }
+}
+
+impl Applier for Stops {
+    type Item = ();
+
+    fn parse(&mut self, update: &KvUpdate) -> Option<()> {
+        update.key().as_str().starts_with("stop").then_some(())
+    }
+
+    fn apply(&mut self, _: Vec<()>) {
+        self.reached.add_permits(1);
+        let go = async { tokio::time::timeout(PATIENCE, self.go.acquire()).await };
+        Handle::current().block_on(go).expect("to be told to go on").unwrap().forget();
     }
 }
 

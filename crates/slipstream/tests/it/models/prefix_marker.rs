@@ -54,7 +54,7 @@ struct State {
 impl State {
     fn info(&self) -> LogInfo {
         let retention = Retention::default();
-        LogInfo { incarnation: 1, first: self.first, last: self.last, retention }
+        LogInfo { incarnation: 1, first: self.first, last: self.last, retention, read_at_ms: 0 }
     }
 
     fn value(&self, key: usize) -> Option<u64> {

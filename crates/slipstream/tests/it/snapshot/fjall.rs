@@ -34,6 +34,18 @@ fn a_fold_whose_making_was_interrupted_is_made_again() {
     store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
 }
 
+/// The journal is theirs.
+#[test]
+fn a_fold_that_somebody_else_is_making_is_left_alone() {
+    let (_dir, path) = place();
+    fs::create_dir_all(path.join("keyspaces")).unwrap();
+    let lock = fs::File::create(path.join("lock")).unwrap();
+    lock.try_lock().unwrap();
+    fs::write(path.join("0.jnl"), "theirs").unwrap();
+    assert!(matches!(FjallSnapshot::load(&path), Err(SnapshotError::InUse)));
+    assert_eq!(fs::read(path.join("0.jnl")).unwrap(), b"theirs");
+}
+
 #[test]
 fn a_newer_database_is_refused() {
     let (_dir, path) = place();
