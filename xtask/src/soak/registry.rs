@@ -10,7 +10,7 @@ use crate::command::Cmd;
 use crate::failure::Result;
 use crate::fuzz::{self, Fuzzer};
 use crate::workspace::{Package, Workspace};
-use crate::{asan, git, planted, sim, test};
+use crate::{asan, git, planted, servers, sim, test};
 
 pub(super) struct Soak {
     pub(super) name: &'static str,
@@ -219,7 +219,7 @@ impl Soak {
         }
         match self.how {
             How::Scaled { package, scale, chunks } => {
-                Ok(Some(scaled(chunks, scale, || Ok(tests_of(package, workspace)))?))
+                Ok(Some(scaled(chunks, scale, || tests_of(package, workspace))?))
             }
             How::Sanitized { scale, chunks } => {
                 let command = || asan::command(&workspace.root, &workspace.target_dir);
@@ -265,14 +265,18 @@ fn scaled(chunks: u64, scale: u64, command: impl Fn() -> Result<Cmd>) -> Result<
     (1..=chunks).map(chunk).collect()
 }
 
-fn tests_of(package: &str, workspace: &Workspace) -> Cmd {
+fn tests_of(package: &str, workspace: &Workspace) -> Result<Cmd> {
+    let needs = workspace.package(package).into_iter().collect::<Vec<_>>();
+    let servers = servers::ensure_for(&workspace.root, &needs)?;
     let cargo = Cmd::cargo().dir(&workspace.root);
-    if test::has_nextest() {
+    let cargo =
+        servers.into_iter().fold(cargo, |cargo, found| cargo.env(found.variable, found.path));
+    let cargo = if test::has_nextest() {
         cargo.args(["nextest", "run", "--profile", "soak", "--cargo-profile", "soak"])
     } else {
         cargo.args(["test", "--profile", "soak", "--lib", "--bins", "--tests"])
-    }
-    .args(["--package", package])
+    };
+    Ok(cargo.args(["--package", package]))
 }
 
 /// Rounds over all targets, so that a soak that is never finished has still seen each of them.
