@@ -251,7 +251,9 @@ fn has_scaled_tests(package: &Package, workspace: &Workspace) -> Result<bool> {
     let sources = files.iter().map(|file| workspace.root.join(file)).filter(|file| {
         file.starts_with(dir) && file.extension().is_some_and(|extension| extension == "rs")
     });
-    let scales = |text: String| text.contains("proptest!") || text.contains("GOSSIP_SOAK_SCALE");
+    // The suite of all folds follows the scale in whoever takes it in.
+    let marks = ["proptest!", "GOSSIP_SOAK_SCALE", "snapshot_conformance!"];
+    let scales = |text: String| marks.iter().any(|mark| text.contains(mark));
     Ok(sources.filter_map(|file| std::fs::read_to_string(file).ok()).any(scales))
 }
 
