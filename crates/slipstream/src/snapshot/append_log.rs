@@ -93,7 +93,7 @@ impl AppendLogSnapshot {
             options,
             fold: Arc::new(RwLock::new(fold)),
             logs: Arc::new(Mutex::new(Logs::new(log))),
-            frame: touched_buffer(),
+            frame: Vec::new(),
             compaction: None,
             compaction_error: None,
             not_before: 0,
@@ -213,14 +213,6 @@ impl SnapshotStore for AppendLogSnapshot {
 
 /// A large batch does not keep its buffer.
 const FRAME_KEPT: usize = 1 << 20;
-
-/// Room for a usual batch, in memory that has been written to: the first batch after opening costs no
-/// more than the next.
-fn touched_buffer() -> Vec<u8> {
-    let mut buffer = vec![1; 16 * 1024];
-    buffer.clear();
-    buffer
-}
 
 fn read(fold: &RwLock<Fold>) -> RwLockReadGuard<'_, Fold> {
     fold.read().expect("nobody panics while folding")
