@@ -216,25 +216,33 @@ fn worst_batch(
     figure(&format!("batch-wall-max-{name}"), walls[walls.len() - 1], "ms", None);
 }
 
-/// The first batch after a restart, beside the next one and beside the median of all that follow.
+/// The first batch after a restart, beside the next one, beside the median of all that follow, and
+/// beside one for a store that was not restarted while another of the same size was opened: that
+/// leaves the caches as a restart does.
 fn first_update(name: &str, path: &Path, updates: &[KvUpdate]) {
-    let [mut firsts, mut to_next, mut to_median] = [const { Vec::new() }; 3];
+    let [mut firsts, mut to_next, mut to_median, mut to_disturbed] = [const { Vec::new() }; 4];
+    let other = path.with_extension("other");
+    fs::copy(path, &other).expect("copied");
     for _ in 0..21 {
         let mut store = open(path);
-        let mut cpus: Vec<f64> = updates
-            .chunks(BATCH)
-            .step_by(50)
-            .map(|batch| spend(|| store.apply(batch, &cursor(1)).expect("applied")).0.cpu)
-            .collect();
-        let first = cpus.remove(0);
-        firsts.push(first * 1e6);
-        to_next.push(first / cpus[0]);
-        to_median.push(first / median(cpus));
+        let mut apply =
+            |batch| spend(|| store.apply(batch, &cursor(1)).expect("applied")).0.cpu * 1e6;
+        let batches = || updates.chunks(BATCH).step_by(50);
+        let mut costs: Vec<f64> = batches().map(&mut apply).collect();
+        let disturbing = open(&other);
+        let disturbed = apply(batches().next().expect("many"));
+        drop(disturbing);
+        let first = costs.remove(0);
+        firsts.push(first);
+        to_next.push(first / costs[0]);
+        to_median.push(first / median(costs));
+        to_disturbed.push(first / disturbed);
     }
     let firsts = median(firsts);
-    let name = format!("first-batch-after-open-{name}");
-    figure(&format!("{name}-to-next-cost"), firsts, "us", Some(median(to_next)));
-    figure(&format!("{name}-to-median-cost"), firsts, "us", Some(median(to_median)));
+    for (to, ratios) in [("next", to_next), ("median", to_median), ("disturbed", to_disturbed)] {
+        let name = format!("first-batch-after-open-{name}-to-{to}-cost");
+        figure(&name, firsts, "us", Some(median(ratios)));
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -53,6 +53,14 @@ impl Key {
     }
 }
 
+impl Key {
+    /// Of bytes that hold a text; they are not looked at again.
+    pub(crate) fn of_text(bytes: Bytes) -> Self {
+        debug_assert!(std::str::from_utf8(&bytes).is_ok(), "a key must be UTF-8");
+        Self(bytes)
+    }
+}
+
 impl TryFrom<Bytes> for Key {
     type Error = InvalidKey;
 

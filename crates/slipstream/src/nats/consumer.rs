@@ -11,7 +11,7 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
-use super::ack::{self, Ack};
+use super::ack::{Ack, AckReader};
 use super::api::{STREAM_NOT_FOUND, ask, timed, unexpected};
 use super::bucket::Bucket;
 use crate::kv::{KvError, WatchScope};
@@ -68,6 +68,7 @@ pub(super) struct Consumer {
     exact: bool,
     /// Messages received.
     received: u64,
+    acks: AckReader,
     /// Much is to come, and nothing was there.
     sleep_first: bool,
     heard_at: Instant,
@@ -147,6 +148,7 @@ impl Consumer {
             total: state.sent + state.pending,
             exact: filter.exact,
             received: 0,
+            acks: AckReader::default(),
             sleep_first: false,
             heard_at: Instant::now(),
             silence: Box::pin(tokio::time::sleep(SILENCE_MAX)),
@@ -236,7 +238,7 @@ impl Consumer {
 
     /// Counts a message of the log.
     fn count(&mut self, message: &Message) -> Result<Ack, Lost> {
-        let ack = message.reply.as_ref().and_then(|reply| ack::parse(reply));
+        let ack = message.reply.as_ref().and_then(|reply| self.acks.read(reply));
         let ack = ack.ok_or_else(|| Lost("a message does not say where it stands".into()))?;
         self.received += 1;
         if ack.consumer_sequence != self.received {

@@ -64,10 +64,11 @@ pub(super) fn operation(headers: Option<&HeaderMap>) -> Operation {
 
 /// The key of a subject, in the subject's own buffer.
 pub(super) fn key(subject: async_nats::Subject, prefix_len: usize) -> Key {
+    debug_assert!(subject.is_char_boundary(prefix_len), "the prefix of a bucket ends with a dot");
     // Neither conversion copies: the subject owns its buffer alone.
     let mut bytes = Bytes::from(subject.into_string());
     bytes.advance(prefix_len);
-    Key::try_from(bytes).expect("a subject is UTF-8, and its prefix ends with a dot")
+    Key::of_text(bytes)
 }
 
 /// An update, from a message whose subject begins with the bucket's prefix.

@@ -30,25 +30,32 @@ impl KvReader for Bucket {
 
     async fn keys(&self, prefix: &str) -> Result<Vec<Key>, KvError> {
         let (prefix_len, mut arena) = (self.subject_prefix_len(), Arena::default());
-        let make = |message: &Message, _| arena.key(&message.subject[prefix_len..]);
+        let make = |message: &Message, _, _| arena.key(&message.subject[prefix_len..]);
         self.list(prefix, true, make, |key| key).await
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<KvEntry>, KvError> {
         let (prefix_len, mut arena) = (self.subject_prefix_len(), Arena::default());
-        let make = |message: &Message, revision| KvEntry {
-            key: arena.key(&message.subject[prefix_len..]),
-            value: arena.copy(&message.payload),
-            version: VersionToken::from_u64(revision),
+        let mut listed_len = 0;
+        let make = |message: &Message, revision, received_len| {
+            listed_len += message.payload.len();
+            let shares = listed_len >= received_len / RECEIVED_PER_SHARED;
+            KvEntry {
+                key: arena.key(&message.subject[prefix_len..]),
+                value: if shares { message.payload.clone() } else { arena.copy(&message.payload) },
+                version: VersionToken::from_u64(revision),
+            }
         };
         self.list(prefix, false, make, |entry| &entry.key).await
     }
 }
 
-/// Copies of what a listing keeps, many to a block.
-///
-/// The messages go at once, and with them the buffers that they came in: kept, they would pin more
-/// than is listed, and the client would have to make new ones.
+/// A listed value shares the buffer that it came in, with all else that came in it, unless what came
+/// so far is more than so many times what was listed: short values, or few among deleted keys or
+/// those of other prefixes.
+const RECEIVED_PER_SHARED: usize = 4;
+
+/// Copies of what a listing keeps and does not share, many to a block.
 #[derive(Default)]
 struct Arena {
     block: BytesMut,
@@ -66,7 +73,7 @@ impl Arena {
     }
 
     fn key(&mut self, key: &str) -> Key {
-        Key::try_from(self.copy(key.as_bytes())).expect("copied from text")
+        Key::of_text(self.copy(key.as_bytes()))
     }
 }
 
@@ -85,16 +92,18 @@ impl StoredMessage {
 }
 
 impl Bucket {
-    /// The last message of every key that begins with the prefix and has a value.
+    /// The last message of every key that begins with the prefix and has a value, each made into an
+    /// item with its revision and the bytes received so far.
     async fn list<T: Send>(
         &self,
         prefix: &str,
         headers_only: bool,
-        mut make: impl FnMut(&Message, u64) -> T + Send,
+        mut make: impl FnMut(&Message, u64, usize) -> T + Send,
         key_of: impl Fn(&T) -> &Key + Send + Sync,
     ) -> Result<Vec<T>, KvError> {
         // Messages up to here are one per key. Later ones replace what was listed.
-        let head = self.log_info().await?.last;
+        let log = self.log_info().await?;
+        let head = log.last;
         let scope = WatchScope::Prefix(prefix.to_owned());
         let mut consumer = Consumer::create(self, &scope, Start::State, headers_only).await?;
         let (exact, expected) = (consumer.exact(), consumer.total());
@@ -102,19 +111,21 @@ impl Bucket {
         let mut listed = Vec::with_capacity(usize::try_from(expected).unwrap_or(0).min(1 << 20));
         let mut late: HashMap<Key, Option<T>> = HashMap::new();
         let mut complete = expected == 0;
+        let mut received_len = 0;
         while !complete {
             let received = consumer.receive(CHUNK_MAX, |message, ack| {
+                received_len += message.length;
                 if !exact && !message.subject[skip_len..].starts_with(prefix) {
                     return Ok(());
                 }
                 let is_value = message::is_value(&message, headers_only);
                 if ack.stream_sequence <= head {
                     if is_value {
-                        listed.push(make(&message, ack.stream_sequence));
+                        listed.push(make(&message, ack.stream_sequence, received_len));
                     }
                     return Ok(());
                 }
-                let item = is_value.then(|| make(&message, ack.stream_sequence));
+                let item = is_value.then(|| make(&message, ack.stream_sequence, received_len));
                 late.insert(message::key(message.subject, skip_len), item);
                 Ok(())
             });
@@ -131,7 +142,13 @@ impl Bucket {
                 complete = state.pending == 0 && state.sent == consumer.received();
             }
         }
+        let received = consumer.received();
         consumer.end().await;
+        // Of a bucket that was made again before the consumer was, the head says nothing.
+        if self.log_info().await?.incarnation != log.incarnation {
+            let cause = "the bucket was made again".into();
+            return Err(KvError::ListingCut { received, expected, cause });
+        }
         if !late.is_empty() {
             listed.retain(|item| !late.contains_key(key_of(item)));
             listed.extend(late.into_values().flatten());
