@@ -36,6 +36,8 @@ pub struct FoldStatus {
     pub last_repair: Option<Repair>,
     /// How many repairs there were since the call began.
     pub repairs: u64,
+    /// Whether a write failed and calls of the store's own readers keep it from being opened again.
+    pub waits_for_readers: bool,
     /// Why no watch is running, while that is being mended.
     pub trouble: Option<KvError>,
 }

@@ -29,6 +29,9 @@ pub(super) struct Inner {
     /// So many applies to come fail.
     pub(super) failing: u32,
     pub(super) failed: u32,
+    /// Applies are put off, as by readers of an engine.
+    pub(super) being_read: bool,
+    pub(super) put_off: u32,
     /// What was applied, batch by batch: keys, with a `-` before those that were deleted.
     pub(super) batches: Vec<Vec<String>>,
     /// Reads fail.
@@ -64,6 +67,10 @@ impl SnapshotStore for TestStore {
             inner.failing -= 1;
             inner.failed += 1;
             return Err(full_disk());
+        }
+        if inner.being_read {
+            inner.put_off += 1;
+            return Err(SnapshotError::BeingRead);
         }
         let mut noted = Vec::new();
         for update in batch {
