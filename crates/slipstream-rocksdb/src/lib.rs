@@ -78,14 +78,11 @@ impl Engine for RocksDb {
     ) -> Result<(), SnapshotError> {
         let data = self.family(DATA);
         let mut write = WriteBatch::default();
-        let mut record = Vec::new();
-        for &(key, entry) in changes {
-            match entry {
-                Some(entry) => {
-                    record::encode(entry.version, &entry.value, &mut record);
-                    write.put_cf(data, key, &record);
-                }
-                None => write.delete_cf(data, key),
+        let mut scratch = Vec::new();
+        for change in changes {
+            match change.record(&mut scratch) {
+                Some(record) => write.put_cf(data, change.key, record),
+                None => write.delete_cf(data, change.key),
             }
         }
         write.put_cf(self.family(META), CURSOR, cursor.as_bytes());
