@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -141,6 +142,10 @@ fn error(error: Error) -> SnapshotError {
     match error.kind() {
         // "lock hold by current process", "While lock file: …/LOCK: Resource temporarily unavailable".
         ErrorKind::IOError if message.contains("/LOCK") => SnapshotError::InUse,
+        ErrorKind::IOError if message.contains("No space left on device") => SnapshotError::Io {
+            doing: "in the database of the fold",
+            source: io::Error::new(io::ErrorKind::StorageFull, message),
+        },
         ErrorKind::Corruption => SnapshotError::Corrupted(message),
         ErrorKind::InvalidArgument | ErrorKind::NotSupported => {
             SnapshotError::InvalidFormat(message)

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use slipstream::snapshot_conformance::failed_writes_heal;
+use slipstream::snapshot_conformance::{failed_writes_heal, full_disk};
 use slipstream::{
     KvEntry, KvUpdate, SnapshotError, SnapshotReader, SnapshotStore, VersionToken, WatchCursor,
 };
@@ -68,4 +68,11 @@ fn a_failed_write_heals_when_the_disk_has_room_again_and_nobody_reads() {
         module_path!(),
         "::a_failed_write_heals_when_the_disk_has_room_again_and_nobody_reads"
     ));
+}
+
+#[test]
+fn a_fold_on_a_full_disk_goes_on_once_there_is_room() {
+    // It reserves 70 MB for its log, fills them, and needs as much again for the table and the log
+    // that follow.
+    full_disk::<RocksDbSnapshot>(250_000);
 }

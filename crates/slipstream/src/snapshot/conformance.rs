@@ -8,10 +8,12 @@
 //!
 //! One of the cases kills processes: the test binary, started again with the variable [`CHILD`] set.
 //!
-//! Besides, for engines to call: [`failed_writes_heal`].
+//! Besides, for backends to call where they apply: [`failed_writes_heal`], of engines, and
+//! [`full_disk`].
 
 #![allow(missing_docs, reason = "the names of the cases say it")]
 
+mod disk;
 mod kill;
 mod limit;
 
@@ -25,6 +27,7 @@ use std::thread;
 use bytes::Bytes;
 use tempfile::TempDir;
 
+pub use self::disk::{SmallDisk, assert_full, full_disk};
 pub use self::kill::{CHILD, killed};
 pub use self::limit::{LIMITED, failed_writes_heal, limited, with_a_limit};
 use super::{SnapshotError, SnapshotReader, SnapshotStore};
