@@ -4,6 +4,7 @@ mod exports;
 mod interrupted;
 mod loops;
 mod repair;
+mod silence;
 mod store_failures;
 mod support;
 mod unknown_versions;
