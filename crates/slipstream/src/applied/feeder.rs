@@ -66,9 +66,9 @@ struct Armed {
 
 /// What a listing has to make good.
 struct Relist {
-    /// The log as it was before the fold was compared with the bucket; `None` for a new fold, which
-    /// has nothing to compare.
-    compared_at: Option<LogInfo>,
+    /// The head of the log before the fold was compared with the bucket; `None` for a new fold,
+    /// which has nothing to compare.
+    compared_at: Option<u64>,
 }
 
 /// What does not change while a watch runs.
@@ -187,17 +187,23 @@ impl Feeder {
         let nothing = WatchCursor::none();
         let listing = self.config.watcher.watch(&self.config.scope, &nothing);
         let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
-        let relist = Relist { compared_at: Some(log) };
+        let relist = Relist { compared_at: Some(log.last) };
         Ok(Armed { watch, log, listing: Some(relist) })
     }
 
     /// The keys that the bucket has. What is newer than `up_to` is not judged by them.
-    async fn keys(&self, up_to: Option<u64>) -> Result<Arc<Listing>, Over> {
+    async fn keys(&mut self, up_to: Option<u64>) -> Result<Arc<Listing>, Over> {
         let shared = Arc::clone(&self.control.shared);
         let reader = self.config.reader.clone().expect("nothing is deleted without a reader");
         let mut live = std::collections::HashSet::new();
         for prefix in self.config.scope.prefixes() {
             live.extend(unless_shut_down(&shared, reader.keys(prefix)).await??);
+        }
+        // Somebody may just have told the bucket to forget current values (P5).
+        let retention = self.log().await?.retention;
+        if protocol::vanished(true, &retention) == Vanished::Keep {
+            let cause = "the bucket began to forget current values as its keys were listed";
+            return Err(Over::Lost(KvError::WatchError(cause.into())));
         }
         Ok(Arc::new(Listing { live, up_to }))
     }
@@ -370,7 +376,7 @@ impl Feeder {
         {
             return Err(Over::Tripped(why));
         }
-        let base = relist.compared_at.map_or(through, |log| log.last);
+        let base = relist.compared_at.unwrap_or(through);
         let told = protocol::resume_window_ok(base, log.first) && batches.marks_are_left(&log);
         batches.guard_from_here(&log);
         if !told && ground.vanished == Vanished::Delete {

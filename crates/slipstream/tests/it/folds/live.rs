@@ -229,6 +229,33 @@ async fn a_bucket_that_forgets_by_age_takes_nothing_from_the_fold() {
     assert_eq!(status.last_repair.map(|repair| repair.deleted).unwrap_or_default(), 0);
 }
 
+/// What the log forgets from then on need not have been deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_that_is_told_to_forget_under_a_watch_takes_nothing_from_the_fold() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = bucket_on(&connection).await;
+    fill(&bucket, 0..20, "v").await;
+    let (fold, gate) = held_up(&bucket, &WatchScope::All).await;
+    let held = gate.hold().await;
+    flood(&bucket).await;
+    flood(&bucket).await;
+    let jetstream = jetstream(&server).await;
+    let mut told = jetstream.get_stream("KV_b").await.unwrap().cached_info().config.clone();
+    told.max_age = Duration::from_secs(3600);
+    jetstream.update_stream(told).await.unwrap();
+    let last = bucket.put("k.0004", "new").await;
+    evict_below(&server, last).await;
+    drop(held);
+    fold.until("repair", |status| status.repairs > 0 && status.synced).await;
+    fold.caught_up(&bucket).await;
+    let (status, contents) = (fold.status(), fold.contents());
+    assert!(status.evicts_current_values && status.comparisons == 0, "{status:?}");
+    assert_eq!(status.last_repair.unwrap().deleted, 0, "{status:?}");
+    assert!((0..20).all(|at| contents.contains_key(&format!("k.{at:04}"))), "{status:?}");
+    assert_eq!(contents["k.0004"], b"new");
+}
+
 /// A bucket in which the marks of expired keys live so long.
 async fn bucket_with_marks(
     server: &NatsServer,
