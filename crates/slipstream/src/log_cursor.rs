@@ -135,6 +135,11 @@ impl LogCursor {
     }
 }
 
+/// See [`Position::heard_ms`]; 0 of a cursor that is not of a log.
+pub(crate) fn heard_ms(cursor: &WatchCursor) -> u64 {
+    LogCursor::decode(cursor).map_or(0, |cursor| cursor.at.heard_ms)
+}
+
 /// The cursor, which knows that the log has gone to `end`, and claims no more than to have heard
 /// everything up to a time. One that is not of a log stays as it is.
 pub(crate) fn amended(cursor: WatchCursor, end: u64, heard_max_ms: u64) -> WatchCursor {

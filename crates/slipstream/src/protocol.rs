@@ -5,13 +5,16 @@
 //!
 //! - P1: a resumed watch misses nothing that the fold lacks, or the cursor is reported expired.
 //! - P2: no update is applied across a gap unless the log's floor, read after the update was
-//!   received, was not past the revision before that gap.
+//!   received, was not past the revision before that gap; or the fold was compared with the bucket
+//!   since (P7).
 //! - P3: a filtered watch's frontier passes unseen revisions only when none of them can have been
 //!   one of its own.
 //! - P4: a stored cursor names only revisions whose updates were applied and stored, and does not
 //!   move back within a watch.
 //! - P5: a key leaves the fold because somebody deleted it, never because the log forgot it.
 //! - P6: after an expired cursor no update is read before the vanished keys are gone from the fold.
+//! - P7: a comparison with the bucket judges all that the log had before it, also what is still on
+//!   its way.
 
 use std::time::Duration;
 
@@ -180,6 +183,26 @@ pub fn live_guard(incarnation: u64, before_gap: u64, received: u64, log: &LogInf
         Guard::Trip(CursorExpiry::BelowFloor { revision: before_gap, first })
     } else {
         Guard::Pass
+    }
+}
+
+/// Whether a watch whose guard tripped may go on once the fold was compared with the bucket (P7).
+///
+/// The log is the same, and will bring every value that it has. All that may be missing is that keys
+/// were deleted: a listing of the keys tells, and the values need not be listed.
+pub const fn made_good_by_comparing(why: CursorExpiry, vanished: Vanished) -> bool {
+    let forgotten = matches!(why, CursorExpiry::BelowFloor { .. } | CursorExpiry::MarksExpired);
+    forgotten && matches!(vanished, Vanished::Delete)
+}
+
+/// Whether a value that a fold has, or is about to get, is that of a deleted key (P7).
+///
+/// `listed` is whether the bucket has the key. What is newer than `up_to`, the head of the log before
+/// the listing, may have been written after it, and is not judged.
+pub const fn has_vanished(listed: bool, revision: Option<u64>, up_to: Option<u64>) -> bool {
+    match (revision, up_to) {
+        (Some(revision), Some(up_to)) if revision > up_to => false,
+        _ => !listed,
     }
 }
 

@@ -2,20 +2,23 @@
 //!
 //! - B1: batches leave in the order in which they were gathered.
 //! - B2: a batch leaves only after the floor of the log was read, later than its last update was
-//!   received, and found not to be past the revision before the first gap up to it. One reading
-//!   serves every batch that was there when it began.
+//!   received, and found not to be past the revision before the first gap up to it, nor later than the
+//!   marks of expired keys last; or after the fold was compared with the bucket. One reading serves
+//!   every batch that was there when it began.
 //! - B3: the cursor of a batch that was read across gaps says how far the log had gone by then. In a
 //!   listing too, which has more of them: there a reading is waited for, and the floor is no matter.
 //! - B4: the cursor of a listing has heard what counts up to when the log was read for it, and no
 //!   later: the fold was compared with the bucket, if at all, after that.
+//! - B5: of what was in the log before a comparison, no value leaves whose key the bucket did not have.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
 use super::BatchConfig;
-use super::folder::Batch;
-use crate::kv::{CursorExpiry, KvUpdate, LogInfo, WatchCursor};
+use super::folder::{Batch, Listing};
+use crate::kv::{CursorExpiry, KvEntry, KvUpdate, LogInfo, WatchCursor};
 use crate::log_cursor;
 use crate::protocol::{self, Guard};
 
@@ -24,8 +27,25 @@ use crate::protocol::{self, Guard};
 const READ_AHEAD_BATCHES: usize = 256;
 const READ_AHEAD_BYTES: usize = 8 << 20;
 
-/// What a gap is to a listing: whatever was there is superseded, by a message that follows.
-const ANY_FLOOR: u64 = u64::MAX;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// What lies before a gap.
+#[derive(Clone, Copy)]
+struct Gap {
+    /// The revision that the floor must not have passed.
+    before: u64,
+    /// What was stored by then was heard; see [`protocol::marks_are_left`].
+    heard_ms: u64,
+}
+
+impl Gap {
+    /// In a listing: whatever was there is superseded, by a message that follows.
+    const OF_LISTING: Self = Self { before: u64::MAX, heard_ms: u64::MAX };
+
+    fn older(self, other: Self) -> Self {
+        Self { before: self.before.min(other.before), heard_ms: self.heard_ms.min(other.heard_ms) }
+    }
+}
 
 pub(super) struct Batches {
     config: BatchConfig,
@@ -36,17 +56,20 @@ pub(super) struct Batches {
     end: u64,
     /// When the log was read first, by its own clock.
     began_ms: u64,
+    /// What was stored by then was gathered, or made good.
+    heard_ms: u64,
     /// What was missed up to here has been made good.
-    swept: u64,
+    compared: u64,
+    /// What that was made good with, until everything from before it was gathered.
+    listing: Option<Arc<Listing>>,
     /// Whether the floor matters to a skipped revision; in a listing it does not.
     guarded: bool,
     open: Vec<KvUpdate>,
     opened: Option<Instant>,
     stored_at_ns: u64,
     more: bool,
-    /// Gathered, and waiting for a reading of the log; each with the revision before its first gap
-    /// that the floor must not have passed ([`ANY_FLOOR`] in a listing).
-    unvouched: VecDeque<(Option<u64>, Batch)>,
+    /// Gathered, and waiting for a reading of the log; each with its first gap.
+    unvouched: VecDeque<(Option<Gap>, Batch)>,
     /// The reading of the floor that is under way.
     asked: Option<Asked>,
     ready: VecDeque<Batch>,
@@ -58,20 +81,42 @@ pub(super) struct Batches {
 #[derive(Clone, Copy)]
 struct Asked {
     batches: usize,
-    before_gap: u64,
+    gap: Gap,
     received: u64,
 }
 
 impl Batches {
-    /// Of a watch that begins at `position` of a log, which was read before.
-    pub(super) fn new(config: BatchConfig, log: &LogInfo, position: u64, guarded: bool) -> Self {
+    /// Of a watch that begins with a listing of a log, which was read before.
+    pub(super) fn listing(config: BatchConfig, log: &LogInfo) -> Self {
+        Self::new(config, log, 0, log.read_at_ms, false)
+    }
+
+    /// Of one that goes on from a cursor, which stands for `position`.
+    pub(super) fn going_on(
+        config: BatchConfig,
+        log: &LogInfo,
+        position: u64,
+        cursor: &WatchCursor,
+    ) -> Self {
+        Self::new(config, log, position, log_cursor::heard_ms(cursor), true)
+    }
+
+    fn new(
+        config: BatchConfig,
+        log: &LogInfo,
+        position: u64,
+        heard_ms: u64,
+        guarded: bool,
+    ) -> Self {
         Self {
             config,
             incarnation: log.incarnation,
             frontier: position,
             end: log.last,
             began_ms: log.read_at_ms,
-            swept: 0,
+            heard_ms,
+            compared: 0,
+            listing: None,
             guarded,
             open: Vec::with_capacity(config.max),
             opened: None,
@@ -114,12 +159,18 @@ impl Batches {
         if self.opened.take().is_none() {
             return;
         }
-        let updates = std::mem::replace(&mut self.open, Vec::with_capacity(self.config.max));
+        let mut updates = std::mem::replace(&mut self.open, Vec::with_capacity(self.config.max));
         let revisions = updates.iter().filter_map(|update| update.version().as_u64());
         let high = revisions.clone().max().unwrap_or(self.frontier).max(self.frontier);
-        let gap = protocol::before_first_gap(self.frontier.max(self.swept), revisions)
-            .map(|before| if self.guarded { before } else { ANY_FLOOR });
-        self.frontier = high;
+        let heard_ms = self.heard_ms;
+        let gap = protocol::before_first_gap(self.made_good(), revisions)
+            .map(|before| if self.guarded { Gap { before, heard_ms } } else { Gap::OF_LISTING });
+        self.settle(&mut updates);
+        self.move_to(high);
+        // A listing passes what was forgotten in silence.
+        if self.guarded {
+            self.heard_ms = heard_ms.max(self.stored_at_ns / NS_PER_MS);
+        }
         let (stored_at_ns, more) = (self.stored_at_ns, self.more);
         let (cursor, revision) = (cursor(), high);
         self.push(gap, Batch { updates, cursor, revision, stored_at_ns, more, synced: false });
@@ -129,16 +180,18 @@ impl Batches {
     /// floor was read for that already. `synced` if it has now handed out all that it began with.
     pub(super) fn pass(&mut self, through: u64, checked: bool, synced: bool, cursor: WatchCursor) {
         assert!(self.opened.is_none(), "what was gathered comes first");
-        let moved = through > self.frontier;
+        let Self { heard_ms, frontier, .. } = *self;
+        self.heard_ms = heard_ms.max(log_cursor::heard_ms(&cursor));
+        let moved = through > frontier;
         if !moved && !synced {
             return;
         }
-        let gap = (moved && !checked).then_some(self.frontier);
-        self.frontier = self.frontier.max(through);
+        let gap = (moved && !checked).then_some(Gap { before: self.made_good(), heard_ms });
+        self.move_to(frontier.max(through));
         self.push(gap, Batch { cursor, revision: self.frontier, synced, ..Batch::default() });
     }
 
-    fn push(&mut self, gap: Option<u64>, batch: Batch) {
+    fn push(&mut self, gap: Option<Gap>, batch: Batch) {
         self.bytes += bytes(&batch);
         if gap.is_none() && self.unvouched.is_empty() {
             self.ready.push_back(batch);
@@ -147,13 +200,51 @@ impl Batches {
         }
     }
 
+    /// What was missed up to here is of no matter.
+    pub(super) fn made_good(&self) -> u64 {
+        self.frontier.max(self.compared)
+    }
+
+    fn move_to(&mut self, frontier: u64) {
+        self.frontier = frontier;
+        self.listing.take_if(|listing| listing.up_to.is_some_and(|up_to| up_to <= frontier));
+    }
+
     /// The listing is over, and the log was read after that: from now on the floor matters to a
-    /// skipped revision, unless that is below `swept`.
-    pub(super) fn guard_from(&mut self, swept: u64, log: &LogInfo) {
+    /// skipped revision.
+    pub(super) fn guard_from_here(&mut self, log: &LogInfo) {
         assert!(self.unvouched.is_empty(), "what was listed comes first");
         self.guarded = true;
-        self.swept = swept;
         self.end = self.end.max(log.last);
+    }
+
+    /// The fold was compared with the bucket, whose keys were listed after the log was read, and has
+    /// everything that was handed over before (B5).
+    pub(super) fn compared(&mut self, listing: Arc<Listing>, log: &LogInfo) {
+        assert!(self.ready.is_empty() && self.asked.is_none(), "the fold lacked something");
+        assert!(self.frontier <= log.last, "the log was read before what was gathered");
+        self.end = self.end.max(log.last);
+        self.compared = log.last;
+        self.heard_ms = self.heard_ms.max(log.read_at_ms);
+        self.listing = Some(listing);
+        for (_, mut batch) in std::mem::take(&mut self.unvouched) {
+            self.bytes -= bytes(&batch);
+            self.settle(&mut batch.updates);
+            self.bytes += bytes(&batch);
+            self.ready.push_back(batch);
+        }
+    }
+
+    /// A value whose key the bucket did not have becomes what must have followed it.
+    fn settle(&self, updates: &mut [KvUpdate]) {
+        let Some(listing) = &self.listing else { return };
+        for update in updates {
+            if let KvUpdate::Put(KvEntry { key, version, .. }) = update
+                && listing.condemns(key.as_str(), version.as_u64())
+            {
+                *update = KvUpdate::Delete { key: key.clone(), version: *version };
+            }
+        }
     }
 
     /// Whether the floor has to be read. The reading must begin after this call.
@@ -161,11 +252,12 @@ impl Batches {
         if self.asked.is_some() {
             return false;
         }
-        let Some(before_gap) = self.unvouched.iter().filter_map(|(gap, _)| *gap).min() else {
+        let gaps = self.unvouched.iter().filter_map(|(gap, _)| *gap);
+        let Some(gap) = gaps.reduce(Gap::older) else {
             return false;
         };
         let (batches, received) = (self.unvouched.len(), self.frontier);
-        self.asked = Some(Asked { batches, before_gap, received });
+        self.asked = Some(Asked { batches, gap, received });
         true
     }
 
@@ -173,9 +265,12 @@ impl Batches {
     pub(super) fn answered(&mut self, log: &LogInfo) -> Result<(), CursorExpiry> {
         let asked = self.asked.take().expect("a reading is under way");
         self.end = self.end.max(log.last);
-        let guard = protocol::live_guard(self.incarnation, asked.before_gap, asked.received, log);
+        let guard = protocol::live_guard(self.incarnation, asked.gap.before, asked.received, log);
         if let Guard::Trip(why) = guard {
             return Err(why);
+        }
+        if !protocol::marks_are_left(log, asked.gap.heard_ms) {
+            return Err(CursorExpiry::MarksExpired);
         }
         self.ready.extend(self.unvouched.drain(..asked.batches).map(|(_, batch)| batch));
         while let Some((_, batch)) = self.unvouched.pop_front_if(|(gap, _)| gap.is_none()) {
@@ -211,6 +306,12 @@ impl Batches {
     pub(super) fn is_guarded(&self) -> bool {
         self.guarded
     }
+
+    /// Whether the log has forgotten what counts, since it was heard last: see
+    /// [`protocol::marks_are_left`].
+    pub(super) fn marks_are_left(&self, log: &LogInfo) -> bool {
+        log.last <= self.made_good() || protocol::marks_are_left(log, self.heard_ms)
+    }
 }
 
 fn bytes(batch: &Batch) -> usize {
@@ -226,13 +327,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::kv::{Retention, VersionToken};
+    use crate::kv::{Key, Retention, VersionToken};
     use crate::log_cursor::LogCursor;
     use crate::protocol::Position;
 
     fn batches(position: u64, guarded: bool) -> Batches {
         let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
-        Batches::new(config, &log(1, position), position, guarded)
+        match guarded {
+            true => Batches::going_on(config, &log(1, position), position, &WatchCursor::none()),
+            false => Batches::listing(config, &log(1, position)),
+        }
     }
 
     fn deleted(revision: u64) -> KvUpdate {
@@ -300,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_is_no_matter_to_a_listing_nor_to_what_was_swept() {
+    fn the_floor_is_no_matter_to_a_listing_nor_to_what_was_compared() {
         let mut batches = batches(0, false);
         gather(&mut batches, &[1, 2]);
         assert_eq!(ready(&mut batches), [2], "nothing was skipped");
@@ -308,7 +412,8 @@ mod tests {
         assert!(batches.ask());
         assert_eq!(batches.answered(&log(9, 9)), Ok(()));
         assert_eq!(ready(&mut batches), [9]);
-        batches.guard_from(12, &log(9, 12));
+        batches.guard_from_here(&log(9, 12));
+        batches.compared(listing(&["k"], 12), &log(9, 12));
         gather(&mut batches, &[13]);
         assert_eq!(ready(&mut batches), [13], "10 to 12 were made good");
         gather(&mut batches, &[15]);
@@ -331,7 +436,7 @@ mod tests {
         assert_eq!(batches.answered(&log(1, 8)), Ok(()));
         assert_eq!(end(batches.next_ready().unwrap()), 8);
         // The last that was there may have been superseded, too.
-        batches.guard_from(0, &log(1, 9));
+        batches.guard_from_here(&log(1, 9));
         batches.pass(5, true, true, cursor(5));
         assert_eq!(end(batches.next_ready().unwrap()), 9);
     }
@@ -345,14 +450,83 @@ mod tests {
         let heard = |batch: Batch| LogCursor::decode(&batch.cursor).unwrap().at.heard_ms;
         let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
         let began = LogInfo { read_at_ms: 50, ..log(1, 1) };
-        let mut batches = Batches::new(config, &began, 0, false);
+        let mut batches = Batches::listing(config, &began);
         batches.room().0.push(deleted(1));
         batches.gathered(1, 0);
         batches.close(|| cursor(1));
         assert_eq!(heard(batches.next_ready().unwrap()), 50);
-        batches.guard_from(0, &log(1, 2));
+        batches.guard_from_here(&log(1, 2));
         batches.pass(2, true, true, cursor(2));
         assert_eq!(heard(batches.next_ready().unwrap()), 70);
+    }
+
+    fn listing(keys: &[&str], up_to: u64) -> Arc<Listing> {
+        let live = keys.iter().map(|key| Key::from(*key)).collect();
+        Arc::new(Listing { live, up_to: Some(up_to) })
+    }
+
+    fn put(key: &str, revision: u64) -> KvUpdate {
+        let (key, version) = (key.into(), VersionToken::from_u64(revision));
+        KvUpdate::Put(KvEntry { key, value: "v".into(), version })
+    }
+
+    /// What waits, what is being gathered, and what comes later; but not what was written since.
+    #[test]
+    fn values_of_keys_that_the_bucket_did_not_have_leave_as_deletes() {
+        let mut batches = batches(1, true);
+        batches.room().0.extend([put("gone", 3), put("here", 4)]);
+        batches.gathered(1, 0);
+        batches.close(WatchCursor::none);
+        assert!(batches.ask());
+        let below = CursorExpiry::BelowFloor { revision: 1, first: 4 };
+        assert_eq!(batches.answered(&log(4, 9)), Err(below));
+        assert!(ready(&mut batches).is_empty());
+        batches.room().0.push(put("gone.too", 5));
+        batches.gathered(1, 0);
+        batches.compared(listing(&["here"], 9), &log(4, 9));
+        batches.close(WatchCursor::none);
+        batches.room().0.extend([put("gone", 9), put("gone", 10)]);
+        batches.gathered(1, 0);
+        batches.close(WatchCursor::none);
+        batches.room().0.push(put("gone", 11));
+        batches.gathered(1, 0);
+        batches.close(WatchCursor::none);
+        let left = std::iter::from_fn(|| batches.next_ready()).flat_map(|batch| batch.updates);
+        let values: Vec<_> = left
+            .map(|update| (update.version().as_u64(), matches!(update, KvUpdate::Put(_))))
+            .collect();
+        let expected = [(3, false), (4, true), (5, false), (9, false), (10, true), (11, true)];
+        assert_eq!(values, expected.map(|(revision, put)| (Some(revision), put)));
+        assert_eq!(batches.bytes, 0);
+        assert!(batches.listing.is_none(), "all from before it was gathered");
+    }
+
+    #[test]
+    fn a_gap_that_is_older_than_the_marks_of_expired_keys_is_not_vouched_for() {
+        let read = |read_at_ms| {
+            let marker_ttl = Some(Duration::from_millis(800));
+            let retention = Retention { marker_ttl, ..Retention::default() };
+            LogInfo { retention, read_at_ms, ..log(1, 9) }
+        };
+        let mut batches = batches(1, true);
+        let gather = |batches: &mut Batches, revision, stored_at_ms| {
+            batches.room().0.push(deleted(revision));
+            batches.gathered(stored_at_ms * NS_PER_MS, 0);
+            batches.close(WatchCursor::none);
+        };
+        gather(&mut batches, 2, 1000);
+        gather(&mut batches, 4, 1100);
+        assert!(batches.ask());
+        assert_eq!(batches.answered(&read(1699)), Ok(()));
+        gather(&mut batches, 6, 1200);
+        assert!(batches.ask());
+        assert_eq!(batches.answered(&read(1800)), Err(CursorExpiry::MarksExpired), "since 1100");
+        assert!(!batches.marks_are_left(&read(1900)) && batches.marks_are_left(&read(1899)));
+        while batches.next_ready().is_some() {}
+        batches.compared(listing(&["k"], 9), &read(1900));
+        gather(&mut batches, 11, 1950);
+        assert!(batches.ask());
+        assert_eq!(batches.answered(&LogInfo { last: 11, ..read(2500) }), Ok(()));
     }
 
     #[test]

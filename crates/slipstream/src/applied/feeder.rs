@@ -24,6 +24,9 @@ const ASK_TIMES: u32 = 10;
 /// How long an ending fold waits to hear that it may store what it has.
 const LAST_READING: Duration = Duration::from_secs(1);
 
+/// No watch asks more often whether it has missed anything.
+const PROBE_MIN: Duration = Duration::from_millis(100);
+
 pub(super) struct Feeder {
     config: FoldConfig,
     control: Control,
@@ -66,7 +69,15 @@ struct Relist {
     /// The head of the log before the fold was compared with the bucket; `None` for a new fold,
     /// which has nothing to compare.
     compared_at: Option<u64>,
+}
+
+/// What does not change while a watch runs.
+#[derive(Clone, Copy)]
+struct Ground {
+    incarnation: u64,
     vanished: Vanished,
+    /// How long the marks of expired keys last.
+    marker_ttl: Option<Duration>,
 }
 
 type Reading = Pin<Box<dyn Future<Output = Result<LogInfo, KvError>> + Send>>;
@@ -139,9 +150,7 @@ impl Feeder {
         match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
             Ok(watch) => {
                 tracing::debug!(position = watch.position(), "armed");
-                let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
-                let listing = Relist { compared_at: None, vanished };
-                let listing = cursor.is_none().then_some(listing);
+                let listing = cursor.is_none().then_some(Relist { compared_at: None });
                 Ok(Armed { watch, log, listing })
             }
             // The fold is of other keys. What would have to go may be nowhere else.
@@ -170,53 +179,109 @@ impl Feeder {
         let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
         let deletes_stored = vanished == Vanished::Delete;
         if deletes_stored {
-            self.sweep(None).await?;
+            let listing = self.keys(None).await?;
+            let deleted = self.sweep(&listing).await?;
+            self.note_deleted(deleted);
         }
         assert!(protocol::relist_may_start(vanished, deletes_stored), "P6");
         let nothing = WatchCursor::none();
         let listing = self.config.watcher.watch(&self.config.scope, &nothing);
         let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
-        let relist = Relist { compared_at: Some(log.last), vanished };
+        let relist = Relist { compared_at: Some(log.last) };
         Ok(Armed { watch, log, listing: Some(relist) })
     }
 
-    /// Lists the bucket and deletes from the fold what it does not have; returns when that is
-    /// stored. Entries newer than `up_to` are not judged.
-    async fn sweep(&mut self, up_to: Option<u64>) -> Result<(), Over> {
+    /// The keys that the bucket has. What is newer than `up_to` is not judged by them.
+    async fn keys(&mut self, up_to: Option<u64>) -> Result<Arc<Listing>, Over> {
         let shared = Arc::clone(&self.control.shared);
         let reader = self.config.reader.clone().expect("nothing is deleted without a reader");
         let mut live = std::collections::HashSet::new();
         for prefix in self.config.scope.prefixes() {
             live.extend(unless_shut_down(&shared, reader.keys(prefix)).await??);
         }
+        // Somebody may just have told the bucket to forget current values (P5).
+        let retention = self.log().await?.retention;
+        if protocol::vanished(true, &retention) == Vanished::Keep {
+            let cause = "the bucket began to forget current values as its keys were listed";
+            return Err(Over::Lost(KvError::WatchError(cause.into())));
+        }
+        Ok(Arc::new(Listing { live, up_to }))
+    }
+
+    /// Deletes from the fold what the bucket does not have; returns how many, when that is stored.
+    async fn sweep(&mut self, listing: &Arc<Listing>) -> Result<u64, Over> {
         let (deleted, answer) = oneshot::channel();
-        self.send(Command::Sweep { listing: Listing { live, up_to }, deleted }).await?;
+        self.send(Command::Sweep { listing: Arc::clone(listing), deleted }).await?;
         let deleted = answer.await.map_err(|_| Over::Ended)?;
         tracing::info!(deleted, "the fold has no key that the bucket did not list");
+        Ok(deleted)
+    }
+
+    /// By the repair that goes on.
+    fn note_deleted(&self, deleted: u64) {
         self.control.status.send_modify(|status| {
             if let Some(repair) = &mut status.last_repair {
                 repair.deleted += deleted;
             }
         });
+    }
+
+    /// The log may have forgotten that keys were deleted.
+    async fn make_good(
+        &mut self,
+        why: CursorExpiry,
+        batches: &mut Batches,
+        ground: Ground,
+    ) -> Result<(), Over> {
+        if !protocol::made_good_by_comparing(why, ground.vanished) {
+            return Err(Over::Tripped(why));
+        }
+        tracing::info!(%why, "deletes may have been missed; comparing with the bucket's keys");
+        self.compare(batches, ground).await?;
+        self.control.status.send_modify(|status| status.comparisons += 1);
         Ok(())
+    }
+
+    /// Compares the fold with the bucket under a running watch, which goes on (P7). That needs no
+    /// order: what is newer than the comparison is left alone. Returns how many keys were deleted.
+    async fn compare(&mut self, batches: &mut Batches, ground: Ground) -> Result<u64, Over> {
+        self.hand_over(batches).await?;
+        let log = self.log().await?;
+        let received = batches.made_good();
+        let guard = protocol::live_guard(ground.incarnation, log.last, received, &log);
+        if let Guard::Trip(why) = guard {
+            return Err(Over::Tripped(why));
+        }
+        let listing = self.keys(Some(log.last)).await?;
+        let deleted = self.sweep(&listing).await?;
+        batches.compared(listing, &log);
+        Ok(deleted)
     }
 
     /// Reads a watch until it is over.
     async fn follow(&mut self, armed: Armed) -> Result<Infallible, Over> {
         let Armed { mut watch, log, listing } = armed;
+        let ground = Ground {
+            incarnation: log.incarnation,
+            vanished: protocol::vanished(self.config.reader.is_some(), &log.retention),
+            marker_ttl: log.retention.marker_ttl,
+        };
         let report = listing.as_ref().is_some_and(|relist| {
-            relist.compared_at.is_some() && relist.vanished == Vanished::Keep
+            relist.compared_at.is_some() && ground.vanished == Vanished::Keep
         });
         let (revision, lists) = (watch.position(), listing.is_some());
         self.send(Command::Arm { revision, lists, report }).await?;
-        let mut batches = Batches::new(self.config.batch, &log, revision, !lists);
+        let config = self.config.batch;
+        let mut batches = match lists {
+            true => Batches::listing(config, &log),
+            false => Batches::going_on(config, &log, revision, &watch.cursor()),
+        };
         let mut reading = None;
-        let incarnation = log.incarnation;
-        let read_on = self.read_on(&mut watch, &mut batches, &mut reading, listing, incarnation);
+        let read_on = self.read_on(&mut watch, &mut batches, &mut reading, listing, ground);
         let Err(over) = read_on.await;
         // Whatever it was at when it was told to stop.
         if matches!(over, Over::Ended) && self.control.shared.is_shut_down() {
-            self.end(watch, batches, reading).await?;
+            self.end(watch, batches, reading, ground).await?;
         }
         Err(over)
     }
@@ -227,18 +292,20 @@ impl Feeder {
         batches: &mut Batches,
         reading: &mut Option<Reading>,
         mut listing: Option<Relist>,
-        incarnation: u64,
+        ground: Ground,
     ) -> Result<Infallible, Over> {
         let shared = Arc::clone(&self.control.shared);
         let lists = listing.is_some();
         let to_fold = self.to_fold.clone();
-        let every = self.config.probe_interval;
+        // What expires must be heard in time.
+        let in_time = ground.marker_ttl.map_or(Duration::MAX, |ttl| ttl / 4).max(PROBE_MIN);
+        let every = self.config.probe_interval.min(in_time);
         let mut tick = interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             // A fold that is being listed is half of one.
             if listing.is_none() {
-                self.export(batches, reading).await?;
+                self.export(batches, reading, ground).await?;
             }
             if reading.is_none() && batches.ask() {
                 *reading = Some(self.read());
@@ -258,7 +325,9 @@ impl Feeder {
                     *reading = None;
                     let log = log?;
                     self.note(&log);
-                    batches.answered(&log).map_err(Over::Tripped)?;
+                    if let Err(why) = batches.answered(&log) {
+                        self.make_good(why, batches, ground).await?;
+                    }
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     batches.close(|| watch.cursor());
@@ -273,9 +342,9 @@ impl Feeder {
                     WatchEvent::Synced { through } => {
                         batches.close(|| watch.cursor());
                         if let Some(relist) = listing.take() {
-                            let vouched = self.vouch(batches, reading);
+                            let vouched = self.vouch(batches, reading, ground);
                             unless_shut_down(&shared, vouched).await??;
-                            self.listed(batches, &relist, through, incarnation).await?;
+                            self.listed(batches, &relist, through, ground).await?;
                         }
                         let checked = lists;
                         watch.advance(through);
@@ -287,36 +356,35 @@ impl Feeder {
                     self.requested = Some(request);
                 }
                 () = to_fold.closed() => return Err(Over::Ended),
-                _ = tick.tick() => self.mark(watch, batches, incarnation).await?,
-                () = shared.poke.notified() => {
-                    self.mark(watch, batches, incarnation).await?;
-                }
+                _ = tick.tick() => self.mark(watch, batches, ground).await?,
+                () = shared.poke.notified() => self.mark(watch, batches, ground).await?,
             }
         }
     }
 
-    /// All that the bucket held has been gathered. Deletes may have come and been evicted since the
-    /// fold was compared with the bucket; if so, compare again. That needs no order: what is newer
-    /// than the comparison is left alone.
+    /// All that the bucket held has been gathered. Deletes may have come and been forgotten since the
+    /// fold was compared with the bucket; if so, compare again.
     async fn listed(
         &mut self,
         batches: &mut Batches,
         relist: &Relist,
         through: u64,
-        incarnation: u64,
+        ground: Ground,
     ) -> Result<(), Over> {
-        self.hand_over(batches).await?;
         let log = self.log().await?;
-        if let Guard::Trip(why) = protocol::live_guard(incarnation, log.last, through, &log) {
+        if let Guard::Trip(why) = protocol::live_guard(ground.incarnation, log.last, through, &log)
+        {
             return Err(Over::Tripped(why));
         }
         let base = relist.compared_at.unwrap_or(through);
-        let mut swept = 0;
-        if !protocol::resume_window_ok(base, log.first) && relist.vanished == Vanished::Delete {
-            self.sweep(Some(log.last)).await?;
-            swept = log.last;
+        let told = protocol::resume_window_ok(base, log.first) && batches.marks_are_left(&log);
+        batches.guard_from_here(&log);
+        if !told && ground.vanished == Vanished::Delete {
+            let deleted = self.compare(batches, ground).await?;
+            if relist.compared_at.is_some() {
+                self.note_deleted(deleted);
+            }
         }
-        batches.guard_from(swept, &log);
         Ok(())
     }
 
@@ -325,22 +393,25 @@ impl Feeder {
         &mut self,
         watch: &mut Box<dyn Watch>,
         batches: &mut Batches,
-        incarnation: u64,
+        ground: Ground,
     ) -> Result<(), Over> {
         if !batches.is_quiet() || !batches.is_guarded() {
             return Ok(());
         }
+        if ground.marker_ttl.is_some() && !batches.marks_are_left(&self.log().await?) {
+            return self.make_good(CursorExpiry::MarksExpired, batches, ground).await;
+        }
         let shared = Arc::clone(&self.control.shared);
         let marker = unless_shut_down(&shared, watch.progress()).await??;
         self.control.status.send_modify(|status| status.head = marker.head);
-        match protocol::advance(incarnation, watch.position(), &marker) {
+        match protocol::advance(ground.incarnation, batches.made_good(), &marker) {
             Advance::To(head) => {
                 watch.advance(head);
                 batches.pass(head, true, false, watch.cursor());
                 Ok(())
             }
             Advance::Wait => Ok(()),
-            Advance::Trip(why) => Err(Over::Tripped(why)),
+            Advance::Trip(why) => self.make_good(why, batches, ground).await,
         }
     }
 
@@ -349,12 +420,13 @@ impl Feeder {
         &mut self,
         batches: &mut Batches,
         reading: &mut Option<Reading>,
+        ground: Ground,
     ) -> Result<(), Over> {
         if self.requested.is_none() {
             return Ok(());
         }
         let shared = Arc::clone(&self.control.shared);
-        unless_shut_down(&shared, self.vouch(batches, reading)).await??;
+        unless_shut_down(&shared, self.vouch(batches, reading, ground)).await??;
         self.hand_over(batches).await?;
         match self.requested.take() {
             Some(request) => self.send(Command::Export(request)).await,
@@ -368,9 +440,10 @@ impl Feeder {
         watch: Box<dyn Watch>,
         mut batches: Batches,
         mut reading: Option<Reading>,
+        ground: Ground,
     ) -> Result<(), Over> {
         batches.close(|| watch.cursor());
-        let vouched = timeout(LAST_READING, self.vouch(&mut batches, &mut reading)).await;
+        let vouched = timeout(LAST_READING, self.vouch(&mut batches, &mut reading, ground)).await;
         if !matches!(vouched, Ok(Ok(()))) {
             tracing::info!("what was received last could not be vouched for; it is read again");
         }
@@ -381,6 +454,7 @@ impl Feeder {
         &mut self,
         batches: &mut Batches,
         reading: &mut Option<Reading>,
+        ground: Ground,
     ) -> Result<(), Over> {
         while batches.has_unvouched() {
             if reading.is_none() && batches.ask() {
@@ -388,7 +462,9 @@ impl Feeder {
             }
             let log = answer(reading).await?;
             *reading = None;
-            batches.answered(&log).map_err(Over::Tripped)?;
+            if let Err(why) = batches.answered(&log) {
+                self.make_good(why, batches, ground).await?;
+            }
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use super::FoldError;
 use super::export::{ExportError, ExportRequest};
 use super::status::{Control, FoldStatus, Shared};
 use crate::kv::{Key, KvUpdate, VersionToken, WatchCursor};
-use crate::protocol::{Authority, Stored};
+use crate::protocol::{self, Authority, Stored};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
 /// While it waits to try again, the thread looks this often whether it should end.
@@ -77,6 +77,12 @@ pub(super) struct Listing {
     pub(super) up_to: Option<u64>,
 }
 
+impl Listing {
+    pub(super) fn condemns(&self, key: &str, revision: Option<u64>) -> bool {
+        protocol::has_vanished(self.live.contains(key), revision, self.up_to)
+    }
+}
+
 pub(super) enum Command {
     /// A watch was armed at this revision. Whether it lists the bucket, and whether keys that it
     /// does not list are to be reported.
@@ -88,7 +94,7 @@ pub(super) enum Command {
     Batch(Batch),
     /// Delete what the bucket no longer has; answers with how many.
     Sweep {
-        listing: Listing,
+        listing: Arc<Listing>,
         deleted: oneshot::Sender<u64>,
     },
     Export(ExportRequest),
@@ -289,8 +295,7 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
     fn absent(&self, listing: &Listing) -> Result<Vec<Key>, SnapshotError> {
         let mut gone = Vec::new();
         let mut judge = |key: &str, version: Option<u64>| {
-            let judged = listing.up_to.is_none_or(|up_to| version.is_none_or(|v| v <= up_to));
-            if judged && !listing.live.contains(key) {
+            if listing.condemns(key, version) {
                 gone.push(Key::from(key));
             }
             ControlFlow::Continue(())

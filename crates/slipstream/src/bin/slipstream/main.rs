@@ -160,10 +160,11 @@ async fn fold(args: &Args, dir: &Path, prefixes: &[String], once: bool) -> Resul
     ended.result?;
     let status = status.borrow().clone();
     print(&format!(
-        "stopped {} updates={} repairs={}\n",
+        "stopped {} updates={} repairs={} comparisons={}\n",
         position(&ended.cursor),
         status.updates,
-        status.repairs
+        status.repairs,
+        status.comparisons
     ))
 }
 
