@@ -1,5 +1,6 @@
 //! `watch_applied`, on buckets in memory: every transition of its loop.
 
+mod costs;
 mod exports;
 mod interrupted;
 mod loops;
