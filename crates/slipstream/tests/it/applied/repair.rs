@@ -225,6 +225,10 @@ async fn a_filtered_watch_beside_one_hot_key_of_others_gets_on() {
         }
     });
     for _ in 0..3 {
+        let before = world.bucket.log().last;
+        while world.bucket.log().last < before + 10 {
+            tokio::task::yield_now().await;
+        }
         fold.caught_up(&world).await;
     }
     let own = world.put("k.own", "v").await;
