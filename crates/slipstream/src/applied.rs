@@ -8,7 +8,8 @@
 //!   together, `on_applied` is told.
 //! - A2: a batch that the store did not take comes before everything that follows it.
 //! - A3: each watch that is armed passes the resume guard, or begins with a listing.
-//! - A4: a batch that was received across a gap waits for the floor of the log.
+//! - A4: a batch that was received across a gap waits for the floor of the log, or for a comparison
+//!   with the bucket.
 //! - A5: the store comes back to the caller, however the watch ends.
 
 mod batches;
@@ -41,14 +42,16 @@ pub const FLOOR_GUARD_INTERVAL: Duration = Duration::from_secs(30);
 pub struct FoldConfig {
     /// Where updates come from.
     pub watcher: Arc<dyn KvWatcher>,
-    /// Lists keys when the cursor has expired. Without one, keys that were deleted meanwhile stay
-    /// in the fold and are reported ([`Applier::unconfirmed`]).
+    /// Lists keys when the cursor has expired, or a running watch was overrun. Without one, keys that
+    /// were deleted meanwhile stay in the fold and are reported ([`Applier::unconfirmed`]), and an
+    /// overrun lists the whole bucket.
     pub reader: Option<Arc<dyn KvReader>>,
     /// Which keys.
     pub scope: WatchScope,
     /// How updates are gathered.
     pub batch: BatchConfig,
-    /// See [`FLOOR_GUARD_INTERVAL`], the default.
+    /// See [`FLOOR_GUARD_INTERVAL`], the default. A quarter of the life of marks of expired keys, if
+    /// that is shorter.
     pub probe_interval: Duration,
 }
 

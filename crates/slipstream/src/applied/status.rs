@@ -37,8 +37,10 @@ pub struct FoldStatus {
     /// How many repairs there were since the call began.
     pub repairs: u64,
     /// How often a running watch may have missed that keys were deleted, because the log had
-    /// forgotten what lay between two updates, so that the fold was compared with the bucket's keys.
+    /// forgotten it by then, so that the fold was compared with the bucket's keys.
     pub comparisons: u64,
+    /// How many keys of the fold were deleted by that.
+    pub compared_away: u64,
     /// Whether a write failed and calls of the store's own readers keep it from being opened again.
     pub waits_for_readers: bool,
     /// Why no watch is running, while that is being mended.
