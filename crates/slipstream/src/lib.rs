@@ -41,8 +41,8 @@ mod snapshot;
 mod stores;
 
 pub use applied::{
-    Applier, BatchConfig, Ended, ExportError, ExportRequest, FLOOR_GUARD_INTERVAL, FoldConfig,
-    FoldControl, FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
+    Applier, BatchConfig, Ended, ExportError, FLOOR_GUARD_INTERVAL, FoldConfig, FoldControl,
+    FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
 };
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
@@ -52,6 +52,7 @@ pub use kv::{
 pub use memory::{MemoryBucket, MemoryConnection};
 #[cfg(feature = "nats")]
 pub use nats::{NatsConnection, NatsConnectionConfig};
+pub use rules::{MAX_BUCKET_NAME_LEN, MAX_KEY_LEN};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{

@@ -1,8 +1,13 @@
 //! Batches, cursors, status, shutdown: what happens when nothing goes wrong.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use slipstream::{BatchConfig, ExportError, FoldConfig, SnapshotReader, WatchScope};
+use slipstream::{
+    Applier, BatchConfig, ExportError, FoldConfig, FoldStatus, KvError, KvUpdate, SnapshotReader,
+    WatchScope, fold_control, watch_applied,
+};
+use tokio::sync::Mutex;
 
 use super::support::{TestStore, Told, World, start};
 
@@ -188,7 +193,6 @@ async fn an_export_is_answered_after_what_waits_was_stored() {
 
 #[tokio::test]
 async fn a_slow_applier_holds_the_watch_back_and_loses_nothing() {
-    use slipstream::{Applier, KvUpdate, fold_control, watch_applied};
     struct Slow;
     impl Applier for Slow {
         type Item = ();
@@ -217,7 +221,6 @@ async fn a_slow_applier_holds_the_watch_back_and_loses_nothing() {
 
 #[tokio::test]
 async fn a_panic_of_the_applier_reaches_the_caller() {
-    use slipstream::{Applier, KvUpdate, fold_control, watch_applied};
     struct Bomb;
     impl Applier for Bomb {
         type Item = ();
@@ -238,24 +241,52 @@ async fn a_panic_of_the_applier_reaches_the_caller() {
     assert!(store.cursor().is_none(), "what was not applied is not stored");
 }
 
+/// Applies while nobody holds it.
+struct Gate(Arc<Mutex<()>>);
+
+impl Applier for Gate {
+    type Item = ();
+    fn parse(&mut self, _: &KvUpdate) -> Option<()> {
+        Some(())
+    }
+    fn apply(&mut self, _: Vec<()>) {
+        drop(self.0.blocking_lock());
+    }
+}
+
+#[tokio::test]
+async fn the_lag_of_a_restarted_fold_is_not_known_before_it_has_applied_or_synced() {
+    let world = World::new().await;
+    let store = TestStore::default();
+    world.put("k0", "v").await;
+    let fold = start(world.config(), &store);
+    fold.caught_up(&world).await;
+    fold.stop().await.result.unwrap();
+    for at in 1..=4 {
+        world.put(&format!("k{at}"), "v").await;
+    }
+    let gate = Arc::new(Mutex::new(()));
+    let held = gate.lock().await;
+    let batch = BatchConfig { max: 2, channel_capacity: 2, ..world.config().batch };
+    let config = FoldConfig { batch, ..world.config() };
+    let (handle, control) = fold_control();
+    let task = tokio::spawn(watch_applied(config, store, Gate(Arc::clone(&gate)), control));
+    let mut status = handle.status();
+    let begun = status.wait_for(|status| status.lag_revisions() == 4).await.unwrap().clone();
+    assert_eq!(begun.lag(SystemTime::now()), None);
+    drop(held);
+    handle.synced().await.unwrap();
+    let done = status.wait_for(|status| !status.behind).await.unwrap().clone();
+    assert_eq!(done.lag(SystemTime::now()), Some(Duration::ZERO));
+    let away = FoldStatus { trouble: Some(KvError::NotConnected), ..done };
+    let later = away.applied_at.unwrap() + Duration::from_secs(60);
+    assert_eq!(away.lag(later), Some(Duration::from_secs(60)));
+    handle.shutdown();
+    assert!(task.await.unwrap().result.is_ok());
+}
+
 #[tokio::test]
 async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
-    use std::sync::Arc;
-    use std::time::SystemTime;
-
-    use slipstream::{Applier, KvUpdate, fold_control, watch_applied};
-    use tokio::sync::Mutex;
-
-    struct Gate(Arc<Mutex<()>>);
-    impl Applier for Gate {
-        type Item = ();
-        fn parse(&mut self, _: &KvUpdate) -> Option<()> {
-            Some(())
-        }
-        fn apply(&mut self, _: Vec<()>) {
-            drop(self.0.blocking_lock());
-        }
-    }
     let world = World::new().await;
     let gate = Arc::new(Mutex::new(()));
     let batch = BatchConfig { max: 1, channel_capacity: 1, ..world.config().batch };
@@ -264,17 +295,21 @@ async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
     let applier = Gate(Arc::clone(&gate));
     let task = tokio::spawn(watch_applied(config, TestStore::default(), applier, control));
     handle.synced().await.unwrap();
+    world.put("k0", "v").await;
+    handle.wait_for(1).await.unwrap();
     let held = gate.lock().await;
-    for at in 0..5 {
+    for at in 1..=5 {
         world.put(&format!("k{at}"), "v").await;
     }
     let mut status = handle.status();
-    let behind = status.wait_for(|status| status.head == 5).await.unwrap().clone();
-    assert_eq!((behind.applied, behind.lag_revisions()), (0, 5));
+    let behind = status.wait_for(|status| status.head == 6).await.unwrap().clone();
+    assert_eq!((behind.applied, behind.lag_revisions()), (1, 5));
+    let later = behind.applied_at.unwrap() + Duration::from_secs(3600);
+    assert_eq!(behind.lag(later), Some(Duration::from_secs(3600)));
     drop(held);
-    handle.wait_for(5).await.unwrap();
+    handle.wait_for(6).await.unwrap();
     let done = status.wait_for(|status| !status.behind).await.unwrap().clone();
-    assert_eq!((done.lag_revisions(), done.lag(SystemTime::now())), (0, Duration::ZERO));
+    assert_eq!((done.lag_revisions(), done.lag(later)), (0, Some(Duration::ZERO)));
     handle.shutdown();
     assert!(task.await.unwrap().result.is_ok());
 }
@@ -284,8 +319,8 @@ async fn a_dropped_fold_is_as_good_as_a_crashed_one() {
     let world = World::new().await;
     let store = TestStore::default();
     for round in 0..5 {
-        let (handle, control) = slipstream::fold_control();
-        let fold = slipstream::watch_applied(world.config(), store.clone(), (), control);
+        let (handle, control) = fold_control();
+        let fold = watch_applied(world.config(), store.clone(), (), control);
         for at in 0..20 {
             world.put(&format!("k{round}.{at}"), "v").await;
         }
