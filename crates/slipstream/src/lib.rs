@@ -63,6 +63,11 @@ pub use snapshot::{
 pub use snapshot::{Fjall, FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};
 
+/// The README's example is compiled, too.
+#[cfg(all(doctest, feature = "nats"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: gossip_testalloc::CountingAllocator = gossip_testalloc::CountingAllocator::new();

@@ -10,6 +10,7 @@ mod folds;
 mod models;
 mod nats;
 mod proxy;
+mod readme;
 mod reads;
 mod server;
 mod snapshot;
