@@ -32,7 +32,7 @@ impl Cli<'_> {
     }
 
     /// Exit code and standard error of one that must not.
-    fn fails(&self, args: &[&str]) -> (Option<i32>, String) {
+    pub(crate) fn fails(&self, args: &[&str]) -> (Option<i32>, String) {
         let output = self.run(args);
         assert!(!output.status.success(), "{args:?}");
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
