@@ -5,6 +5,11 @@
 //!   on NATS JetStream (feature `nats`, on by default) or in memory.
 //! - A watch hands out updates and, for what it handed out, a [`WatchCursor`] from which a later
 //!   watch goes on. Whether the log is still the one the cursor came from is proven at every resume.
+//! - [`watch_applied`] keeps a [`SnapshotStore`] equal to a bucket, through restarts, lost servers
+//!   and logs that forgot what comes next: in one file ([`AppendLogSnapshot`]), or on an engine for
+//!   folds larger than memory (feature `fjall`, crate `slipstream-rocksdb`).
+//! - [`Snapshot`] and [`SnapshotWriter`] are the file by itself, for callers that keep the entries in
+//!   structures of their own.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

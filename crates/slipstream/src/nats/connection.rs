@@ -122,6 +122,22 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// A connection to NATS. Lost connections are made again in the background for as long as it lives.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), slipstream::KvError> {
+/// use slipstream::{Connection, NatsConnection, NatsConnectionConfig};
+///
+/// let mut config = NatsConnectionConfig::new("nats://a.example:4222,nats://b.example:4222");
+/// config.creds_file = Some("service.creds".into());
+/// let nats = NatsConnection::new(config);
+/// nats.connect().await?;
+/// let bucket = nats.open("rules").await?;
+/// for key in bucket.reader().keys("aws.").await? {
+///     println!("{}", key.as_str());
+/// }
+/// # Ok(()) }
+/// ```
 pub struct NatsConnection {
     /// `None` for a client that was given.
     config: Option<NatsConnectionConfig>,

@@ -69,7 +69,10 @@ fn a_bucket_is_written_folded_and_read_without_the_server() {
     assert_eq!(cli.ok(&["get", "rules.aws"]), "AKIA\n");
     assert_eq!(cli.fails(&["get", "rules.none"]), (Some(1), String::new()));
     let fold = ["fold", text(&copy), "--once", "--prefix", "rules."];
-    assert_eq!(figures(&cli.ok(&fold), "stopped")["updates"], 2);
+    let output = cli.run(&fold);
+    assert!(output.status.success() && output.stderr.is_empty(), "nothing to say: {output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(figures(&said, "stopped")["updates"], 2);
     let (code, error) = cli.fails(&["fold", text(&copy), "--once"]);
     assert!(code == Some(2) && error.contains("of other keys; give the --prefix"), "{error}");
     assert!(error.contains(text(&copy)), "{error}");
@@ -145,6 +148,8 @@ fn directories_and_servers_that_are_not_there_are_named() {
     let below = file.join("copy");
     let (code, error) = cli.fails(&["fold", text(&below), "--once"]);
     assert!(code == Some(2) && error.contains(text(&below)), "{error}");
+    let (code, error) = cli.fails(&["status", text(&file)]);
+    assert!(code == Some(2) && error.contains(text(&file)), "{error}");
     let (code, error) = cli.fails(&["--creds", text(&below), "get", "k"]);
     assert!(code == Some(2) && error.contains(text(&below)), "{error}");
     server.kill();
@@ -227,6 +232,24 @@ async fn a_watch_prints_what_is_there_and_what_comes() {
     writer.purge("rules.aws").await.unwrap();
     assert_eq!(watch.line(), "3\tdelete\trules.aws");
     assert_eq!(watch.line(), "4\tpurge\trules.aws");
+}
+
+#[tokio::test]
+async fn a_watch_of_a_bucket_that_was_made_again_prints_everything_again() {
+    let server = NatsServer::start();
+    let cli = Cli { server: &server };
+    cli.ok(&["put", "a", "1"]);
+    cli.ok(&["put", "b", "1"]);
+    let mut watch = Running::start(cli.command(&["watch"]));
+    assert_eq!((watch.line(), watch.line()), ("1\tput\ta\t1".into(), "2\tput\tb\t1".into()));
+    let client = async_nats::connect(server.url()).await.unwrap();
+    async_nats::jetstream::new(client).delete_stream("KV_b").await.unwrap();
+    cli.ok(&["put", "a", "2"]);
+    assert_eq!(watch.line(), "1\tput\ta\t2");
+    let said = [(); 3].map(|()| watch.complaint());
+    assert!(said[0].ends_with("; waiting"), "{said:?}");
+    assert!(said[1].ends_with("printed again: the bucket was made again"), "{said:?}");
+    assert_eq!(said[2], "slipstream: watching again");
 }
 
 mod faults {

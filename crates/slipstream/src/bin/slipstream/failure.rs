@@ -15,12 +15,16 @@ pub(crate) enum Failure {
     #[error("{0} holds no fold; `slipstream fold` makes one")]
     NoFold(String),
     #[error("{path}: {source}", path = .path.display())]
-    Directory { path: PathBuf, source: std::io::Error },
+    Path { path: PathBuf, source: std::io::Error },
     #[error("{doing}: {source}")]
     Io { doing: &'static str, source: std::io::Error },
 }
 
 impl Failure {
+    pub(crate) fn path(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        |source| Self::Path { path: path.to_owned(), source }
+    }
+
     pub(crate) fn store(path: &Path) -> impl FnOnce(SnapshotError) -> Self {
         |source| Self::Store { path: path.to_owned(), source }
     }

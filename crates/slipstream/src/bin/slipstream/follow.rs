@@ -97,8 +97,7 @@ pub(crate) async fn fold(
     once: bool,
 ) -> Result<(), Failure> {
     let path = dir.join(FOLD);
-    let made = std::fs::create_dir_all(dir);
-    made.map_err(|source| Failure::Directory { path: dir.to_owned(), source })?;
+    std::fs::create_dir_all(dir).map_err(Failure::path(dir))?;
     let (cursor, fold) = AppendLogSnapshot::load(&path).map_err(Failure::store(&path))?;
     print(&format!("loaded {}\n", position(&cursor)))?;
     let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;

@@ -97,9 +97,12 @@ async fn get(args: &Args, key: &str) -> Result<ExitCode, Failure> {
 /// What the directory holds, running fold or not.
 fn load(dir: &Path) -> Result<Snapshot, Failure> {
     let file = dir.join(FOLD);
-    if !file.is_file() {
-        return Err(Failure::NoFold(dir.display().to_string()));
-    }
+    match std::fs::metadata(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::NoFold(dir.display().to_string()));
+        }
+        found => found.map_err(Failure::path(&file))?,
+    };
     Snapshot::load(&file).map_err(Failure::store(&file))
 }
 
