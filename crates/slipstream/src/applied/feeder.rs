@@ -177,10 +177,11 @@ impl Feeder {
         });
         let log = self.log().await?;
         let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
-        let deletes_stored = vanished == Vanished::Delete;
-        if deletes_stored {
+        let mut deletes_stored = false;
+        if vanished == Vanished::Delete {
             let listing = self.keys(None).await?;
             let deleted = self.sweep(&listing).await?;
+            deletes_stored = true;
             self.note_deleted(deleted);
         }
         assert!(protocol::relist_may_start(vanished, deletes_stored), "P6");

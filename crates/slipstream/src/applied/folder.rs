@@ -240,8 +240,21 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
     /// Stores a batch, however often that takes (A2).
     fn store(&mut self, updates: &[KvUpdate], cursor: &WatchCursor) -> Result<(), FoldError> {
         let mut failures = 0;
+        let mut waits = false;
         loop {
             let result = self.store.apply(updates, cursor);
+            let being_read = matches!(result, Err(SnapshotError::BeingRead));
+            if being_read && !waits {
+                tracing::warn!("readers of the store keep it from being opened again; waiting");
+            }
+            if being_read != waits {
+                waits = being_read;
+                self.status.send_modify(|status| status.waits_for_readers = waits);
+            }
+            if waits && !self.shared.is_shut_down() {
+                self.sleep(NAP);
+                continue;
+            }
             let wait = match (self.authority.store(result.is_ok()), result) {
                 (Stored::RetryAfter(wait), Err(error)) if !self.shared.is_shut_down() => {
                     failures += 1;

@@ -1,13 +1,10 @@
 //! Batches, cursors, status, shutdown: what happens when nothing goes wrong.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use slipstream::{
-    Applier, BatchConfig, ExportError, FoldConfig, FoldStatus, KvError, KvUpdate, SnapshotReader,
-    WatchScope, fold_control, watch_applied,
+    BatchConfig, ExportError, FoldConfig, FoldStatus, KvError, SnapshotReader, WatchScope,
 };
-use tokio::sync::Mutex;
 
 use super::support::{TestStore, Told, World, start};
 
@@ -88,11 +85,7 @@ async fn a_batch_that_is_not_full_is_applied_when_its_window_has_passed() {
 #[tokio::test]
 async fn a_batch_that_is_open_at_shutdown_is_stored() {
     let world = World::new().await;
-    let config = FoldConfig {
-        batch: BatchConfig { window: Duration::from_secs(3600), ..BatchConfig::default() },
-        ..world.config()
-    };
-    let fold = start(config, &TestStore::default());
+    let fold = start(world.gathering(), &TestStore::default());
     fold.synced().await;
     world.put("a", "1").await;
     received().await;
@@ -174,11 +167,7 @@ async fn waiting_for_a_write_outside_the_scope_ends_too() {
 #[tokio::test]
 async fn an_export_is_answered_after_what_waits_was_stored() {
     let world = World::new().await;
-    let config = FoldConfig {
-        batch: BatchConfig { window: Duration::from_secs(3600), ..BatchConfig::default() },
-        ..world.config()
-    };
-    let fold = start(config, &TestStore::default());
+    let fold = start(world.gathering(), &TestStore::default());
     fold.synced().await;
     world.put("a", "1").await;
     received().await;
@@ -193,6 +182,7 @@ async fn an_export_is_answered_after_what_waits_was_stored() {
 
 #[tokio::test]
 async fn a_slow_applier_holds_the_watch_back_and_loses_nothing() {
+    use slipstream::{Applier, KvUpdate, fold_control, watch_applied};
     struct Slow;
     impl Applier for Slow {
         type Item = ();
@@ -221,6 +211,7 @@ async fn a_slow_applier_holds_the_watch_back_and_loses_nothing() {
 
 #[tokio::test]
 async fn a_panic_of_the_applier_reaches_the_caller() {
+    use slipstream::{Applier, KvUpdate, fold_control, watch_applied};
     struct Bomb;
     impl Applier for Bomb {
         type Item = ();
@@ -241,17 +232,33 @@ async fn a_panic_of_the_applier_reaches_the_caller() {
     assert!(store.cursor().is_none(), "what was not applied is not stored");
 }
 
-/// Applies while nobody holds it.
-struct Gate(Arc<Mutex<()>>);
-
-impl Applier for Gate {
-    type Item = ();
-    fn parse(&mut self, _: &KvUpdate) -> Option<()> {
-        Some(())
+#[tokio::test]
+async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
+    let world = World::new().await;
+    let batch = BatchConfig { max: 1, channel_capacity: 1, ..world.config().batch };
+    let fold = start(FoldConfig { batch, ..world.config() }, &TestStore::default());
+    fold.synced().await;
+    world.put("k0", "v").await;
+    fold.caught_up(&world).await;
+    let held = fold.notes.hold().await;
+    for at in 1..=5 {
+        world.put(&format!("k{at}"), "v").await;
     }
-    fn apply(&mut self, _: Vec<()>) {
-        drop(self.0.blocking_lock());
-    }
+    fold.until("head", |status| status.head == 6).await;
+    let behind = fold.status();
+    assert_eq!((behind.applied, behind.lag_revisions()), (1, 5));
+    let later = behind.applied_at.unwrap() + Duration::from_secs(3600);
+    assert_eq!(behind.lag(later), Some(Duration::from_secs(3600)));
+    drop(held);
+    fold.caught_up(&world).await;
+    fold.until("rest", |status| !status.behind).await;
+    let done = fold.status();
+    assert_eq!((done.lag_revisions(), done.lag(later)), (0, Some(Duration::ZERO)));
+    // Nobody knows what has been written while no watch runs.
+    let away = FoldStatus { trouble: Some(KvError::NotConnected), ..done };
+    let later = away.applied_at.unwrap() + Duration::from_secs(60);
+    assert_eq!(away.lag(later), Some(Duration::from_secs(60)));
+    assert!(fold.stop().await.result.is_ok());
 }
 
 #[tokio::test]
@@ -262,56 +269,16 @@ async fn the_lag_of_a_restarted_fold_is_not_known_before_it_has_applied_or_synce
     let fold = start(world.config(), &store);
     fold.caught_up(&world).await;
     fold.stop().await.result.unwrap();
-    for at in 1..=4 {
-        world.put(&format!("k{at}"), "v").await;
-    }
-    let gate = Arc::new(Mutex::new(()));
-    let held = gate.lock().await;
-    let batch = BatchConfig { max: 2, channel_capacity: 2, ..world.config().batch };
-    let config = FoldConfig { batch, ..world.config() };
-    let (handle, control) = fold_control();
-    let task = tokio::spawn(watch_applied(config, store, Gate(Arc::clone(&gate)), control));
-    let mut status = handle.status();
-    let begun = status.wait_for(|status| status.lag_revisions() == 4).await.unwrap().clone();
-    assert_eq!(begun.lag(SystemTime::now()), None);
+    world.put("k1", "v").await;
+    let fold = start(world.config(), &store);
+    let held = fold.notes.hold().await;
+    fold.until("head", |status| status.lag_revisions() == 1).await;
+    assert_eq!(fold.status().lag(SystemTime::now()), None);
     drop(held);
-    handle.synced().await.unwrap();
-    let done = status.wait_for(|status| !status.behind).await.unwrap().clone();
-    assert_eq!(done.lag(SystemTime::now()), Some(Duration::ZERO));
-    let away = FoldStatus { trouble: Some(KvError::NotConnected), ..done };
-    let later = away.applied_at.unwrap() + Duration::from_secs(60);
-    assert_eq!(away.lag(later), Some(Duration::from_secs(60)));
-    handle.shutdown();
-    assert!(task.await.unwrap().result.is_ok());
-}
-
-#[tokio::test]
-async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
-    let world = World::new().await;
-    let gate = Arc::new(Mutex::new(()));
-    let batch = BatchConfig { max: 1, channel_capacity: 1, ..world.config().batch };
-    let (handle, control) = fold_control();
-    let config = FoldConfig { batch, ..world.config() };
-    let applier = Gate(Arc::clone(&gate));
-    let task = tokio::spawn(watch_applied(config, TestStore::default(), applier, control));
-    handle.synced().await.unwrap();
-    world.put("k0", "v").await;
-    handle.wait_for(1).await.unwrap();
-    let held = gate.lock().await;
-    for at in 1..=5 {
-        world.put(&format!("k{at}"), "v").await;
-    }
-    let mut status = handle.status();
-    let behind = status.wait_for(|status| status.head == 6).await.unwrap().clone();
-    assert_eq!((behind.applied, behind.lag_revisions()), (1, 5));
-    let later = behind.applied_at.unwrap() + Duration::from_secs(3600);
-    assert_eq!(behind.lag(later), Some(Duration::from_secs(3600)));
-    drop(held);
-    handle.wait_for(6).await.unwrap();
-    let done = status.wait_for(|status| !status.behind).await.unwrap().clone();
-    assert_eq!((done.lag_revisions(), done.lag(later)), (0, Some(Duration::ZERO)));
-    handle.shutdown();
-    assert!(task.await.unwrap().result.is_ok());
+    fold.synced().await;
+    fold.until("rest", |status| !status.behind).await;
+    assert_eq!(fold.status().lag(SystemTime::now()), Some(Duration::ZERO));
+    assert!(fold.stop().await.result.is_ok());
 }
 
 #[tokio::test]
@@ -319,8 +286,8 @@ async fn a_dropped_fold_is_as_good_as_a_crashed_one() {
     let world = World::new().await;
     let store = TestStore::default();
     for round in 0..5 {
-        let (handle, control) = fold_control();
-        let fold = watch_applied(world.config(), store.clone(), (), control);
+        let (handle, control) = slipstream::fold_control();
+        let fold = slipstream::watch_applied(world.config(), store.clone(), (), control);
         for at in 0..20 {
             world.put(&format!("k{round}.{at}"), "v").await;
         }
