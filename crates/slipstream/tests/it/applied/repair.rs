@@ -1,5 +1,7 @@
 //! Logs that evict, lie or are made anew, under a fold that runs or sleeps.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rstest::rstest;
@@ -206,6 +208,30 @@ async fn foreign_traffic_and_its_eviction_do_not_trip_a_filtered_watch() {
     }
     assert_eq!(fold.status().repairs, 0);
     assert_eq!(fold.store.contents(), world.contents("k.").await);
+}
+
+/// Its floor is past any frontier at once, and nothing of ours ever comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filtered_watch_beside_one_hot_key_of_others_gets_on() {
+    let world = World::new().await;
+    let fold = start(world.scoped("k."), &TestStore::default());
+    fold.synced().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (writer, stopped) = (Arc::clone(&world.writer), Arc::clone(&stop));
+    let writing = tokio::spawn(async move {
+        while !stopped.load(Ordering::Relaxed) {
+            writer.put("other.hot", "v".into()).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    for _ in 0..3 {
+        fold.caught_up(&world).await;
+    }
+    let own = world.put("k.own", "v").await;
+    fold.until("its own", |status| status.applied >= own).await;
+    assert_eq!((fold.status().repairs, fold.store.contents().len()), (0, 1));
+    stop.store(true, Ordering::Relaxed);
+    writing.await.unwrap();
 }
 
 #[tokio::test]
