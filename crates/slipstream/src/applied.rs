@@ -10,7 +10,8 @@
 //! - A3: each watch that is armed passes the resume guard, or begins with a listing.
 //! - A4: a batch that was received across a gap waits for the floor of the log, or for a comparison
 //!   with the bucket.
-//! - A5: the store comes back to the caller, however the watch ends.
+//! - A5: the store comes back to the caller, however the watch ends (but for a panic, which takes it
+//!   along; what it had stored is on disk).
 
 mod batches;
 mod export;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-pub use self::export::{ExportError, ExportRequest};
+pub use self::export::ExportError;
 pub use self::folder::Applier;
 pub use self::status::{FoldEnded, FoldHandle, FoldStatus, Repair};
 
@@ -90,7 +91,7 @@ impl Default for BatchConfig {
 /// How a watch ended.
 #[derive(Debug)]
 pub struct Ended<S> {
-    /// The fold (A5).
+    /// The fold. It comes back however the watch ended, except by a panic.
     pub store: S,
     /// Where it stands.
     pub cursor: WatchCursor,
@@ -99,6 +100,19 @@ pub struct Ended<S> {
 }
 
 /// What ends a watch that nobody stopped.
+///
+/// The fold is sound after each of them, and the next call goes on from the stored cursor.
+///
+/// | what happened | what the caller gets |
+/// |---|---|
+/// | it was told to stop | `Ok`, with everything stored that was received and could be vouched for |
+/// | the watch, the connection or the server was lost; a listing failed; retention overran the watch | nothing: that is waited out or repaired within the call, and shown in [`FoldStatus`] |
+/// | the cursor has expired | nothing: the fold is repaired, see [`FoldStatus::last_repair`] |
+/// | the fold was made for another scope | `Watch`, with [`KvError::CursorExpired`] and [`CursorExpiry::OtherScope`](crate::CursorExpiry::OtherScope) |
+/// | the bucket was never there, the credentials are refused, the connection was shut down | `Watch`, with what the bucket said |
+/// | the store refused a batch for the 16th time in a row, or while it was told to stop | `Store` |
+/// | the store could not be read for a repair | `Read` |
+/// | [`Applier`] panics | the panic |
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldError {

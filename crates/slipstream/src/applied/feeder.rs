@@ -520,9 +520,9 @@ impl Feeder {
     /// The log goes at least so far, and the fold does not yet.
     fn note_head(&self, head: u64) {
         self.control.status.send_if_modified(|status| {
-            let news = head > status.head;
+            let news = head > status.head || (head > status.applied && !status.behind);
             if news {
-                status.head = head;
+                status.head = status.head.max(head);
                 status.behind = true;
             }
             news
