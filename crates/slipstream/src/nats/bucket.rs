@@ -133,7 +133,7 @@ impl Bucket {
         settled(incarnation, end, || self.reading(), stored_at_ms).await
     }
 
-    async fn reading(&self) -> Result<Reading, KvError> {
+    pub(super) async fn reading(&self) -> Result<Reading, KvError> {
         let info = stream_info(self.link(), &self.inner.name).await?;
         let log = log_info(&info).ok_or_else(|| unexpected("bucket state"))?;
         Ok(Reading { log, replicated: info["config"]["num_replicas"].as_u64() > Some(1) })

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::bucket::{Bucket, StoredMessage};
 use super::consumer::{self, Consumer, Lost, Received, Start};
 use super::message::{self, Operation};
+use super::settled::Reading;
 use crate::kv::{Key, KvEntry, KvError, KvReader, VersionToken, WatchScope};
 use crate::rules;
 
@@ -109,11 +110,16 @@ impl Bucket {
         mut make: impl FnMut(&Message, u64, usize) -> T + Send,
         key_of: impl Fn(&T) -> &Key + Send + Sync,
     ) -> Result<Vec<T>, KvError> {
-        // Messages up to here are one per key. Later ones replace what was listed.
-        let log = self.log_info().await?;
-        let head = log.last;
+        let Reading { log, replicated } = self.reading().await?;
+        // Messages up to here are one per key; later ones replace what was listed. The copy that the
+        // consumer reads may not have gone so far when it begins, wherever that is.
+        let head = if replicated { 0 } else { log.last };
         let everything = format!("{}>", consumer::parent(prefix));
-        let mut due = self.last_message(&everything).await?.map_or(0, |last| last.revision);
+        // To look for the newest of many keys costs the server something.
+        let mut due = match &*everything {
+            ">" => log.last,
+            _ => self.last_message(&everything).await?.map_or(0, |last| last.revision),
+        };
         let scope = WatchScope::Prefix(prefix.to_owned());
         let mut consumer = Consumer::create(self, &scope, Start::State, headers_only).await?;
         let (exact, expected) = (consumer.exact(), consumer.total());
