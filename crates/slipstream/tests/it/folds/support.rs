@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use slipstream::{
-    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus, KvUpdate,
-    NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, WatchScope, fold_control,
-    watch_applied,
+    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus, KvEntry,
+    KvUpdate, NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, VersionToken, WatchScope,
+    fold_control, watch_applied,
 };
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -22,7 +22,8 @@ use crate::server::NatsServer;
 /// Longer than anything here takes, on a busy machine too.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
-pub(super) type Contents = BTreeMap<String, Vec<u8>>;
+/// Values, and the versions that hold them.
+pub(super) type Contents = BTreeMap<String, (Vec<u8>, VersionToken)>;
 
 pub(super) fn scopes() -> [WatchScope; 3] {
     let many = WatchScope::Prefixes(vec!["k.".into(), "l.".into()]);
@@ -42,14 +43,17 @@ impl Disk {
     }
 }
 
+fn by_key(entries: Vec<KvEntry>) -> Contents {
+    let held = |entry: KvEntry| (entry.value.to_vec(), entry.version);
+    entries.into_iter().map(|entry| (entry.key.as_str().to_owned(), held(entry))).collect()
+}
+
 pub(super) fn contents(reader: &impl SnapshotReader) -> Contents {
-    let entries = reader.range("").unwrap().into_iter();
-    entries.map(|entry| (entry.key.as_str().to_owned(), entry.value.to_vec())).collect()
+    by_key(reader.range("").unwrap())
 }
 
 pub(super) async fn contents_of(bucket: &Bucket, prefix: &str) -> Contents {
-    let entries = bucket.reader.scan(prefix).await.unwrap().into_iter();
-    entries.map(|entry| (entry.key.as_str().to_owned(), entry.value.to_vec())).collect()
+    by_key(bucket.reader.scan(prefix).await.unwrap())
 }
 
 pub(super) async fn bucket_on(connection: &NatsConnection) -> Bucket {
