@@ -111,10 +111,18 @@ async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
         let writing = Writing::start(Arc::clone(&bucket.writer));
         tokio::time::sleep(Duration::from_millis(300)).await;
         cable.set(wire);
-        tokio::time::sleep(Duration::from_secs(10)).await;
+        // Whatever has got through was in the log by now.
+        let cut_at = bucket.watcher.log().await.unwrap().last;
+        let mut status = fold.handle.status();
+        let passed = status.wait_for(|status| status.applied > cut_at);
+        let passed = tokio::time::timeout(Duration::from_secs(10), passed).await;
+        assert!(passed.is_err(), "{wire:?}: nothing gets through, but {:?}", fold.status());
+        assert!(fold.status().trouble.is_some(), "{wire:?}: it is noticed: {:?}", fold.status());
+        assert!(bucket.watcher.log().await.unwrap().last > cut_at + 100, "the bucket goes on");
         cable.set(Wire::Whole);
         assert!(writing.finish().await > 0);
         equal_in_the_end(&bucket, &fold, &seen).await;
+        assert_eq!(fold.status().trouble, None);
         fold.stop().await;
     }
 }
