@@ -14,7 +14,8 @@ use slipstream::{
 
 use super::cable::{Cable, Wire};
 use super::support::{
-    Disk, Gate, Running, Seen, Stops, bucket_on, config, contents_of, scopes, start, start_with,
+    Disk, Gate, Running, Seen, Stops, bucket_on, config, contents_in, contents_of, fill_mixed,
+    scopes, start, start_with,
 };
 use crate::backend::Bucket;
 use crate::cli::{Cli, figures, text};
@@ -145,9 +146,7 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
     let mut server = NatsServer::start();
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
-    for at in 0..50 {
-        bucket.put(&format!("k.{at}"), "old").await;
-    }
+    fill_mixed(&bucket, 0..20, "old").await;
     server.kill();
     let older = tempfile::tempdir().unwrap();
     copy(&server.store_dir(), older.path());
@@ -158,24 +157,20 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
         .zip(&disks)
         .map(|(scope, disk)| start(config(&bucket, scope), disk))
         .collect();
-    for at in 50..100 {
-        bucket.put(&format!("k.{at}"), "lost").await;
-    }
+    fill_mixed(&bucket, 20..40, "lost").await;
     for fold in &folds {
-        fold.has(100).await;
+        fold.caught_up(&bucket).await;
     }
     server.kill();
     fs::remove_dir_all(server.store_dir()).unwrap();
     copy(older.path(), &server.store_dir());
     server.restart();
     // The same numbers, for other keys, and more.
-    for at in 1000..1080 {
-        bucket.put(&format!("k.{at}"), "new").await;
-    }
+    fill_mixed(&bucket, 1000..1030, "new").await;
     for (fold, scope) in folds.into_iter().zip(scopes()) {
         fold.until("repair", |status| status.repairs > 0 && status.synced).await;
         fold.caught_up(&bucket).await;
-        assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
+        assert_eq!(fold.contents(), contents_in(&bucket, &scope).await, "{scope:?}");
         fold.stop().await;
     }
 }

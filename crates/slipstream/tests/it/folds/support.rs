@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_nats::datetime;
+use futures_util::TryStreamExt;
 use slipstream::{
     AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus, KvEntry,
     KvUpdate, NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, VersionToken, WatchScope,
@@ -56,6 +58,15 @@ pub(super) async fn contents_of(bucket: &Bucket, prefix: &str) -> Contents {
     by_key(bucket.reader.scan(prefix).await.unwrap())
 }
 
+/// What a fold of the scope has to be.
+pub(super) async fn contents_in(bucket: &Bucket, scope: &WatchScope) -> Contents {
+    let mut all = Contents::new();
+    for prefix in scope.prefixes() {
+        all.extend(contents_of(bucket, prefix).await);
+    }
+    all
+}
+
 pub(super) async fn bucket_on(connection: &NatsConnection) -> Bucket {
     let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
     Bucket::of(connection.store("b", &config).await.unwrap())
@@ -65,10 +76,44 @@ pub(super) async fn jetstream(server: &NatsServer) -> async_nats::jetstream::Con
     async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap())
 }
 
+/// Keys of every scope, and others between them that only the whole bucket has: three writes each.
+pub(super) async fn fill_mixed(bucket: &Bucket, keys: std::ops::Range<u32>, value: &str) {
+    for at in keys {
+        for place in ["k", "other", "l"] {
+            bucket.put(&format!("{place}.{at:04}"), value).await;
+        }
+    }
+}
+
 /// The log forgets everything below a revision.
 pub(super) async fn evict_below(server: &NatsServer, first: u64) {
     let stream = jetstream(server).await.get_stream("KV_b").await.unwrap();
     stream.purge().sequence(first).await.unwrap();
+}
+
+/// The server sends nothing to the watches that there are, though it stays in touch with them, until
+/// it is told to go on.
+pub(super) struct Paused {
+    stream: async_nats::jetstream::stream::Stream,
+    watches: Vec<String>,
+}
+
+impl Paused {
+    pub(super) async fn on(server: &NatsServer) -> Self {
+        let stream = jetstream(server).await.get_stream("KV_b").await.unwrap();
+        let watches: Vec<String> = stream.consumer_names().try_collect().await.unwrap();
+        let until = datetime::add_std_duration(datetime::now(), PATIENCE * 2).unwrap();
+        for watch in &watches {
+            assert!(stream.pause_consumer(watch, until).await.unwrap().paused);
+        }
+        Self { stream, watches }
+    }
+
+    pub(super) async fn go_on(self) {
+        for watch in &self.watches {
+            assert!(!self.stream.resume_consumer(watch).await.unwrap().paused);
+        }
+    }
 }
 
 pub(super) fn config(bucket: &Bucket, scope: &WatchScope) -> FoldConfig {
