@@ -9,20 +9,21 @@ use std::time::Duration;
 
 use rstest::rstest;
 use slipstream::{
-    BatchConfig, Connection, CursorExpiry, FoldConfig, KvWriter, Snapshot, StoreConfig, WatchScope,
+    AppendLogSnapshot, BatchConfig, Connection, CursorExpiry, FjallSnapshot, FoldConfig, KvWriter,
+    Snapshot, SnapshotStore, StoreConfig, WatchScope,
 };
 
 use super::cable::{Cable, Wire};
 use super::support::{
     Disk, Gate, Running, Seen, Stops, bucket_on, config, contents_in, contents_of, fill_mixed,
-    scopes, start, start_with,
+    scopes, start, start_on, start_with,
 };
 use crate::backend::Bucket;
 use crate::cli::{Cli, figures, text};
 use crate::server::{NatsServer, connect};
 
 /// Writes until it is told to stop, and does not mind when the server is away. Every other key is
-/// new, so that the log keeps something old however long it writes.
+/// new, so that the log keeps something old however long it writes; some are of no prefix.
 struct Writing {
     stop: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<u64>,
@@ -35,9 +36,10 @@ impl Writing {
         let task = tokio::spawn(async move {
             let mut written = 0;
             while !stopped.load(Ordering::Relaxed) {
-                let key = match written % 2 {
-                    0 => format!("k.hot{}", written % 50),
-                    _ => format!("k.{written}"),
+                let key = match written % 4 {
+                    0 | 2 => format!("k.hot{}", written % 50),
+                    1 => format!("k.{written}"),
+                    _ => format!("other.{written}"),
                 };
                 let write = async {
                     match written % 10 {
@@ -63,27 +65,31 @@ impl Writing {
 }
 
 /// The fold is the bucket, and was sent no update twice: nothing but what it lacked.
-async fn equal_in_the_end(bucket: &Bucket, fold: &Running, seen: &Seen) {
+async fn equal_in_the_end<S: SnapshotStore>(
+    bucket: &Bucket,
+    scope: &WatchScope,
+    fold: &Running<S>,
+    seen: &Seen,
+) {
     fold.caught_up(bucket).await;
-    assert!(fold.contents() == contents_of(bucket, "").await, "the copy is not the bucket");
+    assert!(fold.contents() == contents_in(bucket, scope).await, "the copy is not the bucket");
     let status = fold.status();
     assert_eq!(status.repairs, 0, "nothing was lost, so nothing is mended: {status:?}");
     assert_eq!(seen.again(), 0, "updates were read again: {status:?}");
     assert_eq!(seen.all(), status.updates);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_killed_and_restarted_under_a_fold() {
+async fn killed_and_restarted_under_a_fold_on<S: SnapshotStore>(scope: &WatchScope) {
     let mut server = NatsServer::start();
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
-    let disk = Disk::new();
-    let seen = Seen::default();
-    let fold = start_with(config(&bucket, &WatchScope::All), &disk, seen.clone());
+    let (disk, seen) = (Disk::new(), Seen::default());
+    let fold = start_on::<S>(config(&bucket, scope), &disk, seen.clone());
     fold.synced().await;
     let writing = Writing::start(Arc::clone(&bucket.writer));
-    for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..2 {
+        let before = fold.status().updates;
+        fold.until("updates", |status| status.updates > before + 50).await;
         server.kill();
         tokio::time::sleep(Duration::from_millis(200)).await;
         server.restart();
@@ -92,8 +98,39 @@ async fn a_server_killed_and_restarted_under_a_fold() {
         fold.has(revision).await;
     }
     assert!(writing.finish().await > 0);
-    equal_in_the_end(&bucket, &fold, &seen).await;
+    equal_in_the_end(&bucket, scope, &fold, &seen).await;
     assert!(fold.stop().await.result.is_ok());
+    resumes_with_the_delta::<S>(&bucket, scope, &disk).await;
+}
+
+/// A fold that was stopped reads what was written meanwhile, and no more.
+async fn resumes_with_the_delta<S: SnapshotStore>(
+    bucket: &Bucket,
+    scope: &WatchScope,
+    disk: &Disk,
+) {
+    fill_mixed(bucket, 0..10, "while it was away").await;
+    let written = contents_in(bucket, scope).await.into_values();
+    let written = written.filter(|(value, _)| value == b"while it was away").count();
+    let seen = Seen::default();
+    let fold = start_on::<S>(config(bucket, scope), disk, seen.clone());
+    equal_in_the_end(bucket, scope, &fold, &seen).await;
+    assert_eq!(seen.all(), written as u64, "{:?}", fold.status());
+    assert!(fold.stop().await.result.is_ok());
+}
+
+#[rstest]
+#[case::all(0)]
+#[case::prefix(1)]
+#[case::prefixes(2)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_and_restarted_under_a_fold(#[case] scope: usize) {
+    killed_and_restarted_under_a_fold_on::<AppendLogSnapshot>(&scopes()[scope]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_and_restarted_under_a_fold_on_fjall() {
+    killed_and_restarted_under_a_fold_on::<FjallSnapshot>(&scopes()[1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,7 +159,7 @@ async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
         assert!(bucket.watcher.log().await.unwrap().last > cut_at + 100, "the bucket goes on");
         cable.set(Wire::Whole);
         assert!(writing.finish().await > 0);
-        equal_in_the_end(&bucket, &fold, &seen).await;
+        equal_in_the_end(&bucket, &WatchScope::All, &fold, &seen).await;
         assert_eq!(fold.status().trouble, None);
         fold.stop().await;
     }
@@ -364,7 +401,7 @@ async fn the_leader_of_a_replicated_bucket_is_killed_under_a_fold() {
     fold.until("updates", |status| status.updates > before + 100).await;
     cluster.named(&leader).restart();
     assert!(writing.finish().await > 0);
-    equal_in_the_end(&bucket, &fold, &seen).await;
+    equal_in_the_end(&bucket, &WatchScope::All, &fold, &seen).await;
     let info = stream.info().await.unwrap().cluster.clone().unwrap();
     assert!(info.leader.is_some());
     assert!(fold.stop().await.result.is_ok());

@@ -41,7 +41,7 @@ impl Disk {
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.0.path().join("fold.log")
+        self.0.path().join("fold")
     }
 }
 
@@ -227,10 +227,10 @@ impl Applier for Seen {
 }
 
 /// A fold that runs.
-pub(super) struct Running {
+pub(super) struct Running<S: SnapshotStore = AppendLogSnapshot> {
     pub(super) handle: FoldHandle,
-    reader: <AppendLogSnapshot as SnapshotStore>::Reader,
-    task: JoinHandle<Ended<AppendLogSnapshot>>,
+    reader: S::Reader,
+    task: JoinHandle<Ended<S>>,
 }
 
 pub(super) fn start(config: FoldConfig, disk: &Disk) -> Running {
@@ -238,14 +238,22 @@ pub(super) fn start(config: FoldConfig, disk: &Disk) -> Running {
 }
 
 pub(super) fn start_with(config: FoldConfig, disk: &Disk, applier: impl Applier) -> Running {
-    let (_, store) = AppendLogSnapshot::load(&disk.path()).unwrap();
+    start_on(config, disk, applier)
+}
+
+pub(super) fn start_on<S: SnapshotStore>(
+    config: FoldConfig,
+    disk: &Disk,
+    applier: impl Applier,
+) -> Running<S> {
+    let (_, store) = S::load(&disk.path()).unwrap();
     let reader = store.reader();
     let (handle, control) = fold_control();
     let task = tokio::spawn(watch_applied(config, store, applier, control));
     Running { handle, reader, task }
 }
 
-impl Running {
+impl<S: SnapshotStore> Running<S> {
     pub(super) fn status(&self) -> FoldStatus {
         self.handle.status().borrow().clone()
     }
@@ -279,12 +287,12 @@ impl Running {
         self.has(bucket.watcher.log().await.unwrap().last).await;
     }
 
-    pub(super) async fn stop(self) -> Ended<AppendLogSnapshot> {
+    pub(super) async fn stop(self) -> Ended<S> {
         self.handle.shutdown();
         self.ended().await
     }
 
-    pub(super) async fn ended(self) -> Ended<AppendLogSnapshot> {
+    pub(super) async fn ended(self) -> Ended<S> {
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
     }
 }
