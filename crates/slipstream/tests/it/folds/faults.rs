@@ -1,6 +1,7 @@
 //! Servers that are killed, wires that are cut, a log that goes back in time.
 
-use std::collections::BTreeMap;
+mod kills;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use rstest::rstest;
 use slipstream::{
     AppendLogSnapshot, BatchConfig, Connection, CursorExpiry, FjallSnapshot, FoldConfig, KvWriter,
-    Snapshot, SnapshotStore, StoreConfig, WatchScope,
+    SnapshotStore, StoreConfig, WatchScope,
 };
 
 use super::cable::{Cable, Wire};
@@ -19,7 +20,6 @@ use super::support::{
     scopes, start, start_on, start_with,
 };
 use crate::backend::Bucket;
-use crate::cli::{Cli, figures, text};
 use crate::server::{NatsServer, connect};
 
 /// Writes until it is told to stop, and does not mind when the server is away. Every other key is
@@ -405,55 +405,4 @@ async fn the_leader_of_a_replicated_bucket_is_killed_under_a_fold() {
     let info = stream.info().await.unwrap().cluster.clone().unwrap();
     assert!(info.leader.is_some());
     assert!(fold.stop().await.result.is_ok());
-}
-
-/// In one run of the test command; a soak multiplies it.
-const KILLS: u64 = 15;
-/// The writer comes back to a key after so many writes: later than between two looks of the fold.
-const RING: u64 = 100_000;
-
-/// A writer, and children that fold into one directory and are killed. After each, what the next
-/// one reads is exactly what the log has above the cursor on disk, and then the copy is the bucket.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_fold_killed_again_and_again_reads_only_what_it_lacks() {
-    let scale: u64 = std::env::var("GOSSIP_SOAK_SCALE").map_or(1, |scale| scale.parse().unwrap());
-    let server = NatsServer::start();
-    let connection = server.connect().await;
-    let bucket = bucket_on(&connection).await;
-    for at in 0..2000 {
-        bucket.put(&format!("k.{at}"), "first").await;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let copy = text(dir.path()).to_owned();
-    let cli = Cli { server: &server };
-    let mut written = 0u64;
-    let mut behind = 0;
-    for round in 0..KILLS * scale {
-        let mut child = cli.spawn(&["fold", &copy]);
-        // From the very beginning of the child's life to well into it.
-        let writes = 20 + round * 37 % 400;
-        for _ in 0..writes {
-            let key = format!("k.{}", written * 7919 % RING);
-            bucket.put(&key, &format!("{written}")).await;
-            written += 1;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let stored = Snapshot::load(&dir.path().join("fold.log")).unwrap().cursor;
-        let stored = stored.revision().unwrap_or_default();
-        let current = bucket.reader.scan("").await.unwrap();
-        let lacking = current.iter().filter(|entry| entry.version.as_u64() > Some(stored)).count();
-        behind += usize::from(lacking > 0);
-        let output = cli.ok(&["fold", &copy, "--once"]);
-        let run = figures(&output, "stopped");
-        assert_eq!(run["repairs"], 0, "round {round}: {output}");
-        assert_eq!(run["updates"], lacking as u64, "round {round}, from {stored}: {output}");
-        let folded = Snapshot::load(&dir.path().join("fold.log")).unwrap();
-        let current = current.into_iter().map(|entry| (entry.key.clone(), entry));
-        assert!(
-            folded.entries == current.collect::<BTreeMap<_, _>>(),
-            "round {round}: the copy is not the bucket"
-        );
-    }
-    assert!(behind > 0, "no child was killed before it had read everything");
 }
