@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipstream::{FoldConfig, Key, KvEntry, KvError, KvReader, KvWriter};
+use slipstream::{Applier, FoldConfig, Key, KvEntry, KvError, KvReader, KvUpdate, KvWriter};
 
 use super::support::{
-    Disk, Paused, bucket_on, config, contents_in, evict_below, fill_mixed, jetstream, scopes, start,
+    Disk, Paused, bucket_on, config, contents_in, evict_below, fill_mixed, jetstream, scopes,
+    start, start_with,
 };
 use crate::backend::Bucket;
 use crate::server::NatsServer;
@@ -150,6 +151,67 @@ async fn a_key_made_again_behind_the_listing_of_a_comparison_stays() {
         assert_eq!(fold.status().repairs, 0, "{scope:?}");
         assert_eq!(fold.contents()["k.0001"].0, b"made again", "{scope:?}");
         assert_eq!(fold.contents(), contents_in(&bucket, &scope).await, "{scope:?}");
+        fold.stop().await;
+        jetstream(&server).await.delete_key_value("b").await.unwrap();
+    }
+}
+
+/// Takes nothing but the keys that are reported.
+#[derive(Clone, Default)]
+struct Reported(Arc<Mutex<Vec<String>>>);
+
+impl Reported {
+    fn keys(&self) -> Vec<String> {
+        let mut keys = self.0.lock().unwrap().clone();
+        keys.sort();
+        keys
+    }
+}
+
+impl Applier for Reported {
+    type Item = ();
+
+    fn parse(&mut self, _: &KvUpdate) -> Option<()> {
+        None
+    }
+
+    fn apply(&mut self, _: Vec<()>) {}
+
+    fn unconfirmed(&mut self, keys: Vec<Key>) {
+        self.0.lock().unwrap().extend(keys.iter().map(|key| key.as_str().to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn without_a_reader_keys_that_the_log_has_nothing_of_stay_and_are_reported() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    for scope in scopes() {
+        let bucket = bucket_on(&connection).await;
+        fill_mixed(&bucket, 0..10, "old").await;
+        let disk = Disk::new();
+        let config = FoldConfig { reader: None, ..config(&bucket, &scope) };
+        let fold = start(config.clone(), &disk);
+        fold.synced().await;
+        let before = fold.contents();
+        fold.stop().await;
+        bucket.writer.delete("k.0001").await.unwrap();
+        fill_mixed(&bucket, 5..6, "new").await;
+        let last = bucket.watcher.log().await.unwrap().last;
+        evict_below(&server, last - 2).await;
+        let reported = Reported::default();
+        let fold = start_with(config, &disk, reported.clone());
+        fold.synced().await;
+        fold.caught_up(&bucket).await;
+        let current = contents_in(&bucket, &scope).await;
+        let kept: Vec<_> = before.keys().filter(|key| !current.contains_key(*key)).collect();
+        let repair = fold.status().last_repair.unwrap();
+        assert_eq!((repair.deleted, repair.unconfirmed), (0, kept.len() as u64), "{scope:?}");
+        assert!(kept.iter().any(|key| *key == "k.0001"));
+        assert_eq!(reported.keys().iter().collect::<Vec<_>>(), kept, "{scope:?}");
+        let mut expected = before.clone();
+        expected.extend(current);
+        assert_eq!(fold.contents(), expected, "{scope:?}");
         fold.stop().await;
         jetstream(&server).await.delete_key_value("b").await.unwrap();
     }
