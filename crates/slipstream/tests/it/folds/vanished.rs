@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipstream::{Applier, FoldConfig, Key, KvEntry, KvError, KvReader, KvUpdate, KvWriter};
+use slipstream::{
+    Applier, Connection, FoldConfig, Key, KvEntry, KvError, KvReader, KvUpdate, KvWriter,
+};
 
 use super::support::{
     Disk, Paused, bucket_on, config, contents_in, evict_below, fill_mixed, jetstream, scopes,
@@ -212,6 +214,54 @@ async fn without_a_reader_keys_that_the_log_has_nothing_of_stay_and_are_reported
         let mut expected = before.clone();
         expected.extend(current);
         assert_eq!(fold.contents(), expected, "{scope:?}");
+        fold.stop().await;
+        jetstream(&server).await.delete_key_value("b").await.unwrap();
+    }
+}
+
+/// Current values give way to new ones, under a fold that runs and one that sleeps.
+#[tokio::test]
+async fn a_bucket_that_forgets_by_size_takes_nothing_from_the_fold() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    for scope in scopes() {
+        let small = async_nats::jetstream::stream::Config {
+            name: "KV_b".into(),
+            subjects: vec!["$KV.b.>".into()],
+            max_messages_per_subject: 1,
+            max_bytes: 2_500,
+            discard: async_nats::jetstream::stream::DiscardPolicy::Old,
+            allow_direct: true,
+            allow_rollup: true,
+            ..Default::default()
+        };
+        jetstream(&server).await.create_stream(small).await.unwrap();
+        let bucket = Bucket::of(connection.open("b").await.unwrap());
+        let (disk, reported) = (Disk::new(), Reported::default());
+        let fold = start(config(&bucket, &scope), &disk);
+        fold.synced().await;
+        assert!(fold.status().evicts_current_values, "{scope:?}");
+        let mut expected = super::support::Contents::new();
+        for keys in [0..10, 10..20, 20..30] {
+            fill_mixed(&bucket, keys, "v").await;
+            fold.caught_up(&bucket).await;
+            expected.extend(contents_in(&bucket, &scope).await);
+        }
+        assert!(bucket.reader.get("k.0000").await.unwrap().is_none(), "the log has forgotten");
+        assert_eq!(fold.contents(), expected, "{scope:?}");
+        assert_eq!(fold.status().repairs, 0, "{scope:?}");
+        fold.stop().await;
+        fill_mixed(&bucket, 100..200, "new").await;
+        assert!(bucket.reader.get("k.0029").await.unwrap().is_none(), "the log has forgotten");
+        let fold = start_with(config(&bucket, &scope), &disk, reported.clone());
+        fold.synced().await;
+        fold.caught_up(&bucket).await;
+        let repair = fold.status().last_repair.unwrap();
+        assert_eq!((repair.deleted, repair.unconfirmed), (0, expected.len() as u64), "{scope:?}");
+        assert!(reported.keys().iter().eq(expected.keys()), "{scope:?}");
+        expected.extend(contents_in(&bucket, &scope).await);
+        assert_eq!(fold.contents(), expected, "{scope:?}");
+        assert!(fold.status().evicts_current_values, "{scope:?}");
         fold.stop().await;
         jetstream(&server).await.delete_key_value("b").await.unwrap();
     }
