@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rstest::rstest;
 use slipstream::{
-    BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, NatsConnection,
-    StoreConfig, WatchCursor, WatchScope,
+    BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, Key, KvError, NatsConnection,
+    Snapshot, StoreConfig, WatchCursor, WatchScope,
 };
 
 use super::support::{
-    Disk, Gate, Running, bucket_on, config, contents_in, contents_of, evict_below, fill_mixed,
-    jetstream, scopes, start, start_with,
+    Disk, Gate, Running, bucket_on, config, contents, contents_in, contents_of, evict_below,
+    fill_mixed, jetstream, scopes, start, start_with,
 };
 use crate::backend::Bucket;
 use crate::server::NatsServer;
@@ -363,14 +363,29 @@ async fn a_cursor_between_messages_older_than_any_mark_is_good() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_missing_from_the_start_ends_the_fold() {
+async fn a_bucket_that_is_missing_from_the_start_ends_the_fold_and_leaves_it_as_it_was() {
     let server = NatsServer::start();
     let connection = server.connect().await;
-    let bucket = bucket_on(&connection).await;
-    jetstream(&server).await.delete_key_value("b").await.unwrap();
-    let ended = start(config(&bucket, &WatchScope::All), &Disk::new()).ended().await;
-    let Err(FoldError::Watch(error)) = ended.result else { panic!("{:?}", ended.result) };
-    assert_eq!(error, KvError::BucketNotFound { bucket: "b".into() });
+    for scope in scopes() {
+        let bucket = bucket_on(&connection).await;
+        fill_mixed(&bucket, 0..10, "v").await;
+        let disk = Disk::new();
+        let fold = start(config(&bucket, &scope), &disk);
+        fold.caught_up(&bucket).await;
+        let before = fold.contents();
+        let cursor = fold.stop().await.cursor;
+        assert!(!before.is_empty() && !cursor.is_none());
+        jetstream(&server).await.delete_key_value("b").await.unwrap();
+        let ended = start(config(&bucket, &scope), &disk).ended().await;
+        let Err(FoldError::Watch(error)) = ended.result else { panic!("{:?}", ended.result) };
+        assert_eq!(error, KvError::BucketNotFound { bucket: "b".into() });
+        assert_eq!((contents(&ended.store), &ended.cursor), (before.clone(), &cursor), "{scope:?}");
+        drop(ended.store);
+        // On disk as well.
+        let kept = Snapshot::load(&disk.path()).unwrap();
+        assert_eq!(kept.cursor, cursor, "{scope:?}");
+        assert!(kept.entries.keys().map(Key::as_str).eq(before.keys()), "{scope:?}");
+    }
 }
 
 /// Every write moves the floor of such a log, so that it is past any cursor at once.
