@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -78,14 +79,11 @@ impl Engine for RocksDb {
     ) -> Result<(), SnapshotError> {
         let data = self.family(DATA);
         let mut write = WriteBatch::default();
-        let mut record = Vec::new();
-        for &(key, entry) in changes {
-            match entry {
-                Some(entry) => {
-                    record::encode(entry.version, &entry.value, &mut record);
-                    write.put_cf(data, key, &record);
-                }
-                None => write.delete_cf(data, key),
+        let mut scratch = Vec::new();
+        for change in changes {
+            match change.record(&mut scratch) {
+                Some(record) => write.put_cf(data, change.key, record),
+                None => write.delete_cf(data, change.key),
             }
         }
         write.put_cf(self.family(META), CURSOR, cursor.as_bytes());
@@ -144,6 +142,10 @@ fn error(error: Error) -> SnapshotError {
     match error.kind() {
         // "lock hold by current process", "While lock file: …/LOCK: Resource temporarily unavailable".
         ErrorKind::IOError if message.contains("/LOCK") => SnapshotError::InUse,
+        ErrorKind::IOError if message.contains("No space left on device") => SnapshotError::Io {
+            doing: "in the database of the fold",
+            source: io::Error::new(io::ErrorKind::StorageFull, message),
+        },
         ErrorKind::Corruption => SnapshotError::Corrupted(message),
         ErrorKind::InvalidArgument | ErrorKind::NotSupported => {
             SnapshotError::InvalidFormat(message)

@@ -19,6 +19,7 @@ mod connection;
 mod consumer;
 mod message;
 mod read;
+mod settled;
 mod watch;
 mod write;
 

@@ -164,7 +164,8 @@ pub fn before_first_gap(
 pub enum Guard {
     /// Nothing was missed.
     Pass,
-    /// Something may have been: nothing more may be applied until the watch is armed again.
+    /// Something may have been: nothing more may be applied until that is made good
+    /// ([`made_good_by_comparing`]), or the watch is armed again.
     Trip(CursorExpiry),
 }
 
@@ -195,15 +196,12 @@ pub const fn made_good_by_comparing(why: CursorExpiry, vanished: Vanished) -> bo
     forgotten && matches!(vanished, Vanished::Delete)
 }
 
-/// Whether a value that a fold has, or is about to get, is that of a deleted key (P7).
+/// Whether a value that is on its way to a fold is that of a deleted key (P7).
 ///
-/// `listed` is whether the bucket has the key. What is newer than `up_to`, the head of the log before
-/// the listing, may have been written after it, and is not judged.
-pub const fn has_vanished(listed: bool, revision: Option<u64>, up_to: Option<u64>) -> bool {
-    match (revision, up_to) {
-        (Some(revision), Some(up_to)) if revision > up_to => false,
-        _ => !listed,
-    }
+/// `listed` is whether the bucket had the key. What is newer than `up_to`, the head of the log before
+/// the listing, may have been written after it, and is not judged; nor is what does not say.
+pub const fn has_vanished(listed: bool, revision: Option<u64>, up_to: u64) -> bool {
+    matches!(revision, Some(revision) if revision <= up_to && !listed)
 }
 
 /// Whether a filtered watch's frontier may pass revisions that it was not sent.
@@ -234,10 +232,16 @@ pub fn advance(incarnation: u64, frontier: u64, marker: &Progress) -> Advance {
         let first = marker.first;
         return Advance::Trip(CursorExpiry::BelowFloor { revision: frontier, first });
     }
-    if marker.pending > 0 || marker.received < marker.delivered {
-        return Advance::Wait;
-    }
-    Advance::To(marker.head)
+    if under_way(marker) { Advance::Wait } else { Advance::To(marker.head) }
+}
+
+/// Whether a filtered watch is yet to get something of what the log had.
+///
+/// If not, its frontier may pass the head of the marker once the fold was compared with the bucket
+/// after it, whatever the log has forgotten (P7): what was not sent was somebody else's, superseded,
+/// or deleted.
+pub const fn under_way(marker: &Progress) -> bool {
+    marker.pending > 0 || marker.received < marker.delivered
 }
 
 /// Whether a key may be absent from the log without anybody having deleted it.

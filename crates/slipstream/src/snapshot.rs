@@ -170,6 +170,10 @@ pub enum SnapshotError {
     /// The batch has an update without a key.
     #[error("an empty key")]
     EmptyKey,
+    /// A write failed, and the fold cannot be opened again while calls of its own readers go on.
+    /// Try again when they are done: until then this is no failure of the disk.
+    #[error("a write failed, and the fold can be opened again only when nobody reads it any more")]
+    BeingRead,
     /// A compaction was given up, because the store was closed.
     #[error("the store was closed before it was done")]
     Stopped,

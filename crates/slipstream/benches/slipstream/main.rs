@@ -7,11 +7,19 @@ mod nats;
 #[path = "../../tests/it/server.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use more of it")]
 mod server;
+mod store;
 
-/// `cargo bench --bench slipstream -- nats-scan` runs the figures whose name starts so.
+/// `cargo xtask bench slipstream -- nats-scan` runs the parts whose name starts so: `nats-scan`,
+/// `nats-keys`, `fold-hydration`, `fold-gapped-resume`, `store-ascending`, `store-scattered`,
+/// `store-range`, `store-memory`, `store-fjall`.
 fn main() {
-    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
+    let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
+    let wanted = args.next().unwrap_or_default();
+    if let ("resident", Some(order), Some(how)) = (&*wanted, args.next(), args.next()) {
+        return store::resident(&order, &how);
+    }
     let wanted = |name: &str| name.starts_with(&wanted);
     nats::run(&wanted);
     fold::run(&wanted);
+    store::run(&wanted);
 }

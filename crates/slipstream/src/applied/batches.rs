@@ -5,10 +5,11 @@
 //!   received, and found not to be past the revision before the first gap up to it, nor later than the
 //!   marks of expired keys last; or after the fold was compared with the bucket. One reading serves
 //!   every batch that was there when it began.
-//! - B3: the cursor of a batch that was read across gaps says how far the log had gone by then. In a
-//!   listing too, which has more of them: there a reading is waited for, and the floor is no matter.
-//! - B4: the cursor of a listing has heard what counts up to when the log was read for it, and no
-//!   later: the fold was compared with the bucket, if at all, after that.
+//! - B3: the cursor of a batch that was read across gaps says how far the log had gone by then,
+//!   whatever was made good.
+//! - B4: a listing passes what was superseded; but its cursors, too, wait until it is known that no
+//!   delete was forgotten since the fold was last compared with the bucket, and claim to have heard
+//!   no more than that.
 //! - B5: of what was in the log before a comparison, no value leaves whose key the bucket did not have.
 
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ use super::BatchConfig;
 use super::folder::{Batch, Listing};
 use crate::kv::{CursorExpiry, KvEntry, KvUpdate, LogInfo, WatchCursor};
 use crate::log_cursor;
-use crate::protocol::{self, Guard};
+use crate::protocol::{self, Guard, Vanished};
 
 /// What may be read ahead of the store, in batches and in bytes: the answer to a reading of the log
 /// travels behind all that the server has already sent, so a catch-up must go on meanwhile.
@@ -39,8 +40,8 @@ struct Gap {
 }
 
 impl Gap {
-    /// In a listing: whatever was there is superseded, by a message that follows.
-    const OF_LISTING: Self = Self { before: u64::MAX, heard_ms: u64::MAX };
+    /// Whatever was there is of no matter; how far the log goes still is (B3).
+    const ANY: Self = Self { before: u64::MAX, heard_ms: u64::MAX };
 
     fn older(self, other: Self) -> Self {
         Self { before: self.before.min(other.before), heard_ms: self.heard_ms.min(other.heard_ms) }
@@ -54,16 +55,17 @@ pub(super) struct Batches {
     frontier: u64,
     /// How far the log is known to have gone.
     end: u64,
-    /// When the log was read first, by its own clock.
-    began_ms: u64,
     /// What was stored by then was gathered, or made good.
     heard_ms: u64,
-    /// What was missed up to here has been made good.
+    /// What was missed up to here has been made good: the fold was compared with the bucket, or had
+    /// nothing that could have been deleted.
     compared: u64,
-    /// What that was made good with, until everything from before it was gathered.
+    /// What it was compared with, until everything from before that was gathered.
     listing: Option<Arc<Listing>>,
-    /// Whether the floor matters to a skipped revision; in a listing it does not.
+    /// Whether a skipped revision matters by itself; in a listing it does not.
     guarded: bool,
+    /// Whether what the log forgets is missed: the fold loses keys that the bucket does not have.
+    judges: bool,
     open: Vec<KvUpdate>,
     opened: Option<Instant>,
     stored_at_ns: u64,
@@ -86,9 +88,15 @@ struct Asked {
 }
 
 impl Batches {
-    /// Of a watch that begins with a listing of a log, which was read before.
-    pub(super) fn listing(config: BatchConfig, log: &LogInfo) -> Self {
-        Self::new(config, log, 0, log.read_at_ms, false)
+    /// Of a watch that begins with a listing of a log, which was read before that, and before the
+    /// fold was compared with the bucket or while it was empty.
+    pub(super) fn listing(config: BatchConfig, log: &LogInfo, vanished: Vanished) -> Self {
+        Self {
+            heard_ms: log.read_at_ms,
+            compared: log.last,
+            guarded: false,
+            ..Self::going_on(config, log, 0, &WatchCursor::none(), vanished)
+        }
     }
 
     /// Of one that goes on from a cursor, which stands for `position`.
@@ -97,27 +105,18 @@ impl Batches {
         log: &LogInfo,
         position: u64,
         cursor: &WatchCursor,
-    ) -> Self {
-        Self::new(config, log, position, log_cursor::heard_ms(cursor), true)
-    }
-
-    fn new(
-        config: BatchConfig,
-        log: &LogInfo,
-        position: u64,
-        heard_ms: u64,
-        guarded: bool,
+        vanished: Vanished,
     ) -> Self {
         Self {
             config,
             incarnation: log.incarnation,
             frontier: position,
             end: log.last,
-            began_ms: log.read_at_ms,
-            heard_ms,
+            heard_ms: log_cursor::heard_ms(cursor),
             compared: 0,
             listing: None,
-            guarded,
+            guarded: true,
+            judges: vanished == Vanished::Delete,
             open: Vec::with_capacity(config.max),
             opened: None,
             stored_at_ns: 0,
@@ -160,14 +159,19 @@ impl Batches {
             return;
         }
         let mut updates = std::mem::replace(&mut self.open, Vec::with_capacity(self.config.max));
-        let revisions = updates.iter().filter_map(|update| update.version().as_u64());
-        let high = revisions.clone().max().unwrap_or(self.frontier).max(self.frontier);
+        let revisions = || updates.iter().filter_map(|update| update.version().as_u64());
+        let high = revisions().max().unwrap_or(self.frontier).max(self.frontier);
         let heard_ms = self.heard_ms;
-        let gap = protocol::before_first_gap(self.made_good(), revisions)
-            .map(|before| if self.guarded { Gap { before, heard_ms } } else { Gap::OF_LISTING });
+        let gap = protocol::before_first_gap(self.frontier, revisions()).map(|_| {
+            let before = match self.guarded {
+                true => protocol::before_first_gap(self.made_good(), revisions()),
+                false => self.judges.then_some(self.compared),
+            };
+            before.map_or(Gap::ANY, |before| Gap { before, heard_ms })
+        });
         self.settle(&mut updates);
         self.move_to(high);
-        // A listing passes what was forgotten in silence.
+        // A listing passes marks, too, in silence.
         if self.guarded {
             self.heard_ms = heard_ms.max(self.stored_at_ns / NS_PER_MS);
         }
@@ -207,13 +211,21 @@ impl Batches {
 
     fn move_to(&mut self, frontier: u64) {
         self.frontier = frontier;
-        self.listing.take_if(|listing| listing.up_to.is_some_and(|up_to| up_to <= frontier));
+        self.listing.take_if(|listing| listing.up_to <= frontier);
     }
 
-    /// The listing is over, and the log was read after that: from now on the floor matters to a
-    /// skipped revision.
+    /// Whether the log, as it was read now, has all deletes since the fold was last compared with the
+    /// bucket. It does if they are of no matter.
+    pub(super) fn has_all_deletes(&self, log: &LogInfo) -> bool {
+        !self.judges
+            || log.last <= self.compared
+            || (protocol::resume_window_ok(self.compared, log.first) && self.has_all_marks(log))
+    }
+
+    /// The listing is over, and the log was read after that: from now on a skipped revision matters.
     pub(super) fn guard_from_here(&mut self, log: &LogInfo) {
         assert!(self.unvouched.is_empty(), "what was listed comes first");
+        assert!(self.has_all_deletes(log), "a listing ends with what it owes");
         self.guarded = true;
         self.end = self.end.max(log.last);
     }
@@ -269,7 +281,7 @@ impl Batches {
         if let Guard::Trip(why) = guard {
             return Err(why);
         }
-        if !protocol::marks_are_left(log, asked.gap.heard_ms) {
+        if self.judges && !protocol::marks_are_left(log, asked.gap.heard_ms) {
             return Err(CursorExpiry::MarksExpired);
         }
         self.ready.extend(self.unvouched.drain(..asked.batches).map(|(_, batch)| batch));
@@ -284,7 +296,7 @@ impl Batches {
         self.bytes -= bytes(&batch);
         // B3, B4.
         if !self.guarded || batch.revision < self.end {
-            let heard_max_ms = if self.guarded { u64::MAX } else { self.began_ms };
+            let heard_max_ms = if self.guarded { u64::MAX } else { self.heard_ms };
             batch.cursor = log_cursor::amended(batch.cursor, self.end, heard_max_ms);
         }
         Some(batch)
@@ -307,10 +319,11 @@ impl Batches {
         self.guarded
     }
 
-    /// Whether the log has forgotten what counts, since it was heard last: see
-    /// [`protocol::marks_are_left`].
-    pub(super) fn marks_are_left(&self, log: &LogInfo) -> bool {
-        log.last <= self.made_good() || protocol::marks_are_left(log, self.heard_ms)
+    /// Whether the log has the marks of all keys that expired since it was heard, or they are of no
+    /// matter. Of a watch that passes nothing, those that it has gathered are.
+    pub(super) fn has_all_marks(&self, log: &LogInfo) -> bool {
+        let gathered = self.guarded && log.last <= self.made_good();
+        !self.judges || gathered || protocol::marks_are_left(log, self.heard_ms)
     }
 }
 
@@ -334,8 +347,11 @@ mod tests {
     fn batches(position: u64, guarded: bool) -> Batches {
         let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
         match guarded {
-            true => Batches::going_on(config, &log(1, position), position, &WatchCursor::none()),
-            false => Batches::listing(config, &log(1, position)),
+            true => {
+                let cursor = WatchCursor::none();
+                Batches::going_on(config, &log(1, position), position, &cursor, Vanished::Delete)
+            }
+            false => Batches::listing(config, &log(1, position), Vanished::Delete),
         }
     }
 
@@ -403,21 +419,56 @@ mod tests {
         assert_eq!(batches.answered(&log(7, 20)), Err(below));
     }
 
+    /// It passes what was superseded. But of a key that was compared, or listed, and deleted since,
+    /// it must still hear.
     #[test]
-    fn the_floor_is_no_matter_to_a_listing_nor_to_what_was_compared() {
-        let mut batches = batches(0, false);
+    fn a_listing_passes_gaps_while_the_log_has_every_delete_since_it_began() {
+        let mut batches = batches(8, false);
         gather(&mut batches, &[1, 2]);
         assert_eq!(ready(&mut batches), [2], "nothing was skipped");
-        gather(&mut batches, &[3, 9]);
+        gather(&mut batches, &[4, 7]);
         assert!(batches.ask());
-        assert_eq!(batches.answered(&log(9, 9)), Ok(()));
-        assert_eq!(ready(&mut batches), [9]);
-        batches.guard_from_here(&log(9, 12));
-        batches.compared(listing(&["k"], 12), &log(9, 12));
-        gather(&mut batches, &[13]);
-        assert_eq!(ready(&mut batches), [13], "10 to 12 were made good");
+        assert_eq!(batches.answered(&log(7, 9)), Ok(()));
+        assert_eq!(ready(&mut batches), [7]);
+        gather(&mut batches, &[11]);
+        assert!(batches.ask());
+        let below = CursorExpiry::BelowFloor { revision: 8, first: 10 };
+        assert_eq!(batches.answered(&log(10, 11)), Err(below));
+        batches.compared(listing(&["k"], 12), &log(10, 12));
+        assert_eq!(ready(&mut batches), [11]);
+        assert!(batches.has_all_deletes(&log(13, 14)) && !batches.has_all_deletes(&log(14, 14)));
+        batches.guard_from_here(&log(10, 12));
         gather(&mut batches, &[15]);
         assert!(ready(&mut batches).is_empty() && batches.ask());
+    }
+
+    /// As long as what a comparison has made good is not gathered, that goes for it, too.
+    #[test]
+    fn what_was_made_good_still_says_how_far_the_log_has_gone() {
+        let mut batches = batches(40, true);
+        batches.compared(listing(&["k"], 100), &log(50, 100));
+        batches.room().0.push(deleted(60));
+        batches.gathered(1, 0);
+        let cursor = || LogCursor { at: Position::at(1, 60), scope: 0, witnesses: vec![] }.encode();
+        batches.close(cursor);
+        assert!(ready(&mut batches).is_empty() && batches.ask());
+        assert_eq!(batches.answered(&log(90, 150)), Ok(()), "whatever the floor");
+        let batch = batches.next_ready().unwrap();
+        assert_eq!(LogCursor::decode(&batch.cursor).unwrap().at.end, 150);
+    }
+
+    #[test]
+    fn a_fold_that_keeps_what_the_log_forgets_misses_no_marks() {
+        let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
+        let marker_ttl = Some(Duration::from_millis(8));
+        let retention = Retention { marker_ttl, ..Retention::default() };
+        let long_after = LogInfo { retention, read_at_ms: 1_000_000, ..log(1, 9) };
+        let none = WatchCursor::none();
+        let mut batches = Batches::going_on(config, &log(1, 1), 1, &none, Vanished::Keep);
+        gather(&mut batches, &[5]);
+        assert!(batches.ask());
+        assert_eq!(batches.answered(&long_after), Ok(()));
+        assert!(batches.has_all_marks(&long_after) && batches.has_all_deletes(&long_after));
     }
 
     /// What was skipped had been superseded by something that the log had when it was asked.
@@ -450,7 +501,7 @@ mod tests {
         let heard = |batch: Batch| LogCursor::decode(&batch.cursor).unwrap().at.heard_ms;
         let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
         let began = LogInfo { read_at_ms: 50, ..log(1, 1) };
-        let mut batches = Batches::listing(config, &began);
+        let mut batches = Batches::listing(config, &began, Vanished::Delete);
         batches.room().0.push(deleted(1));
         batches.gathered(1, 0);
         batches.close(|| cursor(1));
@@ -462,7 +513,7 @@ mod tests {
 
     fn listing(keys: &[&str], up_to: u64) -> Arc<Listing> {
         let live = keys.iter().map(|key| Key::from(*key)).collect();
-        Arc::new(Listing { live, up_to: Some(up_to) })
+        Arc::new(Listing { live, up_to })
     }
 
     fn put(key: &str, revision: u64) -> KvUpdate {
@@ -491,6 +542,8 @@ mod tests {
         batches.room().0.push(put("gone", 11));
         batches.gathered(1, 0);
         batches.close(WatchCursor::none);
+        assert!(batches.ask());
+        assert_eq!(batches.answered(&log(9, 11)), Ok(()));
         let left = std::iter::from_fn(|| batches.next_ready()).flat_map(|batch| batch.updates);
         let values: Vec<_> = left
             .map(|update| (update.version().as_u64(), matches!(update, KvUpdate::Put(_))))
@@ -521,7 +574,7 @@ mod tests {
         gather(&mut batches, 6, 1200);
         assert!(batches.ask());
         assert_eq!(batches.answered(&read(1800)), Err(CursorExpiry::MarksExpired), "since 1100");
-        assert!(!batches.marks_are_left(&read(1900)) && batches.marks_are_left(&read(1899)));
+        assert!(!batches.has_all_marks(&read(1900)) && batches.has_all_marks(&read(1899)));
         while batches.next_ready().is_some() {}
         batches.compared(listing(&["k"], 9), &read(1900));
         gather(&mut batches, 11, 1950);

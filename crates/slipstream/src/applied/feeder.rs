@@ -66,9 +66,8 @@ struct Armed {
 
 /// What a listing has to make good.
 struct Relist {
-    /// The head of the log before the fold was compared with the bucket; `None` for a new fold,
-    /// which has nothing to compare.
-    compared_at: Option<u64>,
+    /// Whether the fold was compared with the bucket before; a new one has nothing to compare.
+    is_repair: bool,
 }
 
 /// What does not change while a watch runs.
@@ -150,7 +149,7 @@ impl Feeder {
         match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
             Ok(watch) => {
                 tracing::debug!(position = watch.position(), "armed");
-                let listing = cursor.is_none().then_some(Relist { compared_at: None });
+                let listing = cursor.is_none().then_some(Relist { is_repair: false });
                 Ok(Armed { watch, log, listing })
             }
             // The fold is of other keys. What would have to go may be nowhere else.
@@ -177,35 +176,41 @@ impl Feeder {
         });
         let log = self.log().await?;
         let vanished = protocol::vanished(self.config.reader.is_some(), &log.retention);
-        let deletes_stored = vanished == Vanished::Delete;
-        if deletes_stored {
-            let listing = self.keys(None).await?;
+        let mut deletes_stored = false;
+        if vanished == Vanished::Delete {
+            let listing = self.keys(&log).await?;
             let deleted = self.sweep(&listing).await?;
+            deletes_stored = true;
             self.note_deleted(deleted);
         }
         assert!(protocol::relist_may_start(vanished, deletes_stored), "P6");
         let nothing = WatchCursor::none();
         let listing = self.config.watcher.watch(&self.config.scope, &nothing);
         let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
-        let relist = Relist { compared_at: Some(log.last) };
+        let relist = Relist { is_repair: true };
         Ok(Armed { watch, log, listing: Some(relist) })
     }
 
-    /// The keys that the bucket has. What is newer than `up_to` is not judged by them.
-    async fn keys(&mut self, up_to: Option<u64>) -> Result<Arc<Listing>, Over> {
+    /// The keys that the bucket has, whose log was read before.
+    async fn keys(&mut self, before: &LogInfo) -> Result<Arc<Listing>, Over> {
         let shared = Arc::clone(&self.control.shared);
         let reader = self.config.reader.clone().expect("nothing is deleted without a reader");
         let mut live = std::collections::HashSet::new();
         for prefix in self.config.scope.prefixes() {
             live.extend(unless_shut_down(&shared, reader.keys(prefix)).await??);
         }
-        // Somebody may just have told the bucket to forget current values (P5).
-        let retention = self.log().await?.retention;
-        if protocol::vanished(true, &retention) == Vanished::Keep {
+        // The listing is of that log. And somebody may just have told the bucket to forget current
+        // values (P5).
+        let log = self.log().await?;
+        let guard = protocol::live_guard(before.incarnation, log.last, before.last, &log);
+        if let Guard::Trip(why) = guard {
+            return Err(Over::Tripped(why));
+        }
+        if protocol::vanished(true, &log.retention) == Vanished::Keep {
             let cause = "the bucket began to forget current values as its keys were listed";
             return Err(Over::Lost(KvError::WatchError(cause.into())));
         }
-        Ok(Arc::new(Listing { live, up_to }))
+        Ok(Arc::new(Listing { live, up_to: before.last }))
     }
 
     /// Deletes from the fold what the bucket does not have; returns how many, when that is stored.
@@ -243,8 +248,13 @@ impl Feeder {
     }
 
     /// Compares the fold with the bucket under a running watch, which goes on (P7). That needs no
-    /// order: what is newer than the comparison is left alone. Returns how many keys were deleted.
-    async fn compare(&mut self, batches: &mut Batches, ground: Ground) -> Result<u64, Over> {
+    /// order: what is newer than the comparison is left alone. Returns how many keys were deleted,
+    /// and the log as it was before.
+    async fn compare(
+        &mut self,
+        batches: &mut Batches,
+        ground: Ground,
+    ) -> Result<(u64, LogInfo), Over> {
         self.hand_over(batches).await?;
         let log = self.log().await?;
         let received = batches.made_good();
@@ -252,10 +262,10 @@ impl Feeder {
         if let Guard::Trip(why) = guard {
             return Err(Over::Tripped(why));
         }
-        let listing = self.keys(Some(log.last)).await?;
+        let listing = self.keys(&log).await?;
         let deleted = self.sweep(&listing).await?;
         batches.compared(listing, &log);
-        Ok(deleted)
+        Ok((deleted, log))
     }
 
     /// Reads a watch until it is over.
@@ -266,15 +276,14 @@ impl Feeder {
             vanished: protocol::vanished(self.config.reader.is_some(), &log.retention),
             marker_ttl: log.retention.marker_ttl,
         };
-        let report = listing.as_ref().is_some_and(|relist| {
-            relist.compared_at.is_some() && ground.vanished == Vanished::Keep
-        });
+        let repairs = listing.as_ref().is_some_and(|relist| relist.is_repair);
+        let report = repairs && ground.vanished == Vanished::Keep;
         let (revision, lists) = (watch.position(), listing.is_some());
         self.send(Command::Arm { revision, lists, report }).await?;
         let config = self.config.batch;
         let mut batches = match lists {
-            true => Batches::listing(config, &log),
-            false => Batches::going_on(config, &log, revision, &watch.cursor()),
+            true => Batches::listing(config, &log, ground.vanished),
+            false => Batches::going_on(config, &log, revision, &watch.cursor(), ground.vanished),
         };
         let mut reading = None;
         let read_on = self.read_on(&mut watch, &mut batches, &mut reading, listing, ground);
@@ -376,15 +385,15 @@ impl Feeder {
         {
             return Err(Over::Tripped(why));
         }
-        let base = relist.compared_at.unwrap_or(through);
-        let told = protocol::resume_window_ok(base, log.first) && batches.marks_are_left(&log);
-        batches.guard_from_here(&log);
-        if !told && ground.vanished == Vanished::Delete {
-            let deleted = self.compare(batches, ground).await?;
-            if relist.compared_at.is_some() {
+        let mut log = log;
+        if !batches.has_all_deletes(&log) {
+            let deleted;
+            (deleted, log) = self.compare(batches, ground).await?;
+            if relist.is_repair {
                 self.note_deleted(deleted);
             }
         }
+        batches.guard_from_here(&log);
         Ok(())
     }
 
@@ -398,21 +407,26 @@ impl Feeder {
         if !batches.is_quiet() || !batches.is_guarded() {
             return Ok(());
         }
-        if ground.marker_ttl.is_some() && !batches.marks_are_left(&self.log().await?) {
-            return self.make_good(CursorExpiry::MarksExpired, batches, ground).await;
-        }
         let shared = Arc::clone(&self.control.shared);
         let marker = unless_shut_down(&shared, watch.progress()).await??;
         self.control.status.send_modify(|status| status.head = marker.head);
-        match protocol::advance(ground.incarnation, batches.made_good(), &marker) {
-            Advance::To(head) => {
-                watch.advance(head);
-                batches.pass(head, true, false, watch.cursor());
-                Ok(())
+        let missed = match protocol::advance(ground.incarnation, batches.made_good(), &marker) {
+            Advance::Trip(why) => Some(why),
+            _ if ground.marker_ttl.is_none() => None,
+            // Read after the consumer was asked: marks that were there then were sent.
+            _ => {
+                let all = batches.has_all_marks(&self.log().await?);
+                (!all).then_some(CursorExpiry::MarksExpired)
             }
-            Advance::Wait => Ok(()),
-            Advance::Trip(why) => self.make_good(why, batches, ground).await,
+        };
+        if let Some(why) = missed {
+            self.make_good(why, batches, ground).await?;
         }
+        if !protocol::under_way(&marker) {
+            watch.advance(marker.head);
+            batches.pass(marker.head, true, false, watch.cursor());
+        }
+        Ok(())
     }
 
     /// Everything gathered goes to the store before a request does.
@@ -470,8 +484,10 @@ impl Feeder {
     }
 
     async fn hand_over(&mut self, batches: &mut Batches) -> Result<(), Over> {
-        while let Some(batch) = batches.next_ready() {
-            self.send(Command::Batch(batch)).await?;
+        // A batch that is taken out is handed over, whoever stops waiting.
+        while batches.has_ready() {
+            let permit = self.to_fold.reserve().await.map_err(|_| Over::Ended)?;
+            permit.send(Command::Batch(batches.next_ready().expect("one is ready")));
             self.progressed = true;
         }
         Ok(())

@@ -12,6 +12,7 @@ use super::FoldError;
 use super::export::{ExportError, ExportRequest};
 use super::status::{Control, FoldStatus, Shared};
 use crate::kv::{Key, KvUpdate, VersionToken, WatchCursor};
+use crate::log_cursor;
 use crate::protocol::{self, Authority, Stored};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
@@ -73,11 +74,12 @@ pub(super) struct Batch {
 /// A listing of the bucket's keys.
 pub(super) struct Listing {
     pub(super) live: HashSet<Key>,
-    /// Entries of a newer revision are not judged: the listing may be older than they are.
-    pub(super) up_to: Option<u64>,
+    /// The head of the log before it.
+    pub(super) up_to: u64,
 }
 
 impl Listing {
+    /// Of a value that is on its way.
     pub(super) fn condemns(&self, key: &str, revision: Option<u64>) -> bool {
         protocol::has_vanished(self.live.contains(key), revision, self.up_to)
     }
@@ -240,8 +242,21 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
     /// Stores a batch, however often that takes (A2).
     fn store(&mut self, updates: &[KvUpdate], cursor: &WatchCursor) -> Result<(), FoldError> {
         let mut failures = 0;
+        let mut waits = false;
         loop {
             let result = self.store.apply(updates, cursor);
+            let being_read = matches!(result, Err(SnapshotError::BeingRead));
+            if being_read && !waits {
+                tracing::warn!("readers of the store keep it from being opened again; waiting");
+            }
+            if being_read != waits {
+                waits = being_read;
+                self.status.send_modify(|status| status.waits_for_readers = waits);
+            }
+            if waits && !self.shared.is_shut_down() {
+                self.sleep(NAP);
+                continue;
+            }
             let wait = match (self.authority.store(result.is_ok()), result) {
                 (Stored::RetryAfter(wait), Err(error)) if !self.shared.is_shut_down() => {
                     failures += 1;
@@ -265,11 +280,12 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
         }
     }
 
-    /// Deletes the keys that the listing lacks, without moving the cursor.
+    /// Deletes the keys that the listing lacks, without moving the cursor; but it says how far the
+    /// log went that does not have them.
     fn sweep(&mut self, listing: &Listing) -> Result<u64, FoldError> {
         let gone = self.absent(listing).map_err(FoldError::Read)?;
         let count = gone.len() as u64;
-        let cursor = self.store.cursor();
+        let cursor = log_cursor::amended(self.store.cursor(), listing.up_to, u64::MAX);
         let delete = |key| KvUpdate::Delete { key, version: VersionToken::unknown() };
         let deletes: Vec<KvUpdate> = gone.into_iter().map(delete).collect();
         for batch in deletes.chunks(self.batch_max) {
@@ -281,19 +297,13 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
 
     fn absent(&self, listing: &Listing) -> Result<Vec<Key>, SnapshotError> {
         let mut gone = Vec::new();
-        let mut judge = |key: &str, version: Option<u64>| {
-            if listing.condemns(key, version) {
-                gone.push(Key::from(key));
-            }
-            ControlFlow::Continue(())
-        };
         for prefix in &self.prefixes {
-            match listing.up_to {
-                None => self.store.for_each_key(prefix, &mut |key| judge(key, None))?,
-                Some(_) => self.store.for_each_in_range(prefix, &mut |entry| {
-                    judge(entry.key, entry.version.as_u64())
-                })?,
-            }
+            self.store.for_each_key(prefix, &mut |key| {
+                if !listing.live.contains(key) {
+                    gone.push(Key::from(key));
+                }
+                ControlFlow::Continue(())
+            })?;
         }
         Ok(gone)
     }

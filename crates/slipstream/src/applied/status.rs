@@ -39,6 +39,8 @@ pub struct FoldStatus {
     /// How often a running watch may have missed that keys were deleted, because the log had
     /// forgotten what lay between two updates, so that the fold was compared with the bucket's keys.
     pub comparisons: u64,
+    /// Whether a write failed and calls of the store's own readers keep it from being opened again.
+    pub waits_for_readers: bool,
     /// Why no watch is running, while that is being mended.
     pub trouble: Option<KvError>,
 }

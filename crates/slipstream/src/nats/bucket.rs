@@ -13,6 +13,7 @@ use super::api::{
     self, ApiError, Link, NO_MESSAGE_FOUND, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, ask, unexpected,
 };
 use super::message::{self, Operation};
+use super::settled::{Reading, settled};
 use crate::kv::{KvError, KvReader, KvTtl, KvWatcher, KvWriter, LogInfo, Retention};
 use crate::stores::{Discard, KvStore, StorageType, StoreConfig};
 
@@ -119,25 +120,40 @@ impl Bucket {
     }
 
     pub(super) async fn log_info(&self) -> Result<LogInfo, KvError> {
+        Ok(self.reading().await?.log)
+    }
+
+    /// The same, of a log that went to `end` when it was of this incarnation.
+    pub(super) async fn log_through(&self, incarnation: u64, end: u64) -> Result<LogInfo, KvError> {
+        let from = json!({ "seq": end, "next_by_subj": self.subject(">") });
+        let stored_at_ms = || async {
+            let message = self.message(&from).await?;
+            Ok(message.map(|message| message.stored_at_ns / NS_PER_MS))
+        };
+        settled(incarnation, end, || self.reading(), stored_at_ms).await
+    }
+
+    async fn reading(&self) -> Result<Reading, KvError> {
         let info = stream_info(self.link(), &self.inner.name).await?;
-        log_info(&info).ok_or_else(|| unexpected("bucket state"))
+        let log = log_info(&info).ok_or_else(|| unexpected("bucket state"))?;
+        Ok(Reading { log, replicated: info["config"]["num_replicas"].as_u64() > Some(1) })
     }
 
     /// The message at a revision, as its leader has it.
     pub(super) async fn message_at(&self, revision: u64) -> Result<Option<StoredMessage>, KvError> {
-        self.message(json!({ "seq": revision })).await
+        self.message(&json!({ "seq": revision })).await
     }
 
     /// The last message of a key, as its leader has it: a follower may lag behind the caller's own
     /// writes.
     pub(super) async fn last_message(&self, key: &str) -> Result<Option<StoredMessage>, KvError> {
-        self.message(json!({ "last_by_subj": self.subject(key) })).await
+        self.message(&json!({ "last_by_subj": self.subject(key) })).await
     }
 
-    async fn message(&self, which: Value) -> Result<Option<StoredMessage>, KvError> {
+    async fn message(&self, which: &Value) -> Result<Option<StoredMessage>, KvError> {
         const OPERATION: &str = "read";
         let subject = format!("STREAM.MSG.GET.{}", self.inner.stream);
-        match ask(self.link(), OPERATION, subject, &which).await? {
+        match ask(self.link(), OPERATION, subject, which).await? {
             Ok(answer) => match stored_message(&answer["message"]) {
                 Some(message) => Ok(Some(message)),
                 None => Err(unexpected(OPERATION)),

@@ -48,15 +48,18 @@ impl Filter {
             return Err(KvError::InvalidKey("a scope needs a prefix"));
         }
         prefixes.iter().try_for_each(|prefix| rules::check_prefix(prefix))?;
-        // The server selects by whole tokens.
-        let whole = |prefix: &str| prefix.rfind('.').map_or(0, |dot| dot + 1);
-        let exact = prefixes.iter().all(|prefix| whole(prefix) == prefix.len());
-        let parents = prefixes.iter().map(|prefix| prefix[..whole(prefix)].to_owned()).collect();
+        let exact = prefixes.iter().all(|prefix| parent(prefix) == *prefix);
+        let parents = prefixes.iter().map(|prefix| parent(prefix).to_owned()).collect();
         let parents = WatchScope::Prefixes(parents);
         let subjects = parents.prefixes().into_iter();
         let subjects = subjects.map(|parent| bucket.subject(&format!("{parent}>"))).collect();
         Ok(Self { subjects, exact })
     }
+}
+
+/// What of a prefix the server can select by: whole tokens.
+pub(super) fn parent(prefix: &str) -> &str {
+    &prefix[..prefix.rfind('.').map_or(0, |dot| dot + 1)]
 }
 
 pub(super) struct Consumer {

@@ -1,16 +1,21 @@
 //! Reads: points, and listings through one consumer.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use async_nats::Message;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use tokio::time::Instant;
 
 use super::bucket::{Bucket, StoredMessage};
-use super::consumer::{Consumer, Lost, Received, Start};
+use super::consumer::{self, Consumer, Lost, Received, Start};
 use super::message::{self, Operation};
 use crate::kv::{Key, KvEntry, KvError, KvReader, VersionToken, WatchScope};
 use crate::rules;
+
+/// How long a copy of the log may take to come to what its leader has.
+const BEHIND_MAX: Duration = Duration::from_secs(20);
 
 /// Messages of one turn of a listing.
 const CHUNK_MAX: usize = 1024;
@@ -94,6 +99,9 @@ impl StoredMessage {
 impl Bucket {
     /// The last message of every key that begins with the prefix and has a value, each made into an
     /// item with its revision and the bytes received so far.
+    ///
+    /// Whichever copy of the log the consumer reads, the listing has all that the leader had when it
+    /// was asked for: it does not end before the newest message of then has come, or a newer one.
     async fn list<T: Send>(
         &self,
         prefix: &str,
@@ -104,17 +112,32 @@ impl Bucket {
         // Messages up to here are one per key. Later ones replace what was listed.
         let log = self.log_info().await?;
         let head = log.last;
+        let everything = format!("{}>", consumer::parent(prefix));
+        let mut due = self.last_message(&everything).await?.map_or(0, |last| last.revision);
         let scope = WatchScope::Prefix(prefix.to_owned());
         let mut consumer = Consumer::create(self, &scope, Start::State, headers_only).await?;
         let (exact, expected) = (consumer.exact(), consumer.total());
         let skip_len = self.subject_prefix_len();
         let mut listed = Vec::with_capacity(usize::try_from(expected).unwrap_or(0).min(1 << 20));
         let mut late: HashMap<Key, Option<T>> = HashMap::new();
-        let mut complete = expected == 0;
-        let mut received_len = 0;
-        while !complete {
+        let (mut drained, mut drained_at) = (expected == 0, None);
+        let (mut received_len, mut newest) = (0, 0);
+        let cut = |received, cause| KvError::ListingCut { received, expected, cause };
+        loop {
+            // What is due may also have been removed, with nothing in its place.
+            if drained && newest < due {
+                due = self.last_message(&everything).await?.map_or(0, |last| last.revision);
+            }
+            if drained && newest >= due {
+                break;
+            }
+            if drained && drained_at.get_or_insert_with(Instant::now).elapsed() > BEHIND_MAX {
+                let cause = "the copy of the bucket that was listed is behind".into();
+                return Err(cut(consumer.received(), cause));
+            }
             let received = consumer.receive(CHUNK_MAX, |message, ack| {
                 received_len += message.length;
+                newest = ack.stream_sequence;
                 if !exact && !message.subject[skip_len..].starts_with(prefix) {
                     return Ok(());
                 }
@@ -129,17 +152,19 @@ impl Bucket {
                 late.insert(message::key(message.subject, skip_len), item);
                 Ok(())
             });
-            let cut = |received, cause| KvError::ListingCut { received, expected, cause };
-            complete = match received.await {
+            drained = match received.await {
                 Ok(Received::Messages(ack)) => ack.pending == 0,
                 Ok(Received::Idle) => true,
                 Err(Lost(cause)) => return Err(cut(consumer.received(), cause)),
             };
             // Fewer than announced: the rest was overwritten or removed meanwhile, or the server has
             // miscounted.
-            if complete && consumer.received() < expected {
+            if drained && consumer.received() < expected {
                 let state = consumer.state().await?;
-                complete = state.pending == 0 && state.sent == consumer.received();
+                drained = state.pending == 0 && state.sent == consumer.received();
+            }
+            if !drained {
+                drained_at = None;
             }
         }
         let received = consumer.received();
@@ -147,7 +172,7 @@ impl Bucket {
         // Of a bucket that was made again before the consumer was, the head says nothing.
         if self.log_info().await?.incarnation != log.incarnation {
             let cause = "the bucket was made again".into();
-            return Err(KvError::ListingCut { received, expected, cause });
+            return Err(cut(received, cause));
         }
         if !late.is_empty() {
             listed.retain(|item| !late.contains_key(key_of(item)));

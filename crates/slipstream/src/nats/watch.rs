@@ -19,32 +19,30 @@ impl KvWatcher for Bucket {
         from: &WatchCursor,
     ) -> Result<Box<dyn Watch>, KvError> {
         let connects = self.link().connects();
-        let before = self.log_info().await?;
-        let hears = before.retention.marker_ttl.is_some();
-        let (start, mut at, recent) = if from.is_none() {
+        let (before, start, mut at, recent) = if from.is_none() {
+            let before = self.log_info().await?;
             // What is listed was there by now, so that its marks are yet to come.
             let at =
                 Position { heard_ms: before.read_at_ms, ..Position::at(before.incarnation, 0) };
-            (Start::State, at, RecentlySeen::default())
+            (before, Start::State, at, RecentlySeen::default())
         } else {
             let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
+            let before = self.log_through(cursor.at.incarnation, cursor.at.end).await?;
             let proven = self.resume(&cursor, &before).await?;
             let at = Position { revision: proven, ..cursor.at };
-            (Start::At(proven + 1), at, RecentlySeen::of(&cursor, proven))
+            (before, Start::At(proven + 1), at, RecentlySeen::of(&cursor, proven))
         };
+        let hears = before.retention.marker_ttl.is_some();
         if !hears {
             at.heard_ms = 0;
         }
         let consumer = Consumer::create(self, scope, start, false).await?;
         // The server begins later than it was told, in silence, if the log has forgotten what it was
         // told to begin with. What the log has now, it had then.
-        let after = self.log_info().await?;
-        let guard = match start {
-            Start::State => protocol::live_guard(before.incarnation, after.last, 0, &after),
-            Start::At(_) => {
-                protocol::live_guard(before.incarnation, at.revision, before.last, &after)
-            }
-        };
+        let had = if from.is_none() { 0 } else { before.last };
+        let after = self.log_through(before.incarnation, had).await?;
+        let frontier = if from.is_none() { after.last } else { at.revision };
+        let guard = protocol::live_guard(before.incarnation, frontier, had, &after);
         if let Guard::Trip(expiry) = guard {
             return Err(match start {
                 Start::State => KvError::WatchError("the bucket was made again".into()),

@@ -7,10 +7,15 @@
 //! ```
 //!
 //! One of the cases kills processes: the test binary, started again with the variable [`CHILD`] set.
+//!
+//! Besides, for backends to call where they apply: [`failed_writes_heal`], of engines, and
+//! [`full_disk`].
 
 #![allow(missing_docs, reason = "the names of the cases say it")]
 
+mod disk;
 mod kill;
+mod limit;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +27,9 @@ use std::thread;
 use bytes::Bytes;
 use tempfile::TempDir;
 
+pub use self::disk::{SmallDisk, assert_full, full_disk};
 pub use self::kill::{CHILD, killed};
+pub use self::limit::{LIMITED, failed_writes_heal, limited, with_a_limit};
 use super::{SnapshotError, SnapshotReader, SnapshotStore};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 
@@ -80,6 +87,11 @@ fn place() -> (TempDir, std::path::PathBuf) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("fold");
     (dir, path)
+}
+
+/// The name of a test as libtest knows it, without the crate's before it.
+fn libtest_name(name: &str) -> &str {
+    name.split_once("::").map_or(name, |(_crate, name)| name)
 }
 
 fn open<S: SnapshotStore>(path: &Path) -> S {

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, Weak};
 use std::{fs, io};
 
 use super::record::{self, Change};
@@ -59,11 +59,14 @@ pub trait Engine: Send + Sync + Sized + 'static {
 /// [`load_synced`](Self::load_synced).
 ///
 /// Engines refuse everything once a write has failed. The store then opens its own again before the
-/// next batch: a failure that has passed heals by itself.
+/// next batch, once no reader is in the middle of a call ([`SnapshotError::BeingRead`]): a failure
+/// that has passed heals by itself.
 pub struct EngineSnapshot<E> {
     path: PathBuf,
     sync: bool,
     state: Arc<RwLock<State<E>>>,
+    /// The database that a write failed on.
+    failed: Weak<E>,
 }
 
 /// Reads an [`EngineSnapshot`] while it applies. The directory stays locked while a call goes on.
@@ -94,13 +97,17 @@ impl<E: Engine> EngineSnapshot<E> {
         prepare::<E>(path)?;
         let state = State::open(path)?;
         let cursor = state.cursor.clone();
-        Ok((cursor, Self { path: path.to_owned(), sync, state: Arc::new(RwLock::new(state)) }))
+        let (path, state) = (path.to_owned(), Arc::new(RwLock::new(state)));
+        Ok((cursor, Self { path, sync, state, failed: Weak::new() }))
     }
 
     /// The database, opened again if need be.
     fn engine(&self) -> Result<Arc<E>, SnapshotError> {
         if let Some(engine) = &read(&self.state).engine {
             return Ok(engine.clone());
+        }
+        if self.failed.strong_count() > 0 {
+            return Err(SnapshotError::BeingRead);
         }
         let state = State::open(&self.path)?;
         let engine = state.engine.clone().expect("just opened");
@@ -146,12 +153,13 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
         let changes = record::changes(batch)?;
         let engine = self.engine()?;
         let written = engine.write(&changes, cursor, self.sync);
-        // Before it is opened again nobody may hold it.
-        drop(engine);
         let mut state = self.state.write().expect("nobody panics with the lock");
         match written {
             Ok(()) => state.cursor = cursor.clone(),
-            Err(_) => state.engine = None,
+            Err(_) => {
+                state.engine = None;
+                self.failed = Arc::downgrade(&engine);
+            }
         }
         written
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Slice};
+use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
 use super::engine::{Engine, EngineReader, EngineSnapshot};
 use super::record::{self, Change};
@@ -74,14 +74,11 @@ impl Engine for Fjall {
     ) -> Result<(), SnapshotError> {
         let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
         let mut write = self.database.batch().durability(Some(mode));
-        let mut record = Vec::new();
-        for &(key, entry) in changes {
-            match entry {
-                Some(entry) => {
-                    record::encode(entry.version, &entry.value, &mut record);
-                    write.insert(&self.data, key, Slice::from(&record[..]));
-                }
-                None => write.remove(&self.data, key),
+        let mut scratch = Vec::new();
+        for change in changes {
+            match change.record(&mut scratch) {
+                Some(record) => write.insert(&self.data, change.key, record),
+                None => write.remove(&self.data, change.key),
             }
         }
         write.insert(&self.meta, CURSOR, cursor.as_bytes());

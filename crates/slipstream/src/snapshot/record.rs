@@ -14,7 +14,7 @@ const MAX_KEY: usize = u16::MAX as usize;
 const MAX_VALUE: usize = u32::MAX as usize - 1 - VersionToken::MAX_LEN;
 
 /// Writes the record of an entry to `into`, which is cleared first.
-pub fn encode(version: VersionToken, value: &[u8], into: &mut Vec<u8>) {
+fn encode(version: VersionToken, value: &[u8], into: &mut Vec<u8>) {
     let version = version.as_bytes();
     into.clear();
     into.reserve(1 + version.len() + value.len());
@@ -35,8 +35,22 @@ pub fn decode<'a>(key: &'a [u8], record: &'a [u8]) -> Result<EntryRef<'a>, Snaps
     parts().ok_or_else(|| SnapshotError::Corrupted("a record that no writer writes".into()))
 }
 
-/// A key, and what it is set to, if it is not removed.
-pub type Change<'a> = (&'a [u8], Option<&'a KvEntry>);
+/// What becomes of a key.
+#[derive(Clone, Copy)]
+pub struct Change<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    entry: Option<&'a KvEntry>,
+}
+
+impl Change<'_> {
+    /// The record that the key is set to, written to `scratch`; `None` if the key is removed.
+    pub fn record<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]> {
+        let entry = self.entry?;
+        encode(entry.version, &entry.value, scratch);
+        Some(scratch)
+    }
+}
 
 /// What a batch comes to: the last update of each key. Refuses what cannot be stored.
 pub fn changes(batch: &[KvUpdate]) -> Result<Vec<Change<'_>>, SnapshotError> {
@@ -48,7 +62,7 @@ pub fn changes(batch: &[KvUpdate]) -> Result<Vec<Change<'_>>, SnapshotError> {
             KvUpdate::Put(entry) if !entry.value.is_empty() => Some(entry),
             KvUpdate::Put(_) | KvUpdate::Delete { .. } | KvUpdate::Purge { .. } => None,
         };
-        (update.key().as_bytes(), entry)
+        Change { key: update.key().as_bytes(), entry }
     });
     Ok(changes.collect())
 }

@@ -1,9 +1,11 @@
 //! `watch_applied`, on buckets in memory: every transition of its loop.
 
+mod costs;
 mod exports;
 mod interrupted;
 mod loops;
 mod repair;
+mod silence;
 mod store_failures;
 mod support;
 mod unknown_versions;

@@ -104,6 +104,11 @@ impl Bucket {
         Self::of(connection.store("b", config).await.unwrap())
     }
 
+    /// The one of a server that may just have been started again.
+    pub(crate) async fn on(server: &NatsServer) -> Self {
+        Self::of(server.connect().await.open("b").await.unwrap())
+    }
+
     pub(crate) fn of(store: Arc<dyn KvStore>) -> Self {
         let (reader, watcher) = (store.reader(), store.watcher().unwrap());
         let writer = store.writer().unwrap();

@@ -4,6 +4,7 @@ mod applied;
 mod backend;
 mod cas;
 mod cli;
+mod cluster;
 mod cursors;
 mod faults;
 mod folds;

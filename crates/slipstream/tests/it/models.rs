@@ -5,6 +5,7 @@
 //! explores something else is noticed.
 
 mod cursor_authority;
+mod forgetful_log;
 mod live_floor;
 mod lying_log;
 mod prefix_marker;

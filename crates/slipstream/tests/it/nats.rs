@@ -186,6 +186,31 @@ async fn a_bucket_whose_making_is_not_answered_is_looked_for() {
     assert_eq!(lost.err(), Some(timeout));
 }
 
+/// How far the log went says nothing of one that takes its place before the consumer is made.
+#[tokio::test]
+async fn a_listing_of_a_bucket_that_is_made_again_as_it_begins_is_an_error() {
+    let server = NatsServer::start();
+    let direct = server.connect().await;
+    let before = Bucket::make(&direct, &StoreConfig::default()).await;
+    for at in 0..5 {
+        before.put(&format!("k.{at}"), "v").await;
+    }
+    let proxy = Proxy::without(server.port(), "CONSUMER.CREATE").await;
+    let far = Bucket::of(connect(&proxy.url()).await.open("b").await.unwrap());
+    let listing = tokio::spawn(async move { far.reader.keys("").await });
+    while proxy.swallowed() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let client = async_nats::connect(server.url()).await.unwrap();
+    jetstream::new(client).delete_key_value("b").await.unwrap();
+    Bucket::make(&direct, &StoreConfig::default()).await.put("a", "v").await;
+    // The question is asked again after a while.
+    proxy.swallow_no_more();
+    let cause = "the bucket was made again".to_owned();
+    let cut = KvError::ListingCut { received: 1, expected: 1, cause };
+    assert_eq!(listing.await.unwrap(), Err(cut));
+}
+
 /// Anybody may write to an inbox, but only the server can say where in the log a message stands: it
 /// takes no reply subject of that kind from a client.
 #[tokio::test]

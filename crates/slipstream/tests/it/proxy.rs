@@ -1,7 +1,7 @@
 //! A wire between a client and a server that can be cut.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) struct Proxy {
     port: u16,
     left: Arc<AtomicU64>,
-    swallowed: Arc<AtomicU64>,
+    swallow: Swallow,
     accepting: tokio::task::JoinHandle<()>,
 }
 
@@ -21,28 +21,32 @@ impl Proxy {
         Self::without(server_port, "\0").await
     }
 
-    /// Forwards everything but what has this text in it, in either direction.
+    /// Forwards everything but what has this text in it, in either direction, until told otherwise.
     pub(crate) async fn without(server_port: u16, text: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let left = Arc::new(AtomicU64::new(u64::MAX));
-        let swallowed = Arc::new(AtomicU64::new(0));
-        let (budget, counter) = (Arc::clone(&left), Arc::clone(&swallowed));
+        let swallow = Swallow { text, count: Arc::default(), done: Arc::default() };
+        let (budget, takes) = (Arc::clone(&left), swallow.clone());
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)).await else {
                     continue;
                 };
-                let swallow = Swallow { text, count: Arc::clone(&counter) };
-                tokio::spawn(forward(client, server, Arc::clone(&budget), swallow));
+                tokio::spawn(forward(client, server, Arc::clone(&budget), takes.clone()));
             }
         });
-        Self { port, left, swallowed, accepting }
+        Self { port, left, swallow, accepting }
     }
 
     /// How often something was not forwarded for its text.
     pub(crate) fn swallowed(&self) -> u64 {
-        self.swallowed.load(Ordering::SeqCst)
+        self.swallow.count.load(Ordering::SeqCst)
+    }
+
+    /// From now on the text makes no difference.
+    pub(crate) fn swallow_no_more(&self) {
+        self.swallow.done.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn url(&self) -> String {
@@ -70,12 +74,14 @@ impl Drop for Proxy {
 struct Swallow {
     text: &'static str,
     count: Arc<AtomicU64>,
+    done: Arc<AtomicBool>,
 }
 
 impl Swallow {
     fn takes(&self, bytes: &[u8]) -> bool {
         let text = self.text.as_bytes();
-        let found = bytes.windows(text.len()).any(|window| window == text);
+        let found = !self.done.load(Ordering::SeqCst)
+            && bytes.windows(text.len()).any(|window| window == text);
         self.count.fetch_add(u64::from(found), Ordering::SeqCst);
         found
     }

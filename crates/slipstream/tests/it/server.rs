@@ -40,8 +40,21 @@ impl NatsServer {
     }
 
     /// Where JetStream keeps its files.
-    pub(crate) fn store_dir(&self) -> PathBuf {
+    fn store_dir(&self) -> PathBuf {
         self.dir.path().join("data")
+    }
+
+    /// The files of a server that is down, as they are now.
+    pub(crate) fn copy_store(&self) -> TempDir {
+        let older = tempfile::tempdir().unwrap();
+        copy(&self.store_dir(), older.path());
+        older
+    }
+
+    /// The files of a server that is down become those of another time.
+    pub(crate) fn go_back(&self, older: &TempDir) {
+        fs::remove_dir_all(self.store_dir()).unwrap();
+        copy(older.path(), &self.store_dir());
     }
 
     pub(crate) async fn connect(&self) -> NatsConnection {
@@ -73,6 +86,19 @@ pub(crate) async fn connect(url: &str) -> NatsConnection {
     let connection = NatsConnection::new(NatsConnectionConfig::new(url));
     connection.connect().await.unwrap();
     connection
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        let target = to.join(file.file_name());
+        if file.file_type().unwrap().is_dir() {
+            copy(&file.path(), &target);
+        } else {
+            fs::copy(file.path(), target).unwrap();
+        }
+    }
 }
 
 fn spawn(dir: &Path, port: i32, arguments: &[String]) -> Child {

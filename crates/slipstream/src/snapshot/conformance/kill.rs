@@ -6,19 +6,19 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::{Model, batch, contents, cursor, fold_into, number, place, scale};
+use super::{Model, batch, contents, cursor, fold_into, libtest_name, number, place, scale};
 use crate::snapshot::SnapshotStore;
 
 /// Set in a process that is to be killed: the path of its fold.
 pub const CHILD: &str = "SLIPSTREAM_CONFORMANCE_CHILD";
 
-/// `name` is the test that calls, as libtest knows it or with the crate's name before it.
+/// `name` is the test that calls, with the crate's name before it.
 pub fn killed<S: SnapshotStore>(name: &str) {
     if let Some(path) = std::env::var_os(CHILD) {
         apply_for_ever::<S>(Path::new(&path));
     }
     let (_dir, path) = place();
-    let name = name.split_once("::").map_or(name, |(_crate, name)| name);
+    let name = libtest_name(name);
     let (mut model, mut modelled) = (Model::new(), 0);
     let mut killed_in_the_middle = 0;
     for kill in 0..20 * scale() {

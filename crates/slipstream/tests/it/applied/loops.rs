@@ -1,6 +1,6 @@
 //! Batches, cursors, status, shutdown: what happens when nothing goes wrong.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use slipstream::{BatchConfig, ExportError, FoldConfig, SnapshotReader, WatchScope};
 
@@ -83,11 +83,7 @@ async fn a_batch_that_is_not_full_is_applied_when_its_window_has_passed() {
 #[tokio::test]
 async fn a_batch_that_is_open_at_shutdown_is_stored() {
     let world = World::new().await;
-    let config = FoldConfig {
-        batch: BatchConfig { window: Duration::from_secs(3600), ..BatchConfig::default() },
-        ..world.config()
-    };
-    let fold = start(config, &TestStore::default());
+    let fold = start(world.gathering(), &TestStore::default());
     fold.synced().await;
     world.put("a", "1").await;
     received().await;
@@ -169,11 +165,7 @@ async fn waiting_for_a_write_outside_the_scope_ends_too() {
 #[tokio::test]
 async fn an_export_is_answered_after_what_waits_was_stored() {
     let world = World::new().await;
-    let config = FoldConfig {
-        batch: BatchConfig { window: Duration::from_secs(3600), ..BatchConfig::default() },
-        ..world.config()
-    };
-    let fold = start(config, &TestStore::default());
+    let fold = start(world.gathering(), &TestStore::default());
     fold.synced().await;
     world.put("a", "1").await;
     received().await;
@@ -240,43 +232,22 @@ async fn a_panic_of_the_applier_reaches_the_caller() {
 
 #[tokio::test]
 async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
-    use std::sync::Arc;
-    use std::time::SystemTime;
-
-    use slipstream::{Applier, KvUpdate, fold_control, watch_applied};
-    use tokio::sync::Mutex;
-
-    struct Gate(Arc<Mutex<()>>);
-    impl Applier for Gate {
-        type Item = ();
-        fn parse(&mut self, _: &KvUpdate) -> Option<()> {
-            Some(())
-        }
-        fn apply(&mut self, _: Vec<()>) {
-            drop(self.0.blocking_lock());
-        }
-    }
     let world = World::new().await;
-    let gate = Arc::new(Mutex::new(()));
     let batch = BatchConfig { max: 1, channel_capacity: 1, ..world.config().batch };
-    let (handle, control) = fold_control();
-    let config = FoldConfig { batch, ..world.config() };
-    let applier = Gate(Arc::clone(&gate));
-    let task = tokio::spawn(watch_applied(config, TestStore::default(), applier, control));
-    handle.synced().await.unwrap();
-    let held = gate.lock().await;
+    let fold = start(FoldConfig { batch, ..world.config() }, &TestStore::default());
+    fold.synced().await;
+    let held = fold.notes.hold().await;
     for at in 0..5 {
         world.put(&format!("k{at}"), "v").await;
     }
-    let mut status = handle.status();
-    let behind = status.wait_for(|status| status.head == 5).await.unwrap().clone();
-    assert_eq!((behind.applied, behind.lag_revisions()), (0, 5));
+    fold.until("head", |status| status.head == 5).await;
+    assert_eq!((fold.status().applied, fold.status().lag_revisions()), (0, 5));
     drop(held);
-    handle.wait_for(5).await.unwrap();
-    let done = status.wait_for(|status| !status.behind).await.unwrap().clone();
+    fold.caught_up(&world).await;
+    fold.until("rest", |status| !status.behind).await;
+    let done = fold.status();
     assert_eq!((done.lag_revisions(), done.lag(SystemTime::now())), (0, Duration::ZERO));
-    handle.shutdown();
-    assert!(task.await.unwrap().result.is_ok());
+    assert!(fold.stop().await.result.is_ok());
 }
 
 #[tokio::test]

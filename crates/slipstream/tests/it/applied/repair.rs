@@ -1,14 +1,13 @@
 //! Logs that evict, lie or are made anew, under a fold that runs or sleeps.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rstest::rstest;
-use slipstream::{
-    Applier, CursorExpiry, Discard, FoldConfig, KvUpdate, StoreConfig, WatchCursor, WatchScope,
-    fold_control, watch_applied,
-};
+use slipstream::{CursorExpiry, Discard, FoldConfig, StoreConfig, WatchCursor, WatchScope};
 
-use super::support::{TestStore, Told, World, start};
+use super::support::{Running, TestStore, Told, World, start};
 
 fn scopes() -> [WatchScope; 3] {
     [
@@ -148,18 +147,21 @@ async fn a_log_that_forgets_current_values_takes_none_from_the_fold() {
     assert!((0..5).all(|at| contents.contains_key(&format!("k.{at}"))));
 }
 
+/// A fold that has everything and often asks whether it missed something.
+async fn probing(scope: &WatchScope) -> (World, Running) {
+    let world = filled().await;
+    let (scope, probe_interval) = (scope.clone(), Duration::from_millis(20));
+    let config = FoldConfig { scope, probe_interval, ..world.config() };
+    let fold = start(config, &TestStore::default());
+    fold.synced().await;
+    (world, fold)
+}
+
 /// The watch skips in silence what was evicted before it was sent; only the floor tells.
 #[tokio::test]
 async fn an_overrun_of_a_live_watch_is_noticed_and_mended_on_every_scope() {
     for scope in scopes() {
-        let world = filled().await;
-        let config = FoldConfig {
-            scope: scope.clone(),
-            probe_interval: Duration::from_millis(20),
-            ..world.config()
-        };
-        let fold = start(config, &TestStore::default());
-        fold.synced().await;
+        let (world, fold) = probing(&scope).await;
         // No await between: the watch sees nothing of it until all is done.
         let evict = async {
             world.writer.delete("k.1").await.unwrap();
@@ -178,14 +180,7 @@ async fn an_overrun_of_a_live_watch_is_noticed_and_mended_on_every_scope() {
 #[tokio::test]
 async fn an_overrun_without_any_delivery_is_noticed_by_the_probe() {
     for scope in scopes() {
-        let world = filled().await;
-        let config = FoldConfig {
-            scope: scope.clone(),
-            probe_interval: Duration::from_millis(20),
-            ..world.config()
-        };
-        let fold = start(config, &TestStore::default());
-        fold.synced().await;
+        let (world, fold) = probing(&scope).await;
         let evict = async {
             world.writer.delete("k.1").await.unwrap();
             world.bucket.evict_below(world.bucket.log().last + 1);
@@ -213,6 +208,34 @@ async fn foreign_traffic_and_its_eviction_do_not_trip_a_filtered_watch() {
     }
     assert_eq!(fold.status().repairs, 0);
     assert_eq!(fold.store.contents(), world.contents("k.").await);
+}
+
+/// Its floor is past any frontier at once, and nothing of ours ever comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filtered_watch_beside_one_hot_key_of_others_gets_on() {
+    let world = World::new().await;
+    let fold = start(world.scoped("k."), &TestStore::default());
+    fold.synced().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (writer, stopped) = (Arc::clone(&world.writer), Arc::clone(&stop));
+    let writing = tokio::spawn(async move {
+        while !stopped.load(Ordering::Relaxed) {
+            writer.put("other.hot", "v".into()).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    for _ in 0..3 {
+        let before = world.bucket.log().last;
+        while world.bucket.log().last < before + 10 {
+            tokio::task::yield_now().await;
+        }
+        fold.caught_up(&world).await;
+    }
+    let own = world.put("k.own", "v").await;
+    fold.until("its own", |status| status.applied >= own).await;
+    assert_eq!((fold.status().repairs, fold.store.contents().len()), (0, 1));
+    stop.store(true, Ordering::Relaxed);
+    writing.await.unwrap();
 }
 
 #[tokio::test]
@@ -298,35 +321,18 @@ async fn without_a_reader_a_fold_with_entries_but_no_cursor_is_reported() {
 /// what is written at 5 of the new one.
 #[tokio::test]
 async fn a_write_to_a_bucket_made_again_is_waited_for() {
-    use std::sync::Arc;
-    use tokio::sync::Mutex;
-
-    struct Gate(Arc<Mutex<()>>);
-    impl Applier for Gate {
-        type Item = ();
-        fn parse(&mut self, _: &KvUpdate) -> Option<()> {
-            Some(())
-        }
-        fn apply(&mut self, _: Vec<()>) {
-            drop(self.0.blocking_lock());
-        }
-    }
     let world = filled().await;
-    let (gate, store) = (Arc::new(Mutex::new(())), TestStore::default());
-    let (handle, control) = fold_control();
-    let applier = Gate(Arc::clone(&gate));
-    let folding = tokio::spawn(watch_applied(world.config(), store.clone(), applier, control));
-    handle.wait_for(10).await.unwrap();
-    let held = gate.lock().await;
+    let fold = start(world.config(), &TestStore::default());
+    fold.caught_up(&world).await;
+    let held = fold.notes.hold().await;
     world.bucket.recreate(None);
     let revision = world.put("k.new", "new").await;
-    handle.status().wait_for(|status| status.repairs > 0).await.unwrap();
+    fold.until("repair", |status| status.repairs > 0).await;
     // The repair is held up by the applier, before anything of the new log is in the fold.
-    let waiting = tokio::time::timeout(Duration::from_millis(200), handle.wait_for(revision));
+    let waiting = tokio::time::timeout(Duration::from_millis(200), fold.handle.wait_for(revision));
     assert!(waiting.await.is_err(), "the fold does not have it yet");
     drop(held);
-    handle.wait_for(revision).await.unwrap();
-    assert_eq!(store.contents(), world.contents("").await);
-    handle.shutdown();
-    assert!(folding.await.unwrap().result.is_ok());
+    fold.caught_up(&world).await;
+    assert_eq!(fold.store.contents(), world.contents("").await);
+    assert!(fold.stop().await.result.is_ok());
 }

@@ -1,8 +1,11 @@
 //! Stores that fail.
 
-use slipstream::{FoldError, SnapshotReader};
+use std::time::Duration;
 
-use super::support::{TestStore, World, start};
+use slipstream::protocol::MAX_STORE_APPLY_FAILURES;
+use slipstream::{FoldError, SnapshotError, SnapshotReader};
+
+use super::support::{PATIENCE, TestStore, World, start};
 
 #[tokio::test]
 async fn a_passing_store_failure_leaves_no_hole_behind_the_cursor() {
@@ -51,10 +54,59 @@ async fn a_failing_store_does_not_hold_up_a_shutdown() {
     store.lock().failing = u32::MAX;
     world.put("a", "1").await;
     while store.lock().failed < 2 {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let ended = fold.stop().await;
     assert!(matches!(ended.result, Err(FoldError::Store { failures: 1..16, .. })));
+}
+
+#[tokio::test]
+async fn readers_that_keep_a_store_from_healing_are_waited_for_however_long() {
+    let world = World::new().await;
+    let store = TestStore::default();
+    let fold = start(world.config(), &store);
+    fold.synced().await;
+    {
+        let mut store = store.lock();
+        (store.failing, store.being_read) = (1, true);
+    }
+    for key in ["a", "b", "c"] {
+        world.put(key, "1").await;
+    }
+    fold.until("waiting for readers", |status| status.waits_for_readers).await;
+    let put_off = async {
+        while store.lock().put_off <= 2 * MAX_STORE_APPLY_FAILURES {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, put_off).await.expect("it tries more often than it may fail");
+    assert!(store.lock().batches.is_empty());
+    store.lock().being_read = false;
+    fold.caught_up(&world).await;
+    assert!(!fold.status().waits_for_readers);
+    assert_eq!(store.contents(), world.contents("").await);
+    assert_eq!(store.lock().batches.concat(), ["a", "b", "c"], "in order, each once");
+}
+
+#[tokio::test]
+async fn readers_that_keep_a_store_from_healing_do_not_hold_up_a_shutdown() {
+    let world = World::new().await;
+    let store = TestStore::default();
+    let fold = start(world.config(), &store);
+    fold.synced().await;
+    store.lock().being_read = true;
+    world.put("a", "1").await;
+    fold.until("waiting for readers", |status| status.waits_for_readers).await;
+    let ended = fold.stop().await;
+    let being_read = matches!(
+        ended.result,
+        Err(FoldError::Store { failures: 1, source: SnapshotError::BeingRead })
+    );
+    assert!(being_read && ended.cursor.is_none(), "{:?}", ended.result);
+    store.lock().being_read = false;
+    let fold = start(world.config(), &store);
+    fold.caught_up(&world).await;
+    assert_eq!(store.contents(), world.contents("").await);
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use slipstream::{
     SnapshotReader, SnapshotStore, StoreConfig, WatchCursor, WatchScope, fold_control,
     watch_applied,
 };
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 
 /// Longer than anything here takes; a test that waits so long has failed.
@@ -29,6 +30,9 @@ pub(super) struct Inner {
     /// So many applies to come fail.
     pub(super) failing: u32,
     pub(super) failed: u32,
+    /// Applies are put off, as by readers of an engine.
+    pub(super) being_read: bool,
+    pub(super) put_off: u32,
     /// What was applied, batch by batch: keys, with a `-` before those that were deleted.
     pub(super) batches: Vec<Vec<String>>,
     /// Reads fail.
@@ -64,6 +68,10 @@ impl SnapshotStore for TestStore {
             inner.failing -= 1;
             inner.failed += 1;
             return Err(full_disk());
+        }
+        if inner.being_read {
+            inner.put_off += 1;
+            return Err(SnapshotError::BeingRead);
         }
         let mut noted = Vec::new();
         for update in batch {
@@ -128,13 +136,21 @@ pub(super) enum Told {
     Unconfirmed(Vec<String>),
 }
 
-/// Notes what it is told; keys that begin with `junk` do not concern it.
+/// Notes what it is told; keys that begin with `junk` do not concern it. Applies nothing while it is
+/// held.
 #[derive(Clone, Default)]
-pub(super) struct Notes(Arc<Mutex<Vec<Told>>>);
+pub(super) struct Notes {
+    told: Arc<Mutex<Vec<Told>>>,
+    held: Arc<tokio::sync::Mutex<()>>,
+}
 
 impl Notes {
+    pub(super) async fn hold(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.held).lock_owned().await
+    }
+
     pub(super) fn taken(&self) -> Vec<Told> {
-        self.0.lock().unwrap().clone()
+        self.told.lock().unwrap().clone()
     }
 
     /// The items of every batch, one after the other.
@@ -147,7 +163,7 @@ impl Notes {
     }
 
     fn push(&self, told: Told) {
-        self.0.lock().unwrap().push(told);
+        self.told.lock().unwrap().push(told);
     }
 }
 
@@ -161,6 +177,7 @@ impl Applier for Notes {
     }
 
     fn apply(&mut self, batch: Vec<String>) {
+        drop(self.held.blocking_lock());
         self.push(Told::Applied(batch));
     }
 
@@ -216,6 +233,12 @@ impl World {
             batch: BatchConfig { window: Duration::from_millis(1), ..BatchConfig::default() },
             ..FoldConfig::new(self.kv.watcher().unwrap(), Some(self.kv.reader()))
         }
+    }
+
+    /// Batches stay open until something closes them.
+    pub(super) fn gathering(&self) -> FoldConfig {
+        let batch = BatchConfig { window: Duration::from_secs(3600), ..BatchConfig::default() };
+        FoldConfig { batch, ..self.config() }
     }
 
     pub(super) fn scoped(&self, prefix: &str) -> FoldConfig {

@@ -3,7 +3,6 @@
 mod kills;
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use rstest::rstest;
 use slipstream::{
     AppendLogSnapshot, BatchConfig, Connection, CursorExpiry, FjallSnapshot, FoldConfig, KvWriter,
-    SnapshotStore, StoreConfig, WatchScope,
+    SnapshotStore, WatchScope,
 };
 
 use super::cable::{Cable, Wire};
@@ -20,6 +19,7 @@ use super::support::{
     scopes, start, start_on, start_with,
 };
 use crate::backend::Bucket;
+use crate::cluster::Cluster;
 use crate::server::{NatsServer, connect};
 
 /// Writes until it is told to stop, and does not mind when the server is away. Every other key is
@@ -165,19 +165,6 @@ async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for file in fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        let target = to.join(file.file_name());
-        if file.file_type().unwrap().is_dir() {
-            copy(&file.path(), &target);
-        } else {
-            fs::copy(file.path(), target).unwrap();
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope() {
     let mut server = NatsServer::start();
@@ -185,8 +172,7 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
     let bucket = bucket_on(&connection).await;
     fill_mixed(&bucket, 0..20, "old").await;
     server.kill();
-    let older = tempfile::tempdir().unwrap();
-    copy(&server.store_dir(), older.path());
+    let older = server.copy_store();
     server.restart();
     let disks = [(); 3].map(|()| Disk::new());
     let folds: Vec<_> = scopes()
@@ -199,8 +185,7 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
         fold.caught_up(&bucket).await;
     }
     server.kill();
-    fs::remove_dir_all(server.store_dir()).unwrap();
-    copy(older.path(), &server.store_dir());
+    server.go_back(&older);
     server.restart();
     // The same numbers, for other keys, and more.
     fill_mixed(&bucket, 1000..1030, "new").await;
@@ -212,10 +197,12 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
     }
 }
 
-/// The files of a server that is down become those of another time.
-fn go_back(server: &NatsServer, older: &Path) {
-    fs::remove_dir_all(server.store_dir()).unwrap();
-    copy(older, &server.store_dir());
+/// Much more than a server sends unanswered and a fold that is held up reads ahead.
+async fn put_much(bucket: &Bucket) {
+    let large = "v".repeat(1_000_000);
+    for at in 0..64 {
+        bucket.put(&format!("k.{at}"), &large).await;
+    }
 }
 
 /// On its way to the head a fold passes over what is superseded further on. An older copy of the log
@@ -237,18 +224,12 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_catching_up(
     fold.synced().await;
     fold.stop().await;
     bucket.put("k.x", "second").await;
-    // Much more than the server sends unanswered and the fold reads ahead: it is held up before the
-    // end of the older log.
-    let large = "v".repeat(1_000_000);
-    for at in 0..64 {
-        bucket.put(&format!("k.{at}"), &large).await;
-    }
+    // It is held up before the end of the older log.
+    put_much(&bucket).await;
     server.kill();
-    let older = tempfile::tempdir().unwrap();
-    copy(&server.store_dir(), older.path());
+    let older = server.copy_store();
     server.restart();
-    let connection = server.connect().await;
-    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    let bucket = Bucket::on(&server).await;
     let last = bucket.put("k.x", "third").await;
     let gate = Gate::default();
     let held = gate.hold().await;
@@ -264,12 +245,12 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_catching_up(
         assert!(ended.cursor.revision() < Some(last - 1), "it was not to get so far");
         drop(ended);
         server.kill();
-        go_back(&server, older.path());
+        server.go_back(&older);
         server.restart();
         fold = start_with(config, &disk, gate);
     } else {
         server.kill();
-        go_back(&server, older.path());
+        server.go_back(&older);
         server.restart();
     }
     drop(held);
@@ -290,21 +271,15 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_listing() {
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
     bucket.put("stop.1", "v").await;
-    // As above: more than is on its way while the fold stands at the first stop.
-    let large = "v".repeat(1_000_000);
-    for at in 0..64 {
-        bucket.put(&format!("k.{at}"), &large).await;
-    }
+    put_much(&bucket).await;
     bucket.put("k.x", "first").await;
     bucket.put("k.y", "v").await;
     bucket.put("stop.2", "v").await;
     let before = bucket.put("k.z", "v").await;
     server.kill();
-    let older = tempfile::tempdir().unwrap();
-    copy(&server.store_dir(), older.path());
+    let older = server.copy_store();
     server.restart();
-    let connection = server.connect().await;
-    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    let bucket = Bucket::on(&server).await;
     let (disk, stops) = (Disk::new(), Stops::new());
     let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
     let config = FoldConfig { batch, ..config(&bucket, &WatchScope::All) };
@@ -322,7 +297,7 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_listing() {
     fold.handle.shutdown();
     stops.go_on();
     fold.ended().await;
-    go_back(&server, older.path());
+    server.go_back(&older);
     server.restart();
     let fold = start(config, &killed);
     fold.until("repair", |status| status.repairs > 0 && status.synced).await;
@@ -332,54 +307,6 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_listing() {
     let why = fold.status().last_repair.unwrap().why;
     assert_eq!(why, CursorExpiry::AheadOfLog { revision: last, last: before });
     fold.stop().await;
-}
-
-/// Three servers that know each other.
-struct Cluster {
-    servers: Vec<NatsServer>,
-}
-
-impl Cluster {
-    /// With a bucket of three copies. The servers must know each other's ports before they start,
-    /// and somebody else may take one in between; then there is another try.
-    async fn start() -> (Self, Bucket) {
-        for _ in 0..5 {
-            let cluster = Self::on_free_ports();
-            let connection = connect(&cluster.url()).await;
-            let replicated = StoreConfig { num_replicas: 3, ..StoreConfig::default() };
-            for _ in 0..15 {
-                // Until it has a leader the cluster forgets what it is asked.
-                let made = connection.store("b", &replicated);
-                if let Ok(Ok(store)) = tokio::time::timeout(Duration::from_secs(2), made).await {
-                    return (cluster, Bucket::of(store));
-                }
-            }
-        }
-        panic!("three servers do not find each other");
-    }
-
-    fn on_free_ports() -> Self {
-        let free = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = free.each_ref().map(|listener| listener.local_addr().unwrap().port());
-        drop(free);
-        let routes = ports.map(|port| format!("nats-route://127.0.0.1:{port}")).join(",");
-        let start = |at: usize| {
-            let (name, listen) = (format!("n{at}"), format!("nats://127.0.0.1:{}", ports[at]));
-            let named = ["--name", &name, "--cluster_name", "c"];
-            let joined = ["--cluster", &listen, "--routes", &routes];
-            NatsServer::start_with(&[named, joined].concat())
-        };
-        Self { servers: (0..3).map(start).collect() }
-    }
-
-    fn url(&self) -> String {
-        self.servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",")
-    }
-
-    fn named(&mut self, name: &str) -> &mut NatsServer {
-        let at: usize = name.strip_prefix('n').unwrap().parse().unwrap();
-        &mut self.servers[at]
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

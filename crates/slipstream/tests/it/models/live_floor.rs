@@ -63,7 +63,7 @@ struct Comparison {
 
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 struct Judge {
-    up_to: Option<u64>,
+    up_to: u64,
     keys: [bool; KEYS as usize],
 }
 
@@ -95,14 +95,14 @@ impl State {
     /// The fold loses what the bucket did not list, and the watch goes on.
     fn compared(&mut self, head: u64, keys: [bool; KEYS as usize], variant: Variant) {
         for (value, listed) in self.fold.iter_mut().zip(keys) {
-            *value = value.filter(|revision| !has_vanished(listed, Some(*revision), Some(head)));
+            *value = value.filter(|_| listed);
         }
         self.comparison = None;
         self.compared = head;
         self.judge = match variant {
             Variant::OnlyTheFoldIsJudged => None,
-            Variant::AllOnTheWayIsJudged => Some(Judge { up_to: None, keys }),
-            _ => Some(Judge { up_to: Some(head), keys }),
+            Variant::AllOnTheWayIsJudged => Some(Judge { up_to: u64::MAX, keys }),
+            _ => Some(Judge { up_to: head, keys }),
         };
         self.apply();
     }
@@ -117,7 +117,7 @@ impl State {
             self.frontier = message.revision;
         }
         let frontier = self.frontier;
-        self.judge.take_if(|judge| judge.up_to.is_some_and(|up_to| up_to <= frontier));
+        self.judge.take_if(|judge| judge.up_to <= frontier);
     }
 }
 

@@ -4,9 +4,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use rustix::process::{Gid, Uid};
+use slipstream::snapshot_conformance::{SmallDisk, assert_full, full_disk};
 use slipstream::{
     AppendLogSnapshot, FjallSnapshot, Snapshot, SnapshotError, SnapshotStore, SnapshotWriter,
 };
@@ -15,94 +15,14 @@ use tempfile::TempDir;
 use super::append_log::format_1;
 use super::append_log::support::{cursor, open, put, state};
 
-/// A file system of its own, which ends with this.
-struct SmallDisk(TempDir);
-
-impl SmallDisk {
-    /// `None` for those who may not have one. For them a limit on the size of files stands in, in
-    /// `append_log::full` and `fjall`.
-    fn mount(kilobytes: u32) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let mut mount = Command::new("mount");
-        let options = format!("size={kilobytes}k,mode=700");
-        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(dir.path()).stderr(Stdio::null());
-        if mount.status().is_ok_and(|status| status.success()) {
-            return Some(Self(dir));
-        }
-        eprintln!("skipped: a file system of one's own takes root");
-        None
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.path().join("fold")
-    }
-
-    fn ballast(&self) -> PathBuf {
-        self.0.path().join("ballast")
-    }
-
-    /// Leaves so much room, to the page.
-    fn fill(&self, leave: u64) {
-        let disk = rustix::fs::statvfs(self.0.path()).unwrap();
-        let room = disk.f_bavail * disk.f_frsize;
-        fs::write(self.ballast(), vec![1; room.saturating_sub(leave) as usize]).unwrap();
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(self.ballast()).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
-#[track_caller]
-fn assert_full(error: &SnapshotError) {
-    let full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
-    let SnapshotError::Io { source, .. } = error else { panic!("{error:?}") };
-    assert!(full(source), "{error:?}");
-}
-
-fn applies_until_full_and_goes_on<S: SnapshotStore>(kilobytes: u32) {
-    let Some(disk) = SmallDisk::mount(kilobytes) else { return };
-    let (_, mut store) = S::load(&disk.path()).unwrap();
-    store.apply(&[put("first", "1", 1)], &cursor(1)).unwrap();
-    disk.fill(500_000);
-    let batch = |n: u64| [put(&format!("k.{n:03}"), vec![n as u8; 50_000], n)];
-    let mut n = 1;
-    let refused = loop {
-        match store.apply(&batch(n + 1), &cursor(n + 1)) {
-            Ok(()) => n += 1,
-            Err(error) => break error,
-        }
-    };
-    assert_full(&refused);
-    assert!(n > 1, "something was applied before");
-    for _ in 0..3 {
-        assert!(store.apply(&batch(n + 1), &cursor(n + 1)).is_err());
-        assert_eq!(store.cursor(), cursor(n));
-    }
-    disk.make_room();
-    for n in n + 1..n + 5 {
-        store.apply(&batch(n), &cursor(n)).unwrap();
-    }
-    let last = state(&store);
-    assert_eq!((&last.0, last.1.len() as u64), (&cursor(n + 4), n + 4));
-    drop(store);
-    assert_eq!(state(&S::load(&disk.path()).unwrap().1), last);
-}
-
 #[test]
 fn an_append_log_on_a_full_disk_goes_on_once_there_is_room() {
-    applies_until_full_and_goes_on::<AppendLogSnapshot>(4_000);
+    full_disk::<AppendLogSnapshot>(4_000);
 }
 
 #[test]
 fn a_fold_of_fjall_on_a_full_disk_goes_on_once_there_is_room() {
-    applies_until_full_and_goes_on::<FjallSnapshot>(80_000);
+    full_disk::<FjallSnapshot>(80_000);
 }
 
 #[test]

@@ -1,11 +1,8 @@
 //! The fold on fjall.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use slipstream::{FjallSnapshot, SnapshotError, SnapshotReader, SnapshotStore};
+use slipstream::{FjallSnapshot, SnapshotError, SnapshotStore};
 
 use super::append_log::support::{cursor, place, put, state};
 
@@ -58,47 +55,10 @@ fn a_newer_database_is_refused() {
     assert_eq!(fs::read(path.join("version")).unwrap(), version);
 }
 
-const CHILD: &str = "SLIPSTREAM_FJALL_FULL_CHILD";
-
-/// Files of this process may not grow beyond a limit, for a while.
 #[test]
-fn a_failed_write_heals_when_the_disk_has_room_again() {
-    if let Some(path) = std::env::var_os(CHILD) {
-        return fail_and_heal(Path::new(&path));
-    }
-    let (_dir, path) = place();
-    let name = "snapshot::fjall::a_failed_write_heals_when_the_disk_has_room_again";
-    // Without the trap the limit kills.
-    let limited = Command::new("sh")
-        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(CHILD, &path)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&limited.stdout);
-    let errors = String::from_utf8_lossy(&limited.stderr);
-    assert!(limited.status.success() && said.contains("1 passed"), "{said}{errors}");
-    let (at, store) = FjallSnapshot::load(&path).unwrap();
-    assert_eq!((at, store.range("").unwrap().len()), (cursor(4), 3));
-}
-
-fn fail_and_heal(path: &Path) {
-    let (_, mut store) = FjallSnapshot::load(path).unwrap();
-    let reader = store.reader();
-    store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
-    let before = state(&store);
-    let unlimited = getrlimit(Resource::Fsize);
-    setrlimit(Resource::Fsize, Rlimit { current: Some(100), maximum: unlimited.maximum }).unwrap();
-    let batch = [put("b", vec![1; 1000], 2), put("c", "1", 3)];
-    for _ in 0..3 {
-        assert!(store.apply(&batch, &cursor(3)).is_err());
-        assert_eq!(store.cursor(), cursor(1));
-    }
-    setrlimit(Resource::Fsize, unlimited).unwrap();
-    store.apply(&batch, &cursor(3)).unwrap();
-    assert_eq!(reader.cursor(), cursor(3));
-    assert_eq!(reader.range("").unwrap().len(), 3);
-    assert_eq!(reader.get("a").unwrap(), Some(before.1[0].clone()));
-    store.apply(&[], &cursor(4)).unwrap();
+fn a_failed_write_heals_when_the_disk_has_room_again_and_nobody_reads() {
+    slipstream::snapshot_conformance::failed_writes_heal::<FjallSnapshot>(concat!(
+        module_path!(),
+        "::a_failed_write_heals_when_the_disk_has_room_again_and_nobody_reads"
+    ));
 }

@@ -58,6 +58,30 @@ fn a_log_that_is_mostly_outdated_is_compacted_while_batches_go_on() {
     assert!(!beside(&path).exists());
 }
 
+/// However small the threshold: what is written anew is no more than what was appended.
+#[test]
+fn a_log_is_compacted_no_more_often_than_it_was_overwritten() {
+    let (_dir, path) = place();
+    let mut store = with_threshold(&path, 10_000);
+    let all = round(1500, 1);
+    store.apply(&all, &cursor(1)).unwrap();
+    let live = store.log_len();
+    assert!(live > 15 * 10_000, "{live} bytes are live");
+    let mut inodes = vec![inode(&path)];
+    for n in 2..=6 {
+        for batch in round(1500, n).chunks(50) {
+            store.apply(batch, &cursor(n)).unwrap();
+            while beside(&path).exists() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if inodes.last() != Some(&inode(&path)) {
+                inodes.push(inode(&path));
+            }
+        }
+    }
+    assert!((2..=6).contains(&inodes.len()), "{} files for five times the log", inodes.len());
+}
+
 #[test]
 fn the_file_at_the_path_holds_every_applied_batch_at_any_moment() {
     let (_dir, path) = place();

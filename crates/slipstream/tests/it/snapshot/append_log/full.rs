@@ -2,34 +2,24 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use slipstream::snapshot_conformance::{limited, with_a_limit};
 use slipstream::{SnapshotError, SnapshotStore};
 
-use super::support::{cursor, open, place, put, state};
-
-const CHILD: &str = "SLIPSTREAM_FULL_CHILD";
+use super::support::{cursor, open, put, state};
 
 #[test]
 fn a_full_disk_refuses_a_batch_and_keeps_the_fold() {
-    if let Some(path) = std::env::var_os(CHILD) {
-        return fill(Path::new(&path));
-    }
-    let (_dir, path) = place();
-    let name = "snapshot::append_log::full::a_full_disk_refuses_a_batch_and_keeps_the_fold";
-    // In units of 512 bytes. Without the trap the limit kills.
-    let limited = Command::new("sh")
-        .args(["-c", "trap '' XFSZ; ulimit -f 256; exec \"$0\" \"$@\""])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(CHILD, &path)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&limited.stdout);
-    assert!(limited.status.success() && said.contains("1 passed"), "{said}");
-    let store = open(&path);
-    assert_eq!(state(&store).0, cursor(1000));
-    assert_eq!(state(&store).1.last().unwrap().key, "z");
+    let name = concat!(module_path!(), "::a_full_disk_refuses_a_batch_and_keeps_the_fold");
+    limited(
+        name,
+        |path| with_a_limit(128 * 1024, || fill(path)),
+        |path| {
+            let store = open(path);
+            assert_eq!(state(&store).0, cursor(1000));
+            assert_eq!(state(&store).1.last().unwrap().key, "z");
+        },
+    );
 }
 
 fn fill(path: &Path) {

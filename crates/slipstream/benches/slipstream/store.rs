@@ -29,27 +29,15 @@ enum Order {
     Scattered,
 }
 
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    match args.first().map(String::as_str) {
-        Some("resident") => return resident(&args[1], &args[2]),
-        Some(other) => return one(other),
-        None => {}
-    }
-    for part in ["ascending", "scattered", "range", "memory", "fjall"] {
-        one(part);
-    }
-}
-
-fn one(part: &str) {
-    match part {
-        "ascending" => throughput("ascending", Order::Ascending),
-        "scattered" => throughput("scattered", Order::Scattered),
-        "range" => range(),
-        "memory" => memory(),
-        "fjall" => fjall(),
-        other => panic!("there is no part `{other}`"),
-    }
+pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
+    let parts: [(&str, fn()); 5] = [
+        ("store-ascending", || throughput("ascending", Order::Ascending)),
+        ("store-scattered", || throughput("scattered", Order::Scattered)),
+        ("store-range", range),
+        ("store-memory", memory),
+        ("store-fjall", fjall),
+    ];
+    parts.into_iter().filter(|(name, _)| wanted(name)).for_each(|(_, part)| part());
 }
 
 fn key(order: Order, i: u64) -> String {
@@ -329,7 +317,7 @@ fn fjall() {
     compare("fjall-apply", FJALL_N as f64, raw, fold);
 }
 
-fn resident(order: &str, how: &str) {
+pub(crate) fn resident(order: &str, how: &str) {
     let order = if order == "a" { Order::Ascending } else { Order::Scattered };
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("fold");
