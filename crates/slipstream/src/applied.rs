@@ -8,8 +8,10 @@
 //!   together, `on_applied` is told.
 //! - A2: a batch that the store did not take comes before everything that follows it.
 //! - A3: each watch that is armed passes the resume guard, or begins with a listing.
-//! - A4: a batch that was received across a gap waits for the floor of the log.
-//! - A5: the store comes back to the caller, however the watch ends.
+//! - A4: a batch that was received across a gap waits for the floor of the log, or for a comparison
+//!   with the bucket.
+//! - A5: the store comes back to the caller, however the watch ends (but for a panic, which takes it
+//!   along; what it had stored is on disk).
 
 mod batches;
 mod export;
@@ -23,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-pub use self::export::{ExportError, ExportRequest};
+pub use self::export::ExportError;
 pub use self::folder::Applier;
 pub use self::status::{FoldEnded, FoldHandle, FoldStatus, Repair};
 
@@ -41,14 +43,16 @@ pub const FLOOR_GUARD_INTERVAL: Duration = Duration::from_secs(30);
 pub struct FoldConfig {
     /// Where updates come from.
     pub watcher: Arc<dyn KvWatcher>,
-    /// Lists keys when the cursor has expired. Without one, keys that were deleted meanwhile stay
-    /// in the fold and are reported ([`Applier::unconfirmed`]).
+    /// Lists keys when the cursor has expired, or a running watch was overrun. Without one, keys that
+    /// were deleted meanwhile stay in the fold and are reported ([`Applier::unconfirmed`]), and an
+    /// overrun lists the whole bucket.
     pub reader: Option<Arc<dyn KvReader>>,
     /// Which keys.
     pub scope: WatchScope,
     /// How updates are gathered.
     pub batch: BatchConfig,
-    /// See [`FLOOR_GUARD_INTERVAL`], the default.
+    /// See [`FLOOR_GUARD_INTERVAL`], the default. A quarter of the life of marks of expired keys, if
+    /// that is shorter.
     pub probe_interval: Duration,
 }
 
@@ -87,7 +91,7 @@ impl Default for BatchConfig {
 /// How a watch ended.
 #[derive(Debug)]
 pub struct Ended<S> {
-    /// The fold (A5).
+    /// The fold. It comes back however the watch ended, except by a panic.
     pub store: S,
     /// Where it stands.
     pub cursor: WatchCursor,
@@ -96,6 +100,19 @@ pub struct Ended<S> {
 }
 
 /// What ends a watch that nobody stopped.
+///
+/// The fold is sound after each of them, and the next call goes on from the stored cursor.
+///
+/// | what happened | what the caller gets |
+/// |---|---|
+/// | it was told to stop | `Ok`, with everything stored that was received and could be vouched for |
+/// | the watch, the connection or the server was lost; a listing failed; retention overran the watch | nothing: that is waited out or repaired within the call, and shown in [`FoldStatus`] |
+/// | the cursor has expired | nothing: the fold is repaired, see [`FoldStatus::last_repair`] |
+/// | the fold was made for another scope | `Watch`, with [`KvError::CursorExpired`] and [`CursorExpiry::OtherScope`](crate::CursorExpiry::OtherScope) |
+/// | the bucket was never there, the credentials are refused, the connection was shut down | `Watch`, with what the bucket said |
+/// | the store refused a batch for the 16th time in a row, or while it was told to stop | `Store` |
+/// | the store could not be read for a repair | `Read` |
+/// | [`Applier`] panics | the panic |
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldError {

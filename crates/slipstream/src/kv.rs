@@ -107,7 +107,9 @@ pub trait KvReader: Send + Sync {
     /// that need the version to compare with. `None` when the log has no message of the key.
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError>;
 
-    /// All keys with a value that begin with `prefix`, in no particular order. Complete or an error.
+    /// All keys with a value that begin with `prefix`, in no particular order. Complete or an error:
+    /// as new as the log was when it was asked for, at least, whichever copy of it answers. A fold
+    /// deletes keys that are not here.
     async fn keys(&self, prefix: &str) -> Result<Vec<Key>, KvError>;
 
     /// All entries with a value whose keys begin with `prefix`, in no particular order. Complete or
@@ -118,6 +120,15 @@ pub trait KvReader: Send + Sync {
 /// Writes. Each returns when the server has acknowledged it.
 ///
 /// After [`KvError::Timeout`] or [`KvError::ConnectionLost`] a write may or may not have happened.
+///
+/// | what | limit | beyond it |
+/// |---|---|---|
+/// | key | tokens joined by `.`, without white space, `*` and `>`; 1 to 2048 bytes ([`MAX_KEY_LEN`](crate::MAX_KEY_LEN)) | [`KvError::InvalidKey`] |
+/// | value | not empty | [`KvError::EmptyValue`] |
+/// | value on NATS | the largest message of the server (1 MiB unless configured) or of the stream, less 256 bytes for headers | [`KvError::ValueTooLarge`], which says the limit |
+/// | bucket's name | letters, digits, `-` and `_`; 1 to 200 bytes ([`MAX_BUCKET_NAME_LEN`](crate::MAX_BUCKET_NAME_LEN)) | [`KvError::InvalidBucketName`] |
+///
+/// What is refused was not sent.
 #[async_trait]
 pub trait KvWriter: Send + Sync {
     /// Sets the value, whatever was there.

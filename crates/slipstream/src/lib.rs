@@ -5,6 +5,11 @@
 //!   on NATS JetStream (feature `nats`, on by default) or in memory.
 //! - A watch hands out updates and, for what it handed out, a [`WatchCursor`] from which a later
 //!   watch goes on. Whether the log is still the one the cursor came from is proven at every resume.
+//! - [`watch_applied`] keeps a [`SnapshotStore`] equal to a bucket, through restarts, lost servers
+//!   and logs that forgot what comes next: in one file ([`AppendLogSnapshot`]), or on an engine for
+//!   folds larger than memory (feature `fjall`, crate `slipstream-rocksdb`).
+//! - [`Snapshot`] and [`SnapshotWriter`] are the file by itself, for callers that keep the entries in
+//!   structures of their own.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -41,8 +46,8 @@ mod snapshot;
 mod stores;
 
 pub use applied::{
-    Applier, BatchConfig, Ended, ExportError, ExportRequest, FLOOR_GUARD_INTERVAL, FoldConfig,
-    FoldControl, FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
+    Applier, BatchConfig, Ended, ExportError, FLOOR_GUARD_INTERVAL, FoldConfig, FoldControl,
+    FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
 };
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
@@ -52,6 +57,7 @@ pub use kv::{
 pub use memory::{MemoryBucket, MemoryConnection};
 #[cfg(feature = "nats")]
 pub use nats::{NatsConnection, NatsConnectionConfig};
+pub use rules::{MAX_BUCKET_NAME_LEN, MAX_KEY_LEN};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
@@ -61,6 +67,11 @@ pub use snapshot::{
 #[cfg(feature = "fjall")]
 pub use snapshot::{Fjall, FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};
+
+/// The README's example is compiled, too.
+#[cfg(all(doctest, feature = "nats"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 #[global_allocator]

@@ -8,7 +8,10 @@ use crate::kv::KvError;
 use crate::stores::StoreConfig;
 
 /// Longest key in bytes: with the bucket's name it must fit a protocol line of the server (4096).
-pub(crate) const MAX_KEY_LEN: usize = 2048;
+pub const MAX_KEY_LEN: usize = 2048;
+
+/// Longest name of a bucket in bytes: that of its stream, three more, names a file of the server.
+pub const MAX_BUCKET_NAME_LEN: usize = 200;
 
 /// A key is a sequence of non-empty tokens joined by `.`.
 pub(crate) fn check_key(key: &str) -> Result<(), KvError> {
@@ -43,8 +46,7 @@ fn check_text(text: &str) -> Result<(), KvError> {
 
 pub(crate) fn check_bucket(name: &str) -> Result<(), KvError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    // A stream's name, which has a prefix of three more, is a file name.
-    if name.is_empty() || name.len() > 200 || !name.bytes().all(legal) {
+    if name.is_empty() || name.len() > MAX_BUCKET_NAME_LEN || !name.bytes().all(legal) {
         return Err(KvError::InvalidBucketName);
     }
     Ok(())
@@ -111,8 +113,11 @@ mod tests {
 
     #[test]
     fn buckets_have_plain_names() {
-        assert_eq!(check_bucket("rules_2-a"), Ok(()));
-        for bad in ["", "a.b", "a b", "ä", "a/b"] {
+        let longest = "b".repeat(MAX_BUCKET_NAME_LEN);
+        for good in ["rules_2-a", &longest] {
+            assert_eq!(check_bucket(good), Ok(()), "{good}");
+        }
+        for bad in ["", "a.b", "a b", "ä", "a/b", &format!("{longest}b")] {
             assert_eq!(check_bucket(bad), Err(KvError::InvalidBucketName), "{bad:?}");
         }
     }

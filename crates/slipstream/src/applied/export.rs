@@ -6,12 +6,12 @@ use tokio::sync::oneshot;
 
 /// Asks a running fold for an artifact of itself, as it is after everything that waits has been
 /// stored.
-#[derive(Debug)]
-pub struct ExportRequest {
+pub(super) struct ExportRequest {
     /// Where the artifact goes.
-    pub dir: PathBuf,
+    #[expect(dead_code, reason = "stores cannot export yet")]
+    pub(super) dir: PathBuf,
     /// The answer.
-    pub reply: oneshot::Sender<Result<(), ExportError>>,
+    pub(super) reply: oneshot::Sender<Result<(), ExportError>>,
 }
 
 /// Why there is no artifact.

@@ -242,8 +242,11 @@ impl Feeder {
             return Err(Over::Tripped(why));
         }
         tracing::info!(%why, "deletes may have been missed; comparing with the bucket's keys");
-        self.compare(batches, ground).await?;
-        self.control.status.send_modify(|status| status.comparisons += 1);
+        let (deleted, _) = self.compare(batches, ground).await?;
+        self.control.status.send_modify(|status| {
+            status.comparisons += 1;
+            status.compared_away += deleted;
+        });
         Ok(())
     }
 
@@ -380,12 +383,11 @@ impl Feeder {
         through: u64,
         ground: Ground,
     ) -> Result<(), Over> {
-        let log = self.log().await?;
+        let mut log = self.log().await?;
         if let Guard::Trip(why) = protocol::live_guard(ground.incarnation, log.last, through, &log)
         {
             return Err(Over::Tripped(why));
         }
-        let mut log = log;
         if !batches.has_all_deletes(&log) {
             let deleted;
             (deleted, log) = self.compare(batches, ground).await?;
@@ -518,9 +520,9 @@ impl Feeder {
     /// The log goes at least so far, and the fold does not yet.
     fn note_head(&self, head: u64) {
         self.control.status.send_if_modified(|status| {
-            let news = head > status.head;
+            let news = head > status.head || (head > status.applied && !status.behind);
             if news {
-                status.head = head;
+                status.head = status.head.max(head);
                 status.behind = true;
             }
             news

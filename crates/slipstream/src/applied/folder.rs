@@ -22,7 +22,9 @@ const NAP: Duration = Duration::from_millis(20);
 /// What the caller does with updates.
 ///
 /// Updates may come more than once (after an interruption, or a crash), always in the order of the
-/// log. `()` does nothing: the store is all there is.
+/// log. Besides, there are deletes of keys that the bucket was found not to have: of unknown version,
+/// and without `on_applied` after them; or with the version of the value that they take the place of.
+/// `()` does nothing: the store is all there is.
 pub trait Applier: Send + 'static {
     /// An update as the caller sees it.
     type Item;

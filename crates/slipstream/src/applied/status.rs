@@ -37,8 +37,10 @@ pub struct FoldStatus {
     /// How many repairs there were since the call began.
     pub repairs: u64,
     /// How often a running watch may have missed that keys were deleted, because the log had
-    /// forgotten what lay between two updates, so that the fold was compared with the bucket's keys.
+    /// forgotten it by then, so that the fold was compared with the bucket's keys.
     pub comparisons: u64,
+    /// How many keys of the fold were deleted by that.
+    pub compared_away: u64,
     /// Whether a write failed and calls of the store's own readers keep it from being opened again.
     pub waits_for_readers: bool,
     /// Why no watch is running, while that is being mended.
@@ -66,12 +68,15 @@ impl FoldStatus {
         self.head.saturating_sub(self.applied)
     }
 
-    /// How old the fold's picture is: zero as long as nothing is on its way.
-    pub fn lag(&self, now: SystemTime) -> Duration {
-        match self.applied_at {
-            Some(at) if self.behind => now.duration_since(at).unwrap_or_default(),
-            _ => Duration::ZERO,
+    /// How old the fold's picture is, at most: zero while a watch runs and nothing is on its way,
+    /// else the time since the last applied update was written.
+    ///
+    /// `None` as long as that is not known: this call has neither applied an update nor synced.
+    pub fn lag(&self, now: SystemTime) -> Option<Duration> {
+        if self.synced && !self.behind && self.trouble.is_none() {
+            return Some(Duration::ZERO);
         }
+        self.applied_at.map(|at| now.duration_since(at).unwrap_or_default())
     }
 }
 
@@ -81,6 +86,9 @@ impl FoldStatus {
 pub struct FoldEnded;
 
 /// Observes and steers a fold. Clones are the same handle.
+///
+/// A fold does not end when its handles are dropped: without one, only dropping the future of
+/// [`watch_applied`](crate::watch_applied) ends it.
 #[derive(Clone)]
 pub struct FoldHandle {
     status: watch::Receiver<FoldStatus>,

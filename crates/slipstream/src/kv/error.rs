@@ -26,7 +26,7 @@ pub enum KvError {
         bucket: String,
     },
     /// The name cannot be a bucket's.
-    #[error("a bucket's name has letters, digits, `-` and `_` only")]
+    #[error("a bucket's name has letters, digits, `-` and `_` only, 1 to 200 of them")]
     InvalidBucketName,
     /// The text cannot be a key, or a prefix of keys.
     #[error("not a key: {0}")]

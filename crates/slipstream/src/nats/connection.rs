@@ -78,7 +78,8 @@ impl NatsConnectionConfig {
         }
         if let Some(path) = &self.creds_file {
             let refused = |error: std::io::Error| {
-                KvError::Config(format!("`creds_file` cannot be used: {}", error.kind()))
+                let (path, kind) = (path.display(), error.kind());
+                KvError::Config(format!("no credentials in {path}: {kind}"))
             };
             return options.credentials_file(path).await.map_err(refused);
         }
@@ -121,6 +122,22 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// A connection to NATS. Lost connections are made again in the background for as long as it lives.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), slipstream::KvError> {
+/// use slipstream::{Connection, NatsConnection, NatsConnectionConfig};
+///
+/// let mut config = NatsConnectionConfig::new("nats://a.example:4222,nats://b.example:4222");
+/// config.creds_file = Some("service.creds".into());
+/// let nats = NatsConnection::new(config);
+/// nats.connect().await?;
+/// let bucket = nats.open("rules").await?;
+/// for key in bucket.reader().keys("aws.").await? {
+///     println!("{}", key.as_str());
+/// }
+/// # Ok(()) }
+/// ```
 pub struct NatsConnection {
     /// `None` for a client that was given.
     config: Option<NatsConnectionConfig>,
@@ -182,8 +199,8 @@ impl Connection for NatsConnection {
         let options = config.options(&servers).await?;
         let servers: Option<Vec<_>> = servers.into_iter().map(without_credentials).collect();
         let servers = servers.ok_or_else(|| KvError::Config("the URL has no host".into()))?;
-        let connected = timed("connect", options.connect(servers)).await?;
-        let client = connected.map_err(|error| connect_error(&error))?;
+        let connected = timed("connect", options.connect(&servers[..])).await?;
+        let client = connected.map_err(|error| connect_error(&error, &servers))?;
         *self.slot() = Some(Arc::new(Link::new(client)));
         Ok(())
     }
@@ -223,9 +240,15 @@ impl Connection for NatsConnection {
     }
 }
 
-/// Without the library's own text, which may repeat the URL.
-fn connect_error(error: &async_nats::ConnectError) -> KvError {
+/// Without the library's own text, which may repeat the URL. The servers are those without
+/// credentials.
+fn connect_error(error: &async_nats::ConnectError, servers: &[ServerAddr]) -> KvError {
     use std::error::Error;
+    let address = |server: &ServerAddr| match (server.host(), server.port()) {
+        (host, port) if host.contains(':') => format!("[{host}]:{port}"),
+        (host, port) => format!("{host}:{port}"),
+    };
+    let servers = servers.iter().map(address).collect::<Vec<_>>().join(", ");
     match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
             KvError::Unauthorized(error.kind().to_string())
@@ -233,9 +256,9 @@ fn connect_error(error: &async_nats::ConnectError) -> KvError {
         ConnectErrorKind::Io => {
             let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
             let kind = source.map_or_else(String::new, |source| format!(": {}", source.kind()));
-            KvError::Connect(format!("{}{kind}", error.kind()))
+            KvError::Connect(format!("{servers}: {}{kind}", error.kind()))
         }
-        kind => KvError::Connect(kind.to_string()),
+        kind => KvError::Connect(format!("{servers}: {kind}")),
     }
 }
 

@@ -78,6 +78,81 @@ impl Replay for Snapshot {
 /// Updates are collected and reach the file with the next [`checkpoint`](Self::checkpoint), or
 /// before it when they are many: then the log is ahead of its cursor, which is harmless, since what
 /// follows the cursor comes again.
+///
+/// With [`Snapshot`], it is what a caller needs who keeps the entries in a map of their own, and
+/// resumes or repairs it without [`watch_applied`](crate::watch_applied):
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use slipstream::{Connection, MemoryConnection, StoreConfig};
+/// # let connection = MemoryConnection::new();
+/// # let bucket = connection.store("rules", &StoreConfig::default()).await?;
+/// # bucket.writer().unwrap().put("gone", "soon".into()).await?;
+/// # let dir = tempfile::tempdir()?;
+/// # let path = &dir.path().join("rules.log");
+/// use std::collections::HashMap;
+///
+/// use slipstream::{
+///     Key, KvEntry, KvError, KvStore, KvUpdate, Snapshot, SnapshotWriter, VersionToken,
+///     WatchCursor, WatchEvent, WatchScope,
+/// };
+///
+/// /// Brings the map and its log up to date.
+/// async fn catch_up(
+///     bucket: &dyn KvStore,
+///     path: &std::path::Path,
+/// ) -> Result<HashMap<Key, KvEntry>, Box<dyn std::error::Error>> {
+///     let stored = Snapshot::load(path)?;
+///     let mut writer = SnapshotWriter::open(path, 64 << 20)?;
+///     let mut map: HashMap<_, _> = stored.entries.clone().into_iter().collect();
+///     let watcher = bucket.watcher().unwrap();
+///     let mut watch = match watcher.watch(&WatchScope::All, &stored.cursor).await {
+///         Err(KvError::CursorExpired(_)) => {
+///             // The log has forgotten what came next. First what the bucket no longer has, and
+///             // only when that is stored, the rest.
+///             let live = bucket.reader().keys("").await?;
+///             for key in stored.stale_keys(live.iter().map(Key::as_str)) {
+///                 let version = VersionToken::unknown();
+///                 writer.write_update(&KvUpdate::Delete { key: key.into(), version })?;
+///                 map.remove(key);
+///             }
+///             writer.checkpoint(&stored.cursor)?;
+///             watcher.watch(&WatchScope::All, &WatchCursor::none()).await?
+///         }
+///         watch => watch?,
+///     };
+///     let mut updates = Vec::new();
+///     while let WatchEvent::Updates { .. } = watch.next(&mut updates, 100).await? {
+///         for update in updates.drain(..) {
+///             writer.write_update(&update)?;
+///             match update {
+///                 KvUpdate::Put(entry) => map.insert(entry.key.clone(), entry),
+///                 KvUpdate::Delete { key, .. } | KvUpdate::Purge { key, .. } => map.remove(&key),
+///             };
+///         }
+///         if writer.checkpoint(&watch.cursor())? {
+///             writer.compact()?;
+///         }
+///     }
+///     Ok(map)
+/// }
+///
+/// assert_eq!(catch_up(&*bucket, path).await?.len(), 1);
+/// # // The log forgets that the key was deleted.
+/// # let kv = bucket.writer().unwrap();
+/// # kv.delete("gone").await?;
+/// # let kept = kv.put("kept", "on".into()).await?;
+/// # connection.bucket("rules").unwrap().evict_below(kept.as_u64().unwrap());
+/// let map = catch_up(&*bucket, path).await?;
+/// assert!(map.contains_key("kept") && !map.contains_key("gone"));
+/// assert_eq!(Snapshot::load(path)?.entries.len(), 1);
+/// # Ok(()) }
+/// ```
+///
+/// Unlike `watch_applied` it sees neither what retention takes from under a running watch, nor that
+/// a bucket forgets current values ([`Retention`](crate::Retention)), of which `stale_keys` must then
+/// not be believed.
 pub struct SnapshotWriter {
     path: PathBuf,
     log: LogFile,

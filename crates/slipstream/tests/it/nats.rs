@@ -36,9 +36,10 @@ async fn wrong_credentials_are_refused_without_being_repeated() {
 async fn a_server_that_is_not_there_is_an_error() {
     // Nobody listens on a port that was just given back.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("nats://127.0.0.1:{port}");
+    let url = format!("nats://me:hunter2@127.0.0.1:{port}");
     let error = NatsConnection::new(NatsConnectionConfig::new(url)).connect().await.unwrap_err();
-    assert!(matches!(error, KvError::Connect(_)), "{error:?}");
+    let KvError::Connect(cause) = error else { panic!("{error:?}") };
+    assert!(cause.starts_with(&format!("127.0.0.1:{port}: ")), "{cause}");
 }
 
 #[tokio::test]

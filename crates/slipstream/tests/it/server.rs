@@ -40,7 +40,7 @@ impl NatsServer {
     }
 
     /// Where JetStream keeps its files.
-    fn store_dir(&self) -> PathBuf {
+    pub(crate) fn store_dir(&self) -> PathBuf {
         self.dir.path().join("data")
     }
 

@@ -6,14 +6,15 @@ use clap::{Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Try it:
-  nats-server -js &
+  nats-server -js -sd ./server > server.log 2>&1 &
   slipstream put rules.aws 'AKIA[0-9A-Z]{16}'
   slipstream fold ./copy --once        # ./copy now holds the bucket
   slipstream put rules.gcp 'AIza.{35}'
   slipstream fold ./copy --once        # reads one update, not two
   slipstream range ./copy rules.
 
-Kill `fold` whenever you like: it goes on where its disk says it was.
+Kill `fold` whenever you like: it goes on where its disk says it was. While the server is away,
+`fold` and `watch` say so on standard error, and wait.
 
 Exit codes: 0 done, 1 the key has no value, 2 something went wrong.";
 
@@ -27,8 +28,7 @@ pub(crate) struct Args {
         global = true,
         env = "NATS_URL",
         hide_env_values = true,
-        default_value = "nats://127.0.0.1:4222",
-        hide_default_value = true
+        default_value = "nats://127.0.0.1:4222"
     )]
     pub(crate) server: String,
 

@@ -4,6 +4,8 @@
 //! has no value, 2 something went wrong.
 
 mod args;
+mod failure;
+mod follow;
 
 use std::io::{Read, Write};
 use std::ops::Bound;
@@ -13,33 +15,15 @@ use std::sync::Arc;
 
 use clap::Parser;
 use slipstream::{
-    AppendLogSnapshot, Connection, FoldConfig, FoldError, KvError, KvStore, KvUpdate,
-    NatsConnection, NatsConnectionConfig, Snapshot, SnapshotError, SnapshotStore, StoreConfig,
-    WatchCursor, WatchScope, fold_control, watch_applied,
+    Connection, KvError, KvStore, NatsConnection, NatsConnectionConfig, Snapshot, StoreConfig,
+    WatchCursor,
 };
 
 use args::{Args, Command};
+use failure::{Failure, io};
 
 /// The fold's file in its directory.
 const FOLD: &str = "fold.log";
-
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("{0}")]
-    Bucket(#[from] KvError),
-    #[error("{0}")]
-    Fold(#[from] FoldError),
-    #[error("the directory's fold: {0}")]
-    Store(#[from] SnapshotError),
-    #[error("{0} holds no fold; `slipstream fold` makes one")]
-    NoFold(String),
-    #[error("{doing}: {source}")]
-    Io { doing: &'static str, source: std::io::Error },
-}
-
-fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Failure {
-    move |source| Failure::Io { doing, source }
-}
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -66,8 +50,10 @@ async fn run(args: Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Put { key, value } => put(&args, key, value).await?,
         Command::Get { key } => return get(&args, key).await,
-        Command::Watch { prefix } => watch(&args, prefix).await?,
-        Command::Fold { dir, prefixes, once } => fold(&args, dir, prefixes, *once).await?,
+        Command::Watch { prefix } => follow::watch(open(&args).await?, prefix).await?,
+        Command::Fold { dir, prefixes, once } => {
+            follow::fold(open(&args).await?, dir, prefixes, *once).await?;
+        }
         Command::Range { dir, prefix } => range(dir, prefix)?,
         Command::Status { dir } => status(dir)?,
     }
@@ -108,91 +94,16 @@ async fn get(args: &Args, key: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn watch(args: &Args, prefix: &str) -> Result<(), Failure> {
-    let store = open(args).await?;
-    let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;
-    let scope = WatchScope::Prefix(prefix.to_owned());
-    let mut watch = watcher.watch(&scope, &WatchCursor::none()).await?;
-    let mut updates = Vec::new();
-    loop {
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => return interrupted.map_err(io("waiting")),
-            event = watch.next(&mut updates, 100) => event?,
-        };
-        let mut text = String::new();
-        for update in updates.drain(..) {
-            let revision = update.version().as_u64().unwrap_or_default();
-            let key = update.key().as_str();
-            text += &match &update {
-                KvUpdate::Put(entry) => {
-                    format!("{revision}\tput\t{key}\t{}\n", String::from_utf8_lossy(&entry.value))
-                }
-                KvUpdate::Delete { .. } => format!("{revision}\tdelete\t{key}\n"),
-                KvUpdate::Purge { .. } => format!("{revision}\tpurge\t{key}\n"),
-            };
-        }
-        print(&text)?;
-    }
-}
-
-async fn fold(args: &Args, dir: &Path, prefixes: &[String], once: bool) -> Result<(), Failure> {
-    let store = open(args).await?;
-    std::fs::create_dir_all(dir).map_err(io("making the directory"))?;
-    let (cursor, fold) = AppendLogSnapshot::load(&dir.join(FOLD))?;
-    print(&format!("loaded {}\n", position(&cursor)))?;
-    let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;
-    let mut config = FoldConfig::new(watcher, Some(store.reader()));
-    if !prefixes.is_empty() {
-        config.scope = WatchScope::Prefixes(prefixes.to_vec());
-    }
-    let (handle, control) = fold_control();
-    let folding = tokio::spawn(watch_applied(config, fold, (), control));
-    let (steer, status) = (handle.clone(), handle.status());
-    let steering = tokio::spawn(async move {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            () = announce(steer.clone(), once) => {}
-        }
-        steer.shutdown();
-    });
-    let ended = folding.await.expect("the fold does not panic");
-    steering.abort();
-    ended.result?;
-    let status = status.borrow().clone();
-    print(&format!(
-        "stopped {} updates={} repairs={} comparisons={}\n",
-        position(&ended.cursor),
-        status.updates,
-        status.repairs,
-        status.comparisons
-    ))
-}
-
-/// Says when the fold has caught up, each time; returns after the first if that is all.
-async fn announce(handle: slipstream::FoldHandle, once: bool) {
-    let mut status = handle.status();
-    loop {
-        let text = match status.wait_for(|status| status.synced).await {
-            Ok(now) => format!("synced revision={} updates={}\n", now.applied, now.updates),
-            Err(_) => return,
-        };
-        if print(&text).is_err() || once {
-            return;
-        }
-        // A repair takes it back.
-        if status.wait_for(|status| !status.synced).await.is_err() {
-            return;
-        }
-    }
-}
-
 /// What the directory holds, running fold or not.
 fn load(dir: &Path) -> Result<Snapshot, Failure> {
     let file = dir.join(FOLD);
-    if !file.is_file() {
-        return Err(Failure::NoFold(dir.display().to_string()));
-    }
-    Ok(Snapshot::load(&file)?)
+    match std::fs::metadata(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::NoFold(dir.display().to_string()));
+        }
+        found => found.map_err(Failure::path(&file))?,
+    };
+    Snapshot::load(&file).map_err(Failure::store(&file))
 }
 
 fn range(dir: &Path, prefix: &str) -> Result<(), Failure> {

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use slipstream::{BatchConfig, ExportError, FoldConfig, SnapshotReader, WatchScope};
+use slipstream::{
+    BatchConfig, ExportError, FoldConfig, FoldStatus, KvError, SnapshotReader, WatchScope,
+};
 
 use super::support::{TestStore, Told, World, start};
 
@@ -236,17 +238,46 @@ async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
     let batch = BatchConfig { max: 1, channel_capacity: 1, ..world.config().batch };
     let fold = start(FoldConfig { batch, ..world.config() }, &TestStore::default());
     fold.synced().await;
+    world.put("k0", "v").await;
+    fold.caught_up(&world).await;
     let held = fold.notes.hold().await;
-    for at in 0..5 {
+    for at in 1..=5 {
         world.put(&format!("k{at}"), "v").await;
     }
-    fold.until("head", |status| status.head == 5).await;
-    assert_eq!((fold.status().applied, fold.status().lag_revisions()), (0, 5));
+    fold.until("head", |status| status.head == 6).await;
+    let behind = fold.status();
+    assert_eq!((behind.applied, behind.lag_revisions()), (1, 5));
+    let later = behind.applied_at.unwrap() + Duration::from_secs(3600);
+    assert_eq!(behind.lag(later), Some(Duration::from_secs(3600)));
     drop(held);
     fold.caught_up(&world).await;
     fold.until("rest", |status| !status.behind).await;
     let done = fold.status();
-    assert_eq!((done.lag_revisions(), done.lag(SystemTime::now())), (0, Duration::ZERO));
+    assert_eq!((done.lag_revisions(), done.lag(later)), (0, Some(Duration::ZERO)));
+    // Nobody knows what has been written while no watch runs.
+    let away = FoldStatus { trouble: Some(KvError::NotConnected), ..done };
+    let later = away.applied_at.unwrap() + Duration::from_secs(60);
+    assert_eq!(away.lag(later), Some(Duration::from_secs(60)));
+    assert!(fold.stop().await.result.is_ok());
+}
+
+#[tokio::test]
+async fn the_lag_of_a_restarted_fold_is_not_known_before_it_has_applied_or_synced() {
+    let world = World::new().await;
+    let store = TestStore::default();
+    world.put("k0", "v").await;
+    let fold = start(world.config(), &store);
+    fold.caught_up(&world).await;
+    fold.stop().await.result.unwrap();
+    world.put("k1", "v").await;
+    let fold = start(world.config(), &store);
+    let held = fold.notes.hold().await;
+    fold.until("head", |status| status.lag_revisions() == 1).await;
+    assert_eq!(fold.status().lag(SystemTime::now()), None);
+    drop(held);
+    fold.synced().await;
+    fold.until("rest", |status| !status.behind).await;
+    assert_eq!(fold.status().lag(SystemTime::now()), Some(Duration::ZERO));
     assert!(fold.stop().await.result.is_ok());
 }
 

@@ -1,0 +1,222 @@
+//! What goes on until it is interrupted: `watch` and `fold`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use slipstream::{
+    AppendLogSnapshot, FoldConfig, FoldHandle, FoldStatus, KvError, KvStore, KvUpdate, KvWatcher,
+    SnapshotStore, Watch, WatchCursor, WatchScope, fold_control, protocol, watch_applied,
+};
+
+use crate::failure::{Failure, io};
+use crate::{FOLD, position, print};
+
+/// Prints the keys that begin with a prefix, and what happens to them.
+pub(crate) async fn watch(store: Arc<dyn KvStore>, prefix: &str) -> Result<(), Failure> {
+    let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;
+    let scope = WatchScope::Prefix(prefix.to_owned());
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(io("waiting")),
+        failed = watch_on(&*watcher, &scope) => failed,
+    }
+}
+
+/// Through interruptions, from where each of them began.
+async fn watch_on(watcher: &dyn KvWatcher, scope: &WatchScope) -> Result<(), Failure> {
+    let mut cursor = WatchCursor::none();
+    let mut watch = watcher.watch(scope, &cursor).await?;
+    loop {
+        let lost = print_updates(&mut *watch, &mut cursor).await?;
+        say(&format!("{lost}; waiting"));
+        watch = watch_again(watcher, scope, &mut cursor).await?;
+        say("watching again");
+    }
+}
+
+/// Returns what the watch was lost by; the cursor is then that of what was printed.
+async fn print_updates(
+    watch: &mut dyn Watch,
+    cursor: &mut WatchCursor,
+) -> Result<KvError, Failure> {
+    let mut updates = Vec::new();
+    loop {
+        if let Err(lost) = watch.next(&mut updates, 100).await {
+            return Ok(lost);
+        }
+        print(&updates.drain(..).map(|update| line(&update)).collect::<String>())?;
+        *cursor = watch.cursor();
+    }
+}
+
+async fn watch_again(
+    watcher: &dyn KvWatcher,
+    scope: &WatchScope,
+    cursor: &mut WatchCursor,
+) -> Result<Box<dyn Watch>, KvError> {
+    let mut failures = 0;
+    loop {
+        failures += 1;
+        tokio::time::sleep(protocol::backoff(failures)).await;
+        match watcher.watch(scope, cursor).await {
+            Err(KvError::CursorExpired(why)) => {
+                say(&format!("updates may have been missed, so all keys are printed again: {why}"));
+                *cursor = WatchCursor::none();
+            }
+            Err(error) if heals(&error) => {}
+            watch => return watch,
+        }
+    }
+}
+
+/// Whether an error may go away while one waits for the server.
+fn heals(error: &KvError) -> bool {
+    use KvError::{Backend, Connect, ConnectionLost, Timeout, WatchError};
+    matches!(
+        error,
+        Backend { .. } | Connect(_) | ConnectionLost { .. } | Timeout { .. } | WatchError(_)
+    )
+}
+
+fn line(update: &KvUpdate) -> String {
+    let revision = update.version().as_u64().unwrap_or_default();
+    let key = update.key().as_str();
+    match update {
+        KvUpdate::Put(entry) => {
+            format!("{revision}\tput\t{key}\t{}\n", String::from_utf8_lossy(&entry.value))
+        }
+        KvUpdate::Delete { .. } => format!("{revision}\tdelete\t{key}\n"),
+        KvUpdate::Purge { .. } => format!("{revision}\tpurge\t{key}\n"),
+    }
+}
+
+/// Keeps the directory equal to the bucket.
+pub(crate) async fn fold(
+    store: Arc<dyn KvStore>,
+    dir: &Path,
+    prefixes: &[String],
+    once: bool,
+) -> Result<(), Failure> {
+    let path = dir.join(FOLD);
+    std::fs::create_dir_all(dir).map_err(Failure::path(dir))?;
+    let (cursor, fold) = AppendLogSnapshot::load(&path).map_err(Failure::store(&path))?;
+    print(&format!("loaded {}\n", position(&cursor)))?;
+    let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;
+    let mut config = FoldConfig::new(watcher, Some(store.reader()));
+    if !prefixes.is_empty() {
+        config.scope = WatchScope::Prefixes(prefixes.to_vec());
+    }
+    let (handle, control) = fold_control();
+    let folding = tokio::spawn(watch_applied(config, fold, (), control));
+    let (steer, status) = (handle.clone(), handle.status());
+    let steering = tokio::spawn(async move {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            () = announce(steer.clone(), once) => {}
+        }
+        steer.shutdown();
+    });
+    let ended = folding.await.expect("the fold does not panic");
+    steering.abort();
+    ended.result.map_err(|source| Failure::Fold { path, source })?;
+    let status = status.borrow().clone();
+    print(&format!(
+        "stopped {} updates={} repairs={} comparisons={}\n",
+        position(&ended.cursor),
+        status.updates,
+        status.repairs,
+        status.comparisons
+    ))
+}
+
+/// Says what becomes of the fold; returns when it has caught up if that is all.
+async fn announce(handle: FoldHandle, once: bool) {
+    let mut status = handle.status();
+    let mut before = FoldStatus::default();
+    loop {
+        let now = status.borrow_and_update().clone();
+        news(&before, &now).iter().for_each(|text| say(text));
+        if now.synced && (!before.synced || now.repairs > before.repairs) {
+            let text = format!("synced revision={} updates={}\n", now.applied, now.updates);
+            if print(&text).is_err() || once {
+                return;
+            }
+        }
+        before = now;
+        if status.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What somebody should know who sees only how the fold stood and how it stands.
+fn news(before: &FoldStatus, now: &FoldStatus) -> Vec<String> {
+    let mut news = Vec::new();
+    match (&before.trouble, &now.trouble) {
+        // While a server is away, the texts of one trouble differ.
+        (None, Some(trouble)) => news.push(format!("{trouble}; waiting")),
+        (Some(_), None) => news.push("watching again".to_owned()),
+        _ => {}
+    }
+    if let Some(repair) = &now.last_repair {
+        if now.repairs > before.repairs {
+            news.push(format!(
+                "updates may have been missed, so the bucket is listed: {}",
+                repair.why
+            ));
+        }
+        if now.synced && (!before.synced || now.repairs > before.repairs) {
+            let (deleted, unconfirmed) = (repair.deleted, repair.unconfirmed);
+            news.push(format!("repaired: deleted={deleted} unconfirmed={unconfirmed}"));
+        }
+    }
+    if now.comparisons > before.comparisons {
+        news.push(
+            "deletes may have been missed, so the keys were compared with the bucket's".into(),
+        );
+    }
+    news
+}
+
+fn say(text: &str) {
+    eprintln!("slipstream: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use slipstream::{CursorExpiry, Repair};
+
+    use super::*;
+
+    #[test]
+    fn a_fold_says_each_change_once() {
+        let quiet = FoldStatus { synced: true, applied: 3, ..FoldStatus::default() };
+        assert!(news(&quiet, &FoldStatus { applied: 9, ..quiet.clone() }).is_empty());
+        let lost = FoldStatus { trouble: Some(KvError::NotConnected), ..quiet.clone() };
+        let other = FoldStatus { trouble: Some(KvError::EmptyValue), ..quiet.clone() };
+        assert_eq!(news(&quiet, &lost), ["not connected; waiting"]);
+        assert!(news(&lost, &other).is_empty());
+        assert_eq!(news(&other, &quiet), ["watching again"]);
+        let compared = FoldStatus { comparisons: 1, ..quiet.clone() };
+        assert_eq!(news(&quiet, &compared).len(), 1);
+        assert!(news(&compared, &compared).is_empty());
+    }
+
+    #[test]
+    fn a_repair_is_said_when_it_begins_and_when_it_is_done() {
+        let (why, at) = (CursorExpiry::Recreated, SystemTime::UNIX_EPOCH);
+        let last_repair = Some(Repair { why, deleted: 2, unconfirmed: 0, at });
+        let quiet = FoldStatus { synced: true, ..FoldStatus::default() };
+        let begun = FoldStatus { repairs: 1, last_repair, ..FoldStatus::default() };
+        let done = FoldStatus { synced: true, ..begun.clone() };
+        let begins =
+            "updates may have been missed, so the bucket is listed: the bucket was made again";
+        let ends = "repaired: deleted=2 unconfirmed=0";
+        assert_eq!(news(&quiet, &begun), [begins]);
+        assert_eq!(news(&begun, &done), [ends]);
+        // Too quick to be seen at work.
+        assert_eq!(news(&quiet, &done), [begins, ends]);
+        assert!(news(&done, &done).is_empty());
+    }
+}
