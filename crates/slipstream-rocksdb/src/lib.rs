@@ -21,8 +21,8 @@ use std::path::Path;
 
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, ColumnFamily, ColumnFamilyDescriptor, DB,
-    DBCompressionType, Error, ErrorKind, Options, PrefixRange, ReadOptions, WriteBatch,
-    WriteOptions,
+    DBCompressionType, DBRecoveryMode, Error, ErrorKind, Options, PrefixRange, ReadOptions,
+    WriteBatch, WriteOptions,
 };
 use slipstream::engine::{Engine, EngineReader, EngineSnapshot};
 use slipstream::record::{self, Change};
@@ -48,7 +48,11 @@ impl RocksDb {
 
 impl Engine for RocksDb {
     const NAME: &'static str = "RocksDB";
-    const COMPLETE: &'static str = "CURRENT";
+
+    /// The name of the manifest comes last, and whole.
+    fn is_complete(path: &Path) -> io::Result<bool> {
+        path.join("CURRENT").try_exists()
+    }
 
     fn is_unfinished(name: &str) -> bool {
         let unfinished = ["LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "000000.dbtmp"];
@@ -59,6 +63,9 @@ impl Engine for RocksDb {
         let mut options = Options::default();
         options.create_if_missing(true);
         options.create_missing_column_families(true);
+        // A log counts up to where it was torn or damaged, and no log behind that one does: any
+        // other mode refuses what a crash leaves, or goes on with what comes after a gap.
+        options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
         // Its own log of what it does.
         options.set_keep_log_file_num(2);
         let families = [
@@ -140,16 +147,78 @@ fn data_options() -> Options {
 fn error(error: Error) -> SnapshotError {
     let message = error.to_string();
     match error.kind() {
-        // "lock hold by current process", "While lock file: …/LOCK: Resource temporarily unavailable".
-        ErrorKind::IOError if message.contains("/LOCK") => SnapshotError::InUse,
-        ErrorKind::IOError if message.contains("No space left on device") => SnapshotError::Io {
+        ErrorKind::IOError if is_lock_held(&message) => SnapshotError::InUse,
+        ErrorKind::IOError => SnapshotError::Io {
             doing: "in the database of the fold",
-            source: io::Error::new(io::ErrorKind::StorageFull, message),
+            source: io::Error::new(io_kind(&message), message),
         },
         ErrorKind::Corruption => SnapshotError::Corrupted(message),
         ErrorKind::InvalidArgument | ErrorKind::NotSupported => {
             SnapshotError::InvalidFormat(message)
         }
         _ => SnapshotError::Engine { engine: RocksDb::NAME, message },
+    }
+}
+
+/// By another store of this process, or by another process. The engine has no code for it.
+fn is_lock_held(message: &str) -> bool {
+    let by_another = message.starts_with("IO error: While lock file: ")
+        && message.ends_with("/LOCK: Resource temporarily unavailable");
+    by_another || message.starts_with("IO error: lock hold by current process")
+}
+
+/// The engine begins or ends with what the system says.
+fn io_kind(message: &str) -> io::ErrorKind {
+    let kinds = [
+        ("No space left on device", io::ErrorKind::StorageFull),
+        ("Permission denied", io::ErrorKind::PermissionDenied),
+        ("Read-only file system", io::ErrorKind::ReadOnlyFilesystem),
+        ("No such file or directory", io::ErrorKind::NotFound),
+    ];
+    let message = message.trim_start_matches("IO error: ");
+    let said = kinds.iter().find(|(text, _)| message.starts_with(text) || message.ends_with(text));
+    said.map_or(io::ErrorKind::Other, |(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lock_that_is_held_is_in_use() {
+        let held = [
+            "IO error: While lock file: /a/LOCK: Resource temporarily unavailable",
+            "IO error: lock hold by current process, acquire time 1 acquiring thread 2: /a/LOCK: No locks available",
+        ];
+        for message in held {
+            assert!(is_lock_held(message), "{message}");
+        }
+        let others = [
+            (
+                "IO error: while open a file for lock: /a/LOCK: Permission denied",
+                "PermissionDenied",
+            ),
+            (
+                "IO error: while open a file for lock: /a/LOCK: Read-only file system",
+                "ReadOnlyFilesystem",
+            ),
+            (
+                "IO error: No space left on device: while open a file for lock: /a/LOCK: No space left on device",
+                "StorageFull",
+            ),
+            (
+                "IO error: No such file or directory: while open a file for lock: /a/LOCK",
+                "NotFound",
+            ),
+            ("IO error: While lock file: /a/LOCK: No locks available", "Other"),
+            (
+                "IO error: While appending to file: /lock hold by current process/LOCK: Input/output error",
+                "Other",
+            ),
+        ];
+        for (message, kind) in others {
+            assert!(!is_lock_held(message), "{message}");
+            assert_eq!(format!("{:?}", io_kind(message)), kind, "{message}");
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! The fold on RocksDB, by the suite of all backends.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
-use slipstream::snapshot_conformance::{failed_writes_heal, full_disk};
+use slipstream::snapshot_conformance::{
+    Closed, as_nobody, assert_denied, closed_directory, failed_writes_heal, files, full_disk,
+    labels, limited, making_on_a_full_disk, read_only_disk, set_mode, somebody_elses_database,
+};
 use slipstream::{
     KvEntry, KvUpdate, SnapshotError, SnapshotReader, SnapshotStore, VersionToken, WatchCursor,
 };
@@ -14,7 +18,14 @@ mod faults;
 mod server;
 
 mod conformance {
-    slipstream::snapshot_conformance!(slipstream_rocksdb::RocksDbSnapshot);
+    slipstream::snapshot_conformance!(slipstream_rocksdb::RocksDbSnapshot, log = super::log);
+}
+
+/// The one that is written to.
+fn log(path: &Path) -> PathBuf {
+    let paths = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    // Their names are numbers of one length.
+    paths.filter(|path| path.extension().is_some_and(|name| name == "log")).max().unwrap()
 }
 
 fn put(key: &str, value: &str) -> KvUpdate {
@@ -46,15 +57,16 @@ fn a_fold_whose_making_was_interrupted_is_made_again() {
 }
 
 #[test]
-fn a_database_of_somebody_else_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("fold");
-    let mut options = rocksdb::Options::default();
-    options.create_if_missing(true);
-    options.create_missing_column_families(true);
-    drop(rocksdb::DB::open_cf(&options, &path, ["theirs"]).unwrap());
-    let refused = RocksDbSnapshot::load(&path).err().unwrap();
-    assert!(matches!(refused, SnapshotError::InvalidFormat(_)), "{refused}");
+fn a_database_of_somebody_else_is_refused_and_left_as_it_is() {
+    for families in [&[][..], &["theirs"], &["data", "meta"], &["data", "meta", "theirs"]] {
+        somebody_elses_database::<RocksDbSnapshot>(|path| {
+            let mut options = rocksdb::Options::default();
+            options.create_if_missing(true);
+            options.create_missing_column_families(true);
+            let theirs = rocksdb::DB::open_cf(&options, path, families).unwrap();
+            theirs.put("cursor", "theirs").unwrap();
+        });
+    }
 }
 
 #[test]
@@ -80,4 +92,65 @@ fn a_fold_on_a_full_disk_goes_on_once_there_is_room() {
     // It reserves 70 MB for its log, fills them, and needs as much again for the table and the log
     // that follow.
     full_disk::<RocksDbSnapshot>(250_000);
+}
+
+#[test]
+fn a_fold_cannot_be_made_on_a_full_disk_and_can_be_once_there_is_room() {
+    making_on_a_full_disk::<RocksDbSnapshot>(100_000);
+}
+
+#[test]
+fn a_fold_on_a_read_only_disk_is_refused_and_left_as_it_is() {
+    read_only_disk::<RocksDbSnapshot>(100_000);
+}
+
+#[test]
+fn a_fold_of_a_newer_format_is_refused_and_left_as_it_is() {
+    labels::<RocksDbSnapshot>();
+}
+
+/// The engine's threads are those of a process, and would stay nobody's: hence one of its own.
+#[test]
+fn a_fold_is_not_made_in_a_directory_that_may_not_be_written_to() {
+    let name =
+        concat!(module_path!(), "::a_fold_is_not_made_in_a_directory_that_may_not_be_written_to");
+    limited(name, |_| closed_directory::<RocksDbSnapshot>(), |_| ());
+}
+
+#[test]
+fn a_fold_that_may_not_be_written_to_is_refused_and_not_in_use() {
+    let name =
+        concat!(module_path!(), "::a_fold_that_may_not_be_written_to_is_refused_and_not_in_use");
+    limited(name, |_| closed_folds(), |_| ());
+}
+
+fn closed_folds() {
+    let dir = Closed::new();
+    let path = dir.path();
+    let at = WatchCursor::from_bytes(vec![1]).unwrap();
+    as_nobody(|| RocksDbSnapshot::load(&path).unwrap().1.apply(&[put("a", "1")], &at)).unwrap();
+    let contents = || {
+        let mut files = files(&path);
+        // What the engine says that it does, and its lock.
+        files.retain(|name, _| {
+            let name = name.file_name().unwrap().to_str().unwrap();
+            !name.starts_with("LOG") && name != "LOCK"
+        });
+        files
+    };
+    let before = contents();
+    let refused = || {
+        assert_denied(as_nobody(|| RocksDbSnapshot::load(&path).err()));
+        assert!(contents() == before, "something was written");
+    };
+    set_mode(&path, 0o500);
+    refused();
+    set_mode(&path, 0o700);
+    set_mode(&path.join("LOCK"), 0o400);
+    refused();
+    fs::remove_file(path.join("LOCK")).unwrap();
+    set_mode(&path, 0o500);
+    refused();
+    set_mode(&path, 0o700);
+    assert_eq!(as_nobody(|| RocksDbSnapshot::load(&path).unwrap().0), at);
 }

@@ -2,41 +2,52 @@
 //!
 //! ```text
 //! mod conformance {
-//!     slipstream::snapshot_conformance!(slipstream::AppendLogSnapshot);
+//!     slipstream::snapshot_conformance!(
+//!         slipstream::AppendLogSnapshot,
+//!         log = std::path::Path::to_path_buf
+//!     );
 //! }
 //! ```
 //!
+//! `log` is a function from the path of a fold to that of the file that was appended to last.
+//!
 //! One of the cases kills processes: the test binary, started again with the variable [`CHILD`] set.
 //!
-//! Besides, for backends to call where they apply: [`failed_writes_heal`], of engines, and
-//! [`full_disk`].
+//! Besides, for backends to call where they apply: [`failed_writes_heal`], [`labels`] and
+//! [`somebody_elses_database`], of engines; [`full_disk`], [`making_on_a_full_disk`] and
+//! [`read_only_disk`]; [`closed_directory`].
 
 #![allow(missing_docs, reason = "the names of the cases say it")]
 
+mod closed;
 mod disk;
+mod foreign;
 mod kill;
 mod limit;
+mod torn;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{fs, io, thread};
 
 use bytes::Bytes;
 use tempfile::TempDir;
 
-pub use self::disk::{SmallDisk, assert_full, full_disk};
+pub use self::closed::{Closed, as_nobody, assert_denied, closed_directory, set_mode};
+pub use self::disk::{SmallDisk, assert_full, full_disk, making_on_a_full_disk, read_only_disk};
+pub use self::foreign::{files, labels, somebody_elses_database};
 pub use self::kill::{CHILD, killed};
 pub use self::limit::{LIMITED, failed_writes_heal, limited, with_a_limit};
+pub use self::torn::torn;
 use super::{SnapshotError, SnapshotReader, SnapshotStore};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 
 /// Emits the suite for a [`SnapshotStore`].
 #[macro_export]
 macro_rules! snapshot_conformance {
-    ($store:ty) => {
+    ($store:ty, log = $log:expr) => {
         $crate::snapshot_conformance! { $store:
             an_empty_fold_has_no_cursor_and_no_entries
             a_fold_is_as_it_was_after_reopening
@@ -58,6 +69,11 @@ macro_rules! snapshot_conformance {
             something_else_at_the_path_is_refused_and_left_as_it_is
             a_path_that_cannot_be_is_refused
             random_lives_are_those_of_a_map
+        }
+
+        #[test]
+        fn a_torn_log_is_a_batch_boundary_or_told_to_be_damaged() {
+            $crate::snapshot_conformance::torn::<$store>($log);
         }
 
         /// What the suite is run against.
@@ -451,7 +467,10 @@ pub fn something_else_at_the_path_is_refused_and_left_as_it_is<S: SnapshotStore>
         let is_prefix = "PGSS".starts_with(text);
         fs::write(&path, text).unwrap();
         match S::load(&path) {
-            Err(_) => assert_eq!(fs::read_to_string(&path).unwrap(), text),
+            Err(error) => {
+                assert_is_something_else(&error, io::ErrorKind::NotADirectory);
+                assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            }
             // What a log that was just being made begins with.
             Ok((cursor, _)) => assert!(is_prefix && cursor.is_none(), "{text:?}"),
         }
@@ -459,20 +478,33 @@ pub fn something_else_at_the_path_is_refused_and_left_as_it_is<S: SnapshotStore>
     let (_dir, path) = place();
     fs::create_dir(&path).unwrap();
     fs::write(path.join("notes"), "that somebody keeps").unwrap();
-    assert!(S::load(&path).is_err());
+    assert_is_something_else(&S::load(&path).err().unwrap(), io::ErrorKind::IsADirectory);
     let left: Vec<_> =
         fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["notes"]);
 }
 
+/// A fold that is a file says so of a directory, and the other way round.
+#[track_caller]
+fn assert_is_something_else(error: &SnapshotError, or: io::ErrorKind) {
+    match error {
+        SnapshotError::InvalidFormat(_) => {}
+        SnapshotError::Io { source, .. } if source.kind() == or => {}
+        error => panic!("{error:?}"),
+    }
+}
+
 pub fn a_path_that_cannot_be_is_refused<S: SnapshotStore>() {
     let (dir, path) = place();
     fs::write(&path, "a file").unwrap();
-    let below = path.join("fold");
-    assert!(S::load(&below).is_err());
-    assert!(S::load(&dir.path().join("missing/fold")).is_err());
+    let refused = |path: &Path| match S::load(path).err() {
+        Some(SnapshotError::Io { source, .. }) => source.kind(),
+        refused => panic!("{refused:?}"),
+    };
+    assert_eq!(refused(&path.join("fold")), io::ErrorKind::NotADirectory);
+    assert_eq!(refused(&dir.path().join("missing/fold")), io::ErrorKind::NotFound);
     // Where nobody can make files, not even root.
-    assert!(S::load(Path::new("/proc/self/fold")).is_err());
+    assert_eq!(refused(Path::new("/proc/self/fold")), io::ErrorKind::NotFound);
     assert_eq!(fs::read_to_string(&path).unwrap(), "a file");
     assert!(!dir.path().join("missing").exists());
 }

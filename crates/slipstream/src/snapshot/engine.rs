@@ -2,23 +2,39 @@
 //!
 //! An engine that implements [`Engine`] is a [`SnapshotStore`] as [`EngineSnapshot`]; how entries
 //! become bytes is in [`record`].
+//!
+//! A file beside those of the engine, the label, says that a database is a fold, and of which
+//! format. It is a file because engines write to a database when they open it, and the label is to be
+//! read before.
+//!
+//! - E1: the label is on disk before a database is begun: one that has none is somebody else's.
+//! - E2: an engine is given no directory that has something else in it, or a fold of another format.
 
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, RwLockReadGuard, Weak};
-use std::{fs, io};
 
 use super::record::{self, Change};
 use super::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore, io_error};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
+
+/// How entries and cursor are kept in a database; the same for all engines.
+const FORMAT: u32 = 1;
+/// The name of the file that says so.
+pub(super) const LABEL: &str = "slipstream-format";
+/// More bytes than a label has.
+const LABEL_MAX: u64 = 100;
 
 /// An open database with batches that are written whole or not at all, ordered by key, which has
 /// a directory to itself and locks it.
 pub trait Engine: Send + Sync + Sized + 'static {
     /// What it is called.
     const NAME: &'static str;
-    /// The file that is written last when a database is made: without it nothing is stored.
-    const COMPLETE: &'static str;
+
+    /// Whether there is a database in the directory: if not nothing is stored.
+    fn is_complete(path: &Path) -> io::Result<bool>;
 
     /// Whether a making that was interrupted may have left a file of this name.
     fn is_unfinished(name: &str) -> bool;
@@ -30,7 +46,7 @@ pub trait Engine: Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Opens the database, or makes it in a directory with nothing in it but what
+    /// Opens the database, or makes it in a directory with nothing in it that it would mind but what
     /// [`is_unfinished`](Self::is_unfinished); and its cursor, as bytes, if it has one.
     fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError>;
 
@@ -94,7 +110,16 @@ impl<E: Engine> EngineSnapshot<E> {
     }
 
     fn load_with(path: &Path, sync: bool) -> Result<(WatchCursor, Self), SnapshotError> {
-        prepare::<E>(path)?;
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io_error("making the directory of the fold")(error));
+            }
+            _ => {}
+        }
+        if !is_made::<E>(path)? {
+            E::clear_unfinished(path)?;
+            write_label::<E>(path).map_err(io_error("making the fold"))?;
+        }
         let state = State::open(path)?;
         let cursor = state.cursor.clone();
         let (path, state) = (path.to_owned(), Arc::new(RwLock::new(state)));
@@ -109,6 +134,10 @@ impl<E: Engine> EngineSnapshot<E> {
         if self.failed.strong_count() > 0 {
             return Err(SnapshotError::BeingRead);
         }
+        // The engine would make another, without what was in this one.
+        if !is_made::<E>(&self.path)? {
+            return Err(SnapshotError::Corrupted("it was removed while it was open".into()));
+        }
         let state = State::open(&self.path)?;
         let engine = state.engine.clone().expect("just opened");
         *self.state.write().expect("nobody panics with the lock") = state;
@@ -116,26 +145,64 @@ impl<E: Engine> EngineSnapshot<E> {
     }
 }
 
-/// Sees to it that `path` is a database, or that nothing else is lost when one is made there.
-fn prepare<E: Engine>(path: &Path) -> Result<(), SnapshotError> {
-    let names = match fs::read_dir(path) {
-        Ok(names) => names,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // The engine would make what is above, too.
-            return fs::create_dir(path).map_err(io_error("making the directory of the fold"));
-        }
-        Err(error) => return Err(io_error("opening the fold")(error)),
-    };
+/// Whether the directory is a fold. If not there is nothing in it, or what is left of a making that
+/// was interrupted; anything else is refused.
+fn is_made<E: Engine>(path: &Path) -> Result<bool, SnapshotError> {
+    let failed = || io_error("opening the fold");
+    let names = fs::read_dir(path).map_err(failed())?;
     let names: Result<Vec<_>, _> = names.map(|name| name.map(|name| name.file_name())).collect();
-    let names = names.map_err(io_error("opening the fold"))?;
-    let is_complete = names.iter().any(|name| name == E::COMPLETE);
-    if is_complete {
-        Ok(())
-    } else if names.iter().all(|name| name.to_str().is_some_and(E::is_unfinished)) {
-        E::clear_unfinished(path)
+    let names = names.map_err(failed())?;
+    let is_complete = E::is_complete(path).map_err(failed())?;
+    let label = read_label(path).map_err(failed())?;
+    if let Some(format) = format_of::<E>(&label).filter(|format| *format != FORMAT) {
+        let known = format!("this program knows format {FORMAT} of a fold on {}", E::NAME);
+        return Err(SnapshotError::InvalidFormat(format!("format {format}; {known}")));
+    }
+    let ours = label_of::<E>(FORMAT);
+    let is_unfinished = |name: &str| name == LABEL || E::is_unfinished(name);
+    if is_complete && label == ours.as_bytes() {
+        Ok(true)
+    } else if is_complete {
+        Err(SnapshotError::InvalidFormat("a database of something else".into()))
+    } else if ours.as_bytes().starts_with(&label)
+        && names.iter().all(|name| name.to_str().is_some_and(is_unfinished))
+    {
+        Ok(false)
     } else {
         Err(SnapshotError::InvalidFormat("a directory of something else".into()))
     }
+}
+
+fn label_of<E: Engine>(format: u32) -> String {
+    format!("slipstream: a fold on {}, format {format}\n", E::NAME)
+}
+
+/// `None` if it is not a whole label of this engine's.
+fn format_of<E: Engine>(label: &[u8]) -> Option<u32> {
+    let (_, digits) = std::str::from_utf8(label).ok()?.trim_end().rsplit_once(' ')?;
+    let format = digits.parse().ok()?;
+    (label == label_of::<E>(format).as_bytes()).then_some(format)
+}
+
+/// Nothing if there is none.
+fn read_label(path: &Path) -> io::Result<Vec<u8>> {
+    let mut label = Vec::new();
+    match File::open(path.join(LABEL)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        file => {
+            file?.take(LABEL_MAX).read_to_end(&mut label)?;
+        }
+    }
+    Ok(label)
+}
+
+/// What is there of it stays as it is meanwhile: somebody else may be making this fold as well.
+fn write_label<E: Engine>(path: &Path) -> io::Result<()> {
+    let mut options = File::options();
+    let mut file = options.create(true).truncate(false).write(true).open(path.join(LABEL))?;
+    file.write_all(label_of::<E>(FORMAT).as_bytes())?;
+    file.sync_all()?;
+    File::open(path)?.sync_all()
 }
 
 fn read<E>(state: &RwLock<State<E>>) -> RwLockReadGuard<'_, State<E>> {

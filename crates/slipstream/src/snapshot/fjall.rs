@@ -22,6 +22,9 @@ pub type FjallReader = EngineReader<Fjall>;
 const CURSOR: &str = "cursor";
 const JOURNAL: &str = "0.jnl";
 const LOCK: &str = "lock";
+const VERSION: &str = "version";
+/// Of what is in it; a number follows.
+const VERSION_BEGIN: &[u8] = b"FJL";
 
 /// An open database of fjall.
 pub struct Fjall {
@@ -32,13 +35,21 @@ pub struct Fjall {
 
 impl Engine for Fjall {
     const NAME: &'static str = "fjall";
-    const COMPLETE: &'static str = "version";
 
-    fn is_unfinished(name: &str) -> bool {
-        [LOCK, JOURNAL, "keyspaces"].contains(&name)
+    /// The version comes last. It is there for a moment before it says anything, or for ever if the
+    /// disk is full.
+    fn is_complete(path: &Path) -> io::Result<bool> {
+        match fs::read(path.join(VERSION)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            version => Ok(!VERSION_BEGIN.starts_with(&version?)),
+        }
     }
 
-    /// It would not write over the journal of a making that was interrupted.
+    fn is_unfinished(name: &str) -> bool {
+        [LOCK, JOURNAL, "keyspaces", VERSION].contains(&name)
+    }
+
+    /// It would not write over the files of a making that was interrupted.
     fn clear_unfinished(path: &Path) -> Result<(), SnapshotError> {
         let failed = || io_error("removing an unfinished fold");
         // The engine's own lock: whoever makes a database holds it from before the journal.
@@ -49,13 +60,18 @@ impl Engine for Fjall {
             TryLockError::Error(error) => failed()(error),
         })?;
         // It may have been completed since the directory was read.
-        if path.join(Self::COMPLETE).try_exists().map_err(failed())? {
+        if Self::is_complete(path).map_err(failed())? {
             return Ok(());
         }
-        match fs::remove_file(path.join(JOURNAL)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed()(error)),
-            _ => Ok(()),
+        for name in [JOURNAL, VERSION] {
+            match fs::remove_file(path.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed()(error));
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
@@ -109,9 +125,11 @@ impl Engine for Fjall {
 }
 
 fn error(error: ::fjall::Error) -> SnapshotError {
-    use ::fjall::Error;
+    use ::fjall::{Error, LsmError};
     match error {
-        Error::Io(error) => io_error("in the database of the fold")(error),
+        Error::Io(error) | Error::Storage(LsmError::Io(error)) => {
+            io_error("in the database of the fold")(error)
+        }
         Error::Locked => SnapshotError::InUse,
         Error::InvalidVersion(version) => {
             SnapshotError::InvalidFormat(format!("a database of fjall's version {version:?}"))
@@ -120,7 +138,8 @@ fn error(error: ::fjall::Error) -> SnapshotError {
         | Error::Decompress(_)
         | Error::InvalidTrailer
         | Error::InvalidTag(_)
-        | Error::Unrecoverable => SnapshotError::Corrupted(error.to_string()),
+        | Error::Unrecoverable
+        | Error::Storage(_) => SnapshotError::Corrupted(error.to_string()),
         error => SnapshotError::Engine { engine: Fjall::NAME, message: error.to_string() },
     }
 }

@@ -1,28 +1,37 @@
 //! A disk that is full.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::fs::FallocateFlags;
 use tempfile::TempDir;
 
-use super::{contents, cursor, open, put};
+use super::torn::remove_all;
+use super::{contents, cursor, files, open, put};
 use crate::snapshot::{SnapshotError, SnapshotStore};
+
+/// 1 where tests may be left out for want of root.
+const ALLOW_SKIPS: &str = "GOSSIP_ALLOW_SKIPS";
 
 /// A file system of its own, which ends with this.
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// `None` for those who may not have one. For them a limit on the size of files has to do.
+    /// `None` for those who may not have one and say that they know, with `GOSSIP_ALLOW_SKIPS`.
     pub fn mount(kilobytes: u32) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
         let options = format!("size={kilobytes}k,mode=700");
-        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(dir.path()).stderr(Stdio::null());
-        if mount.status().is_ok_and(|status| status.success()) {
+        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(dir.path());
+        let mounted = mount.output().expect("mount is installed");
+        if mounted.status.success() {
             return Some(Self(dir));
         }
+        let why = String::from_utf8_lossy(&mounted.stderr);
+        let skip = std::env::var_os(ALLOW_SKIPS).is_some_and(|allow| allow == "1");
+        assert!(skip, "a file system of one's own takes root, or {ALLOW_SKIPS}=1 to skip: {why}");
         eprintln!("skipped: a file system of one's own takes root");
         None
     }
@@ -47,6 +56,13 @@ impl SmallDisk {
     pub fn make_room(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }
+
+    /// `ro` or `rw`.
+    fn remount(&self, how: &str) {
+        let mut mount = Command::new("mount");
+        let mounted = mount.args(["-o", &format!("remount,{how}")]).arg(self.0.path()).status();
+        assert!(mounted.unwrap().success());
+    }
 }
 
 impl Drop for SmallDisk {
@@ -57,8 +73,46 @@ impl Drop for SmallDisk {
 
 #[track_caller]
 pub fn assert_full(error: &SnapshotError) {
+    assert_io(error, ErrorKind::StorageFull);
+}
+
+#[track_caller]
+fn assert_io(error: &SnapshotError, kind: ErrorKind) {
     let SnapshotError::Io { source, .. } = error else { panic!("{error:?}") };
-    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull, "{error:?}");
+    assert_eq!(source.kind(), kind, "{error:?}");
+}
+
+/// A fold cannot be made on a disk without room, wherever in its making the room ends, and can be
+/// once there is.
+pub fn making_on_a_full_disk<S: SnapshotStore>(kilobytes: u32) {
+    let Some(disk) = SmallDisk::mount(kilobytes) else { return };
+    let path = disk.path();
+    for pages in 0..24 {
+        disk.fill(pages * 4096);
+        match S::load(&path) {
+            Err(error) => assert_full(&error),
+            Ok(_) => assert!(pages > 0, "there was no room"),
+        }
+        disk.make_room();
+        open::<S>(&path).apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+        assert_eq!(open::<S>(&path).cursor(), cursor(1));
+        remove_all(&path);
+    }
+}
+
+/// A fold on a disk that is not to be written to is refused, and left as it is.
+pub fn read_only_disk<S: SnapshotStore>(kilobytes: u32) {
+    let Some(disk) = SmallDisk::mount(kilobytes) else { return };
+    open::<S>(&disk.path()).apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    let before = files(disk.0.path());
+    disk.remount("ro");
+    for _ in 0..2 {
+        let refused = S::load(&disk.path()).err().expect("it cannot be written to");
+        assert_io(&refused, ErrorKind::ReadOnlyFilesystem);
+    }
+    assert!(files(disk.0.path()) == before);
+    disk.remount("rw");
+    assert_eq!(open::<S>(&disk.path()).cursor(), cursor(1));
 }
 
 /// Applies until a disk of so many kilobytes has no more room, and goes on once it has.

@@ -1,6 +1,8 @@
 //! Writes that fail: files of a process may not grow beyond a limit. The process is the test binary,
 //! started again.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
@@ -52,6 +54,7 @@ pub fn failed_writes_heal<S: SnapshotStore>(name: &str) {
         let mut store: S = open(path);
         fail_and_heal(&mut store);
         fail_while_being_read(&mut store);
+        fail_and_be_removed::<S>(&path.with_extension("removed"));
     };
     limited(name, work, |path| {
         let store: S = open(path);
@@ -104,4 +107,23 @@ fn fail_while_being_read<S: SnapshotStore>(store: &mut S) {
     go_on.send(()).unwrap();
     assert_eq!(reading.join().unwrap().unwrap(), ["a", "b", "c"]);
     store.apply(&batch, &cursor(5)).unwrap();
+}
+
+/// What is not there any more is not made again, without what was in it.
+fn fail_and_be_removed<S: SnapshotStore>(path: &Path) {
+    let mut store: S = open(path);
+    store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    let batch = [put("b", vec![1; 1000], 2)];
+    with_a_limit(100, || assert!(store.apply(&batch, &cursor(2)).is_err()));
+    fs::remove_dir_all(path).unwrap();
+    for _ in 0..2 {
+        let refused = store.apply(&batch, &cursor(2));
+        let Err(SnapshotError::Io { source, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!((source.kind(), store.cursor()), (ErrorKind::NotFound, cursor(1)));
+        assert!(!path.exists());
+    }
+    fs::create_dir(path).unwrap();
+    let refused = store.apply(&batch, &cursor(2));
+    assert!(matches!(refused, Err(SnapshotError::Corrupted(_))), "{refused:?}");
+    assert_eq!(fs::read_dir(path).unwrap().count(), 0);
 }

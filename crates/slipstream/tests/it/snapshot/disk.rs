@@ -2,15 +2,16 @@
 //! overwritten, and the same store goes on once that is mended.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use rustix::process::{Gid, Uid};
-use slipstream::snapshot_conformance::{SmallDisk, assert_full, full_disk};
+use slipstream::snapshot_conformance::{
+    Closed, SmallDisk, as_nobody, assert_denied, assert_full, closed_directory, full_disk,
+    making_on_a_full_disk, read_only_disk, set_mode,
+};
 use slipstream::{
     AppendLogSnapshot, FjallSnapshot, Snapshot, SnapshotError, SnapshotStore, SnapshotWriter,
 };
-use tempfile::TempDir;
 
 use super::append_log::format_1;
 use super::append_log::support::{cursor, open, put, state};
@@ -74,13 +75,23 @@ fn a_writer_that_compacts_on_a_full_disk_leaves_the_log_and_no_litter() {
 }
 
 #[test]
-fn a_log_cannot_be_made_on_a_full_disk_and_can_be_once_there_is_room() {
-    let Some(disk) = SmallDisk::mount(4_000) else { return };
-    disk.fill(0);
-    assert_full(&AppendLogSnapshot::load(&disk.path()).err().expect("there is no room"));
-    disk.make_room();
-    open(&disk.path()).apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
-    assert_eq!(state(&open(&disk.path())).0, cursor(1));
+fn an_append_log_cannot_be_made_on_a_full_disk_and_can_be_once_there_is_room() {
+    making_on_a_full_disk::<AppendLogSnapshot>(4_000);
+}
+
+#[test]
+fn a_fold_of_fjall_cannot_be_made_on_a_full_disk_and_can_be_once_there_is_room() {
+    making_on_a_full_disk::<FjallSnapshot>(80_000);
+}
+
+#[test]
+fn an_append_log_on_a_read_only_disk_is_refused_and_left_as_it_is() {
+    read_only_disk::<AppendLogSnapshot>(4_000);
+}
+
+#[test]
+fn a_fold_of_fjall_on_a_read_only_disk_is_refused_and_left_as_it_is() {
+    read_only_disk::<FjallSnapshot>(80_000);
 }
 
 #[test]
@@ -109,74 +120,14 @@ fn a_log_of_format_1_is_left_alone_by_a_disk_without_room_for_a_new_one() {
     assert!(fs::read(disk.path()).unwrap().starts_with(b"PGSS\x02\x00"));
 }
 
-const NOBODY: u32 = 65_534;
-
-/// Root may do everything, so there somebody else does it: one thread, and those that it starts.
-fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            if rustix::process::geteuid().is_root() {
-                rustix::thread::set_thread_gid(Gid::from_raw(NOBODY)).unwrap();
-                rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
-            }
-            work()
-        });
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-/// A directory of nobody's, of which the mode is to be set.
-struct Closed(TempDir);
-
-impl Closed {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        if rustix::process::geteuid().is_root() {
-            chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
-        Self(dir)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.path().join("fold")
-    }
-
-    fn mode(&self, mode: u32) {
-        fs::set_permissions(self.0.path(), fs::Permissions::from_mode(mode)).unwrap();
-    }
-}
-
-impl Drop for Closed {
-    fn drop(&mut self) {
-        self.mode(0o700);
-    }
-}
-
-#[track_caller]
-fn assert_denied(refused: Option<SnapshotError>) {
-    let Some(SnapshotError::Io { source, .. }) = &refused else { panic!("{refused:?}") };
-    assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied, "{refused:?}");
-}
-
-fn nothing_is_made_in_a_closed_directory<S: SnapshotStore>() {
-    let dir = Closed::new();
-    for mode in [0o500, 0o000] {
-        dir.mode(mode);
-        assert_denied(as_nobody(|| S::load(&dir.path()).err()));
-        dir.mode(0o700);
-        assert_eq!(fs::read_dir(dir.0.path()).unwrap().count(), 0);
-    }
-    as_nobody(|| S::load(&dir.path()).unwrap().1.apply(&[put("a", "1", 1)], &cursor(1))).unwrap();
-}
-
 #[test]
 fn an_append_log_is_not_made_in_a_directory_that_may_not_be_written_to() {
-    nothing_is_made_in_a_closed_directory::<AppendLogSnapshot>();
+    closed_directory::<AppendLogSnapshot>();
 }
 
 #[test]
 fn a_fold_of_fjall_is_not_made_in_a_directory_that_may_not_be_written_to() {
-    nothing_is_made_in_a_closed_directory::<FjallSnapshot>();
+    closed_directory::<FjallSnapshot>();
 }
 
 #[test]
@@ -185,7 +136,7 @@ fn a_log_that_may_not_be_written_to_is_refused_and_left_as_it_is() {
     open(&dir.path()).apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
     let bytes = fs::read(dir.path()).unwrap();
     // Of whoever ran this, and for all to read.
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o444)).unwrap();
+    set_mode(&dir.path(), 0o444);
     assert_denied(as_nobody(|| AppendLogSnapshot::load(&dir.path()).err()));
     assert_denied(as_nobody(|| SnapshotWriter::open(&dir.path(), 1).err()));
     let read = as_nobody(|| Snapshot::load(&dir.path()).unwrap());

@@ -1,13 +1,22 @@
 //! The fold on fjall.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
+use slipstream::snapshot_conformance::{failed_writes_heal, labels, somebody_elses_database};
 use slipstream::{FjallSnapshot, SnapshotError, SnapshotStore};
 
 use super::append_log::support::{cursor, place, put, state};
 
 mod conformance {
-    slipstream::snapshot_conformance!(slipstream::FjallSnapshot);
+    slipstream::snapshot_conformance!(slipstream::FjallSnapshot, log = super::journal);
+}
+
+/// The one that is written to.
+fn journal(path: &Path) -> PathBuf {
+    let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.strip_suffix(".jnl")?.parse::<u64>().ok());
+    path.join(format!("{}.jnl", numbers.max().unwrap()))
 }
 
 #[test]
@@ -22,13 +31,18 @@ fn a_synced_fold_is_like_any_other() {
 
 #[test]
 fn a_fold_whose_making_was_interrupted_is_made_again() {
-    let (_dir, path) = place();
-    fs::create_dir_all(path.join("keyspaces")).unwrap();
-    fs::write(path.join("lock"), "").unwrap();
-    fs::write(path.join("0.jnl"), "").unwrap();
-    let (at, mut store) = FjallSnapshot::load(&path).unwrap();
-    assert!(at.is_none());
-    store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    for version in [None, Some(""), Some("F"), Some("FJL")] {
+        let (_dir, path) = place();
+        fs::create_dir_all(path.join("keyspaces")).unwrap();
+        fs::write(path.join("lock"), "").unwrap();
+        fs::write(path.join("0.jnl"), "").unwrap();
+        if let Some(version) = version {
+            fs::write(path.join("version"), version).unwrap();
+        }
+        let (at, mut store) = FjallSnapshot::load(&path).unwrap();
+        assert!(at.is_none());
+        store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    }
 }
 
 /// The journal is theirs.
@@ -57,8 +71,26 @@ fn a_newer_database_is_refused() {
 
 #[test]
 fn a_failed_write_heals_when_the_disk_has_room_again_and_nobody_reads() {
-    slipstream::snapshot_conformance::failed_writes_heal::<FjallSnapshot>(concat!(
+    failed_writes_heal::<FjallSnapshot>(concat!(
         module_path!(),
         "::a_failed_write_heals_when_the_disk_has_room_again_and_nobody_reads"
     ));
+}
+
+#[test]
+fn a_database_of_somebody_else_is_refused_and_left_as_it_is() {
+    for names in [&[][..], &["theirs"], &["data", "meta"], &["data", "meta", "theirs"]] {
+        somebody_elses_database::<FjallSnapshot>(|path| {
+            let theirs = fjall::Database::builder(path).open().unwrap();
+            for name in names {
+                let keyspace = theirs.keyspace(name, Default::default).unwrap();
+                keyspace.insert("cursor", "theirs").unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_fold_of_a_newer_format_is_refused_and_left_as_it_is() {
+    labels::<FjallSnapshot>();
 }

@@ -9,11 +9,14 @@ use slipstream::{
 };
 
 mod default {
-    slipstream::snapshot_conformance!(slipstream::AppendLogSnapshot);
+    slipstream::snapshot_conformance!(
+        slipstream::AppendLogSnapshot,
+        log = std::path::Path::to_path_buf
+    );
 }
 
 mod eager {
-    slipstream::snapshot_conformance!(super::Eager);
+    slipstream::snapshot_conformance!(super::Eager, log = std::path::Path::to_path_buf);
 }
 
 /// A log that is compacted whenever half of it is outdated.
