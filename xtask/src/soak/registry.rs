@@ -95,7 +95,7 @@ pub(super) const SOAKS: &[Soak] = &[
     Soak {
         name: "slipstream-kills",
         what: "folds: kills of stores and of the program, logs with missing and changed bytes",
-        share: (75, "kills"),
+        share: (80, "kills"),
         how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
     },
     Soak {

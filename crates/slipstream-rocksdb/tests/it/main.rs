@@ -12,6 +12,11 @@ use slipstream::{
 };
 use slipstream_rocksdb::RocksDbSnapshot;
 
+mod faults;
+#[path = "../../../slipstream/tests/it/server.rs"]
+#[expect(dead_code, reason = "slipstream's tests do more with a server")]
+mod server;
+
 mod conformance {
     slipstream::snapshot_conformance!(slipstream_rocksdb::RocksDbSnapshot, log = super::log);
 }

@@ -4,3 +4,4 @@ mod cable;
 mod faults;
 mod live;
 mod support;
+mod vanished;

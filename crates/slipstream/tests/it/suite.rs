@@ -52,6 +52,7 @@ mod cas {
 mod watches {
     cases!(watches:
         a_watch_lists_the_state_and_goes_on,
+        a_watch_of_a_prefix_lists_the_state_and_goes_on,
         an_empty_bucket_is_in_sync_at_once,
         deletes_are_part_of_the_state,
         updates_ascend_and_come_once,

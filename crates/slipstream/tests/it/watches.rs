@@ -7,6 +7,7 @@ use slipstream::{CursorExpiry, KvError, StoreConfig, WatchCursor, WatchEvent, Wa
 use tokio::sync::mpsc;
 
 use crate::backend::{Backend, Bucket, Watched, bucket, show};
+use crate::server::NatsServer;
 
 fn prefix(prefix: &str) -> WatchScope {
     WatchScope::Prefix(prefix.into())
@@ -46,6 +47,37 @@ pub(crate) async fn a_watch_lists_the_state_and_goes_on(backend: impl Backend) {
     all.extend(watch.updates(expected.len() - all.len()).await);
     assert_eq!(all, expected);
     assert_eq!(watch.watch.position(), 6);
+}
+
+/// The same of some keys, with others before, between and after. Read one by one, what was written
+/// meanwhile comes after the state; read all at once, with it.
+pub(crate) async fn a_watch_of_a_prefix_lists_the_state_and_goes_on(backend: impl Backend) {
+    for (scope, max) in [(prefix("a."), 1), (prefix("a."), 99), (prefixes(&["a.", "b."]), 1)] {
+        let bucket = bucket(&backend).await;
+        for key in ["other", "a.1", "other.a.1", "a.2", "other"] {
+            bucket.put(key, "1").await;
+        }
+        let mut watch = bucket.watch(&scope, &WatchCursor::none()).await;
+        // Written after the watch began, before anything was asked for.
+        for key in ["other.1", "a.3", "other.2", "a.4", "other.3"] {
+            bucket.put(key, "2").await;
+        }
+        let (mut all, mut synced) = (Vec::new(), false);
+        while !synced {
+            let (event, updates) = watch.event(max).await;
+            all.extend(updates);
+            synced = matches!(event, WatchEvent::Synced { .. });
+        }
+        bucket.writer.delete("a.2").await.unwrap();
+        bucket.writer.delete("other").await.unwrap();
+        bucket.put("a.5", "3").await;
+        let expected = ["a.1=1@2", "a.2=1@4", "a.3=2@7", "a.4=2@9", "-a.2@11", "a.5=3@13"];
+        all.extend(watch.updates(expected.len() - all.len()).await);
+        assert_eq!(all, expected, "{scope:?}");
+        assert_eq!(watch.watch.position(), 13);
+        drop(watch);
+        backend.delete_bucket("b").await;
+    }
 }
 
 pub(crate) async fn an_empty_bucket_is_in_sync_at_once(backend: impl Backend) {
@@ -486,29 +518,47 @@ pub(crate) async fn updates_are_pushed_into_a_channel(backend: impl Backend) {
     let bucket = bucket(&backend).await;
     for at in 0..10 {
         bucket.put(&format!("a.{at}"), "v").await;
+        bucket.put(&format!("b.{at}"), "v").await;
     }
-    let cursor = synced(&bucket, &WatchScope::All).await.cursor();
-    bucket.put("b.0", "v").await;
-    let (all, part) = (prefix("a."), ["a.".to_owned()]);
-    let WatchScope::Prefix(prefix) = all else { unreachable!() };
-    for case in 0..6 {
+    let some = ["a.".to_owned(), "c.".to_owned()];
+    let scopes = [WatchScope::All, prefix("a."), prefixes(&["a.", "c."])];
+    let mut cursors = Vec::new();
+    for scope in &scopes {
+        cursors.push(synced(&bucket, scope).await.cursor());
+    }
+    for key in ["b.new", "a.new", "b.0", "c.new"] {
+        bucket.put(key, "w").await;
+    }
+    let all: Vec<_> = (1..10).flat_map(|at| [format!("a.{at}"), format!("b.{at}")]).collect();
+    let own: Vec<_> = (0..10).map(|at| format!("a.{at}")).collect();
+    let owned = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect::<Vec<_>>();
+    let expected = [
+        [owned(&["a.0"]), all, owned(&["b.new", "a.new", "b.0", "c.new"])].concat(),
+        [own.clone(), owned(&["a.new"])].concat(),
+        [own, owned(&["a.new", "c.new"])].concat(),
+        owned(&["b.new", "a.new", "b.0", "c.new"]),
+        owned(&["a.new"]),
+        owned(&["a.new", "c.new"]),
+    ];
+    for (case, expected) in expected.into_iter().enumerate() {
         let watcher = Arc::clone(&bucket.watcher);
-        let (prefix, part, cursor) = (prefix.clone(), part.clone(), cursor.clone());
+        let (some, cursors) = (some.clone(), cursors.clone());
         let (tx, mut rx) = mpsc::channel(1);
         let pushing = tokio::spawn(async move {
             match case {
                 0 => watcher.watch_all(tx).await,
-                1 => watcher.watch_prefix(&prefix, tx).await,
-                2 => watcher.watch_prefixes(&part, tx).await,
-                3 => watcher.watch_all_from(&cursor, tx).await,
-                4 => watcher.watch_prefix_from(&prefix, &WatchCursor::none(), tx).await,
-                _ => watcher.watch_prefixes_from(&part, &WatchCursor::none(), tx).await,
+                1 => watcher.watch_prefix("a.", tx).await,
+                2 => watcher.watch_prefixes(&some, tx).await,
+                3 => watcher.watch_all_from(&cursors[0], tx).await,
+                4 => watcher.watch_prefix_from("a.", &cursors[1], tx).await,
+                _ => watcher.watch_prefixes_from(&some, &cursors[2], tx).await,
             }
         });
-        let expected = [11, 10, 10, 1, 10, 10][case];
-        for _ in 0..expected {
-            rx.recv().await.unwrap();
+        let mut received = Vec::new();
+        while received.len() < expected.len() {
+            received.push(rx.recv().await.unwrap().key().as_str().to_owned());
         }
+        assert_eq!(received, expected, "case {case}");
         drop(rx);
         assert_eq!(pushing.await.unwrap(), Ok(()));
     }
@@ -523,4 +573,24 @@ pub(crate) async fn a_channel_without_a_reader_ends_the_watch(backend: impl Back
     let (tx, _rx) = mpsc::channel(1);
     let expired = bucket.watcher.watch_all_from(&garbage, tx).await;
     assert_eq!(expired, Err(KvError::CursorExpired(CursorExpiry::Unreadable)));
+}
+
+/// A server has room for only so many.
+#[tokio::test]
+async fn many_prefixes_are_one_consumer_on_nats() {
+    let server = NatsServer::start();
+    let bucket = Bucket::make(&server.connect().await, &StoreConfig::default()).await;
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let jetstream = async_nats::jetstream::new(client);
+    let mut stream = jetstream.get_stream("KV_b").await.unwrap();
+    let many: Vec<_> = (0..20).map(|at| format!("p{at}.")).collect();
+    for prefix in &many {
+        bucket.put(&format!("{prefix}key"), "v").await;
+    }
+    let scope = WatchScope::Prefixes(many);
+    let mut watch = bucket.watch(&scope, &WatchCursor::none()).await;
+    assert_eq!(watch.until_synced().await.len(), 20);
+    assert_eq!(stream.info().await.unwrap().state.consumer_count, 1);
+    let _resumed = bucket.watch(&scope, &watch.cursor()).await;
+    assert_eq!(stream.info().await.unwrap().state.consumer_count, 2);
 }

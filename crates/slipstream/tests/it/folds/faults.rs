@@ -1,6 +1,7 @@
 //! Servers that are killed, wires that are cut, a log that goes back in time.
 
-use std::collections::BTreeMap;
+mod kills;
+
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,20 +9,21 @@ use std::time::Duration;
 
 use rstest::rstest;
 use slipstream::{
-    BatchConfig, Connection, CursorExpiry, FoldConfig, KvWriter, Snapshot, WatchScope,
+    AppendLogSnapshot, BatchConfig, Connection, CursorExpiry, FjallSnapshot, FoldConfig, KvWriter,
+    SnapshotStore, WatchScope,
 };
 
 use super::cable::{Cable, Wire};
 use super::support::{
-    Disk, Gate, Running, Seen, Stops, bucket_on, config, contents_of, scopes, start, start_with,
+    Disk, Gate, Running, Seen, Stops, bucket_on, config, contents_in, contents_of, fill_mixed,
+    scopes, start, start_on, start_with,
 };
 use crate::backend::Bucket;
-use crate::cli::{Cli, figures, text};
 use crate::cluster::Cluster;
 use crate::server::{NatsServer, connect};
 
 /// Writes until it is told to stop, and does not mind when the server is away. Every other key is
-/// new, so that the log keeps something old however long it writes.
+/// new, so that the log keeps something old however long it writes; some are of no prefix.
 struct Writing {
     stop: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<u64>,
@@ -34,9 +36,10 @@ impl Writing {
         let task = tokio::spawn(async move {
             let mut written = 0;
             while !stopped.load(Ordering::Relaxed) {
-                let key = match written % 2 {
-                    0 => format!("k.hot{}", written % 50),
-                    _ => format!("k.{written}"),
+                let key = match written % 4 {
+                    0 | 2 => format!("k.hot{}", written % 50),
+                    1 => format!("k.{written}"),
+                    _ => format!("other.{written}"),
                 };
                 let write = async {
                     match written % 10 {
@@ -62,27 +65,31 @@ impl Writing {
 }
 
 /// The fold is the bucket, and was sent no update twice: nothing but what it lacked.
-async fn equal_in_the_end(bucket: &Bucket, fold: &Running, seen: &Seen) {
+async fn equal_in_the_end<S: SnapshotStore>(
+    bucket: &Bucket,
+    scope: &WatchScope,
+    fold: &Running<S>,
+    seen: &Seen,
+) {
     fold.caught_up(bucket).await;
-    assert!(fold.contents() == contents_of(bucket, "").await, "the copy is not the bucket");
+    assert!(fold.contents() == contents_in(bucket, scope).await, "the copy is not the bucket");
     let status = fold.status();
     assert_eq!(status.repairs, 0, "nothing was lost, so nothing is mended: {status:?}");
     assert_eq!(seen.again(), 0, "updates were read again: {status:?}");
     assert_eq!(seen.all(), status.updates);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_killed_and_restarted_under_a_fold() {
+async fn killed_and_restarted_under_a_fold_on<S: SnapshotStore>(scope: &WatchScope) {
     let mut server = NatsServer::start();
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
-    let disk = Disk::new();
-    let seen = Seen::default();
-    let fold = start_with(config(&bucket, &WatchScope::All), &disk, seen.clone());
+    let (disk, seen) = (Disk::new(), Seen::default());
+    let fold = start_on::<S>(config(&bucket, scope), &disk, seen.clone());
     fold.synced().await;
     let writing = Writing::start(Arc::clone(&bucket.writer));
-    for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..2 {
+        let before = fold.status().updates;
+        fold.until("updates", |status| status.updates > before + 50).await;
         server.kill();
         tokio::time::sleep(Duration::from_millis(200)).await;
         server.restart();
@@ -91,8 +98,39 @@ async fn a_server_killed_and_restarted_under_a_fold() {
         fold.has(revision).await;
     }
     assert!(writing.finish().await > 0);
-    equal_in_the_end(&bucket, &fold, &seen).await;
+    equal_in_the_end(&bucket, scope, &fold, &seen).await;
     assert!(fold.stop().await.result.is_ok());
+    resumes_with_the_delta::<S>(&bucket, scope, &disk).await;
+}
+
+/// A fold that was stopped reads what was written meanwhile, and no more.
+async fn resumes_with_the_delta<S: SnapshotStore>(
+    bucket: &Bucket,
+    scope: &WatchScope,
+    disk: &Disk,
+) {
+    fill_mixed(bucket, 0..10, "while it was away").await;
+    let written = contents_in(bucket, scope).await.into_values();
+    let written = written.filter(|(value, _)| value == b"while it was away").count();
+    let seen = Seen::default();
+    let fold = start_on::<S>(config(bucket, scope), disk, seen.clone());
+    equal_in_the_end(bucket, scope, &fold, &seen).await;
+    assert_eq!(seen.all(), written as u64, "{:?}", fold.status());
+    assert!(fold.stop().await.result.is_ok());
+}
+
+#[rstest]
+#[case::all(0)]
+#[case::prefix(1)]
+#[case::prefixes(2)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_and_restarted_under_a_fold(#[case] scope: usize) {
+    killed_and_restarted_under_a_fold_on::<AppendLogSnapshot>(&scopes()[scope]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_and_restarted_under_a_fold_on_fjall() {
+    killed_and_restarted_under_a_fold_on::<FjallSnapshot>(&scopes()[1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,10 +149,18 @@ async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
         let writing = Writing::start(Arc::clone(&bucket.writer));
         tokio::time::sleep(Duration::from_millis(300)).await;
         cable.set(wire);
-        tokio::time::sleep(Duration::from_secs(10)).await;
+        // Whatever has got through was in the log by now.
+        let cut_at = bucket.watcher.log().await.unwrap().last;
+        let mut status = fold.handle.status();
+        let passed = status.wait_for(|status| status.applied > cut_at);
+        let passed = tokio::time::timeout(Duration::from_secs(10), passed).await;
+        assert!(passed.is_err(), "{wire:?}: nothing gets through, but {:?}", fold.status());
+        assert!(fold.status().trouble.is_some(), "{wire:?}: it is noticed: {:?}", fold.status());
+        assert!(bucket.watcher.log().await.unwrap().last > cut_at + 100, "the bucket goes on");
         cable.set(Wire::Whole);
         assert!(writing.finish().await > 0);
-        equal_in_the_end(&bucket, &fold, &seen).await;
+        equal_in_the_end(&bucket, &WatchScope::All, &fold, &seen).await;
+        assert_eq!(fold.status().trouble, None);
         fold.stop().await;
     }
 }
@@ -124,9 +170,7 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
     let mut server = NatsServer::start();
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
-    for at in 0..50 {
-        bucket.put(&format!("k.{at}"), "old").await;
-    }
+    fill_mixed(&bucket, 0..20, "old").await;
     server.kill();
     let older = server.copy_store();
     server.restart();
@@ -136,23 +180,19 @@ async fn a_server_that_comes_back_with_an_older_log_under_folds_of_every_scope()
         .zip(&disks)
         .map(|(scope, disk)| start(config(&bucket, scope), disk))
         .collect();
-    for at in 50..100 {
-        bucket.put(&format!("k.{at}"), "lost").await;
-    }
+    fill_mixed(&bucket, 20..40, "lost").await;
     for fold in &folds {
-        fold.has(100).await;
+        fold.caught_up(&bucket).await;
     }
     server.kill();
     server.go_back(&older);
     server.restart();
     // The same numbers, for other keys, and more.
-    for at in 1000..1080 {
-        bucket.put(&format!("k.{at}"), "new").await;
-    }
+    fill_mixed(&bucket, 1000..1030, "new").await;
     for (fold, scope) in folds.into_iter().zip(scopes()) {
         fold.until("repair", |status| status.repairs > 0 && status.synced).await;
         fold.caught_up(&bucket).await;
-        assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
+        assert_eq!(fold.contents(), contents_in(&bucket, &scope).await, "{scope:?}");
         fold.stop().await;
     }
 }
@@ -219,7 +259,7 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_catching_up(
     assert_eq!(why, CursorExpiry::AheadOfLog { revision: last, last: last - 1 });
     fold.caught_up(&bucket).await;
     assert!(fold.contents() == contents_of(&bucket, "").await, "the copy is not the bucket");
-    assert_eq!(fold.contents()["k.x"], b"second");
+    assert_eq!(fold.contents()["k.x"].0, b"second");
     fold.stop().await;
 }
 
@@ -263,7 +303,7 @@ async fn a_server_that_comes_back_with_an_older_log_while_a_fold_is_listing() {
     fold.until("repair", |status| status.repairs > 0 && status.synced).await;
     fold.caught_up(&bucket).await;
     assert!(fold.contents() == contents_of(&bucket, "").await, "the copy is not the bucket");
-    assert_eq!(fold.contents()["k.x"], b"first");
+    assert_eq!(fold.contents()["k.x"].0, b"first");
     let why = fold.status().last_repair.unwrap().why;
     assert_eq!(why, CursorExpiry::AheadOfLog { revision: last, last: before });
     fold.stop().await;
@@ -288,59 +328,8 @@ async fn the_leader_of_a_replicated_bucket_is_killed_under_a_fold() {
     fold.until("updates", |status| status.updates > before + 100).await;
     cluster.named(&leader).restart();
     assert!(writing.finish().await > 0);
-    equal_in_the_end(&bucket, &fold, &seen).await;
+    equal_in_the_end(&bucket, &WatchScope::All, &fold, &seen).await;
     let info = stream.info().await.unwrap().cluster.clone().unwrap();
     assert!(info.leader.is_some());
     assert!(fold.stop().await.result.is_ok());
-}
-
-/// In one run of the test command; a soak multiplies it.
-const KILLS: u64 = 15;
-/// The writer comes back to a key after so many writes: later than between two looks of the fold.
-const RING: u64 = 100_000;
-
-/// A writer, and children that fold into one directory and are killed. After each, what the next
-/// one reads is exactly what the log has above the cursor on disk, and then the copy is the bucket.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_fold_killed_again_and_again_reads_only_what_it_lacks() {
-    let scale: u64 = std::env::var("GOSSIP_SOAK_SCALE").map_or(1, |scale| scale.parse().unwrap());
-    let server = NatsServer::start();
-    let connection = server.connect().await;
-    let bucket = bucket_on(&connection).await;
-    for at in 0..2000 {
-        bucket.put(&format!("k.{at}"), "first").await;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let copy = text(dir.path()).to_owned();
-    let cli = Cli { server: &server };
-    let mut written = 0u64;
-    let mut behind = 0;
-    for round in 0..KILLS * scale {
-        let mut child = cli.spawn(&["fold", &copy]);
-        // From the very beginning of the child's life to well into it.
-        let writes = 20 + round * 37 % 400;
-        for _ in 0..writes {
-            let key = format!("k.{}", written * 7919 % RING);
-            bucket.put(&key, &format!("{written}")).await;
-            written += 1;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let stored = Snapshot::load(&dir.path().join("fold.log")).unwrap().cursor;
-        let stored = stored.revision().unwrap_or_default();
-        let current = bucket.reader.scan("").await.unwrap();
-        let lacking = current.iter().filter(|entry| entry.version.as_u64() > Some(stored)).count();
-        behind += usize::from(lacking > 0);
-        let output = cli.ok(&["fold", &copy, "--once"]);
-        let run = figures(&output, "stopped");
-        assert_eq!(run["repairs"], 0, "round {round}: {output}");
-        assert_eq!(run["updates"], lacking as u64, "round {round}, from {stored}: {output}");
-        let folded = Snapshot::load(&dir.path().join("fold.log")).unwrap();
-        let folded: BTreeMap<_, _> =
-            folded.entries.into_values().map(|entry| (entry.key, entry.value)).collect();
-        let current: BTreeMap<_, _> =
-            current.into_iter().map(|entry| (entry.key, entry.value)).collect();
-        assert!(folded == current, "round {round}: the copy is not the bucket");
-    }
-    assert!(behind > 0, "no child was killed before it had read everything");
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rstest::rstest;
 use slipstream::{
-    BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, KvError, NatsConnection,
-    StoreConfig, WatchCursor, WatchScope,
+    BatchConfig, Connection, CursorExpiry, FoldConfig, FoldError, Key, KvError, NatsConnection,
+    Snapshot, StoreConfig, WatchCursor, WatchScope,
 };
 
 use super::support::{
-    Disk, Gate, Running, bucket_on, config, contents_of, evict_below, jetstream, scopes, start,
-    start_with,
+    Disk, Gate, Running, bucket_on, config, contents, contents_in, contents_of, evict_below,
+    fill_mixed, jetstream, scopes, start, start_with,
 };
 use crate::backend::Bucket;
 use crate::server::NatsServer;
@@ -45,10 +45,10 @@ async fn a_restarted_fold_reads_only_what_follows_on_every_scope() {
         let fold = start(config(&bucket, scope), disk);
         fold.synced().await;
         fold.caught_up(&bucket).await;
-        let (updates, prefix) = if *scope == WatchScope::All { (12, "") } else { (11, "k.") };
+        let updates = if *scope == WatchScope::All { 12 } else { 11 };
         let status = fold.status();
         assert_eq!((status.updates, status.repairs), (updates, 0), "{scope:?}");
-        assert_eq!(fold.contents(), contents_of(&bucket, prefix).await, "{scope:?}");
+        assert_eq!(fold.contents(), contents_in(&bucket, scope).await, "{scope:?}");
     }
 }
 
@@ -99,7 +99,7 @@ async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run(
     let server = NatsServer::start();
     let connection = server.connect().await;
     let bucket = bucket_on(&connection).await;
-    fill(&bucket, 0..50, "old").await;
+    fill_mixed(&bucket, 0..50, "old").await;
     let (asleep, awake) = (Disk::new(), Disk::new());
     let sleeper = start(config(&bucket, scope), &asleep);
     sleeper.synced().await;
@@ -109,13 +109,13 @@ async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run(
     jetstream(&server).await.delete_key_value("b").await.unwrap();
     let bucket = bucket_on(&connection).await;
     // Past the old head, so that its numbers mean something else.
-    fill(&bucket, 40..100, "new").await;
+    fill_mixed(&bucket, 40..100, "new").await;
     let sleeper = start(config(&bucket, scope), &asleep);
     for fold in [&sleeper, &runner] {
         fold.until("repair", |status| status.repairs > 0 && status.synced).await;
         fold.caught_up(&bucket).await;
         assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::Recreated);
-        assert_eq!(fold.contents(), contents_of(&bucket, "").await);
+        assert_eq!(fold.contents(), contents_in(&bucket, scope).await);
     }
 }
 
@@ -123,27 +123,31 @@ async fn a_bucket_made_again_is_noticed_by_folds_that_sleep_and_folds_that_run(
 async fn keys_deleted_and_made_again_in_a_gap_without_markers_converge() {
     let server = NatsServer::start();
     let connection = server.connect().await;
-    for scope in scopes() {
+    for (at, scope) in scopes().into_iter().enumerate() {
         let bucket = bucket_on(&connection).await;
-        fill(&bucket, 0..100, "old").await;
+        fill_mixed(&bucket, 0..100, "old").await;
         let disk = Disk::new();
         let fold = start(config(&bucket, &scope), &disk);
         fold.synced().await;
         fold.stop().await;
         for at in 0..60 {
-            bucket.writer.delete(&format!("k.{at:04}")).await.unwrap();
+            for place in ["k", "other"] {
+                bucket.writer.delete(&format!("{place}.{at:04}")).await.unwrap();
+            }
         }
-        fill(&bucket, 30..60, "again").await;
+        fill_mixed(&bucket, 30..60, "again").await;
         let last = bucket.put("k.last", "new").await;
         // Markers and all, but for what was made again.
-        evict_below(&server, last - 30).await;
+        evict_below(&server, last - 90).await;
         let fold = start(config(&bucket, &scope), &disk);
         fold.synced().await;
         let status = fold.status();
         let repair = status.last_repair.unwrap();
         assert!(matches!(repair.why, CursorExpiry::BelowFloor { .. }), "{repair:?}");
-        assert_eq!(repair.deleted, 70, "30 deleted, 40 evicted: {scope:?}");
-        assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
+        // Of each place of the scope 70 are not there: deleted, or evicted.
+        let places = [3, 1, 2][at];
+        assert_eq!(repair.deleted, places * 70, "{scope:?}");
+        assert_eq!(fold.contents(), contents_in(&bucket, &scope).await, "{scope:?}");
         fold.stop().await;
         jetstream(&server).await.delete_key_value("b").await.unwrap();
     }
@@ -178,24 +182,27 @@ async fn an_overrun_of_a_live_watch_is_noticed_on_every_scope() {
     let connection = server.connect().await;
     for scope in scopes() {
         let bucket = bucket_on(&connection).await;
-        fill(&bucket, 0..20, "old").await;
+        fill_mixed(&bucket, 0..20, "old").await;
         let (fold, gate) = held_up(&bucket, &scope).await;
         let held = gate.hold().await;
-        fill(&bucket, 100..110, "gone when it arrives").await;
+        fill_mixed(&bucket, 100..110, "gone when it arrives").await;
         flood(&bucket).await;
-        fill(&bucket, 110..120, "gone when it arrives").await;
+        fill_mixed(&bucket, 110..120, "gone when it arrives").await;
         flood(&bucket).await;
         for at in (3..4).chain(100..120) {
-            bucket.writer.delete(&format!("k.{at:04}")).await.unwrap();
+            for place in ["k", "other", "l"] {
+                bucket.writer.delete(&format!("{place}.{at:04}")).await.unwrap();
+            }
         }
         let last = bucket.put("k.0004", "new").await;
+        bucket.put("other.0004", "new").await;
         evict_below(&server, last).await;
         drop(held);
         fold.until("comparison", |status| status.comparisons > 0).await;
         fold.caught_up(&bucket).await;
         let status = fold.status();
         assert_eq!(status.repairs, 0, "the watch goes on: {scope:?}: {status:?}");
-        assert_eq!(fold.contents(), contents_of(&bucket, "").await, "{scope:?}");
+        assert_eq!(fold.contents(), contents_in(&bucket, &scope).await, "{scope:?}");
         fold.stop().await;
         jetstream(&server).await.delete_key_value("b").await.unwrap();
     }
@@ -223,8 +230,8 @@ async fn a_bucket_that_forgets_by_age_takes_nothing_from_the_fold() {
     fold.caught_up(&bucket).await;
     let contents = fold.contents();
     assert_eq!(contents.len(), 23);
-    assert_eq!(contents["k.0000"], b"v");
-    assert_eq!(contents["k.0019"], b"new");
+    assert_eq!(contents["k.0000"].0, b"v");
+    assert_eq!(contents["k.0019"].0, b"new");
     let status = fold.status();
     assert_eq!(status.last_repair.map(|repair| repair.deleted).unwrap_or_default(), 0);
 }
@@ -253,7 +260,7 @@ async fn a_bucket_that_is_told_to_forget_under_a_watch_takes_nothing_from_the_fo
     assert!(status.evicts_current_values && status.comparisons == 0, "{status:?}");
     assert_eq!(status.last_repair.unwrap().deleted, 0, "{status:?}");
     assert!((0..20).all(|at| contents.contains_key(&format!("k.{at:04}"))), "{status:?}");
-    assert_eq!(contents["k.0004"], b"new");
+    assert_eq!(contents["k.0004"].0, b"new");
 }
 
 /// A bucket in which the marks of expired keys live so long.
@@ -356,14 +363,29 @@ async fn a_cursor_between_messages_older_than_any_mark_is_good() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_missing_from_the_start_ends_the_fold() {
+async fn a_bucket_that_is_missing_from_the_start_ends_the_fold_and_leaves_it_as_it_was() {
     let server = NatsServer::start();
     let connection = server.connect().await;
-    let bucket = bucket_on(&connection).await;
-    jetstream(&server).await.delete_key_value("b").await.unwrap();
-    let ended = start(config(&bucket, &WatchScope::All), &Disk::new()).ended().await;
-    let Err(FoldError::Watch(error)) = ended.result else { panic!("{:?}", ended.result) };
-    assert_eq!(error, KvError::BucketNotFound { bucket: "b".into() });
+    for scope in scopes() {
+        let bucket = bucket_on(&connection).await;
+        fill_mixed(&bucket, 0..10, "v").await;
+        let disk = Disk::new();
+        let fold = start(config(&bucket, &scope), &disk);
+        fold.caught_up(&bucket).await;
+        let before = fold.contents();
+        let cursor = fold.stop().await.cursor;
+        assert!(!before.is_empty() && !cursor.is_none());
+        jetstream(&server).await.delete_key_value("b").await.unwrap();
+        let ended = start(config(&bucket, &scope), &disk).ended().await;
+        let Err(FoldError::Watch(error)) = ended.result else { panic!("{:?}", ended.result) };
+        assert_eq!(error, KvError::BucketNotFound { bucket: "b".into() });
+        assert_eq!((contents(&ended.store), &ended.cursor), (before.clone(), &cursor), "{scope:?}");
+        drop(ended.store);
+        // On disk as well.
+        let kept = Snapshot::load(&disk.path()).unwrap();
+        assert_eq!(kept.cursor, cursor, "{scope:?}");
+        assert!(kept.entries.keys().map(Key::as_str).eq(before.keys()), "{scope:?}");
+    }
 }
 
 /// Every write moves the floor of such a log, so that it is past any cursor at once.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_nats::datetime;
+use futures_util::TryStreamExt;
 use slipstream::{
-    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus, KvUpdate,
-    NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, WatchScope, fold_control,
-    watch_applied,
+    AppendLogSnapshot, Applier, Connection, Ended, FoldConfig, FoldHandle, FoldStatus, KvEntry,
+    KvUpdate, NatsConnection, SnapshotReader, SnapshotStore, StoreConfig, VersionToken, WatchScope,
+    fold_control, watch_applied,
 };
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -22,7 +24,8 @@ use crate::server::NatsServer;
 /// Longer than anything here takes, on a busy machine too.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
-pub(super) type Contents = BTreeMap<String, Vec<u8>>;
+/// Values, and the versions that hold them.
+pub(super) type Contents = BTreeMap<String, (Vec<u8>, VersionToken)>;
 
 pub(super) fn scopes() -> [WatchScope; 3] {
     let many = WatchScope::Prefixes(vec!["k.".into(), "l.".into()]);
@@ -38,18 +41,30 @@ impl Disk {
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.0.path().join("fold.log")
+        self.0.path().join("fold")
     }
 }
 
+fn by_key(entries: Vec<KvEntry>) -> Contents {
+    let held = |entry: KvEntry| (entry.value.to_vec(), entry.version);
+    entries.into_iter().map(|entry| (entry.key.as_str().to_owned(), held(entry))).collect()
+}
+
 pub(super) fn contents(reader: &impl SnapshotReader) -> Contents {
-    let entries = reader.range("").unwrap().into_iter();
-    entries.map(|entry| (entry.key.as_str().to_owned(), entry.value.to_vec())).collect()
+    by_key(reader.range("").unwrap())
 }
 
 pub(super) async fn contents_of(bucket: &Bucket, prefix: &str) -> Contents {
-    let entries = bucket.reader.scan(prefix).await.unwrap().into_iter();
-    entries.map(|entry| (entry.key.as_str().to_owned(), entry.value.to_vec())).collect()
+    by_key(bucket.reader.scan(prefix).await.unwrap())
+}
+
+/// What a fold of the scope has to be.
+pub(super) async fn contents_in(bucket: &Bucket, scope: &WatchScope) -> Contents {
+    let mut all = Contents::new();
+    for prefix in scope.prefixes() {
+        all.extend(contents_of(bucket, prefix).await);
+    }
+    all
 }
 
 pub(super) async fn bucket_on(connection: &NatsConnection) -> Bucket {
@@ -61,10 +76,44 @@ pub(super) async fn jetstream(server: &NatsServer) -> async_nats::jetstream::Con
     async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap())
 }
 
+/// Keys of every scope, and others between them that only the whole bucket has: three writes each.
+pub(super) async fn fill_mixed(bucket: &Bucket, keys: std::ops::Range<u32>, value: &str) {
+    for at in keys {
+        for place in ["k", "other", "l"] {
+            bucket.put(&format!("{place}.{at:04}"), value).await;
+        }
+    }
+}
+
 /// The log forgets everything below a revision.
 pub(super) async fn evict_below(server: &NatsServer, first: u64) {
     let stream = jetstream(server).await.get_stream("KV_b").await.unwrap();
     stream.purge().sequence(first).await.unwrap();
+}
+
+/// The server sends nothing to the watches that there are, though it stays in touch with them, until
+/// it is told to go on.
+pub(super) struct Paused {
+    stream: async_nats::jetstream::stream::Stream,
+    watches: Vec<String>,
+}
+
+impl Paused {
+    pub(super) async fn on(server: &NatsServer) -> Self {
+        let stream = jetstream(server).await.get_stream("KV_b").await.unwrap();
+        let watches: Vec<String> = stream.consumer_names().try_collect().await.unwrap();
+        let until = datetime::add_std_duration(datetime::now(), PATIENCE * 2).unwrap();
+        for watch in &watches {
+            assert!(stream.pause_consumer(watch, until).await.unwrap().paused);
+        }
+        Self { stream, watches }
+    }
+
+    pub(super) async fn go_on(self) {
+        for watch in &self.watches {
+            assert!(!self.stream.resume_consumer(watch).await.unwrap().paused);
+        }
+    }
 }
 
 pub(super) fn config(bucket: &Bucket, scope: &WatchScope) -> FoldConfig {
@@ -178,10 +227,10 @@ impl Applier for Seen {
 }
 
 /// A fold that runs.
-pub(super) struct Running {
+pub(super) struct Running<S: SnapshotStore = AppendLogSnapshot> {
     pub(super) handle: FoldHandle,
-    reader: <AppendLogSnapshot as SnapshotStore>::Reader,
-    task: JoinHandle<Ended<AppendLogSnapshot>>,
+    reader: S::Reader,
+    task: JoinHandle<Ended<S>>,
 }
 
 pub(super) fn start(config: FoldConfig, disk: &Disk) -> Running {
@@ -189,14 +238,22 @@ pub(super) fn start(config: FoldConfig, disk: &Disk) -> Running {
 }
 
 pub(super) fn start_with(config: FoldConfig, disk: &Disk, applier: impl Applier) -> Running {
-    let (_, store) = AppendLogSnapshot::load(&disk.path()).unwrap();
+    start_on(config, disk, applier)
+}
+
+pub(super) fn start_on<S: SnapshotStore>(
+    config: FoldConfig,
+    disk: &Disk,
+    applier: impl Applier,
+) -> Running<S> {
+    let (_, store) = S::load(&disk.path()).unwrap();
     let reader = store.reader();
     let (handle, control) = fold_control();
     let task = tokio::spawn(watch_applied(config, store, applier, control));
     Running { handle, reader, task }
 }
 
-impl Running {
+impl<S: SnapshotStore> Running<S> {
     pub(super) fn status(&self) -> FoldStatus {
         self.handle.status().borrow().clone()
     }
@@ -230,12 +287,12 @@ impl Running {
         self.has(bucket.watcher.log().await.unwrap().last).await;
     }
 
-    pub(super) async fn stop(self) -> Ended<AppendLogSnapshot> {
+    pub(super) async fn stop(self) -> Ended<S> {
         self.handle.shutdown();
         self.ended().await
     }
 
-    pub(super) async fn ended(self) -> Ended<AppendLogSnapshot> {
+    pub(super) async fn ended(self) -> Ended<S> {
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
     }
 }
