@@ -235,7 +235,7 @@ impl Batches {
     pub(super) fn compared(&mut self, listing: Arc<Listing>, log: &LogInfo) {
         assert!(self.ready.is_empty() && self.asked.is_none(), "the fold lacked something");
         assert!(self.frontier <= log.last, "the log was read before what was gathered");
-        self.end = self.end.max(log.last);
+        self.end = self.end.max(listing.end);
         self.compared = log.last;
         self.heard_ms = self.heard_ms.max(log.read_at_ms);
         self.listing = Some(listing);
@@ -447,6 +447,7 @@ mod tests {
     fn what_was_made_good_still_says_how_far_the_log_has_gone() {
         let mut batches = batches(40, true);
         batches.compared(listing(&["k"], 100), &log(50, 100));
+        assert_eq!(batches.end, 103, "what was not listed may have been deleted up to there");
         batches.room().0.push(deleted(60));
         batches.gathered(1, 0);
         let cursor = || LogCursor { at: Position::at(1, 60), scope: 0, witnesses: vec![] }.encode();
@@ -513,7 +514,7 @@ mod tests {
 
     fn listing(keys: &[&str], up_to: u64) -> Arc<Listing> {
         let live = keys.iter().map(|key| Key::from(*key)).collect();
-        Arc::new(Listing { live, up_to })
+        Arc::new(Listing { live, up_to, end: up_to + 3 })
     }
 
     fn put(key: &str, revision: u64) -> KvUpdate {

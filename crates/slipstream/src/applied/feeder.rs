@@ -179,7 +179,7 @@ impl Feeder {
         let mut deletes_stored = false;
         if vanished == Vanished::Delete {
             let listing = self.keys(&log).await?;
-            let deleted = self.sweep(&listing).await?;
+            let deleted = self.sweep(&listing, true).await?;
             deletes_stored = true;
             self.note_deleted(deleted);
         }
@@ -210,13 +210,14 @@ impl Feeder {
             let cause = "the bucket began to forget current values as its keys were listed";
             return Err(Over::Lost(KvError::WatchError(cause.into())));
         }
-        Ok(Arc::new(Listing { live, up_to: before.last }))
+        Ok(Arc::new(Listing { live, up_to: before.last, end: log.last }))
     }
 
     /// Deletes from the fold what the bucket does not have; returns how many, when that is stored.
-    async fn sweep(&mut self, listing: &Arc<Listing>) -> Result<u64, Over> {
+    /// The cursor goes too, if it is to be forgotten.
+    async fn sweep(&mut self, listing: &Arc<Listing>, forget: bool) -> Result<u64, Over> {
         let (deleted, answer) = oneshot::channel();
-        self.send(Command::Sweep { listing: Arc::clone(listing), deleted }).await?;
+        self.send(Command::Sweep { forget, listing: Arc::clone(listing), deleted }).await?;
         let deleted = answer.await.map_err(|_| Over::Ended)?;
         tracing::info!(deleted, "the fold has no key that the bucket did not list");
         Ok(deleted)
@@ -266,7 +267,7 @@ impl Feeder {
             return Err(Over::Tripped(why));
         }
         let listing = self.keys(&log).await?;
-        let deleted = self.sweep(&listing).await?;
+        let deleted = self.sweep(&listing, false).await?;
         batches.compared(listing, &log);
         Ok((deleted, log))
     }

@@ -78,6 +78,8 @@ pub(super) struct Listing {
     pub(super) live: HashSet<Key>,
     /// The head of the log before it.
     pub(super) up_to: u64,
+    /// And after it: what it does not have may have been deleted up to here.
+    pub(super) end: u64,
 }
 
 impl Listing {
@@ -96,8 +98,10 @@ pub(super) enum Command {
         report: bool,
     },
     Batch(Batch),
-    /// Delete what the bucket no longer has; answers with how many.
+    /// Delete what the bucket no longer has; answers with how many. Whether the cursor goes as well:
+    /// it has expired, and must not be taken for good later.
     Sweep {
+        forget: bool,
         listing: Arc<Listing>,
         deleted: oneshot::Sender<u64>,
     },
@@ -177,8 +181,8 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
                     self.synced()?;
                 }
             }
-            Command::Sweep { listing, deleted } => {
-                let count = self.sweep(&listing)?;
+            Command::Sweep { forget, listing, deleted } => {
+                let count = self.sweep(&listing, forget)?;
                 let _ = deleted.send(count);
             }
             // Everything before it has been stored.
@@ -284,10 +288,13 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
 
     /// Deletes the keys that the listing lacks, without moving the cursor; but it says how far the
     /// log went that does not have them.
-    fn sweep(&mut self, listing: &Listing) -> Result<u64, FoldError> {
+    fn sweep(&mut self, listing: &Listing, forget: bool) -> Result<u64, FoldError> {
         let gone = self.absent(listing).map_err(FoldError::Read)?;
         let count = gone.len() as u64;
-        let cursor = log_cursor::amended(self.store.cursor(), listing.up_to, u64::MAX);
+        let cursor = match forget {
+            true => WatchCursor::none(),
+            false => log_cursor::amended(self.store.cursor(), listing.end, u64::MAX),
+        };
         let delete = |key| KvUpdate::Delete { key, version: VersionToken::unknown() };
         let deletes: Vec<KvUpdate> = gone.into_iter().map(delete).collect();
         for batch in deletes.chunks(self.batch_max) {

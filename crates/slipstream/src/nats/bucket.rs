@@ -1,6 +1,6 @@
 //! A bucket: how it is made and found, and what its log says about itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::api::{
     self, ApiError, Link, NO_MESSAGE_FOUND, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, ask, unexpected,
 };
+use super::consumer;
 use super::message::{self, Operation};
 use super::settled::{Reading, settled};
 use crate::kv::{KvError, KvReader, KvTtl, KvWatcher, KvWriter, LogInfo, Retention};
@@ -43,6 +44,8 @@ struct Inner {
     subject_prefix: String,
     value_len_max: usize,
     ttl: bool,
+    /// The log as it went furthest, if there are copies of it: which one, and how far.
+    furthest: Mutex<(u64, u64)>,
 }
 
 /// A message that was asked for by itself.
@@ -95,6 +98,7 @@ impl Bucket {
             subject_prefix: format!("$KV.{name}."),
             value_len_max: payload_max.min(message_max).saturating_sub(HEADERS_LEN_MAX),
             ttl: config["allow_msg_ttl"].as_bool().unwrap_or(false),
+            furthest: Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -136,7 +140,36 @@ impl Bucket {
     pub(super) async fn reading(&self) -> Result<Reading, KvError> {
         let info = stream_info(self.link(), &self.inner.name).await?;
         let log = log_info(&info).ok_or_else(|| unexpected("bucket state"))?;
-        Ok(Reading { log, replicated: info["config"]["num_replicas"].as_u64() > Some(1) })
+        let replicated = info["config"]["num_replicas"].as_u64() > Some(1);
+        if replicated {
+            let (incarnation, last) = self.furthest();
+            let same = incarnation == log.incarnation;
+            self.went(log.incarnation, if same { last.max(log.last) } else { log.last });
+        }
+        Ok(Reading { log, replicated })
+    }
+
+    pub(super) fn furthest(&self) -> (u64, u64) {
+        *self.inner.furthest.lock().expect("nobody panics with it")
+    }
+
+    /// As far as is believed.
+    pub(super) fn went(&self, incarnation: u64, last: u64) {
+        *self.inner.furthest.lock().expect("nobody panics with it") = (incarnation, last);
+    }
+
+    /// The newest revision of the keys that begin with a prefix (or its whole tokens), as the leader
+    /// of the log has it, which was read before; 0 if there is none.
+    pub(super) async fn newest(&self, prefix: &str, log: &LogInfo) -> Result<u64, KvError> {
+        let parent = consumer::parent(prefix);
+        if log.last == 0 {
+            return Ok(0);
+        }
+        // To look for the newest of many keys costs the server something.
+        if parent.is_empty() && self.message_at(log.last).await?.is_some() {
+            return Ok(log.last);
+        }
+        Ok(self.last_message(&format!("{parent}>")).await?.map_or(0, |last| last.revision))
     }
 
     /// The message at a revision, as its leader has it.

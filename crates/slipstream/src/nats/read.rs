@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use super::bucket::{Bucket, StoredMessage};
-use super::consumer::{self, Consumer, Lost, Received, Start};
+use super::consumer::{Consumer, Lost, Received, Start};
 use super::message::{self, Operation};
 use super::settled::Reading;
 use crate::kv::{Key, KvEntry, KvError, KvReader, VersionToken, WatchScope};
@@ -110,16 +110,18 @@ impl Bucket {
         mut make: impl FnMut(&Message, u64, usize) -> T + Send,
         key_of: impl Fn(&T) -> &Key + Send + Sync,
     ) -> Result<Vec<T>, KvError> {
-        let Reading { log, replicated } = self.reading().await?;
+        let (incarnation, known) = self.furthest();
+        let Reading { mut log, replicated } = self.reading().await?;
+        // A leader that is late is waited for, and then believed.
+        if replicated && log.incarnation == incarnation && log.last < known {
+            log = self.log_through(incarnation, known).await?;
+            self.went(log.incarnation, log.last);
+        }
+        let late_leader = log.incarnation == incarnation && log.last < known;
         // Messages up to here are one per key; later ones replace what was listed. The copy that the
         // consumer reads may not have gone so far when it begins, wherever that is.
         let head = if replicated { 0 } else { log.last };
-        let everything = format!("{}>", consumer::parent(prefix));
-        // To look for the newest of many keys costs the server something.
-        let mut due = match &*everything {
-            ">" => log.last,
-            _ => self.last_message(&everything).await?.map_or(0, |last| last.revision),
-        };
+        let mut due = if replicated { self.newest(prefix, &log).await? } else { 0 };
         let scope = WatchScope::Prefix(prefix.to_owned());
         let mut consumer = Consumer::create(self, &scope, Start::State, headers_only).await?;
         let (exact, expected) = (consumer.exact(), consumer.total());
@@ -132,7 +134,7 @@ impl Bucket {
         loop {
             // What is due may also have been removed, with nothing in its place.
             if drained && newest < due {
-                due = self.last_message(&everything).await?.map_or(0, |last| last.revision);
+                due = due.min(self.newest(prefix, &log).await?);
             }
             if drained && newest >= due {
                 break;
@@ -175,10 +177,13 @@ impl Bucket {
         }
         let received = consumer.received();
         consumer.end().await;
+        let after = self.log_info().await?;
         // Of a bucket that was made again before the consumer was, the head says nothing.
-        if self.log_info().await?.incarnation != log.incarnation {
-            let cause = "the bucket was made again".into();
-            return Err(cut(received, cause));
+        if after.incarnation != log.incarnation {
+            return Err(cut(received, "the bucket was made again".into()));
+        }
+        if late_leader && after.last >= known {
+            return Err(cut(received, "the bucket looked shorter than it is".into()));
         }
         if !late.is_empty() {
             listed.retain(|item| !late.contains_key(key_of(item)));

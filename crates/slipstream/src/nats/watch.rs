@@ -53,8 +53,9 @@ impl KvWatcher for Bucket {
         if self.link().connects() != connects {
             return Err(KvError::WatchError("the connection was lost as the watch began".into()));
         }
-        let caught_up = consumer.total() == 0;
-        Ok(Box::new(NatsWatch {
+        let nothing_to_send = consumer.total() == 0;
+        let replicated = self.furthest().0 == before.incarnation;
+        let mut watch = NatsWatch {
             bucket: self.clone(),
             consumer,
             scope: scope.clone(),
@@ -62,12 +63,17 @@ impl KvWatcher for Bucket {
             at,
             hears,
             read: (before.last, before.read_at_ms),
-            received: 0,
+            replicated,
+            due: 0,
+            received: at.revision,
             recent,
             unsynced: Some(before.last),
-            caught_up,
+            caught_up: false,
             failed: None,
-        }))
+        };
+        watch.due = watch.newest(&before).await?;
+        watch.caught_up = nothing_to_send && watch.received >= watch.due;
+        Ok(Box::new(watch))
     }
 
     async fn log(&self) -> Result<LogInfo, KvError> {
@@ -120,12 +126,17 @@ struct NatsWatch {
     hears: bool,
     /// A head of the log, and when it was read: what is stored later is past it.
     read: (u64, u64),
-    /// Revision of the last message received, of the scope or not.
+    /// Whether there are copies of the log: the consumer reads one that may be behind the others.
+    replicated: bool,
+    /// What the log's leader had when the watch began, and the copy has to come to.
+    due: u64,
+    /// Revision of the last message received, of the scope or not; what came before the watch began
+    /// counts.
     received: u64,
     recent: RecentlySeen,
     /// The head before the watch began, until that was reported.
     unsynced: Option<u64>,
-    /// Whether the server had nothing more to send, at some time.
+    /// Whether the server had nothing more to send, at some time after what was due.
     caught_up: bool,
     failed: Option<KvError>,
 }
@@ -159,11 +170,12 @@ impl NatsWatch {
         let ack = match event.await? {
             Received::Messages(ack) => ack,
             Received::Idle => {
-                self.caught_up = true;
+                self.forget_due().await?;
+                self.caught_up |= self.received >= self.due;
                 return Ok(None);
             }
         };
-        self.caught_up |= ack.pending == 0;
+        self.caught_up |= ack.pending == 0 && self.received >= self.due;
         let taken = &into[begin..];
         if taken.is_empty() {
             return Ok(None);
@@ -182,6 +194,26 @@ impl NatsWatch {
 }
 
 impl NatsWatch {
+    /// The newest revision of the scope, as the leader of the log has it; 0 if the consumer reads
+    /// the leader's own log, which knows.
+    async fn newest(&self, log: &LogInfo) -> Result<u64, KvError> {
+        let mut newest = 0;
+        for prefix in self.scope.prefixes().into_iter().filter(|_| self.replicated) {
+            newest = newest.max(self.bucket.newest(prefix, log).await?);
+        }
+        Ok(newest)
+    }
+
+    /// What is due may have been removed, with nothing in its place.
+    async fn forget_due(&mut self) -> Result<(), Lost> {
+        if self.unsynced.is_some() && self.received < self.due {
+            let lost = |error: KvError| Lost(error.to_string());
+            let log = self.bucket.log_info().await.map_err(lost)?;
+            self.due = self.due.min(self.newest(&log).await.map_err(lost)?);
+        }
+        Ok(())
+    }
+
     /// Everything stored before a time was handed out, or passed.
     fn hear(&mut self, at_ms: u64) {
         if self.hears {
@@ -234,14 +266,16 @@ impl Watch for NatsWatch {
     }
 
     async fn progress(&mut self) -> Result<Progress, KvError> {
-        let LogInfo { last: head, read_at_ms, .. } = self.bucket.log_info().await?;
+        let before = self.bucket.log_info().await?;
+        let LogInfo { last: head, read_at_ms, .. } = before;
         self.read = (head, read_at_ms);
+        let due = self.newest(&before).await?;
         let state = self.consumer.state().await?;
         let log = self.bucket.log_info().await?;
         Ok(Progress {
             head,
             pending: state.pending,
-            delivered: state.last_sent,
+            delivered: state.last_sent.max(due),
             received: self.received,
             first: log.first,
             incarnation: log.incarnation,
