@@ -70,7 +70,7 @@ struct Relist {
     is_repair: bool,
 }
 
-/// What does not change while a watch runs.
+/// What a watch goes by, as the log was when it began.
 #[derive(Clone, Copy)]
 struct Ground {
     incarnation: u64,
