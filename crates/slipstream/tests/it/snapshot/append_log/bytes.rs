@@ -187,13 +187,14 @@ fn assert_refused(path: &Path, bytes: &[u8], why: &str) {
 }
 
 #[test]
-fn opening_a_log_leaves_its_bytes_as_they_were() {
-    let (_dir, path) = place();
+fn opening_a_log_leaves_its_bytes_as_they_were_and_nothing_beside_them() {
+    let (dir, path) = place();
     let mut store = open(&path);
     store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
     let before = fs::read(&path).unwrap();
     drop(store);
     let store = open(&path);
     assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     assert_eq!(state(&store).1.len(), 1);
 }
