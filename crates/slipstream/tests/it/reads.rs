@@ -140,7 +140,18 @@ pub(crate) async fn a_listing_of_thousands_is_complete(backend: impl Backend) {
 }
 
 pub(crate) async fn a_listing_beside_a_writer_has_every_key_once(backend: impl Backend) {
-    let bucket = bucket(&backend).await;
+    list_beside_a_writer(&bucket(&backend).await).await;
+}
+
+/// Overwritten values stay in the log for a while, and are not listed.
+pub(crate) async fn a_listing_beside_a_writer_has_every_key_once_with_history(
+    backend: impl Backend,
+) {
+    let config = StoreConfig { max_history: 5, ..StoreConfig::default() };
+    list_beside_a_writer(&Bucket::make(backend.connection(), &config).await).await;
+}
+
+async fn list_beside_a_writer(bucket: &Bucket) {
     let keys: Vec<_> = (0..500).map(|at| format!("k.{at:03}")).collect();
     for key in &keys {
         bucket.put(key, "first").await;

@@ -30,6 +30,7 @@ mod reads {
         listings_hide_what_was_deleted,
         a_listing_of_thousands_is_complete,
         a_listing_beside_a_writer_has_every_key_once,
+        a_listing_beside_a_writer_has_every_key_once_with_history,
         keys_and_values_over_the_limits_are_refused_and_change_nothing,
         a_full_bucket_refuses,
         a_full_bucket_that_evicts_says_so,
