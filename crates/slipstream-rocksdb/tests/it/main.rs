@@ -13,6 +13,8 @@ use slipstream::{
 use slipstream_rocksdb::RocksDbSnapshot;
 
 mod faults;
+#[path = "../../../slipstream/tests/it/killed.rs"]
+mod killed;
 #[path = "../../../slipstream/tests/it/server.rs"]
 #[expect(dead_code, reason = "slipstream's tests do more with a server")]
 mod server;

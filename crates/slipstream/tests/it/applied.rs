@@ -8,4 +8,5 @@ mod repair;
 mod silence;
 mod store_failures;
 mod support;
+mod tapped;
 mod unknown_versions;

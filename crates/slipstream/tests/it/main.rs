@@ -9,6 +9,7 @@ mod credentials;
 mod cursors;
 mod faults;
 mod folds;
+mod killed;
 mod models;
 mod nats;
 mod proxy;

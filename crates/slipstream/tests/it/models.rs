@@ -14,6 +14,7 @@ mod resync_order;
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use slipstream::protocol::{Finding, Witness};
 use stateright::{Checker, Model};
 
 /// Checks that the property holds in every state, of which there are so many.
@@ -37,4 +38,22 @@ where
 {
     let checker = model.checker().threads(2).spawn_bfs().join();
     assert!(checker.discovery(property).is_some(), "no counterexample to `{property}`");
+}
+
+/// What a log says of a message that it once had; `place` is its revision and its key.
+fn find<M: PartialEq, K: PartialEq>(
+    log: &[M],
+    witness: &M,
+    place: impl Fn(&M) -> (u64, K),
+) -> Witness {
+    let (revision, key) = place(witness);
+    let finding = match log.iter().find(|message| place(message).0 == revision) {
+        Some(message) if message == witness => Finding::Same,
+        Some(_) => Finding::Other,
+        None => {
+            let of_key = log.iter().map(place).find(|(_, other)| *other == key);
+            Finding::Gone { key_last: of_key.map(|(revision, _)| revision) }
+        }
+    };
+    Witness { revision, finding }
 }

@@ -1,80 +1,15 @@
 //! What a fold asks of a log, and how much it takes from it ahead of its store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rstest::rstest;
-use slipstream::{
-    BatchConfig, FoldConfig, KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor,
-    WatchEvent, WatchScope, fold_control, watch_applied,
-};
+use slipstream::{BatchConfig, FoldConfig, KvUpdate, fold_control, watch_applied};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::support::{PATIENCE, TestStore, World, start};
-
-/// A log that counts what it is asked and what it hands out.
-struct Counted {
-    log: Arc<dyn KvWatcher>,
-    readings: Arc<AtomicU64>,
-    handed_out: Arc<AtomicU64>,
-}
-
-impl Counted {
-    fn of(world: &World) -> Self {
-        let log = world.kv.watcher().unwrap();
-        Self { log, readings: Arc::default(), handed_out: Arc::default() }
-    }
-}
-
-#[async_trait]
-impl KvWatcher for Counted {
-    async fn watch(
-        &self,
-        scope: &WatchScope,
-        from: &WatchCursor,
-    ) -> Result<Box<dyn Watch>, KvError> {
-        let watch = self.log.watch(scope, from).await?;
-        Ok(Box::new(CountedWatch { watch, handed_out: Arc::clone(&self.handed_out) }))
-    }
-
-    async fn log(&self) -> Result<LogInfo, KvError> {
-        self.readings.fetch_add(1, Ordering::SeqCst);
-        self.log.log().await
-    }
-}
-
-struct CountedWatch {
-    watch: Box<dyn Watch>,
-    handed_out: Arc<AtomicU64>,
-}
-
-#[async_trait]
-impl Watch for CountedWatch {
-    async fn next(&mut self, into: &mut Vec<KvUpdate>, max: usize) -> Result<WatchEvent, KvError> {
-        let before = into.len();
-        let event = self.watch.next(into, max).await?;
-        self.handed_out.fetch_add((into.len() - before) as u64, Ordering::SeqCst);
-        Ok(event)
-    }
-
-    fn cursor(&self) -> WatchCursor {
-        self.watch.cursor()
-    }
-
-    fn position(&self) -> u64 {
-        self.watch.position()
-    }
-
-    fn advance(&mut self, through: u64) {
-        self.watch.advance(through);
-    }
-
-    async fn progress(&mut self) -> Result<Progress, KvError> {
-        self.watch.progress().await
-    }
-}
+use super::tapped::Tapped;
 
 #[tokio::test]
 async fn the_log_is_read_at_most_once_for_a_batch_with_gaps() {
@@ -93,10 +28,10 @@ async fn the_log_is_read_at_most_once_for_a_batch_with_gaps() {
         world.put(&format!("k.{at}"), "w").await;
         world.put(&format!("k.{}", at / 2 * 2), "x").await;
     }
-    let counted = Counted::of(&world);
-    let (readings, handed_out) = (Arc::clone(&counted.readings), Arc::clone(&counted.handed_out));
+    let tapped = Tapped::of(&world);
+    let (readings, handed_out) = (Arc::clone(&tapped.readings), Arc::clone(&tapped.handed_out));
     let batch = BatchConfig { max: BATCH as usize, ..world.config().batch };
-    let config = FoldConfig { watcher: Arc::new(counted), batch, ..world.config() };
+    let config = FoldConfig { watcher: Arc::new(tapped), batch, ..world.config() };
     let fold = start(config, &store);
     fold.caught_up(&world).await;
     assert_eq!(fold.status().repairs, 0);
@@ -149,10 +84,10 @@ async fn a_store_that_is_held_up_holds_the_watch_back(
     for at in 0..keys {
         world.put(&format!("k.{at}"), &value).await;
     }
-    let counted = Counted::of(&world);
-    let handed_out = Arc::clone(&counted.handed_out);
+    let tapped = Tapped::of(&world);
+    let handed_out = Arc::clone(&tapped.handed_out);
     let batch = BatchConfig { max: 4, channel_capacity: 8, ..world.config().batch };
-    let config = FoldConfig { watcher: Arc::new(counted), batch, ..world.config() };
+    let config = FoldConfig { watcher: Arc::new(tapped), batch, ..world.config() };
     let (reached, mut reaches) = mpsc::unbounded_channel();
     let may = Arc::new(Semaphore::new(0));
     let store = TestStore::default();

@@ -3,75 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipstream::{
-    BatchConfig, FoldConfig, KvError, KvUpdate, KvWatcher, LogInfo, Progress, SnapshotReader,
-    Watch, WatchCursor, WatchEvent, WatchScope,
-};
+use slipstream::{BatchConfig, FoldConfig, SnapshotReader};
 use tokio::sync::Semaphore;
 
 use super::loops::received;
 use super::support::{TestStore, World, start};
-
-/// Its watches are never told how far they are.
-struct Silent {
-    watcher: Arc<dyn KvWatcher>,
-    asked: Arc<Semaphore>,
-}
-
-struct SilentWatch {
-    watch: Box<dyn Watch>,
-    asked: Arc<Semaphore>,
-}
-
-#[async_trait]
-impl KvWatcher for Silent {
-    async fn watch(
-        &self,
-        scope: &WatchScope,
-        from: &WatchCursor,
-    ) -> Result<Box<dyn Watch>, KvError> {
-        let watch = self.watcher.watch(scope, from).await?;
-        Ok(Box::new(SilentWatch { watch, asked: Arc::clone(&self.asked) }))
-    }
-
-    async fn log(&self) -> Result<LogInfo, KvError> {
-        self.watcher.log().await
-    }
-}
-
-#[async_trait]
-impl Watch for SilentWatch {
-    async fn next(&mut self, into: &mut Vec<KvUpdate>, max: usize) -> Result<WatchEvent, KvError> {
-        self.watch.next(into, max).await
-    }
-
-    fn cursor(&self) -> WatchCursor {
-        self.watch.cursor()
-    }
-
-    fn position(&self) -> u64 {
-        self.watch.position()
-    }
-
-    fn advance(&mut self, through: u64) {
-        self.watch.advance(through);
-    }
-
-    async fn progress(&mut self) -> Result<Progress, KvError> {
-        self.asked.add_permits(1);
-        std::future::pending().await
-    }
-}
+use super::tapped::Tapped;
 
 /// What is ready waits for the store meanwhile, and is not forgotten.
 #[tokio::test]
 async fn a_shutdown_does_not_wait_for_a_progress_marker_and_stores_what_is_ready() {
     let world = World::new().await;
     let asked = Arc::new(Semaphore::new(0));
-    let watcher = Silent { watcher: world.kv.watcher().unwrap(), asked: Arc::clone(&asked) };
     let config = FoldConfig {
-        watcher: Arc::new(watcher),
+        watcher: Arc::new(Tapped::silent(&world, &asked)),
         batch: BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() },
         probe_interval: Duration::from_secs(3600),
         ..world.config()

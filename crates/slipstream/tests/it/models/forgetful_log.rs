@@ -4,7 +4,7 @@
 //! Each of these has a model of its own where it is looked at closely; here they meet.
 
 use slipstream::protocol::{
-    Finding, Guard, Position, Resume, Witness, before_first_gap, live_guard, resume,
+    Guard, Position, Resume, Witness, before_first_gap, live_guard, resume,
 };
 use slipstream::{LogInfo, Retention};
 use stateright::{Model, Property};
@@ -89,16 +89,7 @@ impl State {
     }
 
     fn find(&self, witness: &Message) -> Witness {
-        let log = self.log();
-        let finding = match log.iter().find(|message| message.revision == witness.revision) {
-            Some(message) if message == witness => Finding::Same,
-            Some(_) => Finding::Other,
-            None => {
-                let of_key = log.iter().find(|message| message.key == witness.key);
-                Finding::Gone { key_last: of_key.map(|message| message.revision) }
-            }
-        };
-        Witness { revision: witness.revision, finding }
+        super::find(&self.log(), witness, |message| (message.revision, message.key))
     }
 
     /// Lists the keys, and deletes those that are not there.

@@ -115,16 +115,7 @@ impl State {
     }
 
     fn find(&self, witness: &Message) -> Witness {
-        let log = self.log();
-        let finding = match log.iter().find(|message| message.revision == witness.revision) {
-            Some(message) if message == witness => Finding::Same,
-            Some(_) => Finding::Other,
-            None => {
-                let of_key = log.iter().find(|message| message.key == witness.key);
-                Finding::Gone { key_last: of_key.map(|message| message.revision) }
-            }
-        };
-        Witness { revision: witness.revision, finding }
+        super::find(&self.log(), witness, |message| (message.revision, message.key))
     }
 
     fn apply(&mut self, message: Message) {
