@@ -26,7 +26,7 @@ Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite] [--seen
   --twice         run each seed twice; both must tell the same story
 ";
 
-const PACKAGE: &str = "gossip-coordination-sqlite";
+const PACKAGE: &str = "gossip-simulator";
 
 /// What the test command runs.
 pub(crate) struct Share {
@@ -82,7 +82,7 @@ pub(crate) fn failed(root: &Path) -> Result<Failure> {
 pub(crate) fn simulator(root: &Path) -> Cmd {
     Cmd::cargo()
         .args(["run", "--quiet", "--locked", "--profile", "soak", "--package", PACKAGE])
-        .args(["--example", "sim", "--"])
+        .arg("--")
         .dir(root)
 }
 

@@ -73,8 +73,6 @@ mod run;
 mod scratch;
 mod session;
 mod shard_limits;
-#[cfg(feature = "sim")]
-pub mod sim;
 mod status;
 #[cfg(test)]
 mod testing;

@@ -40,6 +40,16 @@ const TABLE: &[Row] = &[
     row("slipstream-rocksdb", &["slipstream"]),
     row("gossip-coordination-sqlite", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),
     row("gossip-coordination-etcd", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),
+    row(
+        "gossip-simulator",
+        &[
+            "gossip-stdx",
+            "gossip-contracts",
+            "gossip-coordination",
+            "gossip-coordination-sqlite",
+            "gossip-coordination-etcd",
+        ],
+    ),
     row("gossip-engine", &["gossip-contracts"]),
     row("gossip-connectors", &["gossip-contracts", "gossip-frontier"]),
     row(

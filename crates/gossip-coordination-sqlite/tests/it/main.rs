@@ -14,7 +14,6 @@ mod kill;
 mod modes;
 mod processes;
 mod runs;
-mod simulated;
 mod slots;
 mod support;
 mod verify;

@@ -3,8 +3,8 @@
 use gossip_contracts::identity::ShardId;
 use gossip_coordination::{InMemoryCoordinator, RunStatus, ShardStatus, claim_from_candidates};
 
-use super::doors::names::*;
-use super::doors::{impl_doors, impl_method, impl_trait, methods};
+use super::delegate::names::*;
+use super::delegate::{delegate_traits, impl_method, impl_trait, methods};
 
 /// Always offers a shard and never grants it.
 struct Unlucky {
@@ -37,7 +37,7 @@ macro_rules! unlucky {
     };
 }
 
-methods! { impl_doors { [] Unlucky, unlucky } }
+methods! { delegate_traits { [] Unlucky, unlucky } }
 
 /// How often the claim looked before it gave up.
 fn collections_until_it_gives_up(refusal: AcquireError) -> usize {

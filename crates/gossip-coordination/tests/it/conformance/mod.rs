@@ -1,10 +1,10 @@
 //! The suite on the coordinators of this crate, and the suite itself under test.
 
 mod coverage;
-mod doors;
+mod delegate;
 mod held;
 mod losing;
 mod memory;
-mod mischief;
+mod mutants;
 mod shared;
 mod through_async;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gossip_coordination::InMemoryCoordinator;
 use gossip_coordination::conformance::Caps;
 
-use super::doors::names::*;
-use super::doors::{impl_doors, impl_method, impl_trait, methods};
+use super::delegate::names::*;
+use super::delegate::{delegate_traits, impl_method, impl_trait, methods};
 use super::held::{Held, Holder};
 use super::memory::Memory;
 
@@ -24,7 +24,7 @@ macro_rules! locked {
     };
 }
 
-methods! { impl_doors { [] Shared, locked } }
+methods! { delegate_traits { [] Shared, locked } }
 
 impl Holder for Shared {
     fn hold(coordinator: InMemoryCoordinator) -> Self {

@@ -1,4 +1,4 @@
-//! The suite through the async doors: both must open to the same rules.
+//! The suite through the async delegate: both must open to the same rules.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,8 +10,8 @@ use gossip_coordination::{
     claim_from_candidates,
 };
 
-use super::doors::names::*;
-use super::doors::{impl_doors, impl_method, impl_trait, methods};
+use super::delegate::names::*;
+use super::delegate::{delegate_traits, impl_method, impl_trait, methods};
 use super::held::{Held, Holder};
 use super::memory::Memory;
 
@@ -26,7 +26,7 @@ fn at_once<T>(answer: impl Future<Output = T>) -> T {
 }
 
 macro_rules! awaited {
-    // There is no async claim: the one that fits every backend goes through the async doors.
+    // There is no async claim: the one that fits every backend goes through the async delegate.
     ($self:expr, ShardClaiming, $async_trait:ident, $name:ident, $($arg:expr),*) => {
         claim_from_candidates($self, $($arg),*)
     };
@@ -47,7 +47,7 @@ macro_rules! awaited {
     };
 }
 
-methods! { impl_doors { [] ThroughAsync, awaited } }
+methods! { delegate_traits { [] ThroughAsync, awaited } }
 
 impl Holder for ThroughAsync {
     fn hold(coordinator: InMemoryCoordinator) -> Self {

@@ -1,0 +1,42 @@
+//! Simulates coordination: one seed fixes workers, faults, clocks and the order of everything.
+//!
+//! `docs/verification.md` is the guide.
+
+mod admin;
+mod answer_kinds;
+mod begin;
+mod keys;
+mod misuse;
+mod op;
+mod oracles;
+mod perform;
+mod port;
+mod random;
+pub mod reference;
+mod show;
+mod shrink;
+mod simulated;
+mod sqlite;
+mod swarm;
+#[cfg(test)]
+mod testing;
+mod trace;
+mod wire;
+mod worker;
+mod world;
+
+pub use answer_kinds::AnswerKinds;
+pub use op::{
+    Acquired, Answer, Bytes, Effect, Operation, OwnedCursor, OwnedRange, OwnedShardInput, Refusal,
+    RunView,
+};
+pub use oracles::Violation;
+pub use perform::perform;
+pub use shrink::{Shrunk, shrink};
+pub use simulated::{
+    Applicant, BackendLimits, Disturbed, Memory, Overtaken, Rival, SimulatedBackend, StoreFault,
+};
+pub use sqlite::Sqlite;
+pub use swarm::{Ingredient, Swarm};
+pub use wire::Failures;
+pub use world::{OPERATIONS, Options, Report, run_seed};

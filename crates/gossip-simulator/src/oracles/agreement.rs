@@ -1,0 +1,92 @@
+//! S11: the reference model, written from the documents alone, gives the same answer.
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+
+use super::{Observation, OracleResult, Violation, demand};
+use crate::reference::{ClaimAnswer, Reference};
+use crate::simulated::Applicant;
+use gossip_coordination::ShardLimits;
+
+const S11: &str = "S11 agreement";
+
+pub(super) struct Agreement(Reference);
+
+impl Agreement {
+    pub(super) const fn new(
+        limits: ShardLimits,
+        claim_cooldown: u64,
+        byte_capacity: Option<usize>,
+    ) -> Self {
+        Self(Reference::new(limits, claim_cooldown, byte_capacity))
+    }
+
+    pub(super) fn check(&mut self, seen: Observation<'_>) -> OracleResult {
+        self.0.check(seen.now, seen.operation, seen.answer).map_err(|expected| Violation {
+            oracle: S11,
+            what: format!(
+                "{:?} at {} was answered {:?}; the model says {expected:?}",
+                seen.operation, seen.now, seen.answer
+            ),
+        })
+    }
+
+    pub(super) fn check_claim(&mut self, claim: &Claim<'_>) -> OracleResult {
+        let Claim { by: Applicant { now, tenant, run, worker }, answer, parked } = *claim;
+        let judged = self.0.check_claim(now, tenant, run, worker, answer, parked);
+        judged.map_err(|what| Violation {
+            oracle: S11,
+            what: format!("a claim of run {run} at {now} was answered {answer:?}: {what}"),
+        })
+    }
+
+    pub(super) fn check_hint(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        hint: &gossip_coordination::CapacityHint,
+    ) -> OracleResult {
+        let judged = self.0.check_hint(now, tenant, run, *hint);
+        demand(judged.is_ok(), S11, || format!("{hint:?}: {judged:?}"))
+    }
+}
+
+/// A claim as a whole, for the model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim<'o> {
+    pub(crate) by: Applicant,
+    pub(crate) answer: &'o ClaimAnswer,
+    /// Poisoned shards that it parked on its way.
+    pub(crate) parked: &'o [ShardId],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Answer, Operation};
+    use crate::oracles::testing::*;
+    use gossip_contracts::coordination::CursorSemantics;
+    use gossip_contracts::identity::WorkerId;
+    use gossip_coordination::ClaimError;
+
+    #[test]
+    fn an_answer_that_the_model_does_not_give_is_noticed() {
+        let mut agreement = Agreement::new(ShardLimits { per_tenant: 10, global: 10 }, 0, None);
+        let config = gossip_coordination::RunConfig {
+            cursor_semantics: CursorSemantics::Completed,
+            lease_duration: 50,
+            max_shard_retries: TRIES,
+        };
+        let operation = Operation::CreateRun { tenant: tenant(1), run: RUN, config };
+        let accepted = Answer::Accepted;
+        let seen = |answer| Observation { now: at(50), operation: &operation, answer, events: &[] };
+        assert_eq!(agreement.check(seen(&accepted)), Ok(()));
+        assert_fires(agreement.check(seen(&accepted)), "S11");
+        let (worker, parked) = (WorkerId::from_raw(1), &[][..]);
+        let answer = Err(ClaimError::NoneAvailable { earliest_deadline: None });
+        let (tenant, run) = (tenant(1), RUN);
+        let by = Applicant { now: at(50), tenant, run, worker };
+        let claim = Claim { by, answer: &answer, parked };
+        assert_fires(agreement.check_claim(&claim), "S11");
+    }
+}

@@ -1,0 +1,231 @@
+//! S9: the index says what the records say: a claim gets what is free, and nothing only when
+//! nothing is.
+
+use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
+
+use super::ledger::{Ledger, Run, Shard};
+use super::{Observation, OracleResult, Violation, demand};
+use crate::op::{Answer, Operation, Refusal};
+use crate::simulated::{Applicant, SimulatedBackend};
+use gossip_coordination::CapacityHint;
+use gossip_coordination::ClaimError;
+use gossip_coordination::RunStatus;
+
+const S9: &str = "S9 index";
+
+/// A named shard that is free and whose run is active is not refused as held.
+pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
+    let Some((shard, _)) = ledger.subject(seen.operation) else { return Ok(()) };
+    if let (Operation::Acquire { .. }, Answer::Refused(Refusal::AlreadyLeased { .. })) =
+        (seen.operation, seen.answer)
+    {
+        return demand(!shard.is_available_at(seen.now), S9, || {
+            format!("{} is free, and was refused as held", shard.key)
+        });
+    }
+    Ok(())
+}
+
+/// A claim grants only what was free: not what its own worker holds.
+pub(super) fn check_claimed(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
+    let Some((shard, _)) = ledger.subject(seen.operation) else {
+        return demand(false, S9, || format!("a claim got {:?}", seen.operation));
+    };
+    demand(shard.is_available_at(seen.now), S9, || {
+        format!(
+            "a claim got {}, which is {:?} and held by {:?}",
+            shard.key, shard.status, shard.holder
+        )
+    })
+}
+
+pub(super) fn check_empty_claim(
+    ledger: &Ledger,
+    by: Applicant,
+    refusal: &ClaimError,
+) -> OracleResult {
+    let run = ledger.run(by.tenant, by.run);
+    match *refusal {
+        ClaimError::NoneAvailable { earliest_deadline } => {
+            let Some(run) = run else {
+                return demand(false, S9, || format!("a claim in {}, which is not", by.run));
+            };
+            let free = shards(ledger, run).find(|shard| shard.is_available_at(by.now));
+            demand(free.is_none() && run.status == RunStatus::Active, S9, || {
+                format!("a claim of run {} got nothing: {free:?}", run.run)
+            })?;
+            let earliest = earliest_deadline_of(ledger, run);
+            demand(earliest == earliest_deadline, S9, || {
+                format!("the first lease ends at {earliest:?}, not {earliest_deadline:?}")
+            })
+        }
+        ClaimError::RunNotFound => {
+            demand(run.is_none(), S9, || format!("run {} was not found", by.run))
+        }
+        ClaimError::RunNotActive { status, .. } => {
+            let known = run.map(|run| run.status);
+            demand(known == Some(status) && status != RunStatus::Active, S9, || {
+                format!("run {} is {known:?}; a claim says {status:?}", by.run)
+            })
+        }
+        ClaimError::Throttled { retry_after } => {
+            demand(by.now < retry_after, S9, || "a wait that is over".to_owned())
+        }
+        _ => Err(Violation { oracle: S9, what: format!("a claim was answered {refusal:?}") }),
+    }
+}
+
+/// A worker that comes back gets what is its own, whether or not its lease is over.
+pub(super) fn check_own(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
+    let holder = ledger.subject(seen.operation).and_then(|(shard, _)| shard.holder);
+    let Operation::Acquire { worker, .. } = *seen.operation else {
+        unreachable!("a worker comes back by acquiring")
+    };
+    demand(holder.is_some_and(|held| held.worker == worker), S9, || {
+        format!("a worker came back with {:?}, which was held by {holder:?}", seen.operation)
+    })
+}
+
+/// A worker that comes back finds what is still its own.
+pub(super) fn check_nothing_owned(ledger: &Ledger, by: Applicant) -> OracleResult {
+    let Some(run) = ledger.run(by.tenant, by.run) else { return Ok(()) };
+    let own = |shard: &&Shard| shard.holder.is_some_and(|held| held.worker == by.worker);
+    let forgotten = shards(ledger, run).find(own);
+    demand(forgotten.is_none(), S9, || {
+        format!("a worker that came back to run {} was not told of {forgotten:?}", run.run)
+    })
+}
+
+/// A hint counts what is free. Once a lease is over it is an estimate: what nobody holds and one
+/// more, at least.
+pub(super) fn check_hint(
+    ledger: &Ledger,
+    now: LogicalTime,
+    tenant: TenantId,
+    run: RunId,
+    hint: &CapacityHint,
+) -> OracleResult {
+    let Some(run) = ledger.run(tenant, run) else { return Ok(()) };
+    let free = || shards(ledger, run).filter(|shard| shard.is_available_at(now));
+    let unheld = free().filter(|shard| shard.holder.is_none()).count() as u32;
+    let free = free().count() as u32;
+    let least = if free > unheld { unheld + 1 } else { free };
+    let fits =
+        (least..=free).contains(&hint.available_count) && hint.is_estimate == (free > unheld);
+    let earliest = earliest_deadline_of(ledger, run);
+    demand(fits && earliest == hint.earliest_deadline, S9, || {
+        format!(
+            "{free} shards of run {} are free, the first lease ends at {earliest:?}: {hint:?}",
+            run.run
+        )
+    })
+}
+
+fn shards<'l>(ledger: &'l Ledger, run: &'l Run) -> impl Iterator<Item = &'l Shard> {
+    run.shards.iter().map(|&place| ledger.shard_at(place))
+}
+
+fn earliest_deadline_of(ledger: &Ledger, run: &Run) -> Option<LogicalTime> {
+    shards(ledger, run).filter_map(|shard| shard.holder.map(|held| held.deadline)).min()
+}
+
+pub(super) fn inspect(subject: &mut impl SimulatedBackend) -> OracleResult {
+    subject.check_consistent().map_err(|what| Violation { oracle: S9, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::OwnedCursor;
+    use crate::oracles::testing::*;
+    use gossip_contracts::identity::WorkerId;
+
+    fn claimed(now: u64, ledger: &Ledger, refusal: ClaimError) -> OracleResult {
+        let (tenant, run, worker) = (tenant(1), RUN, WorkerId::from_raw(2));
+        check_empty_claim(ledger, Applicant { now: at(now), tenant, run, worker }, &refusal)
+    }
+
+    #[test]
+    fn a_claim_that_overlooks_a_free_shard_is_noticed() {
+        let ledger = Ledger::example();
+        let nothing = || ClaimError::NoneAvailable { earliest_deadline: Some(at(100)) };
+        assert_eq!(claimed(99, &ledger, nothing()), Ok(()));
+        assert_fires(claimed(100, &ledger, nothing()), "S9");
+        let unknown = ClaimError::NoneAvailable { earliest_deadline: None };
+        assert_fires(claimed(99, &ledger, unknown), "S9");
+        assert_fires(claimed(99, &ledger, ClaimError::RunNotFound), "S9");
+        assert_fires(claimed(99, &ledger, ClaimError::Throttled { retry_after: at(99) }), "S9");
+    }
+
+    #[test]
+    fn a_claim_of_a_held_shard_is_noticed() {
+        let ledger = Ledger::example();
+        let answer = acquired(lease(1, 3, 150), OwnedCursor::default());
+        assert_fires(judged(check_claimed, &ledger, &acquire(1), &answer), "S9");
+        let operation = acquire(1);
+        let later =
+            Observation { now: at(100), operation: &operation, answer: &answer, events: &[] };
+        assert_eq!(check_claimed(&ledger, later), Ok(()));
+    }
+
+    #[test]
+    fn a_free_shard_that_is_refused_as_held_is_noticed() {
+        let ledger = Ledger::example();
+        let operation = acquire(2);
+        let owner = WorkerId::from_raw(1);
+        let answer = Answer::Refused(Refusal::AlreadyLeased { owner, deadline: at(100) });
+        let seen =
+            |now| Observation { now: at(now), operation: &operation, answer: &answer, events: &[] };
+        assert_eq!(check(&ledger, seen(99)), Ok(()));
+        assert_fires(check(&ledger, seen(100)), "S9");
+    }
+
+    #[test]
+    fn a_hint_that_promises_too_much_or_too_little_is_noticed() {
+        let ledger = Ledger::example();
+        let hint = |available_count, is_estimate| CapacityHint {
+            available_count,
+            earliest_deadline: Some(at(100)),
+            is_estimate,
+        };
+        let judged = |now, hint: CapacityHint| check_hint(&ledger, at(now), tenant(1), RUN, &hint);
+        assert_eq!(judged(50, hint(0, false)), Ok(()));
+        assert_fires(judged(50, hint(1, false)), "S9");
+        assert_fires(judged(50, hint(1, true)), "S9");
+        assert_fires(judged(50, hint(0, true)), "S9");
+        assert_eq!(judged(100, hint(1, true)), Ok(()));
+        assert_fires(judged(100, hint(0, true)), "S9");
+        assert_fires(judged(100, hint(2, true)), "S9");
+        assert_fires(judged(100, hint(1, false)), "S9");
+    }
+
+    #[test]
+    fn a_worker_that_comes_back_with_what_is_not_its_own_is_noticed() {
+        let mut ledger = Ledger::example();
+        let granted = acquired(lease(1, 3, 150), OwnedCursor::default());
+        // Also when its lease is over, but not when it is another's.
+        let late = |worker, ledger: &Ledger| {
+            let operation = acquire(worker);
+            let (now, answer) = (at(500), &granted);
+            check_own(ledger, Observation { now, operation: &operation, answer, events: &[] })
+        };
+        assert_eq!(late(1, &ledger), Ok(()));
+        assert_fires(late(2, &ledger), "S9");
+        let release = Operation::Release { tenant: tenant(1), lease: lease(1, 2, 100) };
+        ledger.saw(&release, &Answer::Accepted);
+        assert_fires(late(1, &ledger), "S9");
+    }
+
+    #[test]
+    fn a_worker_that_is_not_told_of_its_own_shard_is_noticed() {
+        let ledger = Ledger::example();
+        let owner = |worker: u64| Applicant {
+            now: at(500),
+            tenant: tenant(1),
+            run: RUN,
+            worker: WorkerId::from_raw(worker),
+        };
+        assert_fires(check_nothing_owned(&ledger, owner(1)), "S9");
+        assert_eq!(check_nothing_owned(&ledger, owner(2)), Ok(()));
+    }
+}

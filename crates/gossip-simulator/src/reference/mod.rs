@@ -1,0 +1,140 @@
+//! An independent model of the protocol, with which every answer of a backend is compared.
+//!
+//! Small and naive: maps, copies and linear scans, written from the documents and not from the
+//! transitions, so that a mistake in one of the two shows as a disagreement. It shares with the
+//! product only the vocabulary (identities, configurations, refusals) and the derivation of shard
+//! ids, which golden values pin.
+
+mod claims;
+mod plans;
+mod room;
+mod runs;
+mod shards;
+mod state;
+
+use std::collections::BTreeMap;
+
+use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
+
+use super::op::{Answer, Operation, Refusal};
+use gossip_coordination::ShardLimits;
+use state::Run;
+
+pub use claims::ClaimAnswer;
+
+/// An answer, refusals apart.
+type Decided = Result<Answer, Refusal>;
+
+/// The model.
+#[derive(Clone)]
+pub struct Reference {
+    limits: ShardLimits,
+    claim_cooldown: u64,
+    /// Bytes for keys, cursors and metadata, if they are bounded.
+    byte_capacity: Option<usize>,
+    runs: BTreeMap<(TenantId, RunId), Run>,
+    /// When a worker that found nothing may claim again.
+    cooldowns: BTreeMap<(TenantId, WorkerId), LogicalTime>,
+}
+
+impl Reference {
+    /// A model without runs. A cooldown of 0 is none.
+    #[must_use]
+    pub const fn new(
+        limits: ShardLimits,
+        claim_cooldown: u64,
+        byte_capacity: Option<usize>,
+    ) -> Self {
+        Self {
+            limits,
+            claim_cooldown,
+            byte_capacity,
+            runs: BTreeMap::new(),
+            cooldowns: BTreeMap::new(),
+        }
+    }
+
+    /// Carries `operation` out, or refuses it.
+    pub fn answer(&mut self, now: LogicalTime, operation: &Operation) -> Answer {
+        self.decide(now, operation).unwrap_or_else(Answer::Refused)
+    }
+
+    /// Whether a backend was right to answer `operation` with `actual`; if not, what it should have
+    /// said. The model follows what it would have said itself.
+    ///
+    /// Whether there is room for bytes the backend knows best: it may say that there is none where
+    /// the model would have stored some, if so much is stored that this can be true. After a failure
+    /// of the backend nobody knows what is stored: that is for the caller to find out.
+    pub fn check(
+        &mut self,
+        now: LogicalTime,
+        operation: &Operation,
+        actual: &Answer,
+    ) -> Result<(), Answer> {
+        if *actual == Answer::Refused(Refusal::ResourceExhausted) {
+            return self.check_no_room(now, operation);
+        }
+        let expected = self.answer(now, operation);
+        if expected == *actual { Ok(()) } else { Err(expected) }
+    }
+
+    fn check_no_room(&mut self, now: LogicalTime, operation: &Operation) -> Result<(), Answer> {
+        let place = match operation {
+            Operation::RegisterShards { tenant, run, .. } => (*tenant, *run),
+            Operation::Checkpoint { tenant, lease, .. }
+            | Operation::Complete { tenant, lease, .. }
+            | Operation::SplitReplace { tenant, lease, .. }
+            | Operation::SplitResidual { tenant, lease, .. } => (*tenant, lease.run()),
+            _ => return Err(self.answer(now, operation)),
+        };
+        if !self.may_lack_room(operation) {
+            return Err(self.answer(now, operation));
+        }
+        let before = self.runs.get(&place).cloned();
+        match (self.answer(now, operation), before) {
+            (Answer::Executed(_), Some(before)) => {
+                self.runs.insert(place, before);
+                Ok(())
+            }
+            (expected, _) => Err(expected),
+        }
+    }
+
+    fn decide(&mut self, now: LogicalTime, operation: &Operation) -> Decided {
+        use Operation as Op;
+        match operation {
+            Op::CreateRun { tenant, run, config } => self.create_run(now, *tenant, *run, *config),
+            Op::RegisterShards { tenant, run, shards, op_id } => {
+                self.register_shards(now, *tenant, *run, shards, *op_id)
+            }
+            Op::GetRun { tenant, run } => self.get_run(*tenant, *run),
+            Op::GetRunProgress { tenant, run } => self.get_run_progress(*tenant, *run),
+            Op::ListShards { tenant, run, filter } => self.list_shards(now, *tenant, *run, *filter),
+            Op::CompleteRun { tenant, run, op_id } => self.complete_run(now, *tenant, *run, *op_id),
+            Op::FailRun { tenant, run, op_id } => self.fail_run(now, *tenant, *run, *op_id),
+            Op::CancelRun { tenant, run, op_id } => self.cancel_run(now, *tenant, *run, *op_id),
+            Op::Unpark { tenant, key, op_id } => self.unpark(now, *tenant, *key, *op_id),
+            Op::Acquire { tenant, key, worker } => self.acquire(now, *tenant, *key, *worker),
+            Op::Renew { tenant, lease } => self.renew(now, *tenant, lease),
+            Op::Release { tenant, lease } => self.release(now, *tenant, lease),
+            Op::Checkpoint { tenant, lease, cursor, op_id } => {
+                self.checkpoint(now, *tenant, lease, cursor, *op_id)
+            }
+            Op::Complete { tenant, lease, cursor, op_id } => {
+                self.complete(now, *tenant, lease, cursor, *op_id)
+            }
+            Op::Park { tenant, lease, reason, op_id } => {
+                self.park(now, *tenant, lease, *reason, *op_id)
+            }
+            Op::SplitReplace { tenant, lease, children, op_id } => {
+                self.split_replace(now, *tenant, lease, children, *op_id)
+            }
+            Op::SplitResidual { tenant, lease, kept, residual, op_id } => {
+                self.split_residual(now, *tenant, lease, [kept, residual], *op_id)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! What is simulated: a backend, and how to look behind it.
+
+use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
+
+use gossip_coordination::ClaimError;
+use gossip_coordination::CoordinationFacade;
+use gossip_coordination::RunRecord;
+use gossip_coordination::ShardLimits;
+use gossip_coordination::ShardRecordView;
+use gossip_coordination::{AcquireResultView, AcquireScratch};
+use gossip_coordination::{CoordinatorRuntimeConfig, InMemoryCoordinator};
+use gossip_coordination::{EventCollector, StateTransitionEvent};
+
+/// With what a simulated backend is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendLimits {
+    /// Ceilings on the number of shards.
+    pub shards: ShardLimits,
+    /// Wait after a claim that found nothing, in milliseconds, where the backend has that.
+    pub claim_cooldown: u64,
+    /// Bytes for keys, cursors and metadata, where the backend bounds them.
+    pub byte_capacity: usize,
+}
+
+/// A worker, and where it looks for a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the fields name themselves")]
+pub struct Applicant {
+    pub now: LogicalTime,
+    pub tenant: TenantId,
+    pub run: RunId,
+    pub worker: WorkerId,
+}
+
+/// How a store fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFault {
+    /// Somebody else holds it all the time.
+    Busy,
+    /// Somebody else wants to write when the operation has come so far. That is no failure: who came
+    /// first is served.
+    Rival {
+        /// In steps of the store's own.
+        after: u32,
+    },
+    /// It gives up when the operation has come so far.
+    Interrupted {
+        /// In steps of the store's own.
+        after: u32,
+    },
+    /// It has no room for anything more.
+    Full,
+    /// It takes back what it should commit.
+    CommitRefused,
+    /// It commits, and says that it failed.
+    CommitUnknown,
+}
+
+/// What came of an operation on a store that failed. Its events are those of what was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disturbed<R> {
+    /// What was answered.
+    pub told: R,
+    /// What a store that does not fail answers, if it was stored and the answer does not say so.
+    pub unsaid: Option<R>,
+}
+
+/// What came of an operation in whose middle another process carried one out.
+#[derive(Debug)]
+pub struct Overtaken<R> {
+    /// What was answered.
+    pub told: R,
+    /// What the other process was answered, if it came between at all.
+    pub rival: Option<Rival<R>>,
+}
+
+/// What another process did.
+#[derive(Debug)]
+pub struct Rival<R> {
+    /// What it was answered.
+    pub told: R,
+    /// The events of what it did.
+    pub events: Vec<StateTransitionEvent>,
+    /// Whether the operation in whose middle it came was over already, but for saying so.
+    pub is_second: bool,
+}
+
+/// A backend under simulation.
+pub trait SimulatedBackend: Sized {
+    /// The backend.
+    type Backend: CoordinationFacade;
+
+    /// Whether the backend offers [`SimulatedBackend::reacquire_own`].
+    const HAS_REACQUIRE: bool = false;
+
+    /// Whether [`BackendLimits::claim_cooldown`] is kept.
+    const HAS_COOLDOWN: bool;
+
+    /// Whether [`SimulatedBackend::reopen`] and [`SimulatedBackend::crash_during`] crash anything.
+    const IS_DURABLE: bool;
+
+    /// Whether [`BackendLimits::byte_capacity`] bounds what it stores.
+    const BOUNDS_BYTES: bool = false;
+
+    /// A fresh and empty backend.
+    fn open(limits: &BackendLimits) -> Self;
+
+    /// Runs `f` and puts the events of what it does into `collector`.
+    fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut Self::Backend) -> R,
+    ) -> R;
+
+    /// Crashes the backend's process and starts it again on what is stored. A backend that stores
+    /// nothing durably does not crash.
+    fn reopen(&mut self) {}
+
+    /// Runs `f`, and crashes the backend's process when `written` of a thousand parts of what `f`
+    /// writes are written. Says what `f` returned and whether all was. `None` where nothing is
+    /// stored durably.
+    fn crash_during<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        written: u64,
+        f: impl FnOnce(&mut Self::Backend) -> R,
+    ) -> Option<(R, bool)> {
+        let _ = (collector, written, f);
+        None
+    }
+
+    /// Takes back a shard that the worker still holds, whether or not its lease is over.
+    fn reacquire_own<'s>(
+        backend: &mut Self::Backend,
+        by: Applicant,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        let _ = (backend, by, scratch);
+        Ok(None)
+    }
+
+    /// Runs `f` on a store that fails as `fault` says. `None` where there is no store that could.
+    fn disturbed<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        fault: StoreFault,
+        f: impl FnMut(&mut Self::Backend) -> R,
+    ) -> Option<Disturbed<R>> {
+        let _ = (collector, fault, f);
+        None
+    }
+
+    /// Runs `f`, and `rival` through another handle when the first has come `after` steps of the
+    /// store's own. Both change something, or want to. `None` where there is one handle only.
+    fn overtaken<R: Send + 'static>(
+        &mut self,
+        collector: &mut EventCollector,
+        after: u32,
+        f: impl FnOnce(&mut Self::Backend) -> R,
+        rival: impl FnOnce(&mut Self::Backend) -> R + Send + 'static,
+    ) -> Option<Overtaken<R>> {
+        let _ = (collector, after, f, rival);
+        None
+    }
+
+    /// Shows `f` every run of every tenant.
+    fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord));
+
+    /// Shows `f` every shard of every tenant.
+    fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>));
+
+    /// Says what is wrong with the backend's own indexes and counts, if anything.
+    fn check_consistent(&mut self) -> Result<(), String>;
+}
+
+/// The coordinator in memory.
+#[derive(Debug)]
+pub struct Memory(InMemoryCoordinator);
+
+impl SimulatedBackend for Memory {
+    type Backend = InMemoryCoordinator;
+    const HAS_COOLDOWN: bool = true;
+    const IS_DURABLE: bool = false;
+    const BOUNDS_BYTES: bool = true;
+
+    fn open(limits: &BackendLimits) -> Self {
+        Self(InMemoryCoordinator::new(CoordinatorRuntimeConfig {
+            max_shards_per_tenant: limits.shards.per_tenant,
+            max_total_shards: limits.shards.global,
+            claim_cooldown_interval: limits.claim_cooldown,
+            slab_capacity: limits.byte_capacity,
+        }))
+    }
+
+    fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut InMemoryCoordinator) -> R,
+    ) -> R {
+        self.0.with_events(collector, f)
+    }
+
+    fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {
+        self.0.for_each_run(f);
+    }
+
+    fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>)) {
+        self.0.for_each_shard(f);
+    }
+
+    /// It panics, with the number of the invariant.
+    fn check_consistent(&mut self) -> Result<(), String> {
+        self.0.assert_consistent();
+        Ok(())
+    }
+}

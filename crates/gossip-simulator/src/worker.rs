@@ -1,0 +1,570 @@
+//! A worker: claims a shard, looks at its items in order, says how far it has come, and now and then
+//! does something else. It works through a [`WorkerSession`], as production code does, and it is
+//! honest: a cursor that it sends lies behind items that it has looked at.
+
+use std::cell::RefCell;
+use std::slice::IterMut;
+
+use gossip_contracts::coordination::{
+    CursorUpdate, SplitResidualPlan, plan_split_replace_at_points, plan_split_residual_at_point,
+};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+
+use super::admin::Admin;
+use super::keys;
+use super::misuse;
+use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, Refusal};
+use super::oracles::session::Told;
+use super::port::Port;
+use super::random::Random;
+use super::simulated::{Applicant, SimulatedBackend};
+use super::swarm::{Ingredient, Swarm};
+use super::wire::{Grant, Wire};
+use gossip_coordination::AcquireScratch;
+use gossip_coordination::ParkReason;
+use gossip_coordination::WorkerSession;
+use gossip_coordination::{AcquireError, ClaimError};
+
+/// How often a request without an answer is sent again before its worker gives up.
+const ATTEMPTS_MAX: u32 = 6;
+
+pub(super) struct Worker<'p, 'w, S> {
+    id: WorkerId,
+    number: u64,
+    /// How often it has begun under a new id.
+    lives: u64,
+    /// What its clock is ahead of the time.
+    ahead: i64,
+    /// When it acts next.
+    pub(super) wakes: u64,
+    hold: WorkerState<'p, 'w, S>,
+    swarm: Swarm,
+    is_calm: bool,
+    /// Where it last looked for work.
+    last_run: Option<RunName>,
+    /// Where it may hold shards that it does not know of: it has crashed, or a claim of its was not
+    /// answered.
+    may_own: Option<RunName>,
+    /// A shard that it has asked for by name, without an answer.
+    asked_for: Option<(TenantId, ShardKey)>,
+    scratch: Box<AcquireScratch>,
+}
+
+enum WorkerState<'p, 'w, S> {
+    Idle,
+    Working(Box<Shift<'p, 'w, S>>),
+    /// It has ended its session by a request that was not answered.
+    Unsure {
+        operation: Box<Operation>,
+        attempts: u32,
+    },
+}
+
+/// A session and where it stands.
+struct Shift<'p, 'w, S> {
+    session: WorkerSession<'p, Port<'w, S>>,
+    told: Told,
+    /// The next item to look at.
+    next: u32,
+    /// How far into it the work has come.
+    part: u8,
+    /// The first item behind the shard.
+    end: u32,
+    /// A request that was not answered. Until it is, nothing else is done.
+    pending: Option<Pending>,
+    attempts: u32,
+    /// What it gave away, oldest first.
+    splits: Vec<Pending>,
+}
+
+#[derive(Clone)]
+enum Pending {
+    Checkpoint { cursor: OwnedCursor, op_id: OpId },
+    Residual { kept: OwnedRange, residual: OwnedRange, op_id: OpId },
+}
+
+/// What a worker makes of an answer.
+enum Reception {
+    Yes,
+    /// None came.
+    Nothing,
+    /// Refused, and the shard is still the worker's.
+    No,
+    /// The shard is not the worker's, or not as it thinks.
+    Lost,
+}
+
+impl Reception {
+    fn of<T, E>(result: &Result<T, E>) -> Self
+    where
+        for<'e> &'e E: Into<Refusal>,
+    {
+        match result.as_ref().map_err(Into::into) {
+            Ok(_) => Self::Yes,
+            Err(Refusal::Backend { .. }) => Self::Nothing,
+            Err(Refusal::ResourceExhausted | Refusal::SplitInvalid(_)) => Self::No,
+            Err(_) => Self::Lost,
+        }
+    }
+}
+
+impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
+    pub(super) fn new(number: u64, swarm: &Swarm, random: &mut Random) -> Self {
+        let mut worker = Self {
+            id: WorkerId::from_raw(number + 1),
+            number,
+            lives: 0,
+            ahead: 0,
+            wakes: 1_000_001 + random.below(swarm.think),
+            hold: WorkerState::Idle,
+            swarm: swarm.clone(),
+            is_calm: false,
+            last_run: None,
+            may_own: None,
+            asked_for: None,
+            scratch: Box::new(AcquireScratch::new()),
+        };
+        if swarm.has(Ingredient::Skew) {
+            worker.shift_clock(u64::from(swarm.rate(Ingredient::Skew)), random);
+        }
+        worker
+    }
+
+    pub(super) fn calm_down(&mut self, time: u64) {
+        self.is_calm = true;
+        self.ahead = 0;
+        self.wakes = time + 1 + self.number;
+    }
+
+    /// Milliseconds between its steps, at most. In calm it is live, and keeps its leases.
+    fn pace(&self) -> u64 {
+        if self.is_calm {
+            self.swarm.think.min(self.swarm.lease_min() / 10)
+        } else {
+            self.swarm.think
+        }
+    }
+
+    fn shift_clock(&mut self, permille: u64, random: &mut Random) {
+        let most = (self.swarm.lease_duration * 2 * permille / 500).max(1);
+        self.ahead += random.between(0, 2 * most) as i64 - most as i64;
+    }
+
+    fn now(&self, wire: &RefCell<Wire<S>>) -> LogicalTime {
+        let time = wire.borrow().time as i64 + self.ahead;
+        LogicalTime::from_raw(u64::try_from(time).unwrap_or(1).max(1))
+    }
+
+    pub(super) fn step(
+        &mut self,
+        wire: &'w RefCell<Wire<S>>,
+        admin: &Admin,
+        ports: &mut IterMut<'p, Port<'w, S>>,
+        random: &mut Random,
+    ) {
+        self.wakes = wire.borrow().time + 1 + random.below(self.pace());
+        if !self.is_calm {
+            if random.chance(self.swarm.rate(Ingredient::Crash)) {
+                return self.crash(wire, random);
+            }
+            if random.chance(self.swarm.rate(Ingredient::Pause)) {
+                let lease = self.swarm.lease_duration;
+                self.wakes += random.between(lease / 2, 3 * lease);
+                return;
+            }
+            if random.chance(self.swarm.rate(Ingredient::Jump)) {
+                self.shift_clock(1_000, random);
+            }
+            if self.misbehaves(wire, random) {
+                return;
+            }
+        }
+        match std::mem::replace(&mut self.hold, WorkerState::Idle) {
+            WorkerState::Idle => self.look_for_work(wire, admin, ports, random),
+            WorkerState::Working(shift) => self.hold = self.work(wire, shift, random),
+            WorkerState::Unsure { operation, attempts } => {
+                let now = self.now(wire);
+                let answer = wire.borrow_mut().request(now, (*operation).clone());
+                if answer.is_none() && attempts < ATTEMPTS_MAX {
+                    self.hold = WorkerState::Unsure { operation, attempts: attempts + 1 };
+                }
+            }
+        }
+    }
+
+    /// Everything is forgotten. Half of the time it comes back under the same id, as a process does
+    /// that takes over a slot.
+    fn crash(&mut self, wire: &RefCell<Wire<S>>, random: &mut Random) {
+        wire.borrow_mut().trace.note(|| format!("w{} crashes", self.id.as_raw()));
+        wire.borrow_mut().hang_up(self.id);
+        self.hold = WorkerState::Idle;
+        (self.may_own, self.asked_for) = (None, None);
+        if random.chance(500) {
+            self.may_own = self.last_run;
+        } else {
+            self.lives += 1;
+            self.id = WorkerId::from_raw(self.number + 1 + 100 * self.lives);
+        }
+        self.wakes += random.between(1, 2 * self.swarm.lease_duration);
+    }
+
+    /// A request again, or one that no honest caller makes.
+    fn misbehaves(&self, wire: &RefCell<Wire<S>>, random: &mut Random) -> bool {
+        let weights =
+            [10, self.swarm.rate(Ingredient::Repeat), self.swarm.rate(Ingredient::Misuse)];
+        let drawn = random.weighted(&weights);
+        let mut wire = wire.borrow_mut();
+        let Some(known) = wire.recall(random) else { return false };
+        let request = match drawn {
+            Some(1) => known,
+            Some(2) => misuse::twist(known, &mut wire, random),
+            _ => return false,
+        };
+        let time = wire.time as i64 + self.ahead;
+        let mut now = u64::try_from(time).unwrap_or(1).max(1);
+        // The first and the last of all times; a lease from then would outlive the simulation.
+        if random.chance(30) && !matches!(request, Operation::Acquire { .. }) {
+            now = *random.pick(&[1, u64::MAX]);
+        }
+        wire.request(LogicalTime::from_raw(now), request);
+        true
+    }
+
+    fn look_for_work(
+        &mut self,
+        wire: &'w RefCell<Wire<S>>,
+        admin: &Admin,
+        ports: &mut IterMut<'p, Port<'w, S>>,
+        random: &mut Random,
+    ) {
+        let Some((tenant, run)) = admin.some_run(self.is_calm, random) else { return };
+        let now = self.now(wire);
+        // Only in a calm that does not end is there a last door, and S10 says so then.
+        let Some(port) = ports.next() else { return };
+        self.last_run = Some((tenant, run));
+        // Who cannot know what it holds asks for that first, as `gossip scan` always does.
+        let may_own = self.may_own.take().or_else(|| random.chance(200).then_some((tenant, run)));
+        if let Some(run) = may_own
+            && let Some(own) = self.come_back(wire, now, run)
+        {
+            if let Some(own) = own {
+                let session =
+                    WorkerSession::from_acquire_result(port, &own.restore(&mut self.scratch));
+                wire.borrow_mut().granted = Some(own);
+                self.hold = WorkerState::Working(Box::new(Shift::begin(wire, session)));
+            }
+            return;
+        }
+        let directed = self.swarm.rate(Ingredient::Directed);
+        let again = self.asked_for.take().filter(|_| random.chance(800));
+        if !self.is_calm && (again.is_some() || random.weighted(&[10, directed]) == Some(1)) {
+            let (tenant, key) = again.unwrap_or_else(|| {
+                let shard = wire.borrow().some_shard(tenant, run, random);
+                (tenant, ShardKey::new(run, shard.unwrap_or(ShardId::from_raw(77))))
+            });
+            match WorkerSession::new(port, now, tenant, key, self.id) {
+                Ok(session) => {
+                    self.hold = WorkerState::Working(Box::new(Shift::begin(wire, session)))
+                }
+                Err(AcquireError::BackendError(_)) => self.asked_for = Some((tenant, key)),
+                Err(_) => {}
+            }
+            return;
+        }
+        match WorkerSession::claim(port, now, tenant, run, self.id) {
+            Ok(session) => self.hold = WorkerState::Working(Box::new(Shift::begin(wire, session))),
+            // Others have it all, or the administrator has to do something first.
+            Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
+                let later = self.wakes + self.swarm.lease_duration;
+                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(at.as_raw()));
+            }
+            Err(refusal) => {
+                let is_unsure = matches!(refusal, ClaimError::BackendError(_));
+                self.may_own = (is_unsure && random.chance(500)).then_some((tenant, run));
+                self.wakes += random.below(4 * self.swarm.think);
+            }
+        }
+    }
+
+    /// Asks for what it may still hold. `None` where that cannot be asked.
+    fn come_back(
+        &mut self,
+        wire: &RefCell<Wire<S>>,
+        now: LogicalTime,
+        run: RunName,
+    ) -> Option<Option<Grant>> {
+        let by = Applicant { now, tenant: run.0, run: run.1, worker: self.id };
+        let returned = wire.borrow_mut().reacquire_own(by)?;
+        // There may be more behind the first, or no answer came.
+        let ask_again = matches!(returned, Ok(Some(_)) | Err(ClaimError::BackendError(_)));
+        self.may_own = ask_again.then_some(run);
+        Some(returned.ok().flatten())
+    }
+
+    fn work(
+        &self,
+        wire: &RefCell<Wire<S>>,
+        mut shift: Box<Shift<'p, 'w, S>>,
+        random: &mut Random,
+    ) -> WorkerState<'p, 'w, S> {
+        let now = self.now(wire);
+        if shift.pending.is_some() {
+            return shift.settle(wire, now);
+        }
+        // A split again that a later one has overtaken.
+        if shift.splits.len() > 1 && random.chance(20 * self.swarm.rate(Ingredient::Repeat)) {
+            shift.pending = Some(shift.splits[0].clone());
+            return shift.settle(wire, now);
+        }
+        let rate = |ingredient| if self.is_calm { 0 } else { self.swarm.rate(ingredient) };
+        let weights = [
+            10,
+            rate(Ingredient::Renew),
+            rate(Ingredient::Residual),
+            rate(Ingredient::Replace),
+            rate(Ingredient::Park),
+            rate(Ingredient::Release),
+        ];
+        let choice = random.weighted(&weights).expect("the work itself has a weight");
+        let op_id = wire.borrow_mut().next_op(shift.session.tenant());
+        match choice {
+            0 => self.advance(wire, shift, now, op_id, random),
+            1 => {
+                let renewed = shift.session.renew(now);
+                if let Ok(renewed) = &renewed {
+                    shift.told.renewed(renewed);
+                    wire.borrow_mut().conclude(shift.told.check(&shift.session));
+                }
+                match Reception::of(&renewed) {
+                    Reception::Lost => WorkerState::Idle,
+                    _ => WorkerState::Working(shift),
+                }
+            }
+            2 => match self.draw_residual(&shift, random) {
+                Some((kept, residual)) => {
+                    shift.pending = Some(Pending::Residual { kept, residual, op_id });
+                    shift.settle(wire, now)
+                }
+                None => WorkerState::Working(shift),
+            },
+            3 => self.replace(shift, now, op_id, random),
+            4 => self.park(shift, now, op_id, random),
+            _ => {
+                let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
+                let released = shift.session.release(now);
+                ended(Reception::of(&released), || Operation::Release { tenant, lease })
+            }
+        }
+    }
+
+    /// Looks at a few items; then says so, or that all are done.
+    fn advance(
+        &self,
+        wire: &RefCell<Wire<S>>,
+        mut shift: Box<Shift<'p, 'w, S>>,
+        now: LogicalTime,
+        op_id: OpId,
+        random: &mut Random,
+    ) -> WorkerState<'p, 'w, S> {
+        if self.is_inside(&shift) {
+            shift.part += 1;
+            let token = Some(part_token(shift.next, shift.part));
+            let cursor = OwnedCursor { last_key: Some(shift.reached()), token };
+            shift.pending = Some(Pending::Checkpoint { cursor, op_id });
+            return shift.settle(wire, now);
+        }
+        let (tenant, run) = (shift.session.tenant(), shift.session.shard_key().run);
+        let mut until =
+            shift.end.min(shift.next + random.between(1, u64::from(self.swarm.stride)) as u32);
+        // A large item is begun by itself.
+        if let Some(large) = (shift.next + 1..until).find(|&item| self.is_large(item)) {
+            until = large;
+        }
+        (shift.next..until)
+            .for_each(|item| wire.borrow_mut().oracles.note_scanned(tenant, run, item));
+        if until > shift.next {
+            (shift.next, shift.part) = (until, 0);
+        }
+        let cursor =
+            OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
+        if shift.next < shift.end {
+            shift.pending = Some(Pending::Checkpoint { cursor, op_id });
+            return shift.settle(wire, now);
+        }
+        let lease = *shift.session.lease();
+        let completed = shift.session.complete(now, cursor.as_update(), op_id);
+        ended(Reception::of(&completed), || Operation::Complete { tenant, lease, cursor, op_id })
+    }
+
+    /// Whether the next item is one that takes several checkpoints, and some are left to do. A cursor
+    /// needs a key, so the first item of a shard is done at once; and in calm all are.
+    fn is_inside(&self, shift: &Shift<'_, '_, S>) -> bool {
+        let (first, _) = keys::items(&shift.session.spec().into());
+        !self.is_calm
+            && (first + 1..shift.end).contains(&shift.next)
+            && self.is_large(shift.next)
+            && u32::from(shift.part) < self.swarm.rate(Ingredient::LargeItems)
+    }
+
+    fn is_large(&self, item: u32) -> bool {
+        self.swarm.has(Ingredient::LargeItems) && item % 5 == 2
+    }
+
+    fn draw_token(&self, random: &mut Random) -> Option<Bytes> {
+        if self.swarm.padding == 0 || random.chance(500) {
+            return None;
+        }
+        Some(std::iter::repeat_n(b't', random.index(self.swarm.padding)).collect())
+    }
+
+    /// A key inside the shard and behind all that was looked at, if there is one.
+    fn draw_point(shift: &Shift<'_, '_, S>, random: &mut Random) -> Option<Bytes> {
+        let range = shift.session.spec();
+        if shift.next >= shift.end {
+            return None;
+        }
+        let item = random.between(u64::from(shift.next), u64::from(shift.end)) as u32;
+        let point: Bytes = if item > 0 && random.chance(300) {
+            keys::behind(item - 1, random.below(3) as u8)[..].into()
+        } else {
+            keys::key(item)[..].into()
+        };
+        (range.start() < &*point && &*point < range.end()).then_some(point)
+    }
+
+    fn draw_residual(
+        &self,
+        shift: &Shift<'_, '_, S>,
+        random: &mut Random,
+    ) -> Option<(OwnedRange, OwnedRange)> {
+        let point = Self::draw_point(shift, random)?;
+        let plan = plan_split_residual_at_point(shift.session.spec(), &point).ok()?;
+        let metadata = self.draw_token(random).unwrap_or_default();
+        Some((plan.parent.into(), plan.residual.with_metadata(&metadata).into()))
+    }
+
+    fn replace(
+        &self,
+        shift: Box<Shift<'p, 'w, S>>,
+        now: LogicalTime,
+        op_id: OpId,
+        random: &mut Random,
+    ) -> WorkerState<'p, 'w, S> {
+        let mut points: Vec<Bytes> =
+            (0..random.between(1, 3)).filter_map(|_| Self::draw_point(&shift, random)).collect();
+        points.sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
+        points.dedup();
+        let range = OwnedRange::from(shift.session.spec());
+        let points: Vec<&[u8]> = points.iter().map(|point| &**point).collect();
+        let Ok(plan) = plan_split_replace_at_points(range.as_ref(), &points) else {
+            return WorkerState::Working(shift);
+        };
+        let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
+        let split = shift.session.split_replace(now, &plan, op_id);
+        ended(Reception::of(&split), || {
+            let children = plan.children().iter().map(|&child| child.into()).collect();
+            Operation::SplitReplace { tenant, lease, children, op_id }
+        })
+    }
+
+    fn park(
+        &self,
+        shift: Box<Shift<'p, 'w, S>>,
+        now: LogicalTime,
+        op_id: OpId,
+        random: &mut Random,
+    ) -> WorkerState<'p, 'w, S> {
+        let reasons = [ParkReason::PermissionDenied, ParkReason::TooManyErrors, ParkReason::Other];
+        let reason = *random.pick(&reasons);
+        let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
+        let parked = shift.session.park(now, reason, op_id);
+        ended(Reception::of(&parked), || Operation::Park { tenant, lease, reason, op_id })
+    }
+}
+
+/// A token that says how far into an item the work has come.
+fn part_token(item: u32, part: u8) -> Bytes {
+    [&keys::key(item)[..], &[part]].concat()[..].into()
+}
+
+/// How far a token says that the work has come into `item`.
+fn part_in(token: &[u8], item: u32) -> u8 {
+    token.strip_prefix(&keys::key(item)).and_then(|rest| rest.first()).copied().unwrap_or(0)
+}
+
+/// After a request that ended a session: done with it, or not sure.
+fn ended<'p, 'w, S>(
+    received: Reception,
+    operation: impl FnOnce() -> Operation,
+) -> WorkerState<'p, 'w, S> {
+    match received {
+        Reception::Nothing => WorkerState::Unsure { operation: Box::new(operation()), attempts: 0 },
+        Reception::Yes | Reception::No | Reception::Lost => WorkerState::Idle,
+    }
+}
+
+impl<'p, 'w, S: SimulatedBackend> Shift<'p, 'w, S> {
+    fn begin(wire: &RefCell<Wire<S>>, session: WorkerSession<'p, Port<'w, S>>) -> Self {
+        let mut wire = wire.borrow_mut();
+        let told = Told::of(wire.granted.take().expect("a session begins with a grant"));
+        wire.conclude(told.check(&session));
+        let (first, end) = keys::items(&session.spec().into());
+        let next = session.cursor().last_key().map_or(first, |key| {
+            // An empty shard's cursor may stand on a key that is no item's.
+            keys::first_item_from(key) + u32::from(key.len() == keys::key(0).len())
+        });
+        let part = session.cursor().token().map_or(0, |token| part_in(token, next));
+        Self { session, told, next, part, end, pending: None, attempts: 0, splits: Vec::new() }
+    }
+
+    /// The key of the last item looked at; of a shard without items, where it stands or begins.
+    fn reached(&self) -> Bytes {
+        let (first, _) = keys::items(&self.session.spec().into());
+        if self.next > first {
+            return keys::key(self.next - 1)[..].into();
+        }
+        self.session.cursor().last_key().unwrap_or(self.session.spec().start()).into()
+    }
+
+    /// Sends what is pending, and goes by the answer.
+    fn settle(
+        mut self: Box<Self>,
+        wire: &RefCell<Wire<S>>,
+        now: LogicalTime,
+    ) -> WorkerState<'p, 'w, S> {
+        let pending = self.pending.take().expect("something is pending");
+        let received = match &pending {
+            Pending::Checkpoint { cursor, op_id } => {
+                let cursor: CursorUpdate<'_> = cursor.as_update();
+                Reception::of(&self.session.checkpoint(now, cursor, *op_id))
+            }
+            Pending::Residual { kept, residual, op_id } => {
+                let plan = SplitResidualPlan::new(kept.as_ref(), residual.as_ref());
+                let split = self.session.split_residual(now, &plan, *op_id);
+                if let Ok(split) = &split {
+                    self.told.split(kept, split.as_ref().into_inner().residual);
+                    wire.borrow_mut().conclude(self.told.check(&self.session));
+                    self.splits.push(pending.clone());
+                }
+                Reception::of(&split)
+            }
+        };
+        match received {
+            Reception::Yes => {
+                self.attempts = 0;
+                self.end = keys::first_item_from(self.session.spec().end());
+                WorkerState::Working(self)
+            }
+            Reception::No => WorkerState::Working(self),
+            Reception::Nothing if self.attempts < ATTEMPTS_MAX => {
+                self.attempts += 1;
+                self.pending = Some(pending);
+                WorkerState::Working(self)
+            }
+            Reception::Nothing | Reception::Lost => WorkerState::Idle,
+        }
+    }
+}
+
+/// Whom a run is for, and which.
+pub(super) type RunName = (TenantId, RunId);
