@@ -1,4 +1,4 @@
-//! The project's one door for testing, soaking, fuzzing and measuring: `cargo xtask COMMAND`.
+//! Testing, soaking, fuzzing and measuring: `cargo xtask COMMAND`.
 //!
 //! Each command is a file. They share four small things: [`args`] (what was typed), [`command`]
 //! (running a program and showing its line), [`failure`] (what is wrong and what to do) and
@@ -27,7 +27,7 @@ use args::Args;
 use failure::{Failure, Result};
 
 const HELP: &str = "\
-The one door for testing gossip.
+Tests, soaks, fuzzes and measures gossip.
 
 Usage: cargo xtask COMMAND [--help]
 

@@ -13,10 +13,10 @@ use gossip_coordination::{
     SplitResidualError,
 };
 
+use crate::acquire::{self, Applicant, Attempt};
 use crate::commit::nothing;
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{CommitError, Steps, steps};
-use crate::grant::{self, Applicant, Attempt};
 use crate::runs::room;
 use crate::shards::{self, Buffers, Shard};
 use crate::sql;
@@ -36,7 +36,7 @@ impl CoordinationBackend for SqliteCoordinator {
         let by = Applicant { now, tenant, worker };
         let Self { conn, buffers, .. } = self;
         let attempt =
-            sql::write(conn, steps, |tx| grant::attempt(tx, steps, by, key, buffers, scratch))?;
+            sql::write(conn, steps, |tx| acquire::attempt(tx, steps, by, key, buffers, scratch))?;
         match attempt {
             Attempt::Granted(granted) => {
                 self.emit_granted(by, &granted);

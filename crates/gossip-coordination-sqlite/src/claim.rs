@@ -11,9 +11,9 @@ use gossip_coordination::{
 };
 use rusqlite::Transaction;
 
+use crate::acquire::{self, Applicant, Attempt, Granted};
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
-use crate::grant::{self, Applicant, Attempt, Granted};
 use crate::shards::RunRow;
 use crate::slots::{SlotError, WorkerSlots};
 use crate::sql::{self, id_from_sql, id_to_sql, shard_from_sql, time_to_sql};
@@ -164,7 +164,7 @@ impl SqliteCoordinator {
                         return Ok(Round { parked, end: End::Nothing { earliest_deadline } });
                     };
                     let key = ShardKey::new(run, shard);
-                    match grant::attempt(tx, steps, by, key, buffers, scratch) {
+                    match acquire::attempt(tx, steps, by, key, buffers, scratch) {
                         Ok(Attempt::Granted(granted)) => {
                             return Ok(Round { parked, end: End::Granted(granted) });
                         }

@@ -35,7 +35,7 @@ impl SqliteCoordinator {
     ///
     /// `writes` runs inside the transaction once the checkpoint has been accepted; not at all when
     /// it is refused or had been carried out before (K2). If it fails or panics, nothing is stored.
-    /// It must not begin or end a transaction, and touches its component's tables only.
+    /// It must not begin or end a transaction, and touches its own schema's tables only.
     pub fn checkpoint_with<E>(
         &mut self,
         now: LogicalTime,
@@ -78,7 +78,7 @@ impl SqliteCoordinator {
         Ok(outcome)
     }
 
-    /// Runs the caller's own transaction on its component's tables. It is stored when `f` succeeds,
+    /// Runs the caller's own transaction on its own schema's tables. It is stored when `f` succeeds,
     /// and undone when it fails or panics.
     pub fn transaction<T, E>(
         &mut self,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gossip_coordination::{DEFAULT_MAX_SHARDS_PER_TENANT, DEFAULT_MAX_TOTAL_SHARDS, ShardLimits};
 
-use crate::component::Component;
+use crate::caller_schema::CallerSchema;
 
 /// What a commit survives. A killed process loses nothing either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub struct SqliteConfig {
     /// Ceilings on the number of shards.
     pub limits: ShardLimits,
     /// The caller's own tables in the same database.
-    pub components: Vec<Component>,
+    pub caller_schemas: Vec<CallerSchema>,
 }
 
 impl Default for SqliteConfig {
@@ -41,7 +41,7 @@ impl Default for SqliteConfig {
                 per_tenant: DEFAULT_MAX_SHARDS_PER_TENANT,
                 global: DEFAULT_MAX_TOTAL_SHARDS,
             },
-            components: Vec::new(),
+            caller_schemas: Vec::new(),
         }
     }
 }

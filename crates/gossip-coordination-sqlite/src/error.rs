@@ -44,16 +44,16 @@ pub enum OpenError {
         .path.display()
     )]
     Newer { path: PathBuf, found: i64, newest: i64 },
-    /// A newer version of a component wrote its tables.
+    /// A newer version of a caller schema wrote its tables.
     #[error(
-        "{}: the tables of `{component}` have version {found}, and this program knows up to \
+        "{}: the tables of `{schema}` have version {found}, and this program knows up to \
          {newest}: nothing was changed; use a newer version of this program",
         .path.display()
     )]
-    NewerComponent { path: PathBuf, component: String, found: i64, newest: i64 },
-    /// A component's migration is faulty: a bug in this program. Nothing was changed.
-    #[error("{}: setting up the tables of `{component}` failed: {message}", .path.display())]
-    Component { path: PathBuf, component: String, message: String },
+    NewerCallerSchema { path: PathBuf, schema: String, found: i64, newest: i64 },
+    /// A caller schema's migration is faulty: a bug in this program. Nothing was changed.
+    #[error("{}: setting up the tables of `{schema}` failed: {message}", .path.display())]
+    CallerSchema { path: PathBuf, schema: String, message: String },
     /// The file is damaged.
     #[error(
         "{} is damaged ({message}): it was left alone; restore a copy, or move it and the files \

@@ -5,21 +5,21 @@
 //! operation was carried out whole or not at all, and which the next process opens as it is.
 //!
 //! What a worker found and how far it came belong together: [`SqliteCoordinator::checkpoint_with`]
-//! stores both in one transaction, in tables that the caller brings along ([`Component`]).
+//! stores both in one transaction, in tables that the caller brings along ([`CallerSchema`]).
 //!
 //! ```
 //! use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, InitialShardInput, ShardSpecRef};
 //! use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId};
 //! use gossip_coordination::{AcquireScratch, CoordinationBackend, RunConfig, RunManagement, ShardClaiming};
-//! use gossip_coordination_sqlite::{Component, SqliteConfig, SqliteCoordinator, WorkerSlots};
+//! use gossip_coordination_sqlite::{CallerSchema, SqliteConfig, SqliteCoordinator, WorkerSlots};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let dir = dir.path();
-//! let findings = Component {
+//! let findings = CallerSchema {
 //!     name: "findings",
 //!     steps: &["CREATE TABLE findings_rows(key BLOB PRIMARY KEY, what TEXT NOT NULL) STRICT"],
 //! };
-//! let config = SqliteConfig { components: vec![findings], ..SqliteConfig::default() };
+//! let config = SqliteConfig { caller_schemas: vec![findings], ..SqliteConfig::default() };
 //! let mut coordinator = SqliteCoordinator::open(dir.join("gossip.db"), config)?;
 //!
 //! let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(1));
@@ -54,16 +54,16 @@
 #[macro_use]
 mod planted;
 
+mod acquire;
 mod backend;
-mod busy;
+mod backoff;
+mod caller_schema;
 mod claim;
 mod commit;
-mod component;
 mod config;
 mod coordinator;
 mod error;
 mod file_system;
-mod grant;
 mod management;
 mod open;
 mod runs;
@@ -73,8 +73,8 @@ mod slots;
 mod sql;
 mod verify;
 
+pub use caller_schema::CallerSchema;
 pub use claim::ReleaseDeadError;
-pub use component::Component;
 pub use config::{Durability, SqliteConfig};
 pub use coordinator::SqliteCoordinator;
 pub use error::{CommitError, OpenError};

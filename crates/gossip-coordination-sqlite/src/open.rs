@@ -18,8 +18,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::Access;
 
-use crate::busy::{self, Backoff};
-use crate::component::ComponentFault;
+use crate::backoff::{self, Backoff};
+use crate::caller_schema::CallerSchemaFault;
 use crate::config::{Durability, SqliteConfig};
 use crate::error::OpenError;
 use crate::file_system;
@@ -172,7 +172,7 @@ fn has_beside(path: &Path, suffix: &str) -> bool {
 fn connect(path: &Path, config: &SqliteConfig) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags)?;
-    conn.busy_handler(Some(busy::handler(config.busy_timeout)))?;
+    conn.busy_handler(Some(backoff::handler(config.busy_timeout)))?;
     // F1: a connection that turns away must not clean up.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -191,7 +191,7 @@ fn bring_up(conn: &Connection, config: &SqliteConfig) -> Result<(), SchemaFault>
             conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         if mode == "wal" { Ok(()) } else { Err(SchemaFault::NoLog) }
     })?;
-    until_free(config, || schema::migrate(conn, schema::MIGRATIONS, &config.components))?;
+    until_free(config, || schema::migrate(conn, schema::MIGRATIONS, &config.caller_schemas))?;
     // Readable, whatever the header says.
     conn.query_row("SELECT shards FROM coord_totals WHERE id = 1", [], |row| row.get::<_, i64>(0))?;
     let synchronous = match config.durability {
@@ -252,14 +252,16 @@ fn stamp_error(path: &Path, fault: SchemaFault) -> OpenError {
 fn schema_error(path: &Path, config: &SqliteConfig, fault: SchemaFault) -> OpenError {
     match fault {
         SchemaFault::Sqlite(error) => open_error(path, config, error),
-        SchemaFault::Component { name, fault } => {
-            let (path, component) = (path.to_path_buf(), name.to_owned());
+        SchemaFault::CallerSchema { name, fault } => {
+            let (path, schema) = (path.to_path_buf(), name.to_owned());
             match fault {
-                ComponentFault::Newer { found, newest } => {
-                    OpenError::NewerComponent { path, component, found, newest }
+                CallerSchemaFault::Newer { found, newest } => {
+                    OpenError::NewerCallerSchema { path, schema, found, newest }
                 }
-                ComponentFault::Bad(message) => OpenError::Component { path, component, message },
-                ComponentFault::Sqlite(error) => open_error(&path, config, error),
+                CallerSchemaFault::Bad(message) => {
+                    OpenError::CallerSchema { path, schema, message }
+                }
+                CallerSchemaFault::Sqlite(error) => open_error(&path, config, error),
             }
         }
         fault => stamp_error(path, fault),

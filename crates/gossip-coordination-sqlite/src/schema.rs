@@ -7,7 +7,7 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::component::{Component, ComponentFault};
+use crate::caller_schema::{CallerSchema, CallerSchemaFault};
 
 /// "gosC", in the header of every file of ours.
 pub(crate) const APPLICATION_ID: u32 = u32::from_be_bytes(*b"gosC");
@@ -93,9 +93,9 @@ pub(crate) enum SchemaFault {
     },
     /// Write-ahead logging does not work where the file is.
     NoLog,
-    Component {
+    CallerSchema {
         name: &'static str,
-        fault: ComponentFault,
+        fault: CallerSchemaFault,
     },
     Sqlite(rusqlite::Error),
 }
@@ -152,11 +152,11 @@ pub(crate) fn mark(conn: &Connection, newest: i64) -> Result<(), SchemaFault> {
 pub(crate) fn migrate(
     conn: &Connection,
     migrations: &[&str],
-    components: &[Component],
+    caller_schemas: &[CallerSchema],
 ) -> Result<(), SchemaFault> {
     let newest = migrations.len() as i64;
     let read = Transaction::new_unchecked(conn, TransactionBehavior::Deferred)?;
-    if is_current(&read, newest, components)? {
+    if is_current(&read, newest, caller_schemas)? {
         return Ok(());
     }
     drop(read);
@@ -168,9 +168,9 @@ pub(crate) fn migrate(
         write.execute_batch(step)?;
     }
     write.pragma_update(None, "user_version", newest)?;
-    for component in components {
-        let fault = |fault| SchemaFault::Component { name: component.name, fault };
-        component.migrate(&write).map_err(fault)?;
+    for schema in caller_schemas {
+        let fault = |fault| SchemaFault::CallerSchema { name: schema.name, fault };
+        schema.migrate(&write).map_err(fault)?;
     }
     write.commit()?;
     Ok(())
@@ -179,16 +179,16 @@ pub(crate) fn migrate(
 fn is_current(
     tx: &Transaction<'_>,
     newest: i64,
-    components: &[Component],
+    caller_schemas: &[CallerSchema],
 ) -> Result<bool, SchemaFault> {
     let stamp = Stamp::read(tx)?;
     stamp.check(newest)?;
     if stamp.version < newest {
         return Ok(false);
     }
-    for component in components {
-        let fault = |fault| SchemaFault::Component { name: component.name, fault };
-        if !component.is_current(tx).map_err(fault)? {
+    for schema in caller_schemas {
+        let fault = |fault| SchemaFault::CallerSchema { name: schema.name, fault };
+        if !schema.is_current(tx).map_err(fault)? {
             return Ok(false);
         }
     }

@@ -1,4 +1,4 @@
-//! The same doors for async callers, and the adapter that opens them to a sync backend.
+//! The same traits for async callers, and an adapter that implements them for a sync backend.
 //!
 //! Semantics are those of [`CoordinationBackend`] and [`RunManagement`]. The rules themselves are in
 //! [`crate::transition`] for both; only the waiting differs.
@@ -218,7 +218,7 @@ pub trait AsyncRunManagement {
     }
 }
 
-/// A sync backend behind the async doors. It answers at once and on the caller's thread, so it is
+/// A sync backend behind the async traits. It answers at once and on the caller's thread, so it is
 /// for backends that do not wait: the one in memory, or one whose disk is fast enough.
 #[derive(Debug)]
 pub struct Immediate<B>(pub B);

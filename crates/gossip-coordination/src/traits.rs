@@ -1,4 +1,4 @@
-//! The doors to a coordinator: what workers may ask ([`CoordinationBackend`]) and what whoever runs
+//! The traits of a coordinator: what workers may ask ([`CoordinationBackend`]) and what whoever runs
 //! a scan may ask ([`RunManagement`]), and [`crate::AsyncCoordinationBackend`] with its sibling for async callers.
 //!
 //! Every operation is one atomic step: it is carried out whole, or refused, or fails with an

@@ -84,8 +84,8 @@ impl StateDir {
         // Shards of ended runs count, and nothing removes them: a ceiling would end a machine's
         // scans some day. How far one run can split is bounded anyway.
         let limits = ShardLimits { per_tenant: usize::MAX / 2, global: usize::MAX / 2 };
-        let components = vec![store::COMPONENT];
-        let config = SqliteConfig { limits, components, ..SqliteConfig::default() };
+        let caller_schemas = vec![store::COMPONENT];
+        let config = SqliteConfig { limits, caller_schemas, ..SqliteConfig::default() };
         Ok(SqliteCoordinator::open(self.database_path(), config)?)
     }
 

@@ -12,7 +12,7 @@ use gossip_contracts::connector::{Page, PageEntry};
 use gossip_contracts::identity::{
     FindingId, OccurrenceId, PolicyHash, RuleFingerprint, RunId, SecretHash,
 };
-use gossip_coordination_sqlite::Component;
+use gossip_coordination_sqlite::CallerSchema;
 use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
 
 use crate::plan::END_KEY;
@@ -23,7 +23,7 @@ use crate::totals::Totals;
 /// Both large tables are in key order, as a worker writes: a checkpoint then touches the few pages
 /// at its place, where rows under a hash touched as many pages as they were. No index follows
 /// `run` for the same reason: who counts a run's items walks its scope.
-pub(crate) const COMPONENT: Component = Component {
+pub(crate) const COMPONENT: CallerSchema = CallerSchema {
     name: "scan",
     steps: &[
         "

@@ -1,6 +1,15 @@
 //! Simulates coordination: one seed fixes workers, faults, clocks and the order of everything.
 //!
-//! `docs/verification.md` is the guide.
+//! A backend implements [`SimulatedBackend`] to be simulated; [`Memory`] and [`Sqlite`] are the two
+//! that do. `docs/verification.md` is the guide.
+//!
+//! ```
+//! use gossip_simulator::{Memory, Options, run_seed};
+//!
+//! let report = run_seed::<Memory>(7, &Options::default());
+//! assert_eq!(report.violation, None);
+//! assert_eq!(report.hash, run_seed::<Memory>(7, &Options::default()).hash);
+//! ```
 
 mod admin;
 mod answer_kinds;

@@ -1,4 +1,4 @@
-//! A worker's door to the backend, over the wire: what a `WorkerSession` holds.
+//! A worker's backend, reached over the wire: what a `WorkerSession` borrows.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ use gossip_coordination::{
 };
 use gossip_coordination::{AcquireResultView, AcquireScratch, RenewResult};
 
-/// A door. Every session gets its own.
+/// Every session gets its own.
 pub(super) struct Port<'w, S>(pub(super) &'w RefCell<Wire<S>>);
 
 impl<S: SimulatedBackend> CoordinationBackend for Port<'_, S> {

@@ -239,7 +239,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
     ) {
         let Some((tenant, run)) = admin.some_run(self.is_calm, random) else { return };
         let now = self.now(wire);
-        // Only in a calm that does not end is there a last door, and S10 says so then.
+        // Ports run out only in a calm that does not end, and S10 reports that.
         let Some(port) = ports.next() else { return };
         self.last_run = Some((tenant, run));
         // Who cannot know what it holds asks for that first, as `gossip scan` always does.

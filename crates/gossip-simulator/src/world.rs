@@ -137,7 +137,7 @@ fn limits(swarm: &Swarm, random: &mut Random) -> BackendLimits {
 
 /// All actors until the seed is over.
 fn live<S: SimulatedBackend>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random: Random) {
-    // A session borrows its door for as long as it lives, so each needs one of its own.
+    // A session borrows its port for as long as it lives, so each needs one of its own.
     let mut ports: Vec<Port<'_, S>> = (0..SESSIONS).map(|_| Port(wire)).collect();
     let mut ports = ports.iter_mut();
     let mut admin = Admin::new(swarm);
@@ -189,7 +189,7 @@ fn live<S: SimulatedBackend>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random:
 /// Turns of actors after which a calm in which nothing is asked is over, too.
 const CALM_TURNS_MAX: u64 = 100_000;
 
-/// Doors for sessions: more than a seed can begin.
+/// Ports for sessions: more than a seed can begin.
 const SESSIONS: usize = 16_384;
 
 /// Faults stop, and everybody does what remains.

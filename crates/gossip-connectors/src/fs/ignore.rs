@@ -17,8 +17,8 @@ use ::ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 
 use super::beneath::open_child_file;
+use super::error::FsError;
 use super::names::OpenDir;
-use super::trouble::Trouble;
 use super::version::{self, Version};
 
 const FILE_NAME: &[u8] = b".gitignore";
@@ -43,7 +43,7 @@ impl Ignores {
     pub(super) const NONE: Self = Self(None);
 
     /// What holds in `dir`, whose key has `path_len` bytes, below directories where `above` holds.
-    pub(super) fn read(above: &Self, dir: &OpenDir, path_len: usize) -> Result<Self, Trouble> {
+    pub(super) fn read(above: &Self, dir: &OpenDir, path_len: usize) -> Result<Self, FsError> {
         let Some(file) = open(dir)? else {
             return Ok(above.clone());
         };
@@ -58,7 +58,7 @@ impl Ignores {
     }
 
     /// Whether `dir`, whose key has `path_len` bytes and for which these were read, still says so.
-    pub(super) fn still_hold(&self, dir: &OpenDir, path_len: usize) -> Result<bool, Trouble> {
+    pub(super) fn still_hold(&self, dir: &OpenDir, path_len: usize) -> Result<bool, FsError> {
         let own = self.0.as_ref().filter(|rules| rules.path_len == path_len);
         let now = match statat(dir.fd()?, FILE_NAME, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if is_list(&stat) => Some(Version::of(&stat)),
@@ -96,12 +96,12 @@ struct ListFile {
 
 /// The file of rules in `dir`, if there is one that can be read. Not through a link: git does not
 /// follow one here either.
-fn open(dir: &OpenDir) -> Result<Option<ListFile>, Trouble> {
+fn open(dir: &OpenDir) -> Result<Option<ListFile>, FsError> {
     let fd = match open_child_file(dir.fd()?, FILE_NAME) {
         Ok(fd) => fd,
         Err(errno) => {
-            return match Trouble::from(errno) {
-                short @ Trouble::Short(_) => Err(short),
+            return match FsError::from(errno) {
+                short @ FsError::Short(_) => Err(short),
                 // It is listed with the others; what it says cannot be known.
                 _ => Ok(None),
             };

@@ -25,16 +25,16 @@
 
 mod beneath;
 mod bounds;
+mod dir_stamp;
+mod error;
 mod ignore;
 mod names;
 mod reader;
-mod saved;
 mod split;
-mod stamp;
 mod tree;
-mod trouble;
 mod version;
 mod walk;
+mod walk_cache;
 
 use std::fmt;
 use std::io;
@@ -51,12 +51,12 @@ use rustix::io::Errno;
 
 use beneath::{open_child_file, open_root, open_root_parent};
 use bounds::{Lower, Upper};
+use error::FsError;
 use reader::FsReader;
-use saved::SavedWalks;
 use tree::Tree;
-use trouble::Trouble;
 use version::Version;
 use walk::Walk;
+use walk_cache::WalkCache;
 
 pub use version::is_settled;
 
@@ -88,7 +88,7 @@ impl Default for FsOptions {
 pub struct FsSource {
     root: PathBuf,
     target: Target,
-    saved: SavedWalks,
+    walk_cache: WalkCache,
 }
 
 enum Target {
@@ -146,7 +146,7 @@ impl FsSource {
             }
             Err(errno) => return Err(io_error(errno.into())),
         };
-        Ok(Self { root, target, saved: SavedWalks::default() })
+        Ok(Self { root, target, walk_cache: WalkCache::default() })
     }
 
     /// What was opened, with all links resolved. The path of a key is this joined with it; that of
@@ -177,7 +177,7 @@ impl FsSource {
         let saved = cursor
             .last_key()
             .filter(|last| *last == lower.key())
-            .and_then(|last| self.saved.take(last, range.end()))
+            .and_then(|last| self.walk_cache.take(last, range.end()))
             .and_then(|mut walk| walk.resume(range.end(), tree).is_ok().then_some(walk));
         let mut walk = match saved {
             Some(walk) => walk,
@@ -186,7 +186,7 @@ impl FsSource {
         let is_last = walk.fill(tree, lower, max_entries, page)?;
         page.finish(is_last, None);
         if !is_last && !page.is_empty() {
-            self.saved.put(walk, 4 * tree.window_size());
+            self.walk_cache.put(walk, 4 * tree.window_size());
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Connector for FsSource {
         let (lower, upper) = (Lower::of(range, cursor), Upper::of(range.end()));
         match &self.target {
             Target::Tree(tree) if want > 0 => split::split_points(tree, lower, upper, want)
-                .map_err(|trouble| trouble.into_error("split_points")),
+                .map_err(|error| error.into_error("split_points")),
             _ => Ok(Vec::new()),
         }
     }
@@ -269,7 +269,7 @@ fn list_file(
     }
     if is_inside {
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|errno| Trouble::from(errno).into_error("list"))?;
+            .map_err(|errno| FsError::from(errno).into_error("list"))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(ConnectorError::NotFound { operation: "list" });
         }

@@ -9,7 +9,7 @@ use gossip_contracts::connector::{ConnectorError, ItemReader};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
-use super::trouble::Trouble;
+use super::error::FsError;
 use super::version::{self, Version};
 
 pub(super) struct FsReader {
@@ -24,7 +24,7 @@ impl FsReader {
         let to_error = |errno| match errno {
             // What a socket answers.
             Errno::NXIO | Errno::OPNOTSUPP => not_a_file(),
-            _ => Trouble::from(errno).into_error("open"),
+            _ => FsError::from(errno).into_error("open"),
         };
         let fd = opened.map_err(to_error)?;
         let stat = fstat(&fd).map_err(to_error)?;
@@ -56,7 +56,7 @@ impl ItemReader for FsReader {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                    return Err(Trouble::from(errno).into_error("read"));
+                    return Err(FsError::from(errno).into_error("read"));
                 }
             }
         }
@@ -65,7 +65,7 @@ impl ItemReader for FsReader {
     /// Of the open file, not of its path: what was read came from the open file, and a file that
     /// took its place has a version of its own, which the next listing shows.
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
-        let stat = fstat(&self.file).map_err(|errno| Trouble::from(errno).into_error("read"))?;
+        let stat = fstat(&self.file).map_err(|errno| FsError::from(errno).into_error("read"))?;
         Ok(Version::of(&stat).as_bytes().to_vec())
     }
 }

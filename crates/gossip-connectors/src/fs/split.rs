@@ -13,10 +13,10 @@ use gossip_contracts::coordination::MAX_KEY_SIZE;
 use rustix::fs::fstat;
 
 use super::bounds::{Lower, Upper};
+use super::error::FsError;
 use super::ignore::Ignores;
 use super::names::{Kind, OpenDir};
 use super::tree::Tree;
-use super::trouble::Trouble;
 
 /// Most directories that are read.
 const READS_MAX: usize = 256;
@@ -33,7 +33,7 @@ pub(super) fn split_points(
     lower: Lower<'_>,
     upper: Upper<'_>,
     want: usize,
-) -> Result<Vec<Box<[u8]>>, Trouble> {
+) -> Result<Vec<Box<[u8]>>, FsError> {
     let mut survey = Survey { tree, lower, upper, parts: Vec::new(), unread: VecDeque::new() };
     survey.read(&Directory::ROOT)?;
     let mut reads = 1;
@@ -43,7 +43,7 @@ pub(super) fn split_points(
         };
         match survey.read(&directory) {
             Ok(()) => reads += 1,
-            Err(short @ Trouble::Short(_)) => return Err(short),
+            Err(short @ FsError::Short(_)) => return Err(short),
             // The listing reports it, as one entry.
             Err(_) => survey.parts.push(Part { key: directory.key, weight: 1 }),
         }
@@ -78,7 +78,7 @@ struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    fn read(&mut self, directory: &Directory) -> Result<(), Trouble> {
+    fn read(&mut self, directory: &Directory) -> Result<(), FsError> {
         let fd = self.tree.beneath.open_dir(&directory.key)?;
         let is_excluded = self.tree.excludes_stat(&fstat(&fd)?).is_some();
         if is_excluded || self.tree.excludes_dir(&directory.key).is_some() {
@@ -100,7 +100,7 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn sample(&self, path: &[u8], dir: &mut OpenDir) -> Result<Sample, Trouble> {
+    fn sample(&self, path: &[u8], dir: &mut OpenDir) -> Result<Sample, FsError> {
         let (lower, upper) = (self.lower.below(path), self.upper.below(path));
         let mut sample = Sample { names: Vec::new(), one_in: 1 };
         self.tree.count_read();

@@ -8,9 +8,9 @@ use rustix::fs::Stat;
 
 use super::FsOptions;
 use super::beneath::Beneath;
+use super::error::FsError;
 use super::ignore::Ignores;
 use super::names::OpenDir;
-use super::trouble::Trouble;
 
 pub(super) struct Tree {
     pub(super) beneath: Beneath,
@@ -64,7 +64,7 @@ impl Tree {
         above: &Ignores,
         dir: &OpenDir,
         path_len: usize,
-    ) -> Result<Ignores, Trouble> {
+    ) -> Result<Ignores, FsError> {
         if !self.options.gitignore {
             return Ok(Ignores::default());
         }
@@ -77,7 +77,7 @@ impl Tree {
         ignores: &Ignores,
         dir: &OpenDir,
         path_len: usize,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, FsError> {
         Ok(!self.options.gitignore || ignores.still_hold(dir, path_len)?)
     }
 

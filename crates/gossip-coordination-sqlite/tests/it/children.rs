@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::{busy, components, kill, modes, processes, slots};
+use crate::{busy, caller_schema, kill, modes, processes, slots};
 
 const ROLE: &str = "GOSSIP_SQLITE_CHILD_ROLE";
 const DATABASE: &str = "GOSSIP_SQLITE_CHILD_DATABASE";
@@ -24,7 +24,7 @@ fn child() {
         "works" => processes::works(database),
         "holds" => busy::holds(database),
         "opens-and-waits" => modes::opens_and_waits(database),
-        "migrates" => components::migrates(database),
+        "migrates" => caller_schema::migrates(database),
         other => panic!("there is no role {other}"),
     }
 }

@@ -6,19 +6,19 @@ use gossip_coordination::{
     AcquireScratch, CheckpointError, CoordinationBackend, InfraError, Lease, ShardClaiming,
     SplitError,
 };
-use gossip_coordination_sqlite::{CommitError, Component, SqliteConfig, SqliteCoordinator};
+use gossip_coordination_sqlite::{CallerSchema, CommitError, SqliteConfig, SqliteCoordinator};
 
 use crate::bad_files::Mounted;
 use crate::support::{NOW, Place, RUN, TENANT, assert_sound, begin, key, number, shards};
 
 /// Rows that take up room.
-const HEAPS: Component = Component {
+const HEAPS: CallerSchema = CallerSchema {
     name: "heaps",
     steps: &["CREATE TABLE heaps_rows(key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT"],
 };
 
 fn config() -> SqliteConfig {
-    SqliteConfig { components: vec![HEAPS], ..SqliteConfig::default() }
+    SqliteConfig { caller_schemas: vec![HEAPS], ..SqliteConfig::default() }
 }
 
 fn claim(coordinator: &mut SqliteCoordinator) -> Lease {

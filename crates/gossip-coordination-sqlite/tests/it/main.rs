@@ -3,9 +3,9 @@
 mod allocations;
 mod bad_files;
 mod busy;
+mod caller_schema;
 mod children;
 mod commit;
-mod components;
 mod conformance;
 mod differential;
 mod durability;

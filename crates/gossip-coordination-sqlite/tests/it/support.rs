@@ -8,7 +8,7 @@ use gossip_contracts::coordination::{
 };
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId};
 use gossip_coordination::{RunConfig, RunManagement, ShardFilter, ShardSummary};
-use gossip_coordination_sqlite::{Component, SqliteConfig, SqliteCoordinator};
+use gossip_coordination_sqlite::{CallerSchema, SqliteConfig, SqliteCoordinator};
 use tempfile::TempDir;
 
 pub(crate) const TENANT: TenantId = TenantId::from_bytes([7; 32]);
@@ -16,7 +16,7 @@ pub(crate) const RUN: RunId = RunId::from_raw(1);
 pub(crate) const NOW: LogicalTime = LogicalTime::from_raw(1_000_000);
 
 /// One row for each key that was handled; a second one for the same key is an error.
-pub(crate) const PAGES: Component = Component {
+pub(crate) const PAGES: CallerSchema = CallerSchema {
     name: "pages",
     steps: &["CREATE TABLE pages_rows(key INTEGER PRIMARY KEY, worker INTEGER NOT NULL) STRICT"],
 };
@@ -44,7 +44,7 @@ impl Place {
 }
 
 pub(crate) fn config() -> SqliteConfig {
-    SqliteConfig { components: vec![PAGES], ..SqliteConfig::default() }
+    SqliteConfig { caller_schemas: vec![PAGES], ..SqliteConfig::default() }
 }
 
 /// Unix milliseconds.

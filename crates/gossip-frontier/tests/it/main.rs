@@ -1,4 +1,4 @@
-//! Tests through the public door: goldens, the long way of every function, allocations, and that
+//! Tests through the public API: goldens, the long way of every function, allocations, and that
 //! each numbered invariant of the requirements has its test.
 
 mod allocations;

@@ -180,7 +180,7 @@ impl SimulatedBackend for Sqlite {
             durability: Durability::Off,
             limits: limits.shards,
             busy_timeout: Duration::ZERO,
-            components: vec![PAGES],
+            caller_schemas: vec![PAGES],
         };
         let mut subject = Self {
             dir: scratch_dir(),

@@ -14,10 +14,10 @@ use gossip_coordination::{
     ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError, UnparkError,
 };
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
-use gossip_coordination_sqlite::{CommitError, Component, SqliteCoordinator};
+use gossip_coordination_sqlite::{CallerSchema, CommitError, SqliteCoordinator};
 
 /// What the caller keeps: one row for each operation that moved a cursor.
-pub(crate) const PAGES: Component = Component {
+pub(crate) const PAGES: CallerSchema = CallerSchema {
     name: "sim",
     steps: &[
         "CREATE TABLE sim_pages(tenant BLOB NOT NULL, run INTEGER NOT NULL, \

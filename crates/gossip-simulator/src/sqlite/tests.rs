@@ -30,7 +30,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let place = Place::new();
-        let config = SqliteConfig { components: vec![PAGES], ..SqliteConfig::default() };
+        let config = SqliteConfig { caller_schemas: vec![PAGES], ..SqliteConfig::default() };
         let mut coordinator = SqliteCoordinator::open(place.db(), config).unwrap();
         begin(&mut coordinator, 2, 1_000, 60_000);
         let mut scratch = Box::new(AcquireScratch::new());

@@ -4,10 +4,10 @@
 use gossip_contracts::identity::{ShardId, ShardKey};
 
 use super::{Request, Wire, no_answer};
+use crate::answer_kinds::{Application, Outcome};
 use crate::op::{Acquired, Answer, Operation, Refusal};
 use crate::oracles::{Claim, Observation, Oracles, Violation};
 use crate::perform::ToAnswer;
-use crate::answer_kinds::{Application, Outcome};
 use crate::simulated::{Applicant, SimulatedBackend};
 use gossip_coordination::ClaimError;
 use gossip_coordination::EventKind;

@@ -1,8 +1,8 @@
 //! A directory on the way of a walk.
 
+use crate::fs::dir_stamp::{DirStamp, Since};
 use crate::fs::ignore::Ignores;
 use crate::fs::names::Names;
-use crate::fs::stamp::{Since, Stamp};
 
 /// Names may be used although their directory has changed since, if it has more than so many and few
 /// of them have been passed: else a huge directory in which something happens all the time would be
@@ -14,14 +14,14 @@ const CHANGED_PARTS: usize = 16;
 pub(super) struct Frame {
     /// Length of its key.
     pub(super) path_len: usize,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: DirStamp,
     /// None if they had to make room. The one on top has them.
     pub(super) names: Option<Names>,
     pub(super) ignores: Ignores,
 }
 
 impl Frame {
-    pub(super) fn still_holds(&self, now: &Stamp) -> bool {
+    pub(super) fn still_holds(&self, now: &DirStamp) -> bool {
         let Some(names) = &self.names else {
             return false;
         };

@@ -6,8 +6,8 @@
 //!   dropped when the disk shows that it may no longer be true, and read again from the position.
 //! - W3: one directory is open at a time, however deep the tree, and none between pages.
 
+mod emit;
 mod frame;
-mod give;
 
 use gossip_contracts::connector::{ConnectorError, Page, SkipReason};
 use gossip_contracts::coordination::MAX_KEY_SIZE;
@@ -17,10 +17,10 @@ use rustix::io::Errno;
 use frame::{Frame, ignores_of};
 
 use super::bounds::{Lower, Upper};
+use super::dir_stamp::DirStamp;
+use super::error::FsError;
 use super::names::{Kind, Names, OpenDir, Wanted};
-use super::stamp::Stamp;
 use super::tree::Tree;
-use super::trouble::Trouble;
 
 pub(super) struct Walk {
     /// No name behind this is held. Empty is no end.
@@ -52,7 +52,7 @@ impl Walk {
         };
         let opened =
             walk.open_path(tree).and_then(|(dir, stat)| walk.read_dir(tree, dir, &stat, lower));
-        let (dir, frame, _) = opened.map_err(|trouble| trouble.into_error("list"))?;
+        let (dir, frame, _) = opened.map_err(|error| error.into_error("list"))?;
         walk.push(tree, dir, frame);
         Ok(walk)
     }
@@ -74,7 +74,7 @@ impl Walk {
     }
 
     /// Takes up a walk that rested, now up to `end`. After an error it is of no use.
-    pub(super) fn resume(&mut self, end: &[u8], tree: &Tree) -> Result<(), Trouble> {
+    pub(super) fn resume(&mut self, end: &[u8], tree: &Tree) -> Result<(), FsError> {
         if end != &*self.end {
             self.end = end.into();
         }
@@ -122,7 +122,7 @@ impl Walk {
         match kind {
             _ if is_ignored => {
                 if lower.admits(&self.path) {
-                    self.give_skipped(SkipReason::Ignored, page);
+                    self.emit_skipped(SkipReason::Ignored, page);
                 }
                 self.path.truncate(name_start);
             }
@@ -153,16 +153,16 @@ impl Walk {
         match result {
             Ok(()) => {}
             // Everything is gone; that is not the same as nothing being left.
-            Err(Trouble::Gone) if self.path.is_empty() => {
-                result.map_err(|trouble| trouble.into_error("list"))?;
+            Err(FsError::Gone) if self.path.is_empty() => {
+                result.map_err(|error| error.into_error("list"))?;
             }
-            Err(Trouble::Gone) => {
+            Err(FsError::Gone) => {
                 let frame = self.frames.last_mut().expect("a directory is on top");
                 frame.names = Some(Names::none());
             }
-            Err(Trouble::Short(_)) => result.map_err(|trouble| trouble.into_error("list"))?,
+            Err(FsError::Short(_)) => result.map_err(|error| error.into_error("list"))?,
             // A listing from the cursor meets it on its way down, where it can be reported.
-            Err(Trouble::Denied | Trouble::Broken(_)) => Err(ConnectorError::Retryable {
+            Err(FsError::Denied | FsError::Broken(_)) => Err(ConnectorError::Retryable {
                 operation: "list",
                 message: "a directory could no longer be read halfway through".to_owned(),
             })?,
@@ -171,9 +171,9 @@ impl Walk {
     }
 
     /// Reads what the directory on top holds behind its name `last`.
-    fn read_behind(&mut self, tree: &Tree, last: Vec<u8>, kind: Kind) -> Result<(), Trouble> {
+    fn read_behind(&mut self, tree: &Tree, last: Vec<u8>, kind: Kind) -> Result<(), FsError> {
         let mut dir = self.top.take().expect("a directory with names left is open");
-        let stamp = Stamp::now(&fstat(dir.fd()?)?);
+        let stamp = DirStamp::now(&fstat(dir.fd()?)?);
         let behind = if kind == Kind::Dir { behind_dir(last.clone()) } else { Vec::new() };
         let lower = if kind == Kind::Dir { Lower::at(&behind) } else { Lower::behind(&last) };
         let (names, _) = self.read(tree, &mut dir, lower)?;
@@ -184,10 +184,10 @@ impl Walk {
 
     /// Opens the directory on top anew. Names read before are used if they still hold; else those
     /// in `lower` are read.
-    fn reopen(&mut self, tree: &Tree, lower: Lower<'_>) -> Result<(), Trouble> {
+    fn reopen(&mut self, tree: &Tree, lower: Lower<'_>) -> Result<(), FsError> {
         self.top = None;
         let (mut dir, stat) = self.open_path(tree)?;
-        let stamp = Stamp::now(&stat);
+        let stamp = DirStamp::now(&stat);
         let frame = self.frames.last().expect("a directory is on top");
         if !frame.still_holds(&stamp) {
             let (names, _) = self.read(tree, &mut dir, lower)?;
@@ -202,10 +202,10 @@ impl Walk {
         Ok(())
     }
 
-    fn open_path(&self, tree: &Tree) -> Result<(OpenDir, Stat), Trouble> {
+    fn open_path(&self, tree: &Tree) -> Result<(OpenDir, Stat), FsError> {
         let (dir, stat) = look_into(tree.beneath.open_dir(&self.path))?;
         let is_removed = self.path.is_empty() && tree.is_removed(&stat);
-        if is_removed { Err(Trouble::Gone) } else { Ok((dir, stat)) }
+        if is_removed { Err(FsError::Gone) } else { Ok((dir, stat)) }
     }
 
     /// Reads the names of `dir`, which is the directory at `path`.
@@ -214,7 +214,7 @@ impl Walk {
         tree: &Tree,
         dir: &mut OpenDir,
         lower: Lower<'_>,
-    ) -> Result<(Names, bool), Trouble> {
+    ) -> Result<(Names, bool), FsError> {
         tree.count_read();
         let wanted = Wanted {
             lower,
@@ -233,8 +233,8 @@ impl Walk {
         mut dir: OpenDir,
         stat: &Stat,
         lower: Lower<'_>,
-    ) -> Result<(OpenDir, Frame, bool), Trouble> {
-        let (stamp, path_len) = (Stamp::now(stat), self.path.len());
+    ) -> Result<(OpenDir, Frame, bool), FsError> {
+        let (stamp, path_len) = (DirStamp::now(stat), self.path.len());
         let (names, any_too_long) = self.read(tree, &mut dir, lower)?;
         let ignores = tree.ignores(ignores_of(&self.frames), &dir, path_len)?;
         Ok((dir, Frame { path_len, stamp, names: Some(names), ignores }, any_too_long))
@@ -254,7 +254,7 @@ impl Walk {
     }
 }
 
-fn look_into(opened: Result<std::os::fd::OwnedFd, Errno>) -> Result<(OpenDir, Stat), Trouble> {
+fn look_into(opened: Result<std::os::fd::OwnedFd, Errno>) -> Result<(OpenDir, Stat), FsError> {
     let fd = opened?;
     let stat = fstat(&fd)?;
     Ok((OpenDir::new(fd)?, stat))

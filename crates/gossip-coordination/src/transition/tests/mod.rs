@@ -229,7 +229,7 @@ impl World {
     }
 }
 
-/// The one door to all workers' operations. Each refusal also has a place in the operation's own
+/// One function for all workers' operations. Each refusal also has a place in the operation's own
 /// error; routing panics where it has none.
 fn decide<'r>(
     found: Option<FoundShard<'_, '_>>,

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 /// Why something that was there cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum FsError {
     /// It is not there any more, or something else is: a link took its place.
     Gone,
     /// The rights at hand do not suffice.
@@ -16,7 +16,7 @@ pub(super) enum Trouble {
     Broken(Errno),
 }
 
-impl From<Errno> for Trouble {
+impl From<Errno> for FsError {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV => Self::Gone,
@@ -35,7 +35,7 @@ impl From<Errno> for Trouble {
     }
 }
 
-impl Trouble {
+impl FsError {
     /// As the answer to `operation` on the thing itself.
     pub(super) fn into_error(self, operation: &'static str) -> ConnectorError {
         match self {

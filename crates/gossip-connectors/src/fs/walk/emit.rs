@@ -8,9 +8,9 @@ use super::frame::Frame;
 use super::{Walk, look_into};
 use crate::fs::beneath::open_child_dir;
 use crate::fs::bounds::{Lower, Upper};
+use crate::fs::error::FsError;
 use crate::fs::names::{Kind, OpenDir};
 use crate::fs::tree::Tree;
-use crate::fs::trouble::Trouble;
 use crate::fs::version::{self, Version};
 
 /// What became of a directory that was to be entered.
@@ -29,13 +29,13 @@ impl Walk {
         page: &mut Page,
     ) -> Result<(), ConnectorError> {
         match kind {
-            Kind::Link => self.give_skipped(SkipReason::Link, page),
-            Kind::Special => self.give_skipped(SkipReason::Special, page),
+            Kind::Link => self.emit_skipped(SkipReason::Link, page),
+            Kind::Special => self.emit_skipped(SkipReason::Special, page),
             Kind::File | Kind::Dir => match self.stat(name_start) {
-                Ok(stat) => self.give(tree, &stat, page),
-                Err(trouble) => {
-                    if let Some(reason) = trouble.skip()? {
-                        self.give_skipped(reason, page);
+                Ok(stat) => self.emit(tree, &stat, page),
+                Err(error) => {
+                    if let Some(reason) = error.skip()? {
+                        self.emit_skipped(reason, page);
                     }
                 }
             },
@@ -43,21 +43,21 @@ impl Walk {
         Ok(())
     }
 
-    fn stat(&self, name_start: usize) -> Result<Stat, Trouble> {
+    fn stat(&self, name_start: usize) -> Result<Stat, FsError> {
         let top = self.top.as_ref().expect("a directory with names left is open");
         Ok(statat(top.fd()?, &self.path[name_start..], AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    fn give(&mut self, tree: &Tree, stat: &Stat, page: &mut Page) {
+    fn emit(&mut self, tree: &Tree, stat: &Stat, page: &mut Page) {
         // Not what the directory said: something may have taken its place.
         match Kind::of(FileType::from_raw_mode(stat.st_mode)) {
-            Kind::Link => self.give_skipped(SkipReason::Link, page),
-            Kind::Special => self.give_skipped(SkipReason::Special, page),
+            Kind::Link => self.emit_skipped(SkipReason::Link, page),
+            Kind::Special => self.emit_skipped(SkipReason::Special, page),
             // The file is gone, and a directory has another key.
             Kind::Dir => {}
             Kind::File => {
                 if let Some(reason) = tree.excludes_stat(stat) {
-                    return self.give_skipped(reason, page);
+                    return self.emit_skipped(reason, page);
                 }
                 let (version, size) = (Version::of(stat), version::size(stat));
                 self.set_position_to_path();
@@ -71,7 +71,7 @@ impl Walk {
         }
     }
 
-    pub(super) fn give_skipped(&mut self, reason: SkipReason, page: &mut Page) {
+    pub(super) fn emit_skipped(&mut self, reason: SkipReason, page: &mut Page) {
         self.set_position_to_path();
         page.push(PageEntry { key: &self.path, version: b"", size: 0, skip: Some(reason) });
     }
@@ -100,18 +100,18 @@ impl Walk {
                 self.push(tree, dir, frame);
                 // What has no key is reported once, under the directory's own.
                 if any_too_long && lower.admits(&self.path) {
-                    self.give_skipped(SkipReason::KeyTooLong, page);
+                    self.emit_skipped(SkipReason::KeyTooLong, page);
                 }
                 return Ok(());
             }
             Ok(Entered::Excluded(reason)) => {
                 if lower.admits(&self.path) {
-                    self.give_skipped(reason, page);
+                    self.emit_skipped(reason, page);
                 }
             }
-            Err(trouble) => {
-                if let Some(reason) = trouble.skip()? {
-                    self.give_unreadable_dir(lower, reason, page);
+            Err(error) => {
+                if let Some(reason) = error.skip()? {
+                    self.emit_unreadable_dir(lower, reason, page);
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Walk {
         tree: &Tree,
         lower: Lower<'_>,
         name_start: usize,
-    ) -> Result<Entered, Trouble> {
+    ) -> Result<Entered, FsError> {
         if let Some(reason) = tree.excludes_dir(&self.path) {
             return Ok(Entered::Excluded(reason));
         }
@@ -141,9 +141,9 @@ impl Walk {
 
     /// Reports the directory at `path`: under its own key, or, if the listing starts inside of it,
     /// under a key of no file directly behind that start.
-    fn give_unreadable_dir(&mut self, lower: Lower<'_>, reason: SkipReason, page: &mut Page) {
+    fn emit_unreadable_dir(&mut self, lower: Lower<'_>, reason: SkipReason, page: &mut Page) {
         if lower.admits(&self.path) {
-            return self.give_skipped(reason, page);
+            return self.emit_skipped(reason, page);
         }
         // No name holds a NUL: one in the cursor says that this was reported.
         let is_inside = lower.key().len() > self.path.len() && lower.key().len() < MAX_KEY_SIZE;
@@ -154,7 +154,7 @@ impl Walk {
         self.path.extend_from_slice(lower.key());
         self.path.push(0);
         if Upper::of(&self.end).admits(&self.path) {
-            self.give_skipped(reason, page);
+            self.emit_skipped(reason, page);
         }
     }
 }

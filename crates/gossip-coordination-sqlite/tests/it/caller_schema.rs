@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gossip_coordination_sqlite::{Component, OpenError, SqliteConfig, SqliteCoordinator};
+use gossip_coordination_sqlite::{CallerSchema, OpenError, SqliteConfig, SqliteCoordinator};
 
 use crate::children::{Running, say};
 use crate::support::{Place, assert_sound, begin, random_below, scaled};
 
 /// Takes a while, so that there is a middle to be killed in.
-const SLOW: Component = Component {
+const SLOW: CallerSchema = CallerSchema {
     name: "slow",
     steps: &[
         "CREATE TABLE slow_rows(key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT",
@@ -20,8 +20,8 @@ const SLOW: Component = Component {
     ],
 };
 
-fn with(components: &[Component]) -> SqliteConfig {
-    SqliteConfig { components: components.to_vec(), ..SqliteConfig::default() }
+fn with(caller_schemas: &[CallerSchema]) -> SqliteConfig {
+    SqliteConfig { caller_schemas: caller_schemas.to_vec(), ..SqliteConfig::default() }
 }
 
 /// The child: brings the tables up to date.
@@ -88,20 +88,20 @@ fn a_database_whose_creation_was_killed_is_created_by_the_next() {
 
 #[test]
 fn steps_are_carried_out_once_and_in_order() {
-    let one = Component { steps: &SLOW.steps[..1], ..SLOW };
+    let one = CallerSchema { steps: &SLOW.steps[..1], ..SLOW };
     let place = Place::new();
-    for component in [one, one, SLOW, SLOW] {
-        let coordinator = SqliteCoordinator::open(place.db(), with(&[component])).unwrap();
+    for schema in [one, one, SLOW, SLOW] {
+        let coordinator = SqliteCoordinator::open(place.db(), with(&[schema])).unwrap();
         let version = coordinator.read(|tx| {
             let sql = "SELECT version FROM coord_components WHERE name = 'slow'";
             tx.query_row(sql, [], |row| row.get::<_, i64>(0))
         });
-        assert_eq!(version.unwrap(), component.steps.len() as i64);
+        assert_eq!(version.unwrap(), schema.steps.len() as i64);
     }
     // The program before last does not know what became of its tables.
     let refused = SqliteCoordinator::open(place.db(), with(&[one])).unwrap_err();
     assert!(
-        matches!(refused, OpenError::NewerComponent { found: 3, newest: 1, .. }),
+        matches!(refused, OpenError::NewerCallerSchema { found: 3, newest: 1, .. }),
         "{refused:?}"
     );
     // Others are not concerned.
@@ -109,7 +109,7 @@ fn steps_are_carried_out_once_and_in_order() {
 }
 
 #[test]
-fn a_component_keeps_to_its_own_tables() {
+fn a_caller_schema_keeps_to_its_own_tables() {
     for steps in [
         &["CREATE TABLE rows(x) STRICT"] as &[&str],
         &["CREATE TABLE mine_rows(x)", "CREATE INDEX by_x ON mine_rows(x)"],
@@ -121,9 +121,9 @@ fn a_component_keeps_to_its_own_tables() {
         &["CREATE TABLE mine_rows(x)", "no SQL at all"],
     ] {
         let place = Place::new();
-        let component = Component { name: "mine", steps };
-        let refused = SqliteCoordinator::open(place.db(), with(&[component])).unwrap_err();
-        assert!(matches!(refused, OpenError::Component { .. }), "{steps:?}: {refused:?}");
+        let schema = CallerSchema { name: "mine", steps };
+        let refused = SqliteCoordinator::open(place.db(), with(&[schema])).unwrap_err();
+        assert!(matches!(refused, OpenError::CallerSchema { .. }), "{steps:?}: {refused:?}");
         let coordinator = place.open();
         assert_sound(&coordinator);
         let left = coordinator.read(|tx| {
@@ -135,11 +135,11 @@ fn a_component_keeps_to_its_own_tables() {
     }
     let place = Place::new();
     for name in ["", "coord", "sqlite", "Mine", "1st", "a_b", "mine-2"] {
-        let component = Component { name, steps: &["SELECT 1"] };
-        let refused = SqliteCoordinator::open(place.db(), with(&[component])).unwrap_err();
-        assert!(matches!(refused, OpenError::Component { .. }), "{name}: {refused:?}");
+        let schema = CallerSchema { name, steps: &["SELECT 1"] };
+        let refused = SqliteCoordinator::open(place.db(), with(&[schema])).unwrap_err();
+        assert!(matches!(refused, OpenError::CallerSchema { .. }), "{name}: {refused:?}");
     }
-    let fine = Component {
+    let fine = CallerSchema {
         name: "fine",
         steps: &["CREATE TABLE fine_rows(x INTEGER PRIMARY KEY AUTOINCREMENT, y UNIQUE); \
              CREATE INDEX fine_rows_by_y ON fine_rows(y); CREATE VIEW fine_view AS SELECT 1"],

@@ -8,7 +8,7 @@ use super::version::{Version, is_settled};
 
 /// A directory as it was just before its names were read.
 #[derive(Clone, Copy)]
-pub(super) struct Stamp {
+pub(super) struct DirStamp {
     device: u64,
     inode: u64,
     version: Version,
@@ -26,7 +26,7 @@ pub(super) enum Since {
     Replaced,
 }
 
-impl Stamp {
+impl DirStamp {
     #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
     pub(super) fn now(stat: &Stat) -> Self {
         let version = Version::of(stat);

@@ -1,7 +1,7 @@
 //! Tables of the caller in the coordinator's database: findings, ledgers, whatever must commit
 //! together with a checkpoint.
 //!
-//! - M1: a component's tables, indexes, views and triggers start with its name and an underscore,
+//! - M1: a caller schema's tables, indexes, views and triggers start with its name and an underscore,
 //!   and its steps change nothing else in the schema.
 //! - M2: a step is carried out once, in order, and all steps of an opening together or none.
 
@@ -15,45 +15,45 @@ pub(crate) const OWN_NAME: &str = "coord";
 /// Version *n* is what the first *n* steps make. Steps that were released are never edited; a
 /// change is a new step at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Component {
+pub struct CallerSchema {
     /// What its tables start with (M1): lower-case letters, and digits after the first.
     pub name: &'static str,
     /// The SQL of each step; one or more statements, none of which begins or ends a transaction.
     pub steps: &'static [&'static str],
 }
 
-/// Why a component was not brought up to date.
+/// Why a caller schema was not brought up to date.
 #[derive(Debug)]
-pub(crate) enum ComponentFault {
+pub(crate) enum CallerSchemaFault {
     Newer { found: i64, newest: i64 },
     Bad(String),
     Sqlite(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for ComponentFault {
+impl From<rusqlite::Error> for CallerSchemaFault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl Component {
+impl CallerSchema {
     fn newest(&self) -> i64 {
         self.steps.len() as i64
     }
 
     /// Whether there is nothing to do. Needs no write lock.
-    pub(crate) fn is_current(&self, tx: &Transaction<'_>) -> Result<bool, ComponentFault> {
+    pub(crate) fn is_current(&self, tx: &Transaction<'_>) -> Result<bool, CallerSchemaFault> {
         self.check_name()?;
         match self.stored_version(tx)? {
             found if found > self.newest() => {
-                Err(ComponentFault::Newer { found, newest: self.newest() })
+                Err(CallerSchemaFault::Newer { found, newest: self.newest() })
             }
             found => Ok(found == self.newest()),
         }
     }
 
     /// Carries out the steps that are missing.
-    pub(crate) fn migrate(&self, tx: &Transaction<'_>) -> Result<(), ComponentFault> {
+    pub(crate) fn migrate(&self, tx: &Transaction<'_>) -> Result<(), CallerSchemaFault> {
         if self.is_current(tx)? {
             return Ok(());
         }
@@ -61,9 +61,9 @@ impl Component {
         let others = self.schema_of_others(tx)?;
         for (index, step) in self.steps.iter().enumerate().skip(stored as usize) {
             tx.execute_batch(step)
-                .map_err(|error| ComponentFault::Bad(format!("step {}: {error}", index + 1)))?;
+                .map_err(|error| CallerSchemaFault::Bad(format!("step {}: {error}", index + 1)))?;
             if tx.is_autocommit() {
-                return Err(ComponentFault::Bad(format!(
+                return Err(CallerSchemaFault::Bad(format!(
                     "step {} ends the transaction",
                     index + 1
                 )));
@@ -72,7 +72,7 @@ impl Component {
         if self.schema_of_others(tx)? != others {
             let message =
                 format!("M1: a step changes something that does not start with `{}_`", self.name);
-            return Err(ComponentFault::Bad(message));
+            return Err(CallerSchemaFault::Bad(message));
         }
         tx.execute(
             "INSERT INTO coord_components(name, version) VALUES (?1, ?2) \
@@ -82,12 +82,12 @@ impl Component {
         Ok(())
     }
 
-    fn check_name(&self) -> Result<(), ComponentFault> {
+    fn check_name(&self) -> Result<(), CallerSchemaFault> {
         let mut bytes = self.name.bytes();
         let well_formed = bytes.next().is_some_and(|b| b.is_ascii_lowercase())
             && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         if !well_formed || self.name == OWN_NAME || self.name == "sqlite" {
-            return Err(ComponentFault::Bad("this name cannot be used".into()));
+            return Err(CallerSchemaFault::Bad("this name cannot be used".into()));
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Component {
         Ok(tx.query_row(sql, [self.name], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
-    /// Everything in the schema that is not this component's, as name and SQL.
+    /// Everything in the schema that is not this schema's, as name and SQL.
     fn schema_of_others(&self, tx: &Transaction<'_>) -> rusqlite::Result<Vec<(String, String)>> {
         let sql = "SELECT name, type || ' ' || tbl_name || ' ' || ifnull(sql, '') FROM sqlite_schema \
                    WHERE name NOT GLOB 'sqlite_*' \

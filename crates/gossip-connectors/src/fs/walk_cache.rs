@@ -11,9 +11,9 @@ use super::walk::Walk;
 const LEN_MAX: usize = 64;
 
 #[derive(Default)]
-pub(super) struct SavedWalks(Mutex<Vec<Walk>>);
+pub(super) struct WalkCache(Mutex<Vec<Walk>>);
 
-impl SavedWalks {
+impl WalkCache {
     /// Takes out a walk that can go on behind `position` up to `end`.
     pub(super) fn take(&self, position: &[u8], end: &[u8]) -> Option<Walk> {
         // A panic elsewhere leaves whole walks behind.
