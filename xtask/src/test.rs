@@ -254,7 +254,9 @@ fn doctests(context: &Context) -> Result<()> {
 fn docs(context: &Context) -> Result<()> {
     // With examples, so that dev-dependencies count as in the other steps: they change features of
     // what build scripts are made of, and RocksDB would be built a second time for the docs.
-    let arguments = ["doc", "--no-deps", "--lib", "--bins", "--examples"];
+    // Binaries by name: the others are called like their library and would write over its pages.
+    let arguments =
+        ["doc", "--no-deps", "--lib", "--examples", "--bin", "gossip", "--bin", "xtask"];
     context.cargo_packages(&arguments).env("RUSTDOCFLAGS", "-Dwarnings").run()
 }
 
