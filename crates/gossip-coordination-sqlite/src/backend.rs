@@ -7,16 +7,16 @@ use gossip_coordination::transition::{
     SplitResidualResult, SplitUpdate,
 };
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CompleteError, CoordError,
-    CoordinationBackend, EventKind, FoundShard, IdempotentOutcome, Lease, ParkError, ParkReason,
-    ReleaseError, RenewError, RenewResult, ShardRoom, SplitError, SplitReplaceError,
-    SplitResidualError,
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CommitError, CompleteError,
+    CoordError, CoordinationBackend, EventKind, FoundShard, IdempotentOutcome, Lease, ParkError,
+    ParkReason, ReleaseError, RenewError, RenewResult, ShardRoom, SplitError, SplitReplaceError,
+    SplitResidualError, TransactionalBackend,
 };
 
 use crate::acquire::{self, Applicant, Attempt};
 use crate::commit::nothing;
 use crate::coordinator::SqliteCoordinator;
-use crate::error::{CommitError, Steps, steps};
+use crate::error::{Steps, steps};
 use crate::runs::room;
 use crate::shards::{self, Buffers, Shard};
 use crate::sql;

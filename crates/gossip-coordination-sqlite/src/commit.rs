@@ -1,8 +1,5 @@
-//! The caller's writes in the coordinator's transactions.
-//!
-//! - K1: the caller's writes and the checkpoint or completion are stored together or not at all.
-//! - K2: the caller's writes run only when the operation is executed: a replay has stored them
-//!   before, a refusal must not.
+//! The caller's writes in the coordinator's transactions, touching its own schema's tables only.
+//! K1 and K2 are [`TransactionalBackend`]'s.
 
 use std::convert::Infallible;
 
@@ -10,13 +7,13 @@ use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{LogicalTime, OpId, TenantId};
 use gossip_coordination::transition::{self, CursorRequest, Decision};
 use gossip_coordination::{
-    CheckpointError, CompleteError, CoordError, EventKind, FoundShard, IdempotentOutcome,
-    InfraError, Lease, RedactedKey, ShardUpdate,
+    CheckpointError, CommitError, CompleteError, CoordError, EventKind, FoundShard,
+    IdempotentOutcome, InfraError, Lease, RedactedKey, ShardUpdate, TransactionalBackend,
 };
 use rusqlite::Transaction;
 
 use crate::coordinator::SqliteCoordinator;
-use crate::error::{CommitError, Steps, steps};
+use crate::error::{Steps, steps};
 use crate::shards::{Buffers, Shard};
 use crate::sql;
 
@@ -30,13 +27,10 @@ type Decide = for<'v, 'a, 'q, 'r> fn(
     &'q CursorRequest<'r>,
 ) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError>;
 
-impl SqliteCoordinator {
-    /// Moves a shard's cursor and stores what `writes` writes, together (K1).
-    ///
-    /// `writes` runs inside the transaction once the checkpoint has been accepted; not at all when
-    /// it is refused or had been carried out before (K2). If it fails or panics, nothing is stored.
-    /// It must not begin or end a transaction, and touches its own schema's tables only.
-    pub fn checkpoint_with<E>(
+impl TransactionalBackend for SqliteCoordinator {
+    type Transaction<'t> = Transaction<'t>;
+
+    fn checkpoint_with<E>(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
@@ -57,9 +51,7 @@ impl SqliteCoordinator {
         Ok(outcome)
     }
 
-    /// Marks a shard as done and stores what `writes` writes, together. As
-    /// [`SqliteCoordinator::checkpoint_with`].
-    pub fn complete_with<E>(
+    fn complete_with<E>(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
@@ -77,7 +69,9 @@ impl SqliteCoordinator {
         }
         Ok(outcome)
     }
+}
 
+impl SqliteCoordinator {
     /// Runs the caller's own transaction on its own schema's tables. It is stored when `f` succeeds,
     /// and undone when it fails or panics.
     pub fn transaction<T, E>(
@@ -156,15 +150,4 @@ fn run_writes<T, R: From<InfraError>, E>(
 /// No writes of the caller.
 pub(crate) fn nothing(_: &Transaction<'_>) -> Result<(), Infallible> {
     Ok(())
-}
-
-impl<R> CommitError<R, Infallible> {
-    /// The refusal; there were no writes that could have failed.
-    #[must_use]
-    pub fn into_refusal(self) -> R {
-        match self {
-            Self::Refused(refusal) => refusal,
-            Self::Caller(never) => match never {},
-        }
-    }
 }

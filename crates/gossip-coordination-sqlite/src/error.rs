@@ -72,24 +72,6 @@ pub enum OpenError {
     Other { path: PathBuf, message: String },
 }
 
-/// Why an operation with the caller's writes was not carried out. Neither part was stored, unless
-/// the refusal is a failed commit: then both were or neither.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CommitError<R, E> {
-    /// The coordinator refused or failed.
-    #[error("{0}")]
-    Refused(R),
-    /// The caller's writes failed.
-    #[error("{0}")]
-    Caller(E),
-}
-
-impl<R: From<InfraError>, E> From<InfraError> for CommitError<R, E> {
-    fn from(error: InfraError) -> Self {
-        Self::Refused(error.into())
-    }
-}
-
 /// Says at which step something failed.
 pub(crate) trait At<T> {
     fn at(self, step: &'static str) -> Result<T, InfraError>;

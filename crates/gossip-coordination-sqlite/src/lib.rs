@@ -4,13 +4,13 @@
 //! operation in one transaction. Whoever dies at whatever moment leaves a database in which every
 //! operation was carried out whole or not at all, and which the next process opens as it is.
 //!
-//! What a worker found and how far it came belong together: [`SqliteCoordinator::checkpoint_with`]
+//! What a worker found and how far it came belong together: [`checkpoint_with`](gossip_coordination::TransactionalBackend::checkpoint_with)
 //! stores both in one transaction, in tables that the caller brings along ([`CallerSchema`]).
 //!
 //! ```
 //! use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, InitialShardInput, ShardSpecRef};
 //! use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId};
-//! use gossip_coordination::{AcquireScratch, CoordinationBackend, RunConfig, RunManagement, ShardClaiming};
+//! use gossip_coordination::{AcquireScratch, CoordinationBackend, RunConfig, RunManagement, ShardClaiming, TransactionalBackend};
 //! use gossip_coordination_sqlite::{CallerSchema, SqliteConfig, SqliteCoordinator, WorkerSlots};
 //!
 //! # let dir = tempfile::tempdir()?;
@@ -77,7 +77,7 @@ pub use caller_schema::CallerSchema;
 pub use claim::ReleaseDeadError;
 pub use config::{Durability, SqliteConfig};
 pub use coordinator::SqliteCoordinator;
-pub use error::{CommitError, OpenError};
+pub use error::OpenError;
 pub use runs::RunSummary;
 pub use slots::{SlotError, WorkerSlot, WorkerSlots};
 pub use verify::{Fault, Verification};

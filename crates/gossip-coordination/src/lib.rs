@@ -83,10 +83,11 @@ pub mod validation;
 pub use async_traits::{AsyncCoordinationBackend, AsyncRunManagement, Immediate};
 pub use claim::{CoordinationFacade, ShardClaiming, claim_from_candidates};
 pub use error::{
-    AcquireError, CheckpointError, ClaimError, CompleteError, CoordError, CreateRunError,
-    CursorOutOfBoundsDetail, GetRunError, IdempotentOutcome, InfraError, ParkError,
-    RegisterShardsError, ReleaseError, RenewError, RunOpIdConflict, RunTransitionError, SplitError,
-    SplitReplaceError, SplitResidualError, UnparkError,
+    AcquireError, CheckpointError, ClaimError, CommitError, CompleteError, CoordError,
+    CreateRunError, CursorOutOfBoundsDetail, GetRunError, IdempotentOutcome, InfraError,
+    LeasedOperationError, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    RunOpIdConflict, RunTransitionError, SplitError, SplitReplaceError, SplitResidualError,
+    UnparkError,
 };
 pub use events::{EventCollector, EventKind, RedactedKey, StateTransitionEvent};
 pub use in_memory::{
@@ -108,10 +109,10 @@ pub use run::{
 pub use scratch::{
     AcquireResultView, AcquireScratch, CapacityHint, FixedBuf, RenewResult, ShardSnapshotView,
 };
-pub use session::WorkerSession;
+pub use session::{EndError, WorkerSession};
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom};
 pub use status::{ParkReason, ShardStatus};
-pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement};
+pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement, TransactionalBackend};
 
 /// The scenario book is a program; this runs it.
 #[cfg(doctest)]

@@ -1,7 +1,11 @@
-//! One worker's hold on one shard, from acquire to end.
+//! One worker's lease on one shard, from acquire to end.
 //!
 //! A session remembers tenant and lease, so that they cannot be mixed up, and is consumed by the
-//! operations that end it, so that using it afterwards does not compile. It never renews by itself.
+//! operations that end it, so that using it afterwards does not compile. One that fails in passing
+//! hands the session back ([`EndError`]), for a retry under the same operation id. A session never
+//! renews by itself.
+
+use core::fmt;
 
 use gossip_contracts::coordination::{
     CursorSemantics, CursorUpdate, ShardSpecRef, SplitReplacePlan, SplitResidualPlan,
@@ -10,16 +14,43 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, Te
 
 use crate::claim::ShardClaiming;
 use crate::error::{
-    AcquireError, CheckpointError, ClaimError, CompleteError, IdempotentOutcome, ParkError,
-    ReleaseError, RenewError, SplitReplaceError, SplitResidualError,
+    AcquireError, CheckpointError, ClaimError, CommitError, CompleteError, IdempotentOutcome,
+    LeasedOperationError, ParkError, ReleaseError, RenewError, SplitReplaceError,
+    SplitResidualError,
 };
 use crate::lease::Lease;
 use crate::scratch::{
     AcquireResultView, AcquireScratch, CapacityHint, RenewResult, ShardSnapshotView,
 };
 use crate::status::{ParkReason, ShardStatus};
-use crate::traits::CoordinationBackend;
+use crate::traits::{CoordinationBackend, TransactionalBackend};
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
+
+/// An operation that should have ended a session, and did not.
+pub struct EndError<S, E> {
+    /// Why.
+    pub error: E,
+    /// The session, unless its lease is over.
+    pub session: Option<Box<S>>,
+}
+
+impl<S, E: fmt::Display> fmt::Display for EndError<S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+/// Whether the session came back, not the backend that it borrows.
+impl<S, E: fmt::Debug> fmt::Debug for EndError<S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndError")
+            .field("error", &self.error)
+            .field("came_back", &self.session.is_some())
+            .finish()
+    }
+}
+
+impl<S, E: core::error::Error> core::error::Error for EndError<S, E> {}
 
 /// A shard held by a worker.
 #[derive(Debug)]
@@ -80,6 +111,12 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         Self { backend, lease, capacity, scratch, status, cursor_semantics, parent }
     }
 
+    /// The backend, for reading beside the work.
+    #[must_use]
+    pub const fn backend(&self) -> &B {
+        self.backend
+    }
+
     /// The lease. Its deadline follows renewals.
     #[must_use]
     pub const fn lease(&self) -> &Lease {
@@ -112,19 +149,19 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         )
     }
 
-    /// The tenant.
+    /// Whose shard it is.
     #[must_use]
     pub const fn tenant(&self) -> TenantId {
         self.lease.tenant()
     }
 
-    /// The worker.
+    /// Who holds it.
     #[must_use]
     pub const fn worker(&self) -> WorkerId {
         self.lease.owner()
     }
 
-    /// The shard.
+    /// Which shard it is.
     #[must_use]
     pub const fn shard_key(&self) -> ShardKey {
         self.lease.key()
@@ -156,6 +193,22 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError> {
         self.backend.checkpoint(now, self.lease.tenant(), &self.lease, cursor, op_id)
+    }
+
+    /// Moves the cursor and commits the caller's writes with it; see
+    /// [`TransactionalBackend::checkpoint_with`].
+    pub fn checkpoint_with<E>(
+        &mut self,
+        now: LogicalTime,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&B::Transaction<'_>) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<()>, CommitError<CheckpointError, E>>
+    where
+        B: TransactionalBackend,
+    {
+        let tenant = self.lease.tenant();
+        self.backend.checkpoint_with(now, tenant, &self.lease, cursor, op_id, writes)
     }
 
     /// Gives the rest of the range to a new shard and goes on with what is left.
@@ -190,13 +243,31 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         now: LogicalTime,
         cursor: CursorUpdate<'_>,
         op_id: OpId,
-    ) -> Result<IdempotentOutcome<()>, CompleteError> {
+    ) -> Result<IdempotentOutcome<()>, EndError<Self, CompleteError>> {
         planted!(SessionSkipsUnmovedComplete => {
             if cursor.last_key().is_some() && cursor.last_key() == self.cursor().last_key() {
                 return Ok(IdempotentOutcome::Replayed(()));
             }
         });
-        self.backend.complete(now, self.lease.tenant(), &self.lease, cursor, op_id)
+        let ended = self.backend.complete(now, self.lease.tenant(), &self.lease, cursor, op_id);
+        self.end(ended)
+    }
+
+    /// Marks the shard as done and commits the caller's writes with it; see
+    /// [`TransactionalBackend::complete_with`].
+    pub fn complete_with<E>(
+        self,
+        now: LogicalTime,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&B::Transaction<'_>) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<()>, EndError<Self, CommitError<CompleteError, E>>>
+    where
+        B: TransactionalBackend,
+    {
+        let tenant = self.lease.tenant();
+        let ended = self.backend.complete_with(now, tenant, &self.lease, cursor, op_id, writes);
+        self.end(ended)
     }
 
     /// Halts the shard.
@@ -205,8 +276,9 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         now: LogicalTime,
         reason: ParkReason,
         op_id: OpId,
-    ) -> Result<IdempotentOutcome<()>, ParkError> {
-        self.backend.park_shard(now, self.lease.tenant(), &self.lease, reason, op_id)
+    ) -> Result<IdempotentOutcome<()>, EndError<Self, ParkError>> {
+        let ended = self.backend.park_shard(now, self.lease.tenant(), &self.lease, reason, op_id);
+        self.end(ended)
     }
 
     /// Replaces the shard by children.
@@ -215,13 +287,23 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         now: LogicalTime,
         plan: &SplitReplacePlan<'_>,
         op_id: OpId,
-    ) -> Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError> {
-        self.backend.split_replace(now, self.lease.tenant(), &self.lease, plan, op_id)
+    ) -> Result<IdempotentOutcome<SplitReplaceResult>, EndError<Self, SplitReplaceError>> {
+        let ended = self.backend.split_replace(now, self.lease.tenant(), &self.lease, plan, op_id);
+        self.end(ended)
     }
 
     /// Gives the shard back, its cursor kept.
-    pub fn release(self, now: LogicalTime) -> Result<(), ReleaseError> {
-        self.backend.release(now, self.lease.tenant(), &self.lease)
+    pub fn release(self, now: LogicalTime) -> Result<(), EndError<Self, ReleaseError>> {
+        let ended = self.backend.release(now, self.lease.tenant(), &self.lease);
+        self.end(ended)
+    }
+
+    /// Hands the session back unless the error says that its lease is over.
+    fn end<T, E: LeasedOperationError>(self, ended: Result<T, E>) -> Result<T, EndError<Self, E>> {
+        ended.map_err(|error| {
+            let session = (!error.lease_is_over()).then(|| Box::new(self));
+            EndError { error, session }
+        })
     }
 }
 

@@ -12,9 +12,9 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, Te
 use gossip_stdx::InlineVec;
 
 use crate::error::{
-    AcquireError, CheckpointError, CompleteError, CreateRunError, GetRunError, IdempotentOutcome,
-    ParkError, RegisterShardsError, ReleaseError, RenewError, RunTransitionError,
-    SplitReplaceError, SplitResidualError, UnparkError,
+    AcquireError, CheckpointError, CommitError, CompleteError, CreateRunError, GetRunError,
+    IdempotentOutcome, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    RunTransitionError, SplitReplaceError, SplitResidualError, UnparkError,
 };
 use crate::lease::Lease;
 use crate::run::{RunConfig, RunProgress, RunRecord, RunStatus, ShardFilter, ShardSummary};
@@ -101,6 +101,42 @@ pub trait CoordinationBackend {
         plan: &SplitResidualPlan<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError>;
+}
+
+/// A backend that commits writes of the caller together with a cursor.
+///
+/// - K1: the caller's writes and the checkpoint or completion are committed together or not at all.
+/// - K2: the caller's writes run only when the operation is executed: a replay has committed them
+///   before, a refusal must not.
+pub trait TransactionalBackend: CoordinationBackend {
+    /// What the caller writes through.
+    type Transaction<'t>;
+
+    /// Moves a shard's cursor and commits what `writes` writes (K1).
+    ///
+    /// `writes` runs inside the transaction once the checkpoint has been accepted; not at all when
+    /// it is refused or had been carried out before (K2). If it fails or panics, nothing is
+    /// committed. It must neither begin nor end a transaction.
+    fn checkpoint_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&Self::Transaction<'_>) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<()>, CommitError<CheckpointError, E>>;
+
+    /// Marks a shard as done and commits what `writes` writes, under the same rules.
+    fn complete_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&Self::Transaction<'_>) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<()>, CommitError<CompleteError, E>>;
 }
 
 /// What whoever runs a scan asks of a coordinator. None of it needs a lease.

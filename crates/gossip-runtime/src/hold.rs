@@ -8,8 +8,9 @@ use gossip_coordination::{
     CheckpointError, CompleteError, CoordinationBackend, IdempotentOutcome, InfraError, Lease,
     RenewError,
 };
+use gossip_coordination::{CommitError, TransactionalBackend};
+use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite;
-use gossip_coordination_sqlite::{CommitError, SqliteCoordinator};
 
 use crate::batch::{Batch, OCCURRENCES_MAX};
 use crate::clock::{new_op_id, now};

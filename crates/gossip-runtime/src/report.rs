@@ -3,9 +3,10 @@
 use std::convert::Infallible;
 
 use gossip_contracts::identity::{PolicyHash, RunId};
+use gossip_coordination::CommitError;
 use gossip_coordination::{InfraError, RunManagement, RunProgress, RunStatus};
+use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
-use gossip_coordination_sqlite::{CommitError, SqliteCoordinator};
 
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::store::{self, scope_of_run};

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
+use gossip_coordination::{RunConfig, ShardFilter, ShardStatus};
 
 use super::begin::begin;
 use super::keys;
@@ -13,8 +14,6 @@ use super::simulated::SimulatedBackend;
 use super::swarm::{Ingredient, Swarm};
 use super::wire::Wire;
 use super::worker::RunName;
-use gossip_coordination::ShardStatus;
-use gossip_coordination::{RunConfig, ShardFilter};
 
 pub(super) struct Admin {
     plans: Vec<Plan>,

@@ -4,9 +4,9 @@
 use core::fmt;
 
 use gossip_contracts::coordination::{ManifestValidationError, SplitValidationError};
+use gossip_coordination::ClaimError;
 
 use super::op::{Answer, Operation, Refusal};
-use gossip_coordination::ClaimError;
 
 macro_rules! kinds {
     ($names:ident, $of:ident($type:ident), $prefix:literal, $($variant:ident)* $(; $other:pat)?) => {

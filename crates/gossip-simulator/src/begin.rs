@@ -5,18 +5,17 @@ use std::cell::{Cell, RefCell};
 
 use gossip_contracts::coordination::InitialShardInput;
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::{
+    ClaimCandidates, CreateRunError, GetRunError, IdempotentOutcome, RegisterShardsError,
+    RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError, ShardFilter,
+    ShardSummary, UnparkError,
+};
 
 use super::op::{Answer, Operation, OwnedShardInput};
 use super::oracles::{Begun, check_begun};
 use super::perform::{ToAnswer, accepted, idempotent};
 use super::simulated::SimulatedBackend;
 use super::wire::Wire;
-use gossip_coordination::{ClaimCandidates, RunManagement};
-use gossip_coordination::{
-    CreateRunError, GetRunError, IdempotentOutcome, RegisterShardsError, RunTransitionError,
-    UnparkError,
-};
-use gossip_coordination::{RunConfig, RunProgress, RunRecord, ShardFilter, ShardSummary};
 
 /// Begins a run, and has what its caller is told judged by what the steps were answered.
 pub(super) fn begin<S: SimulatedBackend>(

@@ -3,14 +3,13 @@
 
 use gossip_contracts::coordination::{MAX_KEY_SIZE, MAX_TOKEN_SIZE};
 use gossip_contracts::identity::{FenceEpoch, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::{Lease, ParkReason};
 
 use super::keys;
 use super::op::{Bytes, Operation, OwnedCursor, OwnedRange, OwnedShardInput};
 use super::random::Random;
 use super::simulated::SimulatedBackend;
 use super::wire::Wire;
-use gossip_coordination::Lease;
-use gossip_coordination::ParkReason;
 
 /// Another request, made of one that was sent.
 pub(super) fn twist<S: SimulatedBackend>(

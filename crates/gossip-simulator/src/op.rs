@@ -11,14 +11,11 @@ use gossip_contracts::coordination::{
 use gossip_contracts::identity::{
     FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
 };
-use gossip_stdx::InlineVec;
-
-use gossip_coordination::Lease;
-use gossip_coordination::RunOpKind;
-use gossip_coordination::{ParkReason, ShardStatus};
 use gossip_coordination::{
-    RunConfig, RunConfigError, RunProgress, RunStatus, ShardFilter, ShardSummary,
+    Lease, ParkReason, RunConfig, RunConfigError, RunOpKind, RunProgress, RunStatus, ShardFilter,
+    ShardStatus, ShardSummary,
 };
+use gossip_stdx::InlineVec;
 
 /// A key, a token or metadata. The simulator's are short.
 pub type Bytes = InlineVec<u8, 24>;

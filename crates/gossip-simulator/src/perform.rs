@@ -1,18 +1,18 @@
 //! Asks a backend what an [`Operation`] says, through the traits, and writes the [`Answer`] down.
 
+use std::convert::Infallible;
+
 use gossip_contracts::coordination::{InitialShardInput, SplitReplacePlan, SplitResidualPlan};
 use gossip_contracts::identity::LogicalTime;
-
-use super::op::{Acquired, Answer, Effect, Operation, Refusal, RunView};
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
-    AcquireError, CheckpointError, CompleteError, CreateRunError, GetRunError, IdempotentOutcome,
-    InfraError, ParkError, RegisterShardsError, ReleaseError, RenewError, RunTransitionError,
-    SplitError, UnparkError,
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CommitError, CompleteError,
+    CoordinationBackend, CreateRunError, GetRunError, IdempotentOutcome, InfraError, ParkError,
+    RegisterShardsError, ReleaseError, RenewError, RenewResult, RunManagement, RunProgress,
+    RunRecord, RunStatus, RunTransitionError, SplitError, UnparkError,
 };
-use gossip_coordination::{AcquireResultView, AcquireScratch, RenewResult};
-use gossip_coordination::{CoordinationBackend, RunManagement};
-use gossip_coordination::{RunProgress, RunRecord, RunStatus};
+
+use super::op::{Acquired, Answer, Effect, Operation, Refusal, RunView};
 
 /// Carries `operation` to `backend`.
 pub fn perform<B: CoordinationBackend + RunManagement>(
@@ -193,6 +193,21 @@ impl From<&InfraError> for Refusal {
         Self::Backend { retryable: error.is_retryable() }
     }
 }
+
+macro_rules! refusals_without_writes {
+    ($($error:ident)*) => {$(
+        impl From<&CommitError<$error, Infallible>> for Refusal {
+            fn from(error: &CommitError<$error, Infallible>) -> Self {
+                match error {
+                    CommitError::Refused(refusal) => refusal.into(),
+                    CommitError::Caller(never) => match *never {},
+                }
+            }
+        }
+    )*};
+}
+
+refusals_without_writes! { CheckpointError CompleteError }
 
 /// One row per enum: the variants that carry over as they are, then those that need a word.
 macro_rules! refusals {

@@ -4,21 +4,18 @@ use std::cell::RefCell;
 
 use gossip_contracts::coordination::{CursorUpdate, SplitReplacePlan, SplitResidualPlan};
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
+use gossip_coordination::{
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimError, CommitError,
+    CompleteError, CoordinationBackend, IdempotentOutcome, Lease, ParkError, ParkReason,
+    ReleaseError, RenewError, RenewResult, ShardClaiming, SplitReplaceError, SplitResidualError,
+    TransactionalBackend,
+};
 
 use super::op::Operation;
 use super::perform::{ToAnswer, accepted, idempotent};
 use super::simulated::{Applicant, SimulatedBackend};
 use super::wire::{Grant, Wire};
-use gossip_coordination::CoordinationBackend;
-use gossip_coordination::Lease;
-use gossip_coordination::ParkReason;
-use gossip_coordination::ShardClaiming;
-use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
-use gossip_coordination::{
-    AcquireError, CheckpointError, ClaimError, CompleteError, IdempotentOutcome, ParkError,
-    ReleaseError, RenewError, SplitReplaceError, SplitResidualError,
-};
-use gossip_coordination::{AcquireResultView, AcquireScratch, RenewResult};
 
 /// Every session gets its own.
 pub(super) struct Port<'w, S>(pub(super) &'w RefCell<Wire<S>>);
@@ -145,6 +142,36 @@ impl<S: SimulatedBackend> CoordinationBackend for Port<'_, S> {
             let result = backend.split_residual(now, tenant, lease, plan, op_id);
             (result.answer(), None, result)
         })
+    }
+}
+
+/// Every cursor move brings a row of the caller's along where the backend has transactions
+/// (`sqlite::Store`), late and doubled ones too: what a session is given to write is nothing.
+impl<S: SimulatedBackend> TransactionalBackend for Port<'_, S> {
+    type Transaction<'t> = ();
+
+    fn checkpoint_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        _: impl FnOnce(&()) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<()>, CommitError<CheckpointError, E>> {
+        self.checkpoint(now, tenant, lease, cursor, op_id).map_err(CommitError::Refused)
+    }
+
+    fn complete_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        _: impl FnOnce(&()) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<()>, CommitError<CompleteError, E>> {
+        self.complete(now, tenant, lease, cursor, op_id).map_err(CommitError::Refused)
     }
 }
 

@@ -3,9 +3,9 @@
 use core::fmt::Write as _;
 
 use gossip_contracts::identity::{ShardId, ShardKey, TenantId};
+use gossip_coordination::Lease;
 
 use super::op::{Answer, Effect, Operation, OwnedCursor, OwnedRange};
-use gossip_coordination::Lease;
 
 pub(super) fn tenant(tenant: TenantId) -> char {
     char::from(b'A' + (tenant.as_bytes()[0].wrapping_sub(1)) % 26)

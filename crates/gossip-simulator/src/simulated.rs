@@ -1,15 +1,11 @@
 //! What is simulated: a backend, and how to look behind it.
 
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
-
-use gossip_coordination::ClaimError;
-use gossip_coordination::CoordinationFacade;
-use gossip_coordination::RunRecord;
-use gossip_coordination::ShardLimits;
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::{AcquireResultView, AcquireScratch};
-use gossip_coordination::{CoordinatorRuntimeConfig, InMemoryCoordinator};
-use gossip_coordination::{EventCollector, StateTransitionEvent};
+use gossip_coordination::{
+    AcquireResultView, AcquireScratch, ClaimError, CoordinationFacade, CoordinatorRuntimeConfig,
+    EventCollector, InMemoryCoordinator, RunRecord, ShardLimits, ShardRecordView,
+    StateTransitionEvent,
+};
 
 /// With what a simulated backend is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

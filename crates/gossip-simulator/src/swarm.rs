@@ -4,9 +4,9 @@
 use core::fmt;
 
 use gossip_contracts::coordination::CursorSemantics;
+use gossip_coordination::RunConfig;
 
 use super::random::Random;
-use gossip_coordination::RunConfig;
 
 /// Something that a seed has or has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,10 @@
 //! Subjects with a fault, for the tests of the simulator itself.
 
+use gossip_coordination::{
+    EventCollector, InMemoryCoordinator, RunRecord, RunStatus, ShardRecordView,
+};
+
 use super::simulated::{BackendLimits, Memory, SimulatedBackend};
-use gossip_coordination::EventCollector;
-use gossip_coordination::InMemoryCoordinator;
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::{RunRecord, RunStatus};
 
 /// Its index is wrong as soon as some run is active.
 pub(super) struct Faulty(Memory);

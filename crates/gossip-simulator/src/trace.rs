@@ -4,14 +4,13 @@ use core::fmt::Write as _;
 use core::hash::{Hash, Hasher};
 
 use gossip_contracts::identity::LogicalTime;
+use gossip_coordination::{CapacityHint, ClaimError};
 
 use super::answer_kinds::{AnswerKinds, Application, Outcome};
 use super::op::Operation;
 use super::oracles::Observation;
 use super::show;
 use super::simulated::Applicant;
-use gossip_coordination::CapacityHint;
-use gossip_coordination::ClaimError;
 
 /// A fingerprint of every request and every answer in full, and their text if wanted.
 #[derive(Debug)]

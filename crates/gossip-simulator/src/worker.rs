@@ -3,12 +3,16 @@
 //! honest: a cursor that it sends lies behind items that it has looked at.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::slice::IterMut;
 
 use gossip_contracts::coordination::{
     CursorUpdate, SplitResidualPlan, plan_split_replace_at_points, plan_split_residual_at_point,
 };
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::{
+    AcquireError, AcquireScratch, ClaimError, EndError, ParkReason, WorkerSession,
+};
 
 use super::admin::Admin;
 use super::keys;
@@ -20,10 +24,6 @@ use super::random::Random;
 use super::simulated::{Applicant, SimulatedBackend};
 use super::swarm::{Ingredient, Swarm};
 use super::wire::{Grant, Wire};
-use gossip_coordination::AcquireScratch;
-use gossip_coordination::ParkReason;
-use gossip_coordination::WorkerSession;
-use gossip_coordination::{AcquireError, ClaimError};
 
 /// How often a request without an answer is sent again before its worker gives up.
 const ATTEMPTS_MAX: u32 = 6;
@@ -53,16 +53,11 @@ pub(super) struct Worker<'p, 'w, S> {
 enum WorkerState<'p, 'w, S> {
     Idle,
     Working(Box<Shift<'p, 'w, S>>),
-    /// It has ended its session by a request that was not answered.
-    Unsure {
-        operation: Box<Operation>,
-        attempts: u32,
-    },
 }
 
 /// A session and where it stands.
 struct Shift<'p, 'w, S> {
-    session: WorkerSession<'p, Port<'w, S>>,
+    session: Session<'p, 'w, S>,
     told: Told,
     /// The next item to look at.
     next: u32,
@@ -81,7 +76,58 @@ struct Shift<'p, 'w, S> {
 enum Pending {
     Checkpoint { cursor: OwnedCursor, op_id: OpId },
     Residual { kept: OwnedRange, residual: OwnedRange, op_id: OpId },
+    End(Ending),
 }
+
+/// A request that ends a session.
+#[derive(Clone)]
+enum Ending {
+    Complete { cursor: OwnedCursor, op_id: OpId },
+    Park { reason: ParkReason, op_id: OpId },
+    Replace { points: Vec<Bytes>, op_id: OpId },
+    Release,
+}
+
+impl Ending {
+    /// Sends it. The session comes back unless it is over.
+    fn send<'p, 'w, S: SimulatedBackend>(
+        &self,
+        session: Session<'p, 'w, S>,
+        now: LogicalTime,
+    ) -> (Reception, Option<Box<Session<'p, 'w, S>>>) {
+        match self {
+            Self::Complete { cursor, op_id } => {
+                received(session.complete_with(now, cursor.as_update(), *op_id, no_writes))
+            }
+            &Self::Park { reason, op_id } => received(session.park(now, reason, op_id)),
+            Self::Replace { points, op_id } => {
+                let range = OwnedRange::from(session.spec());
+                let points: Vec<&[u8]> = points.iter().map(|point| &**point).collect();
+                let plan = plan_split_replace_at_points(range.as_ref(), &points);
+                let plan = plan.expect("the plan was made of this range before");
+                received(session.split_replace(now, &plan, *op_id))
+            }
+            Self::Release => received(session.release(now)),
+        }
+    }
+}
+
+fn received<T, S, E>(ended: Result<T, EndError<S, E>>) -> (Reception, Option<Box<S>>)
+where
+    for<'e> &'e E: Into<Refusal>,
+{
+    match ended {
+        Ok(_) => (Reception::Yes, None),
+        Err(EndError { error, session }) => (Reception::of_error(&error), session),
+    }
+}
+
+/// The simulated caller's writes are the backend's own to make; see `sqlite::Store`.
+fn no_writes<T>(_: &T) -> Result<(), Infallible> {
+    Ok(())
+}
+
+type Session<'p, 'w, S> = WorkerSession<'p, Port<'w, S>>;
 
 /// What a worker makes of an answer.
 enum Reception {
@@ -99,11 +145,20 @@ impl Reception {
     where
         for<'e> &'e E: Into<Refusal>,
     {
-        match result.as_ref().map_err(Into::into) {
+        match result {
             Ok(_) => Self::Yes,
-            Err(Refusal::Backend { .. }) => Self::Nothing,
-            Err(Refusal::ResourceExhausted | Refusal::SplitInvalid(_)) => Self::No,
-            Err(_) => Self::Lost,
+            Err(error) => Self::of_error(error),
+        }
+    }
+
+    fn of_error<E>(error: &E) -> Self
+    where
+        for<'e> &'e E: Into<Refusal>,
+    {
+        match error.into() {
+            Refusal::Backend { .. } => Self::Nothing,
+            Refusal::ResourceExhausted | Refusal::SplitInvalid(_) => Self::No,
+            _ => Self::Lost,
         }
     }
 }
@@ -182,13 +237,6 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
         match std::mem::replace(&mut self.hold, WorkerState::Idle) {
             WorkerState::Idle => self.look_for_work(wire, admin, ports, random),
             WorkerState::Working(shift) => self.hold = self.work(wire, shift, random),
-            WorkerState::Unsure { operation, attempts } => {
-                let now = self.now(wire);
-                let answer = wire.borrow_mut().request(now, (*operation).clone());
-                if answer.is_none() && attempts < ATTEMPTS_MAX {
-                    self.hold = WorkerState::Unsure { operation, attempts: attempts + 1 };
-                }
-            }
         }
     }
 
@@ -349,11 +397,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             },
             3 => self.replace(shift, now, op_id, random),
             4 => self.park(shift, now, op_id, random),
-            _ => {
-                let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
-                let released = shift.session.release(now);
-                ended(Reception::of(&released), || Operation::Release { tenant, lease })
-            }
+            _ => shift.end(now, Ending::Release),
         }
     }
 
@@ -391,9 +435,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             shift.pending = Some(Pending::Checkpoint { cursor, op_id });
             return shift.settle(wire, now);
         }
-        let lease = *shift.session.lease();
-        let completed = shift.session.complete(now, cursor.as_update(), op_id);
-        ended(Reception::of(&completed), || Operation::Complete { tenant, lease, cursor, op_id })
+        shift.end(now, Ending::Complete { cursor, op_id })
     }
 
     /// Whether the next item is one that takes several checkpoints, and some are left to do. A cursor
@@ -454,17 +496,11 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             (0..random.between(1, 3)).filter_map(|_| Self::draw_point(&shift, random)).collect();
         points.sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
         points.dedup();
-        let range = OwnedRange::from(shift.session.spec());
-        let points: Vec<&[u8]> = points.iter().map(|point| &**point).collect();
-        let Ok(plan) = plan_split_replace_at_points(range.as_ref(), &points) else {
+        let cuts: Vec<&[u8]> = points.iter().map(|point| &**point).collect();
+        if plan_split_replace_at_points(shift.session.spec(), &cuts).is_err() {
             return WorkerState::Working(shift);
-        };
-        let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
-        let split = shift.session.split_replace(now, &plan, op_id);
-        ended(Reception::of(&split), || {
-            let children = plan.children().iter().map(|&child| child.into()).collect();
-            Operation::SplitReplace { tenant, lease, children, op_id }
-        })
+        }
+        shift.end(now, Ending::Replace { points, op_id })
     }
 
     fn park(
@@ -476,9 +512,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
     ) -> WorkerState<'p, 'w, S> {
         let reasons = [ParkReason::PermissionDenied, ParkReason::TooManyErrors, ParkReason::Other];
         let reason = *random.pick(&reasons);
-        let (tenant, lease) = (shift.session.tenant(), *shift.session.lease());
-        let parked = shift.session.park(now, reason, op_id);
-        ended(Reception::of(&parked), || Operation::Park { tenant, lease, reason, op_id })
+        shift.end(now, Ending::Park { reason, op_id })
     }
 }
 
@@ -492,19 +526,8 @@ fn part_in(token: &[u8], item: u32) -> u8 {
     token.strip_prefix(&keys::key(item)).and_then(|rest| rest.first()).copied().unwrap_or(0)
 }
 
-/// After a request that ended a session: done with it, or not sure.
-fn ended<'p, 'w, S>(
-    received: Reception,
-    operation: impl FnOnce() -> Operation,
-) -> WorkerState<'p, 'w, S> {
-    match received {
-        Reception::Nothing => WorkerState::Unsure { operation: Box::new(operation()), attempts: 0 },
-        Reception::Yes | Reception::No | Reception::Lost => WorkerState::Idle,
-    }
-}
-
 impl<'p, 'w, S: SimulatedBackend> Shift<'p, 'w, S> {
-    fn begin(wire: &RefCell<Wire<S>>, session: WorkerSession<'p, Port<'w, S>>) -> Self {
+    fn begin(wire: &RefCell<Wire<S>>, session: Session<'p, 'w, S>) -> Self {
         let mut wire = wire.borrow_mut();
         let told = Told::of(wire.granted.take().expect("a session begins with a grant"));
         wire.conclude(told.check(&session));
@@ -526,6 +549,21 @@ impl<'p, 'w, S: SimulatedBackend> Shift<'p, 'w, S> {
         self.session.cursor().last_key().unwrap_or(self.session.spec().start()).into()
     }
 
+    /// Sends a request that ends the session. If no answer comes, it is sent again.
+    fn end(self: Box<Self>, now: LogicalTime, ending: Ending) -> WorkerState<'p, 'w, S> {
+        let Self { session, told, next, part, end, attempts, splits, .. } = *self;
+        match ending.send(session, now) {
+            (Reception::Nothing, Some(session)) if attempts < ATTEMPTS_MAX => {
+                let (session, attempts) = (*session, attempts + 1);
+                let pending = Some(Pending::End(ending));
+                let shift = Self { session, told, next, part, end, pending, attempts, splits };
+                WorkerState::Working(Box::new(shift))
+            }
+            // It is over, or refused for good: whoever claims the shard next may have more luck.
+            _ => WorkerState::Idle,
+        }
+    }
+
     /// Sends what is pending, and goes by the answer.
     fn settle(
         mut self: Box<Self>,
@@ -536,8 +574,10 @@ impl<'p, 'w, S: SimulatedBackend> Shift<'p, 'w, S> {
         let received = match &pending {
             Pending::Checkpoint { cursor, op_id } => {
                 let cursor: CursorUpdate<'_> = cursor.as_update();
-                Reception::of(&self.session.checkpoint(now, cursor, *op_id))
+                let moved = self.session.checkpoint_with(now, cursor, *op_id, no_writes);
+                Reception::of(&moved)
             }
+            Pending::End(ending) => return self.end(now, ending.clone()),
             Pending::Residual { kept, residual, op_id } => {
                 let plan = SplitResidualPlan::new(kept.as_ref(), residual.as_ref());
                 let split = self.session.split_residual(now, &plan, *op_id);

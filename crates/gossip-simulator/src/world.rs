@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gossip_contracts::identity::TenantId;
+use gossip_coordination::ShardLimits;
 
 use super::admin::Admin;
 use super::answer_kinds::AnswerKinds;
@@ -16,7 +17,6 @@ use super::swarm::{Ingredient, Swarm};
 use super::trace::Trace;
 use super::wire::{Failures, Wire};
 use super::worker::Worker;
-use gossip_coordination::ShardLimits;
 
 /// Operations of a seed before faults stop.
 pub const OPERATIONS: u64 = 2_000;

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{OpId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, CompleteError, CoordinationBackend, EventCollector, EventKind,
-    InfraError, Lease, RunManagement, ShardClaiming,
+    AcquireScratch, CheckpointError, CommitError, CompleteError, CoordinationBackend,
+    EventCollector, EventKind, InfraError, Lease, RunManagement, ShardClaiming,
+    TransactionalBackend,
 };
-use gossip_coordination_sqlite::{CommitError, SqliteCoordinator};
+use gossip_coordination_sqlite::SqliteCoordinator;
 use rusqlite::Transaction;
 
 use crate::support::{NOW, Place, RUN, TENANT, assert_sound, begin, key, number, pages, shards};

@@ -3,10 +3,10 @@
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef, plan_split_replace_at_points};
 use gossip_contracts::identity::{OpId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, CoordinationBackend, InfraError, Lease, ShardClaiming,
-    SplitError,
+    AcquireScratch, CheckpointError, CommitError, CoordinationBackend, InfraError, Lease,
+    ShardClaiming, SplitError, TransactionalBackend,
 };
-use gossip_coordination_sqlite::{CallerSchema, CommitError, SqliteConfig, SqliteCoordinator};
+use gossip_coordination_sqlite::{CallerSchema, SqliteConfig, SqliteCoordinator};
 
 use crate::bad_files::Mounted;
 use crate::support::{NOW, Place, RUN, TENANT, assert_sound, begin, key, number, shards};

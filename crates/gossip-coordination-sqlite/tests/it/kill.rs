@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{OpId, ShardId, ShardKey, WorkerId};
-use gossip_coordination::{AcquireScratch, CoordinationBackend, ShardClaiming};
+use gossip_coordination::{
+    AcquireScratch, CoordinationBackend, ShardClaiming, TransactionalBackend,
+};
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
 
 use crate::children::{Running, next_line, say};

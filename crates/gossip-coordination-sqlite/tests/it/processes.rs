@@ -10,7 +10,7 @@ use gossip_contracts::coordination::{
 use gossip_contracts::identity::{OpId, RunId, WorkerId};
 use gossip_coordination::{
     AcquireResultView, AcquireScratch, ClaimError, CoordinationBackend, Lease, RunConfig,
-    RunManagement, ShardClaiming, ShardStatus,
+    RunManagement, ShardClaiming, ShardStatus, TransactionalBackend,
 };
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlot, WorkerSlots};
 

@@ -7,8 +7,10 @@
 
 mod acquire;
 mod claim;
+mod commit;
 mod coord;
 mod infra;
+mod leased;
 #[macro_use]
 mod operation;
 mod outcome;
@@ -16,8 +18,10 @@ mod run;
 
 pub use acquire::AcquireError;
 pub use claim::ClaimError;
+pub use commit::CommitError;
 pub use coord::{CoordError, CursorOutOfBoundsDetail};
 pub use infra::InfraError;
+pub use leased::LeasedOperationError;
 pub use operation::{
     CheckpointError, CompleteError, ParkError, ReleaseError, RenewError, SplitError,
     SplitReplaceError, SplitResidualError,

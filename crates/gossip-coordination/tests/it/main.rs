@@ -3,6 +3,7 @@
 mod codec_allocations;
 mod conformance;
 mod coordinator_allocations;
+mod lost_answers;
 mod session;
 
 #[global_allocator]

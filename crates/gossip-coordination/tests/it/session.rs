@@ -101,7 +101,7 @@ fn a_residual_split_narrows_the_session_once() {
     assert_eq!(session.initial_snapshot().spawned.len(), 2);
 }
 
-/// The answer to the first split was lost, the second was heard, then the first is retried.
+/// The answer to the first split was lost, that to the second came, then the first is retried.
 #[test]
 fn a_replayed_split_that_was_overtaken_does_not_widen_the_session() {
     let mut coordinator = coordinator();

@@ -1,11 +1,11 @@
 //! S11: the reference model, written from the documents alone, gives the same answer.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+use gossip_coordination::ShardLimits;
 
 use super::{Observation, OracleResult, Violation, demand};
 use crate::reference::{ClaimAnswer, Reference};
 use crate::simulated::Applicant;
-use gossip_coordination::ShardLimits;
 
 const S11: &str = "S11 agreement";
 

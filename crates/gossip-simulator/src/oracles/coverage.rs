@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use gossip_contracts::identity::{RunId, TenantId};
+use gossip_coordination::{ShardRecordView, ShardStatus};
 
 use super::ledger::{Ledger, Shard};
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Operation, OwnedRange};
 use crate::simulated::SimulatedBackend;
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::ShardStatus;
 
 const S5: &str = "S5 coverage";
 

@@ -1,9 +1,10 @@
 //! S4: a cursor is where it was left, moves forward only, and stays inside its shard.
 
+use gossip_coordination::ShardRecordView;
+
 use super::ledger::{Ledger, Shard};
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Operation};
-use gossip_coordination::ShardRecordView;
 
 const S4: &str = "S4 cursor";
 

@@ -1,10 +1,10 @@
 //! S12: every change is reported by exactly its event, and nothing else is reported.
 
+use gossip_coordination::{EventKind, ParkReason, ShardStatus, StateTransitionEvent};
+
 use super::ledger::Ledger;
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Effect, Operation, Refusal};
-use gossip_coordination::{EventKind, StateTransitionEvent};
-use gossip_coordination::{ParkReason, ShardStatus};
 
 const S12: &str = "S12 events";
 

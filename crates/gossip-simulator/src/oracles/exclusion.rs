@@ -1,10 +1,10 @@
 //! S1: a shard has one holder at a time; only the holder is obeyed, and no longer than its lease.
 
+use gossip_coordination::{ShardRecordView, ShardStatus};
+
 use super::ledger::{Ledger, Shard};
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Operation, Refusal};
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::ShardStatus;
 
 const S1: &str = "S1 exclusion";
 

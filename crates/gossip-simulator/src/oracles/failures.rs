@@ -1,9 +1,10 @@
 //! S15: the backend fails only when its store was made to fail, and then says that trying again may
 //! help: what was stored before is whole.
 
+use gossip_coordination::StateTransitionEvent;
+
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Refusal};
-use gossip_coordination::StateTransitionEvent;
 
 const S15: &str = "S15 failures";
 

@@ -1,10 +1,10 @@
 //! S2: fences only rise, with every grant and every unpark.
 
+use gossip_coordination::{EventKind, ShardRecordView};
+
 use super::ledger::{Ledger, Shard};
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Operation, Refusal};
-use gossip_coordination::EventKind;
-use gossip_coordination::ShardRecordView;
 
 const S2: &str = "S2 fence";
 

@@ -4,12 +4,11 @@
 use std::collections::VecDeque;
 
 use gossip_contracts::coordination::SplitValidationError;
+use gossip_coordination::{OpKind, OpLog, OpResult, ShardRecordView};
 
 use super::ledger::{Executed, Ledger, Shard};
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Effect, Operation, Refusal};
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::{OpKind, OpLog, OpResult};
 
 const S6: &str = "S6 idempotency";
 

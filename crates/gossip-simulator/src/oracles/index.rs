@@ -2,14 +2,12 @@
 //! nothing is.
 
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
+use gossip_coordination::{CapacityHint, ClaimError, RunStatus};
 
 use super::ledger::{Ledger, Run, Shard};
 use super::{Observation, OracleResult, Violation, demand};
 use crate::op::{Answer, Operation, Refusal};
 use crate::simulated::{Applicant, SimulatedBackend};
-use gossip_coordination::CapacityHint;
-use gossip_coordination::ClaimError;
-use gossip_coordination::RunStatus;
 
 const S9: &str = "S9 index";
 

@@ -4,13 +4,11 @@
 use std::collections::VecDeque;
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::{EventKind, ParkReason, RunConfig, RunProgress, RunStatus, ShardStatus};
 use hashbrown::HashMap;
 
 use super::Observation;
 use crate::op::{Answer, Effect, Operation, OwnedCursor, OwnedRange};
-use gossip_coordination::EventKind;
-use gossip_coordination::{ParkReason, ShardStatus};
-use gossip_coordination::{RunConfig, RunProgress, RunStatus};
 
 /// Operations that a shard must remember, as the design has it.
 pub(super) const SHARD_WINDOW: usize = 16;

@@ -1,8 +1,9 @@
 //! S10: once faults stop, every run ends, but for those that find no room any more.
 
+use gossip_coordination::ShardStatus;
+
 use super::ledger::{Ledger, Run};
 use super::{OracleResult, demand};
-use gossip_coordination::ShardStatus;
 
 const S10: &str = "S10 liveness";
 

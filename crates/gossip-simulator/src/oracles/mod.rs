@@ -37,17 +37,14 @@ mod testing;
 mod work;
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId};
+use gossip_coordination::{
+    CapacityHint, ClaimError, RunRecord, ShardLimits, ShardRecordView, StateTransitionEvent,
+};
 
 use super::op::{Answer, Operation, OwnedRange};
 use super::random::Random;
 use super::simulated::{Applicant, SimulatedBackend};
 use agreement::Agreement;
-use gossip_coordination::CapacityHint;
-use gossip_coordination::ClaimError;
-use gossip_coordination::RunRecord;
-use gossip_coordination::ShardLimits;
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::StateTransitionEvent;
 use ledger::Ledger;
 use work::Work;
 

@@ -1,12 +1,13 @@
 //! S8: work happens in active runs only; counts, listings and ends agree with the shards.
 
 use gossip_contracts::identity::RunId;
+use gossip_coordination::{
+    RunConfig, RunRecord, RunStatus, ShardFilter, ShardRecordView, ShardSummary,
+};
 
 use super::ledger::{Ledger, Run, Shard};
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Operation, Refusal, RunView};
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::{RunConfig, RunRecord, RunStatus, ShardFilter, ShardSummary};
 
 const S8: &str = "S8 runs";
 

@@ -2,13 +2,11 @@
 //! since, when its lease ends, and what else there is to do.
 
 use gossip_contracts::identity::ShardId;
+use gossip_coordination::{AcquireResultView, CoordinationBackend, RenewResult, WorkerSession};
 
 use super::{OracleResult, demand};
 use crate::op::OwnedRange;
 use crate::wire::Grant;
-use gossip_coordination::CoordinationBackend;
-use gossip_coordination::WorkerSession;
-use gossip_coordination::{AcquireResultView, RenewResult};
 
 const S14: &str = "S14 session";
 

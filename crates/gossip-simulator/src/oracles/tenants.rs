@@ -1,11 +1,11 @@
 //! S7: no tenant sees or changes what is another's. Tenants here have the same run, shard and
 //! operation numbers, so that a look-up that forgets the tenant finds something.
 
+use gossip_coordination::{RunRecord, ShardRecordView};
+
 use super::ledger::{Ledger, Run, Shard};
 use super::{Observation, OracleResult, Violation, demand};
 use crate::op::{Answer, Operation, Refusal};
-use gossip_coordination::RunRecord;
-use gossip_coordination::ShardRecordView;
 
 const S7: &str = "S7 tenants";
 

@@ -1,10 +1,10 @@
 //! S3: what is done, split or ended stays so; only an unpark leaves "parked".
 
+use gossip_coordination::{ShardRecordView, ShardStatus};
+
 use super::ledger::{Ledger, Shard};
 use super::{Observation, OracleResult, demand};
 use crate::op::{Answer, Operation, Refusal};
-use gossip_coordination::ShardRecordView;
-use gossip_coordination::ShardStatus;
 
 const S3: &str = "S3 terminal";
 

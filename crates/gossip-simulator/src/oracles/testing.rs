@@ -5,15 +5,12 @@ use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{
     FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
 };
+use gossip_coordination::{EventKind, Lease, RunConfig, ShardStatus, StateTransitionEvent};
 
 use super::ledger::Ledger;
 use super::{Observation, OracleResult};
 use crate::keys;
 use crate::op::{Acquired, Answer, Effect, Operation, OwnedCursor, OwnedRange, OwnedShardInput};
-use gossip_coordination::Lease;
-use gossip_coordination::RunConfig;
-use gossip_coordination::ShardStatus;
-use gossip_coordination::{EventKind, StateTransitionEvent};
 
 pub(super) const RUN: RunId = RunId::from_raw(1);
 pub(super) const KEY: ShardKey = ShardKey::new(RUN, ShardId::from_raw(0));

@@ -1,13 +1,10 @@
 //! Claims: which of the free shards a claim gets, and which poisoned ones it parks on its way.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::{CapacityHint, ClaimError, ParkReason, RunStatus, ShardStatus};
 
 use super::Reference;
 use crate::op::{Acquired, Answer, Operation};
-use gossip_coordination::CapacityHint;
-use gossip_coordination::ClaimError;
-use gossip_coordination::RunStatus;
-use gossip_coordination::{ParkReason, ShardStatus};
 
 /// What a claim was answered.
 pub type ClaimAnswer = Result<Box<Acquired>, ClaimError>;

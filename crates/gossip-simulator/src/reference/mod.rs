@@ -15,9 +15,9 @@ mod state;
 use std::collections::BTreeMap;
 
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
+use gossip_coordination::ShardLimits;
 
 use super::op::{Answer, Operation, Refusal};
-use gossip_coordination::ShardLimits;
 use state::Run;
 
 pub use claims::ClaimAnswer;

@@ -2,15 +2,14 @@
 
 use gossip_contracts::coordination::ShardLimitScope;
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId};
+use gossip_coordination::{
+    RunConfig, RunConfigError, RunProgress, RunStatus, ShardFilter, ShardStatus, ShardSummary,
+};
 
 use super::plans::manifest_fault;
 use super::state::{Known, Run, RunOp, Shard, ShardOp};
 use super::{Decided, Reference};
 use crate::op::{Answer, Effect, OwnedShardInput, Refusal, RunView};
-use gossip_coordination::ShardStatus;
-use gossip_coordination::{
-    RunConfig, RunConfigError, RunProgress, RunStatus, ShardFilter, ShardSummary,
-};
 
 impl Reference {
     pub(super) fn create_run(

@@ -8,16 +8,15 @@ use gossip_contracts::coordination::{CursorInputError, SplitValidationError};
 use gossip_contracts::identity::{
     FenceEpoch, LogicalTime, OpId, ShardId, ShardKey, TenantId, WorkerId,
 };
+use gossip_coordination::{
+    DerivedShardKind, Lease, ParkReason, RunConfig, RunStatus, ShardStatus, derive_split_shard_id,
+};
 
 use super::plans::{holds, parts_fault, size_fault, spawn_fault};
 use super::runs::NoRoom;
 use super::state::{Holder, Known, Shard, ShardOp};
 use super::{Decided, Reference};
 use crate::op::{Acquired, Answer, Effect, OwnedCursor, OwnedRange, Refusal};
-use gossip_coordination::Lease;
-use gossip_coordination::{DerivedShardKind, derive_split_shard_id};
-use gossip_coordination::{ParkReason, ShardStatus};
-use gossip_coordination::{RunConfig, RunStatus};
 
 impl Reference {
     pub(super) fn acquire(

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use gossip_contracts::identity::{LogicalTime, OpId, ShardId, WorkerId};
+use gossip_coordination::{ParkReason, RunConfig, RunOpKind, RunStatus, ShardStatus};
 
 use crate::op::{OwnedCursor, OwnedRange, OwnedShardInput};
-use gossip_coordination::RunOpKind;
-use gossip_coordination::{ParkReason, ShardStatus};
-use gossip_coordination::{RunConfig, RunStatus};
 
 /// A lease as the shard knows it.
 #[derive(Clone, Copy, PartialEq, Eq)]

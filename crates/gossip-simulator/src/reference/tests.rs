@@ -3,17 +3,14 @@
 
 use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::{
+    AcquireScratch, CoordinatorRuntimeConfig, InMemoryCoordinator, Lease, ParkReason, RunConfig,
+    RunManagement, ShardClaiming, ShardFilter,
+};
 
 use super::*;
 use crate::op::{Bytes, Effect, OwnedCursor, OwnedRange, OwnedShardInput};
 use crate::perform::{ToAnswer, perform};
-use gossip_coordination::AcquireScratch;
-use gossip_coordination::Lease;
-use gossip_coordination::ParkReason;
-use gossip_coordination::RunManagement;
-use gossip_coordination::ShardClaiming;
-use gossip_coordination::{CoordinatorRuntimeConfig, InMemoryCoordinator};
-use gossip_coordination::{RunConfig, ShardFilter};
 
 fn bytes(text: &[u8]) -> Bytes {
     text.into()

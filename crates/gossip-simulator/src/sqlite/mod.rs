@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::{Applicant, BackendLimits, Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
 use gossip_coordination::codec::{decode_run, decode_shard};
 use gossip_coordination::{
     AcquireResultView, AcquireScratch, ClaimError, EventCollector, RunRecord, ShardRecordView,
 };
+
+use crate::{Applicant, BackendLimits, Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
 use gossip_coordination_sqlite::{Durability, SqliteConfig, SqliteCoordinator, rusqlite};
 use tempfile::TempDir;
 

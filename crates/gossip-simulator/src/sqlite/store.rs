@@ -8,13 +8,14 @@ use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, W
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimCandidates, ClaimError,
-    CompleteError, CoordinationBackend, CreateRunError, EventCollector, GetRunError,
+    CommitError, CompleteError, CoordinationBackend, CreateRunError, EventCollector, GetRunError,
     IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError,
     RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
-    ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError, UnparkError,
+    ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError,
+    TransactionalBackend, UnparkError,
 };
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
-use gossip_coordination_sqlite::{CallerSchema, CommitError, SqliteCoordinator};
+use gossip_coordination_sqlite::{CallerSchema, SqliteCoordinator};
 
 /// What the caller keeps: one row for each operation that moved a cursor.
 pub(crate) const PAGES: CallerSchema = CallerSchema {

@@ -2,6 +2,10 @@
 //! of: some that parked a poisoned shard, then one that was granted, or none.
 
 use gossip_contracts::identity::{ShardId, ShardKey};
+use gossip_coordination::{
+    AcquireResultView, AcquireScratch, CapacityHint, ClaimError, EventKind, ShardClaiming,
+    ShardStatus,
+};
 
 use super::{Request, Wire, no_answer};
 use crate::answer_kinds::{Application, Outcome};
@@ -9,11 +13,6 @@ use crate::op::{Acquired, Answer, Operation, Refusal};
 use crate::oracles::{Claim, Observation, Oracles, Violation};
 use crate::perform::ToAnswer;
 use crate::simulated::{Applicant, SimulatedBackend};
-use gossip_coordination::ClaimError;
-use gossip_coordination::EventKind;
-use gossip_coordination::ShardClaiming;
-use gossip_coordination::ShardStatus;
-use gossip_coordination::{AcquireResultView, AcquireScratch, CapacityHint};
 
 /// How an oracle takes in one of the acquires.
 type Observe = fn(&mut Oracles, Observation<'_>) -> Result<(), Violation>;

@@ -1,6 +1,7 @@
 //! Faults of the backend itself: a store that fails, a process that ends.
 
 use gossip_contracts::identity::LogicalTime;
+use gossip_coordination::{AcquireScratch, ClaimError};
 
 use super::claims::{Claimed, Returned, ask_claim, ask_own};
 use super::{Request, Wire};
@@ -9,8 +10,6 @@ use crate::perform::perform;
 use crate::simulated::{Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
 use crate::swarm::Ingredient;
 use crate::world::OPERATIONS;
-use gossip_coordination::AcquireScratch;
-use gossip_coordination::ClaimError;
 
 /// How often the backend failed in the middle of something, so that it can be said that it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

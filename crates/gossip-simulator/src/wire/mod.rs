@@ -10,6 +10,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId};
+use gossip_coordination::{
+    AcquireScratch, CapacityHint, EventCollector, InfraError, StateTransitionEvent,
+};
 
 use crate::op::{Answer, Operation, Refusal};
 use crate::oracles::{Observation, Oracles, Violation};
@@ -20,9 +23,6 @@ use crate::swarm::{Ingredient, Swarm};
 use crate::trace::Trace;
 pub(super) use claims::Grant;
 pub use faults::Failures;
-use gossip_coordination::InfraError;
-use gossip_coordination::{AcquireScratch, CapacityHint};
-use gossip_coordination::{EventCollector, StateTransitionEvent};
 use overdue::Overdue;
 
 /// Operations between two looks at all records.

@@ -109,7 +109,7 @@ macro_rules! impl_method {
 }
 
 /// What the signatures name.
-pub(super) mod names {
+pub(crate) mod names {
     pub(crate) use gossip_contracts::coordination::{
         CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
     };
@@ -127,4 +127,4 @@ pub(super) mod names {
     };
 }
 
-pub(super) use {delegate_traits, impl_method, impl_trait, methods};
+pub(crate) use {delegate_traits, impl_method, impl_trait, methods};

@@ -1,7 +1,7 @@
 //! The suite on the coordinators of this crate, and the suite itself under test.
 
 mod coverage;
-mod delegate;
+pub(crate) mod delegate;
 mod held;
 mod losing;
 mod memory;
