@@ -34,6 +34,13 @@ pub struct EndError<S, E> {
     pub session: Option<Box<S>>,
 }
 
+impl<S, E> EndError<S, E> {
+    /// The error alone, for whoever gives the session up.
+    pub fn into_error(self) -> E {
+        self.error
+    }
+}
+
 impl<S, E: fmt::Display> fmt::Display for EndError<S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)

@@ -59,7 +59,7 @@ impl Default for CoordinatorRuntimeConfig {
 /// ```
 /// use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, InitialShardInput, ShardSpecRef};
 /// use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId, WorkerId};
-/// use gossip_coordination::{InMemoryCoordinator, RunConfig, RunManagement, WorkerSession};
+/// use gossip_coordination::{EndError, InMemoryCoordinator, RunConfig, RunManagement, WorkerSession};
 ///
 /// let mut coordinator = InMemoryCoordinator::default();
 /// let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(1));
@@ -75,7 +75,7 @@ impl Default for CoordinatorRuntimeConfig {
 ///
 /// let mut session = WorkerSession::claim(&mut coordinator, now, tenant, run, WorkerId::from_raw(7))?;
 /// session.checkpoint(now, CursorUpdate::at(b"m"), OpId::from_raw(2))?;
-/// session.complete(now, CursorUpdate::at(b"y"), OpId::from_raw(3))?;
+/// session.complete(now, CursorUpdate::at(b"y"), OpId::from_raw(3)).map_err(EndError::into_error)?;
 /// coordinator.complete_run(now, tenant, run, OpId::from_raw(4))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
