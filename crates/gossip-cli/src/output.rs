@@ -92,7 +92,7 @@ impl From<&RunSummary> for RunJson {
             run: run.run.as_raw(),
             target,
             target_hex,
-            status: format!("{:?}", run.status).to_lowercase(),
+            status: run.status.to_string(),
             started_ms: run.started_ms,
             ended_ms: run.ended_ms,
             shards: ShardsJson {
@@ -200,7 +200,7 @@ fn run_line(run: &RunSummary) -> String {
     format!(
         "run {}  {}  {}, {}  {}  {}",
         run.run,
-        format!("{:?}", run.status).to_lowercase(),
+        run.status,
         counted(run.items, "item"),
         indicatif::HumanBytes(run.bytes),
         counted(run.findings, "finding"),

@@ -33,7 +33,7 @@ fn list(rules: &gossip_engine::RuleSet, format: Format) -> Result<Verdict, Failu
         .map(|rule| RuleJson {
             id: rule.id(),
             description: rule.description(),
-            severity: format!("{:?}", rule.severity()).to_lowercase(),
+            severity: rule.severity().to_string(),
         })
         .collect();
     let mut out = stdout();

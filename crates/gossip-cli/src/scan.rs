@@ -38,7 +38,7 @@ pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Verdict, Failur
     }
     let target = Target::open(&path, gitignore)?;
     let engine = engine(&resume.work.rules)?;
-    if policy_hash(&engine) != summary.policy {
+    if policy_hash(&engine, target.source.classifier()) != summary.policy {
         return Err(Failure::new(format!(
             "run {} was begun with other rules or by another version of gossip; give the same \
              --rules, or start a new run with `gossip scan {}`",

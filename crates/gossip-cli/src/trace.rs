@@ -9,7 +9,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gossip_contracts::connector::{Capabilities, Connector, ConnectorError, ItemReader, Page};
+use gossip_contracts::connector::{
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page,
+};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::ItemId;
 
@@ -45,6 +47,14 @@ struct TracedReader {
 impl Connector for Traced<'_> {
     fn capabilities(&self) -> Capabilities {
         self.source.capabilities()
+    }
+
+    fn key_range(&self) -> ShardSpecRef<'_> {
+        self.source.key_range()
+    }
+
+    fn classifier(&self) -> &dyn Classifier {
+        self.source.classifier()
     }
 
     fn list(

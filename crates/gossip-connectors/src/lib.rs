@@ -1,7 +1,7 @@
 //! Sources of things to scan.
 //!
 //! - [`fs`]: a directory tree, or one file.
-//! - [`binary`]: whether the beginning of an item shows that it is no text.
+//! - [`content`]: what the beginning of an item shows that it is.
 //!
 //! Each source implements [`Connector`](gossip_contracts::connector::Connector): its keys in byte order,
 //! from any cursor, and their bytes. Finding anything in
@@ -30,5 +30,5 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod binary;
+pub mod content;
 pub mod fs;

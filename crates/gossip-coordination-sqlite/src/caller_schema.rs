@@ -13,11 +13,14 @@ pub(crate) const OWN_NAME: &str = "coord";
 /// A caller's tables: a name, and SQL that brings them from one version to the next.
 ///
 /// Version *n* is what the first *n* steps make. Steps that were released are never edited; a
-/// change is a new step at the end.
+/// change is a new step at the end. Steps that no file in use needs any more are removed from the
+/// front and counted in `retired`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallerSchema {
     /// What its tables start with (M1): lower-case letters, and digits after the first.
     pub name: &'static str,
+    /// How many versions there were before the first step. Tables of one of those are refused.
+    pub retired: i64,
     /// The SQL of each step; one or more statements, none of which begins or ends a transaction.
     pub steps: &'static [&'static str],
 }
@@ -26,6 +29,7 @@ pub struct CallerSchema {
 #[derive(Debug)]
 pub(crate) enum CallerSchemaFault {
     Newer { found: i64, newest: i64 },
+    Retired { found: i64, oldest: i64 },
     Bad(String),
     Sqlite(rusqlite::Error),
 }
@@ -38,7 +42,11 @@ impl From<rusqlite::Error> for CallerSchemaFault {
 
 impl CallerSchema {
     fn newest(&self) -> i64 {
-        self.steps.len() as i64
+        self.retired + self.steps.len() as i64
+    }
+
+    fn oldest(&self) -> i64 {
+        self.retired + 1
     }
 
     /// Whether there is nothing to do. Needs no write lock.
@@ -47,6 +55,9 @@ impl CallerSchema {
         match self.stored_version(tx)? {
             found if found > self.newest() => {
                 Err(CallerSchemaFault::Newer { found, newest: self.newest() })
+            }
+            found if found != 0 && found < self.oldest() => {
+                Err(CallerSchemaFault::Retired { found, oldest: self.oldest() })
             }
             found => Ok(found == self.newest()),
         }
@@ -59,7 +70,8 @@ impl CallerSchema {
         }
         let stored = self.stored_version(tx)?;
         let others = self.schema_of_others(tx)?;
-        for (index, step) in self.steps.iter().enumerate().skip(stored as usize) {
+        let done = (stored - self.retired).max(0) as usize;
+        for (index, step) in self.steps.iter().enumerate().skip(done) {
             tx.execute_batch(step)
                 .map_err(|error| CallerSchemaFault::Bad(format!("step {}: {error}", index + 1)))?;
             if tx.is_autocommit() {

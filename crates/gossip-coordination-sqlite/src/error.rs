@@ -51,6 +51,14 @@ pub enum OpenError {
         .path.display()
     )]
     NewerCallerSchema { path: PathBuf, schema: String, found: i64, newest: i64 },
+    /// An older version of the caller wrote its tables, which this one no longer reads.
+    #[error(
+        "{}: the tables of `{schema}` have version {found}, and this program reads from {oldest} on: \
+         nothing was changed; move the file and those beside it (-wal, -shm) away to start over, or \
+         use the version that wrote it",
+        .path.display()
+    )]
+    RetiredCallerSchema { path: PathBuf, schema: String, found: i64, oldest: i64 },
     /// A caller schema's migration is faulty: a bug in this program. Nothing was changed.
     #[error("{}: setting up the tables of `{schema}` failed: {message}", .path.display())]
     CallerSchema { path: PathBuf, schema: String, message: String },

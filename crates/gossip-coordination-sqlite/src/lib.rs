@@ -17,6 +17,7 @@
 //! # let dir = dir.path();
 //! let findings = CallerSchema {
 //!     name: "findings",
+//!     retired: 0,
 //!     steps: &["CREATE TABLE findings_rows(key BLOB PRIMARY KEY, what TEXT NOT NULL) STRICT"],
 //! };
 //! let config = SqliteConfig { caller_schemas: vec![findings], ..SqliteConfig::default() };

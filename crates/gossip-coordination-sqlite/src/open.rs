@@ -258,6 +258,9 @@ fn schema_error(path: &Path, config: &SqliteConfig, fault: SchemaFault) -> OpenE
                 CallerSchemaFault::Newer { found, newest } => {
                     OpenError::NewerCallerSchema { path, schema, found, newest }
                 }
+                CallerSchemaFault::Retired { found, oldest } => {
+                    OpenError::RetiredCallerSchema { path, schema, found, oldest }
+                }
                 CallerSchemaFault::Bad(message) => {
                     OpenError::CallerSchema { path, schema, message }
                 }

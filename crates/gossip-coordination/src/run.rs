@@ -2,6 +2,8 @@
 //!
 //! What must hold of a run's record, U1 to U3, stands with the invariants of shards.
 
+use core::fmt;
+
 use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 
@@ -24,6 +26,19 @@ pub enum RunStatus {
     Failed = 3,
     /// Called off.
     Cancelled = 4,
+}
+
+/// As users read it.
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Initializing => "initializing",
+            Self::Active => "active",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
+    }
 }
 
 impl RunStatus {
@@ -302,8 +317,8 @@ impl ShardSummary {
 }
 
 /// Keys show as lengths.
-impl core::fmt::Debug for ShardSummary {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Debug for ShardSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardSummary")
             .field("shard", &self.shard)
             .field("status", &self.status)

@@ -6,10 +6,10 @@ use gossip_coordination::{GetRunError, InfraError, RunManagement, ShardFilter, U
 use gossip_coordination_sqlite::SqliteCoordinator;
 
 use crate::clock::{new_op_id, now};
-use crate::report::{ReportError, storage_error};
+use crate::report::ReportError;
 use crate::scan::{ScanError, cancel};
 use crate::state::{LOCAL_TENANT, StateDir};
-use crate::store;
+use crate::{runs, transaction};
 
 /// Runs, from outside.
 #[derive(Debug)]
@@ -25,9 +25,8 @@ impl Admin {
 
     /// Calls a run off. Its workers notice at their next checkpoint.
     pub fn cancel(&mut self, run: RunId) -> Result<(), ReportError> {
-        // Not by its record: its process may have died before coordination heard of it.
-        let known = self.coordinator.read(|tx| store::find_run(tx, run));
-        let known = known.map_err(|error| storage_error("cancel", error));
+        // Not by its record: its process may have died before it was created in coordination.
+        let known = transaction::read(&self.coordinator, |tx| runs::find_run(tx, run));
         if known.map_err(ReportError::Storage)?.is_none() {
             return Err(ReportError::NoSuchRun { run });
         }

@@ -1,38 +1,80 @@
-//! What a worker has done since its last checkpoint, to be stored together with the next.
+//! What was done since the last commit, and when it is time for the next.
 
 use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
+use crate::clock::now;
+use crate::item::ItemInProgress;
+use crate::ledger::{self, ItemRow};
 use crate::options::ScanOptions;
-use crate::store::{self, ItemRow, Scope};
+use crate::partial_item::PartialItem;
+use crate::runs::Scope;
+use crate::scan::ScanError;
+use crate::scan_loop::{Flow, Work};
 
+/// Findings that may wait for a commit: a bound on memory, not on findings.
+const OCCURRENCES_MAX: usize = 10_000;
+
+/// What was done since the last commit, and how far that goes.
 #[derive(Default)]
 pub(crate) struct Batch {
     read: Vec<ItemRow>,
     unchanged: Vec<Vec<u8>>,
     /// Bytes read that would have to be read again.
-    unsaved: u64,
+    uncommitted_bytes: u64,
     occurrences: usize,
-    last_key: Option<Vec<u8>>,
     began_ms: Option<u64>,
+    /// The last key that was handled, committed or not.
+    reached: Option<Vec<u8>>,
+    /// Whether `reached` is ahead of the last commit.
+    has_advanced: bool,
+    /// Where the part of the item in progress ends that is committed.
+    partial_end: Option<u64>,
 }
 
-/// Findings that may wait for a checkpoint: a bound on memory, not on findings.
-pub(crate) const OCCURRENCES_MAX: usize = 10_000;
+/// What one commit makes durable.
+pub(crate) struct Commit<'c> {
+    batch: &'c Batch,
+    /// Of the item in progress, what its token says.
+    pub(crate) partial: Option<PartialItem>,
+    item: Option<&'c ItemInProgress<'c>>,
+}
 
-impl Batch {
-    /// Notes that so many bytes are about to be read.
-    pub(crate) fn reading(&mut self, bytes: u64, now_ms: u64) {
-        self.unsaved += bytes;
-        self.began_ms.get_or_insert(now_ms);
+impl Commit<'_> {
+    /// The last key that was handled.
+    pub(crate) fn reached(&self) -> Option<&[u8]> {
+        self.batch.reached()
     }
 
-    /// Notes that everything up to `key` is handled.
-    pub(crate) fn advance(&mut self, key: &[u8], now_ms: u64) {
-        self.began_ms.get_or_insert(now_ms);
-        let last_key = self.last_key.get_or_insert_default();
-        last_key.clear();
-        last_key.extend_from_slice(key);
+    /// Writes all of it.
+    pub(crate) fn write(
+        &self,
+        tx: &Transaction<'_>,
+        scope: Scope,
+        run: RunId,
+    ) -> rusqlite::Result<()> {
+        for key in &self.batch.unchanged {
+            ledger::keep_item(tx, scope, key, run)?;
+        }
+        for row in &self.batch.read {
+            row.put(tx, scope, run)?;
+        }
+        match self.item.filter(|_| self.partial.is_some()) {
+            Some(item) => item.row().put_partial(tx, scope, run, item.offset()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Batch {
+    /// Empty, and everything up to `reached` is committed.
+    pub(crate) fn starting_behind(reached: Option<&[u8]>) -> Self {
+        Self { reached: reached.map(Into::into), ..Self::default() }
+    }
+
+    /// The last key that was handled, committed or not.
+    pub(crate) fn reached(&self) -> Option<&[u8]> {
+        self.reached.as_deref()
     }
 
     pub(crate) fn add_read(&mut self, row: ItemRow) {
@@ -44,48 +86,104 @@ impl Batch {
         self.unchanged.push(key.to_vec());
     }
 
-    /// Whether there is nothing to write.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.read.is_empty() && self.unchanged.is_empty()
+    /// Notes that everything up to `key` is handled.
+    pub(crate) fn advance(&mut self, key: &[u8], now_ms: u64) {
+        self.began_ms.get_or_insert(now_ms);
+        let reached = self.reached.get_or_insert_default();
+        reached.clear();
+        reached.extend_from_slice(key);
+        self.has_advanced = true;
     }
 
-    /// The last key handled, if any was.
-    pub(crate) fn last_key(&self) -> Option<&[u8]> {
-        self.last_key.as_deref()
+    /// Notes that an item is begun, in whose middle commits may be made.
+    pub(crate) fn begin_item(&mut self, item: &ItemInProgress<'_>) {
+        self.partial_end = item.resumed_at();
     }
 
-    /// Whether it should be stored before `next` more bytes are read: what is read again after a
+    /// Whether it should be committed before `next` more bytes are read: what is read again after a
     /// kill then stays within `checkpoint_bytes`.
-    pub(crate) fn is_due(&self, next: u64, options: &ScanOptions, now_ms: u64) -> bool {
-        self.unsaved + next > options.checkpoint_bytes
+    fn is_due(&self, next: u64, options: &ScanOptions, now_ms: u64) -> bool {
+        self.uncommitted_bytes + next > options.checkpoint_bytes
             || self.read.len() + self.unchanged.len() >= options.checkpoint_items
             || self.occurrences >= OCCURRENCES_MAX
             || self.began_ms.is_some_and(|began| now_ms >= began + options.checkpoint_ms)
     }
 
-    /// Writes all of it.
-    pub(crate) fn write(
-        &self,
-        tx: &Transaction<'_>,
-        scope: Scope,
-        run: RunId,
-    ) -> rusqlite::Result<()> {
-        for key in &self.unchanged {
-            store::keep_item(tx, scope, key, run)?;
+    /// Between two items: commits what is done, when it is time.
+    pub(crate) fn commit_if_due(
+        &mut self,
+        work: &mut impl Work,
+        options: &ScanOptions,
+    ) -> Result<Flow, ScanError> {
+        if self.is_due(0, options, now().as_raw()) {
+            return self.commit(work);
         }
-        for row in &self.read {
-            store::put_item(tx, scope, row, run)?;
-        }
-        Ok(())
+        Ok(Flow::Continue)
     }
 
-    /// Forgets all of it, once it is stored; `unsaved` bytes of an item in hand are not.
-    pub(crate) fn clear(&mut self, unsaved: u64) {
+    /// Commits what is done, if anything is.
+    pub(crate) fn commit(&mut self, work: &mut impl Work) -> Result<Flow, ScanError> {
+        if !self.has_advanced {
+            return Ok(Flow::Continue);
+        }
+        self.commit_with(work, None)
+    }
+
+    /// What is left to commit when a range is finished.
+    pub(crate) fn rest(&self) -> Commit<'_> {
+        Commit { batch: self, partial: None, item: None }
+    }
+
+    /// Before the next read of an item: commits what is done, and the part of the item that is, when
+    /// it is time or when it is forced.
+    pub(crate) fn checkpoint_mid_item(
+        &mut self,
+        work: &mut impl Work,
+        options: &ScanOptions,
+        item: &mut ItemInProgress<'_>,
+        force: bool,
+    ) -> Result<Flow, ScanError> {
+        let now_ms = now().as_raw();
+        let due = force
+            || self.is_due(item.next_len(), options, now_ms)
+            || item.row().occurrences.len() >= OCCURRENCES_MAX;
+        let further =
+            item.mark().is_some_and(|mark| mark.read_from() > self.partial_end.unwrap_or(0));
+        let has_rows = !self.read.is_empty() || !self.unchanged.is_empty();
+        if due && (further || has_rows) {
+            let flow = self.commit_with(work, Some(item))?;
+            if flow != Flow::Continue {
+                return Ok(flow);
+            }
+        }
+        self.uncommitted_bytes += item.next_len();
+        self.began_ms.get_or_insert(now_ms);
+        Ok(Flow::Continue)
+    }
+
+    fn commit_with(
+        &mut self,
+        work: &mut impl Work,
+        item: Option<&mut ItemInProgress<'_>>,
+    ) -> Result<Flow, ScanError> {
+        let partial = item.as_ref().and_then(|item| item.partial());
+        let commit = Commit { batch: self, partial, item: item.as_deref() };
+        let flow = work.commit(&commit)?;
+        if flow != Flow::Continue {
+            return Ok(flow);
+        }
+        let partial_end = commit.partial.map(|partial| partial.mark.read_from());
+        let offset = item.as_ref().map_or(0, |item| item.offset());
         self.read.clear();
         self.unchanged.clear();
-        self.unsaved = unsaved;
         self.occurrences = 0;
-        self.last_key = None;
         self.began_ms = None;
+        self.has_advanced = false;
+        self.partial_end = partial_end;
+        self.uncommitted_bytes = offset.saturating_sub(partial_end.unwrap_or(0));
+        if let Some(item) = item.filter(|_| partial_end.is_some()) {
+            item.part_is_committed();
+        }
+        Ok(Flow::Continue)
     }
 }

@@ -1,22 +1,24 @@
 //! One item: is it known, can it be read, what is in it.
 
-use gossip_connectors::binary::binary_reason;
-use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
+use gossip_contracts::connector::{
+    Connector, ConnectorError, ContentKind, ItemReader, PageEntry, SkipReason,
+};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
-use gossip_engine::{Engine, Finding, Scratch, StreamMark};
+use gossip_engine::{Engine, Finding, Scratch, Stream, StreamMark};
 
 use crate::clock::now;
-use crate::in_item::InItem;
+use crate::findings::OccurrenceRow;
+use crate::ledger::{ItemRow, LedgerRow};
+use crate::partial_item::PartialItem;
+use crate::policy::skip_reason;
+use crate::runs::Scope;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
-use crate::store::{ItemRow, LedgerRow, OccurrenceRow, Scope};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
-/// Reads of an item that fails in passing.
-const TRIES: usize = 3;
 
 /// What is the same for all items of a run.
 pub(crate) struct ItemContext<'c> {
@@ -31,211 +33,63 @@ pub(crate) struct ItemContext<'c> {
     pub(crate) stats: &'c ScanStats,
 }
 
-/// A worker's buffers.
-#[derive(Default)]
-pub(crate) struct ItemBuffers {
-    scratch: Scratch,
-    chunk: Vec<u8>,
-}
-
-/// An item in hand, before the next read of it.
-pub(crate) struct InHand<'i> {
-    pub(crate) row: &'i mut ItemRow,
-    /// Where it can be gone on with; all that was found before is in `row` or stored.
-    pub(crate) mark: Option<StreamMark>,
-    /// Bytes up to here were read.
-    pub(crate) offset: u64,
-    /// As many more are about to be, at most.
-    pub(crate) next: u64,
-    pub(crate) opened_at_ms: u64,
-}
-
-impl InHand<'_> {
-    /// What is known of it so far, as a row that nobody takes for the whole.
-    pub(crate) fn part_row(&self) -> ItemRow {
-        ItemRow { version: Vec::new(), bytes: self.offset, ..self.row.clone() }
-    }
-
-    /// Its occurrences up to now are stored.
-    pub(crate) fn part_is_stored(&mut self, stats: &ScanStats) {
-        ScanStats::add(&stats.findings, self.row.occurrences.len() as u64);
-        self.row.occurrences.clear();
-        self.row.begun = true;
-    }
-}
-
-/// Asked before every read: `false` stops.
-pub(crate) type GoOn<'g> = dyn FnMut(&mut InHand<'_>) -> bool + 'g;
-
-/// What became of an item.
-pub(crate) enum Handled {
+/// What a listing and the ledger say of an item.
+pub(crate) enum Known {
     /// This run has it already.
     Covered,
     /// It has not changed since an earlier run.
     Unchanged,
-    /// It was looked at.
-    Read(ItemRow),
-    /// The worker was told to stop in the middle of it.
-    Stopped,
+    /// The source does not offer it for reading.
+    NotOffered(ItemRow),
+    /// It has to be read.
+    No,
 }
 
 impl ItemContext<'_> {
-    /// Handles an entry of a listing, from its start or from where `part` ends.
-    pub(crate) fn handle(
-        &self,
-        entry: &PageEntry<'_>,
-        known: Option<&LedgerRow>,
-        mut part: Option<&InItem>,
-        buffers: &mut ItemBuffers,
-        go_on: &mut GoOn<'_>,
-    ) -> Handled {
-        if let Some(known) = known
-            && !known.failed
+    /// Whether an entry has to be read, given its ledger row.
+    pub(crate) fn look_at(&self, entry: &PageEntry<'_>, row: Option<&LedgerRow>) -> Known {
+        if let Some(row) = row
+            && !row.failed
             && !entry.version.is_empty()
-            && known.version == entry.version
-            && (known.run == self.run || !self.fresh)
+            && row.version == entry.version
+            && (row.run == self.run || !self.fresh)
         {
-            if known.run == self.run {
-                return Handled::Covered;
-            }
-            ScanStats::add(&self.stats.items, 1);
-            ScanStats::add(&self.stats.unchanged, 1);
-            ScanStats::add(&self.stats.unchanged_bytes, entry.size);
-            return Handled::Unchanged;
+            return if row.run == self.run { Known::Covered } else { Known::Unchanged };
         }
-        let mut row = ItemRow {
-            key: entry.key.to_vec(),
-            version: Vec::new(),
-            bytes: 0,
-            skipped: None,
-            failed: None,
-            occurrences: Vec::new(),
-            begun: false,
-        };
-        if let Some(reason) = entry.skip {
-            match skip_text(reason) {
-                // Nobody meant to leave it out, so it is tried again next time.
-                Err(failed) => row.failed = Some(failed.to_owned()),
-                Ok(skipped) => {
-                    row.version = entry.version.to_vec();
-                    row.skipped = Some(skipped.to_owned());
-                }
-            }
-        } else {
-            for attempt in 1..=TRIES {
-                match self.read(entry.key, part.take(), &mut row, buffers, go_on) {
-                    Ok(true) => break,
-                    Ok(false) => return Handled::Stopped,
-                    Err(error) if error.is_retryable() && attempt < TRIES => {}
-                    Err(error) => {
-                        tracing::warn!(%error, "an item could not be read");
-                        row.occurrences.clear();
-                        row.begun = false;
-                        row.version.clear();
-                        row.bytes = 0;
-                        row.failed = Some(failure_text(&error).to_owned());
-                        break;
-                    }
-                }
+        let Some(reason) = entry.skip else { return Known::No };
+        let mut row = ItemRow::new(entry.key);
+        match skip_text(reason) {
+            // Nobody meant to leave it out, so it is tried again next time.
+            Err(failed) => row.failed = Some(failed.to_owned()),
+            Ok(skipped) => {
+                row.version = entry.version.to_vec();
+                row.skipped = Some(skipped.to_owned());
             }
         }
+        Known::NotOffered(row)
+    }
+
+    /// The row of an item that cannot be read.
+    pub(crate) fn unreadable(&self, key: &[u8], error: &ConnectorError) -> ItemRow {
+        tracing::warn!(%error, "an item could not be read");
+        let mut row = ItemRow::new(key);
+        row.failed = Some(failure_text(error).to_owned());
+        row
+    }
+
+    /// Counts an item that is done with.
+    pub(crate) fn count(&self, row: &ItemRow) {
         ScanStats::add(&self.stats.items, 1);
         ScanStats::add(&self.stats.skipped, u64::from(row.skipped.is_some()));
         ScanStats::add(&self.stats.failed, u64::from(row.failed.is_some()));
         ScanStats::add(&self.stats.findings, row.occurrences.len() as u64);
-        Handled::Read(row)
     }
 
-    /// Reads and scans; `false` when told to stop.
-    fn read(
-        &self,
-        key: &[u8],
-        part: Option<&InItem>,
-        row: &mut ItemRow,
-        buffers: &mut ItemBuffers,
-        go_on: &mut GoOn<'_>,
-    ) -> Result<bool, ConnectorError> {
-        row.occurrences.clear();
-        let mut opened_at_ms = now().as_raw();
-        let mut reader = self.source.open(key)?;
-        row.version = reader.version().to_vec();
-        row.bytes = reader.size();
-        // A part of another version is worth nothing.
-        let part = part.filter(|part| part.version == row.version);
-        row.begun = part.is_some();
-        let ItemBuffers { scratch, chunk } = buffers;
-        chunk.resize(CHUNK, 0);
-
-        let size = row.bytes;
-        let mut offset = 0;
-        let mut stream = match part {
-            Some(part) => {
-                opened_at_ms = part.opened_at_ms;
-                offset = part.mark.read_from();
-                self.engine.resume(scratch, Some(key), part.mark)
-            }
-            None => self.engine.stream(scratch, Some(key)),
-        };
-        if stream.is_silent() {
-            row.skipped = Some("allowed path".to_owned());
-            self.name_version(reader.as_ref(), row, opened_at_ms)?;
-            return Ok(true);
-        }
-        loop {
-            let next = (CHUNK as u64).min(size.saturating_sub(offset));
-            let mark = stream.mark();
-            if !go_on(&mut InHand { row, mark, offset, next, opened_at_ms }) {
-                return Ok(false);
-            }
-            let filled = self.fill(reader.as_mut(), offset, chunk)?;
-            if offset == 0
-                && let Some(reason) = binary_reason(&chunk[..filled])
-            {
-                row.skipped = Some(format!("binary: {reason}"));
-                self.name_version(reader.as_ref(), row, opened_at_ms)?;
-                return Ok(true);
-            }
-            let ItemRow { version, occurrences, .. } = row;
-            stream.push(&chunk[..filled], &mut |found| {
-                occurrences.push(self.occurrence(key, version, &found));
-            });
-            offset += filled as u64;
-            // Not the size alone: what the kernel makes up as it is read says that it is empty.
-            if filled == 0 || filled < chunk.len() && size > 0 && offset >= size {
-                break;
-            }
-        }
-        let ItemRow { version, occurrences, .. } = row;
-        stream.finish(&mut |found| occurrences.push(self.occurrence(key, version, &found)));
-        row.bytes = offset;
-        self.name_version(reader.as_ref(), row, opened_at_ms)?;
-        Ok(true)
-    }
-
-    /// What changed while it was read, or may still change under the same name, is read again next
-    /// time.
-    fn name_version(
-        &self,
-        reader: &dyn ItemReader,
-        row: &mut ItemRow,
-        opened_at_ms: u64,
-    ) -> Result<(), ConnectorError> {
-        let settled = self.source.is_settled(&row.version, opened_at_ms);
-        if !settled || reader.version_now()? != row.version {
-            row.version.clear();
-        }
-        Ok(())
-    }
-
-    fn fill(
-        &self,
-        reader: &mut dyn ItemReader,
-        offset: u64,
-        chunk: &mut [u8],
-    ) -> Result<usize, ConnectorError> {
-        let read = reader.read_at(offset, chunk)?;
-        ScanStats::add(&self.stats.bytes, read as u64);
-        Ok(read)
+    /// Counts an item that has not changed.
+    pub(crate) fn count_unchanged(&self, entry: &PageEntry<'_>) {
+        ScanStats::add(&self.stats.items, 1);
+        ScanStats::add(&self.stats.unchanged, 1);
+        ScanStats::add(&self.stats.unchanged_bytes, entry.size);
     }
 
     fn occurrence(&self, key: &[u8], version: &[u8], found: &Finding<'_>) -> OccurrenceRow {
@@ -251,8 +105,8 @@ impl ItemContext<'_> {
             secret,
             rule: rule.id().to_owned(),
             fingerprint: rule.fingerprint(),
-            severity: format!("{:?}", found.severity()).to_lowercase(),
-            confidence: format!("{:?}", found.confidence()).to_lowercase(),
+            severity: found.severity().to_string(),
+            confidence: found.confidence().to_string(),
             redacted: found.secret().redact().to_string(),
             start: span.start,
             length: span.len,
@@ -260,6 +114,152 @@ impl ItemContext<'_> {
             column: found.position().column,
         }
     }
+}
+
+/// A worker's buffers.
+#[derive(Default)]
+pub(crate) struct ItemBuffers {
+    scratch: Scratch,
+    chunk: Vec<u8>,
+}
+
+/// An item that is being read, piece by piece.
+pub(crate) struct ItemInProgress<'i> {
+    context: &'i ItemContext<'i>,
+    reader: Box<dyn ItemReader>,
+    stream: Stream<'i>,
+    chunk: &'i mut [u8],
+    row: ItemRow,
+    size: u64,
+    /// Bytes up to here were read.
+    offset: u64,
+    opened_at_ms: u64,
+    resumed_at: Option<u64>,
+}
+
+impl<'i> ItemInProgress<'i> {
+    /// Opens an item, to be read from its start or from where `partial` ends.
+    pub(crate) fn open(
+        context: &'i ItemContext<'i>,
+        key: &'i [u8],
+        partial: Option<&PartialItem>,
+        buffers: &'i mut ItemBuffers,
+    ) -> Result<Self, ConnectorError> {
+        let opened_at_ms = now().as_raw();
+        let reader = context.source.open(key)?;
+        let mut row = ItemRow::new(key);
+        row.version = reader.version().to_vec();
+        let size = reader.size();
+        row.bytes = size;
+        // A part of another version is worth nothing.
+        let partial = partial.filter(|partial| partial.version == row.version);
+        row.begun = partial.is_some();
+        let ItemBuffers { scratch, chunk } = buffers;
+        chunk.resize(CHUNK, 0);
+        let stream = match partial {
+            Some(partial) => context.engine.resume(scratch, Some(key), partial.mark),
+            None => context.engine.stream(scratch, Some(key)),
+        };
+        if stream.is_silent() {
+            row.skipped = Some("allowed path".to_owned());
+        }
+        let resumed_at = partial.map(|partial| partial.mark.read_from());
+        Ok(Self {
+            context,
+            reader,
+            stream,
+            chunk,
+            row,
+            size,
+            offset: resumed_at.unwrap_or(0),
+            opened_at_ms: partial.map_or(opened_at_ms, |partial| partial.opened_at_ms),
+            resumed_at,
+        })
+    }
+
+    /// Where an earlier scan of this version left off.
+    pub(crate) const fn resumed_at(&self) -> Option<u64> {
+        self.resumed_at
+    }
+
+    /// Whether it is skipped, for what has been seen of it.
+    pub(crate) const fn is_skipped(&self) -> bool {
+        self.row.skipped.is_some()
+    }
+
+    /// Bytes up to here were read.
+    pub(crate) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How many bytes the next [`step`](Self::step) reads, at most.
+    pub(crate) fn next_len(&self) -> u64 {
+        (CHUNK as u64).min(self.size.saturating_sub(self.offset))
+    }
+
+    /// Where the scan of it can go on, once something was scanned.
+    pub(crate) fn mark(&self) -> Option<StreamMark> {
+        self.stream.mark()
+    }
+
+    /// The row so far. Its version is that of the whole item.
+    pub(crate) const fn row(&self) -> &ItemRow {
+        &self.row
+    }
+
+    /// What a token says of it, once something was scanned.
+    pub(crate) fn partial(&self) -> Option<PartialItem> {
+        let (key, version) = (self.row.key.clone(), self.row.version.clone());
+        self.mark().map(|mark| PartialItem { key, version, opened_at_ms: self.opened_at_ms, mark })
+    }
+
+    /// Its occurrences up to now are committed.
+    pub(crate) fn part_is_committed(&mut self) {
+        ScanStats::add(&self.context.stats.findings, self.row.occurrences.len() as u64);
+        self.row.occurrences.clear();
+        self.row.begun = true;
+    }
+
+    /// Reads and scans the next piece; `false` when there is no more to read.
+    pub(crate) fn step(&mut self) -> Result<bool, ConnectorError> {
+        let Self { context, reader, stream, chunk, row, size, offset, .. } = self;
+        let read = reader.read_at(*offset, chunk)?;
+        ScanStats::add(&context.stats.bytes, read as u64);
+        if *offset == 0
+            && let Some(reason) = skip_reason(kind_of(context, &row.key, &chunk[..read]))
+        {
+            row.skipped = Some(reason);
+            return Ok(false);
+        }
+        let ItemRow { key, version, occurrences, .. } = row;
+        stream.push(&chunk[..read], &mut |found| {
+            occurrences.push(context.occurrence(key, version, &found));
+        });
+        *offset += read as u64;
+        // Not the size alone: what the kernel makes up as it is read says that it is empty.
+        Ok(read > 0 && (read == chunk.len() || *size == 0 || *offset < *size))
+    }
+
+    /// All of it was read, or it is skipped.
+    pub(crate) fn finish(self) -> Result<ItemRow, ConnectorError> {
+        let Self { context, reader, stream, mut row, offset, opened_at_ms, .. } = self;
+        if row.skipped.is_none() {
+            let ItemRow { key, version, occurrences, .. } = &mut row;
+            stream.finish(&mut |found| occurrences.push(context.occurrence(key, version, &found)));
+            row.bytes = offset;
+        }
+        // What changed while it was read, or may still change under the same name, is read again
+        // next time.
+        let settled = context.source.is_settled(&row.version, opened_at_ms);
+        if !settled || reader.version_now()? != row.version {
+            row.version.clear();
+        }
+        Ok(row)
+    }
+}
+
+fn kind_of(context: &ItemContext<'_>, key: &[u8], head: &[u8]) -> ContentKind {
+    context.source.classifier().kind(key, head)
 }
 
 /// In words; `Err` for what should have been read.

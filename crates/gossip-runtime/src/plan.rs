@@ -10,11 +10,6 @@ use gossip_frontier::{
     decode_metadata, propagate_hint_on_split,
 };
 
-/// No path starts with a NUL, so every key lies behind this.
-pub(crate) const FIRST_KEY: &[u8] = b"\0";
-/// A name has at most 255 bytes, so every key lies before this.
-pub(crate) const END_KEY: &[u8] = &[0xff; 256];
-
 /// Shards for each worker: enough that none waits long for another's last one.
 const SHARDS_PER_WORKER: usize = 4;
 const SHARDS_MAX: usize = 256;
@@ -25,7 +20,7 @@ pub(crate) fn with_initial_shards<R>(
     threads: usize,
     register: impl FnOnce(&[InitialShardInput<'_>]) -> R,
 ) -> Result<R, ConnectorError> {
-    let everything = ShardSpecRef::new(FIRST_KEY, END_KEY, b"");
+    let everything = source.key_range();
     let want = (threads * SHARDS_PER_WORKER).clamp(1, SHARDS_MAX) - 1;
     let points = source.split_points(everything, CursorUpdate::initial(), want)?;
     let points: Vec<&[u8]> = points.iter().map(|point| &**point).collect();
@@ -34,7 +29,7 @@ pub(crate) fn with_initial_shards<R>(
     let mut builder =
         Box::new(PreallocShardBuilder::<SHARDS_MAX>::new(&mut arena, SHARDS_MAX).expect("limits"));
     builder
-        .split_range_by_boundaries(FIRST_KEY, &points, END_KEY, b"")
+        .split_range_by_boundaries(everything.start(), &points, everything.end(), b"")
         .expect("a source's split points ascend inside the range");
     Ok(register(&builder.build_inputs().expect("parts of one range make a manifest")))
 }
@@ -76,10 +71,6 @@ impl ResidualSplit {
     pub(crate) fn plan(&self) -> SplitResidualPlan<'_> {
         SplitResidualPlan::new(self.kept.as_ref(), self.residual.as_ref())
     }
-
-    pub(crate) fn into_kept(self) -> ShardSpec {
-        self.kept
-    }
 }
 
 /// Metadata that was absent stays so.
@@ -120,7 +111,7 @@ mod tests {
                 assert_eq!(metadata.hint, expected);
                 assert_eq!(metadata.connector_extra, b"mine");
             }
-            assert_eq!(split.into_kept().as_ref().end(), point);
+            assert_eq!(split.plan().parent.end(), point);
         }
     }
 
@@ -135,9 +126,9 @@ mod tests {
 
     #[test]
     fn shards_without_metadata_split_into_shards_without() {
-        let parent = ShardSpecRef::new(FIRST_KEY, END_KEY, b"");
+        let parent = ShardSpecRef::new(b"a", b"z", b"");
         let split = ResidualSplit::at(parent, b"m").unwrap();
-        assert_eq!(split.kept.as_ref(), ShardSpecRef::new(FIRST_KEY, b"m", b""));
-        assert_eq!(split.residual.as_ref(), ShardSpecRef::new(b"m", END_KEY, b""));
+        assert_eq!(split.kept.as_ref(), ShardSpecRef::new(b"a", b"m", b""));
+        assert_eq!(split.residual.as_ref(), ShardSpecRef::new(b"m", b"z", b""));
     }
 }

@@ -1,39 +1,61 @@
-//! The identity of all that decides what a scan finds: who trusts the ledger compares it.
+//! What a scan finds and what it leaves out, and the identity of that: who trusts the ledger
+//! compares it.
 
-use gossip_connectors::binary::Detector;
+use gossip_contracts::connector::{Classifier, ContentKind};
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 use gossip_engine::Engine;
 
-/// What a scan with this engine is remembered under: rules, engine, limits and decoding, and what
-/// counts as binary. What was scanned under the same need not be scanned again.
+/// What a scan with this engine of a source with this classifier is remembered under: rules, engine,
+/// limits and decoding, and what counts as binary. What was scanned under the same need not be
+/// scanned again.
 #[must_use]
-pub fn policy_hash(engine: &Engine) -> PolicyHash {
-    PolicyHash::derive(&Policy { engine, detector: Detector })
+pub fn policy_hash(engine: &Engine, classifier: &dyn Classifier) -> PolicyHash {
+    PolicyHash::derive(&Policy { engine, classifier })
 }
 
-struct Policy<'p, D> {
+/// Why items of this kind are not scanned; `None` if they are.
+pub(crate) fn skip_reason(kind: ContentKind) -> Option<String> {
+    (kind != ContentKind::Text).then(|| format!("binary: {kind}"))
+}
+
+struct Policy<'p> {
     engine: &'p Engine,
-    detector: D,
+    classifier: &'p dyn Classifier,
 }
 
-impl<D: CanonicalBytes> CanonicalBytes for Policy<'_, D> {
+impl CanonicalBytes for Policy<'_> {
     fn feed(&self, hasher: &mut CanonicalHasher) {
-        hasher.value(self.engine).value(&self.detector);
+        hasher.value(self.engine).value(self.classifier);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use gossip_connectors::content::HeadClassifier;
     use gossip_engine::{Options, RuleSet};
 
     use super::*;
 
+    struct Another;
+
+    impl Classifier for Another {
+        fn kind(&self, _: &[u8], _: &[u8]) -> ContentKind {
+            ContentKind::Text
+        }
+    }
+
+    impl CanonicalBytes for Another {
+        fn feed(&self, hasher: &mut CanonicalHasher) {
+            hasher.value(&2_u32);
+        }
+    }
+
     #[test]
     fn another_idea_of_what_is_binary_is_another_policy() {
         let engine = &Engine::new(RuleSet::builtin(), Options::default());
-        let policy = policy_hash(engine);
-        assert_eq!(policy, policy_hash(engine));
-        assert_ne!(policy, PolicyHash::derive(&Policy { engine, detector: 2_u32 }));
+        let policy = policy_hash(engine, &HeadClassifier);
+        assert_eq!(policy, policy_hash(engine, &HeadClassifier));
+        assert_ne!(policy, policy_hash(engine, &Another));
         assert_ne!(policy, engine.policy_hash());
     }
 }

@@ -3,39 +3,15 @@
 use std::convert::Infallible;
 
 use gossip_contracts::identity::{PolicyHash, RunId};
-use gossip_coordination::CommitError;
-use gossip_coordination::{InfraError, RunManagement, RunProgress, RunStatus};
+use gossip_coordination::{GetRunError, InfraError, RunManagement, RunProgress, RunStatus};
 use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
+use crate::findings::{ReportedFinding, each_since};
+use crate::runs;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
-use crate::store::{self, scope_of_run};
 use crate::totals::Totals;
-
-/// A secret at a place, as it may be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReportedFinding {
-    /// The finding, in hexadecimal: the same in every scan that sees this secret in this item.
-    pub finding: String,
-    /// The rule that found it.
-    pub rule: String,
-    /// How bad.
-    pub severity: String,
-    /// How sure.
-    pub confidence: String,
-    /// The item's key.
-    pub key: Vec<u8>,
-    /// Offset of its first byte.
-    pub start: u64,
-    /// Its length in bytes.
-    pub length: u64,
-    /// The line, from 1.
-    pub line: u64,
-    /// The column, from 1.
-    pub column: u64,
-    /// What may be shown of it.
-    pub redacted: String,
-}
+use crate::transaction;
 
 /// A run in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,26 +85,26 @@ impl Reports {
 
     /// Every run, oldest first.
     pub fn runs(&self) -> Result<Vec<RunSummary>, ReportError> {
-        let rows = self.read(store::list_runs)?;
+        let rows = self.read(runs::list_runs)?;
         rows.into_iter().map(|row| self.summarize(row)).collect()
     }
 
     /// The newest run.
     pub fn newest(&self) -> Result<Option<RunId>, ReportError> {
-        self.read(store::newest_run)
+        self.read(runs::newest_run)
     }
 
     /// Bytes that the last run of a target that has ended covered.
     pub fn last_bytes(&self, target: &[u8]) -> Result<Option<u64>, ReportError> {
         self.read(|tx| {
-            let last = store::last_ended_run(tx, target)?;
+            let last = runs::last_ended_run(tx, target)?;
             last.map(|run| Totals::kept(tx, run).map(|totals| totals.bytes)).transpose()
         })
     }
 
     /// One run.
     pub fn run(&self, run: RunId) -> Result<RunSummary, ReportError> {
-        let row = self.read(|tx| store::find_run(tx, run))?;
+        let row = self.read(|tx| runs::find_run(tx, run))?;
         self.summarize(row.ok_or(ReportError::NoSuchRun { run })?)
     }
 
@@ -151,13 +127,13 @@ impl Reports {
         each: impl FnMut(&ReportedFinding) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
         self.read(|tx| {
-            if let Some(by) = store::superseded_by(tx, run)? {
+            if let Some(by) = runs::superseded_by(tx, run)? {
                 return Ok(Err(ReportError::Superseded { run, by }));
             }
-            if store::find_run(tx, run)?.is_none() {
+            if runs::find_run(tx, run)?.is_none() {
                 return Ok(Err(ReportError::NoSuchRun { run }));
             }
-            findings_since(tx, run, each).map(Ok)
+            each_since(tx, run, each).map(Ok)
         })?
     }
 
@@ -168,23 +144,23 @@ impl Reports {
         run: RunId,
         each: impl FnMut(&ReportedFinding) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
-        self.read(|tx| findings_since(tx, run, each))
+        self.read(|tx| each_since(tx, run, each))
     }
 
-    fn summarize(&self, row: store::RunRow) -> Result<RunSummary, ReportError> {
+    fn summarize(&self, row: runs::RunRow) -> Result<RunSummary, ReportError> {
         let run = row.run;
-        // A process that died between the two left a run that coordination does not know.
-        let status = self.coordinator.get_run(LOCAL_TENANT, run);
-        let status = match status.map_or(RunStatus::Initializing, |record| record.status) {
-            // Its process died after it had written the end down, before coordination heard of it.
+        let record = created(self.coordinator.get_run(LOCAL_TENANT, run))?;
+        let status = match record.map_or(RunStatus::Initializing, |record| record.status) {
+            // Its process died between the two ends: that of the scan and that in coordination.
             RunStatus::Active if row.ended_ms.is_some() => RunStatus::Done,
             status => status,
         };
-        let progress = self.coordinator.get_run_progress(LOCAL_TENANT, run).unwrap_or_default();
+        let progress = created(self.coordinator.get_run_progress(LOCAL_TENANT, run))?;
+        let progress = progress.unwrap_or_default();
         let totals = self.read(|tx| match row.ended_ms {
             Some(_) => Totals::kept(tx, run),
             // It may have ended since the row was read.
-            None if store::has_ended(tx, run)? => Totals::kept(tx, run),
+            None if runs::has_ended(tx, run)? => Totals::kept(tx, run),
             None => Totals::count(tx, run),
         })?;
         let Totals { items, bytes, findings, skipped, failed } = totals;
@@ -208,55 +184,18 @@ impl Reports {
         &self,
         f: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, ReportError> {
-        self.coordinator
-            .read(f)
-            .map_err(|error| ReportError::Storage(storage_error("report", error)))
+        transaction::read(&self.coordinator, f).map_err(ReportError::Storage)
     }
 }
 
-/// An item belongs to the newest run that covered it, so these are disjoint.
-fn findings_since<E>(
-    tx: &Transaction<'_>,
-    run: RunId,
-    mut each: impl FnMut(&ReportedFinding) -> Result<(), E>,
-) -> rusqlite::Result<Result<(), E>> {
-    let mut statement = tx.prepare(concat!(
-        "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
-                o.length, o.line, o.column, o.redacted
-         FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
-         WHERE o.scope = ",
-        scope_of_run!(),
-        " AND l.run >= ?1 ORDER BY o.key, o.start, o.rule"
-    ))?;
-    let mut rows = statement.query([run.as_raw() as i64])?;
-    while let Some(row) = rows.next()? {
-        let found = ReportedFinding {
-            finding: row.get(0)?,
-            rule: row.get(1)?,
-            severity: row.get(2)?,
-            confidence: row.get(3)?,
-            key: row.get(4)?,
-            start: row.get::<_, i64>(5)? as u64,
-            length: row.get::<_, i64>(6)? as u64,
-            line: row.get::<_, i64>(7)? as u64,
-            column: row.get::<_, i64>(8)? as u64,
-            redacted: row.get(9)?,
-        };
-        if let Err(error) = each(&found) {
-            return Ok(Err(error));
+/// A process that died early left a run that was not created in coordination; that is no error.
+fn created<T>(found: Result<T, GetRunError>) -> Result<Option<T>, ReportError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(GetRunError::RunNotFound) => Ok(None),
+        Err(GetRunError::BackendError(error)) => Err(ReportError::Storage(error)),
+        Err(error) => {
+            Err(ReportError::Storage(InfraError::corruption("report.run", error.to_string())))
         }
-    }
-    Ok(Ok(()))
-}
-
-/// What went wrong in a transaction of the runtime's own.
-pub(crate) fn storage_error(
-    step: &'static str,
-    error: CommitError<InfraError, rusqlite::Error>,
-) -> InfraError {
-    match error {
-        CommitError::Refused(error) => error,
-        // SQLite's messages name tables and columns, never what is in them.
-        CommitError::Caller(error) => InfraError::transient(step, error.to_string()),
     }
 }

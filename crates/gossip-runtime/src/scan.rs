@@ -1,29 +1,29 @@
-//! A scan from start to end: plan or resume, work, look again, finish.
+//! A scan from start to end: plan or resume, work, take a second look, finish.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use gossip_contracts::connector::{Connector, ConnectorError, Page};
-use gossip_contracts::coordination::{CursorSemantics, ShardSpecRef};
+use gossip_contracts::connector::{Connector, ConnectorError};
+use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{PolicyHash, RunId, TenantSecretKey};
 use gossip_coordination::{
     AcquireScratch, CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
     RunTerminalEvaluation, RunTransitionError, evaluate_run_terminal,
 };
 use gossip_coordination_sqlite::SqliteCoordinator;
-use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_engine::Engine;
 
-use crate::batch::{Batch, OCCURRENCES_MAX};
 use crate::clock::{new_op_id, now};
-use crate::item::{Handled, InHand, ItemBuffers, ItemContext};
+use crate::item::ItemContext;
 use crate::options::ScanOptions;
-use crate::plan::{END_KEY, FIRST_KEY, with_initial_shards};
+use crate::plan::with_initial_shards;
 use crate::policy::policy_hash;
-use crate::report::storage_error;
+use crate::runs::{self, Scope};
+use crate::scan_loop::{Flow, Shared};
+use crate::second_look::SecondLook;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::stats::ScanStats;
-use crate::store::{self, Scope};
-use crate::worker::{Shared, Worker, list, look_up, release_dead};
+use crate::transaction::in_transaction;
+use crate::worker::{Worker, release_dead};
 
 /// What is scanned, and with what.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ pub struct Scan<'s> {
     pub options: &'s ScanOptions,
     /// Counts what is done.
     pub stats: &'s ScanStats,
-    /// Set to stop: workers store what they have and give their shards back.
+    /// Set to stop: workers commit what they have and release their shards.
     pub stop: &'s AtomicBool,
 }
 
@@ -71,7 +71,7 @@ pub enum ScanEnd {
     Cancelled,
 }
 
-/// Why a scan could not go on. What was stored stays; the same scan, started again, goes on.
+/// Why a scan could not go on. What was committed stays; the same scan, started again, goes on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanError {
@@ -84,9 +84,12 @@ pub enum ScanError {
     /// The database failed.
     #[error("{0}")]
     Storage(#[from] InfraError),
+    /// The run cannot be created as it was asked for.
+    #[error("the run was not created: {0}")]
+    NotCreated(CreateRunError),
     /// A worker broke. This is a bug in gossip.
     #[error(
-        "a worker stopped unexpectedly; this is a bug in gossip. Nothing that was stored is \
+        "a worker stopped unexpectedly; this is a bug in gossip. Nothing that was committed is \
              lost: run the same command again to go on"
     )]
     WorkerPanicked,
@@ -97,10 +100,10 @@ impl Scan<'_> {
     pub fn run(&self) -> Result<ScanOutcome, ScanError> {
         let key = self.state.tenant_key()?;
         let mut coordinator = self.state.coordinator()?;
-        let policy = policy_hash(self.engine);
-        let scope = store(&mut coordinator, |tx| store::scope(tx, self.target, policy))?;
+        let policy = policy_hash(self.engine, self.source.classifier());
+        let scope = in_transaction(&mut coordinator, |tx| runs::scope(tx, self.target, policy))?;
         let (run, resumed) = self.begin(&mut coordinator, policy)?;
-        let fresh = store(&mut coordinator, |tx| store::is_fresh(tx, run))?;
+        let fresh = in_transaction(&mut coordinator, |tx| runs::is_fresh(tx, run))?;
         let shared = Shared {
             context: self.context(&key, scope, run, fresh),
             options: self.options,
@@ -139,14 +142,15 @@ impl Scan<'_> {
         loop {
             let started = now().as_raw();
             let fresh = self.options.fresh;
-            let (run, is_new) =
-                store(coordinator, |tx| store::open_run(tx, self.target, policy, started, fresh))?;
+            let (run, is_new) = in_transaction(coordinator, |tx| {
+                runs::open_run(tx, self.target, policy, started, fresh)
+            })?;
             let status = status(coordinator, run)?;
             if status.is_terminal() {
                 // Its process died before it could write the end down.
-                store(coordinator, |tx| match status {
-                    RunStatus::Done => store::finish_run(tx, run, now().as_raw()),
-                    _ => store::end_run(tx, run, now().as_raw()).map(drop),
+                in_transaction(coordinator, |tx| match status {
+                    RunStatus::Done => runs::finish_run(tx, run, now().as_raw()),
+                    _ => runs::end_run(tx, run, now().as_raw()).map(drop),
                 })?;
             } else if fresh && !is_new {
                 cancel(coordinator, run)?;
@@ -154,7 +158,7 @@ impl Scan<'_> {
                 if self.register(coordinator, run)? {
                     return Ok((run, false));
                 }
-            } else if store(coordinator, |tx| store::join_run(tx, run))? {
+            } else if in_transaction(coordinator, |tx| runs::join_run(tx, run))? {
                 return Ok((run, true));
             }
         }
@@ -175,7 +179,7 @@ impl Scan<'_> {
             Ok(_) => Ok(true),
             Err(CreateRunError::BackendError(error)) => Err(error.into()),
             Err(_) if status(coordinator, run)? != RunStatus::Initializing => Ok(false),
-            Err(error) => Err(InfraError::corruption("register", error.to_string()).into()),
+            Err(error) => Err(ScanError::NotCreated(error)),
         }
     }
 
@@ -227,18 +231,18 @@ impl Scan<'_> {
             RunTerminalEvaluation::AllDone => {}
         }
         loop {
-            let joined = store(coordinator, |tx| store::times_resumed(tx, run))?;
-            if joined > 0 && !self.look_again(coordinator, &shared.context)? {
+            let joined = in_transaction(coordinator, |tx| runs::times_resumed(tx, run))?;
+            if joined > 0 && (SecondLook { shared, coordinator }).run()? == Flow::Stop {
                 return Ok(ScanEnd::Interrupted);
             }
             // Whoever joined after that look began may want what was changed before it joined. Once
             // the end is written down nobody joins any more.
-            let ended = store(coordinator, |tx| {
-                let all_looked = store::times_resumed(tx, run)? == joined;
+            let ended = in_transaction(coordinator, |tx| {
+                let all_looked = runs::times_resumed(tx, run)? == joined;
                 if all_looked {
-                    store::finish_run(tx, run, now().as_raw())?;
+                    runs::finish_run(tx, run, now().as_raw())?;
                 }
-                Ok(all_looked || store::has_ended(tx, run)?)
+                Ok(all_looked || runs::has_ended(tx, run)?)
             })?;
             if ended {
                 break;
@@ -254,138 +258,6 @@ impl Scan<'_> {
             Err(error) => Err(InfraError::corruption("finish", error.to_string()).into()),
         }
     }
-
-    /// A resumed scan looks at everything once more, for what was created or changed behind its
-    /// cursors while it was away, and reads what its ledger lacks; what has gone since it was read is
-    /// forgotten. `false`: told to stop.
-    fn look_again(
-        &self,
-        coordinator: &mut SqliteCoordinator,
-        context: &ItemContext<'_>,
-    ) -> Result<bool, ScanError> {
-        let everything = ShardSpecRef::new(FIRST_KEY, END_KEY, b"");
-        let (mut page, mut buffers) = (Page::new(), ItemBuffers::default());
-        let (mut known, mut batch) = (Vec::new(), Batch::default());
-        let go_on = || !self.stop.load(Ordering::Relaxed);
-        let mut reached: Option<Vec<u8>> = None;
-        while go_on() {
-            list(self.source, everything, reached.as_deref(), &mut page, &|| !go_on())?;
-            let after = reached.as_deref().unwrap_or(FIRST_KEY);
-            if !self.forget_gone(coordinator, context, after, &page)? {
-                return Ok(true);
-            }
-            look_up(coordinator, context, &page, &mut known)?;
-            for (entry, known) in page.iter().zip(&known) {
-                // No lease to keep and no cursor to store: memory is all there is to bound.
-                let mut stored = Ok(true);
-                let go_on = &mut |item: &mut InHand<'_>| {
-                    if item.row.occurrences.len() >= OCCURRENCES_MAX {
-                        stored = add_part_to_run(coordinator, context, item);
-                    }
-                    matches!(stored, Ok(true)) && go_on()
-                };
-                let handled = context.handle(&entry, known.as_ref(), None, &mut buffers, go_on);
-                if !stored? {
-                    return Ok(true);
-                }
-                match handled {
-                    Handled::Covered => continue,
-                    Handled::Unchanged => batch.add_unchanged(entry.key),
-                    Handled::Read(row) => batch.add_read(row),
-                    Handled::Stopped => {
-                        add_to_run(coordinator, context, &mut batch)?;
-                        return Ok(false);
-                    }
-                }
-                let now_ms = now().as_raw();
-                batch.advance(entry.key, now_ms);
-                if batch.is_due(0, self.options, now_ms)
-                    && !add_to_run(coordinator, context, &mut batch)?
-                {
-                    return Ok(true);
-                }
-            }
-            if !add_to_run(coordinator, context, &mut batch)? || page.is_last() {
-                return Ok(true);
-            }
-            reached = page.iter().last().map(|entry| entry.key.to_vec()).or(reached);
-        }
-        Ok(false)
-    }
-
-    /// Forgets what the page, which goes on behind `after`, passes over. `false`: the run has ended
-    /// meanwhile.
-    fn forget_gone(
-        &self,
-        coordinator: &mut SqliteCoordinator,
-        context: &ItemContext<'_>,
-        after: &[u8],
-        page: &Page,
-    ) -> Result<bool, ScanError> {
-        loop {
-            let mut gone = coordinator
-                .read(|tx| store::find_unlisted(tx, context.scope, after, page))
-                .map_err(|error| storage_error("ledger.read", error))?;
-            // Another process may have stored what was created since the page was listed: only what
-            // cannot be opened either is gone.
-            gone.retain(|key| {
-                use ConnectorError::{NotFound, Permanent};
-                matches!(self.source.open(key), Err(NotFound { .. } | Permanent { .. }))
-            });
-            if gone.is_empty() {
-                return Ok(true);
-            }
-            let goes_on = store(coordinator, |tx| {
-                if store::has_ended(tx, context.run)? {
-                    return Ok(false);
-                }
-                gone.iter().try_for_each(|key| store::forget_item(tx, context.scope, key))?;
-                Ok(true)
-            })?;
-            if !goes_on {
-                return Ok(false);
-            }
-        }
-    }
-}
-
-/// Stores a batch that no shard's cursor goes with. `false`: the run has ended meanwhile, and the
-/// items may be a newer run's.
-fn add_to_run(
-    coordinator: &mut SqliteCoordinator,
-    context: &ItemContext<'_>,
-    batch: &mut Batch,
-) -> Result<bool, ScanError> {
-    if batch.is_empty() {
-        return Ok(true);
-    }
-    let goes_on = store(coordinator, |tx| {
-        if store::has_ended(tx, context.run)? {
-            return Ok(false);
-        }
-        batch.write(tx, context.scope, context.run)?;
-        Ok(true)
-    })?;
-    batch.clear(0);
-    Ok(goes_on)
-}
-
-/// Stores what was found so far in an item of which the rest is still to be read. `false`: as above.
-fn add_part_to_run(
-    coordinator: &mut SqliteCoordinator,
-    context: &ItemContext<'_>,
-    item: &mut InHand<'_>,
-) -> Result<bool, ScanError> {
-    let row = item.part_row();
-    let goes_on = store(coordinator, |tx| {
-        if store::has_ended(tx, context.run)? {
-            return Ok(false);
-        }
-        store::put_item(tx, context.scope, &row, context.run)?;
-        Ok(true)
-    })?;
-    item.part_is_stored(context.stats);
-    Ok(goes_on)
 }
 
 /// Sets its flag when dropped.
@@ -400,7 +272,7 @@ impl Drop for HaltUnlessDone<'_> {
 fn status(coordinator: &SqliteCoordinator, run: RunId) -> Result<RunStatus, ScanError> {
     match coordinator.get_run(LOCAL_TENANT, run) {
         Ok(record) => Ok(record.status),
-        // Its process died before coordination heard of it.
+        // Its process died before it was created in coordination.
         Err(GetRunError::RunNotFound) => Ok(RunStatus::Initializing),
         Err(GetRunError::BackendError(error)) => Err(error.into()),
         Err(error) => Err(InfraError::corruption("status", error.to_string()).into()),
@@ -423,12 +295,5 @@ pub(crate) fn cancel(coordinator: &mut SqliteCoordinator, run: RunId) -> Result<
         Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
         Err(error) => return Err(InfraError::corruption("cancel", error.to_string()).into()),
     }
-    store(coordinator, |tx| store::end_run(tx, run, now().as_raw()).map(drop))
-}
-
-fn store<T>(
-    coordinator: &mut SqliteCoordinator,
-    f: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-) -> Result<T, ScanError> {
-    coordinator.transaction(f).map_err(|error| storage_error("scan.store", error).into())
+    Ok(in_transaction(coordinator, |tx| runs::end_run(tx, run, now().as_raw()).map(drop))?)
 }

@@ -12,7 +12,7 @@ use gossip_coordination_sqlite::{
     OpenError, SlotError, SqliteConfig, SqliteCoordinator, WorkerSlot, WorkerSlots,
 };
 
-use crate::store;
+use crate::schema::SCHEMA;
 
 /// The tenant of everything that a machine scans for itself.
 pub(crate) const LOCAL_TENANT: TenantId =
@@ -84,7 +84,7 @@ impl StateDir {
         // Shards of ended runs count, and nothing removes them: a ceiling would end a machine's
         // scans some day. How far one run can split is bounded anyway.
         let limits = ShardLimits { per_tenant: usize::MAX / 2, global: usize::MAX / 2 };
-        let caller_schemas = vec![store::COMPONENT];
+        let caller_schemas = vec![SCHEMA];
         let config = SqliteConfig { limits, caller_schemas, ..SqliteConfig::default() };
         Ok(SqliteCoordinator::open(self.database_path(), config)?)
     }

@@ -6,7 +6,7 @@
 use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
-use crate::store::scope_of_run;
+use crate::schema::scope_of_run;
 
 /// How much of what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -43,12 +43,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gossip_contracts::connector::{
-    Capabilities, Connector, ConnectorError, ItemReader, Page, PageEntry,
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, PageEntry,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use rustix::io::Errno;
 
+use crate::content::HeadClassifier;
 use beneath::{open_child_file, open_root, open_root_parent};
 use bounds::{Lower, Upper};
 use error::FsError;
@@ -77,6 +78,11 @@ pub struct FsOptions {
     /// about four. 16 MiB, which is some half a million names, unless set.
     pub window_size: usize,
 }
+
+/// No path starts with a NUL, so every key lies behind this.
+const FIRST_KEY: &[u8] = b"\0";
+/// A name has at most 255 bytes, so every key lies before this.
+const END_KEY: &[u8] = &[0xff; 256];
 
 impl Default for FsOptions {
     fn default() -> Self {
@@ -195,6 +201,14 @@ impl FsSource {
 impl Connector for FsSource {
     fn capabilities(&self) -> Capabilities {
         Capabilities { resume_tokens: false, range_reads: true, split_points: true, versions: true }
+    }
+
+    fn key_range(&self) -> ShardSpecRef<'_> {
+        ShardSpecRef::new(FIRST_KEY, END_KEY, b"")
+    }
+
+    fn classifier(&self) -> &dyn Classifier {
+        &HeadClassifier
     }
 
     fn list(

@@ -10,18 +10,28 @@
 //!   does not matter.
 //! - K3: a version names content: two opens that return equal versions read equal bytes.
 //! - K4: nothing outside the target is ever read.
+//! - K5: every key that is ever listed lies in the connector's key range, which is bounded.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod content;
 
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
 
+pub use content::{Classifier, ContentKind};
+
 /// Reads one target. Shared by all workers of a process.
 pub trait Connector: Send + Sync {
     /// What this connector can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// A bounded range that holds every key of the target, now and later (K5).
+    fn key_range(&self) -> ShardSpecRef<'_>;
+
+    /// What tells the kind of an item's bytes.
+    fn classifier(&self) -> &dyn Classifier;
 
     /// Replaces what `page` holds by the next entries of `range` behind `cursor` (K1, K2), at most
     /// `max_entries`. After an error the page is empty.

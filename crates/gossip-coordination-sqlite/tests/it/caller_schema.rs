@@ -11,6 +11,7 @@ use crate::support::{Place, assert_sound, begin, random_below, scaled};
 /// Takes a while, so that there is a middle to be killed in.
 const SLOW: CallerSchema = CallerSchema {
     name: "slow",
+    retired: 0,
     steps: &[
         "CREATE TABLE slow_rows(key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT",
         "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 20000) \
@@ -109,6 +110,30 @@ fn steps_are_carried_out_once_and_in_order() {
 }
 
 #[test]
+fn tables_of_a_retired_version_are_refused_and_left_as_they_are() {
+    let place = Place::new();
+    let old = CallerSchema { steps: &SLOW.steps[..2], ..SLOW };
+    drop(SqliteCoordinator::open(place.db(), with(&[old])).unwrap());
+    let now = CallerSchema { retired: 2, steps: &["CREATE TABLE slow_all(x)", "SELECT 1"], ..SLOW };
+    for _ in 0..2 {
+        let refused = SqliteCoordinator::open(place.db(), with(&[now])).unwrap_err();
+        let says = refused.to_string();
+        assert!(
+            matches!(refused, OpenError::RetiredCallerSchema { found: 2, oldest: 3, .. }),
+            "{refused:?}"
+        );
+        assert!(says.contains("to start over"), "{says}");
+    }
+    // The version that wrote them still reads them; a new file begins at the newest.
+    drop(SqliteCoordinator::open(place.db(), with(&[old])).unwrap());
+    let fresh = Place::new();
+    let third = CallerSchema { steps: &now.steps[..1], ..now };
+    for schema in [third, now, now] {
+        drop(SqliteCoordinator::open(fresh.db(), with(&[schema])).unwrap());
+    }
+}
+
+#[test]
 fn a_caller_schema_keeps_to_its_own_tables() {
     for steps in [
         &["CREATE TABLE rows(x) STRICT"] as &[&str],
@@ -121,7 +146,7 @@ fn a_caller_schema_keeps_to_its_own_tables() {
         &["CREATE TABLE mine_rows(x)", "no SQL at all"],
     ] {
         let place = Place::new();
-        let schema = CallerSchema { name: "mine", steps };
+        let schema = CallerSchema { name: "mine", retired: 0, steps };
         let refused = SqliteCoordinator::open(place.db(), with(&[schema])).unwrap_err();
         assert!(matches!(refused, OpenError::CallerSchema { .. }), "{steps:?}: {refused:?}");
         let coordinator = place.open();
@@ -135,12 +160,13 @@ fn a_caller_schema_keeps_to_its_own_tables() {
     }
     let place = Place::new();
     for name in ["", "coord", "sqlite", "Mine", "1st", "a_b", "mine-2"] {
-        let schema = CallerSchema { name, steps: &["SELECT 1"] };
+        let schema = CallerSchema { name, retired: 0, steps: &["SELECT 1"] };
         let refused = SqliteCoordinator::open(place.db(), with(&[schema])).unwrap_err();
         assert!(matches!(refused, OpenError::CallerSchema { .. }), "{name}: {refused:?}");
     }
     let fine = CallerSchema {
         name: "fine",
+        retired: 0,
         steps: &["CREATE TABLE fine_rows(x INTEGER PRIMARY KEY AUTOINCREMENT, y UNIQUE); \
              CREATE INDEX fine_rows_by_y ON fine_rows(y); CREATE VIEW fine_view AS SELECT 1"],
     };

@@ -14,6 +14,7 @@ use crate::support::{NOW, Place, RUN, TENANT, assert_sound, begin, key, number, 
 /// Rows that take up room.
 const HEAPS: CallerSchema = CallerSchema {
     name: "heaps",
+    retired: 0,
     steps: &["CREATE TABLE heaps_rows(key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT"],
 };
 

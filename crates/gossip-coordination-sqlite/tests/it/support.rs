@@ -18,6 +18,7 @@ pub(crate) const NOW: LogicalTime = LogicalTime::from_raw(1_000_000);
 /// One row for each key that was handled; a second one for the same key is an error.
 pub(crate) const PAGES: CallerSchema = CallerSchema {
     name: "pages",
+    retired: 0,
     steps: &["CREATE TABLE pages_rows(key INTEGER PRIMARY KEY, worker INTEGER NOT NULL) STRICT"],
 };
 

@@ -1,6 +1,7 @@
 //! What every refusal of an operation under a lease can tell.
 
 use super::commit::CommitError;
+use super::infra::InfraError;
 use super::operation::{
     CheckpointError, CompleteError, ParkError, ReleaseError, RenewError, SplitError,
 };
@@ -10,6 +11,9 @@ pub trait LeasedOperationError {
     /// Whether the lease is over: whoever holds it stops working on its shard. If not, the shard is
     /// still the holder's, or nobody knows because the backend failed.
     fn lease_is_over(&self) -> bool;
+
+    /// How the backend failed, if that is what happened.
+    fn backend_error(&self) -> Option<&InfraError>;
 
     /// Whether the same request under the same operation id may succeed later.
     fn is_retryable(&self) -> bool;
@@ -28,6 +32,13 @@ macro_rules! leased {
                         | Self::ShardTerminal { .. }
                         | Self::RunNotActive { .. }
                 )
+            }
+
+            fn backend_error(&self) -> Option<&InfraError> {
+                match self {
+                    Self::BackendError(error) => Some(error),
+                    _ => None,
+                }
             }
 
             fn is_retryable(&self) -> bool {
@@ -54,6 +65,13 @@ leased! {
 impl<R: LeasedOperationError, E> LeasedOperationError for CommitError<R, E> {
     fn lease_is_over(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.lease_is_over())
+    }
+
+    fn backend_error(&self) -> Option<&InfraError> {
+        match self {
+            Self::Refused(refusal) => refusal.backend_error(),
+            Self::Caller(_) => None,
+        }
     }
 
     fn is_retryable(&self) -> bool {

@@ -1,8 +1,8 @@
 //! Scans of real directories with the real database.
 
+mod failures;
 mod incremental;
 mod inside;
 mod interrupted;
 mod support;
 mod together;
-mod trouble;

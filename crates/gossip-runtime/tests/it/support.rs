@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gossip_connectors::fs::{FsOptions, FsSource};
-use gossip_contracts::connector::{Capabilities, Connector, ConnectorError, ItemReader, Page};
+use gossip_contracts::connector::{
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page,
+};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_engine::{Engine, Options, RuleSet, template};
 use gossip_runtime::{
@@ -186,6 +188,14 @@ impl<'h> Watched<'h> {
 impl Connector for Watched<'_> {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
+    }
+
+    fn key_range(&self) -> ShardSpecRef<'_> {
+        self.inner.key_range()
+    }
+
+    fn classifier(&self) -> &dyn Classifier {
+        self.inner.classifier()
     }
 
     fn list(

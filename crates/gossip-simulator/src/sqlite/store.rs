@@ -20,6 +20,7 @@ use gossip_coordination_sqlite::{CallerSchema, SqliteCoordinator};
 /// What the caller keeps: one row for each operation that moved a cursor.
 pub(crate) const PAGES: CallerSchema = CallerSchema {
     name: "sim",
+    retired: 0,
     steps: &[
         "CREATE TABLE sim_pages(tenant BLOB NOT NULL, run INTEGER NOT NULL, \
          shard INTEGER NOT NULL, op INTEGER NOT NULL, findings BLOB NOT NULL) STRICT",

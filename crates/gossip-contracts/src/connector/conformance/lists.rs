@@ -17,6 +17,14 @@ pub(super) fn an_empty_target_lists_nothing_and_says_so<H: Harness>() {
     assert_keys(&list(&target.connect(), EVERYTHING, None, 10), [], "everything");
 }
 
+pub(super) fn every_key_lies_in_the_key_range<H: Harness>() {
+    let (target, keys) = full::<H>();
+    let connector = target.connect();
+    let range = connector.key_range();
+    assert!(!range.start().is_empty() && !range.end().is_empty(), "K5: {range:?} is not bounded");
+    assert_keys(&list(&connector, range, None, 1000), &keys, "the key range");
+}
+
 pub(super) fn any_page_size_gives_the_same_listing<H: Harness>() {
     let (target, keys) = small::<H>();
     let connector = target.connect();

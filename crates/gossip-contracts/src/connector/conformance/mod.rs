@@ -27,6 +27,7 @@ macro_rules! for_each_connector_case {
         lists {
             every_key_is_listed_once_in_byte_order
             an_empty_target_lists_nothing_and_says_so
+            every_key_lies_in_the_key_range
             any_page_size_gives_the_same_listing
             listing_from_any_cursor_gives_what_follows
             listing_a_range_gives_what_is_in_it

@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use super::{Harness, Item, run_case};
 use crate::connector::{
-    Capabilities, Connector, ConnectorError, ItemReader, Page, PageEntry, SkipReason,
+    Capabilities, Classifier, Connector, ConnectorError, ContentKind, ItemReader, Page, PageEntry,
+    SkipReason,
 };
 use crate::coordination::{CursorUpdate, ShardSpecRef};
+use crate::identity::{CanonicalBytes, CanonicalHasher};
 
 /// A way to break the contract, or none.
 trait Fault: 'static {
@@ -49,6 +51,7 @@ enum Broken {
     PointsBehindCursor,
     TooManyPoints,
     NoPoints,
+    RangeTooNarrow,
 }
 
 #[derive(Clone, Default)]
@@ -137,6 +140,18 @@ impl MapConnector {
     }
 }
 
+struct AllText;
+
+impl Classifier for AllText {
+    fn kind(&self, _key: &[u8], _head: &[u8]) -> ContentKind {
+        ContentKind::Text
+    }
+}
+
+impl CanonicalBytes for AllText {
+    fn feed(&self, _hasher: &mut CanonicalHasher) {}
+}
+
 impl Connector for MapConnector {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -145,6 +160,15 @@ impl Connector for MapConnector {
             split_points: true,
             versions: true,
         }
+    }
+
+    fn key_range(&self) -> ShardSpecRef<'_> {
+        let end: &[u8] = if self.is(Broken::RangeTooNarrow) { b"b" } else { &[0xff; 8] };
+        ShardSpecRef::new(b"\0", end, b"")
+    }
+
+    fn classifier(&self) -> &dyn Classifier {
+        &AllText
     }
 
     fn list(
@@ -322,6 +346,7 @@ mod broken {
     every_fault_is_caught_by! {
         Order => "lists::every_key_is_listed_once_in_byte_order"
         ForgetsOne => "lists::every_key_is_listed_once_in_byte_order"
+        RangeTooNarrow => "lists::every_key_lies_in_the_key_range"
         CursorInclusive => "lists::listing_from_any_cursor_gives_what_follows"
         EndInclusive => "lists::listing_a_range_gives_what_is_in_it"
         StartIgnored => "lists::listing_a_range_gives_what_is_in_it"

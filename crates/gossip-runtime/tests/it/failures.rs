@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gossip_coordination_sqlite::rusqlite::Connection;
-use gossip_runtime::{Admin, ScanEnd, ScanError, ScanOutcome};
+use gossip_runtime::{Admin, ReportError, Reports, ScanEnd, ScanError, ScanOutcome};
 
 use crate::support::{Place, Watched, content, file_name};
 
@@ -89,6 +89,46 @@ fn a_database_that_fails_is_what_the_caller_hears() {
     assert!(matches!(error, ScanError::Storage(_)), "{error}");
     assert!(error.to_string().contains("scan_occurrences"), "{error}");
     assert!(!stop.load(Ordering::Relaxed), "the caller's flag is the caller's");
+}
+
+/// It used to be called a run that is initializing, with no shards.
+#[test]
+fn a_damaged_record_is_reported_as_such_and_not_as_zeros() {
+    let place = Place::with_files(6);
+    let outcome = place.scan(&place.source()).unwrap();
+    let database = Connection::open(place.state.database_path()).unwrap();
+    let damage = "UPDATE coord_run_records SET record = zeroblob(length(record))";
+    assert_eq!(database.execute(damage, []).unwrap(), 1);
+    let reports = Reports::open(&place.state).unwrap();
+    for error in [reports.run(outcome.run).unwrap_err(), reports.runs().unwrap_err()] {
+        assert!(matches!(error, ReportError::Storage(_)), "{error}");
+        assert!(error.to_string().contains("damaged"), "{error}");
+    }
+}
+
+/// It used to be called damage.
+#[test]
+fn options_that_no_run_can_have_are_refused_by_their_name() {
+    let mut place = Place::with_files(6);
+    place.options.lease_ms = 0;
+    let error = place.scan(&place.source()).unwrap_err();
+    assert!(matches!(error, ScanError::NotCreated(_)), "{error}");
+    assert!(error.to_string().contains("lease"), "{error}");
+    place.options.lease_ms = 30_000;
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!(outcome.end, ScanEnd::Finished);
+}
+
+/// Nothing was released with the tables of earlier versions.
+#[test]
+fn a_database_of_an_older_version_is_refused_with_what_to_do() {
+    let place = Place::with_files(3);
+    place.scan(&place.source()).unwrap();
+    let database = Connection::open(place.state.database_path()).unwrap();
+    let age = "UPDATE coord_components SET version = 3 WHERE name = 'scan'";
+    assert_eq!(database.execute(age, []).unwrap(), 1);
+    let error = place.scan(&place.source()).unwrap_err().to_string();
+    assert!(error.contains("version 3") && error.contains("to start over"), "{error}");
 }
 
 #[test]

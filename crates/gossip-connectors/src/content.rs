@@ -1,0 +1,242 @@
+//! What kind of bytes an item has, told from the first of them.
+//!
+//! Text is what has no NUL byte at its beginning, or has them where UTF-16 has them; decoding that
+//! is the engine's. Formats that are known by their first bytes are named, so that a report can say
+//! what was left out. A name alone never makes binary what could be text: it decides only if its
+//! bytes are not text themselves.
+
+use gossip_contracts::connector::{Classifier, ContentKind};
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
+
+/// How many bytes of the beginning are looked at; more are ignored.
+pub const HEAD_SIZE: usize = 8192;
+
+/// Changes whenever [`content_kind`] says something else of the same bytes for another cause than
+/// its table of formats.
+const CLASSIFIER_VERSION: u32 = 1;
+
+/// What the item that begins with `head` is.
+///
+/// ```
+/// use gossip_connectors::content::content_kind;
+/// use gossip_contracts::connector::ContentKind;
+///
+/// assert_eq!(content_kind(b"key = value\n"), ContentKind::Text);
+/// assert_eq!(content_kind(b"\x7fELF\x02\x01\x01\0"), ContentKind::Executable);
+/// ```
+#[must_use]
+pub fn content_kind(head: &[u8]) -> ContentKind {
+    let head = &head[..head.len().min(HEAD_SIZE)];
+    let named = FORMATS.iter().find(|format| format.begins(head));
+    let is_named_for_sure = named.is_some_and(Format::is_no_text);
+    let has_nul = head.contains(&0);
+    if !is_named_for_sure && (!has_nul || looks_like_utf16(head)) {
+        return ContentKind::Text;
+    }
+    named.map_or(ContentKind::NulBytes, |format| format.kind)
+}
+
+/// [`content_kind`] as a connector's classifier: whatever the key.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadClassifier;
+
+impl Classifier for HeadClassifier {
+    fn kind(&self, _key: &[u8], head: &[u8]) -> ContentKind {
+        content_kind(head)
+    }
+}
+
+impl CanonicalBytes for HeadClassifier {
+    fn feed(&self, hasher: &mut CanonicalHasher) {
+        hasher.value(&CLASSIFIER_VERSION).value(&(HEAD_SIZE as u64)).value(&(FORMATS.len() as u64));
+        for Format { offset, magic, kind } in FORMATS {
+            hasher.value(&(*offset as u64)).value(*magic).value(&*kind.to_string());
+        }
+    }
+}
+
+struct Format {
+    offset: usize,
+    magic: &'static [u8],
+    kind: ContentKind,
+}
+
+const fn format(magic: &'static [u8], kind: ContentKind) -> Format {
+    Format { offset: 0, magic, kind }
+}
+
+const fn format_at(offset: usize, magic: &'static [u8], kind: ContentKind) -> Format {
+    Format { offset, magic, kind }
+}
+
+/// As published by those who made the formats.
+const FORMATS: &[Format] = &[
+    format(b"PK\x03\x04", ContentKind::Archive),
+    format(b"PK\x05\x06", ContentKind::Archive),
+    format(b"\x1f\x8b\x08", ContentKind::Archive),
+    format(b"BZh", ContentKind::Archive),
+    format(b"\xfd7zXZ\0", ContentKind::Archive),
+    format(b"7z\xbc\xaf\x27\x1c", ContentKind::Archive),
+    format(b"\x28\xb5\x2f\xfd", ContentKind::Archive),
+    format(b"\x04\x22\x4d\x18", ContentKind::Archive),
+    format(b"Rar!\x1a\x07", ContentKind::Archive),
+    format_at(257, b"ustar", ContentKind::Archive),
+    format(b"!<arch>\n", ContentKind::Archive),
+    format(b"\x89PNG\r\n\x1a\n", ContentKind::Image),
+    format(b"\xff\xd8\xff", ContentKind::Image),
+    format(b"GIF87a", ContentKind::Image),
+    format(b"GIF89a", ContentKind::Image),
+    format_at(8, b"WEBP", ContentKind::Image),
+    format(b"\0\0\x01\0", ContentKind::Image),
+    format(b"II*\0", ContentKind::Image),
+    format(b"MM\0*", ContentKind::Image),
+    format(b"BM", ContentKind::Image),
+    format(b"ID3", ContentKind::Media),
+    format(b"OggS\0", ContentKind::Media),
+    format(b"fLaC\0", ContentKind::Media),
+    format_at(8, b"WAVE", ContentKind::Media),
+    format_at(4, b"ftyp", ContentKind::Media),
+    format(b"\x1a\x45\xdf\xa3", ContentKind::Media),
+    format(b"\x7fELF", ContentKind::Executable),
+    format(b"MZ", ContentKind::Executable),
+    format(b"\0asm", ContentKind::Executable),
+    format(b"\xca\xfe\xba\xbe", ContentKind::Executable),
+    format(b"\xcf\xfa\xed\xfe", ContentKind::Executable),
+    format(b"\xce\xfa\xed\xfe", ContentKind::Executable),
+    format(b"SQLite format 3\0", ContentKind::Database),
+    format(b"wOFF\0", ContentKind::Font),
+    format(b"wOF2\0", ContentKind::Font),
+    format(b"OTTO\0", ContentKind::Font),
+    format(b"\0\x01\0\0\0", ContentKind::Font),
+];
+
+impl Format {
+    fn begins(&self, head: &[u8]) -> bool {
+        head.get(self.offset..).is_some_and(|rest| rest.starts_with(self.magic))
+    }
+
+    /// Whether no text begins like this.
+    fn is_no_text(&self) -> bool {
+        let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c\x1b".contains(byte);
+        self.magic.iter().any(is_control) || str::from_utf8(self.magic).is_err()
+    }
+}
+
+/// A byte order mark, or at least half of the pairs with a zero on the same side and hardly any on
+/// the other.
+fn looks_like_utf16(head: &[u8]) -> bool {
+    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        return true;
+    }
+    let mut zeros = [0_usize; 2];
+    let pairs = head.chunks_exact(2);
+    let len = pairs.len();
+    for pair in pairs {
+        // Both zero is no character.
+        if pair == [0, 0] {
+            return false;
+        }
+        zeros[0] += usize::from(pair[0] == 0);
+        zeros[1] += usize::from(pair[1] == 0);
+    }
+    let [fewer, more] = [zeros[0].min(zeros[1]), zeros[0].max(zeros[1])];
+    len > 0 && more * 2 >= len && fewer * 16 <= len
+}
+
+#[cfg(test)]
+mod tests {
+    use gossip_contracts::identity::PolicyHash;
+
+    use super::*;
+
+    fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(to_bytes).collect()
+    }
+
+    #[test]
+    fn text_is_not_binary() {
+        let texts: [&[u8]; 9] = [
+            b"",
+            b"a",
+            b"plain\r\n\ttext\x0c",
+            "naïve, 中文, 🙂".as_bytes(),
+            b"latin-1: \xe4\xf6\xfc",
+            b"\x1b[31mcolour",
+            b"BZh is how bzip2 files begin, and this note about them",
+            b"MZ, BM, GIF89a, ID3: all could begin a text",
+            b"!<arch>\nlooks like a static library, and is a note",
+        ];
+        for text in texts {
+            assert_eq!(content_kind(text), ContentKind::Text, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn utf16_is_text_in_both_orders_with_and_without_a_mark() {
+        for text in ["token = abc123", "\u{feff}token", "mostly ASCII, some 中文 too"] {
+            assert_eq!(content_kind(&utf16(text, u16::to_le_bytes)), ContentKind::Text, "{text}");
+            assert_eq!(content_kind(&utf16(text, u16::to_be_bytes)), ContentKind::Text, "{text}");
+        }
+        // Cut in the middle of a character, as a head may be.
+        assert_eq!(content_kind(&utf16("abc", u16::to_le_bytes)[..5]), ContentKind::Text);
+        // With a mark, all else may be without zeros.
+        assert_eq!(content_kind(&utf16("\u{feff}中文", u16::to_be_bytes)), ContentKind::Text);
+    }
+
+    #[test]
+    fn nul_bytes_elsewhere_are_binary() {
+        for bytes in [&b"text\0more text that goes on"[..], b"\0", b"\0\0\0\0", b"a\0\0b\0\0c\0\0"]
+        {
+            assert_eq!(content_kind(bytes), ContentKind::NulBytes, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_beginning_counts() {
+        let mut bytes = vec![b'x'; HEAD_SIZE];
+        bytes.push(0);
+        assert_eq!(content_kind(&bytes), ContentKind::Text);
+        bytes[HEAD_SIZE - 1] = 0;
+        assert_eq!(content_kind(&bytes), ContentKind::NulBytes);
+    }
+
+    #[test]
+    fn known_formats_are_named() {
+        for format in FORMATS {
+            let mut bytes = vec![b'x'; format.offset];
+            bytes.extend_from_slice(format.magic);
+            bytes.extend_from_slice(b"\x01\0\0\0\x02\x03");
+            assert_eq!(content_kind(&bytes), format.kind, "{:?}", format.magic);
+        }
+    }
+
+    /// If this fails, the ledgers of users call files binary that no longer are, or the reverse:
+    /// raise `CLASSIFIER_VERSION`, unless only the table changed, and pin what comes out.
+    #[test]
+    fn what_is_binary_changes_only_with_the_detectors_identity() {
+        let mut kinds = Vec::new();
+        for zeros in 0..=64_usize {
+            for odd in [0, 1, 3] {
+                let at = |index: usize| (index % 2 == odd % 2 || odd == 3) && index / 2 < zeros;
+                let head: Vec<u8> = (0..128).map(|index| b'a' * u8::from(!at(index))).collect();
+                for head in [head.clone(), [b"\xff\xfe", &head[..]].concat()] {
+                    let kind = content_kind(&head);
+                    kinds.extend((kind != ContentKind::Text).then(|| kind.to_string()));
+                    kinds.push("/".to_owned());
+                }
+            }
+        }
+        let kinds = PolicyHash::derive(&*kinds.concat()).to_string();
+        let pinned = "1783685c849bba1d37beec9a77a48937486e35a21d682cb6fe83dcfaba7afdb1";
+        assert_eq!(kinds, pinned);
+        let pinned = "1b2f2d7aba4eabc44424049e37c230ec8a1f24284dcf388edbd0d8851a8e9719";
+        assert_eq!(PolicyHash::derive(&HeadClassifier).to_string(), pinned);
+    }
+
+    #[test]
+    fn real_files_are_what_they_are() {
+        let this_program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(content_kind(&this_program), ContentKind::Executable);
+        assert_eq!(content_kind(include_bytes!("content.rs")), ContentKind::Text);
+    }
+}

@@ -1,0 +1,212 @@
+//! Which items were scanned, and in which version.
+//!
+//! - D1: a ledger row says that one version of an item was scanned under one policy, and its
+//!   findings are in the same database: both were committed together, with the cursor.
+//! - D2: an item has the occurrences of the version in its ledger row and no others.
+
+use gossip_contracts::connector::{Page, PageEntry};
+use gossip_contracts::identity::RunId;
+use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+
+use crate::findings::{self, OccurrenceRow};
+use crate::runs::Scope;
+use crate::schema::scope_of_run;
+
+/// What became of one item.
+#[derive(Debug)]
+pub(crate) struct ItemRow {
+    pub(crate) key: Vec<u8>,
+    /// Empty if the bytes that were read cannot be named, so that they are read again next time.
+    pub(crate) version: Vec<u8>,
+    pub(crate) bytes: u64,
+    pub(crate) skipped: Option<String>,
+    pub(crate) failed: Option<String>,
+    /// Those that are not committed yet.
+    pub(crate) occurrences: Vec<OccurrenceRow>,
+    /// Earlier occurrences of this version are committed.
+    pub(crate) begun: bool,
+}
+
+/// What the ledger says of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LedgerRow {
+    pub(crate) version: Vec<u8>,
+    pub(crate) run: RunId,
+    pub(crate) failed: bool,
+}
+
+/// What the ledger says of a page's entries, in their order.
+pub(crate) fn find_items(
+    tx: &Transaction<'_>,
+    scope: Scope,
+    page: &Page,
+    found: &mut Vec<Option<LedgerRow>>,
+) -> rusqlite::Result<()> {
+    found.clear();
+    let key_at = |index| page.get(index).map(|entry| entry.key);
+    let (Some(first), Some(last)) = (key_at(0), key_at(page.len().saturating_sub(1))) else {
+        return Ok(());
+    };
+    // One walk along the table, beside the keys: a look-up for each would cost several times that.
+    let mut statement = tx.prepare_cached(
+        "SELECT key, version, run, failed IS NOT NULL FROM scan_ledger
+         WHERE scope = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key",
+    )?;
+    let mut rows = statement.query((scope.0, first, last))?;
+    let mut row = rows.next()?;
+    for PageEntry { key, .. } in page.iter() {
+        while let Some(known) = row
+            && known.get_ref(0)?.as_blob()? < key
+        {
+            row = rows.next()?;
+        }
+        found.push(match row {
+            Some(known) if known.get_ref(0)?.as_blob()? == key => Some(LedgerRow {
+                version: known.get(1)?,
+                run: RunId::from_raw(known.get::<_, i64>(2)? as u64),
+                failed: known.get(3)?,
+            }),
+            _ => None,
+        });
+    }
+    Ok(())
+}
+
+/// Items of the ledger that a page, which goes on behind `after`, passes over; the first few. `end`
+/// lies behind every key.
+pub(crate) fn find_unlisted(
+    tx: &Transaction<'_>,
+    scope: Scope,
+    after: &[u8],
+    page: &Page,
+    end: &[u8],
+) -> rusqlite::Result<Vec<Vec<u8>>> {
+    const MAX: usize = 1024;
+    // Both ends bound the walk along the table: what all pages walk is the ledger once.
+    let last = page.len().checked_sub(1).and_then(|last| page.get(last)).map(|entry| entry.key);
+    let end = if page.is_last() { Some(end) } else { last };
+    let Some(end) = end else { return Ok(Vec::new()) };
+    let mut statement = tx.prepare_cached(
+        "SELECT key FROM scan_ledger WHERE scope = ?1 AND key > ?2 AND key <= ?3 ORDER BY key",
+    )?;
+    let mut rows = statement.query((scope.0, after, end))?;
+    let mut listed = page.iter().map(|entry| entry.key).peekable();
+    let mut unlisted = Vec::new();
+    while unlisted.len() < MAX
+        && let Some(row) = rows.next()?
+    {
+        let key = row.get_ref(0)?.as_blob()?;
+        while listed.next_if(|listed| *listed < key).is_some() {}
+        if listed.peek().is_none_or(|listed| *listed != key) {
+            unlisted.push(key.to_vec());
+        }
+    }
+    Ok(unlisted)
+}
+
+/// Forgets an item that is gone, with what was found in it.
+pub(crate) fn forget_item(tx: &Transaction<'_>, scope: Scope, key: &[u8]) -> rusqlite::Result<()> {
+    findings::forget_item(tx, scope, key)?;
+    tx.prepare_cached("DELETE FROM scan_ledger WHERE scope = ?1 AND key = ?2")?
+        .execute((scope.0, key))
+        .map(drop)
+}
+
+/// An unchanged item counts in this run, too.
+pub(crate) fn keep_item(
+    tx: &Transaction<'_>,
+    scope: Scope,
+    key: &[u8],
+    run: RunId,
+) -> rusqlite::Result<()> {
+    tx.prepare_cached("UPDATE scan_ledger SET run = ?3 WHERE scope = ?1 AND key = ?2")?
+        .execute((scope.0, key, run.as_raw() as i64))
+        .map(drop)
+}
+
+/// Forgets the items of a run's scope that it did not meet (D4).
+pub(crate) fn forget_unmet(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+    tx.execute(
+        concat!(
+            "DELETE FROM scan_occurrences WHERE (scope, key) IN (
+                 SELECT scope, key FROM scan_ledger WHERE scope = ",
+            scope_of_run!(),
+            " AND run < ?1)"
+        ),
+        [run.as_raw() as i64],
+    )?;
+    tx.execute(
+        concat!("DELETE FROM scan_ledger WHERE scope = ", scope_of_run!(), " AND run < ?1"),
+        [run.as_raw() as i64],
+    )
+    .map(drop)
+}
+
+impl ItemRow {
+    /// Of an item of which nothing is known.
+    pub(crate) fn new(key: &[u8]) -> Self {
+        Self {
+            key: key.to_vec(),
+            version: Vec::new(),
+            bytes: 0,
+            skipped: None,
+            failed: None,
+            occurrences: Vec::new(),
+            begun: false,
+        }
+    }
+
+    /// Replaces all that was known of the item, but for earlier occurrences of the same version (D2).
+    pub(crate) fn put(
+        &self,
+        tx: &Transaction<'_>,
+        scope: Scope,
+        run: RunId,
+    ) -> rusqlite::Result<()> {
+        self.put_as(tx, scope, run, &self.version, self.bytes)
+    }
+
+    /// The same of an item of which `bytes` are read, under a version that nobody takes for the
+    /// whole.
+    pub(crate) fn put_partial(
+        &self,
+        tx: &Transaction<'_>,
+        scope: Scope,
+        run: RunId,
+        bytes: u64,
+    ) -> rusqlite::Result<()> {
+        self.put_as(tx, scope, run, b"", bytes)
+    }
+
+    fn put_as(
+        &self,
+        tx: &Transaction<'_>,
+        scope: Scope,
+        run: RunId,
+        version: &[u8],
+        bytes: u64,
+    ) -> rusqlite::Result<()> {
+        let Self { key, skipped, failed, occurrences, begun, .. } = self;
+        let values = (scope.0, key, version, bytes as i64, skipped, failed, run.as_raw() as i64);
+        let is_new = tx
+            .prepare_cached(
+                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+            )?
+            .execute(values)?;
+        if is_new == 0 {
+            tx.prepare_cached(
+                "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7
+                 WHERE scope = ?1 AND key = ?2",
+            )?
+            .execute(values)?;
+            if !begun {
+                findings::forget_item(tx, scope, key)?;
+            }
+        }
+        occurrences.iter().try_for_each(|found| found.put(tx, scope, key))
+    }
+}
+
+#[cfg(test)]
+mod tests;

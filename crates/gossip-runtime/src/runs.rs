@@ -1,0 +1,158 @@
+//! Which runs there were: what each scanned, under which policy, and whether it has ended.
+//!
+//! - D4: when a run finishes, items that it did not meet are forgotten with what was found in them:
+//!   every item that there was has been met, so they are gone.
+
+use gossip_contracts::identity::{PolicyHash, RunId};
+use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
+
+use crate::ledger;
+use crate::totals::Totals;
+
+/// What makes runs comparable, a target under a policy, as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scope(pub(crate) i64);
+
+/// A run as the runtime remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunRow {
+    pub(crate) run: RunId,
+    pub(crate) target: Vec<u8>,
+    pub(crate) policy: PolicyHash,
+    pub(crate) started_ms: u64,
+    pub(crate) ended_ms: Option<u64>,
+}
+
+/// The scope of this target and policy.
+pub(crate) fn scope(
+    tx: &Transaction<'_>,
+    target: &[u8],
+    policy: PolicyHash,
+) -> rusqlite::Result<Scope> {
+    let known = tx
+        .prepare_cached("SELECT scope FROM scan_scopes WHERE target = ?1 AND policy = ?2")?
+        .query_row((target, policy.as_bytes()), |row| row.get(0))
+        .optional()?;
+    if let Some(scope) = known {
+        return Ok(Scope(scope));
+    }
+    tx.prepare_cached("INSERT INTO scan_scopes(target, policy) VALUES (?1, ?2)")?
+        .execute((target, policy.as_bytes()))?;
+    Ok(Scope(tx.last_insert_rowid()))
+}
+
+/// The run of this target and policy that has not ended, or a new one: whether it is new. There is
+/// one at most, so that two processes that begin at once work on the same. A new one that is `fresh`
+/// trusts nothing that earlier runs stored, whoever goes on with it.
+pub(crate) fn open_run(
+    tx: &Transaction<'_>,
+    target: &[u8],
+    policy: PolicyHash,
+    now_ms: u64,
+    fresh: bool,
+) -> rusqlite::Result<(RunId, bool)> {
+    let open = tx
+        .prepare_cached(
+            "SELECT max(run) FROM scan_runs WHERE target = ?1 AND policy = ?2 AND ended_ms IS NULL",
+        )?
+        .query_row((target, policy.as_bytes()), |row| row.get::<_, Option<i64>>(0))?;
+    if let Some(run) = open {
+        return Ok((RunId::from_raw(run as u64), false));
+    }
+    tx.prepare_cached(
+        "INSERT INTO scan_runs(target, policy, started_ms, fresh) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute((target, policy.as_bytes(), now_ms as i64, fresh))?;
+    Ok((RunId::from_raw(tx.last_insert_rowid() as u64), true))
+}
+
+/// Joins a run that another process has begun; `false` if it has ended.
+pub(crate) fn join_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
+    let sql = "UPDATE scan_runs SET resumed = resumed + 1 WHERE run = ?1 AND ended_ms IS NULL";
+    Ok(tx.execute(sql, [run.as_raw() as i64])? > 0)
+}
+
+/// Whether a run trusts nothing that earlier runs stored.
+pub(crate) fn is_fresh(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
+    let sql = "SELECT fresh FROM scan_runs WHERE run = ?1";
+    tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
+}
+
+/// How many processes have joined a run that another had begun.
+pub(crate) fn times_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<i64> {
+    let sql = "SELECT resumed FROM scan_runs WHERE run = ?1";
+    tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
+}
+
+/// Writes down that a run has ended, and its numbers (N1); whether that had not been done before.
+pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<bool> {
+    let ended = tx.execute(
+        "UPDATE scan_runs SET ended_ms = ?2 WHERE run = ?1 AND ended_ms IS NULL",
+        (run.as_raw() as i64, now_ms as i64),
+    )?;
+    if ended > 0 {
+        Totals::count(tx, run)?.keep(tx, run)?;
+    }
+    Ok(ended > 0)
+}
+
+/// Writes down that a run has finished, and forgets the items that are gone (D4). In one step: once a
+/// run has ended another may have begun, which trusts what it sees in the ledger.
+pub(crate) fn finish_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
+    if end_run(tx, run, now_ms)? { ledger::forget_unmet(tx, run) } else { Ok(()) }
+}
+
+/// Whether a run has been written down as ended.
+pub(crate) fn has_ended(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
+    let sql = "SELECT ended_ms IS NOT NULL FROM scan_runs WHERE run = ?1";
+    tx.prepare_cached(sql)?.query_row([run.as_raw() as i64], |row| row.get(0))
+}
+
+pub(crate) fn list_runs(tx: &Transaction<'_>) -> rusqlite::Result<Vec<RunRow>> {
+    tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs ORDER BY run")?
+        .query_map([], run_row)?
+        .collect()
+}
+
+pub(crate) fn newest_run(tx: &Transaction<'_>) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(run) FROM scan_runs";
+    let run: Option<i64> = tx.query_row(sql, [], |row| row.get(0))?;
+    Ok(run.map(|run| RunId::from_raw(run as u64)))
+}
+
+/// The newest run of a target that has ended, whatever its policy.
+pub(crate) fn last_ended_run(
+    tx: &Transaction<'_>,
+    target: &[u8],
+) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(run) FROM scan_runs WHERE target = ?1 AND ended_ms IS NOT NULL";
+    let run: Option<i64> = tx.query_row(sql, [target], |row| row.get(0))?;
+    Ok(run.map(|run| RunId::from_raw(run as u64)))
+}
+
+pub(crate) fn find_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunRow>> {
+    tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs WHERE run = ?1")?
+        .query_row([run.as_raw() as i64], run_row)
+        .optional()
+}
+
+fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    Ok(RunRow {
+        run: RunId::from_raw(row.get::<_, i64>(0)? as u64),
+        target: row.get(1)?,
+        policy: PolicyHash::from_bytes(row.get(2)?),
+        started_ms: row.get::<_, i64>(3)? as u64,
+        ended_ms: row.get::<_, Option<i64>>(4)?.map(|ms| ms as u64),
+    })
+}
+
+/// The newest run that has taken over the items of this one.
+pub(crate) fn superseded_by(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunId>> {
+    tx.query_row(
+        "SELECT max(newer.run) FROM scan_runs old JOIN scan_runs newer USING (target, policy)
+         WHERE old.run = ?1 AND newer.run > old.run",
+        [run.as_raw() as i64],
+        |row| row.get::<_, Option<i64>>(0),
+    )
+    .map(|newer| newer.map(|run| RunId::from_raw(run as u64)))
+}

@@ -1,0 +1,248 @@
+//! The scan loop: lists a range of keys, handles what is listed, and commits what is done.
+//!
+//! There is one loop, and two kinds of work for it: a leased shard ([`crate::shard_work`]), and a
+//! second look at everything by a run that was interrupted ([`crate::second_look`]).
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use gossip_contracts::connector::{ConnectorError, Page, PageEntry};
+use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
+use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
+
+use crate::batch::{Batch, Commit};
+use crate::clock::now;
+use crate::item::{ItemBuffers, ItemContext, ItemInProgress, Known};
+use crate::ledger::{self, ItemRow, LedgerRow};
+use crate::options::ScanOptions;
+use crate::partial_item::PartialItem;
+use crate::scan::ScanError;
+use crate::transaction::read;
+
+/// Entries listed at a time.
+const PAGE_ENTRIES: usize = 256;
+/// Listings in a row that may fail in passing.
+const LIST_TRIES: u32 = 5;
+/// The wait before the second of them; later ones are multiples of it.
+const LIST_BACKOFF: Duration = Duration::from_millis(20);
+/// Reads of an item that fails in passing.
+const READ_TRIES: usize = 3;
+
+/// What all workers of a scan share.
+pub(crate) struct Shared<'s> {
+    pub(crate) context: ItemContext<'s>,
+    pub(crate) options: &'s ScanOptions,
+    pub(crate) slots: WorkerSlots,
+    /// How long the run's leases last.
+    pub(crate) lease_ms: u64,
+    /// The caller wants an end.
+    pub(crate) stop: &'s AtomicBool,
+    /// A worker has failed.
+    pub(crate) halt: AtomicBool,
+    /// Workers that look for something to do.
+    pub(crate) idle: AtomicUsize,
+}
+
+impl Shared<'_> {
+    pub(crate) fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.halt.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Flow {
+    Continue,
+    /// The worker was told to stop.
+    Stop,
+    /// Another worker has the shard, or the run is over: nothing more may be committed.
+    Lost,
+}
+
+/// A range of keys to work through, and how what is done there becomes durable.
+pub(crate) trait Work {
+    /// The keys that are left to this work, and perhaps some before them.
+    fn range(&self) -> ShardSpecRef<'_>;
+
+    /// For reading the ledger.
+    fn coordinator(&self) -> &SqliteCoordinator;
+
+    /// Makes what was done durable, all of it or nothing.
+    fn commit(&mut self, commit: &Commit<'_>) -> Result<Flow, ScanError>;
+
+    /// Asked often: keeps the right to go on.
+    fn keep(&mut self) -> Result<Flow, ScanError>;
+
+    /// A page was listed that goes on behind `after`; nothing of it is handled yet.
+    fn page_listed(&mut self, after: Option<&[u8]>, page: &Page) -> Result<Flow, ScanError>;
+
+    /// A page was handled, and another follows.
+    fn page_handled(&mut self, reached: Option<&[u8]>) -> Result<(), ScanError>;
+}
+
+/// The loop's buffers. One for each worker; its memory stays.
+#[derive(Default)]
+pub(crate) struct ScanLoop {
+    buffers: ItemBuffers,
+    page: Page,
+    known: Vec<Option<LedgerRow>>,
+    pub(crate) batch: Batch,
+}
+
+impl ScanLoop {
+    /// Works through `work` behind `reached`, beginning with an item that was left in the middle.
+    /// [`Flow::Continue`]: to its end, and [`Batch::rest`] is not committed yet.
+    pub(crate) fn run(
+        &mut self,
+        shared: &Shared<'_>,
+        work: &mut impl Work,
+        reached: Option<&[u8]>,
+        partial: Option<PartialItem>,
+    ) -> Result<Flow, ScanError> {
+        self.batch = Batch::starting_behind(reached);
+        if let Some(partial) = partial {
+            let entry = PageEntry { key: &partial.key, version: b"", size: 0, skip: None };
+            let Self { buffers, batch, .. } = self;
+            let mut step = Step { shared, work, buffers, batch };
+            let flow = step.handle(&entry, None, Some(&partial))?;
+            if flow != Flow::Continue {
+                return Ok(flow);
+            }
+        }
+        loop {
+            let flow = self.run_page(shared, work)?;
+            if flow != Flow::Continue || self.page.is_last() {
+                return Ok(flow);
+            }
+            work.page_handled(self.batch.reached())?;
+        }
+    }
+
+    fn run_page(&mut self, shared: &Shared<'_>, work: &mut impl Work) -> Result<Flow, ScanError> {
+        let Self { buffers, page, known, batch } = self;
+        list(shared, work.range(), batch.reached(), page)?;
+        let flow = work.page_listed(batch.reached(), page)?;
+        if flow != Flow::Continue {
+            return Ok(flow);
+        }
+        read(work.coordinator(), |tx| ledger::find_items(tx, shared.context.scope, page, known))?;
+        let mut step = Step { shared, work, buffers, batch };
+        for (entry, row) in page.iter().zip(&*known) {
+            let flow = step.handle(&entry, row.as_ref(), None)?;
+            if flow != Flow::Continue {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// What handling one entry needs.
+struct Step<'l, W> {
+    shared: &'l Shared<'l>,
+    work: &'l mut W,
+    buffers: &'l mut ItemBuffers,
+    batch: &'l mut Batch,
+}
+
+impl<W: Work> Step<'_, W> {
+    /// Handles one entry, and commits what is done when it is time.
+    fn handle(
+        &mut self,
+        entry: &PageEntry<'_>,
+        row: Option<&LedgerRow>,
+        partial: Option<&PartialItem>,
+    ) -> Result<Flow, ScanError> {
+        if self.shared.stopping() {
+            return Ok(Flow::Stop);
+        }
+        let context = &self.shared.context;
+        match context.look_at(entry, row) {
+            Known::Covered => {}
+            Known::Unchanged => {
+                context.count_unchanged(entry);
+                self.batch.add_unchanged(entry.key);
+            }
+            Known::NotOffered(row) => self.add(row),
+            Known::No => match self.read(entry.key, partial)? {
+                Ok(row) => self.add(row),
+                Err(flow) => return Ok(flow),
+            },
+        }
+        self.batch.advance(entry.key, now().as_raw());
+        match self.batch.commit_if_due(self.work, self.shared.options)? {
+            Flow::Continue => self.work.keep(),
+            flow => Ok(flow),
+        }
+    }
+
+    fn add(&mut self, row: ItemRow) {
+        self.shared.context.count(&row);
+        self.batch.add_read(row);
+    }
+
+    /// Reads an item, again while that fails in passing. `Err`: it was left in the middle.
+    fn read(
+        &mut self,
+        key: &[u8],
+        mut partial: Option<&PartialItem>,
+    ) -> Result<Result<ItemRow, Flow>, ScanError> {
+        for attempt in 1.. {
+            match self.read_once(key, partial.take()) {
+                Err(ScanError::Source(error)) if !error.is_retryable() || attempt == READ_TRIES => {
+                    return Ok(Ok(self.shared.context.unreadable(key, &error)));
+                }
+                Err(ScanError::Source(_)) => {}
+                outcome => return outcome,
+            }
+        }
+        unreachable!("the tries are counted")
+    }
+
+    fn read_once(
+        &mut self,
+        key: &[u8],
+        partial: Option<&PartialItem>,
+    ) -> Result<Result<ItemRow, Flow>, ScanError> {
+        let Self { shared, work, buffers, batch } = self;
+        let mut item = ItemInProgress::open(&shared.context, key, partial, buffers)?;
+        batch.begin_item(&item);
+        let mut has_more = !item.is_skipped();
+        while has_more {
+            let stop = shared.stopping();
+            let flow = match batch.checkpoint_mid_item(*work, shared.options, &mut item, stop)? {
+                Flow::Continue if stop => Flow::Stop,
+                Flow::Continue => work.keep()?,
+                flow => flow,
+            };
+            if flow != Flow::Continue {
+                return Ok(Err(flow));
+            }
+            has_more = item.step()?;
+        }
+        Ok(Ok(item.finish()?))
+    }
+}
+
+/// Lists what comes behind `reached`, again while that fails in passing.
+fn list(
+    shared: &Shared<'_>,
+    range: ShardSpecRef<'_>,
+    reached: Option<&[u8]>,
+    page: &mut Page,
+) -> Result<(), ConnectorError> {
+    let cursor = CursorUpdate::new(reached, None);
+    let mut failures = 0;
+    loop {
+        match shared.context.source.list(range, cursor, PAGE_ENTRIES, page) {
+            Err(error)
+                if error.is_retryable() && failures + 1 < LIST_TRIES && !shared.stopping() =>
+            {
+                failures += 1;
+                std::thread::sleep(LIST_BACKOFF * failures);
+            }
+            listed => return listed,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Everything once more, by a run that was interrupted: for what was created or changed behind its
+//! cursors while nobody worked on it. What its ledger lacks is read; what has gone since it was read
+//! is forgotten.
+//!
+//! No shard is leased. What is done is committed only while the run has not ended: afterwards the
+//! items may be a newer run's.
+
+use gossip_contracts::connector::{ConnectorError, Page};
+use gossip_contracts::coordination::ShardSpecRef;
+use gossip_coordination_sqlite::SqliteCoordinator;
+use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+
+use crate::batch::Commit;
+use crate::scan::ScanError;
+use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
+use crate::transaction::{in_transaction, read};
+use crate::{ledger, runs};
+
+pub(crate) struct SecondLook<'s> {
+    pub(crate) shared: &'s Shared<'s>,
+    pub(crate) coordinator: &'s mut SqliteCoordinator,
+}
+
+impl SecondLook<'_> {
+    /// [`Flow::Lost`]: somebody else has ended the run.
+    pub(crate) fn run(mut self) -> Result<Flow, ScanError> {
+        let mut scan_loop = ScanLoop::default();
+        let flow = scan_loop.run(self.shared, &mut self, None, None)?;
+        if flow == Flow::Lost {
+            return Ok(flow);
+        }
+        match scan_loop.batch.commit(&mut self)? {
+            Flow::Lost => Ok(Flow::Lost),
+            _ => Ok(flow),
+        }
+    }
+
+    fn unless_ended(
+        &mut self,
+        write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<Flow, ScanError> {
+        let run = self.shared.context.run;
+        let flow = in_transaction(self.coordinator, |tx| {
+            if runs::has_ended(tx, run)? {
+                return Ok(Flow::Lost);
+            }
+            write(tx).map(|()| Flow::Continue)
+        })?;
+        Ok(flow)
+    }
+}
+
+impl Work for SecondLook<'_> {
+    fn range(&self) -> ShardSpecRef<'_> {
+        self.shared.context.source.key_range()
+    }
+
+    fn coordinator(&self) -> &SqliteCoordinator {
+        self.coordinator
+    }
+
+    fn commit(&mut self, commit: &Commit<'_>) -> Result<Flow, ScanError> {
+        let (scope, run) = (self.shared.context.scope, self.shared.context.run);
+        self.unless_ended(|tx| commit.write(tx, scope, run))
+    }
+
+    fn keep(&mut self) -> Result<Flow, ScanError> {
+        Ok(Flow::Continue)
+    }
+
+    /// Forgets the items that the page passes over and that are gone.
+    fn page_listed(&mut self, after: Option<&[u8]>, page: &Page) -> Result<Flow, ScanError> {
+        let context = &self.shared.context;
+        let range = context.source.key_range();
+        let after = after.unwrap_or(range.start());
+        loop {
+            let mut gone = read(self.coordinator, |tx| {
+                ledger::find_unlisted(tx, context.scope, after, page, range.end())
+            })?;
+            // The listing began before this look at the ledger: what another process has read since
+            // then is not in it. What cannot be opened either is gone.
+            gone.retain(|key| {
+                use ConnectorError::{NotFound, Permanent};
+                matches!(context.source.open(key), Err(NotFound { .. } | Permanent { .. }))
+            });
+            if gone.is_empty() {
+                return Ok(Flow::Continue);
+            }
+            let flow = self.unless_ended(|tx| {
+                gone.iter().try_for_each(|key| ledger::forget_item(tx, context.scope, key))
+            })?;
+            if flow != Flow::Continue {
+                return Ok(flow);
+            }
+        }
+    }
+
+    fn page_handled(&mut self, _: Option<&[u8]>) -> Result<(), ScanError> {
+        Ok(())
+    }
+}

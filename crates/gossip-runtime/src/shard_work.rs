@@ -1,0 +1,231 @@
+//! A leased shard as work: what is done is committed with its cursor.
+//!
+//! - W1: what a worker read, what it found and how far it came are committed in one transaction. A
+//!   worker that dies has done all of what its last checkpoint says, and nothing else counts.
+//! - W2: a worker that lost its lease commits nothing more for that shard.
+//! - W3: a worker that is told to stop commits what it has, and releases its shard.
+//! - W4: a split whose answer was lost is settled, or no further byte is read.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use gossip_contracts::connector::{ConnectorError, Page};
+use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
+use gossip_contracts::identity::OpId;
+use gossip_coordination::{EndError, InfraError, LeasedOperationError, ParkReason, WorkerSession};
+use gossip_coordination_sqlite::SqliteCoordinator;
+
+use crate::batch::{Batch, Commit};
+use crate::clock::{new_op_id, now};
+use crate::partial_item::PartialItem;
+use crate::plan::ResidualSplit;
+use crate::scan::ScanError;
+use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
+use crate::transaction::infra_error;
+
+/// Times that an operation is tried when the database fails in passing.
+const TRIES: u32 = 5;
+/// The wait before the second try; later ones are multiples of it.
+const BACKOFF: Duration = Duration::from_millis(20);
+
+type Session<'w> = WorkerSession<'w, SqliteCoordinator>;
+
+/// A shard that this worker holds.
+pub(crate) struct ShardWork<'w> {
+    shared: &'w Shared<'w>,
+    session: Session<'w>,
+}
+
+impl<'w> ShardWork<'w> {
+    pub(crate) const fn new(shared: &'w Shared<'w>, session: Session<'w>) -> Self {
+        Self { shared, session }
+    }
+
+    /// Works on the shard until it is done, parked, released or lost.
+    pub(crate) fn run(mut self, scan_loop: &mut ScanLoop) -> Result<Flow, ScanError> {
+        let cursor = self.session.cursor();
+        let partial = cursor.token().map(|token| {
+            PartialItem::from_token(token).ok_or_else(|| {
+                InfraError::corruption("claim", "the shard's cursor has a token of another kind")
+            })
+        });
+        let (partial, reached) = (partial.transpose()?, cursor.last_key().map(<[u8]>::to_vec));
+        match scan_loop.run(self.shared, &mut self, reached.as_deref(), partial) {
+            Ok(Flow::Continue) => self.complete(&scan_loop.batch.rest()),
+            Ok(Flow::Stop) => self.release(&mut scan_loop.batch),
+            Ok(Flow::Lost) => Ok(Flow::Lost),
+            Err(ScanError::Source(error)) => self.park(&mut scan_loop.batch, &error),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Everything is handled: commits the rest and marks the shard as done.
+    fn complete(self, rest: &Commit<'_>) -> Result<Flow, ScanError> {
+        let last_key = self.cursor_key(rest.reached());
+        let (scope, run) = (self.shared.context.scope, self.shared.context.run);
+        let ended = end(self.session, |session, op_id| {
+            session.complete_with(now(), CursorUpdate::at(&last_key), op_id, |tx| {
+                rest.write(tx, scope, run)
+            })
+        });
+        flow("a completion", ended.map_err(|error| infra_error("complete.writes", error)))
+    }
+
+    /// W3.
+    fn release(mut self, batch: &mut Batch) -> Result<Flow, ScanError> {
+        match batch.commit(&mut self)? {
+            Flow::Continue => {
+                let ended = end(self.session, |session, _| session.release(now()));
+                flow("a release", ended)
+            }
+            flow => Ok(flow),
+        }
+    }
+
+    /// The source does not answer for this shard: commits what there is and halts it.
+    fn park(mut self, batch: &mut Batch, error: &ConnectorError) -> Result<Flow, ScanError> {
+        tracing::warn!(%error, "a shard cannot be listed and is parked");
+        let reason = match error {
+            ConnectorError::PermissionDenied { .. } => ParkReason::PermissionDenied,
+            ConnectorError::NotFound { .. } => ParkReason::NotFound,
+            ConnectorError::Retryable { .. } => ParkReason::TooManyErrors,
+            _ => ParkReason::Other,
+        };
+        match batch.commit(&mut self)? {
+            Flow::Continue => {
+                let ended = end(self.session, |session, op_id| session.park(now(), reason, op_id));
+                flow("a park", ended)
+            }
+            flow => Ok(flow),
+        }
+    }
+
+    /// The key of a cursor. One needs a key even before anything is done: the shard's start, and
+    /// while an item there is in progress the token says that it is not done.
+    fn cursor_key(&self, reached: Option<&[u8]>) -> Vec<u8> {
+        reached.unwrap_or(self.session.spec().start()).to_vec()
+    }
+
+    /// The half that is furthest away, if the source knows where it begins.
+    fn plan_split(&self, reached: Option<&[u8]>) -> Option<ResidualSplit> {
+        let range = self.session.spec();
+        // Everything up to here has been handed to the scanner, committed or not.
+        let cursor = CursorUpdate::new(reached, None);
+        let points = self.shared.context.source.split_points(range, cursor, 1).ok()?;
+        ResidualSplit::at(range, points.first()?)
+            .inspect_err(|error| tracing::debug!(%error, "a shard is not split there"))
+            .ok()
+    }
+}
+
+impl Work for ShardWork<'_> {
+    fn range(&self) -> ShardSpecRef<'_> {
+        self.session.spec()
+    }
+
+    fn coordinator(&self) -> &SqliteCoordinator {
+        self.session.backend()
+    }
+
+    /// W1, W2.
+    fn commit(&mut self, commit: &Commit<'_>) -> Result<Flow, ScanError> {
+        let last_key = self.cursor_key(commit.reached());
+        let token = commit.partial.as_ref().map(PartialItem::to_token);
+        let cursor = CursorUpdate::new(Some(&last_key), token.as_deref());
+        let (scope, run) = (self.shared.context.scope, self.shared.context.run);
+        let moved = retrying(|op_id| {
+            self.session.checkpoint_with(now(), cursor, op_id, |tx| commit.write(tx, scope, run))
+        });
+        flow("a checkpoint", moved.map_err(|error| infra_error("checkpoint.writes", error)))
+    }
+
+    /// Renews the lease if less than half of it is left.
+    fn keep(&mut self) -> Result<Flow, ScanError> {
+        let now = now();
+        let left = self.session.lease().deadline().as_raw().saturating_sub(now.as_raw());
+        if left > self.shared.lease_ms / 2 {
+            return Ok(Flow::Continue);
+        }
+        flow("a renewal", self.session.renew(now))
+    }
+
+    fn page_listed(&mut self, _: Option<&[u8]>, _: &Page) -> Result<Flow, ScanError> {
+        Ok(Flow::Continue)
+    }
+
+    /// Gives what is furthest away to a worker that has nothing to do.
+    fn page_handled(&mut self, reached: Option<&[u8]>) -> Result<(), ScanError> {
+        if self.shared.idle.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        let Some(split) = self.plan_split(reached) else { return Ok(()) };
+        let plan = split.plan();
+        // W4: while nobody knows whether it took effect, the error ends this worker.
+        match retrying(|op_id| self.session.split_residual(now(), &plan, op_id)) {
+            Ok(_) => Ok(()),
+            Err(error) => match error.backend_error() {
+                Some(error) => Err(error.clone().into()),
+                None => {
+                    tracing::debug!(%error, "a split was refused");
+                    Ok(())
+                }
+            },
+        }
+    }
+}
+
+/// Tries an operation under one id again while it fails in passing: one whose answer was lost is
+/// then recognised.
+fn retrying<T, E: LeasedOperationError>(
+    mut attempt: impl FnMut(OpId) -> Result<T, E>,
+) -> Result<T, E> {
+    let op_id = new_op_id();
+    for tried in 1.. {
+        match attempt(op_id) {
+            Err(error) if error.is_retryable() && tried < TRIES => {
+                std::thread::sleep(BACKOFF * tried);
+            }
+            outcome => return outcome,
+        }
+    }
+    unreachable!("the tries are counted")
+}
+
+/// The same for an operation that ends its session.
+fn end<'w, T, E: LeasedOperationError>(
+    mut session: Session<'w>,
+    mut attempt: impl FnMut(Session<'w>, OpId) -> Result<T, EndError<Session<'w>, E>>,
+) -> Result<T, E> {
+    let op_id = new_op_id();
+    for tried in 1.. {
+        match attempt(session, op_id) {
+            Ok(ended) => return Ok(ended),
+            Err(EndError { error, session: Some(again) })
+                if error.is_retryable() && tried < TRIES =>
+            {
+                std::thread::sleep(BACKOFF * tried);
+                session = *again;
+            }
+            Err(EndError { error, .. }) => return Err(error),
+        }
+    }
+    unreachable!("the tries are counted")
+}
+
+/// What an answer means for the work.
+fn flow<T, E: LeasedOperationError + fmt::Display>(
+    what: &str,
+    answer: Result<T, E>,
+) -> Result<Flow, ScanError> {
+    match answer {
+        Ok(_) => Ok(Flow::Continue),
+        Err(error) => match error.backend_error() {
+            Some(error) => Err(error.clone().into()),
+            None => {
+                tracing::info!(%error, "{what} was refused");
+                Ok(Flow::Lost)
+            }
+        },
+    }
+}
