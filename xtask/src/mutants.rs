@@ -19,9 +19,8 @@ Usage: cargo xtask mutants [--shard K/N]
        cargo xtask mutants --planted [NAME] [--start S]
 
   --shard K/N   only the K-th of N parts, counted from 0; all of it takes most of an hour
-  --planted     instead, runs the simulator on bugs planted on purpose, or on those whose name contains
-                NAME, from seed S (1) on until each is noticed; prints the table of
-                docs/verification.md
+  --planted     instead, runs the simulator on the bugs of crates/gossip-simulator/planted/, or on those
+                whose name contains NAME, from seed S (1) on until each is noticed
 
 What happened to each change is in mutants/mutants.out of the target directory.
 ";

@@ -26,7 +26,11 @@ Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite] [--seen
   --twice         run each seed twice; both must tell the same story
 ";
 
-const PACKAGE: &str = "gossip-simulator";
+/// The crate, and its program.
+pub(crate) const PACKAGE: &str = "gossip-simulator";
+
+/// Optimised, but every assertion stays on.
+pub(crate) const PROFILE: &str = "soak";
 
 /// What the test command runs.
 pub(crate) struct Share {
@@ -78,12 +82,19 @@ pub(crate) fn failed(root: &Path) -> Result<Failure> {
     Ok(Failure::new(format!("the simulation failed at commit {}", Identity::read(root)?)))
 }
 
-/// The simulator without arguments: optimised, but every assertion stays on.
-pub(crate) fn simulator(root: &Path) -> Cmd {
-    Cmd::cargo()
-        .args(["run", "--quiet", "--locked", "--profile", "soak", "--package", PACKAGE])
-        .arg("--")
-        .dir(root)
+/// The simulator without arguments.
+fn simulator(root: &Path) -> Cmd {
+    cargo(root, "run").arg("--")
+}
+
+/// Builds the simulator of the sources in `root`.
+pub(crate) fn build(root: &Path) -> Cmd {
+    cargo(root, "build")
+}
+
+fn cargo(root: &Path, verb: &str) -> Cmd {
+    let options = ["--quiet", "--locked", "--profile", PROFILE, "--package", PACKAGE];
+    Cmd::cargo().arg(verb).args(options).dir(root)
 }
 
 /// `seeds` seeds on `backend` from `start` on.

@@ -82,7 +82,7 @@ pub(crate) fn attempt(
         }
         AcquireDecision::Poison { update, refusal } => {
             shard.store(tx, steps, &update, encoded)?;
-            planted!(Ok(Attempt::Poisoned(refusal)), PoisonRolledBack => Err(refusal))
+            Ok(Attempt::Poisoned(refusal))
         }
     }
 }

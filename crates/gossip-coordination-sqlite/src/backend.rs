@@ -223,10 +223,6 @@ impl SqliteCoordinator {
                 shards::exists(tx, steps.load, &shard.run, id).map_err(SplitError::from)
             })?;
             shard.store(tx, steps, &update.parent, encoded)?;
-            planted!(SplitInTwoTransactions => {
-                let between = tx.execute_batch("COMMIT; BEGIN IMMEDIATE");
-                between.map_err(|_| gossip_coordination::InfraError::transient(steps.begin, "between transactions"))?;
-            });
             let children = update.shards.iter().map(|new| shard.view.child(new.id, new.spec));
             shards::insert(tx, steps, tenant, &shard.run, children, encoded)?;
             Ok(IdempotentOutcome::Executed(result(&update)))

@@ -222,16 +222,9 @@ impl SqliteCoordinator {
 /// Each takes a run, a number and a limit, and reads the index only as far as the limit.
 const EXPIRED: &str = "SELECT shard FROM coord_shards \
     WHERE run_id = ?1 AND status = 0 AND deadline <= ?2 ORDER BY deadline, place LIMIT ?3";
-#[cfg(planted)]
-const EXPIRED_BEFORE: &str = "SELECT shard FROM coord_shards \
-    WHERE run_id = ?1 AND status = 0 AND deadline < ?2 ORDER BY deadline, place LIMIT ?3";
 const FREE: &str = "SELECT shard FROM coord_shards \
     WHERE run_id = ?1 AND status = 0 AND deadline IS NULL AND ?2 IS NOT NULL \
     ORDER BY place LIMIT ?3";
-#[cfg(planted)]
-const NEWEST_FREE: &str = "SELECT shard FROM coord_shards \
-    WHERE run_id = ?1 AND status = 0 AND deadline IS NULL AND ?2 IS NOT NULL \
-    ORDER BY place DESC LIMIT ?3";
 const OWN: &str = "SELECT shard FROM coord_shards WHERE run_id = ?1 AND owner = ?2 LIMIT ?3";
 
 impl Wanted {
@@ -244,16 +237,7 @@ impl Wanted {
     ) -> Result<Option<ShardId>, InfraError> {
         let now = time_to_sql(by.now);
         let sources: &[(&str, i64)] = match self {
-            Self::Claimable if planted!(ExpiredRowsIgnored) => &[(FREE, now)],
-            Self::Claimable if planted!(NewestFreeFirst) => {
-                &[(EXPIRED, now), (planted!(FREE, NewestFreeFirst => NEWEST_FREE), now)]
-            }
-            Self::Claimable => {
-                &[(planted!(EXPIRED, ExpiredComparedStrictly => EXPIRED_BEFORE), now), (FREE, now)]
-            }
-            Self::Own if planted!(ReacquireTakesExpired) => {
-                &[(OWN, id_to_sql(by.worker.as_raw())), (EXPIRED, now)]
-            }
+            Self::Claimable => &[(EXPIRED, now), (FREE, now)],
             Self::Own => &[(OWN, id_to_sql(by.worker.as_raw()))],
         };
         let mut found = None;

@@ -103,25 +103,11 @@ impl SqliteCoordinator {
     {
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
         let key = request.lease.key();
-        planted!(RecordReadBeforeLock => {
-            record.clear();
-            sql::read::<_, InfraError>(conn, steps, |tx| {
-                Shard::find(tx, steps, request.tenant, key, record, decoded).map(drop)
-            }).map_err(|error| CommitError::Refused(error.into()))?;
-        });
         sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
             let decision = decide(found.as_ref().map(Shard::found), now, request);
-            planted!(RefusalKeepsWrites => {
-                if let Err(refusal) = decision {
-                    run_writes(tx, steps, writes)?;
-                    tx.execute_batch("COMMIT").map_err(|_| InfraError::transient(steps.commit, "a late commit"))?;
-                    return Err(CommitError::Refused(refusal.into()));
-                }
-            });
             let decision = decision.map_err(|refusal| CommitError::Refused(refusal.into()))?;
             let Decision::Execute(update) = decision else {
-                planted!(ReplayRunsWrites => { run_writes(tx, steps, writes)? });
                 return Ok(IdempotentOutcome::Replayed(()));
             };
             run_writes(tx, steps, writes)?;

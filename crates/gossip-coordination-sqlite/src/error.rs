@@ -110,11 +110,6 @@ fn infra(step: &'static str, error: &rusqlite::Error) -> InfraError {
             _ => InfraError::transient(step, error.to_string()),
         };
     };
-    planted!(BusyCalledDamage => {
-        if code == ErrorCode::DatabaseBusy {
-            return InfraError::corruption(step, error.to_string());
-        }
-    });
     match code {
         ErrorCode::DatabaseCorrupt
         | ErrorCode::NotADatabase

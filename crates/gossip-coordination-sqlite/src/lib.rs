@@ -51,10 +51,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// First: its macro is used by the others.
-#[macro_use]
-mod planted;
-
 mod acquire;
 mod backend;
 mod backoff;

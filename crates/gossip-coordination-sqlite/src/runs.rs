@@ -53,11 +53,6 @@ impl Run {
         tx.prepare_cached(sql)
             .and_then(|mut statement| statement.execute((self.row.id, &*encoded)))
             .at(steps.store)?;
-        planted!(RunStatusColumnStale => {
-            if self.record.status.is_terminal() {
-                return Ok(());
-            }
-        });
         let sql = "UPDATE coord_runs SET status = ?2 WHERE id = ?1";
         tx.prepare_cached(sql)
             .and_then(|mut statement| statement.execute((self.row.id, self.record.status as u8)))

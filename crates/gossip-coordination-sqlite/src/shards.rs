@@ -143,15 +143,7 @@ impl<'b> Shard<'b> {
             let Some(row) = rows.next().at(step)? else {
                 return Ok(None);
             };
-            let is_cached = planted!(
-                false,
-                CachedRecordServed => is_record_of(record, decoded, tenant, key),
-                RecordReadBeforeLock => ["checkpoint.load", "complete.load"].contains(&step)
-                    && is_record_of(record, decoded, tenant, key),
-            );
-            if !is_cached {
-                copy_blob(row, 7, step, record)?;
-            }
+            copy_blob(row, 7, step, record)?;
             (RunRow::read(row, step)?, row.get(6).at(step)?)
         };
         let view = decode_shard_view(record, decoded).at(step)?;
@@ -176,26 +168,7 @@ impl<'b> Shard<'b> {
     ) -> Result<(), InfraError> {
         encode_shard_after(&self.view, update, encoded);
         let before = Columns::of(&self.view.state);
-        let after = Columns::of(&planted!(
-            update.state,
-            ParkedColumnStale => update.state.park_reason.map_or(update.state, |_| self.view.state),
-        ));
-        let after = Columns {
-            owner: planted!(after.owner, OwnerColumnStale => before.owner.or(after.owner)),
-            deadline: planted!(
-                after.deadline,
-                RenewedColumnStale => match before.owner == after.owner {
-                    true => before.deadline,
-                    false => after.deadline,
-                },
-            ),
-            ..after
-        };
-        planted!(UnmovedCheckpointFails => {
-            if update.cursor == Some(self.view.cursor) {
-                return Err(InfraError::transient(steps.store, "no row was changed"));
-            }
-        });
+        let after = Columns::of(&update.state);
         if before == after {
             let sql = "UPDATE coord_shards SET record = ?2 WHERE id = ?1";
             let changed = tx
@@ -216,11 +189,6 @@ impl<'b> Shard<'b> {
         counts.add(&before, -1);
         counts.add(&after, 1);
         counts.places = i64::from(place.is_some());
-        planted!(CountsForgetUnpark => {
-            if before.status == ShardStatus::Parked as u8 {
-                return Ok(());
-            }
-        });
         counts.store(tx, steps.store, self.run.id)
     }
 }
@@ -251,11 +219,6 @@ pub(crate) fn insert<'s>(
         counts.places += 1;
     }
     counts.store(tx, step, run.id)?;
-    planted!(TotalsForgetSplits => {
-        if run.gate.status == RunStatus::Active {
-            return Ok(());
-        }
-    });
     let sql = "INSERT INTO coord_tenants(tenant, shards) VALUES (?1, ?2) \
                ON CONFLICT(tenant) DO UPDATE SET shards = shards + excluded.shards";
     tx.prepare_cached(sql)
@@ -276,17 +239,6 @@ pub(crate) fn exists(
     let sql = "SELECT 1 FROM coord_shards WHERE run_id = ?1 AND shard = ?2";
     let mut statement = tx.prepare_cached(sql).at(step)?;
     statement.exists((run.id, id_to_sql(shard.as_raw()))).at(step)
-}
-
-#[cfg(planted)]
-fn is_record_of(
-    record: &[u8],
-    decoded: &mut DecodeScratch,
-    tenant: TenantId,
-    key: ShardKey,
-) -> bool {
-    let view = decode_shard_view(record, decoded);
-    view.is_ok_and(|view| (view.tenant, view.key) == (tenant, key))
 }
 
 /// Replaces what `out` holds by the blob in a column.

@@ -36,15 +36,9 @@ pub(crate) fn write<T, E: From<InfraError>>(
     steps: &Steps,
     f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    planted!(AnswersBeforeCommit => { commit_late(conn).at(steps.commit)? });
-    let behavior = planted!(TransactionBehavior::Immediate, WriteLockTakenLate => TransactionBehavior::Deferred);
-    let tx = Transaction::new_unchecked(conn, behavior).at(steps.begin)?;
+    let tx = Transaction::new_unchecked(conn, TransactionBehavior::Immediate).at(steps.begin)?;
     let value = f(&tx)?;
-    planted!(AnswersBeforeCommit => {
-        std::mem::forget(tx);
-        return Ok(value);
-    });
-    planted!(tx.commit().at(steps.commit)?, CommitErrorIgnored => drop(tx.commit()));
+    tx.commit().at(steps.commit)?;
     Ok(value)
 }
 
@@ -54,15 +48,8 @@ pub(crate) fn read<T, E: From<InfraError>>(
     steps: &Steps,
     f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    planted!(AnswersBeforeCommit => { commit_late(conn).at(steps.commit)? });
     let tx = Transaction::new_unchecked(conn, TransactionBehavior::Deferred).at(steps.begin)?;
     f(&tx)
-}
-
-/// Stores what was answered before it was stored.
-#[cfg(planted)]
-fn commit_late(conn: &Connection) -> rusqlite::Result<()> {
-    if conn.is_autocommit() { Ok(()) } else { conn.execute_batch("COMMIT") }
 }
 
 #[cfg(test)]

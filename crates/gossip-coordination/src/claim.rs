@@ -81,11 +81,6 @@ pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
                 Err(AcquireError::BackendError(error)) => return Err(error.into()),
             }
         }
-        planted!(ClaimStopsAtPoison => {
-            if settled.is_some() {
-                break;
-            }
-        });
         if settled.is_some() && settled != last_settled {
             settled_rounds += 1;
         } else {

@@ -140,7 +140,7 @@ impl LeaseHolder {
     /// L1.
     #[must_use]
     pub fn is_live_at(&self, now: LogicalTime) -> bool {
-        planted!(now < self.deadline, ExpiryAtDeadlineStillHeld => now <= self.deadline)
+        now < self.deadline
     }
 }
 

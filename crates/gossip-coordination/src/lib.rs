@@ -48,14 +48,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// First: its macro is used by the others.
-#[cfg(not(planted))]
-#[macro_use]
-mod planted;
-#[cfg(planted)]
-#[macro_use]
-pub mod planted;
-
 mod async_traits;
 mod claim;
 pub mod codec;

@@ -73,17 +73,6 @@ impl<K: Copy, const N: usize> OperationLog<K, N> {
 
     /// Appends an operation, evicting the oldest if the log is full (O2).
     pub fn push_back_overwrite(&mut self, entry: OpLogEntry<K>) {
-        planted!(OpLogKeepsOldest => {
-            if self.is_full() {
-                return;
-            }
-        });
-        planted!(OpLogForgetsEarly => {
-            if self.len() >= N / 2 {
-                self.ids.pop_front();
-                self.outcomes.pop_front();
-            }
-        });
         let OpLogEntry { op_id, payload_hash, executed_at, kind, result } = entry;
         self.ids.push_back_overwrite(op_id);
         self.outcomes.push_back_overwrite(Outcome { payload_hash, executed_at, kind, result });

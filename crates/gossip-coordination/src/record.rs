@@ -111,11 +111,8 @@ impl<'a> ShardRecordView<'a> {
             self.tenant,
             ShardKey::new(self.key.run, id),
             spec,
-            planted!(
-                CursorUpdate::initial(),
-                ChildrenInheritCursor => crate::planted::leak(self.cursor),
-            ),
-            planted!(self.cursor_semantics, ChildrenForgetSemantics => CursorSemantics::Completed),
+            CursorUpdate::initial(),
+            self.cursor_semantics,
             Some(self.key.shard),
         )
     }

@@ -265,12 +265,7 @@ impl ShardFilter {
     #[must_use]
     pub fn admits(&self, shard: &ShardRecordView<'_>, now: LogicalTime) -> bool {
         self.status.is_none_or(|status| shard.state.status == status)
-            && (!self.available_only
-                || planted!(
-                    shard.state.is_available_at(now),
-                    ListingHidesExpired => shard.state.lease.is_none()
-                        && shard.state.is_available_at(now),
-                ))
+            && (!self.available_only || shard.state.is_available_at(now))
             && (!self.root_only || shard.parent.is_none())
     }
 }

@@ -141,10 +141,7 @@ impl AcquireScratch {
     pub fn write_cursor(&mut self, cursor: CursorUpdate<'_>) {
         self.has_last_key = cursor.last_key().is_some();
         self.cursor_last_key.write(cursor.last_key().unwrap_or_default(), "last key");
-        self.has_token = planted!(
-            cursor.token().is_some(),
-            SnapshotKeepsToken => self.has_token || cursor.token().is_some(),
-        );
+        self.has_token = cursor.token().is_some();
         self.cursor_token.write(cursor.token().unwrap_or_default(), "token");
     }
 

@@ -146,14 +146,7 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     /// Where to start. Checkpoints do not show here.
     #[must_use]
     pub fn cursor(&self) -> CursorUpdate<'_> {
-        let snapshot = self.initial_snapshot();
-        planted!(
-            snapshot.cursor,
-            SessionSkipsFirstKey => match snapshot.cursor.is_initial() {
-                true => CursorUpdate::at(snapshot.spec.start()),
-                false => snapshot.cursor,
-            },
-        )
+        self.initial_snapshot().cursor
     }
 
     /// Whose shard it is.
@@ -183,12 +176,8 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     /// Extends the lease.
     pub fn renew(&mut self, now: LogicalTime) -> Result<RenewResult, RenewError> {
         let renewed = self.backend.renew(now, self.tenant(), &self.lease)?;
-        if !planted!(SessionForgetsRenewal) {
-            self.lease.set_deadline(renewed.new_deadline);
-        }
-        if !planted!(SessionKeepsCapacity) {
-            self.capacity = renewed.capacity;
-        }
+        self.lease.set_deadline(renewed.new_deadline);
+        self.capacity = renewed.capacity;
         Ok(renewed)
     }
 
@@ -231,16 +220,10 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         // A replay of a split that later ones have overtaken must not widen the range again.
         let (new_end, end) = (plan.parent.end(), self.spec().end());
         let narrows = !new_end.is_empty() && (end.is_empty() || new_end < end);
-        if planted!(
-            narrows,
-            SessionWidensRange => true,
-            SessionKeepsRange => false,
-        ) {
+        if narrows {
             self.scratch.write_spec(plan.parent);
         }
-        if !planted!(SessionForgetsSpawned) {
-            self.scratch.note_spawned(residual);
-        }
+        self.scratch.note_spawned(residual);
         Ok(outcome)
     }
 
@@ -251,11 +234,6 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, EndError<Self, CompleteError>> {
-        planted!(SessionSkipsUnmovedComplete => {
-            if cursor.last_key().is_some() && cursor.last_key() == self.cursor().last_key() {
-                return Ok(IdempotentOutcome::Replayed(()));
-            }
-        });
         let ended = self.backend.complete(now, self.lease.tenant(), &self.lease, cursor, op_id);
         self.end(ended)
     }
@@ -330,7 +308,7 @@ impl Parts {
             capacity: acquired.capacity,
             status: acquired.snapshot.status,
             cursor_semantics: acquired.snapshot.cursor_semantics,
-            parent: planted!(acquired.snapshot.parent, SessionForgetsParent => None),
+            parent: acquired.snapshot.parent,
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn find_leased<'v, 'a>(
     tenant: TenantId,
     lease: &Lease,
 ) -> Result<FoundShard<'v, 'a>, CoordError> {
-    if lease.tenant() != tenant && !planted!(ReplayCrossesTenants) {
+    if lease.tenant() != tenant {
         return Err(CoordError::TenantMismatch { expected: tenant });
     }
     let found = found.ok_or(CoordError::ShardNotFound { shard: lease.key() })?;
@@ -46,9 +46,6 @@ pub fn check_op_idempotency(
         Seen::New => Ok(None),
         Seen::Before(entry) => Ok(Some(entry)),
         Seen::Otherwise(expected_hash) => {
-            planted!(ReplayIgnoresPayload => {
-                return Ok(op_log.iter().find(|entry| entry.op_id() == op_id));
-            });
             Err(CoordError::OpIdConflict { op_id, expected_hash, actual_hash: payload_hash })
         }
     }
@@ -80,22 +77,15 @@ pub fn validate_lease(
         return Err(CoordError::ShardTerminal { shard: shard.key, status: shard.state.status });
     }
     let stale = CoordError::StaleFence { presented: lease.fence(), current: shard.state.fence };
-    let is_stale = planted!(
-        lease.fence() != shard.state.fence,
-        FenceComparedTheWrongWay => lease.fence() > shard.state.fence,
-        FenceIgnoredForSameOwner => lease.fence() != shard.state.fence
-            && shard.state.lease.map(|holder| holder.owner()) != Some(lease.owner()),
-        FenceOneBehindAccepted => lease.fence().as_raw() + 1 < shard.state.fence.as_raw(),
-    );
-    if is_stale {
+    if lease.fence() != shard.state.fence {
         return Err(stale);
     }
     // The fence is current but nobody holds the shard: it was released, or never leased. Either
     // way the presenter must acquire it again.
     let Some(holder) = shard.state.lease else {
-        return planted!(Err(stale), ReleasedLeaseMayWork => Ok(()));
+        return Err(stale);
     };
-    if !holder.is_live_at(now) && !planted!(ExpiredLeaseMayWork) {
+    if !holder.is_live_at(now) {
         return Err(CoordError::LeaseExpired { deadline: holder.deadline(), now });
     }
     if holder.owner() != lease.owner() {
@@ -111,7 +101,7 @@ pub fn validate_cursor_update(
     spec: ShardSpecRef<'_>,
 ) -> Result<(), CoordError> {
     let Some(last_key) = new.last_key() else {
-        return planted!(Err(CoordError::CheckpointMissingKey), CheckpointWithoutKey => Ok(()));
+        return Err(CoordError::CheckpointMissingKey);
     };
     new.validate_sizes().map_err(|error| match error {
         CursorInputError::KeyTooLarge { size, max } => CoordError::CursorKeyTooLarge { size, max },
@@ -120,24 +110,13 @@ pub fn validate_cursor_update(
         }
         _ => unreachable!("cursors have no other size"),
     })?;
-    let may_advance = planted!(
-        old.may_advance_to(&new),
-        CursorMayMoveBack => true,
-        CursorMustMove => old.last_key() < new.last_key(),
-    );
-    if !may_advance {
+    if !old.may_advance_to(&new) {
         return Err(CoordError::CursorRegression {
             old_key: old.last_key().map(<[u8]>::len),
             new_key: Some(last_key.len()),
         });
     }
-    let is_within = planted!(
-        spec.contains(last_key),
-        CursorAtEndAccepted => spec.contains(last_key) || spec.end() == last_key,
-        CursorBeforeStartAccepted => spec.contains(last_key) || spec.start() > last_key,
-        BoundsComparedByLength => spec.contains(last_key) && spec.start().len() <= last_key.len(),
-    );
-    if !is_within {
+    if !spec.contains(last_key) {
         return Err(CoordError::CursorOutOfBounds(CursorOutOfBoundsDetail {
             last_key: last_key.len(),
             spec_start: spec.start().len(),

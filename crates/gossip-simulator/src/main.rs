@@ -1,8 +1,6 @@
 //! Runs seeds of the coordination simulator; `cargo xtask sim` calls it.
 
-#[cfg(planted)]
-mod planted;
-
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,9 +12,10 @@ use gossip_simulator::{
 };
 
 const USAGE: &str = "\
-usage: sim [--backend memory|sqlite] [--seeds N] [--start S] [--threads T] [--seen] [--kinds]
-           [--twice]
-       sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text] [--twice]";
+usage: gossip-simulator [--backend memory|sqlite] [--seeds N] [--start S] [--threads T] [--seen]
+                        [--kinds] [--twice] [--until-violation]
+       gossip-simulator --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]
+                        [--twice]";
 
 /// What was asked for.
 struct Args {
@@ -32,10 +31,9 @@ struct Args {
     kinds: bool,
     /// Run each seed twice; both must tell the same story.
     twice: bool,
+    /// Say only which seed is the first with a violation, in a line that programs read.
+    until_violation: bool,
     options: Options,
-    /// Part of the names of planted bugs to look for.
-    #[cfg(planted)]
-    planted: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -48,11 +46,6 @@ fn main() -> ExitCode {
     };
     // A panic of the backend is a finding; it is reported with its seed.
     std::panic::set_hook(Box::new(|_| {}));
-    #[cfg(planted)]
-    if let Some(name) = &args.planted {
-        let seeds = args.start..args.start.saturating_add(args.seeds);
-        return planted::hunt(name, seeds, args.threads);
-    }
     let passed = match args.backend.as_str() {
         "sqlite" => run::<Sqlite>(&args),
         _ => run::<Memory>(&args),
@@ -72,9 +65,8 @@ impl Args {
             seen: false,
             kinds: false,
             twice: false,
+            until_violation: false,
             options: Options::default(),
-            #[cfg(planted)]
-            planted: None,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -92,9 +84,8 @@ impl Args {
                 "--seen" => args.seen = true,
                 "--kinds" => args.kinds = true,
                 "--twice" => args.twice = true,
+                "--until-violation" => args.until_violation = true,
                 "--text" => args.options.with_text = true,
-                #[cfg(planted)]
-                "--planted" => args.planted = Some(value()?),
                 "--without" => {
                     for name in value()?.split(',') {
                         let ingredient = Ingredient::named(name);
@@ -116,6 +107,7 @@ impl Args {
 fn run<S: SimulatedBackend>(args: &Args) -> bool {
     match args.seed {
         Some(seed) => replay::<S>(seed, args),
+        None if args.until_violation => seek_violation::<S>(args),
         None => sweep::<S>(args),
     }
 }
@@ -138,28 +130,65 @@ fn replay<S: SimulatedBackend>(seed: u64, args: &Args) -> bool {
     false
 }
 
-/// Seeds one after the other, on all threads.
-fn sweep<S: SimulatedBackend>(args: &Args) -> bool {
-    let started = Instant::now();
+/// Runs the seeds in order, on all threads, each until it is told to stop.
+fn for_each_seed(args: &Args, run: impl Fn(u64) -> ControlFlow<()> + Sync) {
     let next = AtomicU64::new(args.start);
     let end = args.start.saturating_add(args.seeds);
-    let totals = Mutex::new(Totals::default());
     std::thread::scope(|scope| {
         for _ in 0..args.threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end {
-                        return;
-                    }
-                    let report = run_once_or_twice::<S>(seed, args);
-                    let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
-                    totals.add(report);
-                    if totals.failures.len() >= FAILURES_MAX {
+                    if seed >= end || run(seed).is_break() {
                         return;
                     }
                 }
             });
+        }
+    });
+}
+
+/// Seeds up to the first with a violation; says which, by what, and after how many operations of
+/// all seeds so far. Threads run ahead; what they did beyond does not count.
+fn seek_violation<S: SimulatedBackend>(args: &Args) -> bool {
+    let first = AtomicU64::new(u64::MAX);
+    let reports: Mutex<Vec<Report>> = Mutex::default();
+    for_each_seed(args, |seed| {
+        if seed > first.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        let report = run_once_or_twice::<S>(seed, args);
+        if report.violation.is_some() {
+            first.fetch_min(seed, Ordering::Relaxed);
+        }
+        reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+        ControlFlow::Continue(())
+    });
+    let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+    reports.retain(|report| report.seed <= first.load(Ordering::Relaxed));
+    let operations: u64 = reports.iter().map(|report| report.operations).sum();
+    let found = reports.iter().find_map(|report| Some((report.seed, report.violation.as_ref()?)));
+    match found {
+        Some((seed, seen)) => {
+            let kind = seen.kind().replace('\n', " ");
+            println!("violation: seed {seed}, {operations} operations, {kind}");
+        }
+        None => println!("no violation: {} seeds, {operations} operations", reports.len()),
+    }
+    found.is_none()
+}
+
+/// Seeds one after the other, on all threads.
+fn sweep<S: SimulatedBackend>(args: &Args) -> bool {
+    let started = Instant::now();
+    let totals = Mutex::new(Totals::default());
+    for_each_seed(args, |seed| {
+        let report = run_once_or_twice::<S>(seed, args);
+        let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+        totals.add(report);
+        match totals.failures.len() >= FAILURES_MAX {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     });
     let mut totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -236,7 +236,7 @@ impl Soak {
             }
             How::Planted => Ok(Some(vec![Chunk {
                 id: "all".to_owned(),
-                command: planted::hunt(&workspace.root, &workspace.target_dir, "", 1),
+                command: planted::command(&workspace.root),
                 fuzzed: None,
             }])),
         }

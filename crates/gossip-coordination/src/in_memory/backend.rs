@@ -36,18 +36,7 @@ impl CoordinationBackend for InMemoryCoordinator {
         let found = find(&mut self.tenants, tenant, key);
         let decision = decide(found.as_ref(), &self.slab, |shard| {
             transition::acquire(shard, now, tenant, key, worker)
-        });
-        planted!(PoisonReportedAgain => {
-            let state = found.as_ref().map(|found| found.run.view(found.index, &self.slab).state);
-            let reason = state.and_then(|state| state.park_reason);
-            if decision.is_err() && reason == Some(ParkReason::Poisoned) {
-                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
-                    shard: key.shard,
-                    reason: ParkReason::Poisoned,
-                });
-            }
-        });
-        let decision = decision?;
+        })?;
         let Found { run, index } = decided(found);
         let shard = key.shard;
         match decision {
@@ -66,12 +55,10 @@ impl CoordinationBackend for InMemoryCoordinator {
             }
             AcquireDecision::Poison { update, refusal } => {
                 run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
-                if !planted!(PoisonNotReported) {
-                    emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
-                        shard,
-                        reason: ParkReason::Poisoned,
-                    });
-                }
+                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
+                    shard,
+                    reason: ParkReason::Poisoned,
+                });
                 Err(refusal)
             }
         }
@@ -92,12 +79,6 @@ impl CoordinationBackend for InMemoryCoordinator {
         emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardLeaseRenewed {
             shard: lease.shard(),
             new_deadline,
-        });
-        planted!(RenewalReportedTwice => {
-            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardLeaseRenewed {
-                shard: lease.shard(),
-                new_deadline,
-            });
         });
         Ok(RenewResult { new_deadline, capacity: run.capacity(now) })
     }
@@ -156,7 +137,7 @@ impl CoordinationBackend for InMemoryCoordinator {
         let decision =
             decide(found.as_ref(), &self.slab, |shard| transition::complete(shard, now, &request))?;
         let outcome = carry_out(found, &mut self.slab, decision)?;
-        if outcome.is_executed() && !planted!(CompletionNotReported) {
+        if outcome.is_executed() {
             emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardCompleted {
                 shard: lease.shard(),
             });
@@ -233,7 +214,7 @@ impl CoordinationBackend for InMemoryCoordinator {
             Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
         };
         carry_out_split(decided(found), &mut self.slab, &update)?;
-        self.count_new_shards(tenant, planted!(1, CeilingForgetsResiduals => 0));
+        self.count_new_shards(tenant, 1);
         let residual = update.shards[0].id;
         emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardResidualCreated {
             parent: lease.shard(),
@@ -278,9 +259,7 @@ fn carry_out_split(
         Ok(())
     });
     if let Err(full) = all_stored.and_then(|()| run.apply(index, slab, &update.parent)) {
-        if !planted!(FailedSplitLeaksBytes) {
-            stored.into_iter().for_each(|shard| shard.release(slab));
-        }
+        stored.into_iter().for_each(|shard| shard.release(slab));
         return Err(SplitError::ResourceExhausted(full));
     }
     run.reserve(stored.len());

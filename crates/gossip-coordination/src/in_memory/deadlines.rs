@@ -59,9 +59,7 @@ impl Deadlines {
             // The last entry takes the gap, and may belong higher or lower.
             self.sift_up(place, last);
             let place = self.places[last.shard as usize] as usize;
-            if !planted!(DeadlinesNotSifted) {
-                self.sift_down(place, last);
-            }
+            self.sift_down(place, last);
         }
     }
 

@@ -127,11 +127,6 @@ impl RunManagement for InMemoryCoordinator {
         out.extend(
             shards.filter(|shard| filter.admits(shard, now)).map(|shard| ShardSummary::of(&shard)),
         );
-        planted!(EmptyListingFails => {
-            if out.is_empty() {
-                return Err(crate::error::InfraError::transient("list", "no rows").into());
-            }
-        });
         Ok(())
     }
 
@@ -143,10 +138,7 @@ impl RunManagement for InMemoryCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, EventKind::RunCompleted, |run| {
-            let progress = run.map_or_else(
-                RunProgress::default,
-                |run| planted!(run.progress, CompleteRunOnPartialView => run.progress_of_roots()),
-            );
+            let progress = run.map_or_else(RunProgress::default, |run| run.progress);
             transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
         })
     }
@@ -214,8 +206,7 @@ impl RunManagement for InMemoryCoordinator {
         out.status = run.record.status;
         out.earliest_deadline = run.earliest_deadline();
         if out.status == RunStatus::Active {
-            out.shards
-                .extend(run.claimable(now).take(planted!(CANDIDATES, ClaimPassesExpired => 2)));
+            out.shards.extend(run.claimable(now).take(CANDIDATES));
         }
         Ok(())
     }
@@ -238,7 +229,7 @@ impl ShardClaiming for InMemoryCoordinator {
             && let Some(&retry_after) = entry.cooldowns.get(&worker)
         {
             // A wait longer than the cooldown was noted before the clock stepped back.
-            let is_noted_later = planted!(retry_after > until, CooldownSurvivesClock => false);
+            let is_noted_later = retry_after > until;
             if now < retry_after && !is_noted_later {
                 return Err(ClaimError::Throttled { retry_after });
             }
@@ -246,10 +237,7 @@ impl ShardClaiming for InMemoryCoordinator {
         }
         // The result borrows `scratch`, so what it says about waiting is read before it is returned.
         let result = claim_from_candidates(self, now, tenant, run, worker, scratch);
-        let found_nothing = planted!(
-            matches!(result, Err(ClaimError::NoneAvailable { .. })),
-            CooldownAfterSuccess => true,
-        );
+        let found_nothing = matches!(result, Err(ClaimError::NoneAvailable { .. }));
         if cooldown > 0
             && found_nothing
             && let Some(entry) = self.tenants.get_mut(&tenant)
@@ -259,11 +247,6 @@ impl ShardClaiming for InMemoryCoordinator {
             }
             entry.cooldowns.insert(worker, until);
         }
-        planted!(EmptyClaimReportsEnd => {
-            if let Err(ClaimError::NoneAvailable { earliest_deadline: None }) = result {
-                emit(&mut self.events, tenant, run, now, || EventKind::RunCompleted);
-            }
-        });
         result
     }
 }

@@ -90,37 +90,17 @@ impl Run {
     ) -> Result<(), SlabFull> {
         let before = self.shards[index as usize].state;
         self.shards[index as usize].apply(slab, update)?;
-        let is_counted =
-            planted!(true, CountsForgetSplit => update.state.status != ShardStatus::Split);
-        if before.status != update.state.status && is_counted {
+        if before.status != update.state.status {
             self.progress.remove(before.status);
             self.progress.add(update.state.status);
         }
-        planted!(IndexKeepsParkedShard => {
-            if update.state.status == ShardStatus::Parked {
-                return Ok(());
-            }
-        });
-        planted!(IndexForgetsRenewal => {
-            if before.lease.is_some() && update.state.lease.is_some() {
-                return Ok(());
-            }
-        });
         if place_of(&before) != place_of(&update.state) {
             match place_of(&before) {
                 Place::Free => self.free.remove(&mut self.links, index),
                 Place::Leased(_) => self.leased.remove(index),
                 Place::Settled => {}
             }
-            let is_listed = planted!(
-                true,
-                IndexForgetsReleasedShard => before.lease.is_none()
-                    || place_of(&update.state) != Place::Free,
-                IndexForgetsUnparkedShard => !before.status.is_terminal(),
-            );
-            if is_listed {
-                self.enlist(index);
-            }
+            self.enlist(index);
         }
         Ok(())
     }
@@ -136,19 +116,10 @@ impl Run {
     /// Shards that could be acquired at `now`: first one whose worker is gone, then those that have
     /// waited longest.
     pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
-        let is_over = |deadline: LogicalTime| {
-            planted!(
-                deadline <= now,
-                ClaimIgnoresExpired => false,
-                ClaimLateAtDeadline => deadline < now,
-            )
-        };
-        let expired = self.leased.first().filter(|&(deadline, _)| is_over(deadline));
-        let expired = expired.map(|(_, index)| index);
-        let is_last = planted!(ClaimPrefersFree);
-        let (first, last) = if is_last { (None, expired) } else { (expired, None) };
+        let expired = self.leased.first().filter(|&(deadline, _)| deadline <= now);
+        let expired = expired.into_iter().map(|(_, index)| index);
         let free = self.free.iter(&self.links);
-        first.into_iter().chain(free).chain(last).map(|index| self.shards[index as usize].id)
+        expired.chain(free).map(|index| self.shards[index as usize].id)
     }
 
     pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
@@ -159,22 +130,10 @@ impl Run {
         let earliest_deadline = self.earliest_deadline();
         let some_expired = earliest_deadline.is_some_and(|deadline| deadline <= now);
         CapacityHint {
-            available_count: planted!(
-                self.free.len().saturating_add(u32::from(some_expired)),
-                HintCountsNothing => if some_expired { 0 } else { self.free.len() },
-            ),
+            available_count: self.free.len().saturating_add(u32::from(some_expired)),
             earliest_deadline,
-            is_estimate: planted!(some_expired, HintHidesEstimate => false),
+            is_estimate: some_expired,
         }
-    }
-
-    /// What the shards with which the run began have come to, without those split off.
-    #[cfg(planted)]
-    pub(super) fn progress_of_roots(&self) -> RunProgress {
-        let mut progress = RunProgress::default();
-        let roots = self.shards.iter().filter(|shard| !shard.id.is_derived());
-        roots.for_each(|shard| progress.add(shard.state.status));
-        progress
     }
 
     /// Panics unless the index and the counts say what the shards say.

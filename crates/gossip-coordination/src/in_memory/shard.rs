@@ -80,12 +80,6 @@ impl Shard {
         slab: &mut ByteSlab,
         update: &ShardUpdate<'_>,
     ) -> Result<(), SlabFull> {
-        planted!(NoRoomForLongTokens => {
-            let token = update.cursor.and_then(|cursor| cursor.token());
-            if let Some(token) = token.filter(|token| token.len() > 20) {
-                return Err(SlabFull { requested: token.len(), available: 0 });
-            }
-        });
         let spec = update.spec.map(|spec| PooledShardSpec::store(slab, spec)).transpose()?;
         if let Some(cursor) = update.cursor
             && let Err(full) = self.cursor.replace(slab, cursor)
@@ -93,9 +87,6 @@ impl Shard {
             if let Some(spec) = spec {
                 spec.release(slab).expect(LIVE);
             }
-            planted!(RefusedCheckpointIsLogged => {
-                update.log.into_iter().for_each(|entry| self.op_log.push_back_overwrite(entry));
-            });
             return Err(full);
         }
         if let Some(spec) = spec {

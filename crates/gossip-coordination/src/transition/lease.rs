@@ -52,7 +52,7 @@ pub fn acquire(
     if shard.tenant != tenant {
         return Err(AcquireError::TenantMismatch { expected: tenant });
     }
-    if run.status != RunStatus::Active && !planted!(AcquireIgnoresRunStatus) {
+    if run.status != RunStatus::Active {
         return Err(AcquireError::RunNotActive { run: key.run, status: run.status });
     }
     let state = &shard.state;
@@ -61,18 +61,13 @@ pub fn acquire(
     }
     if let Some(holder) = state.holder_at(now)
         && holder.owner() != worker
-        && !planted!(AcquireIgnoresHolder)
     {
         return Err(AcquireError::AlreadyLeased {
             current_owner: holder.owner(),
             lease_deadline: holder.deadline(),
         });
     }
-    let tries = planted!(
-        state.acquires_since_progress,
-        TriesOffByOne => state.acquires_since_progress.saturating_sub(1),
-    );
-    if tries >= run.config.max_shard_retries {
+    if state.acquires_since_progress >= run.config.max_shard_retries {
         let update = ShardUpdate::of_state(ShardState {
             status: ShardStatus::Parked,
             park_reason: Some(ParkReason::Poisoned),
@@ -82,21 +77,12 @@ pub fn acquire(
         let refusal = AcquireError::ShardTerminal { shard: key, status: ShardStatus::Parked };
         return Ok(AcquireDecision::Poison { update: update.checked_against(shard), refusal });
     }
-    let fence = planted!(
-        state.fence.next(),
-        AcquireKeepsFence => state.holder_at(now).map_or(state.fence, |_| state.fence.next()),
-        ReacquireKeepsFence => state.holder_at(now).map_or(state.fence.next(), |_| state.fence),
-    );
+    let fence = state.fence.next();
     let deadline = deadline_after(now, run);
     let update = ShardUpdate::of_state(ShardState {
         fence,
         lease: Some(LeaseHolder::new(worker, deadline)),
-        acquires_since_progress: state.acquires_since_progress
-            + planted!(
-                1,
-                TriesNotCounted => 0,
-                OwnRetriesNotCounted => u32::from(state.holder_at(now).is_none()),
-            ),
+        acquires_since_progress: state.acquires_since_progress + 1,
         ..*state
     });
     Ok(AcquireDecision::Grant {
@@ -113,10 +99,7 @@ pub fn renew(
     lease: &Lease,
 ) -> Result<(LogicalTime, ShardUpdate<'static>), CoordError> {
     let (FoundShard { shard, run }, holder) = find_held(found, now, tenant, lease)?;
-    let deadline = planted!(
-        holder.deadline().max(deadline_after(now, run)),
-        RenewShortensLease => deadline_after(now, run),
-    );
+    let deadline = holder.deadline().max(deadline_after(now, run));
     let update = ShardUpdate::of_state(ShardState {
         lease: Some(LeaseHolder::new(holder.owner(), deadline)),
         ..shard.state
@@ -132,25 +115,12 @@ pub fn release(
     tenant: TenantId,
     lease: &Lease,
 ) -> Result<ShardUpdate<'static>, CoordError> {
-    let (FoundShard { shard, .. }, _) = find_held(
-        found,
-        now,
-        tenant,
-        planted!(lease, ReleaseIgnoresFence => crate::planted::current(found, lease)),
-    )?;
-    let tries = shard.state.acquires_since_progress;
-    let state = ShardState {
+    let (FoundShard { shard, .. }, _) = find_held(found, now, tenant, lease)?;
+    let update = ShardUpdate::of_state(ShardState {
         lease: None,
-        acquires_since_progress: tries.saturating_sub(planted!(1, ReleaseKeepsTries => 0)),
+        acquires_since_progress: shard.state.acquires_since_progress.saturating_sub(1),
         ..shard.state
-    };
-    let update = planted!(
-        ShardUpdate::of_state(state),
-        ReleaseForgetsCursor => ShardUpdate {
-            cursor: Some(crate::planted::NOWHERE),
-            ..ShardUpdate::of_state(state)
-        },
-    );
+    });
     Ok(update.checked_against(shard))
 }
 

@@ -53,21 +53,12 @@ pub fn checkpoint<'r>(
 ) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError> {
     let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
     let hash = payload::checkpoint(request.cursor);
-    planted!(LeaseBeforeIdempotency => {
-        validate_lease(now, request.tenant, request.lease, shard)?;
-    });
-    planted!(RunGateBeforeIdempotency => {
-        check_run_active(run, shard.key)?;
-    });
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         return Ok(Decision::Replay(()));
     }
     check_held_and_cursor(shard, run, now, request)?;
     let update = ShardUpdate {
-        cursor: planted!(
-            Some(request.cursor),
-            CheckpointForgetsToken => request.cursor.last_key().map(CursorUpdate::at),
-        ),
+        cursor: Some(request.cursor),
         log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
         ..ShardUpdate::of_state(state_at(shard, request.cursor))
     };
@@ -89,7 +80,7 @@ pub fn complete<'r>(
     let state =
         ShardState { status: ShardStatus::Done, lease: None, ..state_at(shard, request.cursor) };
     let update = ShardUpdate {
-        cursor: planted!(Some(request.cursor), CompleteForgetsCursor => None),
+        cursor: Some(request.cursor),
         log: Some(entry(request.op_id, OpKind::Complete, hash, now)),
         ..ShardUpdate::of_state(state)
     };
@@ -116,7 +107,7 @@ pub fn park(
         ..shard.state
     };
     let update = ShardUpdate {
-        log: planted!(Some(entry(request.op_id, OpKind::Park, hash, now)), ParkNotLogged => None),
+        log: Some(entry(request.op_id, OpKind::Park, hash, now)),
         ..ShardUpdate::of_state(state)
     };
     Ok(Decision::Execute(update.checked_against(shard)))
@@ -125,11 +116,7 @@ pub fn park(
 /// The shard's state once its cursor stands at `cursor`: tries are counted from when it last moved.
 /// A new token at the same key is a move, too: that is how a worker gets through a large item.
 fn state_at(shard: &ShardRecordView<'_>, cursor: CursorUpdate<'_>) -> ShardState {
-    let moved = planted!(
-        shard.cursor != cursor,
-        AnyCheckpointIsProgress => true,
-        TokenIsNoProgress => shard.cursor.last_key() != cursor.last_key(),
-    );
+    let moved = shard.cursor != cursor;
     ShardState {
         acquires_since_progress: if moved { 0 } else { shard.state.acquires_since_progress },
         ..shard.state
@@ -142,23 +129,11 @@ fn check_held_and_cursor(
     now: LogicalTime,
     request: &CursorRequest<'_>,
 ) -> Result<(), CoordError> {
-    planted!(check_run_active(run, shard.key), RunEndIgnoredByCheckpoint => Ok(()))?;
+    check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
     validate_cursor_update(request.cursor, shard.cursor, shard.spec)
 }
 
 pub(super) fn entry(op_id: OpId, kind: OpKind, hash: u64, now: LogicalTime) -> OpLogEntry<OpKind> {
-    OpLogEntry::new(
-        op_id,
-        planted!(
-            kind,
-            LoggedAsCheckpoint => match kind {
-                OpKind::Complete => OpKind::Checkpoint,
-                kind => kind,
-            },
-        ),
-        OpResult::Completed,
-        hash,
-        planted!(now, LoggedAtFirstTime => LogicalTime::from_raw(1)),
-    )
+    OpLogEntry::new(op_id, kind, OpResult::Completed, hash, now)
 }

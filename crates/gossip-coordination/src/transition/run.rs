@@ -95,7 +95,7 @@ pub fn register_shards(
     if was_executed(run, op_id, hash)? {
         return Ok(Decision::Replay(()));
     }
-    if run.status != RunStatus::Initializing && !planted!(RegisterAgain) {
+    if run.status != RunStatus::Initializing {
         return Err(RegisterShardsError::WrongStatus { status: run.status });
     }
     validate_manifest(shards)?;
@@ -139,10 +139,7 @@ pub fn complete_run(
     // V2 rests on the view being whole; one that lacks shards which must be there is a broken store.
     let (seen, roots) = (progress.total(), run.root_shards.len() as u64);
     assert!(!executes || seen >= roots, "run {}: a view of {seen} of {roots} shards", run.run);
-    let all_done = planted!(
-        evaluate_run_terminal(progress) == RunTerminalEvaluation::AllDone,
-        CompleteRunIgnoresParked => progress.active == 0,
-    );
+    let all_done = evaluate_run_terminal(progress) == RunTerminalEvaluation::AllDone;
     if executes && !all_done {
         return Err(RunTransitionError::ShardsRemaining {
             active: progress.active,
@@ -197,7 +194,7 @@ fn end(
         return Ok(Decision::Replay(()));
     }
     let status = run.status;
-    if status.is_terminal() && !planted!(EndedRunEndsAgain) {
+    if status.is_terminal() {
         return Err(RunTransitionError::RunTerminal { status });
     }
     if status == RunStatus::Initializing && target != RunStatus::Cancelled {

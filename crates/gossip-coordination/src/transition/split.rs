@@ -111,23 +111,14 @@ pub fn split_replace<'r>(
     let hash = payload::split_replace(request.plan);
     if check_op_idempotency(shard.op_log, request.op_id, hash)?.is_some() {
         // The split was the shard's last operation, so its children are the last it spawned.
-        let last = planted!(children.len(), SplitReplayNamesAll => shard.spawned.len());
-        let first = shard.spawned.len().saturating_sub(last);
+        let first = shard.spawned.len().saturating_sub(children.len());
         return Ok(Decision::Replay(SplitReplaceResult {
             children: InlineVec::from(&shard.spawned[first..]),
         }));
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
-    let coverage = validate_split_coverage(shard.spec, children);
-    planted!(
-        coverage,
-        SplitGapAccepted => coverage.or_else(|fault| match fault {
-            SplitValidationError::Gap { .. } => Ok(()),
-            fault => Err(fault),
-        }),
-    )
-    .map_err(CoordError::SplitInvalid)?;
+    validate_split_coverage(shard.spec, children).map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, children.len())?;
 
     let first_index = shard.spawned.len() as u32;
@@ -141,17 +132,10 @@ pub fn split_replace<'r>(
         })
         .collect();
     check_ids_distinct(&shards)?;
-    let state = ShardState {
-        status: planted!(ShardStatus::Split, ReplacedParentStaysActive => ShardStatus::Active),
-        lease: None,
-        ..shard.state
-    };
+    let state = ShardState { status: ShardStatus::Split, lease: None, ..shard.state };
     let parent = ShardUpdate {
         spawned: shards.iter().map(|new| new.id).collect(),
-        log: planted!(
-            Some(entry(request.op_id, OpKind::SplitReplace, hash, now)),
-            OpLogEntryLostOnSplit => None,
-        ),
+        log: Some(entry(request.op_id, OpKind::SplitReplace, hash, now)),
         ..ShardUpdate::of_state(state)
     };
     Ok(Decision::Execute(SplitUpdate { parent: parent.checked_against(shard), shards }))
@@ -168,7 +152,7 @@ pub fn split_residual<'r>(
     let residual = derive_split_shard_id(
         shard.key.run,
         shard.key.shard,
-        planted!(request.op_id, ResidualIdIgnoresOperation => OpId::from_raw(1)),
+        request.op_id,
         DerivedShardKind::Residual,
         0,
     );
@@ -177,17 +161,17 @@ pub fn split_residual<'r>(
         return Ok(Decision::Replay(SplitResidualResult { residual }));
     }
     // The parent works on, so the log may have forgotten; what it spawned is never forgotten.
-    if shard.spawned.contains(&residual) && !planted!(ForgottenResidualRunsAgain) {
+    if shard.spawned.contains(&residual) {
         return replay_forgotten(shard, request.plan, residual);
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
-    let cursor = planted!(shard.cursor, ResidualMayCutBehindCursor => crate::planted::NOWHERE);
-    validate_residual_split(shard.spec, cursor, request.plan).map_err(CoordError::SplitInvalid)?;
+    validate_residual_split(shard.spec, shard.cursor, request.plan)
+        .map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, 1)?;
 
     let parent = ShardUpdate {
-        spec: planted!(Some(request.plan.parent), ResidualParentKeepsRange => None),
+        spec: Some(request.plan.parent),
         spawned: std::iter::once(residual).collect(),
         log: Some(entry(request.op_id, OpKind::SplitResidual, hash, now)),
         ..ShardUpdate::of_state(shard.state)
@@ -209,7 +193,7 @@ fn replay_forgotten<'r>(
 ) -> Result<Decision<SplitUpdate<'r>, SplitResidualResult>, CoordError> {
     let (kept, has) = (plan.parent, shard.spec);
     let keeps_as_much = kept.end().is_empty() || (!has.end().is_empty() && kept.end() >= has.end());
-    if planted!(kept.start() == has.start() && keeps_as_much, ForgottenSplitIgnoresPlan => true) {
+    if kept.start() == has.start() && keeps_as_much {
         Ok(Decision::Replay(SplitResidualResult { residual }))
     } else {
         Err(collision(residual))
@@ -230,7 +214,6 @@ fn check_room(
             max: MAX_SPAWNED_PER_SHARD,
         }));
     }
-    planted!(SplitIgnoresCeiling => { return Ok(()) });
     room.check(additional).map_err(|violation| CoordError::SplitInvalid(violation.into()))
 }
 

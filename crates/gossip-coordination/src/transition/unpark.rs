@@ -30,17 +30,12 @@ pub fn unpark(
         return Err(UnparkError::TenantMismatch { expected: tenant });
     }
     let hash = payload::unpark(key);
-    planted!(UnparkAsksStatusFirst => {
-        if shard.state.status != ShardStatus::Parked {
-            return Err(UnparkError::NotParked { status: shard.state.status });
-        }
-    });
     match shard.op_log.look_up(op_id, hash) {
         Seen::New => {}
         Seen::Before(_) => return Ok(Decision::Replay(())),
         Seen::Otherwise(expected) => return Err(RunOpIdConflict::new(op_id, expected, hash).into()),
     }
-    if run.status.is_terminal() && !planted!(UnparkInEndedRun) {
+    if run.status.is_terminal() {
         return Err(UnparkError::RunTerminal { status: run.status });
     }
     if shard.state.status != ShardStatus::Parked {
@@ -49,12 +44,9 @@ pub fn unpark(
     let state = ShardState {
         status: ShardStatus::Active,
         park_reason: None,
-        fence: planted!(shard.state.fence.next(), UnparkKeepsFence => shard.state.fence),
+        fence: shard.state.fence.next(),
         lease: None,
-        acquires_since_progress: planted!(
-            0,
-            UnparkKeepsTries => shard.state.acquires_since_progress,
-        ),
+        acquires_since_progress: 0,
     };
     let update = ShardUpdate {
         log: Some(entry(op_id, OpKind::Unpark, hash, now)),
