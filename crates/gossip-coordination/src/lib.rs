@@ -99,7 +99,7 @@ pub use run::{
     ShardFilter, ShardSummary, evaluate_run_terminal,
 };
 pub use scratch::{
-    AcquireResultView, AcquireScratch, CapacityHint, FixedBuf, RenewResult, ShardSnapshotView,
+    AcquireResultView, AcquireScratch, CapacityHint, RenewResult, ShardSnapshotView,
 };
 pub use session::{EndError, WorkerSession};
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom};

@@ -1,91 +1,15 @@
 //! Room for what an acquire brings back, owned by the caller, so that acquiring allocates nothing.
 
-use core::fmt;
-
 use gossip_contracts::coordination::{
     Cursor, CursorSemantics, CursorUpdate, MAX_KEY_SIZE, MAX_METADATA_SIZE, MAX_SPAWNED_PER_SHARD,
     MAX_TOKEN_SIZE, RestoredShardState, ShardSpec, ShardSpecRef,
 };
 use gossip_contracts::identity::{LogicalTime, ShardId};
-use gossip_stdx::InlineVec;
+use gossip_stdx::{FixedBuf, InlineVec};
 
 use crate::lease::Lease;
 use crate::record::ShardRecordView;
 use crate::status::ShardStatus;
-
-/// Up to `N` bytes without an allocation.
-#[derive(Clone)]
-pub struct FixedBuf<const N: usize> {
-    bytes: [u8; N],
-    len: usize,
-}
-
-impl<const N: usize> FixedBuf<N> {
-    /// An empty buffer.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { bytes: [0; N], len: 0 }
-    }
-
-    /// A buffer that holds `bytes`.
-    ///
-    /// # Panics
-    /// With `oversized` if there are more than `N` bytes.
-    #[must_use]
-    pub fn from_slice(bytes: &[u8], oversized: &str) -> Self {
-        let mut buf = Self::new();
-        buf.write(bytes, oversized);
-        buf
-    }
-
-    /// Replaces what the buffer holds.
-    ///
-    /// # Panics
-    /// With `oversized` if there are more than `N` bytes.
-    pub fn write(&mut self, bytes: &[u8], oversized: &str) {
-        assert!(bytes.len() <= N, "{oversized}: {} bytes in a buffer for {N}", bytes.len());
-        self.bytes[..bytes.len()].copy_from_slice(bytes);
-        self.len = bytes.len();
-    }
-
-    /// What the buffer holds.
-    #[must_use]
-    pub fn read(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-
-    /// Forgets what the buffer holds. The bytes stay in memory until they are overwritten.
-    pub const fn reset(&mut self) {
-        self.len = 0;
-    }
-
-    /// Whether the buffer holds anything.
-    #[must_use]
-    pub const fn has_data(&self) -> bool {
-        self.len > 0
-    }
-}
-
-impl<const N: usize> Default for FixedBuf<N> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<const N: usize> PartialEq for FixedBuf<N> {
-    fn eq(&self, other: &Self) -> bool {
-        self.read() == other.read()
-    }
-}
-
-impl<const N: usize> Eq for FixedBuf<N> {}
-
-/// A length: the bytes may be a private path or a credential.
-impl<const N: usize> fmt::Debug for FixedBuf<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FixedBuf([{} bytes])", self.len)
-    }
-}
 
 /// Room for one shard's snapshot at the largest sizes allowed: about 53 KiB. Make one per worker,
 /// in a `Box`, and use it for every acquire.
@@ -129,9 +53,9 @@ impl AcquireScratch {
     /// # Panics
     /// If it exceeds the limits; a record's range does not.
     pub fn write_spec(&mut self, spec: ShardSpecRef<'_>) {
-        self.spec_start.write(spec.start(), "start key");
-        self.spec_end.write(spec.end(), "end key");
-        self.spec_metadata.write(spec.metadata(), "metadata");
+        self.spec_start.copy_from_slice(spec.start());
+        self.spec_end.copy_from_slice(spec.end());
+        self.spec_metadata.copy_from_slice(spec.metadata());
     }
 
     /// Copies a cursor.
@@ -140,9 +64,9 @@ impl AcquireScratch {
     /// If it exceeds the limits; a record's cursor does not.
     pub fn write_cursor(&mut self, cursor: CursorUpdate<'_>) {
         self.has_last_key = cursor.last_key().is_some();
-        self.cursor_last_key.write(cursor.last_key().unwrap_or_default(), "last key");
+        self.cursor_last_key.copy_from_slice(cursor.last_key().unwrap_or_default());
         self.has_token = cursor.token().is_some();
-        self.cursor_token.write(cursor.token().unwrap_or_default(), "token");
+        self.cursor_token.copy_from_slice(cursor.token().unwrap_or_default());
     }
 
     /// Copies the ids of spawned shards.
@@ -177,13 +101,13 @@ impl AcquireScratch {
         ShardSnapshotView {
             status,
             spec: ShardSpecRef::new(
-                self.spec_start.read(),
-                self.spec_end.read(),
-                self.spec_metadata.read(),
+                self.spec_start.as_bytes(),
+                self.spec_end.as_bytes(),
+                self.spec_metadata.as_bytes(),
             ),
             cursor: CursorUpdate::new(
-                self.has_last_key.then(|| self.cursor_last_key.read()),
-                self.has_token.then(|| self.cursor_token.read()),
+                self.has_last_key.then(|| self.cursor_last_key.as_bytes()),
+                self.has_token.then(|| self.cursor_token.as_bytes()),
             ),
             cursor_semantics,
             parent,
@@ -269,23 +193,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_holds_what_was_written_last() {
-        let mut buf = FixedBuf::<4>::from_slice(b"abcd", "too long");
-        assert_eq!(buf.read(), b"abcd");
-        buf.write(b"xy", "too long");
-        assert_eq!((buf.read(), buf.has_data()), (&b"xy"[..], true));
-        assert_eq!(buf, FixedBuf::from_slice(b"xy", "too long"));
-        buf.reset();
-        assert_eq!((buf.read(), buf.has_data()), (&b""[..], false));
-    }
-
-    #[test]
-    #[should_panic(expected = "too long: 5 bytes in a buffer for 4")]
-    fn a_buffer_refuses_more_than_it_holds() {
-        FixedBuf::<4>::new().write(b"abcde", "too long");
-    }
-
-    #[test]
     fn absent_and_empty_are_told_apart() {
         let mut scratch = Box::new(AcquireScratch::new());
         for cursor in [
@@ -323,7 +230,10 @@ mod tests {
 
     #[test]
     fn debug_shows_no_byte() {
-        let shown = format!("{:?}", FixedBuf::<8>::from_slice(b"hush", "too long"));
-        assert_eq!(shown, "FixedBuf([4 bytes])");
+        let mut scratch = Box::new(AcquireScratch::new());
+        scratch.write_spec(ShardSpecRef::new(b"hush", b"hush2", b"hush3"));
+        scratch.write_cursor(CursorUpdate::new(Some(b"hush"), Some(b"hush")));
+        let shown = format!("{scratch:?}");
+        assert!(!shown.contains("hush") && !shown.contains("104, 117"), "{shown}");
     }
 }

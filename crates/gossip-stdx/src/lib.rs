@@ -2,6 +2,7 @@
 //!
 //! - [`InlineVec`]: a vector whose first `N` elements need no heap.
 //! - [`RingBuffer`]: a queue of at most `N` elements, never on the heap.
+//! - [`FixedBuf`]: up to `N` bytes in place, made once and filled again and again.
 //! - [`ByteSlab`]: a pool of byte records with a capacity chosen once and owner-checked handles.
 //!
 //! No clock, no I/O, no threads; unsafe code is confined to the first two.
@@ -28,6 +29,8 @@
 
 #[forbid(unsafe_code)]
 mod byte_slab;
+#[forbid(unsafe_code)]
+mod fixed_buf;
 mod inline_vec;
 mod ring_buffer;
 #[cfg(test)]
@@ -35,5 +38,6 @@ mod ring_buffer;
 mod soak;
 
 pub use byte_slab::{ByteSlab, ByteSlot, ReplaceError, SlabFull, StaleSlot};
+pub use fixed_buf::FixedBuf;
 pub use inline_vec::{InlineVec, IntoIter as InlineVecIntoIter};
 pub use ring_buffer::{Iter as RingBufferIter, RingBuffer};

@@ -301,7 +301,7 @@ fn debug_of_hints_and_metadata_shows_lengths_only() {
         "Prefix { prefix: [4 bytes] } \
          ShardMetadata { hint: Prefix { prefix: [4 bytes] }, connector_extra: [4 bytes] }"
     ));
-    assert!(shown.contains("MetadataBuf([17 bytes])"), "{shown}");
+    assert!(shown.contains("FixedBuf([17 bytes])"), "{shown}");
     assert_eq!(
         format!("{:?} {:?}", ShardHint::Range, manifest(1, 2, 3)),
         "Range Manifest { manifest_id: 1, start_row: 2, end_row: 3 }"

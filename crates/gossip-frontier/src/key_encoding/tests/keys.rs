@@ -234,7 +234,7 @@ fn a_key_buf_grows_at_both_ends_up_to_its_capacity() {
 }
 
 #[test]
-#[should_panic(expected = "a key of 4098 bytes; 4097 fit")]
+#[should_panic(expected = "4098 bytes in a buffer for 4097")]
 fn a_key_buf_takes_no_more_than_its_capacity() {
     KeyBuf::new().copy_from_slice(&[0; KeyBuf::CAPACITY + 1]);
 }
