@@ -1,17 +1,15 @@
 //! Granting a shard: the part that an acquire and the claims share.
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::transition::{self, AcquireDecision};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CapacityHint, EventKind, Lease, ParkReason,
-    ShardStatus,
+    AcquireError, AcquireResultView, AcquireScratch, CapacityHint, Lease, ShardStatus,
 };
 use rusqlite::Transaction;
 
-use crate::coordinator::SqliteCoordinator;
 use crate::error::Steps;
-use crate::shards::{Buffers, Shard};
+use crate::shards::{Buffers, Shard, Stored};
 
 /// Who wants a shard.
 #[derive(Clone, Copy)]
@@ -21,11 +19,11 @@ pub(crate) struct Applicant {
     pub(crate) worker: WorkerId,
 }
 
-/// What storing the decision about an acquire led to. Both must be committed.
-pub(crate) enum Attempt {
-    Granted(Granted),
-    /// The shard has been parked instead.
-    Poisoned(AcquireError),
+/// What storing the decision about an acquire led to. It must be committed either way.
+pub(crate) struct Attempt {
+    pub(crate) stored: Stored<'static>,
+    /// `Err`: the shard has been parked instead.
+    pub(crate) outcome: Result<Granted, AcquireError>,
 }
 
 /// A granted shard, without what is in the caller's scratch.
@@ -38,14 +36,6 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    pub(crate) fn fence(&self) -> FenceEpoch {
-        self.lease.fence()
-    }
-
-    pub(crate) fn shard(&self) -> ShardId {
-        self.lease.shard()
-    }
-
     pub(crate) fn view<'s>(&self, scratch: &'s AcquireScratch) -> AcquireResultView<'s> {
         AcquireResultView {
             lease: self.lease,
@@ -72,35 +62,18 @@ pub(crate) fn attempt(
         AcquireDecision::Grant { lease, update } => {
             shard.store(tx, steps, &update, encoded)?;
             scratch.write_record(&shard.view);
-            Ok(Attempt::Granted(Granted {
+            let granted = Granted {
                 lease,
                 capacity: shard.run.capacity(tx, steps.load, now)?,
                 status: update.state.status,
                 cursor_semantics: shard.view.cursor_semantics,
                 parent: shard.view.parent,
-            }))
+            };
+            Ok(Attempt { stored: Stored::new(&shard, update), outcome: Ok(granted) })
         }
         AcquireDecision::Poison { update, refusal } => {
             shard.store(tx, steps, &update, encoded)?;
-            Ok(Attempt::Poisoned(refusal))
+            Ok(Attempt { stored: Stored::new(&shard, update), outcome: Err(refusal) })
         }
-    }
-}
-
-impl SqliteCoordinator {
-    pub(crate) fn emit_granted(&mut self, by: Applicant, granted: &Granted) {
-        let run = granted.lease.run();
-        self.emit(by.tenant, run, by.now, || EventKind::ShardAcquired {
-            shard: granted.shard(),
-            worker: by.worker,
-            fence_epoch: granted.fence(),
-        });
-    }
-
-    pub(crate) fn emit_poisoned(&mut self, by: Applicant, key: ShardKey) {
-        self.emit(by.tenant, key.run, by.now, || EventKind::ShardParked {
-            shard: key.shard,
-            reason: ParkReason::Poisoned,
-        });
     }
 }

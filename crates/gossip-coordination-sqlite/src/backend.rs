@@ -8,17 +8,17 @@ use gossip_coordination::transition::{
 };
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CommitError, CompleteError,
-    CoordError, CoordinationBackend, EventKind, FoundShard, IdempotentOutcome, Lease, ParkError,
-    ParkReason, ReleaseError, RenewError, RenewResult, ShardRoom, SplitError, SplitReplaceError,
+    CoordError, CoordinationBackend, FoundShard, IdempotentOutcome, Lease, ParkError, ParkReason,
+    ReleaseError, RenewError, RenewResult, ShardRoom, SplitError, SplitReplaceError,
     SplitResidualError, TransactionalBackend,
 };
 
-use crate::acquire::{self, Applicant, Attempt};
+use crate::acquire::{self, Applicant};
 use crate::commit::nothing;
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{Steps, steps};
 use crate::runs::room;
-use crate::shards::{self, Buffers, Shard};
+use crate::shards::{self, Buffers, Shard, Stored};
 use crate::sql;
 
 const DECIDED: &str = "transitions refuse to act on a shard that is not there";
@@ -37,15 +37,10 @@ impl CoordinationBackend for SqliteCoordinator {
         let Self { conn, buffers, .. } = self;
         let attempt =
             sql::write(conn, steps, |tx| acquire::attempt(tx, steps, by, key, buffers, scratch))?;
-        match attempt {
-            Attempt::Granted(granted) => {
-                self.emit_granted(by, &granted);
-                Ok(granted.view(scratch))
-            }
-            Attempt::Poisoned(refusal) => {
-                self.emit_poisoned(by, key);
-                Err(refusal)
-            }
+        self.report(now, Some(attempt.stored));
+        match attempt.outcome {
+            Ok(granted) => Ok(granted.view(scratch)),
+            Err(refusal) => Err(refusal),
         }
     }
 
@@ -57,19 +52,17 @@ impl CoordinationBackend for SqliteCoordinator {
     ) -> Result<RenewResult, RenewError> {
         let steps = steps!("renew");
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
-        let renewed = sql::write(conn, steps, |tx| {
+        let (renewed, stored) = sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, tenant, lease.key(), record, decoded)?;
             let (new_deadline, update) =
                 transition::renew(found.as_ref().map(Shard::found), now, tenant, lease)?;
             let shard = found.expect(DECIDED);
             shard.store(tx, steps, &update, encoded)?;
             let capacity = shard.run.capacity(tx, steps.load, now)?;
-            Ok::<_, RenewError>(RenewResult { new_deadline, capacity })
+            let renewed = RenewResult { new_deadline, capacity };
+            Ok::<_, RenewError>((renewed, Stored::new(&shard, update)))
         })?;
-        self.emit(tenant, lease.run(), now, || EventKind::ShardLeaseRenewed {
-            shard: lease.shard(),
-            new_deadline: renewed.new_deadline,
-        });
+        self.report(now, Some(stored));
         Ok(renewed)
     }
 
@@ -81,14 +74,14 @@ impl CoordinationBackend for SqliteCoordinator {
     ) -> Result<(), ReleaseError> {
         let steps = steps!("release");
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
-        sql::write(conn, steps, |tx| {
+        let stored = sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, tenant, lease.key(), record, decoded)?;
             let update = transition::release(found.as_ref().map(Shard::found), now, tenant, lease)?;
-            found.expect(DECIDED).store(tx, steps, &update, encoded)?;
-            Ok::<_, ReleaseError>(())
+            let shard = found.expect(DECIDED);
+            shard.store(tx, steps, &update, encoded)?;
+            Ok::<_, ReleaseError>(Stored::new(&shard, update))
         })?;
-        let shard = lease.shard();
-        self.emit(tenant, lease.run(), now, || EventKind::ShardReleased { shard });
+        self.report(now, Some(stored));
         Ok(())
     }
 
@@ -127,20 +120,17 @@ impl CoordinationBackend for SqliteCoordinator {
         let steps = steps!("park");
         let request = ParkRequest { tenant, lease, reason, op_id };
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
-        let outcome = sql::write(conn, steps, |tx| {
+        let stored = sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, tenant, lease.key(), record, decoded)?;
             let decision = transition::park(found.as_ref().map(Shard::found), now, &request)?;
             let Decision::Execute(update) = decision else {
-                return Ok::<_, ParkError>(IdempotentOutcome::Replayed(()));
+                return Ok::<_, ParkError>(None);
             };
-            found.expect(DECIDED).store(tx, steps, &update, encoded)?;
-            Ok(IdempotentOutcome::Executed(()))
+            let shard = found.expect(DECIDED);
+            shard.store(tx, steps, &update, encoded)?;
+            Ok(Some(Stored::new(&shard, update)))
         })?;
-        if outcome.is_executed() {
-            let shard = lease.shard();
-            self.emit(tenant, lease.run(), now, || EventKind::ShardParked { shard, reason });
-        }
-        Ok(outcome)
+        Ok(self.report(now, stored))
     }
 
     fn split_replace(
@@ -152,22 +142,16 @@ impl CoordinationBackend for SqliteCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError> {
         let request = SplitReplaceRequest { tenant, lease, plan, op_id };
-        let outcome = self.split(
+        self.split(
             steps!("split_replace"),
+            now,
             tenant,
             lease,
             |found, room| transition::split_replace(found, now, room, &request),
             |update| SplitReplaceResult {
                 children: update.shards.iter().map(|new| new.id).collect(),
             },
-        )?;
-        if let IdempotentOutcome::Executed(result) = &outcome {
-            self.emit(tenant, lease.run(), now, || EventKind::ShardSplit {
-                parent: lease.shard(),
-                children: result.children.to_vec(),
-            });
-        }
-        Ok(outcome)
+        )
     }
 
     fn split_residual(
@@ -179,21 +163,14 @@ impl CoordinationBackend for SqliteCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError> {
         let request = SplitResidualRequest { tenant, lease, plan, op_id };
-        let outcome = self.split(
+        self.split(
             steps!("split_residual"),
+            now,
             tenant,
             lease,
             |found, room| transition::split_residual(found, now, room, &request),
             |update| SplitResidualResult { residual: update.shards[0].id },
-        )?;
-        if let IdempotentOutcome::Executed(SplitResidualResult { residual }) = outcome {
-            let parent = lease.shard();
-            self.emit(tenant, lease.run(), now, || EventKind::ShardResidualCreated {
-                parent,
-                residual,
-            });
-        }
-        Ok(outcome)
+        )
     }
 }
 
@@ -202,6 +179,7 @@ impl SqliteCoordinator {
     fn split<'r, R>(
         &mut self,
         steps: &Steps,
+        now: LogicalTime,
         tenant: TenantId,
         lease: &Lease,
         decide: impl FnOnce(
@@ -211,12 +189,14 @@ impl SqliteCoordinator {
         result: impl FnOnce(&SplitUpdate<'r>) -> R,
     ) -> Result<IdempotentOutcome<R>, SplitError> {
         let Self { conn, config, buffers: Buffers { record, decoded, encoded }, .. } = self;
-        sql::write(conn, steps, |tx| {
+        let (outcome, stored) = sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, tenant, lease.key(), record, decoded)?;
             let room = room(tx, steps.load, config.limits, tenant)?;
             let update = match decide(found.as_ref().map(Shard::found), &room)? {
                 Decision::Execute(update) => update,
-                Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
+                Decision::Replay(result) => {
+                    return Ok::<_, SplitError>((IdempotentOutcome::Replayed(result), None));
+                }
             };
             let shard = found.expect(DECIDED);
             update.check_ids_free(|id| {
@@ -225,7 +205,10 @@ impl SqliteCoordinator {
             shard.store(tx, steps, &update.parent, encoded)?;
             let children = update.shards.iter().map(|new| shard.view.child(new.id, new.spec));
             shards::insert(tx, steps, tenant, &shard.run, children, encoded)?;
-            Ok(IdempotentOutcome::Executed(result(&update)))
-        })
+            let outcome = IdempotentOutcome::Executed(result(&update));
+            Ok((outcome, Some(Stored::new(&shard, update.parent))))
+        })?;
+        self.report(now, stored);
+        Ok(outcome)
     }
 }

@@ -14,7 +14,7 @@ use rusqlite::Transaction;
 use crate::acquire::{self, Applicant, Attempt, Granted};
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
-use crate::shards::RunRow;
+use crate::shards::{RunRow, Stored};
 use crate::slots::{SlotError, WorkerSlots};
 use crate::sql::{self, id_from_sql, id_to_sql, shard_from_sql, time_to_sql};
 
@@ -47,12 +47,13 @@ pub enum ReleaseDeadError {
 
 /// What one transaction of a claim came to.
 struct Round {
-    parked: Vec<ShardId>,
+    parked: Vec<Stored<'static>>,
     end: End,
 }
 
+#[allow(clippy::large_enum_variant, reason = "one of them lives for one round of a claim")]
 enum End {
-    Granted(Granted),
+    Granted(Granted, Stored<'static>),
     Nothing {
         earliest_deadline: Option<LogicalTime>,
     },
@@ -165,21 +166,21 @@ impl SqliteCoordinator {
                     };
                     let key = ShardKey::new(run, shard);
                     match acquire::attempt(tx, steps, by, key, buffers, scratch) {
-                        Ok(Attempt::Granted(granted)) => {
-                            return Ok(Round { parked, end: End::Granted(granted) });
+                        Ok(Attempt { stored, outcome: Ok(granted) }) => {
+                            return Ok(Round { parked, end: End::Granted(granted, stored) });
                         }
-                        Ok(Attempt::Poisoned(_)) => parked.push(shard),
+                        Ok(Attempt { stored, outcome: Err(_) }) => parked.push(stored),
                         Err(refusal) => return Err(contradiction(steps, refusal)),
                     }
                 }
                 Ok::<_, ClaimError>(Round { parked, end: End::More })
             })?;
-            for shard in parked {
-                self.emit_poisoned(by, ShardKey::new(run, shard));
+            for stored in parked {
+                self.report(by.now, Some(stored));
             }
             match end {
-                End::Granted(granted) => {
-                    self.emit_granted(by, &granted);
+                End::Granted(granted, stored) => {
+                    self.report(by.now, Some(stored));
                     return Ok(granted);
                 }
                 End::Nothing { earliest_deadline } => {

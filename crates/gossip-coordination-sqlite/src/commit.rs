@@ -7,14 +7,14 @@ use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{LogicalTime, OpId, TenantId};
 use gossip_coordination::transition::{self, CursorRequest, Decision};
 use gossip_coordination::{
-    CheckpointError, CommitError, CompleteError, CoordError, EventKind, FoundShard,
-    IdempotentOutcome, InfraError, Lease, RedactedKey, ShardUpdate, TransactionalBackend,
+    CheckpointError, CommitError, CompleteError, CoordError, FoundShard, IdempotentOutcome,
+    InfraError, Lease, ShardUpdate, TransactionalBackend,
 };
 use rusqlite::Transaction;
 
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{Steps, steps};
-use crate::shards::{Buffers, Shard};
+use crate::shards::{Buffers, Shard, Stored};
 use crate::sql;
 
 /// What the caller's writes come to.
@@ -40,15 +40,7 @@ impl TransactionalBackend for SqliteCoordinator {
         writes: impl FnOnce(&Transaction<'_>) -> Result<(), E>,
     ) -> Outcome<CheckpointError, E> {
         let request = CursorRequest { tenant, lease, cursor, op_id };
-        let outcome =
-            self.move_cursor(steps!("checkpoint"), now, &request, transition::checkpoint, writes)?;
-        if outcome.is_executed() {
-            self.emit(tenant, lease.run(), now, || EventKind::ShardCheckpointed {
-                shard: lease.shard(),
-                last_key: RedactedKey::new(cursor.last_key()),
-            });
-        }
-        Ok(outcome)
+        self.move_cursor(steps!("checkpoint"), now, &request, transition::checkpoint, writes)
     }
 
     fn complete_with<E>(
@@ -61,13 +53,7 @@ impl TransactionalBackend for SqliteCoordinator {
         writes: impl FnOnce(&Transaction<'_>) -> Result<(), E>,
     ) -> Outcome<CompleteError, E> {
         let request = CursorRequest { tenant, lease, cursor, op_id };
-        let outcome =
-            self.move_cursor(steps!("complete"), now, &request, transition::complete, writes)?;
-        if outcome.is_executed() {
-            let shard = lease.shard();
-            self.emit(tenant, lease.run(), now, || EventKind::ShardCompleted { shard });
-        }
-        Ok(outcome)
+        self.move_cursor(steps!("complete"), now, &request, transition::complete, writes)
     }
 }
 
@@ -103,18 +89,19 @@ impl SqliteCoordinator {
     {
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
         let key = request.lease.key();
-        sql::write(conn, steps, |tx| {
+        let stored = sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
             let decision = decide(found.as_ref().map(Shard::found), now, request);
             let decision = decision.map_err(|refusal| CommitError::Refused(refusal.into()))?;
             let Decision::Execute(update) = decision else {
-                return Ok(IdempotentOutcome::Replayed(()));
+                return Ok::<_, CommitError<R, E>>(None);
             };
             run_writes(tx, steps, writes)?;
             let shard = found.expect("transitions refuse to act on a shard that is not there");
             shard.store(tx, steps, &update, encoded)?;
-            Ok(IdempotentOutcome::Executed(()))
-        })
+            Ok(Some(Stored::new(&shard, update)))
+        })?;
+        Ok(self.report(now, stored))
     }
 }
 

@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::Path;
 
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
-use gossip_coordination::{EventCollector, EventKind, StateTransitionEvent};
+use gossip_coordination::{EventCollector, EventKind, IdempotentOutcome, StateTransitionEvent};
 use rusqlite::Connection;
 
 use crate::config::SqliteConfig;
 use crate::error::OpenError;
 use crate::open;
-use crate::shards::Buffers;
+use crate::shards::{Buffers, Stored};
 
 /// A coordinator on a SQLite file. Any number may be open on one file, in threads of one process
 /// and in other processes; each is used by one thread at a time.
@@ -51,6 +51,19 @@ impl SqliteCoordinator {
         f: impl FnOnce(&mut Self) -> R,
     ) -> R {
         collector.lend(self, |coordinator| &mut coordinator.events, f)
+    }
+
+    /// Reports what was committed, if anything was.
+    pub(crate) fn report(
+        &mut self,
+        now: LogicalTime,
+        stored: Option<Stored<'_>>,
+    ) -> IdempotentOutcome<()> {
+        let Some(Stored { tenant, key, fence_before, update }) = stored else {
+            return IdempotentOutcome::Replayed(());
+        };
+        self.emit(tenant, key.run, now, || update.event(key.shard, fence_before));
+        IdempotentOutcome::Executed(())
     }
 
     pub(crate) fn emit(

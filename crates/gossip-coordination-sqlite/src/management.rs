@@ -14,7 +14,7 @@ use rusqlite::Transaction;
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
 use crate::runs::{self, Run};
-use crate::shards::{self, Buffers, RunRow, Shard};
+use crate::shards::{self, Buffers, RunRow, Shard, Stored};
 use crate::sql;
 
 impl RunManagement for SqliteCoordinator {
@@ -48,27 +48,24 @@ impl RunManagement for SqliteCoordinator {
     ) -> Result<IdempotentOutcome<()>, RegisterShardsError> {
         let steps = steps!("register_shards");
         let Self { conn, config, buffers, .. } = self;
-        let outcome = sql::write(conn, steps, |tx| {
+        let event = sql::write(conn, steps, |tx| {
             let found = Run::find(tx, steps, tenant, run)?;
             let room = runs::room(tx, steps.load, config.limits, tenant)?;
             let record = found.as_ref().map(|run| &run.record);
             let update =
                 match transition::register_shards(record, now, tenant, &room, shards, op_id)? {
                     Decision::Execute(update) => update,
-                    Decision::Replay(()) => return Ok(IdempotentOutcome::Replayed(())),
+                    Decision::Replay(()) => return Ok(None),
                 };
             let mut found = found.expect("shards are registered in a run that is there");
             let roots = shards.iter().map(|input| transition::root_shard(&found.record, input));
             shards::insert(tx, steps, tenant, &found.row, roots, &mut buffers.encoded)?;
+            let event = update.event();
             found.record.apply(update);
             found.store(tx, steps, &mut buffers.encoded)?;
-            Ok::<_, RegisterShardsError>(IdempotentOutcome::Executed(()))
+            Ok::<_, RegisterShardsError>(Some(event))
         })?;
-        if outcome.is_executed() {
-            let shard_count = shards.len();
-            self.emit(tenant, run, now, || EventKind::RunActivated { shard_count });
-        }
-        Ok(outcome)
+        Ok(self.report_run(now, tenant, run, event))
     }
 
     fn get_run(&self, tenant: TenantId, run: RunId) -> Result<RunRecord, GetRunError> {
@@ -109,7 +106,7 @@ impl RunManagement for SqliteCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         let steps = steps!("complete_run");
-        self.end_run(steps, now, tenant, run, EventKind::RunCompleted, |tx, record| {
+        self.end_run(steps, now, tenant, run, |tx, record| {
             let progress = runs::progress(tx, steps.load, tenant, run)?.unwrap_or_default();
             transition::complete_run(record, now, tenant, &progress, op_id)
         })
@@ -122,7 +119,7 @@ impl RunManagement for SqliteCoordinator {
         run: RunId,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.end_run(steps!("fail_run"), now, tenant, run, EventKind::RunFailed, |_, record| {
+        self.end_run(steps!("fail_run"), now, tenant, run, |_, record| {
             transition::fail_run(record, now, tenant, op_id)
         })
     }
@@ -134,8 +131,7 @@ impl RunManagement for SqliteCoordinator {
         run: RunId,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        let event = EventKind::RunCancelled;
-        self.end_run(steps!("cancel_run"), now, tenant, run, event, |_, record| {
+        self.end_run(steps!("cancel_run"), now, tenant, run, |_, record| {
             transition::cancel_run(record, now, tenant, op_id)
         })
     }
@@ -149,7 +145,7 @@ impl RunManagement for SqliteCoordinator {
     ) -> Result<IdempotentOutcome<()>, UnparkError> {
         let steps = steps!("unpark");
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
-        let fence = sql::write(conn, steps, |tx| {
+        let stored = sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, tenant, key, record, decoded)?;
             let decision =
                 transition::unpark(found.as_ref().map(Shard::found), now, tenant, key, op_id)?;
@@ -158,14 +154,9 @@ impl RunManagement for SqliteCoordinator {
             };
             let shard = found.expect("a shard that is not there is not unparked");
             shard.store(tx, steps, &update, encoded)?;
-            Ok(Some(update.state.fence))
+            Ok(Some(Stored::new(&shard, update)))
         })?;
-        let Some(new_fence_epoch) = fence else {
-            return Ok(IdempotentOutcome::Replayed(()));
-        };
-        let shard = key.shard;
-        self.emit(tenant, key.run, now, || EventKind::ShardUnparked { shard, new_fence_epoch });
-        Ok(IdempotentOutcome::Executed(()))
+        Ok(self.report(now, stored))
     }
 
     fn collect_claim_candidates_into(
@@ -187,31 +178,41 @@ impl SqliteCoordinator {
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
-        event: EventKind,
         decide: impl FnOnce(
             &Transaction<'_>,
             Option<&RunRecord>,
         ) -> Result<Decision<RunUpdate, ()>, RunTransitionError>,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         let Self { conn, buffers, .. } = self;
-        let outcome = sql::write(conn, steps, |tx| {
+        let event = sql::write(conn, steps, |tx| {
             let found = Run::find(tx, steps, tenant, run)?;
             match (decide(tx, found.as_ref().map(|run| &run.record))?, found) {
                 (Decision::Execute(update), Some(mut found)) => {
+                    let event = update.event();
                     found.record.apply(update);
                     found.store(tx, steps, &mut buffers.encoded)?;
-                    Ok::<_, RunTransitionError>(IdempotentOutcome::Executed(()))
+                    Ok::<_, RunTransitionError>(Some(event))
                 }
-                (Decision::Replay(()), _) => Ok(IdempotentOutcome::Replayed(())),
+                (Decision::Replay(()), _) => Ok(None),
                 (Decision::Execute(_), None) => {
                     unreachable!("a run that is not there does not end")
                 }
             }
         })?;
-        if outcome.is_executed() {
-            self.emit(tenant, run, now, || event);
-        }
-        Ok(outcome)
+        Ok(self.report_run(now, tenant, run, event))
+    }
+
+    /// Reports what was committed, if anything was.
+    fn report_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        event: Option<EventKind>,
+    ) -> IdempotentOutcome<()> {
+        let Some(event) = event else { return IdempotentOutcome::Replayed(()) };
+        self.emit(tenant, run, now, || event);
+        IdempotentOutcome::Executed(())
     }
 }
 

@@ -5,13 +5,13 @@
 //! - Q3: free shards of a run are claimed in the order in which they became free.
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, ShardKey, TenantId};
 use gossip_coordination::codec::{
     DecodeScratch, decode_shard_view, encode_shard, encode_shard_after,
 };
 use gossip_coordination::{
-    CapacityHint, FoundShard, InfraError, RunConfig, RunGate, RunStatus, ShardRecordView,
-    ShardState, ShardStatus, ShardUpdate,
+    Availability, CapacityHint, FoundShard, InfraError, RunConfig, RunGate, RunStatus,
+    ShardRecordView, ShardState, ShardStatus, ShardUpdate,
 };
 use rusqlite::{Row, Transaction};
 
@@ -117,6 +117,22 @@ pub(crate) struct Shard<'b> {
     id: i64,
     pub(crate) run: RunRow,
     pub(crate) view: ShardRecordView<'b>,
+}
+
+/// A change of a shard that is stored, to be reported once it is committed.
+pub(crate) struct Stored<'r> {
+    pub(crate) tenant: TenantId,
+    pub(crate) key: ShardKey,
+    pub(crate) fence_before: FenceEpoch,
+    pub(crate) update: ShardUpdate<'r>,
+}
+
+impl<'r> Stored<'r> {
+    /// `shard` is as it was before.
+    pub(crate) fn new(shard: &Shard<'_>, update: ShardUpdate<'r>) -> Self {
+        let ShardRecordView { tenant, key, state, .. } = shard.view;
+        Self { tenant, key, fence_before: state.fence, update }
+    }
 }
 
 impl<'b> Shard<'b> {
@@ -270,7 +286,10 @@ impl Columns {
         Self {
             status: state.status as u8,
             owner: state.lease.map(|holder| id_to_sql(holder.owner().as_raw())),
-            deadline: state.lease.map(|holder| time_to_sql(holder.deadline())),
+            deadline: match state.availability() {
+                Availability::From(deadline) => Some(time_to_sql(deadline)),
+                Availability::Now | Availability::Never => None,
+            },
         }
     }
 

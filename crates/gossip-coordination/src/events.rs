@@ -7,7 +7,11 @@ use core::fmt;
 
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, TenantId, WorkerId};
 
-use crate::status::ParkReason;
+use crate::op_log::OpKind;
+use crate::record::ShardUpdate;
+use crate::run::RunStatus;
+use crate::status::{ParkReason, ShardStatus};
+use crate::transition::RunUpdate;
 
 /// A key that shows its length only. Not serialisable on purpose.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -69,6 +73,64 @@ pub enum EventKind {
     RunFailed,
     /// A run was called off.
     RunCancelled,
+}
+
+impl ShardUpdate<'_> {
+    /// What a watcher is told of this change of `shard`, whose fence was `fence_before`. Every
+    /// backend reports this, once the change is durable.
+    #[must_use]
+    pub fn event(&self, shard: ShardId, fence_before: FenceEpoch) -> EventKind {
+        let state = &self.state;
+        match (self.log.map(|entry| entry.kind()), state.lease) {
+            (Some(OpKind::Checkpoint), _) => {
+                let last_key = self.cursor.and_then(|cursor| cursor.last_key());
+                EventKind::ShardCheckpointed { shard, last_key: RedactedKey::new(last_key) }
+            }
+            (Some(OpKind::Complete), _) => EventKind::ShardCompleted { shard },
+            (Some(OpKind::SplitReplace), _) => {
+                EventKind::ShardSplit { parent: shard, children: self.spawned.to_vec() }
+            }
+            (Some(OpKind::SplitResidual), _) => {
+                EventKind::ShardResidualCreated { parent: shard, residual: self.spawned[0] }
+            }
+            (Some(OpKind::Unpark), _) => {
+                EventKind::ShardUnparked { shard, new_fence_epoch: state.fence }
+            }
+            (Some(OpKind::Park), _) => self.parked(shard),
+            (None, _) if state.status == ShardStatus::Parked => self.parked(shard),
+            (None, None) => EventKind::ShardReleased { shard },
+            (None, Some(lease)) if state.fence > fence_before => {
+                EventKind::ShardAcquired { shard, worker: lease.owner(), fence_epoch: state.fence }
+            }
+            (None, Some(lease)) => {
+                EventKind::ShardLeaseRenewed { shard, new_deadline: lease.deadline() }
+            }
+        }
+    }
+
+    fn parked(&self, shard: ShardId) -> EventKind {
+        let reason = self.state.park_reason.expect("R1: a parked shard has a reason");
+        EventKind::ShardParked { shard, reason }
+    }
+}
+
+impl RunUpdate {
+    /// What a watcher is told of this change of a run.
+    ///
+    /// # Panics
+    /// If it leads to [`RunStatus::Initializing`]; runs begin there.
+    #[must_use]
+    pub fn event(&self) -> EventKind {
+        match self.status {
+            RunStatus::Active => EventKind::RunActivated {
+                shard_count: self.root_shards.as_ref().map_or(0, Vec::len),
+            },
+            RunStatus::Done => EventKind::RunCompleted,
+            RunStatus::Failed => EventKind::RunFailed,
+            RunStatus::Cancelled => EventKind::RunCancelled,
+            RunStatus::Initializing => unreachable!("no decision leads back to the beginning"),
+        }
+    }
 }
 
 impl EventKind {

@@ -93,7 +93,7 @@ pub use op_log::{
     RunOpLog,
 };
 pub use payload::{DerivedShardKind, derive_split_shard_id};
-pub use record::{FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
+pub use record::{Availability, FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
 pub use run::{
     RunConfig, RunConfigError, RunGate, RunProgress, RunRecord, RunStatus, RunTerminalEvaluation,
     ShardFilter, ShardSummary, evaluate_run_terminal,

@@ -32,6 +32,17 @@ pub struct ShardState {
     pub acquires_since_progress: u32,
 }
 
+/// When a shard may be acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// At once: nobody holds it.
+    Now,
+    /// Once its lease is over: from this time on.
+    From(LogicalTime),
+    /// It is done, split or parked.
+    Never,
+}
+
 impl ShardState {
     /// The state of a shard that was never acquired.
     pub const NEW: Self = Self {
@@ -51,7 +62,22 @@ impl ShardState {
     /// Whether a worker could claim the shard at `now`.
     #[must_use]
     pub fn is_available_at(&self, now: LogicalTime) -> bool {
-        self.status == ShardStatus::Active && self.holder_at(now).is_none()
+        match self.availability() {
+            Availability::Now => true,
+            Availability::From(deadline) => deadline <= now,
+            Availability::Never => false,
+        }
+    }
+
+    /// When somebody else than its holder may acquire it. Backends build their indexes of free shards
+    /// on this.
+    #[must_use]
+    pub fn availability(&self) -> Availability {
+        match (self.status, self.lease) {
+            (ShardStatus::Active, None) => Availability::Now,
+            (ShardStatus::Active, Some(holder)) => Availability::From(holder.deadline()),
+            _ => Availability::Never,
+        }
     }
 }
 

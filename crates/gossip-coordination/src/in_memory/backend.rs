@@ -10,7 +10,7 @@ use crate::error::{
     AcquireError, CheckpointError, CompleteError, IdempotentOutcome, ParkError, ReleaseError,
     RenewError, SplitError, SplitReplaceError, SplitResidualError,
 };
-use crate::events::{EventKind, RedactedKey};
+use crate::events::EventCollector;
 use crate::lease::Lease;
 use crate::record::ShardUpdate;
 use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
@@ -37,16 +37,11 @@ impl CoordinationBackend for InMemoryCoordinator {
         let decision = decide(found.as_ref(), &self.slab, |shard| {
             transition::acquire(shard, now, tenant, key, worker)
         })?;
-        let Found { run, index } = decided(found);
-        let shard = key.shard;
+        let mut found = decided(found);
         match decision {
             AcquireDecision::Grant { lease, update } => {
-                run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
-                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardAcquired {
-                    shard,
-                    worker,
-                    fence_epoch: lease.fence(),
-                });
+                apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
+                let Found { run, index } = found;
                 let record = run.view(index, &self.slab);
                 scratch.write_record(&record);
                 let snapshot =
@@ -54,11 +49,7 @@ impl CoordinationBackend for InMemoryCoordinator {
                 Ok(AcquireResultView { lease, snapshot, capacity: run.capacity(now) })
             }
             AcquireDecision::Poison { update, refusal } => {
-                run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
-                emit(&mut self.events, tenant, key.run, now, || EventKind::ShardParked {
-                    shard,
-                    reason: ParkReason::Poisoned,
-                });
+                apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
                 Err(refusal)
             }
         }
@@ -74,13 +65,9 @@ impl CoordinationBackend for InMemoryCoordinator {
         let (new_deadline, update) = decide(found.as_ref(), &self.slab, |shard| {
             transition::renew(shard, now, tenant, lease)
         })?;
-        let Found { run, index } = decided(found);
-        run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
-        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardLeaseRenewed {
-            shard: lease.shard(),
-            new_deadline,
-        });
-        Ok(RenewResult { new_deadline, capacity: run.capacity(now) })
+        let mut found = decided(found);
+        apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
+        Ok(RenewResult { new_deadline, capacity: found.run.capacity(now) })
     }
 
     fn release(
@@ -93,11 +80,8 @@ impl CoordinationBackend for InMemoryCoordinator {
         let update = decide(found.as_ref(), &self.slab, |shard| {
             transition::release(shard, now, tenant, lease)
         })?;
-        let Found { run, index } = decided(found);
-        run.apply(index, &mut self.slab, &update).expect(NO_BYTES);
-        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardReleased {
-            shard: lease.shard(),
-        });
+        let mut found = decided(found);
+        apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
         Ok(())
     }
 
@@ -114,14 +98,7 @@ impl CoordinationBackend for InMemoryCoordinator {
         let decision = decide(found.as_ref(), &self.slab, |shard| {
             transition::checkpoint(shard, now, &request)
         })?;
-        let outcome = carry_out(found, &mut self.slab, decision)?;
-        if outcome.is_executed() {
-            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardCheckpointed {
-                shard: lease.shard(),
-                last_key: RedactedKey::new(cursor.last_key()),
-            });
-        }
-        Ok(outcome)
+        Ok(carry_out(found, &mut self.slab, &mut self.events, now, decision)?)
     }
 
     fn complete(
@@ -136,13 +113,7 @@ impl CoordinationBackend for InMemoryCoordinator {
         let found = find(&mut self.tenants, tenant, lease.key());
         let decision =
             decide(found.as_ref(), &self.slab, |shard| transition::complete(shard, now, &request))?;
-        let outcome = carry_out(found, &mut self.slab, decision)?;
-        if outcome.is_executed() {
-            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardCompleted {
-                shard: lease.shard(),
-            });
-        }
-        Ok(outcome)
+        Ok(carry_out(found, &mut self.slab, &mut self.events, now, decision)?)
     }
 
     fn park_shard(
@@ -157,14 +128,7 @@ impl CoordinationBackend for InMemoryCoordinator {
         let found = find(&mut self.tenants, tenant, lease.key());
         let decision =
             decide(found.as_ref(), &self.slab, |shard| transition::park(shard, now, &request))?;
-        let outcome = carry_out(found, &mut self.slab, decision).expect(NO_BYTES);
-        if outcome.is_executed() {
-            emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardParked {
-                shard: lease.shard(),
-                reason,
-            });
-        }
-        Ok(outcome)
+        Ok(carry_out(found, &mut self.slab, &mut self.events, now, decision).expect(NO_BYTES))
     }
 
     fn split_replace(
@@ -185,13 +149,9 @@ impl CoordinationBackend for InMemoryCoordinator {
             Decision::Execute(update) => update,
             Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
         };
-        carry_out_split(decided(found), &mut self.slab, &update)?;
+        carry_out_split(decided(found), &mut self.slab, &mut self.events, now, &update)?;
         self.count_new_shards(tenant, update.shards.len());
         let children: InlineVec<_, 4> = update.shards.iter().map(|new| new.id).collect();
-        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardSplit {
-            parent: lease.shard(),
-            children: children.to_vec(),
-        });
         Ok(IdempotentOutcome::Executed(SplitReplaceResult { children }))
     }
 
@@ -213,13 +173,9 @@ impl CoordinationBackend for InMemoryCoordinator {
             Decision::Execute(update) => update,
             Decision::Replay(result) => return Ok(IdempotentOutcome::Replayed(result)),
         };
-        carry_out_split(decided(found), &mut self.slab, &update)?;
+        carry_out_split(decided(found), &mut self.slab, &mut self.events, now, &update)?;
         self.count_new_shards(tenant, 1);
         let residual = update.shards[0].id;
-        emit(&mut self.events, tenant, lease.run(), now, || EventKind::ShardResidualCreated {
-            parent: lease.shard(),
-            residual,
-        });
         Ok(IdempotentOutcome::Executed(SplitResidualResult { residual }))
     }
 }
@@ -228,17 +184,33 @@ fn decided(found: Option<Found<'_>>) -> Found<'_> {
     found.expect("transitions refuse to act on a shard that is not there")
 }
 
-/// Stores a decision about one shard; nothing, when its bytes do not fit.
+/// Applies an update to one shard and reports it; nothing, when its bytes do not fit.
+fn apply(
+    Found { run, index }: &mut Found<'_>,
+    slab: &mut ByteSlab,
+    events: &mut Option<EventCollector>,
+    now: LogicalTime,
+    update: &ShardUpdate<'_>,
+) -> Result<(), SlabFull> {
+    let before = run.view(*index, slab);
+    let (tenant, key, fence) = (before.tenant, before.key, before.state.fence);
+    run.apply(*index, slab, update)?;
+    emit(events, tenant, key.run, now, || update.event(key.shard, fence));
+    Ok(())
+}
+
+/// Carries out a decision about one shard; nothing, when its bytes do not fit.
 pub(super) fn carry_out(
     found: Option<Found<'_>>,
     slab: &mut ByteSlab,
+    events: &mut Option<EventCollector>,
+    now: LogicalTime,
     decision: Decision<ShardUpdate<'_>, ()>,
 ) -> Result<IdempotentOutcome<()>, SlabFull> {
     match decision {
         Decision::Replay(()) => Ok(IdempotentOutcome::Replayed(())),
         Decision::Execute(update) => {
-            let Found { run, index } = decided(found);
-            run.apply(index, slab, &update)?;
+            apply(&mut decided(found), slab, events, now, &update)?;
             Ok(IdempotentOutcome::Executed(()))
         }
     }
@@ -246,22 +218,27 @@ pub(super) fn carry_out(
 
 /// Stores the parent and every new shard, or nothing.
 fn carry_out_split(
-    Found { run, index }: Found<'_>,
+    mut found: Found<'_>,
     slab: &mut ByteSlab,
+    events: &mut Option<EventCollector>,
+    now: LogicalTime,
     update: &SplitUpdate<'_>,
 ) -> Result<(), SplitError> {
+    let Found { run, index } = &mut found;
     update.check_ids_free(|id| Ok::<_, SplitError>(run.find(id).is_some()))?;
     let mut stored: Vec<Shard> = Vec::with_capacity(update.shards.len());
     let all_stored = update.shards.iter().try_for_each(|new| {
         // The bytes of new shards come from the plan, but whose they are from the parent.
-        let record = run.view(index, slab).child(new.id, new.spec);
+        let record = run.view(*index, slab).child(new.id, new.spec);
         stored.push(Shard::store(slab, &record)?);
         Ok(())
     });
-    if let Err(full) = all_stored.and_then(|()| run.apply(index, slab, &update.parent)) {
+    let parent = &update.parent;
+    if let Err(full) = all_stored.and_then(|()| apply(&mut found, slab, events, now, parent)) {
         stored.into_iter().for_each(|shard| shard.release(slab));
         return Err(SplitError::ResourceExhausted(full));
     }
+    let Found { run, .. } = found;
     run.reserve(stored.len());
     stored.into_iter().for_each(|shard| run.add(shard));
     Ok(())

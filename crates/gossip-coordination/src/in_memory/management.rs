@@ -39,12 +39,12 @@ impl InMemoryCoordinator {
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
-        event: EventKind,
         transition: impl FnOnce(Option<&Run>) -> Result<Decision<RunUpdate, ()>, RunTransitionError>,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         let found = find_run(&mut self.tenants, tenant, run);
         match (transition(found.as_deref())?, found) {
             (Decision::Execute(update), Some(found)) => {
+                let event = update.event();
                 found.record.apply(update);
                 emit(&mut self.events, tenant, run, now, || event);
                 Ok(IdempotentOutcome::Executed(()))
@@ -97,12 +97,11 @@ impl RunManagement for InMemoryCoordinator {
             return Err(RegisterShardsError::ResourceExhausted { resource: "slab bytes" });
         }
         found.reserve(stored.len());
+        let event = update.event();
         found.record.apply(update);
         stored.into_iter().for_each(|shard| found.add(shard));
         self.count_new_shards(tenant, shards.len());
-        emit(&mut self.events, tenant, run, now, || EventKind::RunActivated {
-            shard_count: shards.len(),
-        });
+        emit(&mut self.events, tenant, run, now, || event);
         Ok(IdempotentOutcome::Executed(()))
     }
 
@@ -137,7 +136,7 @@ impl RunManagement for InMemoryCoordinator {
         run: RunId,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.end_run(now, tenant, run, EventKind::RunCompleted, |run| {
+        self.end_run(now, tenant, run, |run| {
             let progress = run.map_or_else(RunProgress::default, |run| run.progress);
             transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
         })
@@ -150,7 +149,7 @@ impl RunManagement for InMemoryCoordinator {
         run: RunId,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.end_run(now, tenant, run, EventKind::RunFailed, |run| {
+        self.end_run(now, tenant, run, |run| {
             transition::fail_run(run.map(|run| &run.record), now, tenant, op_id)
         })
     }
@@ -162,7 +161,7 @@ impl RunManagement for InMemoryCoordinator {
         run: RunId,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.end_run(now, tenant, run, EventKind::RunCancelled, |run| {
+        self.end_run(now, tenant, run, |run| {
             transition::cancel_run(run.map(|run| &run.record), now, tenant, op_id)
         })
     }
@@ -178,19 +177,8 @@ impl RunManagement for InMemoryCoordinator {
         let decision = decide(found.as_ref(), &self.slab, |shard| {
             transition::unpark(shard, now, tenant, key, op_id)
         })?;
-        let fence = match &decision {
-            Decision::Execute(update) => Some(update.state.fence),
-            Decision::Replay(()) => None,
-        };
-        let outcome =
-            carry_out(found, &mut self.slab, decision).expect("this update carries no bytes");
-        if let Some(new_fence_epoch) = fence {
-            emit(&mut self.events, tenant, key.run, now, || EventKind::ShardUnparked {
-                shard: key.shard,
-                new_fence_epoch,
-            });
-        }
-        Ok(outcome)
+        let carried_out = carry_out(found, &mut self.slab, &mut self.events, now, decision);
+        Ok(carried_out.expect("this update carries no bytes"))
     }
 
     fn collect_claim_candidates_into(

@@ -12,10 +12,9 @@ use hashbrown::HashMap;
 use super::deadlines::Deadlines;
 use super::list::{Link, List};
 use super::shard::Shard;
-use crate::record::{ShardRecordView, ShardState, ShardUpdate};
+use crate::record::{Availability, ShardRecordView, ShardUpdate};
 use crate::run::{RunProgress, RunRecord};
 use crate::scratch::CapacityHint;
-use crate::status::ShardStatus;
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -94,11 +93,11 @@ impl Run {
             self.progress.remove(before.status);
             self.progress.add(update.state.status);
         }
-        if place_of(&before) != place_of(&update.state) {
-            match place_of(&before) {
-                Place::Free => self.free.remove(&mut self.links, index),
-                Place::Leased(_) => self.leased.remove(index),
-                Place::Settled => {}
+        if before.availability() != update.state.availability() {
+            match before.availability() {
+                Availability::Now => self.free.remove(&mut self.links, index),
+                Availability::From(_) => self.leased.remove(index),
+                Availability::Never => {}
             }
             self.enlist(index);
         }
@@ -106,10 +105,10 @@ impl Run {
     }
 
     fn enlist(&mut self, index: u32) {
-        match place_of(&self.shards[index as usize].state) {
-            Place::Free => self.free.push_back(&mut self.links, index),
-            Place::Leased(deadline) => self.leased.insert(index, deadline),
-            Place::Settled => {}
+        match self.shards[index as usize].state.availability() {
+            Availability::Now => self.free.push_back(&mut self.links, index),
+            Availability::From(deadline) => self.leased.insert(index, deadline),
+            Availability::Never => {}
         }
     }
 
@@ -148,10 +147,10 @@ impl Run {
                 shard.id
             );
             progress.add(shard.state.status);
-            match place_of(&shard.state) {
-                Place::Free => free += 1,
-                Place::Leased(_) => leased += 1,
-                Place::Settled => {}
+            match shard.state.availability() {
+                Availability::Now => free += 1,
+                Availability::From(_) => leased += 1,
+                Availability::Never => {}
             }
         }
         assert!(progress == self.progress, "counted {progress:?}, kept {:?}", self.progress);
@@ -159,27 +158,14 @@ impl Run {
         let listed: Vec<u32> = self.free.iter(&self.links).collect();
         assert!(listed.len() == free && free == self.free.len() as usize, "A1: {free} free shards");
         for index in listed {
-            assert!(place_of(&self.shards[index as usize].state) == Place::Free, "A1");
+            assert!(self.shards[index as usize].state.availability() == Availability::Now, "A1");
         }
         assert!(leased == self.leased.len(), "A1: {leased} leased shards");
-        self.leased.assert_ordered(|index| match place_of(&self.shards[index as usize].state) {
-            Place::Leased(deadline) => deadline,
-            _ => panic!("A1: a shard without a lease is among the leased"),
+        self.leased.assert_ordered(|index| {
+            match self.shards[index as usize].state.availability() {
+                Availability::From(deadline) => deadline,
+                _ => panic!("A1: a shard without a lease is among the leased"),
+            }
         });
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Free,
-    Leased(LogicalTime),
-    Settled,
-}
-
-fn place_of(state: &ShardState) -> Place {
-    match (state.status, state.lease) {
-        (ShardStatus::Active, None) => Place::Free,
-        (ShardStatus::Active, Some(holder)) => Place::Leased(holder.deadline()),
-        _ => Place::Settled,
     }
 }
