@@ -5,26 +5,26 @@ use std::io::Write;
 use gossip_contracts::identity::RunId;
 use gossip_runtime::Admin;
 
-use crate::Verdict;
+use crate::Outcome;
 use crate::args::{Args, RunArgs};
 use crate::failure::Failure;
 use crate::output::stdout;
 use crate::say::{say, shown};
 use crate::source::state_dir;
 
-pub(crate) fn cancel(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
+pub(crate) fn cancel(args: &Args, run: &RunArgs) -> Result<Outcome, Failure> {
     Admin::open(&state_dir(args)?)?.cancel(RunId::from_raw(run.run))?;
     say!("run {} is cancelled", run.run);
-    Ok(Verdict::Clean)
+    Ok(Outcome::Clean)
 }
 
-pub(crate) fn unpark(args: &Args, run: &RunArgs) -> Result<Verdict, Failure> {
+pub(crate) fn unpark(args: &Args, run: &RunArgs) -> Result<Outcome, Failure> {
     let shards = Admin::open(&state_dir(args)?)?.unpark(RunId::from_raw(run.run))?;
     say!("{shards} shards are set going again; `gossip resume {}` works on them", run.run);
-    Ok(Verdict::Clean)
+    Ok(Outcome::Clean)
 }
 
-pub(crate) fn doctor(args: &Args) -> Result<Verdict, Failure> {
+pub(crate) fn doctor(args: &Args) -> Result<Outcome, Failure> {
     let state = state_dir(args)?;
     let faults = Admin::open(&state)?.verify()?;
     state.tenant_key()?;
@@ -37,5 +37,5 @@ pub(crate) fn doctor(args: &Args) -> Result<Verdict, Failure> {
         writeln!(out, "everything is in order")?;
     }
     out.flush()?;
-    Ok(if faults.is_empty() { Verdict::Clean } else { Verdict::Incomplete })
+    Ok(if faults.is_empty() { Outcome::Clean } else { Outcome::Incomplete })
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use gossip_runtime::ScanOptions;
 
 /// Finds leaked secrets, and its progress never lies.
 ///
@@ -90,6 +91,56 @@ pub(crate) struct WorkArgs {
     /// Shows secrets in full; on a terminal only
     #[arg(long)]
     pub(crate) show_secrets: bool,
+
+    #[command(flatten)]
+    pub(crate) tuning: TuningArgs,
+}
+
+impl WorkArgs {
+    pub(crate) fn options(&self, fresh: bool) -> ScanOptions {
+        let defaults = ScanOptions::default();
+        let TuningArgs { checkpoint_bytes, checkpoint_items, checkpoint_ms, .. } = self.tuning;
+        let TuningArgs { lease_ms, max_shard_retries, .. } = self.tuning;
+        ScanOptions {
+            threads: self.threads.map_or(defaults.threads, usize::from),
+            checkpoint_bytes: checkpoint_bytes.unwrap_or(defaults.checkpoint_bytes),
+            checkpoint_items: checkpoint_items.unwrap_or(defaults.checkpoint_items),
+            checkpoint_ms: checkpoint_ms.unwrap_or(defaults.checkpoint_ms),
+            lease_ms: lease_ms.unwrap_or(defaults.lease_ms),
+            max_shard_retries: max_shard_retries.unwrap_or(defaults.max_shard_retries),
+            fresh,
+        }
+    }
+}
+
+/// None of it changes what is found.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Tuning and diagnostics")]
+pub(crate) struct TuningArgs {
+    /// Checkpoints after so many bytes: what a killed worker reads again, at most [default: 8388608]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    pub(crate) checkpoint_bytes: Option<u64>,
+
+    /// Checkpoints after so many items [default: 512]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) checkpoint_items: Option<usize>,
+
+    /// Checkpoints after so many milliseconds [default: 1000]
+    #[arg(long, value_name = "MS", hide_short_help = true)]
+    pub(crate) checkpoint_ms: Option<u64>,
+
+    /// How long a worker's lease lasts without renewal [default: 30000]
+    #[arg(long, value_name = "MS", hide_short_help = true,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) lease_ms: Option<u64>,
+
+    /// Parks a shard that so many workers have died of without progress [default: 20]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) max_shard_retries: Option<u32>,
+
+    /// Appends a line to FILE for every read: a hash of the item, offset and bytes; no name, no content
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) read_log: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -176,5 +227,25 @@ mod tests {
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory;
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_defaults_that_help_names_are_those_of_a_scan() {
+        use clap::CommandFactory;
+        let mut command = Args::command();
+        let scan = command.find_subcommand_mut("scan").expect("there is a scan");
+        let help = scan.render_long_help().to_string();
+        let defaults = ScanOptions::default();
+        for (option, default) in [
+            ("--checkpoint-bytes", defaults.checkpoint_bytes),
+            ("--checkpoint-items", defaults.checkpoint_items as u64),
+            ("--checkpoint-ms", defaults.checkpoint_ms),
+            ("--lease-ms", defaults.lease_ms),
+            ("--max-shard-retries", u64::from(defaults.max_shard_retries)),
+        ] {
+            let (_, text) = help.split_once(option).expect("it has an entry");
+            let text = text.split_once("[default: ").expect("it has a default").1;
+            assert_eq!(text.split_once(']').unwrap().0, default.to_string(), "{option}");
+        }
     }
 }

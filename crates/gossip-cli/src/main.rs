@@ -8,13 +8,12 @@ mod args;
 mod failure;
 mod output;
 mod progress;
+mod read_log;
 mod rules;
 mod say;
 mod scan;
 mod show;
 mod source;
-mod trace;
-mod tuning;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -26,7 +25,7 @@ use failure::Failure;
 use say::say;
 
 /// How a command that did its work ended.
-enum Verdict {
+enum Outcome {
     /// Nothing to worry about.
     Clean,
     /// Secrets were found.
@@ -35,12 +34,12 @@ enum Verdict {
     Incomplete,
 }
 
-impl From<Verdict> for ExitCode {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Clean => Self::SUCCESS,
-            Verdict::Found => Self::from(1),
-            Verdict::Incomplete => Self::from(2),
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Clean => Self::SUCCESS,
+            Outcome::Found => Self::from(1),
+            Outcome::Incomplete => Self::from(2),
         }
     }
 }
@@ -49,7 +48,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     start_logging(args.verbose);
     match run(&args) {
-        Ok(verdict) => verdict.into(),
+        Ok(outcome) => outcome.into(),
         // Whoever reads our output has had enough.
         Err(failure) if failure.is_closed_pipe() => ExitCode::from(2),
         Err(failure) => {
@@ -59,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<Verdict, Failure> {
+fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.command {
         Command::Scan(scan) => scan::run(args, scan),
         Command::Resume(resume) => scan::resume(args, resume),

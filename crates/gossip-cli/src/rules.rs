@@ -6,7 +6,7 @@ use std::path::Path;
 use gossip_engine::{Engine, Options, Scratch};
 use serde::Serialize;
 
-use crate::Verdict;
+use crate::Outcome;
 use crate::args::{Format, RulesArgs, RulesCommand};
 use crate::failure::Failure;
 use crate::output::stdout;
@@ -20,14 +20,14 @@ struct RuleJson<'r> {
     severity: String,
 }
 
-pub(crate) fn run(args: &RulesArgs) -> Result<Verdict, Failure> {
+pub(crate) fn run(args: &RulesArgs) -> Result<Outcome, Failure> {
     match &args.command {
         RulesCommand::List { rules: files, output } => list(&rules(files)?, output.format),
         RulesCommand::Test { path, rules: files } => test(rules(files)?, path),
     }
 }
 
-fn list(rules: &gossip_engine::RuleSet, format: Format) -> Result<Verdict, Failure> {
+fn list(rules: &gossip_engine::RuleSet, format: Format) -> Result<Outcome, Failure> {
     let rows: Vec<RuleJson<'_>> = rules
         .iter()
         .map(|rule| RuleJson {
@@ -56,10 +56,10 @@ fn list(rules: &gossip_engine::RuleSet, format: Format) -> Result<Verdict, Failu
         }
     }
     out.flush()?;
-    Ok(Verdict::Clean)
+    Ok(Outcome::Clean)
 }
 
-fn test(rules: gossip_engine::RuleSet, path: &Path) -> Result<Verdict, Failure> {
+fn test(rules: gossip_engine::RuleSet, path: &Path) -> Result<Outcome, Failure> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().lock().read_to_end(&mut bytes)?;
@@ -83,5 +83,5 @@ fn test(rules: gossip_engine::RuleSet, path: &Path) -> Result<Verdict, Failure> 
         writeln!(out, "{line}")?;
     }
     out.flush()?;
-    Ok(if lines.is_empty() { Verdict::Clean } else { Verdict::Found })
+    Ok(if lines.is_empty() { Outcome::Clean } else { Outcome::Found })
 }

@@ -8,23 +8,23 @@ use gossip_contracts::connector::Connector;
 use gossip_contracts::identity::RunId;
 use gossip_engine::Engine;
 use gossip_runtime::{
-    ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOptions, ScanOutcome, ScanStats,
-    policy_hash,
+    ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOutcome, ScanStats, policy_hash,
 };
 
 use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
 use crate::failure::Failure;
 use crate::output::{counted, write_findings};
+use crate::read_log::Logged;
 use crate::say::{say, shown, shown_bytes};
 use crate::source::{Target, engine, state_dir};
-use crate::{Verdict, progress, trace, tuning};
+use crate::{Outcome, progress};
 
-pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Verdict, Failure> {
+pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
     let target = Target::open(&scan.path, scan.work.gitignore)?;
     execute(args, &scan.work, &target, &engine(&scan.work.rules)?, scan.fresh)
 }
 
-pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Verdict, Failure> {
+pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failure> {
     let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(resume.run))?;
     let Some((path, gitignore)) = Target::parse_name(&summary.target) else {
         return Err(Failure::new(format!("run {} is not a scan of files", resume.run)));
@@ -55,7 +55,7 @@ fn execute(
     target: &Target,
     engine: &Engine,
     fresh: bool,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     if work.show_secrets && !std::io::stdout().is_terminal() {
         return Err(Failure::new(
             "--show-secrets writes to a terminal only; leave it out, or do not redirect the output",
@@ -63,17 +63,13 @@ fn execute(
     }
     let state = state_dir(args)?;
     let reports = Reports::open(&state)?;
-    let defaults = tuning::options()?;
-    let options = ScanOptions {
-        threads: work.threads.map_or(defaults.threads, usize::from),
-        fresh,
-        ..defaults
-    };
-    let traced = trace::wrap(&target.source)?;
+    let options = work.options(fresh);
+    let logged = work.tuning.read_log.as_deref();
+    let logged = logged.map(|path| Logged::new(&target.source, path)).transpose()?;
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
     let scan = Scan {
         state: &state,
-        source: traced.as_ref().map_or(&target.source, |traced| traced),
+        source: logged.as_ref().map_or(&target.source, |logged| logged),
         target: &target.name,
         engine,
         options: &options,
@@ -93,10 +89,10 @@ fn execute(
     let summary = reports.run(outcome.run)?;
     say_end(work, &outcome, &summary, &stats, target);
     Ok(match outcome.end {
-        ScanEnd::Finished if !summary.failed.is_empty() => Verdict::Incomplete,
-        ScanEnd::Finished if findings == 0 => Verdict::Clean,
-        ScanEnd::Finished => Verdict::Found,
-        _ => Verdict::Incomplete,
+        ScanEnd::Finished if !summary.failed.is_empty() => Outcome::Incomplete,
+        ScanEnd::Finished if findings == 0 => Outcome::Clean,
+        ScanEnd::Finished => Outcome::Found,
+        _ => Outcome::Incomplete,
     })
 }
 

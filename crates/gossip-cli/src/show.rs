@@ -3,24 +3,24 @@
 use gossip_contracts::identity::RunId;
 use gossip_runtime::{ReportedFinding, Reports};
 
-use crate::Verdict;
+use crate::Outcome;
 use crate::args::{Args, FindingsArgs, OutputArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::output::{write_findings, write_runs};
 use crate::source::state_dir;
 
-pub(crate) fn runs(args: &Args, output: &OutputArgs) -> Result<Verdict, Failure> {
+pub(crate) fn runs(args: &Args, output: &OutputArgs) -> Result<Outcome, Failure> {
     write_runs(&Reports::open(&state_dir(args)?)?.runs()?, output.format)?;
-    Ok(Verdict::Clean)
+    Ok(Outcome::Clean)
 }
 
-pub(crate) fn run(args: &Args, show: &ShowArgs) -> Result<Verdict, Failure> {
+pub(crate) fn run(args: &Args, show: &ShowArgs) -> Result<Outcome, Failure> {
     let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(show.run))?;
     write_runs(&[summary], show.output.format)?;
-    Ok(Verdict::Clean)
+    Ok(Outcome::Clean)
 }
 
-pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Verdict, Failure> {
+pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Outcome, Failure> {
     let reports = Reports::open(&state_dir(args)?)?;
     let run = match findings.run {
         Some(run) => reports.run(RunId::from_raw(run))?.run,
@@ -32,5 +32,5 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Verdict, 
     let found = write_findings(findings.output.format, shown, |write| {
         Ok(reports.each_finding(run, write)??)
     })?;
-    Ok(if found == 0 { Verdict::Clean } else { Verdict::Found })
+    Ok(if found == 0 { Outcome::Clean } else { Outcome::Found })
 }

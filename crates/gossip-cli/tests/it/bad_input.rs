@@ -108,7 +108,7 @@ fn files_that_vanish_are_counted_and_the_rest_is_scanned() {
 fn scan_traced(place: &Place) -> Child {
     let trace = place.path("trace");
     let mut command = place.command();
-    command.args(["scan", "-j", "1"]).arg(&place.tree).env("GOSSIP_READ_TRACE", &trace);
+    command.args(["scan", "-j", "1"]).arg(&place.tree).arg("--read-log").arg(&trace);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while fs::metadata(&trace).map_or(0, |trace| trace.len()) == 0 {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be halted");

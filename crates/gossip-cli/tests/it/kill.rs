@@ -1,7 +1,7 @@
 //! `kill -9` of a scan at random moments.
 //!
-//! Each life of the process writes what it reads to its own trace (`GOSSIP_READ_TRACE`). Leases
-//! last an hour (`GOSSIP_TUNE`): a scan that waited for one would not end within the test.
+//! Each life of the process writes what it reads to its own log (`--read-log`). Leases last an hour:
+//! a scan that waited for one would not end within the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -21,8 +21,13 @@ const FILES: u64 = 400;
 const TOKENS: u64 = 20;
 const THREADS: u64 = 2;
 const CHECKPOINT_BYTES: u64 = 1 << 20;
-const TUNING: &str = "lease_ms=3600000 checkpoint_bytes=1048576 checkpoint_items=1000000 \
-                      checkpoint_ms=3600000 max_shard_retries=100000";
+const TUNING: [&str; 5] = [
+    "--lease-ms=3600000",
+    "--checkpoint-bytes=1048576",
+    "--checkpoint-items=1000000",
+    "--checkpoint-ms=3600000",
+    "--max-shard-retries=100000",
+];
 
 /// Where things were found: everything but what the tenant's key makes different.
 type Findings = Vec<(String, u64, u64, String)>;
@@ -167,8 +172,9 @@ fn scan(place: &Place, state: &Path, trace: &Path) -> Command {
     command
         .args(["scan", "--format", "json", "-j", &THREADS.to_string()])
         .arg(&place.tree)
-        .env("GOSSIP_TUNE", TUNING)
-        .env("GOSSIP_READ_TRACE", trace)
+        .args(TUNING)
+        .arg("--read-log")
+        .arg(trace)
         .stderr(Stdio::null());
     command
 }

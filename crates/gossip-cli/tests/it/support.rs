@@ -66,8 +66,7 @@ impl Place {
 
 pub(crate) fn gossip(state: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gossip"));
-    command.env("GOSSIP_STATE_DIR", state).env_remove("GOSSIP_TUNE");
-    command.env_remove("GOSSIP_READ_TRACE").env_remove("RUST_LOG");
+    command.env("GOSSIP_STATE_DIR", state).env_remove("RUST_LOG");
     command
 }
 

@@ -1,4 +1,4 @@
-//! For tests: every read of an item, written to the file that `GOSSIP_READ_TRACE` names.
+//! `--read-log`: a line for every read of an item, to see what a scan that goes on reads again.
 //!
 //! A line is a hash of the item's key, the offset and the number of bytes; neither keys nor content
 //! are written. A line is written after its read and in one piece, so a process that is killed
@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use gossip_contracts::connector::{
@@ -17,34 +17,28 @@ use gossip_contracts::identity::ItemId;
 
 use crate::failure::Failure;
 
-pub(crate) const VARIABLE: &str = "GOSSIP_READ_TRACE";
-
-/// A source that tells what is read of it.
-pub(crate) struct Traced<'s> {
+/// A source whose reads are logged.
+pub(crate) struct Logged<'s> {
     source: &'s dyn Connector,
-    trace: Arc<File>,
+    log: Arc<File>,
 }
 
-/// `source`, traced if the environment asks for it.
-pub(crate) fn wrap(source: &dyn Connector) -> Result<Option<Traced<'_>>, Failure> {
-    let Some(path) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
-        return Ok(None);
-    };
-    let trace = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .map_err(|error| Failure::file(&path, &error))?;
-    Ok(Some(Traced { source, trace: Arc::new(trace) }))
+impl<'s> Logged<'s> {
+    /// Appends to the file at `path`.
+    pub(crate) fn new(source: &'s dyn Connector, path: &Path) -> Result<Self, Failure> {
+        let log = OpenOptions::new().append(true).create(true).open(path);
+        let log = log.map_err(|error| Failure::file(path, &error))?;
+        Ok(Self { source, log: Arc::new(log) })
+    }
 }
 
-struct TracedReader {
+struct LoggedReader {
     reader: Box<dyn ItemReader>,
     item: ItemId,
-    trace: Arc<File>,
+    log: Arc<File>,
 }
 
-impl Connector for Traced<'_> {
+impl Connector for Logged<'_> {
     fn capabilities(&self) -> Capabilities {
         self.source.capabilities()
     }
@@ -69,8 +63,8 @@ impl Connector for Traced<'_> {
 
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
         let reader = self.source.open(key)?;
-        let item = ItemId::derive(b"trace", key);
-        Ok(Box::new(TracedReader { reader, item, trace: Arc::clone(&self.trace) }))
+        let item = ItemId::derive(b"read log", key);
+        Ok(Box::new(LoggedReader { reader, item, log: Arc::clone(&self.log) }))
     }
 
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
@@ -87,7 +81,7 @@ impl Connector for Traced<'_> {
     }
 }
 
-impl ItemReader for TracedReader {
+impl ItemReader for LoggedReader {
     fn size(&self) -> u64 {
         self.reader.size()
     }
@@ -101,8 +95,8 @@ impl ItemReader for TracedReader {
         let item: String =
             self.item.as_bytes()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let line = format!("{item} {offset} {read}\n");
-        (&*self.trace).write_all(line.as_bytes()).map_err(|error| ConnectorError::Permanent {
-            operation: "trace",
+        (&*self.log).write_all(line.as_bytes()).map_err(|error| ConnectorError::Permanent {
+            operation: "read log",
             message: error.to_string(),
         })?;
         Ok(read)
