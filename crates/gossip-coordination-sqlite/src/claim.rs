@@ -30,14 +30,14 @@ enum Wanted {
     Own,
 }
 
-/// Why the shards of dead workers were not, or not all, given back.
+/// Why the shards of dead workers were not, or not all, released.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseDeadError {
     /// A shard could not be taken back.
     #[error("{0}")]
     Claim(#[from] ClaimError),
-    /// A shard could not be given back.
+    /// A shard could not be released.
     #[error("{0}")]
     Release(#[from] ReleaseError),
     /// A slot could not be looked at.
@@ -99,7 +99,7 @@ impl SqliteCoordinator {
         }
     }
 
-    /// Gives back at once what dead workers of this machine hold in the run, instead of waiting for
+    /// Releases at once what dead workers of this machine hold in the run, instead of waiting for
     /// their leases to run out, and returns how many shards that is. A worker is dead when its slot
     /// is free; so every worker of this database must hold a slot of `slots`.
     pub fn release_dead(
@@ -112,7 +112,7 @@ impl SqliteCoordinator {
     ) -> Result<u64, ReleaseDeadError> {
         let mut released = 0;
         for owner in self.owners(tenant, run)? {
-            // Whoever holds the slot is that worker, and may give its shards back.
+            // Whoever holds the slot is that worker, and may release its shards.
             let Some(slot) = slots.try_take(owner)? else { continue };
             while let Some(own) = self.reacquire_own(now, tenant, run, slot.id(), scratch)? {
                 let lease = own.lease;

@@ -49,7 +49,7 @@ pub enum EventKind {
     ShardAcquired { shard: ShardId, worker: WorkerId, fence_epoch: FenceEpoch },
     /// A lease was extended.
     ShardLeaseRenewed { shard: ShardId, new_deadline: LogicalTime },
-    /// A worker gave a shard back.
+    /// A worker released a shard.
     ShardReleased { shard: ShardId },
     /// A cursor moved.
     ShardCheckpointed { shard: ShardId, last_key: RedactedKey },

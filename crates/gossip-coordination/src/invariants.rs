@@ -29,105 +29,58 @@ use crate::status::{ParkReason, ShardStatus};
 /// An invariant that a record breaks. Messages start with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum InvariantViolation {
     /// R1.
     #[error("R1: shard {shard} is {status:?} with park reason {reason:?}")]
     ParkReason {
-        /// The shard.
         shard: ShardKey,
-        /// Where it stands.
         status: ShardStatus,
         /// The reason that is there or not.
         reason: Option<ParkReason>,
     },
     /// R3.
     #[error("R3: shard {shard} is {status:?} and still leased")]
-    TerminalLease {
-        /// The shard.
-        shard: ShardKey,
-        /// Where it stands.
-        status: ShardStatus,
-    },
+    TerminalLease { shard: ShardKey, status: ShardStatus },
     /// R4.
     #[error("R4: shard {shard} has fence {fence}")]
-    Fence {
-        /// The shard.
-        shard: ShardKey,
-        /// Its fence.
-        fence: FenceEpoch,
-    },
+    Fence { shard: ShardKey, fence: FenceEpoch },
     /// R5.
     #[error("R5: shard {shard} has more than {OP_LOG_CAP} op-log entries")]
-    OpLogLength {
-        /// The shard.
-        shard: ShardKey,
-    },
+    OpLogLength { shard: ShardKey },
     /// R6.
     #[error("R6: shard {shard} is split and has no children")]
-    SplitWithoutChildren {
-        /// The shard.
-        shard: ShardKey,
-    },
+    SplitWithoutChildren { shard: ShardKey },
     /// R7.
     #[error("R7: shard {shard} has parent {parent:?}")]
     Parent {
-        /// The shard.
         shard: ShardKey,
         /// The parent that is there or not.
         parent: Option<ShardId>,
     },
     /// R8.
     #[error("R8: shard {shard} spawned {child}, which is not a derived id")]
-    SpawnedRoot {
-        /// The shard.
-        shard: ShardKey,
-        /// The spawned shard.
-        child: ShardId,
-    },
+    SpawnedRoot { shard: ShardKey, child: ShardId },
     /// R9.
     #[error("R9: shard {shard} has operation {op_id} twice in its log")]
-    RepeatedOp {
-        /// The shard.
-        shard: ShardKey,
-        /// The operation.
-        op_id: OpId,
-    },
+    RepeatedOp { shard: ShardKey, op_id: OpId },
     /// R10.
     #[error("R10: shard {shard} has spawned {count} shards")]
-    SpawnedCount {
-        /// The shard.
-        shard: ShardKey,
-        /// How many.
-        count: usize,
-    },
+    SpawnedCount { shard: ShardKey, count: usize },
     /// U1.
     #[error("U1: run {run} is {status:?} with end {end:?}")]
     RunEnd {
-        /// The run.
         run: RunId,
-        /// Where it stands.
         status: RunStatus,
         /// The end that is there or not.
         end: Option<LogicalTime>,
     },
     /// U2.
     #[error("U2: run {run} is {status:?} with {count} root shards")]
-    RunShards {
-        /// The run.
-        run: RunId,
-        /// Where it stands.
-        status: RunStatus,
-        /// How many.
-        count: usize,
-    },
+    RunShards { run: RunId, status: RunStatus, count: usize },
     /// U3.
     #[error("U3: run {run} has operation {op_id} twice in its log")]
-    RepeatedRunOp {
-        /// The run.
-        run: RunId,
-        /// The operation.
-        op_id: OpId,
-    },
+    RepeatedRunOp { run: RunId, op_id: OpId },
 }
 
 /// R1 to R10, of a whole record.

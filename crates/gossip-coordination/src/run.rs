@@ -283,7 +283,7 @@ pub struct ShardSummary {
     pub end: Box<[u8]>,
     /// The last key handled.
     pub last_key: Option<Box<[u8]>>,
-    /// When its lease ends, if one was granted and not given back.
+    /// When its lease ends, if one was granted and not released.
     pub lease_deadline: Option<LogicalTime>,
     /// Acquires since its cursor last moved.
     pub acquires_since_progress: u32,

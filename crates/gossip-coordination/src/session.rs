@@ -277,7 +277,7 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         self.end(ended)
     }
 
-    /// Gives the shard back, its cursor kept.
+    /// Releases the shard, its cursor kept.
     pub fn release(self, now: LogicalTime) -> Result<(), EndError<Self, ReleaseError>> {
         let ended = self.backend.release(now, self.lease.tenant(), &self.lease);
         self.end(ended)

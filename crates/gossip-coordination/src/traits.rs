@@ -44,7 +44,7 @@ pub trait CoordinationBackend {
         lease: &Lease,
     ) -> Result<RenewResult, RenewError>;
 
-    /// Gives a shard back at once, its cursor kept.
+    /// Releases a shard at once, its cursor kept.
     fn release(
         &mut self,
         now: LogicalTime,

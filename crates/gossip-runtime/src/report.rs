@@ -45,23 +45,20 @@ pub struct RunSummary {
 /// Why the database did not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ReportError {
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
     /// There is no such run.
     #[error("there is no run {run}; `gossip runs` lists those that there are")]
-    NoSuchRun {
-        /// The run asked for.
-        run: RunId,
-    },
+    NoSuchRun { run: RunId },
     /// A newer run of the same target has taken over what this one found.
     #[error(
         "what run {run} found has been superseded by run {by}, which scanned the same again; \
              `gossip findings {by}` shows it"
     )]
     Superseded {
-        /// The run asked for.
         run: RunId,
         /// The newest that covers the same.
         by: RunId,

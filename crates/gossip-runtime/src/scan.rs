@@ -57,16 +57,14 @@ pub struct ScanOutcome {
 
 /// Where a scan stands when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ScanEnd {
     /// Everything was scanned.
     Finished,
     /// It was told to stop. The same scan, started again, goes on.
     Interrupted,
     /// Some shards are parked; everything else was scanned.
-    Parked {
-        /// How many.
-        shards: u64,
-    },
+    Parked { shards: u64 },
     /// Somebody called the run off.
     Cancelled,
 }

@@ -27,22 +27,15 @@ pub struct StateDir {
 /// Why the state cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum StateError {
     /// The directory or a file in it.
     #[error("{}: {source}", .path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// What happened.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The key file holds something else.
     #[error("{} is not a gossip key: it must hold 32 bytes; move it away to start with a new key, \
              under which earlier findings are not recognised", .path.display())]
-    BadKey {
-        /// Which.
-        path: PathBuf,
-    },
+    BadKey { path: PathBuf },
     /// The database.
     #[error(transparent)]
     Database(#[from] OpenError),

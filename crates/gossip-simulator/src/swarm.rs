@@ -20,7 +20,7 @@ pub enum Ingredient {
     Replace,
     /// Workers halt shards.
     Park,
-    /// Workers give shards back.
+    /// Workers release shards.
     Release,
     /// The administrator cancels and fails runs.
     EndRuns,

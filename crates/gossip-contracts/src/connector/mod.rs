@@ -236,6 +236,7 @@ impl fmt::Debug for Page {
 /// Why a source did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ConnectorError {
     /// It may answer another time.
     #[error("{operation}: {message}; trying again may help")]
@@ -247,20 +248,13 @@ pub enum ConnectorError {
     },
     /// What was asked for is gone.
     #[error("{operation}: it is gone")]
-    NotFound {
-        /// What was asked.
-        operation: &'static str,
-    },
+    NotFound { operation: &'static str },
     /// Access was refused.
     #[error("{operation}: access was refused")]
-    PermissionDenied {
-        /// What was asked.
-        operation: &'static str,
-    },
+    PermissionDenied { operation: &'static str },
     /// It will not answer.
     #[error("{operation}: {message}")]
     Permanent {
-        /// What was asked.
         operation: &'static str,
         /// What is wrong. Holds no key.
         message: String,

@@ -172,23 +172,14 @@ impl fmt::Debug for Cursor {
 /// Why bytes do not make a cursor. Sizes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum CursorInputError {
     /// The last key is longer than a key may be.
     #[error("the cursor key has {size} bytes; at most {max} are allowed")]
-    KeyTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    KeyTooLarge { size: usize, max: usize },
     /// The resume token is longer than allowed.
     #[error("the cursor token has {size} bytes; at most {max} are allowed")]
-    TokenTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    TokenTooLarge { size: usize, max: usize },
 }
 
 #[cfg(test)]

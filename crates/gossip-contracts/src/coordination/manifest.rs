@@ -101,6 +101,7 @@ fn validate_disjoint(shards: &[InitialShardInput<'_>]) -> Result<(), ManifestVal
 /// Why a manifest was refused. Nothing was registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ManifestValidationError {
     /// There is no shard in it.
     #[error("the manifest is empty")]
@@ -115,44 +116,30 @@ pub enum ManifestValidationError {
     },
     /// An id has bit 63 set, which marks the shards that splits make.
     #[error("shard id {shard} is reserved for shards made by splits")]
-    DerivedShardId {
-        /// The shard.
-        shard: ShardId,
-    },
+    DerivedShardId { shard: ShardId },
     /// A range is not valid.
     #[error("shard {shard}: {source}")]
     SpecInvalid {
-        /// The shard.
         shard: ShardId,
         /// What is wrong with its range.
         source: ShardSpecInputError,
     },
     /// A range is open at one end or both.
     #[error("shard {shard} is not bounded at both ends")]
-    UnboundedRange {
-        /// The shard.
-        shard: ShardId,
-    },
+    UnboundedRange { shard: ShardId },
     /// A cursor is too large.
     #[error("shard {shard}: {source}")]
     CursorInvalid {
-        /// The shard.
         shard: ShardId,
         /// What is wrong with its cursor.
         source: CursorInputError,
     },
     /// A cursor lies outside its range.
     #[error("the cursor of shard {shard} lies outside its range")]
-    CursorOutOfBounds {
-        /// The shard.
-        shard: ShardId,
-    },
+    CursorOutOfBounds { shard: ShardId },
     /// An id is used twice.
     #[error("shard id {shard} is used more than once")]
-    DuplicateShardId {
-        /// The shard.
-        shard: ShardId,
-    },
+    DuplicateShardId { shard: ShardId },
     /// Two ranges share keys.
     #[error("shards {first} and {second} overlap")]
     OverlappingRanges {

@@ -159,31 +159,17 @@ impl fmt::Debug for ShardSpec {
 /// Why bytes do not make a key range. Sizes only: the bytes themselves stay out of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ShardSpecInputError {
     /// The lower boundary is longer than a key may be.
     #[error("the start key has {size} bytes; at most {max} are allowed")]
-    StartTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    StartTooLarge { size: usize, max: usize },
     /// The upper boundary is longer than a key may be.
     #[error("the end key has {size} bytes; at most {max} are allowed")]
-    EndTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    EndTooLarge { size: usize, max: usize },
     /// The metadata is longer than allowed.
     #[error("the metadata has {size} bytes; at most {max} are allowed")]
-    MetadataTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    MetadataTooLarge { size: usize, max: usize },
     /// The range holds no key: its start is at or behind its end.
     #[error(
         "the range is empty: its start ({start_len} bytes) is not before its end ({end_len} bytes)"

@@ -228,6 +228,7 @@ pub enum ShardLimitScope {
 /// Why a split was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum SplitValidationError {
     /// A split needs two parts.
     #[error("the split has {count} parts; it needs at least 2")]
@@ -299,17 +300,13 @@ pub enum SplitValidationError {
         current: usize,
         /// Asked for.
         additional: usize,
-        /// The ceiling.
         max: usize,
         /// Which ceiling.
         scope: ShardLimitScope,
     },
     /// A derived id is taken by another shard of the run. Retry under a new operation id.
     #[error("the derived shard id {shard} is taken")]
-    DerivedIdCollision {
-        /// The id.
-        shard: ShardId,
-    },
+    DerivedIdCollision { shard: ShardId },
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub enum RecordKind {
 /// Why bytes were not decoded. Names fields and sizes, never what a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum CodecError {
     /// The bytes end before the record does.
     #[error("the record ends inside {field}")]
@@ -38,23 +39,18 @@ pub enum CodecError {
     WrongKind {
         /// What was asked for.
         expected: RecordKind,
-        /// The kind byte.
         found: u8,
     },
     /// A newer program wrote the record.
     #[error("the record has format version {found}; this program reads up to {newest}: upgrade it")]
     NewerVersion {
-        /// The version byte.
         found: u8,
         /// The newest that can be read.
         newest: u8,
     },
     /// There never was such a version.
     #[error("there is no format version {found}")]
-    UnknownVersion {
-        /// The version byte.
-        found: u8,
-    },
+    UnknownVersion { found: u8 },
     /// The bytes are not those that were written.
     #[error("the checksum does not match")]
     ChecksumMismatch,
@@ -63,7 +59,6 @@ pub enum CodecError {
     BadDiscriminant {
         /// Which field.
         field: &'static str,
-        /// The byte.
         value: u8,
     },
     /// A field is larger than it may be.

@@ -11,13 +11,11 @@ use crate::status::ShardStatus;
 /// Why a shard was not granted.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum AcquireError {
     /// The tenant has no such shard.
     #[error("there is no shard {shard}")]
-    ShardNotFound {
-        /// The shard asked for.
-        shard: ShardKey,
-    },
+    ShardNotFound { shard: ShardKey },
     /// The record found belongs to another tenant. A backend that looks up by tenant never
     /// returns this.
     #[error("the shard does not belong to tenant {expected}")]
@@ -27,12 +25,7 @@ pub enum AcquireError {
     },
     /// Workers are finished with the shard.
     #[error("shard {shard} is {status:?}")]
-    ShardTerminal {
-        /// The shard.
-        shard: ShardKey,
-        /// Where it stands.
-        status: ShardStatus,
-    },
+    ShardTerminal { shard: ShardKey, status: ShardStatus },
     /// Another worker holds it.
     #[error("another worker holds the shard until {lease_deadline}")]
     AlreadyLeased {
@@ -43,12 +36,7 @@ pub enum AcquireError {
     },
     /// The shard's run is not active.
     #[error("run {run} is {status:?}")]
-    RunNotActive {
-        /// The run.
-        run: RunId,
-        /// Where it stands.
-        status: RunStatus,
-    },
+    RunNotActive { run: RunId, status: RunStatus },
     /// The backend failed.
     #[error("{0}")]
     BackendError(#[from] InfraError),

@@ -9,6 +9,7 @@ use crate::run::RunStatus;
 /// Why no shard was claimed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ClaimError {
     /// Every shard is held or finished.
     #[error("no shard is free{}", match earliest_deadline {
@@ -30,12 +31,7 @@ pub enum ClaimError {
     },
     /// The run is not active.
     #[error("run {run} is {status:?}")]
-    RunNotActive {
-        /// The run.
-        run: RunId,
-        /// Where it stands.
-        status: RunStatus,
-    },
+    RunNotActive { run: RunId, status: RunStatus },
     /// The worker came back too soon after finding nothing.
     #[error("this worker may claim again at {retry_after}")]
     Throttled {

@@ -12,13 +12,11 @@ use crate::status::ShardStatus;
 /// made from it.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum CoordError {
     /// The tenant has no such shard.
     #[error("there is no shard {shard}")]
-    ShardNotFound {
-        /// The shard asked for.
-        shard: ShardKey,
-    },
+    ShardNotFound { shard: ShardKey },
     /// The lease belongs to another tenant than the request.
     #[error("the lease does not belong to tenant {expected}")]
     TenantMismatch {
@@ -36,31 +34,19 @@ pub enum CoordError {
     /// The lease ran out.
     #[error("the lease ended at {deadline}; it is {now}")]
     LeaseExpired {
-        /// When it ended.
         deadline: LogicalTime,
         /// The time of the request.
         now: LogicalTime,
     },
     /// Workers are finished with the shard.
     #[error("shard {shard} is {status:?}")]
-    ShardTerminal {
-        /// The shard.
-        shard: ShardKey,
-        /// Where it stands.
-        status: ShardStatus,
-    },
+    ShardTerminal { shard: ShardKey, status: ShardStatus },
     /// The shard's run is not active.
     #[error("run {run} is {status:?}")]
-    RunNotActive {
-        /// The run.
-        run: RunId,
-        /// Where it stands.
-        status: RunStatus,
-    },
+    RunNotActive { run: RunId, status: RunStatus },
     /// The operation id was used before with other parameters.
     #[error("operation {op_id} was used before with other parameters")]
     OpIdConflict {
-        /// The id.
         op_id: OpId,
         /// Hash of the earlier parameters; never shown.
         expected_hash: u64,
@@ -80,20 +66,10 @@ pub enum CoordError {
     CursorOutOfBounds(CursorOutOfBoundsDetail),
     /// The cursor's key is too long.
     #[error("the cursor key has {size} bytes; at most {max} are allowed")]
-    CursorKeyTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    CursorKeyTooLarge { size: usize, max: usize },
     /// The cursor's token is too long.
     #[error("the cursor token has {size} bytes; at most {max} are allowed")]
-    CursorTokenTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    CursorTokenTooLarge { size: usize, max: usize },
     /// The split plan does not fit the shard.
     #[error("the split is not valid: {0}")]
     SplitInvalid(#[source] SplitValidationError),

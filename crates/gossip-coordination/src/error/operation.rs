@@ -43,6 +43,7 @@ macro_rules! operation_error {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, thiserror::Error)]
         #[non_exhaustive]
+        #[allow(missing_docs, reason = "the fields name themselves")]
         pub enum $name { $($body)* }
     };
     (@enum $head:tt { $($body:tt)* } ShardNotFound $($rest:ident)*) => {
@@ -50,7 +51,6 @@ macro_rules! operation_error {
             /// The tenant has no such shard.
             #[error("there is no shard {shard}")]
             ShardNotFound {
-                /// The shard asked for.
                 shard: ShardKey,
             },
         } $($rest)*);
@@ -82,7 +82,6 @@ macro_rules! operation_error {
             /// The lease ran out: acquire the shard again.
             #[error("the lease ended at {deadline}; it is {now}")]
             LeaseExpired {
-                /// When it ended.
                 deadline: LogicalTime,
                 /// The time of the request.
                 now: LogicalTime,
@@ -94,9 +93,7 @@ macro_rules! operation_error {
             /// Workers are finished with the shard.
             #[error("shard {shard} is {status:?}")]
             ShardTerminal {
-                /// The shard.
                 shard: ShardKey,
-                /// Where it stands.
                 status: ShardStatus,
             },
         } $($rest)*);
@@ -106,9 +103,7 @@ macro_rules! operation_error {
             /// The shard's run is not active.
             #[error("run {run} is {status:?}")]
             RunNotActive {
-                /// The run.
                 run: RunId,
-                /// Where it stands.
                 status: RunStatus,
             },
         } $($rest)*);
@@ -118,7 +113,6 @@ macro_rules! operation_error {
             /// The operation id was used before with other parameters.
             #[error("operation {op_id} was used before with other parameters")]
             OpIdConflict {
-                /// The id.
                 op_id: OpId,
                 /// Hash of the earlier parameters; never shown.
                 expected_hash: u64,
@@ -154,9 +148,7 @@ macro_rules! operation_error {
             /// The cursor's key is too long.
             #[error("the cursor key has {size} bytes; at most {max} are allowed")]
             CursorKeyTooLarge {
-                /// Bytes given.
                 size: usize,
-                /// Bytes allowed.
                 max: usize,
             },
         } $($rest)*);
@@ -166,9 +158,7 @@ macro_rules! operation_error {
             /// The cursor's token is too long.
             #[error("the cursor token has {size} bytes; at most {max} are allowed")]
             CursorTokenTooLarge {
-                /// Bytes given.
                 size: usize,
-                /// Bytes allowed.
                 max: usize,
             },
         } $($rest)*);
@@ -293,7 +283,7 @@ operation_error! {
 }
 
 operation_error! {
-    /// Why a shard was not given back.
+    /// Why a shard was not released.
     ReleaseError {
         accepts: [ShardNotFound TenantMismatch StaleFence LeaseExpired ShardTerminal RunNotActive],
         rejects: [OpIdConflict CursorRegression CursorOutOfBounds CursorKeyTooLarge

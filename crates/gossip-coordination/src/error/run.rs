@@ -39,16 +39,14 @@ impl fmt::Debug for RunOpIdConflict {
 /// Why a run was not created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum CreateRunError {
     /// The configuration cannot work.
     #[error("the run's configuration is not valid: {0}")]
     InvalidConfig(#[from] RunConfigError),
     /// The id is taken.
     #[error("run {run} exists already")]
-    RunAlreadyExists {
-        /// The run.
-        run: RunId,
-    },
+    RunAlreadyExists { run: RunId },
     /// The run was created, but its shards were refused.
     #[error("the run's shards were not registered: {0}")]
     RegisterShardsFailed(#[source] RegisterShardsError),
@@ -57,10 +55,7 @@ pub enum CreateRunError {
     GetRunFailed(#[source] GetRunError),
     /// The run exists with another configuration.
     #[error("run {run} exists with another configuration")]
-    ConfigMismatch {
-        /// The run.
-        run: RunId,
-    },
+    ConfigMismatch { run: RunId },
     /// The backend failed.
     #[error("{0}")]
     BackendError(#[from] InfraError),
@@ -69,6 +64,7 @@ pub enum CreateRunError {
 /// Why shards were not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum RegisterShardsError {
     /// The tenant has no such run.
     #[error("there is no such run")]
@@ -81,10 +77,7 @@ pub enum RegisterShardsError {
     },
     /// Shards are registered once, before the run is active.
     #[error("shards cannot be registered while the run is {status:?}")]
-    WrongStatus {
-        /// Where it stands.
-        status: RunStatus,
-    },
+    WrongStatus { status: RunStatus },
     /// The manifest is faulty.
     #[error("the manifest is not valid: {0}")]
     ManifestInvalid(#[from] ManifestValidationError),
@@ -100,7 +93,6 @@ pub enum RegisterShardsError {
         current: usize,
         /// Asked for.
         additional: usize,
-        /// The ceiling.
         max: usize,
         /// Which ceiling.
         scope: ShardLimitScope,
@@ -137,6 +129,7 @@ pub enum GetRunError {
 /// Why a run was not completed, failed or cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum RunTransitionError {
     /// The tenant has no such run.
     #[error("there is no such run")]
@@ -156,7 +149,6 @@ pub enum RunTransitionError {
     /// The run cannot go there from where it is.
     #[error("a run cannot go from {status:?} to {target:?}")]
     WrongStatus {
-        /// Where it stands.
         status: RunStatus,
         /// Where it was to go.
         target: RunStatus,
@@ -180,6 +172,7 @@ pub enum RunTransitionError {
 /// Why a shard was not set going again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum UnparkError {
     /// The tenant has no such shard.
     #[error("there is no such shard")]
@@ -198,10 +191,7 @@ pub enum UnparkError {
     },
     /// The shard is not parked.
     #[error("the shard is {status:?}, not parked")]
-    NotParked {
-        /// Where it stands.
-        status: ShardStatus,
-    },
+    NotParked { status: ShardStatus },
     /// The operation id was used for something else.
     #[error("{0}")]
     OpIdConflict(#[from] RunOpIdConflict),

@@ -1,4 +1,4 @@
-//! Taking, keeping and giving back a shard.
+//! Acquire, renew and release.
 //!
 //! - T1: a shard has at most one live lease, and every grant raises its fence.
 //! - T2: the current owner may acquire again, so that a lost answer does not lock it out; the lease
@@ -107,7 +107,7 @@ pub fn renew(
     Ok((deadline, update.checked_against(shard)))
 }
 
-/// Decides whether a shard is given back. Its cursor stays, and the acquire that led here does not
+/// Decides whether a shard is released. Its cursor stays, and the acquire that led here does not
 /// count towards T4: the worker is alive.
 pub fn release(
     found: Option<FoundShard<'_, '_>>,

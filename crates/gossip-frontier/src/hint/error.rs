@@ -60,21 +60,16 @@ fn describe(hint_error: &Option<ShardHintDecodeError>) -> &dyn core::fmt::Displa
 /// Why a hint or metadata was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ShardEncodeError {
     /// The prefix is longer than its length field can say.
     #[error("the hint prefix has {size} bytes; at most {max} can be framed")]
-    PrefixTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    PrefixTooLarge { size: usize, max: usize },
     /// The hint by itself is longer than metadata may be.
     #[error("the hint takes {size} bytes; at most {max} are allowed")]
     HintTooLarge {
         /// Bytes needed.
         size: usize,
-        /// Bytes allowed.
         max: usize,
     },
     /// Hint and connector bytes together are longer than metadata may be.
@@ -82,7 +77,6 @@ pub enum ShardEncodeError {
     MetadataTooLarge {
         /// Bytes needed.
         size: usize,
-        /// Bytes allowed.
         max: usize,
     },
     /// A manifest hint names no row.

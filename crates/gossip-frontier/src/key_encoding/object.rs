@@ -80,6 +80,7 @@ impl fmt::Debug for ObjectKey<'_> {
 /// Why a bucket and a key do not make an object key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum ObjectKeyError {
     /// No bucket was named.
     #[error("the bucket name is empty")]
@@ -92,7 +93,6 @@ pub enum ObjectKeyError {
     TooLarge {
         /// Bytes of the encoding.
         size: usize,
-        /// Bytes allowed.
         max: usize,
     },
 }

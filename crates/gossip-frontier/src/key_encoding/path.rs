@@ -91,18 +91,14 @@ impl fmt::Debug for RawPathKey<'_> {
 /// Why something cannot be a key. Sizes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum KeyInputError {
     /// Nothing was given; an empty boundary would mean "unbounded".
     #[error("the key is empty")]
     Empty,
     /// The key is longer than a key may be.
     #[error("the key has {size} bytes; at most {max} are allowed")]
-    TooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    TooLarge { size: usize, max: usize },
 }
 
 pub(super) fn check_size(size: usize) -> Result<(), KeyInputError> {

@@ -121,18 +121,14 @@ pub(crate) fn check_prefix_size(prefix: &[u8]) -> Result<(), PrefixShardError> {
 /// Why a prefix does not make a bounded key range. Sizes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
 pub enum PrefixShardError {
     /// The prefix is empty: it would cover every key.
     #[error("the prefix is empty")]
     EmptyPrefix,
     /// The prefix is longer than a key may be.
     #[error("the prefix has {size} bytes; at most {max} are allowed")]
-    PrefixTooLarge {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        max: usize,
-    },
+    PrefixTooLarge { size: usize, max: usize },
     /// Every byte is `0xFF`: no key lies behind all that begin with the prefix.
     #[error("the prefix is all 0xFF bytes; no key bounds it above")]
     NoSuccessor,

@@ -164,7 +164,7 @@ fn the_other_workers_stop_when_one_fails() {
     let source = place.source();
     let outcome = place.scan(&source).unwrap();
     assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
-    // What it had done when it stopped is stored, all but the item in hand.
+    // What it had done when it stopped is committed, all but the item in progress.
     let left = source.keys_read().len();
     assert!(left == 400 - after || left == 401 - after, "{left} were left after {after}");
     assert_eq!(place.places(&outcome), place.undisturbed());

@@ -23,7 +23,7 @@ fn a_scan_that_was_stopped_and_resumed_finds_what_an_undisturbed_one_finds() {
         assert_eq!(second.end, ScanEnd::Finished);
         assert_eq!(place.places(&second), place.undisturbed());
         assert_eq!(place.summary(&second).items, 40);
-        // Told to stop, workers store what they have done, all but the item in hand.
+        // Told to stop, workers commit what they have done, all but the item in progress.
         assert!(source.keys_read().len() <= 40 - nth + place.options.threads, "stopped at {nth}");
     }
 }

@@ -75,7 +75,7 @@ impl Reference {
         let (run, shard) = self.leased(tenant, lease)?;
         may_work(&run, shard, now, lease)?;
         shard.holder = None;
-        // A worker that gives a shard back was not killed by it.
+        // A worker that releases a shard was not killed by it.
         shard.tries = shard.tries.saturating_sub(1);
         let run = self.runs.get_mut(&(tenant, lease.run())).expect("the lease's run was found");
         run.line_up(lease.shard());

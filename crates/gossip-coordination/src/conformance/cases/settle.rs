@@ -1,4 +1,4 @@
-//! Ending work on a shard: done, parked, or given back.
+//! Ending work on a shard: done, parked, or released.
 
 use super::prelude::*;
 
