@@ -6,7 +6,7 @@ use crate::command::Cmd;
 use crate::failure::Result;
 
 /// Files in which commands of ours keep their results: changing them leaves the code the same.
-const RESULTS: [&str; 2] = ["docs/soak.md", "bench/results"];
+const RESULTS: [&str; 1] = ["bench/results"];
 
 /// `git` on the repository of `dir`, also inside a hook, where git names another one.
 fn git(dir: &Path) -> Cmd {
@@ -62,23 +62,23 @@ mod tests {
             let author = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
             git(&root).args(author).args(args.iter().copied()).stdout().unwrap()
         };
-        std::fs::create_dir_all(root.join("docs")).unwrap();
+        std::fs::create_dir_all(root.join("bench/results")).unwrap();
         git(&["init", "-q"]);
         std::fs::write(root.join("code"), "1").unwrap();
-        std::fs::write(root.join("docs/soak.md"), "1").unwrap();
+        std::fs::write(root.join("bench/results/soaks.md"), "1").unwrap();
         git(&["add", "."]);
         git(&["commit", "-q", "-m", "first", "--no-gpg-sign"]);
         let clean = Identity::read(&root).unwrap();
         assert!(!clean.dirty && clean.to_string() == clean.commit);
 
-        std::fs::write(root.join("docs/soak.md"), "2").unwrap();
+        std::fs::write(root.join("bench/results/soaks.md"), "2").unwrap();
         assert!(Identity::read(&root).unwrap() == clean);
         std::fs::write(root.join("new"), "1").unwrap();
         let dirty = Identity::read(&root).unwrap();
         assert_eq!(dirty.to_string(), format!("{}-dirty", clean.commit));
 
         std::fs::remove_file(root.join("code")).unwrap();
-        assert_eq!(files(&root).unwrap(), [Path::new("docs/soak.md"), Path::new("new")]);
+        assert_eq!(files(&root).unwrap(), [Path::new("bench/results/soaks.md"), Path::new("new")]);
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -32,7 +32,7 @@ Tests, soaks, fuzzes and measures gossip.
 Usage: cargo xtask COMMAND [--help]
 
   test      format, clippy, tidy, tests, simulator, doctests, docs: what has to pass before a merge
-  soak      the same tests with their full counts, resumable; recorded in docs/soak.md
+  soak      the same tests with their full counts, resumable; recorded in bench/results/soaks.md
   tidy      the rules of the tree that no compiler checks
   servers   installs the real servers that tests talk to, and says where they are
   bench     runs one benchmark and keeps its figures in bench/results/

@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: the coordination rules broken one at a time; some test has to notice.
 //!
 //! Which files are broken is in `.cargo/mutants.toml`. Changes that no test can notice are listed
-//! in `docs/mutants.md`, each with the reason.
+//! in `bench/results/mutants.md`, each with the reason.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 
 pub(crate) const HELP: &str = "\
 Breaks the rules of gossip-coordination one at a time and runs its unit tests (cargo-mutants).
-Fails when a change goes unnoticed that docs/mutants.md does not explain.
+Fails when a change goes unnoticed that bench/results/mutants.md does not explain.
 
 Usage: cargo xtask mutants [--shard K/N]
        cargo xtask mutants --planted [NAME] [--start S]
@@ -26,7 +26,7 @@ What happened to each change is in mutants/mutants.out of the target directory.
 ";
 
 const PACKAGE: &str = "gossip-coordination";
-const EXPLAINED: &str = "docs/mutants.md";
+const EXPLAINED: &str = "bench/results/mutants.md";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     if args.flag("--planted") {

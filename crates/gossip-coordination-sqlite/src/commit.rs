@@ -1,5 +1,5 @@
 //! The caller's writes in the coordinator's transactions, touching its own schema's tables only.
-//! K1 and K2 are [`TransactionalBackend`]'s.
+//! W1 and W2 are [`TransactionalBackend`]'s.
 
 use std::convert::Infallible;
 

@@ -105,17 +105,17 @@ pub trait CoordinationBackend {
 
 /// A backend that commits writes of the caller together with a cursor.
 ///
-/// - K1: the caller's writes and the checkpoint or completion are committed together or not at all.
-/// - K2: the caller's writes run only when the operation is executed: a replay has committed them
+/// - W1: the caller's writes and the checkpoint or completion are committed together or not at all.
+/// - W2: the caller's writes run only when the operation is executed: a replay has committed them
 ///   before, a refusal must not.
 pub trait TransactionalBackend: CoordinationBackend {
     /// What the caller writes through.
     type Transaction<'t>;
 
-    /// Moves a shard's cursor and commits what `writes` writes (K1).
+    /// Moves a shard's cursor and commits what `writes` writes (W1).
     ///
     /// `writes` runs inside the transaction once the checkpoint has been accepted; not at all when
-    /// it is refused or had been carried out before (K2). If it fails or panics, nothing is
+    /// it is refused or had been carried out before (W2). If it fails or panics, nothing is
     /// committed. It must neither begin nor end a transaction.
     fn checkpoint_with<E>(
         &mut self,

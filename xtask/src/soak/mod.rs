@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: the tests of the test command with their full counts.
 //!
 //! - K1: a soak is a fixed list of chunks; one that passed is not run again for the same commit.
-//! - K2: a row of docs/soak.md says no more than what ran: a chunk that tested nothing fails, the
+//! - K2: a row of bench/results/soaks.md says no more than what ran: a chunk that tested nothing fails, the
 //!   code may not change between chunks, and a changed tree is never recorded as a commit.
 
 mod progress;
@@ -20,7 +20,7 @@ use record::Row;
 use registry::{Chunk, SOAKS, Soak};
 
 pub(crate) const HELP: &str = "\
-Runs tests with their full counts, and records commit, counts and result in docs/soak.md.
+Runs tests with their full counts, and records commit, counts and result in bench/results/soaks.md.
 
 Usage: cargo xtask soak [NAME] [--list]     without a name: all of them, one after the other
 
@@ -148,7 +148,7 @@ fn record(
         seconds: progress.seconds(),
         result,
     };
-    row.append_to(&workspace.root.join("docs/soak.md"))?;
-    println!("\nrecorded in docs/soak.md: {}, {}, {result}", row.chunks, row.count);
+    row.append_to(&workspace.root.join("bench/results/soaks.md"))?;
+    println!("\nrecorded in bench/results/soaks.md: {}, {}, {result}", row.chunks, row.count);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! docs/soak.md: what was soaked, when, at which commit, with which result.
+//! bench/results/soaks.md: what was soaked, when, at which commit, with which result.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn rows_are_added_below_the_header_and_never_replace_one() {
         let dir = std::env::temp_dir().join(format!("gossip-xtask-row-{}", std::process::id()));
-        let file = dir.join("docs/soak.md");
+        let file = dir.join("bench/results/soaks.md");
         let row = |result| Row {
             date: "2031-02-03 04:05 UTC".into(),
             identity: "abc-dirty".into(),

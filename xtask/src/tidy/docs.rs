@@ -3,17 +3,15 @@
 use std::path::Path;
 
 use super::Violation;
-use super::lexer::Views;
 
 /// Whether users of the crate see a target of this kind.
 pub(super) fn is_library(kind: &str) -> bool {
     matches!(kind, "lib" | "rlib" | "dylib" | "proc-macro")
 }
 
-/// Wants a tested example in the `//!` lines of a library's root file. A library without any item
-/// has nothing to show yet.
+/// Wants a tested example in the `//!` lines of a library's root file.
 pub(super) fn front_page(path: &Path, text: &str) -> Vec<Violation> {
-    if Views::of(text).code.trim().is_empty() || blocks(text).any(is_tested) {
+    if blocks(text).any(is_tested) {
         return Vec::new();
     }
     let message = "the crate's front page (`//!`) shows no example that is run as a doctest";
@@ -60,10 +58,5 @@ mod tests {
             assert!(!caught(&format!("//! ```{info}\n//! a();\n//! ```")), "{info}");
         }
         assert!(!caught("//! ```text\n//! x\n//! ```\n//!\n//! ```\n//! a();\n//! ```"));
-    }
-
-    #[test]
-    fn a_library_without_items_has_nothing_to_show() {
-        assert!(front_page(Path::new("lib.rs"), "//! Later.\n").is_empty());
     }
 }

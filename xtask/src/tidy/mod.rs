@@ -5,7 +5,7 @@
 
 mod dependencies;
 mod docs;
-mod lexer;
+mod invariants;
 mod manifests;
 mod sources;
 
@@ -16,7 +16,7 @@ use crate::args::Args;
 use crate::failure::{Failure, OrFail, Result};
 use crate::workspace::Workspace;
 use crate::{git, planted};
-use lexer::Views;
+use invariants::Invariants;
 
 pub(crate) const HELP: &str = "\
 Checks the rules of the tree that no compiler checks.
@@ -26,7 +26,8 @@ Usage: cargo xtask tidy
   dependencies   workspace crates depend downwards only; every crate is in the table
   manifests      edition, licence and lints come from the workspace; a description is there
   docs           a library's front page shows an example, and the example is tested
-  sources        file size, banned words, #[ignore] with a reason, `unsafe` where it may be
+  sources        file size
+  invariants     a number names one invariant of its crate; ARCHITECTURE.md leads to each
   planted        every planted bug of the simulator finds its text, exactly once
   everything     no file names a path of somebody's machine, or is half merged
 ";
@@ -88,14 +89,17 @@ struct Report {
 fn check(workspace: &Workspace) -> Result<Report> {
     let files = git::files(&workspace.root)?;
     let mut violations = Vec::new();
+    let mut invariants = Invariants::default();
     for path in &files {
         let text = read(&workspace.root.join(path))?;
         violations.extend(sources::machine_paths(path, &text));
         violations.extend(sources::conflict_markers(path, &text));
         if path.extension().is_some_and(|extension| extension == "rs") {
-            violations.extend(check_rust(path, &text));
+            violations.extend(sources::size(path, &text));
+            invariants.read(path, &text);
         }
     }
+    violations.extend(invariants.check(&read(&workspace.root.join("ARCHITECTURE.md"))?));
     for package in &workspace.packages {
         let manifest = relative(&package.manifest, &workspace.root);
         let names: Vec<_> = workspace.packages.iter().map(|other| other.name.as_str()).collect();
@@ -110,17 +114,6 @@ fn check(workspace: &Workspace) -> Result<Report> {
     let planted = planted::check(&workspace.root)?;
     violations.extend(planted.into_iter().map(|(path, why)| Violation::new(path, 0, why)));
     Ok(Report { files: files.len(), packages: workspace.packages.len(), violations })
-}
-
-fn check_rust(path: &Path, text: &str) -> Vec<Violation> {
-    let views = Views::of(text);
-    let rules = [
-        sources::size(path, text),
-        sources::banned_words(path, &views),
-        sources::unreasoned_ignores(path, text, &views),
-        sources::unsafe_code(path, &views),
-    ];
-    rules.into_iter().flatten().collect()
 }
 
 /// The text of a file; bytes that are not UTF-8 are of no interest to any rule.
