@@ -2,8 +2,8 @@
 //!
 //! Text is what has no NUL byte at its beginning, or has them where UTF-16 has them; decoding that
 //! is the engine's. Formats that are known by their first bytes are named, so that a report can say
-//! what was left out. A name alone never makes binary what could be text: it decides only if its
-//! bytes are not text themselves.
+//! what was left out. Bytes that could begin a text make nothing binary by themselves: such a format
+//! is named only where the rest is no text either.
 
 use gossip_contracts::connector::{Classifier, ContentKind};
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};

@@ -95,10 +95,6 @@ impl Candidates {
         }
     }
 
-    pub(crate) fn has_unplaced(&self) -> bool {
-        self.unplaced > 0
-    }
-
     /// Reports what no byte from `done` on can overrule. Pass `u64::MAX` at the end.
     pub(crate) fn flush(
         &mut self,

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 
 use crate::finding::Finding;
-use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
 use crate::literals::Anchor;
 use crate::options::Options;
 use crate::position::LineCounter;
@@ -120,28 +119,9 @@ impl Engine {
         path: Option<&[u8]>,
         on_finding: &mut impl FnMut(Finding<'_>),
     ) {
-        self.begin(scratch);
-        if self.skips(path) {
-            return;
-        }
-        self.scan_path(scratch, path);
-        let mut lines = LineCounter::new();
-        let mut counted = 0;
-        for start in (0..bytes.len()).step_by(SEGMENT_LEN) {
-            let end = bytes.len().min(start + SEGMENT_LEN);
-            let from = start.saturating_sub(CONTEXT_BEFORE);
-            let to = bytes.len().min(end + CONTEXT_AFTER);
-            let segment = Segment { engine: self, path, base: from as u64, text: &bytes[from..to] };
-            segment.scan(scratch, start - from..end - from);
-            if scratch.candidates.has_unplaced() {
-                lines.advance(&bytes[counted..from]);
-                counted = from;
-                scratch.candidates.place(&bytes[from..], from as u64, lines);
-            }
-            let done = if end == bytes.len() { u64::MAX } else { end as u64 };
-            scratch.candidates.flush(done, &self.rules, on_finding);
-        }
-        scratch.candidates.flush(u64::MAX, &self.rules, on_finding);
+        let mut stream = self.stream(scratch, path);
+        stream.push(bytes, on_finding);
+        stream.finish(on_finding);
     }
 
     /// Starts to scan an object that arrives in pieces. Finds what [`scan`](Self::scan) would find

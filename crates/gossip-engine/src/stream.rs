@@ -3,6 +3,8 @@
 //! Keeps the bytes of one segment and of what it sees around it, whatever the size of the object,
 //! and judges each segment exactly as a scan of the whole does.
 
+use std::fmt;
+
 use crate::engine::Engine;
 use crate::finding::Finding;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
@@ -31,7 +33,6 @@ use crate::segment::Segment;
 /// assert_eq!(offsets, [7]);
 /// # Ok::<(), gossip_engine::RuleFileError>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "the last findings come from `finish`"]
 pub struct Stream<'e> {
     engine: &'e Engine,
@@ -41,6 +42,8 @@ pub struct Stream<'e> {
     skipped: bool,
     /// The offset of the buffer's first byte in the object.
     base: u64,
+    /// Bytes of the object that the buffer holds; what is behind them is left over.
+    filled: usize,
     /// Where in the buffer the next segment starts.
     next: usize,
     /// At the buffer's first byte.
@@ -102,6 +105,14 @@ impl StreamMark {
     }
 }
 
+/// How far it has come: the path may be private.
+impl fmt::Debug for Stream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let read = self.base + self.filled as u64;
+        f.debug_struct("Stream").field("read", &read).field("mark", &self.mark).finish()
+    }
+}
+
 impl<'e> Stream<'e> {
     pub(crate) fn new(
         engine: &'e Engine,
@@ -109,9 +120,19 @@ impl<'e> Stream<'e> {
         path: Option<&'e [u8]>,
         skipped: bool,
     ) -> Self {
-        scratch.buffer.clear();
-        let lines = LineCounter::new();
-        Self { engine, scratch, path, skipped, base: 0, next: 0, lines, mark: None, again: false }
+        let (lines, mark) = (LineCounter::new(), None);
+        Self {
+            engine,
+            scratch,
+            path,
+            skipped,
+            base: 0,
+            filled: 0,
+            next: 0,
+            lines,
+            mark,
+            again: false,
+        }
     }
 
     /// Goes on from a mark.
@@ -143,37 +164,87 @@ impl<'e> Stream<'e> {
             return;
         }
         while !bytes.is_empty() {
-            let wanted = self.next + SEGMENT_LEN + CONTEXT_AFTER - self.scratch.buffer.len();
-            let (now, later) = bytes.split_at(wanted.min(bytes.len()));
-            self.scratch.buffer.extend_from_slice(now);
+            let (now, later) = bytes.split_at(bytes.len().min(SEGMENT_LEN));
+            self.room(now.len()).copy_from_slice(now);
+            self.filled += now.len();
+            self.scan_full_segments(on_finding);
             bytes = later;
-            if self.scratch.buffer.len() == self.next + SEGMENT_LEN + CONTEXT_AFTER
-                // The bytes after may be the object's last: only `finish` knows.
-                && !bytes.is_empty()
-            {
-                self.scan_segment(SEGMENT_LEN, on_finding);
-            }
         }
+    }
+
+    /// Reads the next bytes of the object straight into the stream: `read` is given room for `max`
+    /// bytes and returns how many it has filled, 0 at the object's end.
+    ///
+    /// As long as no more than [`READ_MAX`](Self::READ_MAX) bytes have been read nothing is reported,
+    /// and [`buffered`](Self::buffered) has all of them.
+    ///
+    /// # Panics
+    /// If `read` says that it has filled more room than there is.
+    pub fn read<E>(
+        &mut self,
+        max: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+        on_finding: &mut impl FnMut(Finding<'_>),
+    ) -> Result<usize, E> {
+        let read = read(self.room(max))?;
+        assert!(read <= max, "{read} bytes were read into room for {max}");
+        self.filled += read;
+        self.scan_full_segments(on_finding);
+        Ok(read)
+    }
+
+    /// Bytes that may be read before the first of them are judged.
+    pub const READ_MAX: usize = SEGMENT_LEN + CONTEXT_AFTER;
+
+    /// The bytes at hand: those that are not judged yet, and some before them.
+    #[must_use]
+    pub fn buffered(&self) -> &[u8] {
+        &self.scratch.buffer[..self.filled]
     }
 
     /// The object is complete: reports the rest.
     pub fn finish(mut self, on_finding: &mut impl FnMut(Finding<'_>)) {
-        while !self.skipped && self.next < self.scratch.buffer.len() {
-            let len = SEGMENT_LEN.min(self.scratch.buffer.len() - self.next);
+        while !self.skipped && self.next < self.filled {
+            let len = SEGMENT_LEN.min(self.filled - self.next);
             self.scan_segment(len, on_finding);
         }
         self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
+    }
+
+    /// The rest of the object is not read, and none of its bytes are judged: reports what its path
+    /// shows by itself.
+    pub fn finish_unread(self, on_finding: &mut impl FnMut(Finding<'_>)) {
+        if !self.skipped && self.mark.is_none() {
+            self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
+        }
+    }
+
+    /// Room behind what the buffer holds. It grows once; what it holds is overwritten, not cleared.
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        let end = self.filled + len;
+        if self.scratch.buffer.len() < end {
+            self.scratch.buffer.resize(end, 0);
+        }
+        &mut self.scratch.buffer[self.filled..end]
+    }
+
+    /// Judges every segment with all that it may see after it, but for the object's last: whether it
+    /// is that, only `finish` knows.
+    fn scan_full_segments(&mut self, on_finding: &mut impl FnMut(Finding<'_>)) {
+        while !self.skipped && self.filled > self.next + SEGMENT_LEN + CONTEXT_AFTER {
+            self.scan_segment(SEGMENT_LEN, on_finding);
+        }
     }
 
     fn scan_segment(&mut self, len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
         // Taken out, so that the scratch is free.
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         let end = self.next + len;
-        let to = buffer.len().min(end + CONTEXT_AFTER);
+        let to = self.filled.min(end + CONTEXT_AFTER);
         let segment =
             Segment { engine: self.engine, path: self.path, base: self.base, text: &buffer[..to] };
         segment.scan(self.scratch, self.next..end);
-        self.scratch.candidates.place(&buffer, self.base, self.lines);
+        self.scratch.candidates.place(&buffer[..self.filled], self.base, self.lines);
         let done = self.base + end as u64;
         let mark =
             StreamMark { segment: (done - len as u64) / SEGMENT_LEN as u64, lines: self.lines };
@@ -185,7 +256,8 @@ impl<'e> Stream<'e> {
         }
         let gone = end.saturating_sub(CONTEXT_BEFORE);
         self.lines.advance(&buffer[..gone]);
-        buffer.drain(..gone);
+        buffer.copy_within(gone..self.filled, 0);
+        self.filled -= gone;
         self.base += gone as u64;
         self.next = end - gone;
         self.scratch.buffer = buffer;

@@ -18,7 +18,7 @@ const OCCURRENCES_MAX: usize = 10_000;
 /// What was done since the last commit, and how far that goes.
 #[derive(Default)]
 pub(crate) struct Batch {
-    read: Vec<ItemRow>,
+    rows: Vec<ItemRow>,
     unchanged: Vec<Vec<u8>>,
     /// Bytes read that would have to be read again.
     uncommitted_bytes: u64,
@@ -28,22 +28,26 @@ pub(crate) struct Batch {
     reached: Option<Vec<u8>>,
     /// Whether `reached` is ahead of the last commit.
     has_advanced: bool,
-    /// Where the part of the item in progress ends that is committed.
-    partial_end: Option<u64>,
+    /// Of the item in progress, the first byte that would be read again if the worker died.
+    read_again_from: Option<u64>,
 }
 
 /// What one commit makes durable.
 pub(crate) struct Commit<'c> {
     batch: &'c Batch,
-    /// Of the item in progress, what its token says.
-    pub(crate) partial: Option<PartialItem>,
-    item: Option<&'c ItemInProgress<'c>>,
+    /// The item in progress, if something of it was scanned, and what its token says.
+    in_progress: Option<(PartialItem, &'c ItemInProgress<'c>)>,
 }
 
 impl Commit<'_> {
     /// The last key that was handled.
     pub(crate) fn reached(&self) -> Option<&[u8]> {
         self.batch.reached()
+    }
+
+    /// The token of the item in progress.
+    pub(crate) fn token(&self) -> Option<Vec<u8>> {
+        self.in_progress.as_ref().map(|(partial, _)| partial.to_token())
     }
 
     /// Writes all of it.
@@ -56,11 +60,11 @@ impl Commit<'_> {
         for key in &self.batch.unchanged {
             ledger::keep_item(tx, scope, key, run)?;
         }
-        for row in &self.batch.read {
+        for row in &self.batch.rows {
             row.put(tx, scope, run)?;
         }
-        match self.item.filter(|_| self.partial.is_some()) {
-            Some(item) => item.row().put_partial(tx, scope, run, item.offset()),
+        match self.in_progress {
+            Some((_, item)) => item.row().put_partial(tx, scope, run, item.offset()),
             None => Ok(()),
         }
     }
@@ -68,7 +72,7 @@ impl Commit<'_> {
 
 impl Batch {
     /// Empty, and everything up to `reached` is committed.
-    pub(crate) fn starting_behind(reached: Option<&[u8]>) -> Self {
+    pub(crate) fn starting_after(reached: Option<&[u8]>) -> Self {
         Self { reached: reached.map(Into::into), ..Self::default() }
     }
 
@@ -77,9 +81,9 @@ impl Batch {
         self.reached.as_deref()
     }
 
-    pub(crate) fn add_read(&mut self, row: ItemRow) {
+    pub(crate) fn add_row(&mut self, row: ItemRow) {
         self.occurrences += row.occurrences.len();
-        self.read.push(row);
+        self.rows.push(row);
     }
 
     pub(crate) fn add_unchanged(&mut self, key: &[u8]) {
@@ -97,14 +101,14 @@ impl Batch {
 
     /// Notes that an item is begun, in whose middle commits may be made.
     pub(crate) fn begin_item(&mut self, item: &ItemInProgress<'_>) {
-        self.partial_end = item.resumed_at();
+        self.read_again_from = item.resumed_from();
     }
 
     /// Whether it should be committed before `next` more bytes are read: what is read again after a
     /// kill then stays within `checkpoint_bytes`.
     fn is_due(&self, next: u64, options: &ScanOptions, now_ms: u64) -> bool {
         self.uncommitted_bytes + next > options.checkpoint_bytes
-            || self.read.len() + self.unchanged.len() >= options.checkpoint_items
+            || self.rows.len() + self.unchanged.len() >= options.checkpoint_items
             || self.occurrences >= OCCURRENCES_MAX
             || self.began_ms.is_some_and(|began| now_ms >= began + options.checkpoint_ms)
     }
@@ -131,7 +135,7 @@ impl Batch {
 
     /// What is left to commit when a range is finished.
     pub(crate) fn rest(&self) -> Commit<'_> {
-        Commit { batch: self, partial: None, item: None }
+        Commit { batch: self, in_progress: None }
     }
 
     /// Before the next read of an item: commits what is done, and the part of the item that is, when
@@ -148,17 +152,21 @@ impl Batch {
             || self.is_due(item.next_len(), options, now_ms)
             || item.row().occurrences.len() >= OCCURRENCES_MAX;
         let further =
-            item.mark().is_some_and(|mark| mark.read_from() > self.partial_end.unwrap_or(0));
-        let has_rows = !self.read.is_empty() || !self.unchanged.is_empty();
+            item.mark().is_some_and(|mark| mark.read_from() > self.read_again_from.unwrap_or(0));
+        let has_rows = !self.rows.is_empty() || !self.unchanged.is_empty();
         if due && (further || has_rows) {
             let flow = self.commit_with(work, Some(item))?;
             if flow != Flow::Continue {
                 return Ok(flow);
             }
         }
-        self.uncommitted_bytes += item.next_len();
         self.began_ms.get_or_insert(now_ms);
         Ok(Flow::Continue)
+    }
+
+    /// Notes that so many bytes of the item in progress were read.
+    pub(crate) fn add_bytes(&mut self, bytes: u64) {
+        self.uncommitted_bytes += bytes;
     }
 
     fn commit_with(
@@ -166,22 +174,22 @@ impl Batch {
         work: &mut impl Work,
         item: Option<&mut ItemInProgress<'_>>,
     ) -> Result<Flow, ScanError> {
-        let partial = item.as_ref().and_then(|item| item.partial());
-        let commit = Commit { batch: self, partial, item: item.as_deref() };
+        let in_progress = item.as_deref().and_then(|item| Some((item.partial()?, item)));
+        let commit = Commit { batch: self, in_progress };
         let flow = work.commit(&commit)?;
         if flow != Flow::Continue {
             return Ok(flow);
         }
-        let partial_end = commit.partial.map(|partial| partial.mark.read_from());
+        let read_again_from = commit.in_progress.map(|(partial, _)| partial.mark.read_from());
         let offset = item.as_ref().map_or(0, |item| item.offset());
-        self.read.clear();
+        self.rows.clear();
         self.unchanged.clear();
         self.occurrences = 0;
         self.began_ms = None;
         self.has_advanced = false;
-        self.partial_end = partial_end;
-        self.uncommitted_bytes = offset.saturating_sub(partial_end.unwrap_or(0));
-        if let Some(item) = item.filter(|_| partial_end.is_some()) {
+        self.read_again_from = read_again_from;
+        self.uncommitted_bytes = offset.saturating_sub(read_again_from.unwrap_or(0));
+        if let Some(item) = item.filter(|_| read_again_from.is_some()) {
             item.part_is_committed();
         }
         Ok(Flow::Continue)

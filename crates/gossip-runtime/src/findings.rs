@@ -1,5 +1,7 @@
 //! What was found, and where.
 
+use std::fmt;
+
 use gossip_contracts::identity::{FindingId, OccurrenceId, RuleFingerprint, RunId, SecretHash};
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
@@ -7,7 +9,6 @@ use crate::runs::Scope;
 use crate::schema::scope_of_run;
 
 /// A secret at a place.
-#[derive(Debug)]
 pub(crate) struct OccurrenceRow {
     pub(crate) occurrence: OccurrenceId,
     pub(crate) finding: FindingId,
@@ -62,7 +63,7 @@ pub(crate) fn forget_item(tx: &Transaction<'_>, scope: Scope, key: &[u8]) -> rus
 }
 
 /// A secret at a place, as it may be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ReportedFinding {
     /// The finding, in hexadecimal: the same in every scan that sees this secret in this item.
     pub finding: String,
@@ -84,6 +85,18 @@ pub struct ReportedFinding {
     pub column: u64,
     /// What may be shown of it.
     pub redacted: String,
+}
+
+/// A key may be private; the rest may be shown.
+impl fmt::Debug for ReportedFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportedFinding")
+            .field("rule", &self.rule)
+            .field("key", &format_args!("[{} bytes]", self.key.len()))
+            .field("start", &self.start)
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a run found, with what newer runs of the same scope know of the same items, in key order.

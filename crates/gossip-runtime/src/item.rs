@@ -12,19 +12,20 @@ use crate::clock::now;
 use crate::findings::OccurrenceRow;
 use crate::ledger::{ItemRow, LedgerRow};
 use crate::partial_item::PartialItem;
-use crate::policy::skip_reason;
+use crate::policy::skipped_as;
 use crate::runs::Scope;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
 
-/// Bytes read at a time.
+/// Bytes read at a time, straight into the engine's buffer.
 const CHUNK: usize = 256 << 10;
+const _: () = assert!(CHUNK <= Stream::READ_MAX, "what an item is, is told before it is judged");
 
 /// What is the same for all items of a run.
 pub(crate) struct ItemContext<'c> {
     pub(crate) source: &'c dyn Connector,
     pub(crate) engine: &'c Engine,
-    pub(crate) key: &'c TenantSecretKey,
+    pub(crate) tenant_key: &'c TenantSecretKey,
     pub(crate) target: &'c [u8],
     pub(crate) scope: Scope,
     pub(crate) run: RunId,
@@ -42,7 +43,7 @@ pub(crate) enum Known {
     /// The source does not offer it for reading.
     NotOffered(ItemRow),
     /// It has to be read.
-    No,
+    MustRead,
 }
 
 impl ItemContext<'_> {
@@ -56,14 +57,14 @@ impl ItemContext<'_> {
         {
             return if row.run == self.run { Known::Covered } else { Known::Unchanged };
         }
-        let Some(reason) = entry.skip else { return Known::No };
+        let Some(reason) = entry.skip else { return Known::MustRead };
         let mut row = ItemRow::new(entry.key);
-        match skip_text(reason) {
+        match not_offered(reason) {
             // Nobody meant to leave it out, so it is tried again next time.
-            Err(failed) => row.failed = Some(failed.to_owned()),
-            Ok(skipped) => {
+            NotOffered::Failed(why) => row.failed = Some(why.to_owned()),
+            NotOffered::Skipped(why) => {
                 row.version = entry.version.to_vec();
-                row.skipped = Some(skipped.to_owned());
+                row.skipped = Some(why.to_owned());
             }
         }
         Known::NotOffered(row)
@@ -96,7 +97,7 @@ impl ItemContext<'_> {
         let item = ItemId::derive(self.target, key);
         let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
-        let secret = SecretHash::derive(self.key, found.secret().expose());
+        let secret = SecretHash::derive(self.tenant_key, found.secret().expose());
         let finding = FindingId::derive(LOCAL_TENANT, item, rule.fingerprint(), secret);
         let span = found.span();
         OccurrenceRow {
@@ -116,25 +117,17 @@ impl ItemContext<'_> {
     }
 }
 
-/// A worker's buffers.
-#[derive(Default)]
-pub(crate) struct ItemBuffers {
-    scratch: Scratch,
-    chunk: Vec<u8>,
-}
-
 /// An item that is being read, piece by piece.
 pub(crate) struct ItemInProgress<'i> {
     context: &'i ItemContext<'i>,
     reader: Box<dyn ItemReader>,
     stream: Stream<'i>,
-    chunk: &'i mut [u8],
     row: ItemRow,
     size: u64,
     /// Bytes up to here were read.
     offset: u64,
     opened_at_ms: u64,
-    resumed_at: Option<u64>,
+    resumed_from: Option<u64>,
 }
 
 impl<'i> ItemInProgress<'i> {
@@ -143,7 +136,7 @@ impl<'i> ItemInProgress<'i> {
         context: &'i ItemContext<'i>,
         key: &'i [u8],
         partial: Option<&PartialItem>,
-        buffers: &'i mut ItemBuffers,
+        scratch: &'i mut Scratch,
     ) -> Result<Self, ConnectorError> {
         let opened_at_ms = now().as_raw();
         let reader = context.source.open(key)?;
@@ -154,8 +147,6 @@ impl<'i> ItemInProgress<'i> {
         // A part of another version is worth nothing.
         let partial = partial.filter(|partial| partial.version == row.version);
         row.begun = partial.is_some();
-        let ItemBuffers { scratch, chunk } = buffers;
-        chunk.resize(CHUNK, 0);
         let stream = match partial {
             Some(partial) => context.engine.resume(scratch, Some(key), partial.mark),
             None => context.engine.stream(scratch, Some(key)),
@@ -163,23 +154,22 @@ impl<'i> ItemInProgress<'i> {
         if stream.is_silent() {
             row.skipped = Some("allowed path".to_owned());
         }
-        let resumed_at = partial.map(|partial| partial.mark.read_from());
+        let resumed_from = partial.map(|partial| partial.mark.read_from());
         Ok(Self {
             context,
             reader,
             stream,
-            chunk,
             row,
             size,
-            offset: resumed_at.unwrap_or(0),
+            offset: resumed_from.unwrap_or(0),
             opened_at_ms: partial.map_or(opened_at_ms, |partial| partial.opened_at_ms),
-            resumed_at,
+            resumed_from,
         })
     }
 
-    /// Where an earlier scan of this version left off.
-    pub(crate) const fn resumed_at(&self) -> Option<u64> {
-        self.resumed_at
+    /// The first byte that is read again, if an earlier scan of this version left it in the middle.
+    pub(crate) const fn resumed_from(&self) -> Option<u64> {
+        self.resumed_from
     }
 
     /// Whether it is skipped, for what has been seen of it.
@@ -192,7 +182,7 @@ impl<'i> ItemInProgress<'i> {
         self.offset
     }
 
-    /// How many bytes the next [`step`](Self::step) reads, at most.
+    /// How many bytes the next [`step`](Self::step) reads, if the item is as large as it says.
     pub(crate) fn next_len(&self) -> u64 {
         (CHUNK as u64).min(self.size.saturating_sub(self.offset))
     }
@@ -220,32 +210,38 @@ impl<'i> ItemInProgress<'i> {
         self.row.begun = true;
     }
 
-    /// Reads and scans the next piece; `false` when there is no more to read.
+    /// Reads and scans the next piece; `false` when there is no more to read, or to scan.
     pub(crate) fn step(&mut self) -> Result<bool, ConnectorError> {
-        let Self { context, reader, stream, chunk, row, size, offset, .. } = self;
-        let read = reader.read_at(*offset, chunk)?;
+        let Self { context, reader, stream, row, size, offset, .. } = self;
+        let ItemRow { key, version, occurrences, .. } = row;
+        let read = stream.read(CHUNK, |room| reader.read_at(*offset, room), &mut |found| {
+            occurrences.push(context.occurrence(key, version, &found));
+        })?;
         ScanStats::add(&context.stats.bytes, read as u64);
         if *offset == 0
-            && let Some(reason) = skip_reason(kind_of(context, &row.key, &chunk[..read]))
+            && let Some(reason) = skipped_as(kind_of(context, key, stream.buffered()))
         {
             row.skipped = Some(reason);
             return Ok(false);
         }
-        let ItemRow { key, version, occurrences, .. } = row;
-        stream.push(&chunk[..read], &mut |found| {
-            occurrences.push(context.occurrence(key, version, &found));
-        });
         *offset += read as u64;
         // Not the size alone: what the kernel makes up as it is read says that it is empty.
-        Ok(read > 0 && (read == chunk.len() || *size == 0 || *offset < *size))
+        Ok(read > 0 && (read == CHUNK || *size == 0 || *offset < *size))
     }
 
     /// All of it was read, or it is skipped.
     pub(crate) fn finish(self) -> Result<ItemRow, ConnectorError> {
         let Self { context, reader, stream, mut row, offset, opened_at_ms, .. } = self;
-        if row.skipped.is_none() {
-            let ItemRow { key, version, occurrences, .. } = &mut row;
-            stream.finish(&mut |found| occurrences.push(context.occurrence(key, version, &found)));
+        let is_skipped = row.skipped.is_some();
+        let ItemRow { key, version, occurrences, .. } = &mut row;
+        let mut on_finding = |found: Finding<'_>| {
+            occurrences.push(context.occurrence(key, version, &found));
+        };
+        if is_skipped {
+            // A rule may want a file for its name, whatever is in it.
+            stream.finish_unread(&mut on_finding);
+        } else {
+            stream.finish(&mut on_finding);
             row.bytes = offset;
         }
         // What changed while it was read, or may still change under the same name, is read again
@@ -262,16 +258,23 @@ fn kind_of(context: &ItemContext<'_>, key: &[u8], head: &[u8]) -> ContentKind {
     context.source.classifier().kind(key, head)
 }
 
-/// In words; `Err` for what should have been read.
-fn skip_text(reason: SkipReason) -> Result<&'static str, &'static str> {
+/// Why the source does not offer an item.
+enum NotOffered {
+    /// It is not meant to be read.
+    Skipped(&'static str),
+    /// It should have been read.
+    Failed(&'static str),
+}
+
+fn not_offered(reason: SkipReason) -> NotOffered {
     match reason {
-        SkipReason::Link => Ok("link"),
-        SkipReason::Special => Ok("not a file"),
-        SkipReason::Ignored => Ok("ignored"),
-        SkipReason::OtherFileSystem => Ok("on another file system"),
-        SkipReason::KeyTooLong => Err("path too long"),
-        SkipReason::PermissionDenied => Err("permission denied"),
-        _ => Err("unreadable"),
+        SkipReason::Link => NotOffered::Skipped("link"),
+        SkipReason::Special => NotOffered::Skipped("not a file"),
+        SkipReason::Ignored => NotOffered::Skipped("ignored"),
+        SkipReason::OtherFileSystem => NotOffered::Skipped("on another file system"),
+        SkipReason::KeyTooLong => NotOffered::Failed("path too long"),
+        SkipReason::PermissionDenied => NotOffered::Failed("permission denied"),
+        _ => NotOffered::Failed("unreadable"),
     }
 }
 

@@ -12,8 +12,7 @@ use crate::findings::{self, OccurrenceRow};
 use crate::runs::Scope;
 use crate::schema::scope_of_run;
 
-/// What became of one item.
-#[derive(Debug)]
+/// What became of one item. No `Debug`: a key may be private.
 pub(crate) struct ItemRow {
     pub(crate) key: Vec<u8>,
     /// Empty if the bytes that were read cannot be named, so that they are read again next time.

@@ -1,5 +1,5 @@
-//! What a scan finds and what it leaves out, and the identity of that: who trusts the ledger
-//! compares it.
+//! Which kinds of content are scanned, and the identity of all that decides what is found: who
+//! trusts the ledger compares it.
 
 use gossip_contracts::connector::{Classifier, ContentKind};
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
@@ -13,8 +13,8 @@ pub fn policy_hash(engine: &Engine, classifier: &dyn Classifier) -> PolicyHash {
     PolicyHash::derive(&Policy { engine, classifier })
 }
 
-/// Why items of this kind are not scanned; `None` if they are.
-pub(crate) fn skip_reason(kind: ContentKind) -> Option<String> {
+/// Why the content of this kind is not scanned; `None` if it is.
+pub(crate) fn skipped_as(kind: ContentKind) -> Option<String> {
     (kind != ContentKind::Text).then(|| format!("binary: {kind}"))
 }
 

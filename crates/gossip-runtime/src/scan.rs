@@ -122,13 +122,13 @@ impl Scan<'_> {
 
     fn context<'c>(
         &'c self,
-        key: &'c TenantSecretKey,
+        tenant_key: &'c TenantSecretKey,
         scope: Scope,
         run: RunId,
         fresh: bool,
     ) -> ItemContext<'c> {
         let Self { source, target, engine, stats, .. } = *self;
-        ItemContext { source, engine, key, target, scope, run, fresh, stats }
+        ItemContext { source, engine, tenant_key, target, scope, run, fresh, stats }
     }
 
     /// The run to work on: the one that was interrupted, or a new one.

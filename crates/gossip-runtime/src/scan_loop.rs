@@ -9,23 +9,24 @@ use std::time::Duration;
 use gossip_contracts::connector::{ConnectorError, Page, PageEntry};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
+use gossip_engine::Scratch;
 
 use crate::batch::{Batch, Commit};
 use crate::clock::now;
-use crate::item::{ItemBuffers, ItemContext, ItemInProgress, Known};
+use crate::item::{ItemContext, ItemInProgress, Known};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::PartialItem;
 use crate::scan::ScanError;
-use crate::transaction::read;
+use crate::transaction;
 
 /// Entries listed at a time.
 const PAGE_ENTRIES: usize = 256;
-/// Listings in a row that may fail in passing.
+/// Listings in a row that may fail transiently.
 const LIST_TRIES: u32 = 5;
 /// The wait before the second of them; later ones are multiples of it.
 const LIST_BACKOFF: Duration = Duration::from_millis(20);
-/// Reads of an item that fails in passing.
+/// Reads of an item that fails transiently.
 const READ_TRIES: usize = 3;
 
 /// What all workers of a scan share.
@@ -71,10 +72,10 @@ pub(crate) trait Work {
     /// Makes what was done durable, all of it or nothing.
     fn commit(&mut self, commit: &Commit<'_>) -> Result<Flow, ScanError>;
 
-    /// Asked often: keeps the right to go on.
-    fn keep(&mut self) -> Result<Flow, ScanError>;
+    /// Asked often: renews what gives the right to go on, before it runs out.
+    fn renew_if_needed(&mut self) -> Result<Flow, ScanError>;
 
-    /// A page was listed that goes on behind `after`; nothing of it is handled yet.
+    /// A page was listed whose entries come after `after`; nothing of it is handled yet.
     fn page_listed(&mut self, after: Option<&[u8]>, page: &Page) -> Result<Flow, ScanError>;
 
     /// A page was handled, and another follows.
@@ -84,14 +85,14 @@ pub(crate) trait Work {
 /// The loop's buffers. One for each worker; its memory stays.
 #[derive(Default)]
 pub(crate) struct ScanLoop {
-    buffers: ItemBuffers,
+    scratch: Scratch,
     page: Page,
     known: Vec<Option<LedgerRow>>,
     pub(crate) batch: Batch,
 }
 
 impl ScanLoop {
-    /// Works through `work` behind `reached`, beginning with an item that was left in the middle.
+    /// Works through `work` after `reached`, beginning with an item that was left in the middle.
     /// [`Flow::Continue`]: to its end, and [`Batch::rest`] is not committed yet.
     pub(crate) fn run(
         &mut self,
@@ -100,12 +101,11 @@ impl ScanLoop {
         reached: Option<&[u8]>,
         partial: Option<PartialItem>,
     ) -> Result<Flow, ScanError> {
-        self.batch = Batch::starting_behind(reached);
+        self.batch = Batch::starting_after(reached);
         if let Some(partial) = partial {
-            let entry = PageEntry { key: &partial.key, version: b"", size: 0, skip: None };
-            let Self { buffers, batch, .. } = self;
-            let mut step = Step { shared, work, buffers, batch };
-            let flow = step.handle(&entry, None, Some(&partial))?;
+            let Self { scratch, batch, .. } = self;
+            let mut step = Step { shared, work, scratch, batch };
+            let flow = step.handle_partial(&partial)?;
             if flow != Flow::Continue {
                 return Ok(flow);
             }
@@ -120,16 +120,21 @@ impl ScanLoop {
     }
 
     fn run_page(&mut self, shared: &Shared<'_>, work: &mut impl Work) -> Result<Flow, ScanError> {
-        let Self { buffers, page, known, batch } = self;
-        list(shared, work.range(), batch.reached(), page)?;
+        let Self { scratch, page, known, batch } = self;
+        match list(shared, work.range(), batch.reached(), page) {
+            // Whether it would have passed will be seen next time.
+            Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
+            listed => listed?,
+        }
         let flow = work.page_listed(batch.reached(), page)?;
         if flow != Flow::Continue {
             return Ok(flow);
         }
-        read(work.coordinator(), |tx| ledger::find_items(tx, shared.context.scope, page, known))?;
-        let mut step = Step { shared, work, buffers, batch };
+        let scope = shared.context.scope;
+        transaction::read(work.coordinator(), |tx| ledger::find_items(tx, scope, page, known))?;
+        let mut step = Step { shared, work, scratch, batch };
         for (entry, row) in page.iter().zip(&*known) {
-            let flow = step.handle(&entry, row.as_ref(), None)?;
+            let flow = step.handle(&entry, row.as_ref())?;
             if flow != Flow::Continue {
                 return Ok(flow);
             }
@@ -138,11 +143,19 @@ impl ScanLoop {
     }
 }
 
+/// How the reading of an item ended.
+enum Read {
+    /// All that is to be known of it is.
+    Done(ItemRow),
+    /// It was left in the middle.
+    Left(Flow),
+}
+
 /// What handling one entry needs.
 struct Step<'l, W> {
     shared: &'l Shared<'l>,
     work: &'l mut W,
-    buffers: &'l mut ItemBuffers,
+    scratch: &'l mut Scratch,
     batch: &'l mut Batch,
 }
 
@@ -152,7 +165,6 @@ impl<W: Work> Step<'_, W> {
         &mut self,
         entry: &PageEntry<'_>,
         row: Option<&LedgerRow>,
-        partial: Option<&PartialItem>,
     ) -> Result<Flow, ScanError> {
         if self.shared.stopping() {
             return Ok(Flow::Stop);
@@ -165,33 +177,42 @@ impl<W: Work> Step<'_, W> {
                 self.batch.add_unchanged(entry.key);
             }
             Known::NotOffered(row) => self.add(row),
-            Known::No => match self.read(entry.key, partial)? {
-                Ok(row) => self.add(row),
-                Err(flow) => return Ok(flow),
+            Known::MustRead => match self.read(entry.key, None)? {
+                Read::Done(row) => self.add(row),
+                Read::Left(flow) => return Ok(flow),
             },
         }
-        self.batch.advance(entry.key, now().as_raw());
-        match self.batch.commit_if_due(self.work, self.shared.options)? {
-            Flow::Continue => self.work.keep(),
-            flow => Ok(flow),
+        self.advance(entry.key)
+    }
+
+    /// Handles an item that was left in the middle.
+    fn handle_partial(&mut self, partial: &PartialItem) -> Result<Flow, ScanError> {
+        match self.read(&partial.key, Some(partial))? {
+            Read::Done(row) => self.add(row),
+            Read::Left(flow) => return Ok(flow),
         }
+        self.advance(&partial.key)
     }
 
     fn add(&mut self, row: ItemRow) {
         self.shared.context.count(&row);
-        self.batch.add_read(row);
+        self.batch.add_row(row);
     }
 
-    /// Reads an item, again while that fails in passing. `Err`: it was left in the middle.
-    fn read(
-        &mut self,
-        key: &[u8],
-        mut partial: Option<&PartialItem>,
-    ) -> Result<Result<ItemRow, Flow>, ScanError> {
+    fn advance(&mut self, key: &[u8]) -> Result<Flow, ScanError> {
+        self.batch.advance(key, now().as_raw());
+        match self.batch.commit_if_due(self.work, self.shared.options)? {
+            Flow::Continue => self.work.renew_if_needed(),
+            flow => Ok(flow),
+        }
+    }
+
+    /// Reads an item, again from its start while that fails transiently.
+    fn read(&mut self, key: &[u8], mut partial: Option<&PartialItem>) -> Result<Read, ScanError> {
         for attempt in 1.. {
             match self.read_once(key, partial.take()) {
                 Err(ScanError::Source(error)) if !error.is_retryable() || attempt == READ_TRIES => {
-                    return Ok(Ok(self.shared.context.unreadable(key, &error)));
+                    return Ok(Read::Done(self.shared.context.unreadable(key, &error)));
                 }
                 Err(ScanError::Source(_)) => {}
                 outcome => return outcome,
@@ -200,32 +221,30 @@ impl<W: Work> Step<'_, W> {
         unreachable!("the tries are counted")
     }
 
-    fn read_once(
-        &mut self,
-        key: &[u8],
-        partial: Option<&PartialItem>,
-    ) -> Result<Result<ItemRow, Flow>, ScanError> {
-        let Self { shared, work, buffers, batch } = self;
-        let mut item = ItemInProgress::open(&shared.context, key, partial, buffers)?;
+    fn read_once(&mut self, key: &[u8], partial: Option<&PartialItem>) -> Result<Read, ScanError> {
+        let Self { shared, work, scratch, batch } = self;
+        let mut item = ItemInProgress::open(&shared.context, key, partial, scratch)?;
         batch.begin_item(&item);
         let mut has_more = !item.is_skipped();
         while has_more {
             let stop = shared.stopping();
             let flow = match batch.checkpoint_mid_item(*work, shared.options, &mut item, stop)? {
                 Flow::Continue if stop => Flow::Stop,
-                Flow::Continue => work.keep()?,
+                Flow::Continue => work.renew_if_needed()?,
                 flow => flow,
             };
             if flow != Flow::Continue {
-                return Ok(Err(flow));
+                return Ok(Read::Left(flow));
             }
+            let before = item.offset();
             has_more = item.step()?;
+            batch.add_bytes(item.offset() - before);
         }
-        Ok(Ok(item.finish()?))
+        Ok(Read::Done(item.finish()?))
     }
 }
 
-/// Lists what comes behind `reached`, again while that fails in passing.
+/// Lists what comes after `reached`, again while that fails transiently.
 fn list(
     shared: &Shared<'_>,
     range: ShardSpecRef<'_>,

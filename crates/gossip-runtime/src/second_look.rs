@@ -1,4 +1,4 @@
-//! Everything once more, by a run that was interrupted: for what was created or changed behind its
+//! Everything once more, by a run that was interrupted: for what was created or changed before its
 //! cursors while nobody worked on it. What its ledger lacks is read; what has gone since it was read
 //! is forgotten.
 //!
@@ -64,7 +64,7 @@ impl Work for SecondLook<'_> {
         self.unless_ended(|tx| commit.write(tx, scope, run))
     }
 
-    fn keep(&mut self) -> Result<Flow, ScanError> {
+    fn renew_if_needed(&mut self) -> Result<Flow, ScanError> {
         Ok(Flow::Continue)
     }
 

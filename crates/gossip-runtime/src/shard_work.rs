@@ -43,7 +43,7 @@ impl<'w> ShardWork<'w> {
     }
 
     /// Works on the shard until it is done, parked, released or lost.
-    pub(crate) fn run(mut self, scan_loop: &mut ScanLoop) -> Result<Flow, ScanError> {
+    pub(crate) fn run(mut self, scan_loop: &mut ScanLoop) -> Result<(), ScanError> {
         let cursor = self.session.cursor();
         let partial = cursor.token().map(|token| {
             PartialItem::from_token(token).ok_or_else(|| {
@@ -51,13 +51,17 @@ impl<'w> ShardWork<'w> {
             })
         });
         let (partial, reached) = (partial.transpose()?, cursor.last_key().map(<[u8]>::to_vec));
-        match scan_loop.run(self.shared, &mut self, reached.as_deref(), partial) {
-            Ok(Flow::Continue) => self.complete(&scan_loop.batch.rest()),
-            Ok(Flow::Stop) => self.release(&mut scan_loop.batch),
-            Ok(Flow::Lost) => Ok(Flow::Lost),
-            Err(ScanError::Source(error)) => self.park(&mut scan_loop.batch, &error),
-            Err(error) => Err(error),
+        let flow = match scan_loop.run(self.shared, &mut self, reached.as_deref(), partial) {
+            Ok(Flow::Continue) => self.complete(&scan_loop.batch.rest())?,
+            Ok(Flow::Stop) => self.release(&mut scan_loop.batch)?,
+            Ok(Flow::Lost) => Flow::Lost,
+            Err(ScanError::Source(error)) => self.park(&mut scan_loop.batch, &error)?,
+            Err(error) => return Err(error),
+        };
+        if flow == Flow::Lost {
+            tracing::debug!("a shard was lost");
         }
+        Ok(())
     }
 
     /// Everything is handled: commits the rest and marks the shard as done.
@@ -69,7 +73,10 @@ impl<'w> ShardWork<'w> {
                 rest.write(tx, scope, run)
             })
         });
-        flow("a completion", ended.map_err(|error| infra_error("complete.writes", error)))
+        lost_if_refused(
+            "a completion",
+            ended.map_err(|error| infra_error("complete.writes", error)),
+        )
     }
 
     /// W3.
@@ -77,13 +84,13 @@ impl<'w> ShardWork<'w> {
         match batch.commit(&mut self)? {
             Flow::Continue => {
                 let ended = end(self.session, |session, _| session.release(now()));
-                flow("a release", ended)
+                lost_if_refused("a release", ended)
             }
             flow => Ok(flow),
         }
     }
 
-    /// The source does not answer for this shard: commits what there is and halts it.
+    /// The source does not answer for this shard: commits what there is and parks it.
     fn park(mut self, batch: &mut Batch, error: &ConnectorError) -> Result<Flow, ScanError> {
         tracing::warn!(%error, "a shard cannot be listed and is parked");
         let reason = match error {
@@ -95,7 +102,7 @@ impl<'w> ShardWork<'w> {
         match batch.commit(&mut self)? {
             Flow::Continue => {
                 let ended = end(self.session, |session, op_id| session.park(now(), reason, op_id));
-                flow("a park", ended)
+                lost_if_refused("a park", ended)
             }
             flow => Ok(flow),
         }
@@ -131,23 +138,26 @@ impl Work for ShardWork<'_> {
     /// W1, W2.
     fn commit(&mut self, commit: &Commit<'_>) -> Result<Flow, ScanError> {
         let last_key = self.cursor_key(commit.reached());
-        let token = commit.partial.as_ref().map(PartialItem::to_token);
+        let token = commit.token();
         let cursor = CursorUpdate::new(Some(&last_key), token.as_deref());
         let (scope, run) = (self.shared.context.scope, self.shared.context.run);
         let moved = retrying(|op_id| {
             self.session.checkpoint_with(now(), cursor, op_id, |tx| commit.write(tx, scope, run))
         });
-        flow("a checkpoint", moved.map_err(|error| infra_error("checkpoint.writes", error)))
+        lost_if_refused(
+            "a checkpoint",
+            moved.map_err(|error| infra_error("checkpoint.writes", error)),
+        )
     }
 
     /// Renews the lease if less than half of it is left.
-    fn keep(&mut self) -> Result<Flow, ScanError> {
+    fn renew_if_needed(&mut self) -> Result<Flow, ScanError> {
         let now = now();
         let left = self.session.lease().deadline().as_raw().saturating_sub(now.as_raw());
         if left > self.shared.lease_ms / 2 {
             return Ok(Flow::Continue);
         }
-        flow("a renewal", self.session.renew(now))
+        lost_if_refused("a renewal", self.session.renew(now))
     }
 
     fn page_listed(&mut self, _: Option<&[u8]>, _: &Page) -> Result<Flow, ScanError> {
@@ -213,8 +223,8 @@ fn end<'w, T, E: LeasedOperationError>(
     unreachable!("the tries are counted")
 }
 
-/// What an answer means for the work.
-fn flow<T, E: LeasedOperationError + fmt::Display>(
+/// A refusal means that the shard is no longer this worker's.
+fn lost_if_refused<T, E: LeasedOperationError + fmt::Display>(
     what: &str,
     answer: Result<T, E>,
 ) -> Result<Flow, ScanError> {

@@ -46,8 +46,8 @@ impl<'w> Worker<'w> {
             let Self { shared, coordinator, id, scratch, scan_loop, .. } = &mut self;
             match claim(coordinator, run, *id, scratch) {
                 Ok(session) => {
-                    let flow = ShardWork::new(shared, session).run(scan_loop)?;
-                    tracing::debug!(worker = %id, ?flow, "work on a shard has ended");
+                    tracing::debug!(worker = %id, shard = %session.shard_key(), "a shard is claimed");
+                    ShardWork::new(shared, session).run(scan_loop)?;
                 }
                 Err(ClaimError::NoneAvailable { .. } | ClaimError::Throttled { .. }) => {
                     match coordinator.get_run_progress(LOCAL_TENANT, run) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gossip_coordination_sqlite::rusqlite::Connection;
+use gossip_engine::{Engine, Options, RuleSet};
 use gossip_runtime::{Admin, ReportError, Reports, ScanEnd, ScanError, ScanOutcome};
 
 use crate::support::{Place, Watched, content, file_name};
@@ -129,6 +130,36 @@ fn a_database_of_an_older_version_is_refused_with_what_to_do() {
     assert_eq!(database.execute(age, []).unwrap(), 1);
     let error = place.scan(&place.source()).unwrap_err().to_string();
     assert!(error.contains("version 3") && error.contains("to start over"), "{error}");
+}
+
+/// The shard used to be parked, and the user had to unpark it.
+#[test]
+fn a_listing_that_fails_in_passing_while_the_scan_stops_parks_nothing() {
+    let mut place = Place::with_files(30);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    let mut source = place.source();
+    source.every_other_listing_fails = true;
+    source.stop_at_failed_listing = Some(&stop);
+    let outcome = place.scan_until(&source, &stop).unwrap();
+    assert_eq!(outcome.end, ScanEnd::Interrupted);
+    assert_eq!(place.summary(&outcome).progress.parked, 0);
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
+    assert_eq!(place.places(&outcome), place.undisturbed());
+}
+
+/// A rule may want a file for its name, whatever is in it.
+#[test]
+fn a_rule_for_paths_finds_binary_files() {
+    let mut place = Place::new();
+    let rules = "[[rules]]\nid = \"key-store\"\npath = '''\\.jks$'''\n";
+    place.engine = Engine::new(RuleSet::from_toml("t.toml", rules).unwrap(), Options::default());
+    fs::write(place.tree.join("a.jks"), b"\xfe\xed\xfe\xed\0\0\0\x02\0\0\0\x01").unwrap();
+    fs::write(place.tree.join("b.bin"), b"\0\0\0\0").unwrap();
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!(place.places(&outcome), [("a.jks".to_owned(), 0)]);
+    assert_eq!(place.summary(&outcome).skipped, [("binary: NUL bytes".to_owned(), 2)]);
 }
 
 #[test]

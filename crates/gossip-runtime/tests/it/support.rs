@@ -62,7 +62,7 @@ impl Place {
 
     /// What the operating system says is settled is settled only two seconds after a change; tests
     /// that are not about that do not wait.
-    pub(crate) fn source(&self) -> Watched<'static> {
+    pub(crate) fn source<'h>(&self) -> Watched<'h> {
         Watched::new(&self.tree)
     }
 
@@ -146,6 +146,8 @@ pub(crate) struct Watched<'h> {
     pub(crate) broken_from: Option<&'static [u8]>,
     /// Listings fail in passing, one out of two.
     pub(crate) every_other_listing_fails: bool,
+    /// Set when one does.
+    pub(crate) stop_at_failed_listing: Option<&'h AtomicBool>,
     listings: AtomicU64,
     /// Every version is trusted.
     pub(crate) all_settled: bool,
@@ -165,6 +167,7 @@ impl<'h> Watched<'h> {
             bytes_read: Arc::default(),
             broken_from: None,
             every_other_listing_fails: false,
+            stop_at_failed_listing: None,
             listings: AtomicU64::new(0),
             all_settled: true,
         }
@@ -207,6 +210,9 @@ impl Connector for Watched<'_> {
     ) -> Result<(), ConnectorError> {
         let listings = self.listings.fetch_add(1, Ordering::Relaxed);
         if self.every_other_listing_fails && listings.is_multiple_of(2) {
+            if let Some(stop) = self.stop_at_failed_listing {
+                stop.store(true, Ordering::Relaxed);
+            }
             let message = "in passing, for a test".to_owned();
             return Err(ConnectorError::Retryable { operation: "list", message });
         }
