@@ -129,13 +129,15 @@ pub(crate) struct TuningArgs {
     #[arg(long, value_name = "MS", hide_short_help = true)]
     pub(crate) checkpoint_ms: Option<u64>,
 
-    /// How long a worker's lease lasts without renewal [default: 30000]
+    /// How long a worker's lease lasts without renewal; counts when a run begins [default: 30000]
     #[arg(long, value_name = "MS", hide_short_help = true,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) lease_ms: Option<u64>,
 
-    /// Parks a shard that so many workers have died of without progress [default: 20]
-    #[arg(long, value_name = "N", hide_short_help = true)]
+    /// Parks a shard that so many workers have died of without progress; counts when a run begins
+    /// [default: 20]
+    #[arg(long, value_name = "N", hide_short_help = true,
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_shard_retries: Option<u32>,
 
     /// Appends a line to FILE for every read: a hash of the item, offset and bytes; no name, no content

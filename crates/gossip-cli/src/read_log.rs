@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::connector::{
     Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page,
@@ -16,26 +17,32 @@ use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::ItemId;
 
 use crate::failure::Failure;
+use crate::say::say;
 
 /// A source whose reads are logged.
 pub(crate) struct Logged<'s> {
     source: &'s dyn Connector,
-    log: Arc<File>,
+    log: Arc<Log>,
+}
+
+struct Log {
+    file: File,
+    has_failed: AtomicBool,
 }
 
 impl<'s> Logged<'s> {
     /// Appends to the file at `path`.
     pub(crate) fn new(source: &'s dyn Connector, path: &Path) -> Result<Self, Failure> {
-        let log = OpenOptions::new().append(true).create(true).open(path);
-        let log = log.map_err(|error| Failure::file(path, &error))?;
-        Ok(Self { source, log: Arc::new(log) })
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = file.map_err(|error| Failure::file(path, &error))?;
+        Ok(Self { source, log: Arc::new(Log { file, has_failed: AtomicBool::new(false) }) })
     }
 }
 
 struct LoggedReader {
     reader: Box<dyn ItemReader>,
     item: ItemId,
-    log: Arc<File>,
+    log: Arc<Log>,
 }
 
 impl Connector for Logged<'_> {
@@ -95,10 +102,12 @@ impl ItemReader for LoggedReader {
         let item: String =
             self.item.as_bytes()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let line = format!("{item} {offset} {read}\n");
-        (&*self.log).write_all(line.as_bytes()).map_err(|error| ConnectorError::Permanent {
-            operation: "read log",
-            message: error.to_string(),
-        })?;
+        // The scan does not depend on its log.
+        if let Err(error) = (&self.log.file).write_all(line.as_bytes())
+            && !self.log.has_failed.swap(true, Ordering::Relaxed)
+        {
+            say!("the read log is not complete: {error}");
+        }
         Ok(read)
     }
 

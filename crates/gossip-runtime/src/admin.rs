@@ -26,7 +26,7 @@ impl Admin {
     /// Calls a run off. Its workers notice at their next checkpoint.
     pub fn cancel(&mut self, run: RunId) -> Result<(), ReportError> {
         // Not by its record: its process may have died before it was created in coordination.
-        let known = transaction::read(&self.coordinator, |tx| runs::find_run(tx, run));
+        let known = transaction::read(&self.coordinator, "cancel", |tx| runs::find_run(tx, run));
         if known.map_err(ReportError::Storage)?.is_none() {
             return Err(ReportError::NoSuchRun { run });
         }

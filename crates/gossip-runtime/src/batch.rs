@@ -107,10 +107,12 @@ impl Batch {
     /// Whether it should be committed before `next` more bytes are read: what is read again after a
     /// kill then stays within `checkpoint_bytes`.
     fn is_due(&self, next: u64, options: &ScanOptions, now_ms: u64) -> bool {
-        self.uncommitted_bytes + next > options.checkpoint_bytes
+        self.uncommitted_bytes.saturating_add(next) > options.checkpoint_bytes
             || self.rows.len() + self.unchanged.len() >= options.checkpoint_items
             || self.occurrences >= OCCURRENCES_MAX
-            || self.began_ms.is_some_and(|began| now_ms >= began + options.checkpoint_ms)
+            || self
+                .began_ms
+                .is_some_and(|began| now_ms >= began.saturating_add(options.checkpoint_ms))
     }
 
     /// Between two items: commits what is done, when it is time.

@@ -1,8 +1,6 @@
 //! One item: is it known, can it be read, what is in it.
 
-use gossip_contracts::connector::{
-    Connector, ConnectorError, ContentKind, ItemReader, PageEntry, SkipReason,
-};
+use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
@@ -219,7 +217,8 @@ impl<'i> ItemInProgress<'i> {
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);
         if *offset == 0
-            && let Some(reason) = skipped_as(kind_of(context, key, stream.buffered()))
+            && let Some(reason) =
+                skipped_as(context.source.classifier().kind(key, stream.buffered()))
         {
             row.skipped = Some(reason);
             return Ok(false);
@@ -252,10 +251,6 @@ impl<'i> ItemInProgress<'i> {
         }
         Ok(row)
     }
-}
-
-fn kind_of(context: &ItemContext<'_>, key: &[u8], head: &[u8]) -> ContentKind {
-    context.source.classifier().kind(key, head)
 }
 
 /// Why the source does not offer an item.

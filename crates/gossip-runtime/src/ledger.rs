@@ -165,8 +165,8 @@ impl ItemRow {
         self.put_as(tx, scope, run, &self.version, self.bytes)
     }
 
-    /// The same of an item of which `bytes` are read, under a version that nobody takes for the
-    /// whole.
+    /// Writes down an item in progress, of which `bytes` are read. Its version is left empty, so that
+    /// nobody takes it for the whole.
     pub(crate) fn put_partial(
         &self,
         tx: &Transaction<'_>,

@@ -50,6 +50,25 @@ mod tests {
         }
     }
 
+    /// If this changes, what earlier scans skipped is not read again: feed a version to the policy's
+    /// hash then.
+    #[test]
+    fn text_is_scanned_and_nothing_else() {
+        let kinds = [
+            ContentKind::Archive,
+            ContentKind::Image,
+            ContentKind::Media,
+            ContentKind::Executable,
+            ContentKind::Database,
+            ContentKind::Font,
+            ContentKind::NulBytes,
+        ];
+        assert_eq!(skipped_as(ContentKind::Text), None);
+        for kind in kinds {
+            assert_eq!(skipped_as(kind), Some(format!("binary: {kind}")));
+        }
+    }
+
     #[test]
     fn another_idea_of_what_is_binary_is_another_policy() {
         let engine = &Engine::new(RuleSet::builtin(), Options::default());

@@ -181,7 +181,7 @@ impl Reports {
         &self,
         f: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, ReportError> {
-        transaction::read(&self.coordinator, f).map_err(ReportError::Storage)
+        transaction::read(&self.coordinator, "report", f).map_err(ReportError::Storage)
     }
 }
 

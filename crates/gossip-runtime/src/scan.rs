@@ -228,10 +228,16 @@ impl Scan<'_> {
             }
             RunTerminalEvaluation::AllDone => {}
         }
+        let mut lock = None;
         loop {
             let joined = in_transaction(coordinator, |tx| runs::times_resumed(tx, run))?;
-            if joined > 0 && (SecondLook { shared, coordinator }).run()? == Flow::Stop {
-                return Ok(ScanEnd::Interrupted);
+            if joined > 0 {
+                if lock.is_none() {
+                    lock = self.state.lock_second_look(run, &|| shared.stopping())?;
+                }
+                if lock.is_none() || (SecondLook { shared, coordinator }).run()? == Flow::Stop {
+                    return Ok(ScanEnd::Interrupted);
+                }
             }
             // Whoever joined after that look began may want what was changed before it joined. Once
             // the end is written down nobody joins any more.
@@ -245,6 +251,9 @@ impl Scan<'_> {
             if ended {
                 break;
             }
+        }
+        if let Some(lock) = lock {
+            lock.remove();
         }
         match coordinator.complete_run(now(), LOCAL_TENANT, run, new_op_id()) {
             // Another process that worked on the same run was faster.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use gossip_contracts::connector::{ConnectorError, Page, PageEntry};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
+use gossip_coordination_sqlite::rusqlite::Transaction;
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
 use gossip_engine::Scratch;
 
@@ -63,7 +64,7 @@ pub(crate) enum Flow {
 
 /// A range of keys to work through, and how what is done there becomes durable.
 pub(crate) trait Work {
-    /// The keys that are left to this work, and perhaps some before them.
+    /// The keys to work through.
     fn range(&self) -> ShardSpecRef<'_>;
 
     /// For reading the ledger.
@@ -131,7 +132,8 @@ impl ScanLoop {
             return Ok(flow);
         }
         let scope = shared.context.scope;
-        transaction::read(work.coordinator(), |tx| ledger::find_items(tx, scope, page, known))?;
+        let find = |tx: &Transaction<'_>| ledger::find_items(tx, scope, page, known);
+        transaction::read(work.coordinator(), "ledger.read", find)?;
         let mut step = Step { shared, work, scratch, batch };
         for (entry, row) in page.iter().zip(&*known) {
             let flow = step.handle(&entry, row.as_ref())?;

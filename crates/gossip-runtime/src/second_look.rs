@@ -2,8 +2,9 @@
 //! cursors while nobody worked on it. What its ledger lacks is read; what has gone since it was read
 //! is forgotten.
 //!
-//! No shard is leased. What is done is committed only while the run has not ended: afterwards the
-//! items may be a newer run's.
+//! No shard is leased: one process at a time takes a second look, by a lock on a file, so that nobody
+//! else writes what is known of an item in progress. What is done is committed only while the run has
+//! not ended: afterwards the items may be a newer run's.
 
 use gossip_contracts::connector::{ConnectorError, Page};
 use gossip_contracts::coordination::ShardSpecRef;
@@ -25,13 +26,13 @@ impl SecondLook<'_> {
     /// [`Flow::Lost`]: somebody else has ended the run.
     pub(crate) fn run(mut self) -> Result<Flow, ScanError> {
         let mut scan_loop = ScanLoop::default();
-        let flow = scan_loop.run(self.shared, &mut self, None, None)?;
-        if flow == Flow::Lost {
-            return Ok(flow);
+        let outcome = scan_loop.run(self.shared, &mut self, None, None);
+        if matches!(outcome, Ok(Flow::Lost) | Err(ScanError::Storage(_))) {
+            return outcome;
         }
         match scan_loop.batch.commit(&mut self)? {
             Flow::Lost => Ok(Flow::Lost),
-            _ => Ok(flow),
+            _ => outcome,
         }
     }
 
@@ -74,7 +75,7 @@ impl Work for SecondLook<'_> {
         let range = context.source.key_range();
         let after = after.unwrap_or(range.start());
         loop {
-            let mut gone = read(self.coordinator, |tx| {
+            let mut gone = read(self.coordinator, "ledger.unlisted", |tx| {
                 ledger::find_unlisted(tx, context.scope, after, page, range.end())
             })?;
             // The listing began before this look at the ledger: what another process has read since

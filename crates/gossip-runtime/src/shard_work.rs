@@ -232,8 +232,13 @@ fn lost_if_refused<T, E: LeasedOperationError + fmt::Display>(
         Ok(_) => Ok(Flow::Continue),
         Err(error) => match error.backend_error() {
             Some(error) => Err(error.clone().into()),
-            None => {
+            None if error.lease_is_over() => {
                 tracing::info!(%error, "{what} was refused");
+                Ok(Flow::Lost)
+            }
+            // A bug of this program: the shard is left to another worker, or parked in the end.
+            None => {
+                tracing::error!(%error, "{what} was refused though the lease is live");
                 Ok(Flow::Lost)
             }
         },

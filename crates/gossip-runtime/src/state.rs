@@ -1,12 +1,13 @@
 //! Where a machine's scans are remembered: a database, worker slots and the tenant's key, in one
 //! directory that only its owner can read.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use gossip_contracts::identity::{TenantId, TenantSecretKey};
+use gossip_contracts::identity::{RunId, TenantId, TenantSecretKey};
 use gossip_coordination::ShardLimits;
 use gossip_coordination_sqlite::{
     OpenError, SlotError, SqliteConfig, SqliteCoordinator, WorkerSlot, WorkerSlots,
@@ -18,10 +19,29 @@ use crate::schema::SCHEMA;
 pub(crate) const LOCAL_TENANT: TenantId =
     TenantId::from_bytes(*b"gossip: what this machine scans.");
 
+/// How long a process that waits for a lock sleeps.
+const LOCK_POLL: Duration = Duration::from_millis(20);
+
 /// The directory that remembers a machine's scans.
 #[derive(Clone, Debug)]
 pub struct StateDir {
     path: PathBuf,
+}
+
+/// The right to take the second look of a run. The operating system frees it with its process.
+pub(crate) struct SecondLookLock {
+    path: PathBuf,
+    // Held open for its lock.
+    _file: File,
+}
+
+impl SecondLookLock {
+    /// Removes the lock's file, once the run has ended: whoever still waits for it, or makes it
+    /// again, finds that out.
+    pub(crate) fn remove(self) {
+        // If it stays, it is an empty file.
+        fs::remove_file(&self.path).ok();
+    }
 }
 
 /// Why the state cannot be used.
@@ -90,6 +110,27 @@ impl StateDir {
     /// The identities of this machine's workers.
     pub(crate) fn slots(&self) -> Result<WorkerSlots, StateError> {
         Ok(WorkerSlots::open(self.path.join("workers"))?)
+    }
+
+    /// Waits until no other process takes the second look of `run`; `None` when told to stop.
+    pub(crate) fn lock_second_look(
+        &self,
+        run: RunId,
+        stopping: &dyn Fn() -> bool,
+    ) -> Result<Option<SecondLookLock>, StateError> {
+        let path = self.path.join(format!("second-look-{run}.lock"));
+        let fail = |source| StateError::Io { path: path.clone(), source };
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(fail)?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(SecondLookLock { path, _file: file })),
+                Err(TryLockError::WouldBlock) if stopping() => return Ok(None),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_POLL),
+                Err(TryLockError::Error(error)) => return Err(fail(error)),
+            }
+        }
     }
 
     /// The key under which secrets are hashed, made on first use.

@@ -15,9 +15,10 @@ pub(crate) fn in_transaction<T>(
 /// Runs `f` on one consistent view.
 pub(crate) fn read<T>(
     coordinator: &SqliteCoordinator,
+    step: &'static str,
     f: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
 ) -> Result<T, InfraError> {
-    coordinator.read(f).map_err(|error| infra_error("scan.read", error))
+    coordinator.read(f).map_err(|error| infra_error(step, error))
 }
 
 /// What failed, whichever side it was.

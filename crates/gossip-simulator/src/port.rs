@@ -146,7 +146,7 @@ impl<S: SimulatedBackend> CoordinationBackend for Port<'_, S> {
 }
 
 /// Every cursor move brings a row of the caller's along where the backend has transactions
-/// (`sqlite::Store`), late and doubled ones too: what a session is given to write is nothing.
+/// (`sqlite::Store`), late and doubled ones too. What a session is given to write runs here.
 impl<S: SimulatedBackend> TransactionalBackend for Port<'_, S> {
     type Transaction<'t> = ();
 
@@ -157,9 +157,10 @@ impl<S: SimulatedBackend> TransactionalBackend for Port<'_, S> {
         lease: &Lease,
         cursor: CursorUpdate<'_>,
         op_id: OpId,
-        _: impl FnOnce(&()) -> Result<(), E>,
+        writes: impl FnOnce(&()) -> Result<(), E>,
     ) -> Result<IdempotentOutcome<()>, CommitError<CheckpointError, E>> {
-        self.checkpoint(now, tenant, lease, cursor, op_id).map_err(CommitError::Refused)
+        let moved = self.checkpoint(now, tenant, lease, cursor, op_id);
+        write_if_executed(moved.map_err(CommitError::Refused)?, writes)
     }
 
     fn complete_with<E>(
@@ -169,10 +170,21 @@ impl<S: SimulatedBackend> TransactionalBackend for Port<'_, S> {
         lease: &Lease,
         cursor: CursorUpdate<'_>,
         op_id: OpId,
-        _: impl FnOnce(&()) -> Result<(), E>,
+        writes: impl FnOnce(&()) -> Result<(), E>,
     ) -> Result<IdempotentOutcome<()>, CommitError<CompleteError, E>> {
-        self.complete(now, tenant, lease, cursor, op_id).map_err(CommitError::Refused)
+        let done = self.complete(now, tenant, lease, cursor, op_id);
+        write_if_executed(done.map_err(CommitError::Refused)?, writes)
     }
+}
+
+fn write_if_executed<R, E>(
+    outcome: IdempotentOutcome<()>,
+    writes: impl FnOnce(&()) -> Result<(), E>,
+) -> Result<IdempotentOutcome<()>, CommitError<R, E>> {
+    if outcome.is_executed() {
+        writes(&()).map_err(CommitError::Caller)?;
+    }
+    Ok(outcome)
 }
 
 impl<S: SimulatedBackend> ShardClaiming for Port<'_, S> {

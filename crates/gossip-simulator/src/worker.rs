@@ -2,7 +2,7 @@
 //! does something else. It works through a [`WorkerSession`], as production code does, and it is
 //! honest: a cursor that it sends lies behind items that it has looked at.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::slice::IterMut;
 
@@ -11,7 +11,8 @@ use gossip_contracts::coordination::{
 };
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::{
-    AcquireError, AcquireScratch, ClaimError, EndError, ParkReason, WorkerSession,
+    AcquireError, AcquireScratch, ClaimError, EndError, IdempotentOutcome, ParkReason,
+    WorkerSession,
 };
 
 use super::admin::Admin;
@@ -37,7 +38,7 @@ pub(super) struct Worker<'p, 'w, S> {
     ahead: i64,
     /// When it acts next.
     pub(super) wakes: u64,
-    hold: WorkerState<'p, 'w, S>,
+    state: WorkerState<'p, 'w, S>,
     swarm: Swarm,
     is_calm: bool,
     /// Where it last looked for work.
@@ -97,7 +98,11 @@ impl Ending {
     ) -> (Reception, Option<Box<Session<'p, 'w, S>>>) {
         match self {
             Self::Complete { cursor, op_id } => {
-                received(session.complete_with(now, cursor.as_update(), *op_id, no_writes))
+                let writes = Writes::default();
+                let ended =
+                    session.complete_with(now, cursor.as_update(), *op_id, |_| writes.run());
+                writes.check(ended.as_ref().ok());
+                received(ended)
             }
             &Self::Park { reason, op_id } => received(session.park(now, reason, op_id)),
             Self::Replace { points, op_id } => {
@@ -122,9 +127,22 @@ where
     }
 }
 
-/// The simulated caller's writes are the backend's own to make; see `sqlite::Store`.
-fn no_writes<T>(_: &T) -> Result<(), Infallible> {
-    Ok(())
+/// The caller's writes. What they would write is the backend's own to make, see `sqlite::Store`; here
+/// it is checked that a session passes them on.
+#[derive(Default)]
+struct Writes(Cell<bool>);
+
+impl Writes {
+    fn run(&self) -> Result<(), Infallible> {
+        self.0.set(true);
+        Ok(())
+    }
+
+    /// W2: they run when the operation is executed, and only then.
+    fn check(&self, outcome: Option<&IdempotentOutcome<()>>) {
+        let executed = outcome.is_some_and(IdempotentOutcome::is_executed);
+        assert_eq!(self.0.get(), executed, "the caller's writes of {outcome:?}");
+    }
 }
 
 type Session<'p, 'w, S> = WorkerSession<'p, Port<'w, S>>;
@@ -171,7 +189,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             lives: 0,
             ahead: 0,
             wakes: 1_000_001 + random.below(swarm.think),
-            hold: WorkerState::Idle,
+            state: WorkerState::Idle,
             swarm: swarm.clone(),
             is_calm: false,
             last_run: None,
@@ -234,9 +252,9 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
                 return;
             }
         }
-        match std::mem::replace(&mut self.hold, WorkerState::Idle) {
+        match std::mem::replace(&mut self.state, WorkerState::Idle) {
             WorkerState::Idle => self.look_for_work(wire, admin, ports, random),
-            WorkerState::Working(shift) => self.hold = self.work(wire, shift, random),
+            WorkerState::Working(shift) => self.state = self.work(wire, shift, random),
         }
     }
 
@@ -245,7 +263,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
     fn crash(&mut self, wire: &RefCell<Wire<S>>, random: &mut Random) {
         wire.borrow_mut().trace.note(|| format!("w{} crashes", self.id.as_raw()));
         wire.borrow_mut().hang_up(self.id);
-        self.hold = WorkerState::Idle;
+        self.state = WorkerState::Idle;
         (self.may_own, self.asked_for) = (None, None);
         if random.chance(500) {
             self.may_own = self.last_run;
@@ -299,7 +317,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
                 let session =
                     WorkerSession::from_acquire_result(port, &own.restore(&mut self.scratch));
                 wire.borrow_mut().granted = Some(own);
-                self.hold = WorkerState::Working(Box::new(Shift::begin(wire, session)));
+                self.state = WorkerState::Working(Box::new(Shift::begin(wire, session)));
             }
             return;
         }
@@ -312,7 +330,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             });
             match WorkerSession::new(port, now, tenant, key, self.id) {
                 Ok(session) => {
-                    self.hold = WorkerState::Working(Box::new(Shift::begin(wire, session)))
+                    self.state = WorkerState::Working(Box::new(Shift::begin(wire, session)))
                 }
                 Err(AcquireError::BackendError(_)) => self.asked_for = Some((tenant, key)),
                 Err(_) => {}
@@ -320,7 +338,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             return;
         }
         match WorkerSession::claim(port, now, tenant, run, self.id) {
-            Ok(session) => self.hold = WorkerState::Working(Box::new(Shift::begin(wire, session))),
+            Ok(session) => self.state = WorkerState::Working(Box::new(Shift::begin(wire, session))),
             // Others have it all, or the administrator has to do something first.
             Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
                 let later = self.wakes + self.swarm.lease_duration;
@@ -395,9 +413,9 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
                 }
                 None => WorkerState::Working(shift),
             },
-            3 => self.replace(shift, now, op_id, random),
-            4 => self.park(shift, now, op_id, random),
-            _ => shift.end(now, Ending::Release),
+            3 => self.replace(wire, shift, now, op_id, random),
+            4 => self.park(wire, shift, now, op_id, random),
+            _ => shift.end(wire, now, Ending::Release),
         }
     }
 
@@ -435,7 +453,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             shift.pending = Some(Pending::Checkpoint { cursor, op_id });
             return shift.settle(wire, now);
         }
-        shift.end(now, Ending::Complete { cursor, op_id })
+        shift.end(wire, now, Ending::Complete { cursor, op_id })
     }
 
     /// Whether the next item is one that takes several checkpoints, and some are left to do. A cursor
@@ -487,6 +505,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
 
     fn replace(
         &self,
+        wire: &RefCell<Wire<S>>,
         shift: Box<Shift<'p, 'w, S>>,
         now: LogicalTime,
         op_id: OpId,
@@ -500,11 +519,12 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
         if plan_split_replace_at_points(shift.session.spec(), &cuts).is_err() {
             return WorkerState::Working(shift);
         }
-        shift.end(now, Ending::Replace { points, op_id })
+        shift.end(wire, now, Ending::Replace { points, op_id })
     }
 
     fn park(
         &self,
+        wire: &RefCell<Wire<S>>,
         shift: Box<Shift<'p, 'w, S>>,
         now: LogicalTime,
         op_id: OpId,
@@ -512,7 +532,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
     ) -> WorkerState<'p, 'w, S> {
         let reasons = [ParkReason::PermissionDenied, ParkReason::TooManyErrors, ParkReason::Other];
         let reason = *random.pick(&reasons);
-        shift.end(now, Ending::Park { reason, op_id })
+        shift.end(wire, now, Ending::Park { reason, op_id })
     }
 }
 
@@ -550,15 +570,22 @@ impl<'p, 'w, S: SimulatedBackend> Shift<'p, 'w, S> {
     }
 
     /// Sends a request that ends the session. If no answer comes, it is sent again.
-    fn end(self: Box<Self>, now: LogicalTime, ending: Ending) -> WorkerState<'p, 'w, S> {
+    fn end(
+        self: Box<Self>,
+        wire: &RefCell<Wire<S>>,
+        now: LogicalTime,
+        ending: Ending,
+    ) -> WorkerState<'p, 'w, S> {
         let Self { session, told, next, part, end, attempts, splits, .. } = *self;
         match ending.send(session, now) {
             (Reception::Nothing, Some(session)) if attempts < ATTEMPTS_MAX => {
+                wire.borrow_mut().conclude(told.check(&session));
                 let (session, attempts) = (*session, attempts + 1);
                 let pending = Some(Pending::End(ending));
                 let shift = Self { session, told, next, part, end, pending, attempts, splits };
                 WorkerState::Working(Box::new(shift))
             }
+            (Reception::Nothing, None) => panic!("a session without an answer did not come back"),
             // It is over, or refused for good: whoever claims the shard next may have more luck.
             _ => WorkerState::Idle,
         }
@@ -574,10 +601,12 @@ impl<'p, 'w, S: SimulatedBackend> Shift<'p, 'w, S> {
         let received = match &pending {
             Pending::Checkpoint { cursor, op_id } => {
                 let cursor: CursorUpdate<'_> = cursor.as_update();
-                let moved = self.session.checkpoint_with(now, cursor, *op_id, no_writes);
+                let writes = Writes::default();
+                let moved = self.session.checkpoint_with(now, cursor, *op_id, |_| writes.run());
+                writes.check(moved.as_ref().ok());
                 Reception::of(&moved)
             }
-            Pending::End(ending) => return self.end(now, ending.clone()),
+            Pending::End(ending) => return self.end(wire, now, ending.clone()),
             Pending::Residual { kept, residual, op_id } => {
                 let plan = SplitResidualPlan::new(kept.as_ref(), residual.as_ref());
                 let split = self.session.split_residual(now, &plan, *op_id);

@@ -8,8 +8,9 @@ use super::operation::{
 
 /// The error of an operation that needs a lease.
 pub trait LeasedOperationError {
-    /// Whether the lease is over: whoever holds it stops working on its shard. If not, the shard is
-    /// still the holder's, or nobody knows because the backend failed.
+    /// Whether the lease is known to be over: whoever holds it stops working on its shard. If not, the
+    /// request was refused for itself before the lease was looked at, or the lease is live, or nobody
+    /// knows because the backend failed.
     fn lease_is_over(&self) -> bool;
 
     /// How the backend failed, if that is what happened.

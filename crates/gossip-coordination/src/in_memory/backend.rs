@@ -218,28 +218,28 @@ pub(super) fn carry_out(
 
 /// Stores the parent and every new shard, or nothing.
 fn carry_out_split(
-    mut found: Found<'_>,
+    Found { run, index }: Found<'_>,
     slab: &mut ByteSlab,
     events: &mut Option<EventCollector>,
     now: LogicalTime,
     update: &SplitUpdate<'_>,
 ) -> Result<(), SplitError> {
-    let Found { run, index } = &mut found;
     update.check_ids_free(|id| Ok::<_, SplitError>(run.find(id).is_some()))?;
     let mut stored: Vec<Shard> = Vec::with_capacity(update.shards.len());
     let all_stored = update.shards.iter().try_for_each(|new| {
         // The bytes of new shards come from the plan, but whose they are from the parent.
-        let record = run.view(*index, slab).child(new.id, new.spec);
+        let record = run.view(index, slab).child(new.id, new.spec);
         stored.push(Shard::store(slab, &record)?);
         Ok(())
     });
-    let parent = &update.parent;
-    if let Err(full) = all_stored.and_then(|()| apply(&mut found, slab, events, now, parent)) {
+    let before = run.view(index, slab);
+    let (tenant, key, fence) = (before.tenant, before.key, before.state.fence);
+    if let Err(full) = all_stored.and_then(|()| run.apply(index, slab, &update.parent)) {
         stored.into_iter().for_each(|shard| shard.release(slab));
         return Err(SplitError::ResourceExhausted(full));
     }
-    let Found { run, .. } = found;
     run.reserve(stored.len());
     stored.into_iter().for_each(|shard| run.add(shard));
+    emit(events, tenant, key.run, now, || update.parent.event(key.shard, fence));
     Ok(())
 }

@@ -107,6 +107,13 @@ impl Place {
         places(&self.findings(outcome))
     }
 
+    /// The numbers of a scan that nothing disturbs and that knows nothing.
+    pub(crate) fn summary_elsewhere(&self) -> RunSummary {
+        let state = self.elsewhere();
+        let outcome = self.scan_in(&state, &self.source(), &AtomicBool::new(false)).unwrap();
+        Reports::open(&state).unwrap().run(outcome.run).unwrap()
+    }
+
     /// What a scan that nothing disturbs and that knows nothing finds now.
     pub(crate) fn undisturbed(&self) -> Vec<(String, u64)> {
         let state = self.elsewhere();
