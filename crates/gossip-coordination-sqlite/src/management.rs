@@ -242,7 +242,7 @@ fn list(
                 return Err(InfraError::corruption(step, "a record is not a blob"));
             };
             let shard = decode_shard_view(bytes, &mut scratch).at(step)?;
-            if filter.admits(&shard, now) {
+            if filter.admits(&shard, run.gate.status, now) {
                 out.push(ShardSummary::of(&shard));
             }
         }

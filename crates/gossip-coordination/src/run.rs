@@ -205,12 +205,16 @@ pub enum RunTerminalEvaluation {
     HasFailures,
     /// Every shard is done or split.
     AllDone,
+    /// There are no shards yet.
+    NoShards,
 }
 
 /// What `progress` says about ending the run.
 #[must_use]
 pub const fn evaluate_run_terminal(progress: &RunProgress) -> RunTerminalEvaluation {
-    if progress.active > 0 {
+    if progress.total() == 0 {
+        RunTerminalEvaluation::NoShards
+    } else if progress.active > 0 {
         RunTerminalEvaluation::StillActive
     } else if progress.parked > 0 {
         RunTerminalEvaluation::HasFailures
@@ -261,11 +265,13 @@ impl ShardFilter {
         Self { root_only: true, ..self }
     }
 
-    /// Whether the listing at `now` shows this shard.
+    /// Whether the listing at `now` shows this shard of a run that is `run`. Shards of a run that is
+    /// not active are not available to anybody.
     #[must_use]
-    pub fn admits(&self, shard: &ShardRecordView<'_>, now: LogicalTime) -> bool {
+    pub fn admits(&self, shard: &ShardRecordView<'_>, run: RunStatus, now: LogicalTime) -> bool {
+        let is_available = || run == RunStatus::Active && shard.state.is_available_at(now);
         self.status.is_none_or(|status| shard.state.status == status)
-            && (!self.available_only || shard.state.is_available_at(now))
+            && (!self.available_only || is_available())
             && (!self.root_only || shard.parent.is_none())
     }
 }

@@ -218,7 +218,7 @@ impl Scan<'_> {
             Err(error) => return Err(InfraError::corruption("finish", error.to_string()).into()),
         };
         match evaluate_run_terminal(&progress) {
-            RunTerminalEvaluation::StillActive => {
+            RunTerminalEvaluation::StillActive | RunTerminalEvaluation::NoShards => {
                 let status = coordinator.get_run(LOCAL_TENANT, run).map(|record| record.status);
                 let cancelled = status == Ok(RunStatus::Cancelled);
                 return Ok(if cancelled { ScanEnd::Cancelled } else { ScanEnd::Interrupted });

@@ -441,6 +441,7 @@ macro_rules! for_each_case {
         listing {
             filters_show_what_they_say => [ListShards: Executes]
             what_is_available_depends_on_the_time_of_asking => [ListShards: Executes]
+            shards_of_a_run_that_is_not_active_are_not_available => [ListShards: Executes]
             a_listing_replaces_what_the_buffer_held => [ListShards: Executes]
             a_summary_tells_what_matters => [ListShards: Executes]
             progress_counts_where_shards_stand => [GetRunProgress: Executes]

@@ -122,10 +122,12 @@ impl RunManagement for InMemoryCoordinator {
         out: &mut Vec<ShardSummary>,
     ) -> Result<(), GetRunError> {
         out.clear();
-        let shards = self.get(tenant, run)?.views(&self.slab);
-        out.extend(
-            shards.filter(|shard| filter.admits(shard, now)).map(|shard| ShardSummary::of(&shard)),
-        );
+        let run = self.get(tenant, run)?;
+        let shown = run
+            .views(&self.slab)
+            .filter(|shard| filter.admits(shard, run.record.status, now))
+            .map(|shard| ShardSummary::of(&shard));
+        out.extend(shown);
         Ok(())
     }
 

@@ -38,6 +38,7 @@ fn evaluation_looks_at_active_then_parked() {
     assert_eq!(evaluate_run_terminal(&progress(1, 1)), RunTerminalEvaluation::StillActive);
     assert_eq!(evaluate_run_terminal(&progress(0, 1)), RunTerminalEvaluation::HasFailures);
     assert_eq!(evaluate_run_terminal(&progress(0, 0)), RunTerminalEvaluation::AllDone);
+    assert_eq!(evaluate_run_terminal(&RunProgress::default()), RunTerminalEvaluation::NoShards);
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn filters_admit_what_they_say() {
     ));
     let row = |filter: ShardFilter| {
         [root(ShardStatus::Active), root(ShardStatus::Parked), root(ShardStatus::Done), child, held]
-            .map(|shard| filter.admits(&shard, now))
+            .map(|shard| filter.admits(&shard, RunStatus::Active, now))
     };
     assert_eq!(row(ShardFilter::all()), [true; 5]);
     assert_eq!(row(ShardFilter::active()), [true, false, false, true, true]);

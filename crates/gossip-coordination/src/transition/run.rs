@@ -8,7 +8,9 @@ use gossip_contracts::coordination::{InitialShardInput, validate_manifest};
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
 
 use super::Decision;
-use crate::error::{CreateRunError, RegisterShardsError, RunOpIdConflict, RunTransitionError};
+use crate::error::{
+    CreateRunError, InfraError, RegisterShardsError, RunOpIdConflict, RunTransitionError,
+};
 use crate::op_log::{OpLogEntry, OpResult, RunOpKind, RunOpLog, Seen};
 use crate::payload;
 use crate::record::ShardRecordView;
@@ -123,8 +125,7 @@ pub fn root_shard<'a>(run: &RunRecord, input: &InitialShardInput<'a>) -> ShardRe
 
 /// Decides whether the run is done. `progress` must be one consistent view of all its shards.
 ///
-/// # Panics
-/// If `progress` counts fewer shards than the run began with.
+/// A view of fewer shards than the run began with is a damaged count, and no ground to decide on.
 pub fn complete_run(
     run: Option<&RunRecord>,
     now: LogicalTime,
@@ -136,9 +137,12 @@ pub fn complete_run(
     let decision =
         end(run, now, RunStatus::Done, RunOpKind::Complete, op_id, payload::complete_run)?;
     let executes = matches!(decision, Decision::Execute(_));
-    // V2 rests on the view being whole; one that lacks shards which must be there is a broken store.
+    // V2 rests on the view being whole.
     let (seen, roots) = (progress.total(), run.root_shards.len() as u64);
-    assert!(!executes || seen >= roots, "run {}: a view of {seen} of {roots} shards", run.run);
+    if executes && seen < roots {
+        let message = format!("run {} began with {roots} shards, and {seen} are counted", run.run);
+        return Err(InfraError::corruption("complete_run.progress", message).into());
+    }
     let all_done = evaluate_run_terminal(progress) == RunTerminalEvaluation::AllDone;
     if executes && !all_done {
         return Err(RunTransitionError::ShardsRemaining {

@@ -132,7 +132,8 @@ fn check_listing(
     demand(listed.is_sorted_by_key(|row| row.shard), S8, || "a listing is not in order".into())?;
     let admits = |shard: &Shard| {
         filter.status.is_none_or(|status| shard.status == status)
-            && (!filter.available_only || shard.is_available_at(seen.now))
+            && (!filter.available_only
+                || run.status == RunStatus::Active && shard.is_available_at(seen.now))
             && (!filter.root_only || shard.parent.is_none())
     };
     let shards = run.shards.iter().map(|&place| ledger.shard_at(place));

@@ -183,7 +183,8 @@ impl Reference {
         let run = self.run(tenant, run)?;
         let shown = run.shards.iter().filter(|(_, shard)| {
             filter.status.is_none_or(|status| status == shard.status)
-                && (!filter.available_only || shard.is_free_at(now))
+                && (!filter.available_only
+                    || run.status == RunStatus::Active && shard.is_free_at(now))
                 && (!filter.root_only || shard.parent.is_none())
         });
         let summaries = shown.map(|(&id, shard)| ShardSummary {

@@ -107,3 +107,13 @@ pub(crate) fn capacity_hints_tell_how_much_waits<H: Harness>() {
     let late = w.acquire(3, id(0)).unwrap();
     assert!(late.capacity.available_count > 0, "three shards are over");
 }
+
+pub(crate) fn shards_of_a_run_that_is_not_active_are_not_available<H: Harness>() {
+    for status in [RunStatus::Cancelled, RunStatus::Failed] {
+        let w = &mut World::<H>::new(2);
+        assert_eq!(w.list(ShardFilter::available()).unwrap().len(), 2);
+        w.bring_to(status);
+        assert_eq!(w.list(ShardFilter::available()).unwrap(), []);
+        assert_eq!(w.list(ShardFilter::active()).unwrap().len(), 2);
+    }
+}

@@ -357,8 +357,9 @@ fn another_tenants_run_is_refused_before_its_op_log_is_read() {
 }
 
 #[test]
-#[should_panic(expected = "a view of 0 of")]
-fn completing_a_run_on_a_partial_view_is_a_bug() {
-    let nothing = RunProgress::default();
-    let _ = complete_run(Some(&run_in(RunStatus::Active)), START, TENANT, &nothing, operation(1));
+fn a_run_whose_shards_are_not_all_counted_is_damaged_and_not_complete() {
+    let (run, nothing) = (run_in(RunStatus::Active), RunProgress::default());
+    let answer = complete_run(Some(&run), START, TENANT, &nothing, operation(1));
+    let Err(RunTransitionError::BackendError(error)) = answer else { panic!("{answer:?}") };
+    assert!(!error.is_retryable() && error.to_string().contains("0 are counted"), "{error}");
 }
