@@ -88,16 +88,16 @@ impl<K: Copy, const N: usize> OperationLog<K, N> {
     ///
     /// # Panics
     /// If `payload_hash` is 0.
-    pub(crate) fn look_up(&self, op_id: OpId, payload_hash: u64) -> Seen<K> {
+    pub(crate) fn look_up(&self, op_id: OpId, payload_hash: u64) -> Remembered<K> {
         assert!(payload_hash != 0, "a payload hash of zero means that nothing was hashed");
         let Some(position) = self.ids.iter().position(|&id| id == op_id) else {
-            return Seen::New;
+            return Remembered::New;
         };
         let outcome = self.outcomes.get(position).expect("every id has an outcome");
         if outcome.payload_hash == payload_hash {
-            Seen::Before(outcome.of(op_id))
+            Remembered::Before(outcome.of(op_id))
         } else {
-            Seen::Otherwise(outcome.payload_hash)
+            Remembered::Otherwise(outcome.payload_hash)
         }
     }
 }
@@ -284,7 +284,7 @@ impl<K: core::fmt::Debug> core::fmt::Debug for OpLogEntry<K> {
 
 /// What a log says of an operation that arrives.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seen<K> {
+pub(crate) enum Remembered<K> {
     /// The log does not know it.
     New,
     /// It was executed with these very parameters.
@@ -320,9 +320,9 @@ mod tests {
     fn a_log_tells_new_repeated_and_reused_ids_apart() {
         let mut log = OpLog::new();
         log.push_back_overwrite(entry(1, 10));
-        assert_eq!(log.look_up(OpId::from_raw(2), 10), Seen::New);
-        assert_eq!(log.look_up(OpId::from_raw(1), 10), Seen::Before(entry(1, 10)));
-        assert_eq!(log.look_up(OpId::from_raw(1), 11), Seen::Otherwise(10));
+        assert_eq!(log.look_up(OpId::from_raw(2), 10), Remembered::New);
+        assert_eq!(log.look_up(OpId::from_raw(1), 10), Remembered::Before(entry(1, 10)));
+        assert_eq!(log.look_up(OpId::from_raw(1), 11), Remembered::Otherwise(10));
     }
 
     #[test]
@@ -331,8 +331,8 @@ mod tests {
         for id in 1..=17 {
             log.push_back_overwrite(entry(id, id));
         }
-        assert_eq!(log.look_up(OpId::from_raw(1), 1), Seen::New);
-        assert_eq!(log.look_up(OpId::from_raw(2), 2), Seen::Before(entry(2, 2)));
+        assert_eq!(log.look_up(OpId::from_raw(1), 1), Remembered::New);
+        assert_eq!(log.look_up(OpId::from_raw(2), 2), Remembered::Before(entry(2, 2)));
     }
 
     /// The two rings of a log move as one.
@@ -349,12 +349,12 @@ mod tests {
         }
         assert!(log.iter().all(|entry| matches!(
             log.look_up(entry.op_id(), entry.payload_hash()),
-            Seen::Before(found) if found == entry
+            Remembered::Before(found) if found == entry
         )));
         log.clear();
         assert_eq!((log.len(), log.iter().count(), log.op_ids().count()), (0, 0, 0));
         assert_eq!(log, OpLog::new());
-        assert_eq!(log.look_up(OpId::from_raw(20), 120), Seen::New);
+        assert_eq!(log.look_up(OpId::from_raw(20), 120), Remembered::New);
     }
 
     #[test]

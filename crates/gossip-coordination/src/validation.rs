@@ -12,7 +12,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 
 use crate::error::{CoordError, CursorOutOfBoundsDetail};
 use crate::lease::Lease;
-use crate::op_log::{OpKind, OpLog, OpLogEntry, Seen};
+use crate::op_log::{OpKind, OpLog, OpLogEntry, Remembered};
 use crate::record::{FoundShard, ShardRecordView};
 use crate::run::{RunGate, RunStatus};
 
@@ -43,9 +43,9 @@ pub fn check_op_idempotency(
     payload_hash: u64,
 ) -> Result<Option<OpLogEntry<OpKind>>, CoordError> {
     match op_log.look_up(op_id, payload_hash) {
-        Seen::New => Ok(None),
-        Seen::Before(entry) => Ok(Some(entry)),
-        Seen::Otherwise(expected_hash) => {
+        Remembered::New => Ok(None),
+        Remembered::Before(entry) => Ok(Some(entry)),
+        Remembered::Otherwise(expected_hash) => {
             Err(CoordError::OpIdConflict { op_id, expected_hash, actual_hash: payload_hash })
         }
     }

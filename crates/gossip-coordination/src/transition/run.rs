@@ -11,7 +11,7 @@ use super::Decision;
 use crate::error::{
     CreateRunError, InfraError, RegisterShardsError, RunOpIdConflict, RunTransitionError,
 };
-use crate::op_log::{OpLogEntry, OpResult, RunOpKind, RunOpLog, Seen};
+use crate::op_log::{OpLogEntry, OpResult, Remembered, RunOpKind, RunOpLog};
 use crate::payload;
 use crate::record::ShardRecordView;
 use crate::run::{
@@ -214,9 +214,9 @@ fn end(
 
 fn was_executed(run: &RunRecord, op_id: OpId, hash: u64) -> Result<bool, RunOpIdConflict> {
     match run.op_log.look_up(op_id, hash) {
-        Seen::New => Ok(false),
-        Seen::Before(_) => Ok(true),
-        Seen::Otherwise(expected) => Err(RunOpIdConflict::new(op_id, expected, hash)),
+        Remembered::New => Ok(false),
+        Remembered::Before(_) => Ok(true),
+        Remembered::Otherwise(expected) => Err(RunOpIdConflict::new(op_id, expected, hash)),
     }
 }
 

@@ -8,7 +8,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 use super::Decision;
 use super::progress::entry;
 use crate::error::{RunOpIdConflict, UnparkError};
-use crate::op_log::{OpKind, Seen};
+use crate::op_log::{OpKind, Remembered};
 use crate::payload;
 use crate::record::{FoundShard, ShardState, ShardUpdate};
 use crate::status::ShardStatus;
@@ -31,9 +31,11 @@ pub fn unpark(
     }
     let hash = payload::unpark(key);
     match shard.op_log.look_up(op_id, hash) {
-        Seen::New => {}
-        Seen::Before(_) => return Ok(Decision::Replay(())),
-        Seen::Otherwise(expected) => return Err(RunOpIdConflict::new(op_id, expected, hash).into()),
+        Remembered::New => {}
+        Remembered::Before(_) => return Ok(Decision::Replay(())),
+        Remembered::Otherwise(expected) => {
+            return Err(RunOpIdConflict::new(op_id, expected, hash).into());
+        }
     }
     if run.status.is_terminal() {
         return Err(UnparkError::RunTerminal { status: run.status });
