@@ -118,6 +118,23 @@ fn a_replayed_split_that_was_overtaken_does_not_widen_the_session() {
     assert_eq!(session.initial_snapshot().spawned.len(), 2);
 }
 
+/// The shard has forgotten the plan and takes the other one for it; what it stores stays as it was.
+#[test]
+fn a_forgotten_split_answered_again_leaves_the_session_what_its_shard_has() {
+    let mut coordinator = coordinator();
+    let mut session = session(&mut coordinator);
+    let range = ShardSpecRef::new(b"a", b"z", b"meta");
+    let plan = plan_split_residual_at_point(range, b"p").unwrap();
+    session.split_residual(at(11), &plan, op(2)).unwrap();
+    for id in 3..=18 {
+        session.checkpoint(at(12), CursorUpdate::at(b"b"), op(id)).unwrap();
+    }
+    let other = ShardSpecRef::new(b"a", b"z", b"other");
+    let other = plan_split_residual_at_point(other, b"p").unwrap();
+    assert!(session.split_residual(at(13), &other, op(2)).unwrap().is_replay());
+    assert_eq!(session.spec(), ShardSpecRef::new(b"a", b"p", b"meta"));
+}
+
 #[test]
 fn each_end_of_a_session_ends_the_shard_its_way() {
     let mut done = coordinator();
