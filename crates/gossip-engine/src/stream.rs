@@ -10,6 +10,11 @@ use crate::position::LineCounter;
 use crate::scratch::Scratch;
 use crate::segment::Segment;
 
+/// What is read at once behind a segment and its context.
+const READ_AHEAD: usize = 64 * 1024;
+/// A segment, what it sees around it, and room to read ahead.
+const BUFFER_LEN: usize = CONTEXT_BEFORE + SEGMENT_LEN + CONTEXT_AFTER + READ_AHEAD;
+
 /// A scan in progress.
 ///
 /// ```
@@ -41,6 +46,8 @@ pub struct Stream<'e> {
     skipped: bool,
     /// The offset of the buffer's first byte in the object.
     base: u64,
+    /// How much of the buffer is filled.
+    len: usize,
     /// Where in the buffer the next segment starts.
     next: usize,
     /// At the buffer's first byte.
@@ -109,9 +116,11 @@ impl<'e> Stream<'e> {
         path: Option<&'e [u8]>,
         skipped: bool,
     ) -> Self {
-        scratch.buffer.clear();
+        // Filled with zeros once; after that it keeps its length.
+        scratch.buffer.resize(BUFFER_LEN, 0);
         let lines = LineCounter::new();
-        Self { engine, scratch, path, skipped, base: 0, next: 0, lines, mark: None, again: false }
+        let (base, len, next, mark, again) = (0, 0, 0, None, false);
+        Self { engine, scratch, path, skipped, base, len, next, lines, mark, again }
     }
 
     /// Goes on from a mark.
@@ -139,27 +148,62 @@ impl<'e> Stream<'e> {
 
     /// Takes the next bytes of the object.
     pub fn push(&mut self, mut bytes: &[u8], on_finding: &mut impl FnMut(Finding<'_>)) {
+        while !self.skipped && !bytes.is_empty() {
+            let space = self.space();
+            let (now, later) = bytes.split_at(space.len().min(bytes.len()));
+            space[..now.len()].copy_from_slice(now);
+            bytes = later;
+            self.filled(now.len(), on_finding);
+        }
+    }
+
+    /// Room for the next bytes of the object, never empty: read into its start, then say how many
+    /// with [`filled`](Self::filled). Saves the copy that [`push`](Self::push) makes.
+    ///
+    /// ```
+    /// # use gossip_engine::{Engine, Options, RuleSet, Scratch};
+    /// use std::io::Read;
+    ///
+    /// # let engine = Engine::new(RuleSet::empty(), Options::default());
+    /// # let mut scratch = Scratch::new();
+    /// # let mut file: &[u8] = b"the bytes of a file";
+    /// let mut stream = engine.stream(&mut scratch, None);
+    /// loop {
+    ///     let len = file.read(stream.space())?;
+    ///     if len == 0 {
+    ///         break;
+    ///     }
+    ///     stream.filled(len, &mut |finding| println!("{finding:?}"));
+    /// }
+    /// stream.finish(&mut |finding| println!("{finding:?}"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn space(&mut self) -> &mut [u8] {
+        &mut self.scratch.buffer[self.len..]
+    }
+
+    /// Takes the first `len` bytes of what [`space`](Self::space) gave.
+    ///
+    /// # Panics
+    /// If there was less space.
+    pub fn filled(&mut self, len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
+        assert!(self.len + len <= BUFFER_LEN, "{len} bytes into {}", BUFFER_LEN - self.len);
         if self.skipped {
             return;
         }
-        while !bytes.is_empty() {
-            let wanted = self.next + SEGMENT_LEN + CONTEXT_AFTER - self.scratch.buffer.len();
-            let (now, later) = bytes.split_at(wanted.min(bytes.len()));
-            self.scratch.buffer.extend_from_slice(now);
-            bytes = later;
-            if self.scratch.buffer.len() == self.next + SEGMENT_LEN + CONTEXT_AFTER
-                // The bytes after may be the object's last: only `finish` knows.
-                && !bytes.is_empty()
-            {
-                self.scan_segment(SEGMENT_LEN, on_finding);
-            }
+        self.len += len;
+        // While there are more: the bytes after a segment may be the object's last, and only
+        // `finish` knows.
+        while self.len > self.next + SEGMENT_LEN + CONTEXT_AFTER {
+            self.scan_segment(SEGMENT_LEN, on_finding);
         }
     }
 
     /// The object is complete: reports the rest.
     pub fn finish(mut self, on_finding: &mut impl FnMut(Finding<'_>)) {
-        while !self.skipped && self.next < self.scratch.buffer.len() {
-            let len = SEGMENT_LEN.min(self.scratch.buffer.len() - self.next);
+        while !self.skipped && self.next < self.len {
+            let len = SEGMENT_LEN.min(self.len - self.next);
             self.scan_segment(len, on_finding);
         }
         self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
@@ -169,11 +213,11 @@ impl<'e> Stream<'e> {
         // Taken out, so that the scratch is free.
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         let end = self.next + len;
-        let to = buffer.len().min(end + CONTEXT_AFTER);
+        let to = self.len.min(end + CONTEXT_AFTER);
         let segment =
             Segment { engine: self.engine, path: self.path, base: self.base, text: &buffer[..to] };
         segment.scan(self.scratch, self.next..end);
-        self.scratch.candidates.place(&buffer, self.base, self.lines);
+        self.scratch.candidates.place(&buffer[..self.len], self.base, self.lines);
         let done = self.base + end as u64;
         let mark =
             StreamMark { segment: (done - len as u64) / SEGMENT_LEN as u64, lines: self.lines };
@@ -185,7 +229,8 @@ impl<'e> Stream<'e> {
         }
         let gone = end.saturating_sub(CONTEXT_BEFORE);
         self.lines.advance(&buffer[..gone]);
-        buffer.drain(..gone);
+        buffer.copy_within(gone..self.len, 0);
+        self.len -= gone;
         self.base += gone as u64;
         self.next = end - gone;
         self.scratch.buffer = buffer;
