@@ -4,6 +4,7 @@
 //! (running a program and showing its line), [`failure`] (what is wrong and what to do) and
 //! [`workspace`] (what cargo knows about this checkout).
 
+mod accuracy;
 mod args;
 mod asan;
 mod bench;
@@ -36,6 +37,7 @@ Usage: cargo xtask COMMAND [--help]
   tidy      the rules of the tree that no compiler checks
   servers   installs the real servers that tests talk to, and says where they are
   bench     runs one benchmark and keeps its figures in bench/results/
+  accuracy  what gossip finds beside other scanners, on labelled and generated files
   fuzz      libFuzzer on every target of fuzz/ (nightly)
   asan      gossip-stdx's tests under AddressSanitizer (nightly)
   sim       the coordination protocol under faults drawn from seeds
@@ -60,6 +62,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("servers") => (servers::run, servers::HELP),
         Some("bench") => (bench::run, bench::HELP),
         Some("fuzz") => (fuzz::run, fuzz::HELP),
+        Some("accuracy") => (accuracy::run, accuracy::HELP),
         Some("asan") => (asan::run, asan::HELP),
         Some("mutants") => (mutants::run, mutants::HELP),
         Some("sim") => (sim::run, sim::HELP),

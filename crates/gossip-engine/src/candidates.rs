@@ -1,17 +1,16 @@
 //! From what rules matched to what is reported: each secret once per rule, in order.
 //!
 //! - C1: findings come in order of start, end and rule, whatever the segments.
-//! - C2: a rule reports no secret that lies inside another secret of the same rule.
-//! - C3: a generic rule reports nothing that a rule which knows better also found.
+//! - C2: of candidates that are largely the same bytes one is reported: the most specific.
 
 use zeroize::Zeroize;
 
 use crate::decode::Encoding;
-use crate::finding::{Finding, Secret, Span};
+use crate::finding::{Finding, Reason, Secret, Span};
 use crate::limits::NEARBY;
 use crate::literals::MAX_REACH;
 use crate::position::{LineCounter, Position};
-use crate::rules::{Confidence, RuleSet};
+use crate::rules::{Confidence, Knowledge, RuleSet};
 
 /// What is found from a byte on starts at most so far before it: an anchor's reach, of characters of
 /// two bytes.
@@ -23,8 +22,10 @@ pub(crate) struct Candidate {
     pub(crate) secret: Span,
     pub(crate) matched: Span,
     pub(crate) rule: u32,
-    pub(crate) generic: bool,
+    /// How much the rule knows of what it finds.
+    pub(crate) knowledge: Knowledge,
     pub(crate) confidence: Confidence,
+    pub(crate) reason: Reason,
     pub(crate) encoding: Encoding,
     pub(crate) position: Position,
     /// Place of the secret's bytes in the store.
@@ -39,12 +40,26 @@ impl Candidate {
         (self.secret.start, std::cmp::Reverse(self.secret.end()), self.rule, self.encoding)
     }
 
-    fn overlaps(&self, other: &Self) -> bool {
-        self.secret.start < other.secret.end() && other.secret.start < self.secret.end()
+    /// Whether they share more than half of the shorter one. Neighbours in an encoded run may share
+    /// a digit, and are two all the same.
+    fn is_same_value(&self, other: &Self) -> bool {
+        let start = self.secret.start.max(other.secret.start);
+        let end = self.secret.end().min(other.secret.end());
+        let shorter = self.secret.len.min(other.secret.len);
+        end.saturating_sub(start) * 2 > shorter || self.secret == other.secret
     }
 
-    fn is_inside(&self, other: &Self) -> bool {
-        other.secret.start <= self.secret.start && self.secret.end() <= other.secret.end()
+    /// Of two that are the same value the greater one is reported.
+    fn specificity(&self) -> impl Ord + use<> {
+        (
+            self.knowledge,
+            self.reason == Reason::Checksum,
+            self.confidence,
+            self.secret.len,
+            self.matched.len,
+            self.public_len,
+            std::cmp::Reverse((self.encoding, self.rule)),
+        )
     }
 }
 
@@ -128,6 +143,7 @@ impl Candidates {
                 matched: candidate.matched,
                 secret_span: candidate.secret,
                 confidence: candidate.confidence,
+                reason: candidate.reason,
                 encoding: candidate.encoding,
                 position: candidate.position,
                 secret: Secret::new(&self.store[stored], candidate.public_len),
@@ -162,19 +178,20 @@ impl Candidates {
     fn is_overruled(&self, at: usize) -> bool {
         let candidate = &self.waiting[at];
         let overrules = |other: &Candidate| {
-            let same_rule = other.rule == candidate.rule && candidate.is_inside(other);
-            let knows_better = candidate.generic && !other.generic && candidate.overlaps(other);
-            same_rule || knows_better
+            candidate.is_same_value(other) && other.specificity() >= candidate.specificity()
         };
         // Waiting ones are sorted by start, and none is longer than the longest.
         let far = |other: &&Candidate| other.secret.start + self.longest >= candidate.secret.start;
         let past = self.past.len() - (at + 1);
-        self.past[..past].iter().any(overrules)
+        // So are those that are done with.
+        self.past[..past].iter().rev().take_while(far).any(overrules)
             || self.waiting[..at].iter().rev().take_while(far).any(overrules)
             || self.waiting[at + 1..]
                 .iter()
-                .take_while(|other| other.secret.start < candidate.secret.end())
-                .any(|other| candidate.generic && !other.generic && candidate.overlaps(other))
+                .take_while(|other| other.secret.start <= candidate.secret.end())
+                .any(|other| {
+                    candidate.is_same_value(other) && other.specificity() > candidate.specificity()
+                })
     }
 }
 
@@ -194,8 +211,9 @@ mod tests {
             secret: span,
             matched: span,
             rule: 0,
-            generic: false,
+            knowledge: Knowledge::Vendor,
             confidence: Confidence::High,
+            reason: Reason::Format,
             encoding: Encoding::Plain,
             position: Position { line: 1, column: 1 },
             stored_at: 0,

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 
+use crate::decode::escapes;
 use crate::finding::Finding;
-use crate::literals::Anchor;
+use crate::literals::{Anchor, Next, Reach};
 use crate::options::Options;
 use crate::position::LineCounter;
 use crate::prefilter::Prefilter;
@@ -44,6 +45,8 @@ pub struct Engine {
     pub(crate) prefilter: Prefilter,
     /// For each literal of the first stage: the rules' anchors that it is.
     pub(crate) links: Vec<Vec<Link>>,
+    /// From this literal of the first stage on, they announce escapes and no rule.
+    pub(crate) first_escape: usize,
     /// Rules without an anchor, tried everywhere.
     pub(crate) everywhere: Vec<u32>,
     /// Rules that look at paths only.
@@ -70,14 +73,16 @@ impl Engine {
         let mut slots = 2;
         for (index, rule) in rules.iter().enumerate() {
             let index = index as u32;
-            let Some(regex) = &rule.regex else {
-                by_path.push(index);
-                continue;
-            };
-            if rule.anchors.is_empty() {
-                everywhere.push(index);
+            match &rule.regex {
+                Some(regex) => {
+                    slots = slots.max(2 + 2 * groups(regex.source()));
+                    if rule.anchors.is_empty() {
+                        everywhere.push(index);
+                    }
+                }
+                None if rule.detector.is_none() => by_path.push(index),
+                None => {}
             }
-            slots = slots.max(2 + 2 * groups(regex.source()));
             for (at, anchor) in rule.anchors.iter().enumerate() {
                 let (shared, links) = literals
                     .entry((anchor.bytes.as_slice(), anchor.ignore_case))
@@ -86,10 +91,19 @@ impl Engine {
                 links.push(Link { rule: index, anchor: at as u32 });
             }
         }
-        let (anchors, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
+        let (mut anchors, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
+        let first_escape = anchors.len();
+        if options.decoding.escapes {
+            anchors.extend(escapes::BACKSLASH_ANCHORS.map(|text| Anchor {
+                bytes: text.as_bytes().to_vec(),
+                ignore_case: false,
+                next: Next::only(escapes::may_follow),
+                reach: Reach { min: 0, max: 0 },
+            }));
+        }
         let prefilter = Prefilter::new(&anchors);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { rules, options, prefilter, links, everywhere, by_path, slots, id }
+        Self { rules, options, prefilter, links, first_escape, everywhere, by_path, slots, id }
     }
 
     /// The rules.

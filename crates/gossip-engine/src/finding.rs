@@ -26,6 +26,45 @@ impl Span {
     }
 }
 
+/// Why something is reported: what spoke for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It has the format that the rule describes.
+    Format,
+    /// Its checksum or inner structure is right.
+    Checksum,
+    /// It stands beside the name of a password and does not look like a word.
+    NamedPassword,
+    /// It stands beside the name of a secret, a token or a key, and looks random.
+    NamedSecret,
+    /// It is the password of a URL.
+    Url,
+    /// It is the credential of an HTTP header.
+    Header,
+    /// The file's name says so.
+    Path,
+    /// The file is a key or a store of keys.
+    Container,
+}
+
+impl Reason {
+    /// For reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Format => "format",
+            Self::Checksum => "checksum",
+            Self::NamedPassword => "named password",
+            Self::NamedSecret => "named secret",
+            Self::Url => "password in a URL",
+            Self::Header => "HTTP credential",
+            Self::Path => "file name",
+            Self::Container => "key file",
+        }
+    }
+}
+
 /// A secret at a place. Borrows from the scan; what is to be kept must be copied out.
 #[derive(Clone, Copy)]
 pub struct Finding<'s> {
@@ -34,6 +73,7 @@ pub struct Finding<'s> {
     pub(crate) matched: Span,
     pub(crate) secret_span: Span,
     pub(crate) confidence: Confidence,
+    pub(crate) reason: Reason,
     pub(crate) encoding: Encoding,
     pub(crate) position: Position,
     pub(crate) secret: Secret<'s>,
@@ -76,6 +116,12 @@ impl<'s> Finding<'s> {
         self.confidence
     }
 
+    /// What spoke for it.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
     /// How it was written; the outermost encoding, if there are several.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
@@ -103,6 +149,7 @@ impl fmt::Debug for Finding<'_> {
             .field("span", &self.secret_span)
             .field("position", &self.position)
             .field("confidence", &self.confidence)
+            .field("reason", &self.reason)
             .field("encoding", &self.encoding)
             .field("secret", &self.secret)
             .finish()

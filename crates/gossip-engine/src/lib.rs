@@ -19,6 +19,7 @@
 mod candidates;
 mod checksum;
 mod decode;
+mod detect;
 mod engine;
 mod finding;
 mod judge;
@@ -35,8 +36,9 @@ mod stream;
 pub mod template;
 
 pub use decode::Encoding;
+pub use detect::Detector;
 pub use engine::Engine;
-pub use finding::{Finding, Redacted, Secret, Span};
+pub use finding::{Finding, Reason, Redacted, Secret, Span};
 pub use options::{BadChecksum, Decoding, Options};
 pub use position::{LineCounter, Position};
 pub use rules::{

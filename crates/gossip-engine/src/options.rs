@@ -11,6 +11,10 @@ pub struct Decoding {
     pub base64: bool,
     /// `%41`.
     pub percent: bool,
+    /// `\x41` and `\u0041`.
+    pub escapes: bool,
+    /// Two hexadecimal digits a byte.
+    pub hex: bool,
     /// UTF-16 of either byte order.
     pub utf16: bool,
     /// How many encodings may be on top of each other; at most
@@ -20,13 +24,21 @@ pub struct Decoding {
 
 impl Default for Decoding {
     fn default() -> Self {
-        Self { base64: true, percent: true, utf16: true, max_depth: 2 }
+        let (base64, percent, escapes, hex, utf16) = (true, true, true, true, true);
+        Self { base64, percent, escapes, hex, utf16, max_depth: 3 }
     }
 }
 
 impl Decoding {
     /// Bytes as they are.
-    pub const NONE: Self = Self { base64: false, percent: false, utf16: false, max_depth: 0 };
+    pub const NONE: Self = Self {
+        base64: false,
+        percent: false,
+        escapes: false,
+        hex: false,
+        utf16: false,
+        max_depth: 0,
+    };
 }
 
 /// What becomes of a value whose checksum is wrong.
@@ -77,8 +89,10 @@ impl CanonicalBytes for Options {
         ] {
             hasher.value(&(limit as u64));
         }
-        let Decoding { base64, percent, utf16, max_depth } = self.decoding;
-        hasher.value(&u8::from(base64)).value(&u8::from(percent)).value(&u8::from(utf16));
+        let Decoding { base64, percent, escapes, hex, utf16, max_depth } = self.decoding;
+        for enabled in [base64, percent, escapes, hex, utf16] {
+            hasher.value(&u8::from(enabled));
+        }
         hasher.value(&max_depth.min(limits::MAX_DECODE_DEPTH));
         hasher.value(&(self.bad_checksum as u8)).value(&u8::from(self.allow_comments));
     }

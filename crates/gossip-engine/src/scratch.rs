@@ -24,6 +24,8 @@ pub struct Scratch {
     pub(crate) slots: Vec<Option<NonMaxUsize>>,
     pub(crate) candidates: Candidates,
     pub(crate) layers: [Decoded; MAX_DECODE_DEPTH as usize],
+    /// Where in a view escapes begin; one list for each depth.
+    pub(crate) escapes: [Vec<usize>; MAX_DECODE_DEPTH as usize + 1],
     /// Bytes of a stream that are still needed.
     pub(crate) buffer: Vec<u8>,
 }

@@ -8,7 +8,8 @@ use std::ops::Range;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input, meta};
 
-use crate::decode::{Decoded, Encoding, Origin, base64, percent, utf16};
+use crate::decode::base64::Digits;
+use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
 use crate::engine::{Engine, Link};
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
 use crate::scratch::Scratch;
@@ -60,7 +61,14 @@ impl Segment<'_> {
 
     fn scan_view(&self, scratch: &mut Scratch, view: &View<'_>, owned: Range<usize>) {
         scratch.views += 1;
+        // Taken out, so that the scratch is free for what is inside; deeper layers have their own.
+        let mut escapes = mem::take(&mut scratch.escapes[usize::from(view.depth)]);
+        escapes.clear();
         self.engine.prefilter.find(view.text, owned.clone(), &mut |literal, at| {
+            if literal >= self.engine.first_escape {
+                escapes.push(at);
+                return;
+            }
             for link in &self.engine.links[literal] {
                 self.confirm(scratch, view, *link, at);
             }
@@ -68,20 +76,42 @@ impl Segment<'_> {
         for &index in &self.engine.everywhere {
             self.search_everywhere(scratch, view, index, owned.clone());
         }
-        let decoding = self.engine.options.decoding;
-        if view.depth >= decoding.max_depth.min(MAX_DECODE_DEPTH) {
-            return;
+        if view.depth < self.engine.options.decoding.max_depth.min(MAX_DECODE_DEPTH) {
+            self.scan_encoded(scratch, view, owned, &mut escapes);
         }
-        // Taken out, so that the scratch is free for what is inside; deeper layers have their own.
+        scratch.escapes[usize::from(view.depth)] = escapes;
+    }
+
+    /// Decodes what is encoded in a view, and scans it.
+    fn scan_encoded(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        owned: Range<usize>,
+        escapes: &mut [usize],
+    ) {
+        let decoding = self.engine.options.decoding;
         let mut layer = mem::take(&mut scratch.layers[usize::from(view.depth)]);
         if decoding.utf16 {
             self.scan_utf16(scratch, view, owned.clone(), &mut layer);
         }
-        if decoding.base64 {
-            self.scan_base64(scratch, view, owned.clone(), &mut layer);
+        if decoding.base64 || decoding.hex {
+            self.scan_digits(scratch, view, owned.clone(), &mut layer);
         }
         if decoding.percent {
-            self.scan_percent(scratch, view, owned, &mut layer);
+            escapes::percent_runs(view.text, owned, &mut |run| {
+                self.scan_escapes(scratch, view, run, Encoding::Percent, &mut layer);
+            });
+        }
+        // The first stage tells in no order.
+        escapes.sort_unstable();
+        let mut done = 0;
+        for &at in escapes.iter() {
+            let run = if at < done { None } else { escapes::backslash_run(view.text, at) };
+            if let Some(run) = run {
+                done = run.end;
+                self.scan_escapes(scratch, view, run, Encoding::Escaped, &mut layer);
+            }
         }
         scratch.layers[usize::from(view.depth)] = layer;
     }
@@ -103,47 +133,76 @@ impl Segment<'_> {
         });
     }
 
+    /// Base64 and hexadecimal, whose runs are found together.
+    fn scan_digits(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        owned: Range<usize>,
+        layer: &mut Decoded,
+    ) {
+        let decoding = self.engine.options.decoding;
+        base64::runs(view.text, owned, &mut |run, digits| match digits {
+            Digits::Base64 if decoding.base64 => self.scan_base64(scratch, view, run, layer),
+            Digits::Hex if decoding.hex => self.scan_hex(scratch, view, run, layer),
+            _ => {}
+        });
+    }
+
     fn scan_base64(
         &self,
         scratch: &mut Scratch,
         view: &View<'_>,
-        owned: Range<usize>,
+        run: Range<usize>,
         layer: &mut Decoded,
     ) {
-        base64::runs(view.text, owned, &mut |run| {
-            let encoded = &view.text[run.clone()];
-            let lines =
-                base64::decode_lines(encoded, run.start, &mut layer.text, &mut layer.starts);
-            let origin = if lines {
-                Origin::Base64Lines(mem::take(&mut layer.starts))
-            } else {
-                base64::decode(encoded, &mut layer.text);
-                Origin::Base64 { start: run.start }
-            };
+        let encoded = &view.text[run.clone()];
+        let lines = base64::decode_lines(encoded, run.start, &mut layer.text, &mut layer.starts);
+        let origin = if lines {
+            Origin::Base64Lines(mem::take(&mut layer.starts))
+        } else {
+            base64::decode(encoded, &mut layer.text);
+            Origin::Base64 { start: run.start }
+        };
+        if base64::may_be_text(&layer.text) {
             let all = 0..layer.text.len();
             self.scan_decoded(scratch, view, &layer.text, &origin, Encoding::Base64, all);
-            if let Origin::Base64Lines(places) = origin {
-                layer.starts = places;
-            }
-        });
+        }
+        if let Origin::Base64Lines(places) = origin {
+            layer.starts = places;
+        }
     }
 
-    fn scan_percent(
+    fn scan_hex(
         &self,
         scratch: &mut Scratch,
         view: &View<'_>,
-        owned: Range<usize>,
+        run: Range<usize>,
         layer: &mut Decoded,
     ) {
-        percent::runs(view.text, owned, &mut |run| {
-            percent::decode(&view.text[run.clone()], run.start, &mut layer.text, &mut layer.starts);
-            let origin = Origin::Table(mem::take(&mut layer.starts));
+        let start = run.start + hex::prefix_len(&view.text[run.clone()]);
+        if hex::decode_text(&view.text[start..run.end], &mut layer.text) {
             let all = 0..layer.text.len();
-            self.scan_decoded(scratch, view, &layer.text, &origin, Encoding::Percent, all);
-            if let Origin::Table(starts) = origin {
-                layer.starts = starts;
-            }
-        });
+            let origin = Origin::Pairs { start };
+            self.scan_decoded(scratch, view, &layer.text, &origin, Encoding::Hex, all);
+        }
+    }
+
+    fn scan_escapes(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        run: Range<usize>,
+        encoding: Encoding,
+        layer: &mut Decoded,
+    ) {
+        escapes::decode(&view.text[run.clone()], run.start, &mut layer.text, &mut layer.starts);
+        let origin = Origin::Table(mem::take(&mut layer.starts));
+        let all = 0..layer.text.len();
+        self.scan_decoded(scratch, view, &layer.text, &origin, encoding, all);
+        if let Origin::Table(starts) = origin {
+            layer.starts = starts;
+        }
     }
 
     fn scan_decoded(
@@ -167,6 +226,13 @@ impl Segment<'_> {
         let anchor = &rule.anchors[link.anchor as usize];
         if rule.anchored_by_keyword {
             self.search_nearby(scratch, view, link.rule, at);
+            return;
+        }
+        if let Some(detector) = rule.detector {
+            let word = at..at + anchor.bytes.len();
+            if let Some(detected) = detector.detect(view.text, self.path, word) {
+                self.judge_detected(scratch, view, link.rule, &detected);
+            }
             return;
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };
@@ -212,7 +278,10 @@ impl Segment<'_> {
         index: u32,
         owned: Range<usize>,
     ) {
-        self.search(scratch, view, index, owned, &mut |_| Step::TakeAndGoOn);
+        // Most rules of this kind are for few paths.
+        if self.path_fits(self.engine.rules.rule(index as usize)) {
+            self.search(scratch, view, index, owned, &mut |_| Step::TakeAndGoOn);
+        }
     }
 
     /// Matches that begin in `starts`, one after the other.
@@ -265,6 +334,11 @@ impl Segment<'_> {
         // Most tries fail, and failing needs no groups.
         regex.search_half_with(cache, input)?;
         let groups = regex.captures_len();
+        if groups == 1 {
+            // Where the match is can be told without the slow engine that keeps track of groups.
+            let whole = regex.search_with(cache, input)?.range();
+            return Some(Match { secret: whole.clone(), whole });
+        }
         let slots = &mut scratch.slots[..groups * 2];
         regex.search_slots_with(cache, input, slots)?;
         let group = |at: usize| slot_range(slots, at);

@@ -10,6 +10,7 @@
 //! | `{uuid}` | a random UUID |
 //! | `{crc32}` | the base 62 CRC-32 of the 30 characters before it |
 //! | `{age}` | the data and checksum of an age key |
+//! | `{nkey:SU}` | a NATS seed of a kind, with its checksum |
 //! | `{jwt}` | a signed token with random claims |
 //! | `{json64}` | base64 of a JSON object with random values |
 //! | `{macaroon}` | what follows `pypi-` in an upload token |
@@ -26,7 +27,7 @@
 
 use std::ops::Range;
 
-use crate::checksum::{base62_of_crc32, bech32_checksum};
+use crate::checksum::{base62_of_crc32, bech32_checksum, nkey_seed};
 use crate::decode::base64::{Alphabet, encode};
 
 /// An expanded template.
@@ -121,6 +122,10 @@ fn fill(field: &str, text: &mut String, random: &mut Random) -> Result<(), Templ
             random.characters(BASE62, 150, &mut json);
             json.push_str("\"}");
             text.push_str(&encode(json.as_bytes(), Alphabet::Standard));
+        }
+        "nkey" => {
+            let key = std::array::from_fn(|_| random.next() as u8);
+            text.push_str(&nkey_seed(argument, &key));
         }
         "macaroon" => text.push_str(&encode(&macaroon(random), Alphabet::UrlSafe)),
         "pem" => text.push_str(&pem(argument, "\n", random)),

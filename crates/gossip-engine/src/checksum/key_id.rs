@@ -27,6 +27,62 @@ fn base32(byte: u8) -> Option<u8> {
     }
 }
 
+/// The length of a seed's bytes: two of prefix, 32 of key, two of checksum.
+const SEED_LEN: usize = 36;
+
+/// The seed's own prefix, the prefix of the key that it makes, and CRC-16 (XMODEM) over all before.
+pub(super) fn verify_nkey_seed(secret: &[u8]) -> Verdict {
+    let mut bytes = [0u8; SEED_LEN];
+    let (mut bits, mut held, mut len) = (0u32, 0, 0);
+    for &byte in secret {
+        let Some(value) = base32(byte) else { return Verdict::Impossible };
+        bits = bits << 5 | u32::from(value);
+        held += 5;
+        if held >= 8 && len < SEED_LEN {
+            held -= 8;
+            bytes[len] = (bits >> held) as u8;
+            len += 1;
+        }
+    }
+    if len != SEED_LEN || bytes[0] & 0xF8 != 18 << 3 {
+        return Verdict::Impossible;
+    }
+    let (body, check) = bytes.split_at(SEED_LEN - 2);
+    if crc16(body).to_le_bytes() == check { Verdict::Valid } else { Verdict::Impossible }
+}
+
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+            if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 }
+        })
+    })
+}
+
+/// The seed of a key whose kind is the second letter of `prefix`, for templates.
+pub(crate) fn nkey_seed(prefix: &str, key: &[u8; 32]) -> String {
+    let kind = prefix.as_bytes().get(1).copied().and_then(base32).unwrap_or(20) << 3;
+    let mut bytes = vec![18 << 3 | kind >> 5, (kind & 31) << 3];
+    bytes.extend(key);
+    bytes.extend(crc16(&bytes).to_le_bytes());
+    let mut text = String::new();
+    let (mut bits, mut held) = (0u32, 0);
+    for byte in bytes {
+        bits = bits << 8 | u32::from(byte);
+        held += 8;
+        while held >= 5 {
+            held -= 5;
+            let value = (bits >> held & 31) as u8;
+            text.push(char::from(if value < 26 { b'A' + value } else { b'2' + value - 26 }));
+        }
+    }
+    if held > 0 {
+        let value = (bits << (5 - held) & 31) as u8;
+        text.push(char::from(if value < 26 { b'A' + value } else { b'2' + value - 26 }));
+    }
+    text
+}
+
 const BECH32: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 
 /// BIP 173's checksum over the human-readable part and the data.
@@ -95,6 +151,17 @@ mod tests {
         let check = bech32_checksum(b"AGE-SECRET-KEY-", BECH32);
         let text = [b"AGE-SECRET-KEY-1".as_slice(), BECH32, &check].concat();
         assert_eq!(verify_bech32(&text), Verdict::Valid);
+    }
+
+    #[test]
+    fn a_nats_seed_carries_a_checksum() {
+        assert_eq!(crc16(b"123456789"), 0x31C3, "the published check value");
+        let mut seed = nkey_seed("SU", &[7; 32]).into_bytes();
+        assert_eq!((seed.len(), &seed[..2]), (58, b"SU".as_slice()));
+        assert_eq!(verify_nkey_seed(&seed), Verdict::Valid);
+        seed[20] = if seed[20] == b'A' { b'B' } else { b'A' };
+        assert_eq!(verify_nkey_seed(&seed), Verdict::Impossible);
+        assert_eq!(verify_nkey_seed(b"SU"), Verdict::Impossible);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod structure;
 use serde::Deserialize;
 
 pub(crate) use crc32::base62_of_crc32;
-pub(crate) use key_id::bech32_checksum;
+pub(crate) use key_id::{bech32_checksum, nkey_seed};
 
 /// How a value is verified.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum Checksum {
     Bech32,
     /// Base64 of a JSON object somewhere after the prefix.
     Base64Json,
+    /// NATS: base32 of a prefix, a seed and its CRC-16.
+    NkeySeed,
 }
 
 /// What verification says.
@@ -57,6 +59,7 @@ impl Checksum {
             Self::PrivateKey => structure::verify_private_key(secret),
             Self::Bech32 => key_id::verify_bech32(secret),
             Self::Base64Json => structure::verify_base64_json(secret),
+            Self::NkeySeed => key_id::verify_nkey_seed(secret),
         }
     }
 }

@@ -36,6 +36,10 @@ pub(super) fn verify_private_key(secret: &[u8]) -> Verdict {
         return Verdict::Unknown;
     };
     let body = &secret[begin + marks + 5..];
+    if is_documented(body) || memchr::memmem::find(&secret[..begin + marks], b"ENCRYPTED").is_some()
+    {
+        return Verdict::Impossible;
+    }
     let mut text = [0u8; LOOK];
     let mut len = 0;
     let mut at = 0;
@@ -64,6 +68,17 @@ pub(super) fn verify_private_key(secret: &[u8]) -> Verdict {
         [first, ..] if first & 0xFC == 0x94 || *first == 0xC5 => Verdict::Valid,
         _ => Verdict::Invalid,
     }
+}
+
+/// Whether what follows the first mark is no key but something about one: prose, an ellipsis, an
+/// encrypted body.
+fn is_documented(body: &[u8]) -> bool {
+    const MIN_LINE: usize = 32;
+    let start = &body[..body.len().min(400)];
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let longest = start.split(|byte| !is_digit(byte)).map(<[u8]>::len).max().unwrap_or(0);
+    let says = |text: &[u8]| memchr::memmem::find(start, text).is_some();
+    longest < MIN_LINE || says(b"...") || says(b"ENCRYPTED")
 }
 
 pub(super) fn verify_base64_json(secret: &[u8]) -> Verdict {
@@ -106,7 +121,12 @@ mod tests {
             let text = format!("-----BEGIN RSA PRIVATE KEY-----{end}{body}{end}-----END");
             assert_eq!(verify_private_key(text.as_bytes()), Verdict::Valid, "{end:?}");
         }
-        let text = b"-----BEGIN RSA PRIVATE KEY-----\nbm90IGEga2V5IGF0IGFsbA==\n-----END";
-        assert_eq!(verify_private_key(text), Verdict::Invalid);
+        let body = base64::encode(b"not a key at all, but long", base64::Alphabet::Standard);
+        let text = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END");
+        assert_eq!(verify_private_key(text.as_bytes()), Verdict::Invalid);
+        for documented in ["MIIE...", "-----BEGIN is how it starts", "Proc-Type: 4,ENCRYPTED\n"] {
+            let text = format!("-----BEGIN RSA PRIVATE KEY-----\n{documented}{body}...\n-----END");
+            assert_eq!(verify_private_key(text.as_bytes()), Verdict::Impossible, "{documented}");
+        }
     }
 }

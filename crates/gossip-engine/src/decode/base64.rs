@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::hex;
 use crate::limits::{MAX_ENCODED_RUN_LEN, MIN_BASE64_RUN_LEN};
 
 const INVALID: u8 = 0xFF;
@@ -33,12 +34,20 @@ const VALUES: [u8; 256] = {
 
 const BLOCK: usize = 16;
 const _: () = assert!(MIN_BASE64_RUN_LEN >= 2 * BLOCK - 1);
+/// Of a run with one whole block in it, one side or the other has half a block.
+const _: () = assert!(MIN_BASE64_RUN_LEN - BLOCK >= BLOCK - 1);
+
+/// Whether some byte is below all digits: blanks, line ends, quotes and brackets are, and most blocks
+/// of text have one. Costs a third of what [`are_digits`] does.
+fn has_low_byte(block: &[u8; BLOCK]) -> bool {
+    block.iter().fold(false, |low, byte| low | (*byte < b'+'))
+}
 
 /// Whether all bytes are digits. Arithmetic instead of the table, so that the compiler takes all
 /// bytes at once.
-fn is_block(block: &[u8; BLOCK]) -> bool {
+fn are_digits<const LEN: usize>(bytes: &[u8; LEN]) -> bool {
     let mut others = 0u8;
-    for &byte in block {
+    for &byte in bytes {
         let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
         let slash_or_number = byte.wrapping_sub(b'/') < 11;
         let plus_or_minus = (byte == b'+') | (byte == b'-');
@@ -47,31 +56,47 @@ fn is_block(block: &[u8; BLOCK]) -> bool {
     others == 0
 }
 
+/// Whether a run that is long enough may go through the block at `at`: then at least half of a block
+/// before it or behind it is part of the run. Long names go through whole blocks too, and most end
+/// soon.
+fn may_be_long(text: &[u8], at: usize) -> bool {
+    let half = |from: usize| {
+        let bytes = text.get(from..from + BLOCK / 2);
+        bytes.and_then(|bytes| bytes.try_into().ok()).is_some_and(are_digits::<{ BLOCK / 2 }>)
+    };
+    half(at + BLOCK) || at.checked_sub(BLOCK / 2).is_some_and(half)
+}
+
 fn is_digit(byte: u8) -> bool {
     VALUES[usize::from(byte)] != INVALID
 }
 
 /// Calls back with every run in `text` that starts in `range` and may be base64 of something.
-pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Range<usize>)) {
+pub(crate) fn runs(
+    text: &[u8],
+    range: Range<usize>,
+    on_run: &mut impl FnMut(Range<usize>, Digits),
+) {
     let mut at = range.start;
     // A run that starts at the end of the range has its first whole block behind it.
     while at < range.end + BLOCK && at + BLOCK <= text.len() {
         let block: &[u8; BLOCK] = text[at..at + BLOCK].try_into().expect("a block's length");
-        if !is_block(block) {
+        if has_low_byte(block) || !are_digits(block) || !may_be_long(text, at) {
             at += BLOCK;
             continue;
         }
         let before = text[..at].iter().rev().take_while(|byte| is_digit(**byte)).count();
         let start = at - before;
-        let end = end_of_lines(text, start, at + digits(&text[at..]));
+        let end = end_of_lines(text, start, at + BLOCK + digits(&text[at + BLOCK..]));
         at = end.max(at + BLOCK);
         // A run that starts before the range belongs to whoever has that range.
         if !range.contains(&start) || end - start < MIN_BASE64_RUN_LEN {
             continue;
         }
         let run = start..end.min(start + MAX_ENCODED_RUN_LEN);
-        if looks_encoded(&text[run.clone()]) {
-            on_run(run);
+        let kind = kind(&text[run.clone()]);
+        if let Some(kind) = kind {
+            on_run(run, kind);
         }
     }
 }
@@ -113,12 +138,40 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
+/// What a run's digits may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Digits {
+    Base64,
+    Hex,
+}
+
+fn kind(run: &[u8]) -> Option<Digits> {
+    if looks_encoded(run) {
+        Some(Digits::Base64)
+    } else if hex::is_run(&run[hex::prefix_len(run)..]) {
+        Some(Digits::Hex)
+    } else {
+        None
+    }
+}
+
 /// Encoded text has letters of both cases and digits; names, paths and hexadecimal do not.
 fn looks_encoded(run: &[u8]) -> bool {
     let run = &run[..run.len().min(256)];
     run.iter().any(u8::is_ascii_uppercase)
         && run.iter().any(u8::is_ascii_lowercase)
         && run.iter().any(u8::is_ascii_digit)
+}
+
+/// Whether decoded bytes may be text, UTF-16 included. Most runs that look encoded are names and
+/// paths, which decode to rubbish, or pictures.
+pub(crate) fn may_be_text(decoded: &[u8]) -> bool {
+    const LOOK: usize = 48;
+    let is_text = |byte: &&u8| matches!(**byte, b' '..=b'~' | b'\t' | b'\n' | b'\r' | 0);
+    let mostly = |bytes: &[u8]| bytes.iter().filter(is_text).count() * 5 >= bytes.len() * 3;
+    let start = &decoded[..decoded.len().min(LOOK)];
+    let middle = &decoded[decoded.len() / 2..];
+    mostly(start) || mostly(&middle[..middle.len().min(LOOK)])
 }
 
 /// Decodes up to the first character that is none, as far as `out` goes. Returns the length.
@@ -214,7 +267,10 @@ mod tests {
 
     fn found(text: &[u8], range: Range<usize>) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        runs(text, range, &mut |run| found.push(run));
+        runs(text, range, &mut |run, digits| {
+            assert_eq!(digits, Digits::Base64);
+            found.push(run);
+        });
         found
     }
 
@@ -223,7 +279,7 @@ mod tests {
         for byte in 0..=u8::MAX {
             let mut block = [b'x'; BLOCK];
             block[usize::from(byte) % BLOCK] = byte;
-            assert_eq!(is_block(&block), is_digit(byte), "{byte}");
+            assert_eq!(are_digits(&block), is_digit(byte), "{byte}");
         }
     }
 

@@ -5,7 +5,8 @@
 //! - D2: the span of a decoded byte is the smallest run of encoded bytes that determines it.
 
 pub(crate) mod base64;
-pub(crate) mod percent;
+pub(crate) mod escapes;
+pub(crate) mod hex;
 pub(crate) mod utf16;
 
 use std::ops::Range;
@@ -22,6 +23,10 @@ pub enum Encoding {
     Percent,
     /// Base64, standard or URL-safe.
     Base64,
+    /// `\x41` and `\u0041`.
+    Escaped,
+    /// Two hexadecimal digits a byte.
+    Hex,
 }
 
 impl Encoding {
@@ -33,6 +38,8 @@ impl Encoding {
             Self::Utf16 => "utf-16",
             Self::Percent => "percent",
             Self::Base64 => "base64",
+            Self::Escaped => "escaped",
+            Self::Hex => "hex",
         }
     }
 }

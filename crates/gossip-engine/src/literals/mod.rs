@@ -58,6 +58,13 @@ pub(crate) struct Next {
 impl Next {
     pub(crate) const ANY: Self = Self { bytes: ByteSet::ALL, open: true };
 
+    /// The bytes for which `may_follow` holds, and no others.
+    pub(crate) fn only(may_follow: impl Fn(u8) -> bool) -> Self {
+        let mut bytes = ByteSet::EMPTY;
+        (0..=u8::MAX).filter(|byte| may_follow(*byte)).for_each(|byte| bytes.insert(byte));
+        Self { bytes, open: false }
+    }
+
     pub(crate) fn allows(self, byte: u8) -> bool {
         self.open || self.bytes.contains(byte)
     }

@@ -6,14 +6,16 @@ use super::RuleSet;
 use super::read::Compile;
 
 /// One file per field of trade. Our own, written from the vendors' descriptions of their tokens.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 9] = [
     ("builtin/code.toml", include_str!("../../rules/code.toml")),
     ("builtin/cloud.toml", include_str!("../../rules/cloud.toml")),
     ("builtin/ai.toml", include_str!("../../rules/ai.toml")),
     ("builtin/chat.toml", include_str!("../../rules/chat.toml")),
     ("builtin/payment.toml", include_str!("../../rules/payment.toml")),
     ("builtin/saas.toml", include_str!("../../rules/saas.toml")),
+    ("builtin/services.toml", include_str!("../../rules/services.toml")),
     ("builtin/keys.toml", include_str!("../../rules/keys.toml")),
+    ("builtin/files.toml", include_str!("../../rules/files.toml")),
 ];
 
 /// # Panics

@@ -77,11 +77,11 @@ pub enum RuleFault {
         /// The id.
         id: String,
     },
-    /// Neither `regex`, `assign` nor `path`.
-    #[error("a rule needs `regex`, `assign` or `path`")]
+    /// Neither `regex`, `assign`, `detect` nor `path`.
+    #[error("a rule needs `regex`, `assign`, `detect` or `path`")]
     NothingToMatch,
-    /// Both `regex` and `assign`.
-    #[error("a rule has either `regex` or `assign`, not both")]
+    /// More than one of `regex`, `assign` and `detect`.
+    #[error("a rule has one of `regex`, `assign` and `detect`")]
     TwoExpressions,
     /// A regular expression that does not parse.
     #[error("`{field}` is not a valid regular expression: {message}")]

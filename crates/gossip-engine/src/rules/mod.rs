@@ -14,6 +14,7 @@ mod set;
 
 pub(crate) use allowlist::{Allowlist, Subject, contains_ignore_case};
 pub use error::{Location, RuleFault, RuleFileError};
+pub(crate) use rule::Knowledge;
 pub use rule::Rule;
 pub(crate) use schema::Placeholders;
 pub use set::RuleSet;

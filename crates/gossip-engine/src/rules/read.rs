@@ -112,7 +112,7 @@ impl Reader<'_> {
         }
         let expression = self.expression(schema, at)?;
         let path = schema.path.as_ref().map(|path| self.pattern("path", path)).transpose()?;
-        if expression.is_none() && path.is_none() {
+        if expression.is_none() && path.is_none() && schema.detect.is_none() {
             return Err(self.error(Some(at), RuleFault::NothingToMatch));
         }
         let groups = expression.as_ref().map_or(0, |expression| expression.groups);
@@ -124,9 +124,12 @@ impl Reader<'_> {
         }
         let keywords: Vec<_> =
             schema.keywords.iter().map(|keyword| keyword.to_ascii_lowercase()).collect();
-        let (regex, derived, max_match_len) = match expression {
-            Some(Expression { pattern, anchors, max_len, .. }) => (Some(pattern), anchors, max_len),
-            None => (None, None, 0),
+        let (regex, derived, max_match_len) = match (expression, schema.detect) {
+            (Some(Expression { pattern, anchors, max_len, .. }), _) => {
+                (Some(pattern), anchors, max_len)
+            }
+            (None, Some(detector)) => (None, Some(detector.anchors()), 0),
+            (None, None) => (None, None, 0),
         };
         let announced = keyword_anchors(&keywords);
         // A keyword costs a search around it, an anchor a try at its place.
@@ -144,6 +147,8 @@ impl Reader<'_> {
             severity: schema.severity,
             confidence: schema.confidence,
             regex,
+            is_assign: schema.assign.is_some(),
+            detector: schema.detect,
             anchors,
             keywords,
             anchored_by_keyword,
@@ -151,6 +156,7 @@ impl Reader<'_> {
             max_match_len,
             path,
             entropy: schema.entropy,
+            surprise: schema.surprise,
             allowlists,
             checksum: schema.checksum,
             standalone: schema.standalone,
@@ -169,11 +175,11 @@ impl Reader<'_> {
         schema: &RuleSchema,
         at: usize,
     ) -> Result<Option<Expression>, RuleFileError> {
-        match (&schema.regex, &schema.assign) {
-            (Some(_), Some(_)) => Err(self.error(Some(at), RuleFault::TwoExpressions)),
-            (None, None) => Ok(None),
-            (Some(regex), None) => self.regex(regex.get_ref(), regex.span().start).map(Some),
-            (None, Some(assign)) => self.assign(assign).map(Some),
+        match (&schema.regex, &schema.assign, schema.detect) {
+            (None, None, _) => Ok(None),
+            (Some(regex), None, None) => self.regex(regex.get_ref(), regex.span().start).map(Some),
+            (None, Some(assign), None) => self.assign(assign).map(Some),
+            _ => Err(self.error(Some(at), RuleFault::TwoExpressions)),
         }
     }
 

@@ -3,8 +3,20 @@
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, RuleFingerprint};
 
 use super::{Allowlist, Checksum, Confidence, Placeholders, Severity};
+use crate::detect::Detector;
 use crate::literals::Anchor;
 use crate::pattern::Pattern;
+
+/// How much a rule knows of what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Knowledge {
+    /// A name that speaks of a secret, in general.
+    Name,
+    /// A place where secrets stand.
+    Place,
+    /// Whose it is.
+    Vendor,
+}
 
 /// One rule.
 #[derive(Debug)]
@@ -14,6 +26,10 @@ pub struct Rule {
     pub(super) severity: Severity,
     pub(super) confidence: Confidence,
     pub(crate) regex: Option<Pattern>,
+    /// The expression is that of a named value, whose shape is no more than letters and digits.
+    pub(crate) is_assign: bool,
+    /// Instead of an expression.
+    pub(crate) detector: Option<Detector>,
     pub(crate) anchors: Vec<Anchor>,
     /// In lower case. Needed near a match; the anchors themselves when the expression has none.
     pub(crate) keywords: Vec<String>,
@@ -24,6 +40,8 @@ pub struct Rule {
     pub(crate) path: Option<Pattern>,
     /// Bits per byte that a secret must have at least.
     pub(crate) entropy: f64,
+    /// Bits by which the secret must be likelier by chance than as words.
+    pub(crate) surprise: Option<f32>,
     pub(crate) allowlists: Vec<Allowlist>,
     pub(crate) checksum: Option<Checksum>,
     pub(crate) standalone: bool,
@@ -64,6 +82,14 @@ impl Rule {
     #[must_use]
     pub fn is_generic(&self) -> bool {
         self.generic
+    }
+
+    pub(crate) fn knowledge(&self) -> Knowledge {
+        match (self.generic, self.detector) {
+            (false, _) => Knowledge::Vendor,
+            (true, None) => Knowledge::Place,
+            (true, Some(_)) => Knowledge::Name,
+        }
     }
 
     /// How values of this kind are verified offline, if they can be.
@@ -130,5 +156,12 @@ impl CanonicalBytes for Rule {
         hasher.value(&self.checksum.map(|checksum| checksum as u8));
         hasher.value(&u8::from(self.standalone)).value(&u8::from(self.generic));
         hasher.value(&(self.placeholders as u8));
+        // Rules without one keep the identity that they had before there were any.
+        if let Some(detector) = self.detector {
+            hasher.value(&(detector as u8));
+        }
+        if let Some(surprise) = self.surprise {
+            hasher.value(&surprise.to_bits());
+        }
     }
 }

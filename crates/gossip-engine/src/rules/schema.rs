@@ -4,6 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Checksum, Confidence, Severity};
+use crate::detect::Detector;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,11 +49,15 @@ pub(super) struct RuleSchema {
     #[serde(default)]
     pub(super) assign: Option<Spanned<AssignSchema>>,
     #[serde(default)]
+    pub(super) detect: Option<Detector>,
+    #[serde(default)]
     pub(super) path: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) keywords: Vec<String>,
     #[serde(default)]
     pub(super) entropy: f64,
+    #[serde(default)]
+    pub(super) surprise: Option<f32>,
     #[serde(default, rename = "secretGroup")]
     pub(super) secret_group: Option<Spanned<usize>>,
     #[serde(default, rename = "tags")]

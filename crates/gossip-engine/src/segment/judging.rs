@@ -6,7 +6,8 @@ use super::{Match, Segment, View};
 use crate::candidates::Candidate;
 use crate::checksum::Verdict;
 use crate::decode::Encoding;
-use crate::finding::Span;
+use crate::detect::{self, Detected};
+use crate::finding::{Reason, Span};
 use crate::judge;
 use crate::limits::NEARBY;
 use crate::literals::Anchor;
@@ -37,6 +38,8 @@ impl Segment<'_> {
         if secret.is_empty()
             || (rule.standalone && !stands_alone(view.text, found.whole.start))
             || (rule.entropy > 0.0 && judge::entropy(secret) < rule.entropy)
+            || rule.surprise.is_some_and(|least| !detect::is_surprising(secret, least))
+            || (rule.is_assign && detect::is_wordlike(secret))
             || (rule.placeholders == Placeholders::Drop
                 && judge::is_placeholder(secret, public_len))
             || !self.keyword_is_near(rule, view, found)
@@ -44,13 +47,45 @@ impl Segment<'_> {
         {
             return;
         }
-        let Some(mut confidence) = self.verify(rule, secret) else { return };
+        let Some((mut confidence, reason)) = self.verify(rule, secret) else { return };
         if rule.placeholders == Placeholders::Drop && judge::looks_typed(secret) {
             if rule.generic {
                 return;
             }
             confidence = Confidence::Low;
         }
+        self.keep(scratch, view, index, found, confidence, reason, public_len);
+    }
+
+    /// Makes a candidate of what a detector found.
+    pub(super) fn judge_detected(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        detected: &Detected,
+    ) {
+        if !self.path_fits(self.engine.rules.rule(index as usize)) {
+            return;
+        }
+        let Detected { whole, secret, confidence, reason } = detected;
+        let found = Match { whole: whole.clone(), secret: secret.clone() };
+        self.keep(scratch, view, index, &found, *confidence, *reason, 0);
+    }
+
+    /// Keeps what was judged, unless it is allowed.
+    #[expect(clippy::too_many_arguments, reason = "all of them describe one candidate")]
+    fn keep(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        found: &Match,
+        confidence: Confidence,
+        reason: Reason,
+        public_len: usize,
+    ) {
+        let rule = self.engine.rules.rule(index as usize);
         let original = view.original(found.secret.clone());
         if self.is_allowed(rule, view, found, &original) {
             return;
@@ -59,15 +94,16 @@ impl Segment<'_> {
             secret: self.span(original),
             matched: self.span(view.original(found.whole.clone())),
             rule: index,
-            generic: rule.generic,
+            knowledge: rule.knowledge(),
             confidence,
+            reason,
             encoding: view.encoding,
             position: Position { line: 1, column: 1 },
             stored_at: 0,
             stored_len: 0,
             public_len,
         };
-        scratch.candidates.push(candidate, secret);
+        scratch.candidates.push(candidate, &view.text[found.secret.clone()]);
     }
 
     /// A rule that knows paths only.
@@ -82,8 +118,9 @@ impl Segment<'_> {
             secret: self.span(0..0),
             matched: self.span(0..0),
             rule: index,
-            generic: false,
+            knowledge: rule.knowledge(),
             confidence: rule.confidence(),
+            reason: Reason::Path,
             encoding: Encoding::Plain,
             position: Position { line: 1, column: 1 },
             stored_at: 0,
@@ -97,7 +134,7 @@ impl Segment<'_> {
         Span { start: self.base + range.start as u64, len: range.len() as u64 }
     }
 
-    fn path_fits(&self, rule: &Rule) -> bool {
+    pub(super) fn path_fits(&self, rule: &Rule) -> bool {
         match &rule.path {
             None => true,
             Some(pattern) => self.path.is_some_and(|path| pattern.is_match(path)),
@@ -113,13 +150,14 @@ impl Segment<'_> {
     }
 
     /// The confidence after verification, or none if the value is to be dropped.
-    fn verify(&self, rule: &Rule, secret: &[u8]) -> Option<Confidence> {
-        let Some(checksum) = rule.checksum else { return Some(rule.confidence()) };
+    fn verify(&self, rule: &Rule, secret: &[u8]) -> Option<(Confidence, Reason)> {
+        let by_format = (rule.confidence(), Reason::Format);
+        let Some(checksum) = rule.checksum else { return Some(by_format) };
         match checksum.verify(secret) {
-            Verdict::Valid => Some(Confidence::High),
-            Verdict::Unknown => Some(rule.confidence()),
+            Verdict::Valid => Some((Confidence::High, Reason::Checksum)),
+            Verdict::Unknown => Some(by_format),
             Verdict::Invalid if self.engine.options.bad_checksum == BadChecksum::Distrust => {
-                Some(Confidence::Low)
+                Some((Confidence::Low, Reason::Format))
             }
             Verdict::Invalid | Verdict::Impossible => None,
         }

@@ -76,7 +76,9 @@ fn base64_in_base64_is_seen_up_to_the_depth() {
     let thrice = base64(twice.as_bytes(), STANDARD);
     assert_eq!(only(scan(builtin(), once.as_bytes())).secret, token().as_bytes());
     assert_eq!(only(scan(builtin(), twice.as_bytes())).secret, token().as_bytes());
-    assert_eq!(scan(builtin(), thrice.as_bytes()), []);
+    assert_eq!(only(scan(builtin(), thrice.as_bytes())).secret, token().as_bytes());
+    let four = base64(thrice.as_bytes(), STANDARD);
+    assert_eq!(scan(builtin(), four.as_bytes()), []);
 }
 
 #[test]
@@ -88,6 +90,35 @@ fn percent_encoding_is_seen_and_spans_the_escapes() {
     assert_eq!(found.secret, token.as_bytes());
     assert_eq!(found.encoding, Encoding::Percent);
     assert_eq!(&text[found.start..found.end], escaped);
+}
+
+#[test]
+fn hexadecimal_is_seen_and_spans_its_digits() {
+    let inner = format!("token = {}\n", token());
+    for prefix in ["", "0x"] {
+        let digits: String = inner.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let text = format!("blob: {prefix}{digits};");
+        let found = only(scan(builtin(), text.as_bytes()));
+        assert_eq!(found.secret, token().as_bytes());
+        assert_eq!(found.encoding, Encoding::Hex);
+        let start = "blob: ".len() + prefix.len() + 2 * "token = ".len();
+        assert_eq!((found.start, found.end), (start, start + 2 * token().len()));
+    }
+}
+
+#[test]
+fn escaped_characters_are_seen_whole_or_here_and_there() {
+    let token = token();
+    let u: String = token.chars().map(|c| format!("\\u{:04x}", c as u32)).collect();
+    let x: String = token.bytes().map(|byte| format!("\\x{byte:02X}")).collect();
+    let one = token.replace('_', "\\u005f");
+    for escaped in [u, x, one] {
+        let text = format!("var t = \"{escaped}\";");
+        let found = only(scan(builtin(), text.as_bytes()));
+        assert_eq!(found.secret, token.as_bytes());
+        assert_eq!(found.encoding, Encoding::Escaped);
+        assert_eq!(&text[found.start..found.end], escaped);
+    }
 }
 
 #[test]

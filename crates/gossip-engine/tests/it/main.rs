@@ -5,6 +5,7 @@ mod builtin_rules;
 mod checks;
 mod contexts;
 mod encodings;
+mod key_files;
 mod rule_files;
 mod scanning;
 mod support;

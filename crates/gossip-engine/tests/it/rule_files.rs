@@ -177,6 +177,9 @@ fn the_fingerprint_changes_with_what_is_detected_only() {
         "regex = 'xyz'\nplaceholders = 'keep'",
         "regex = 'xyz'\nchecksum = 'jwt'",
         "regex = 'x(y)z'\nsecretGroup = 1",
+        "regex = 'xyz'\nsurprise = 1.0",
+        "detect = 'named-password'",
+        "detect = 'named-secret'",
         "regex = 'xyz'\n[[rules.allowlists]]\nstopwords = ['s']",
     ] {
         assert_ne!(base.0, print(other).0, "{other}");
@@ -195,7 +198,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "84ea932d6b3e42c63a753dc5cf7e0d121f9aedbf7e086fbb584d6291cdc46f12"
+        "072c452996238b12b570d4d3912dbb7e59ed60f0181a8a3241bc6a69537b9e61"
     );
 }
 

@@ -1,0 +1,79 @@
+//! Credentials of HTTP: `Basic …`, `Bearer …`, `Token …`, wherever they stand.
+
+use std::ops::Range;
+
+use super::Detected;
+use super::value;
+use crate::decode::base64;
+use crate::finding::Reason;
+use crate::rules::Confidence;
+
+pub(super) const ANCHORS: [&str; 2] = ["basic", "bearer"];
+const MAX_BLANKS: usize = 8;
+const MAX_TOKEN: usize = 1600;
+const MIN_TOKEN: usize = 12;
+
+pub(super) const REACH_AFTER: usize = MAX_BLANKS + MAX_TOKEN + 8;
+
+pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
+    // The tail of another word is no scheme.
+    if word.start > 0 && text[word.start - 1].is_ascii_alphanumeric() {
+        return None;
+    }
+    let rest = &text[word.end..text.len().min(word.end + REACH_AFTER)];
+    let blanks =
+        rest.iter().take(MAX_BLANKS).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    if blanks == 0 {
+        return None;
+    }
+    let rest = &rest[blanks..];
+    let in_token = |byte: u8| byte.is_ascii_alphanumeric() || b"+/_.~=-".contains(&byte);
+    let len = rest.iter().take_while(|byte| in_token(**byte)).count();
+    if len > MAX_TOKEN {
+        return None;
+    }
+    let token = &rest[..len];
+    // A function or a path follows on from a word, a token ends.
+    if rest.get(len).is_some_and(|byte| matches!(byte, b'(' | b'$' | b'{' | b':')) {
+        return None;
+    }
+    let is_basic = text[word.clone()].eq_ignore_ascii_case(b"basic");
+    let confidence = if is_basic { basic(token)? } else { bearer(token)? };
+    let start = word.end + blanks;
+    let secret = start..start + len;
+    Some(Detected { whole: word.start..secret.end, secret, confidence, reason: Reason::Header })
+}
+
+/// Base64 of a user name and a password.
+pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
+    let mut bytes = [0u8; 256];
+    if !(8..=300).contains(&token.len()) {
+        return None;
+    }
+    let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
+    let digits = &token[..token.len() - padding];
+    let len = base64::decode_into(digits, &mut bytes);
+    let decoded = &bytes[..len];
+    let is_text = decoded.iter().all(|byte| (b' '..=b'~').contains(byte));
+    let colon = memchr::memchr(b':', decoded)?;
+    if !is_text || len * 4 / 3 + 2 < digits.len() {
+        return None;
+    }
+    let password = &decoded[colon + 1..];
+    let user = &decoded[..colon];
+    let secret = if password.is_empty() { user } else { password };
+    let bits = value::weigh(secret, -6.0)?.bits;
+    match bits {
+        bits if bits >= 4.0 => Some(Confidence::Medium),
+        _ if secret.len() >= 4 => Some(Confidence::Low),
+        _ => None,
+    }
+}
+
+fn bearer(token: &[u8]) -> Option<Confidence> {
+    if token.len() < MIN_TOKEN {
+        return None;
+    }
+    let weight = value::weigh(token, 7.0)?;
+    Some(if weight.bits >= 16.0 { Confidence::Medium } else { Confidence::Low })
+}

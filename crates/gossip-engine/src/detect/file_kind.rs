@@ -1,0 +1,85 @@
+//! What a file's name says about how values are written in it.
+
+/// How a file writes names and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// Values are quoted; a bare word is an expression.
+    Code,
+    /// Values may be bare: `NAME=value`, `name: value`.
+    Config,
+    /// Prose with examples in it.
+    Text,
+    /// Anything.
+    Unknown,
+}
+
+#[rustfmt::skip]
+const CODE: &[&str] = &[
+    "rs", "c", "h", "cc", "cpp", "cxx", "hpp", "hh", "java", "kt", "kts", "scala", "go", "py",
+    "rb", "js", "jsx", "mjs", "cjs", "ts", "tsx", "php", "cs", "swift", "m", "mm", "pl", "pm",
+    "lua", "ex", "exs", "erl", "hs", "dart", "sol", "sql", "vb", "fs", "fsx", "clj", "groovy",
+    "gradle", "vue", "svelte", "r", "jl", "nim", "zig", "d", "asm", "s", "css", "scss", "less",
+    "html", "htm", "xhtml", "jsp", "erb", "ejs", "hbs", "twig", "cshtml", "razor", "proto",
+    "graphql", "el", "lisp", "ml", "mli", "v", "sv", "vhd", "tcl", "awk", "cmake", "pyx", "pas",
+    "f90", "ipynb", "svg", "thrift",
+];
+#[rustfmt::skip]
+const CONFIG: &[&str] = &[
+    "env", "yml", "yaml", "properties", "ini", "cfg", "conf", "cnf", "cf", "config", "toml",
+    "tf", "tfvars", "hcl", "sh", "bash", "zsh", "fish", "ksh", "ps1", "psm1", "bat", "cmd",
+    "dockerfile", "mk", "make", "j2", "tpl", "tmpl", "template", "dist", "sample", "example",
+    "local", "plist", "xml", "json", "json5", "jsonc", "npmrc", "pypirc", "netrc", "pgpass",
+    "service", "desktop", "reg", "prefs", "tfstate", "envrc", "nix", "http", "rest", "log",
+    "har", "bats", "inc", "setup",
+];
+#[rustfmt::skip]
+const TEXT: &[&str] = &[
+    "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx", "po", "pot",
+];
+
+pub(super) fn of(path: Option<&[u8]>) -> FileKind {
+    let Some(path) = path else { return FileKind::Unknown };
+    let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
+    if contains(name, "env") && name.first() == Some(&b'.') {
+        return FileKind::Config;
+    }
+    if ["dockerfile", "makefile", "procfile", "vagrantfile", "jenkinsfile", "credentials"]
+        .iter()
+        .any(|start| contains(name, start))
+    {
+        return FileKind::Config;
+    }
+    let Some(dot) = memchr::memrchr(b'.', name) else { return FileKind::Unknown };
+    let extension = &name[dot + 1..];
+    let is_in = |list: &[&str]| list.iter().any(|e| extension.eq_ignore_ascii_case(e.as_bytes()));
+    if is_in(CODE) {
+        FileKind::Code
+    } else if is_in(CONFIG) {
+        FileKind::Config
+    } else if is_in(TEXT) {
+        FileKind::Text
+    } else {
+        FileKind::Unknown
+    }
+}
+
+fn contains(name: &[u8], word: &str) -> bool {
+    crate::rules::contains_ignore_case(name, word.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_kind() {
+        let kind = |path: &str| of(Some(path.as_bytes()));
+        assert_eq!(kind("src/main.rs"), FileKind::Code);
+        assert_eq!(kind("deploy/.env.production"), FileKind::Config);
+        assert_eq!(kind("a/docker-compose.yml"), FileKind::Config);
+        assert_eq!(kind("Dockerfile"), FileKind::Config);
+        assert_eq!(kind("README.md"), FileKind::Text);
+        assert_eq!(kind("a/b"), FileKind::Unknown);
+        assert_eq!(of(None), FileKind::Unknown);
+    }
+}

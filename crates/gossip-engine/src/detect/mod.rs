@@ -1,0 +1,123 @@
+//! Detectors: what finds secrets that no single expression describes, by what stands around them.
+//!
+//! A rule names one of them instead of an expression. The first stage of a scan looks for a
+//! detector's words as for any literal; where one stands, the detector reads around it by hand.
+//!
+//! - J1: a detector's answer depends on nothing further than [`REACH_BEFORE`] bytes before its word
+//!   and [`REACH_AFTER`] bytes behind it, and on the path.
+//! - J2: it takes time that is bounded by its reach.
+
+mod authorization;
+mod file_kind;
+mod name;
+mod named;
+mod services;
+mod syntax;
+mod url;
+mod value;
+mod vocabulary;
+mod words;
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::finding::Reason;
+use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, NEARBY};
+use crate::literals::{Anchor, Next, Reach};
+use crate::rules::Confidence;
+
+/// How far before its word a detector looks.
+pub(crate) const REACH_BEFORE: usize = 128;
+/// How far behind it.
+pub(crate) const REACH_AFTER: usize = 2048;
+
+const _: () = assert!(syntax::REACH_BEFORE + services::MAX_BEFORE <= REACH_BEFORE);
+const _: () = assert!(syntax::REACH_BEFORE <= REACH_BEFORE && syntax::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(authorization::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
+const _: () = assert!(REACH_AFTER + NEARBY <= CONTEXT_AFTER);
+
+/// Whether a value is likelier by chance than as words, names or numbers, by so many bits.
+pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
+    value::weigh_typed(value, least_bits).is_some()
+}
+
+/// Whether a value is a name or a word rather than anything else.
+pub(crate) fn is_wordlike(value: &[u8]) -> bool {
+    value::is_wordlike(value)
+}
+
+/// How a rule finds what no expression describes.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Detector {
+    /// A value beside a name that speaks of a password.
+    NamedPassword,
+    /// A value beside a name that speaks of a secret, a token or a key.
+    NamedSecret,
+    /// A password in a URL of any scheme.
+    UrlPassword,
+    /// `Basic …`, `Bearer …`, `Token …`.
+    Authorization,
+}
+
+/// What a detector found.
+pub(crate) struct Detected {
+    pub(crate) whole: Range<usize>,
+    pub(crate) secret: Range<usize>,
+    pub(crate) confidence: Confidence,
+    pub(crate) reason: Reason,
+}
+
+#[cfg(test)]
+mod tests;
+
+impl Detector {
+    /// The words that announce it.
+    pub(crate) fn anchors(self) -> Vec<Anchor> {
+        let words: &[&str] = match self {
+            Self::NamedPassword => &name::PASSWORD_ANCHORS,
+            Self::NamedSecret => &name::SECRET_ANCHORS,
+            Self::UrlPassword => &["://"],
+            Self::Authorization => &authorization::ANCHORS,
+        };
+        let anchor = |word: &&str| Anchor {
+            bytes: word.as_bytes().to_vec(),
+            ignore_case: true,
+            next: Next::only(|next| self.may_follow(word.as_bytes(), next)),
+            reach: Reach { min: 0, max: 0 },
+        };
+        words.iter().map(anchor).collect()
+    }
+
+    /// Whether the byte behind a word leaves room for what this looks for. The first stage looks for
+    /// short words with such a byte only, so everything else must be refused alike.
+    fn may_follow(self, word: &[u8], next: u8) -> bool {
+        match self {
+            Self::NamedPassword | Self::NamedSecret => name::may_follow(word, next),
+            // A user's name begins so, or there is none.
+            Self::UrlPassword => next.is_ascii_alphanumeric() || matches!(next, b':' | b'_'),
+            Self::Authorization => matches!(next, b' ' | b'\t'),
+        }
+    }
+
+    /// What stands around `word`, if it is a secret.
+    pub(crate) fn detect(
+        self,
+        text: &[u8],
+        path: Option<&[u8]>,
+        word: Range<usize>,
+    ) -> Option<Detected> {
+        if !text.get(word.end).is_some_and(|next| self.may_follow(&text[word.clone()], *next)) {
+            return None;
+        }
+        match self {
+            Self::NamedPassword | Self::NamedSecret => named::detect(text, path, word),
+            Self::UrlPassword => url::detect(text, word),
+            Self::Authorization => authorization::detect(text, word),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What a name says about the value beside it: a vocabulary of credential words, and of the words
+//! that make something else of them.
+//!
+//! A name is taken apart into words: at `_`, `-`, `.`, and at the humps of camel case. The last
+//! credential word in it decides; words behind it may deny it (`password_file`), and words before it
+//! may deny or strengthen it (`public_key`, `api_key`).
+
+use std::ops::Range;
+
+use super::vocabulary::{Role, says};
+
+/// The kind of credential that a name speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Password,
+    Secret,
+    Token,
+    Key,
+    Auth,
+}
+
+/// What a name says, in bits: how much likelier a value beside it is a secret than beside any name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Named {
+    pub(super) kind: Kind,
+    pub(super) bits: f32,
+    /// The name leaves no doubt of what it names: `api_key`, not `key`.
+    pub(super) is_explicit: bool,
+}
+
+/// Longest name that is looked at, to either side of the credential word.
+pub(super) const MAX_SIDE: usize = 48;
+const MAX_WORDS: usize = 16;
+
+/// Credential words as the first stage looks for them.
+pub(super) const PASSWORD_ANCHORS: [&str; 3] = ["pass", "pwd", "_pw"];
+pub(super) const SECRET_ANCHORS: [&str; 5] = ["secret", "token", "key", "auth", "credential"];
+
+/// Whether a credential word that `next` follows can be one: most words that begin like one are
+/// others (`keyboard`, `passed`, `authors`).
+pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
+    let is_short = word.len() == 3;
+    if next.is_ascii_alphabetic() {
+        // Each byte costs the first stage an entry of its own: only what is common.
+        if is_short {
+            b"sSVBHD".contains(&next)
+        } else {
+            next.is_ascii_uppercase() || b"swpckaio".contains(&next)
+        }
+    } else if is_short {
+        next.is_ascii_digit() || b"_- \t\n\r\"'`\\=:>(|?![<".contains(&next)
+    } else {
+        next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<".contains(&next)
+    }
+}
+
+/// What the name says whose credential word, found by the first stage, is `word` of `name`.
+pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
+    let anchor = &name[word.clone()];
+    let mut words = [(0usize, 0usize); MAX_WORDS];
+    let count = split(name, &mut words);
+    let words = &words[..count];
+    let at = words.iter().position(|(start, end)| *start <= word.start && word.start < *end);
+    // `_pw` begins with what separates words.
+    let at = at.or_else(|| words.iter().position(|(start, _)| *start == word.start + 1))?;
+    let (start, end) = words[at];
+    let head = &name[start..word.start.max(start)];
+    let tail = &name[word.end.min(end)..end];
+    let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
+    let mut named = credential(anchor, head, tail, before)?;
+    for (start, end) in &words[at + 1..] {
+        let word = &name[*start..*end];
+        if says(word, Role::DeniesBehind) {
+            return None;
+        }
+        if !word.iter().all(u8::is_ascii_digit) && !says(word, Role::NeutralBehind) {
+            named.bits -= 3.0;
+        }
+    }
+    let heads = || words[..at].iter().map(|(start, end)| &name[*start..*end]);
+    if heads().any(|word| is_in(word, &["public", "pub", "publishable"])) {
+        return None;
+    }
+    if heads().any(|word| says(word, Role::DeniesBefore)) {
+        let key_after_all = named.kind == Kind::Key && named.is_explicit;
+        if !key_after_all {
+            named.bits -= 6.0;
+            named.is_explicit = false;
+        }
+    }
+    Some(named)
+}
+
+/// The credential word itself: `head` and `tail` are glued to the anchor.
+fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) -> Option<Named> {
+    let is = |word: &str| anchor.eq_ignore_ascii_case(word.as_bytes());
+    let tail_is = |words: &[&str]| is_in(tail, words);
+    let named = |kind, bits, is_explicit| Some(Named { kind, bits, is_explicit });
+    let plural = ["", "s"];
+    if is("pass") {
+        if tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "key"]) {
+            return named(Kind::Password, 6.0, true);
+        }
+        let whole = head.is_empty() || says(head, Role::GluedToPass);
+        return if tail.is_empty() && whole { named(Kind::Password, 4.0, true) } else { None };
+    }
+    if is("pwd") {
+        return if tail.is_empty() { named(Kind::Password, 5.0, true) } else { None };
+    }
+    if is("_pw") {
+        return if tail.is_empty() { named(Kind::Password, 4.0, true) } else { None };
+    }
+    if is("secret") {
+        let ok = tail_is(&plural) || tail_is(&["key", "keys", "id", "access"]);
+        return if ok && !tail_is(&["id"]) { named(Kind::Secret, 5.0, true) } else { None };
+    }
+    if is("token") {
+        return if tail_is(&plural) { named(Kind::Token, 4.0, true) } else { None };
+    }
+    if is("credential") {
+        return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
+    }
+    if is("auth") {
+        if head.is_empty() && (tail.is_empty() || tail_is(&["orization"])) {
+            return named(Kind::Auth, 0.0, false);
+        }
+        return None;
+    }
+    // `key`: alone it names anything; what is before it decides.
+    if tail_is(&["s"]) {
+        return named(Kind::Key, -6.0, false);
+    }
+    if !tail.is_empty() {
+        return None;
+    }
+    if !head.is_empty() {
+        if says(head, Role::DeniesBefore)
+            || is_in(head, &["mon", "tur", "don", "joc", "whis", "hoc"])
+        {
+            return None;
+        }
+        return if says(head, Role::MakesKey)
+            || ends_in(head, &["api", "access", "secret", "private"])
+        {
+            named(Kind::Key, 4.0, true)
+        } else {
+            named(Kind::Key, -1.0, false)
+        };
+    }
+    match before {
+        Some(word) if says(word, Role::MakesKey) || ends_in(word, &["api"]) => {
+            named(Kind::Key, 4.0, true)
+        }
+        Some(word) if !says(word, Role::DeniesBefore) => named(Kind::Key, -1.0, false),
+        _ => named(Kind::Key, -3.0, false),
+    }
+}
+
+/// Whether a credential word begins in `text`: then the name's last one is not the one before.
+pub(super) fn has_credential_word(text: &[u8]) -> bool {
+    let begins = |rest: &[u8]| {
+        let mut words = PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS);
+        words.any(|word| {
+            rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+        })
+    };
+    (0..text.len().saturating_sub(2)).any(|at| {
+        matches!(text[at] | 0x20, b'p' | b's' | b't' | b'k' | b'a' | b'c' | 0x7F)
+            && begins(&text[at..])
+    })
+}
+
+fn is_in(word: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+fn ends_in(word: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|other| {
+        let start = word.len().checked_sub(other.len());
+        start.is_some_and(|start| word[start..].eq_ignore_ascii_case(other.as_bytes()))
+    })
+}
+
+/// Takes a name apart into words; returns how many.
+fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
+    let mut count = 0;
+    let mut start = 0;
+    let mut push = |from: usize, to: usize| {
+        if from < to && count < MAX_WORDS {
+            words[count] = (from, to);
+            count += 1;
+        }
+    };
+    for at in 1..=name.len() {
+        let (before, here) = (name[at - 1], name.get(at).copied());
+        let hump = here.is_some_and(|here| {
+            here.is_ascii_uppercase()
+                && (before.is_ascii_lowercase()
+                    || (before.is_ascii_uppercase()
+                        && name.get(at + 1).is_some_and(u8::is_ascii_lowercase)))
+        });
+        let digit = here.is_some_and(|here| here.is_ascii_digit() != before.is_ascii_digit());
+        let separator = here.is_none_or(|here| !here.is_ascii_alphanumeric());
+        if !before.is_ascii_alphanumeric() {
+            start = at;
+        } else if hump || digit || separator {
+            push(start, at);
+            start = at;
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, word: &str) -> Option<Named> {
+        let start = name.to_ascii_lowercase().rfind(word).unwrap();
+        judge(name.as_bytes(), start..start + word.len())
+    }
+
+    #[test]
+    fn credential_words_are_recognised_in_every_spelling() {
+        for (name, word, kind) in [
+            ("password", "pass", Kind::Password),
+            ("DB_PASSWORD", "pass", Kind::Password),
+            ("trustStorePassword", "pass", Kind::Password),
+            ("spring.datasource.password", "pass", Kind::Password),
+            ("bind_pw", "_pw", Kind::Password),
+            ("userPass", "pass", Kind::Password),
+            ("DEFAULT_PWD", "pwd", Kind::Password),
+            ("client_secret", "secret", Kind::Secret),
+            ("authToken", "token", Kind::Token),
+            ("x-api-key", "key", Kind::Key),
+            ("apikey", "key", Kind::Key),
+            ("AWS_SECRET_ACCESS_KEY", "key", Kind::Key),
+        ] {
+            let found = named(name, word);
+            assert_eq!(found.map(|named| named.kind), Some(kind), "{name}");
+            assert!(found.unwrap().is_explicit, "{name}");
+        }
+    }
+
+    #[test]
+    fn other_words_make_something_else_of_it() {
+        for (name, word) in [
+            ("password_file", "pass"),
+            ("passwordField", "pass"),
+            ("token_type", "token"),
+            ("tokenizer", "token"),
+            ("keyboard", "key"),
+            ("monkey", "key"),
+            ("key_id", "key"),
+            ("compass", "pass"),
+            ("author", "auth"),
+            ("secretary", "secret"),
+        ] {
+            assert_eq!(named(name, word), None, "{name}");
+        }
+        assert_eq!(named("public_key", "key"), None);
+        for (name, word) in [("cache_key", "key"), ("key", "key"), ("keys", "key")] {
+            assert!(!named(name, word).unwrap().is_explicit, "{name}");
+        }
+    }
+}

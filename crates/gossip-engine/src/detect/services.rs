@@ -1,0 +1,62 @@
+//! Services that give out keys, by the words in names and lines. Kept in `services.txt`.
+
+use std::sync::OnceLock;
+
+const TEXT: &str = include_str!("services.txt");
+/// Longer words name none.
+const MAX_WORD: usize = 24;
+/// How far before a name its service may be named.
+pub(super) const MAX_BEFORE: usize = 40;
+
+/// Whether `text` has a word that names a service; names in camel case are taken apart.
+pub(super) fn is_named(text: &[u8]) -> bool {
+    let mut start = 0;
+    for at in 1..=text.len() {
+        let (before, here) = (text[at - 1], text.get(at).copied());
+        let hump =
+            here.is_some_and(|here| here.is_ascii_uppercase() && before.is_ascii_lowercase());
+        let ends = here.is_none_or(|here| !here.is_ascii_alphanumeric());
+        if !before.is_ascii_alphanumeric() {
+            start = at;
+        } else if hump || ends {
+            if is_service(&text[start..at]) {
+                return true;
+            }
+            start = if hump { at } else { at + 1 };
+        }
+    }
+    false
+}
+
+fn is_service(word: &[u8]) -> bool {
+    let mut lower = [0; MAX_WORD];
+    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    lower.copy_from_slice(word);
+    lower.make_ascii_lowercase();
+    services().binary_search_by(|service| service.as_bytes().cmp(lower)).is_ok()
+}
+
+fn services() -> &'static [&'static str] {
+    static SERVICES: OnceLock<Vec<&str>> = OnceLock::new();
+    SERVICES.get_or_init(|| {
+        let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
+        let mut services: Vec<_> = lines.flat_map(str::split_ascii_whitespace).collect();
+        services.sort_unstable();
+        services
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_are_recognised_as_words_only() {
+        assert!(is_named(b"CLOCKIFY_API_KEY"));
+        assert!(is_named(b"const infuraSecret"));
+        assert!(is_named(b"the key of clockify is "));
+        assert!(!is_named(b"clockifying_key"));
+        assert!(!is_named(b"api_key"));
+        assert!(services().iter().all(|service| service.len() <= MAX_WORD));
+    }
+}

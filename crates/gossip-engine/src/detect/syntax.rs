@@ -1,0 +1,288 @@
+//! Where a name's value stands: assignments, pairs, arguments, elements, flags, in any language.
+//!
+//! A name is followed by what closes it, an operator, what opens the value, and the value. Each step
+//! has a bound, so that nothing beyond [`REACH_AFTER`] is looked at.
+
+mod cursor;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::ops::Range;
+
+use super::file_kind::FileKind;
+use super::name::MAX_SIDE;
+use cursor::Cursor;
+use values::{bare, bytes, element, pair, quoted, wrapped};
+
+/// Blanks between a name, its operator and its value.
+const MAX_BLANKS: usize = 40;
+/// A type or a function between the operator and the value.
+const MAX_WRAPPER: usize = 48;
+/// What may stand between a name and the `value` that goes with it.
+const MAX_PAIR_GAP: usize = 64;
+/// The longest value.
+pub(super) const MAX_VALUE: usize = 512;
+
+/// How far behind the credential word the answer can depend on the text.
+pub(super) const REACH_AFTER: usize =
+    MAX_SIDE + 4 * MAX_BLANKS + 3 * MAX_WRAPPER + MAX_PAIR_GAP + MAX_VALUE + 64;
+/// How far before it.
+pub(super) const REACH_BEFORE: usize = MAX_SIDE + 6;
+
+/// How the value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// `name = "value"`, `"name": "value"`.
+    Quoted,
+    /// `"name", "value"`.
+    Listed,
+    /// `name("value")`.
+    Argument,
+    /// `name == "value"`.
+    Compared,
+    /// `name = wrapper("value")`.
+    Wrapped,
+    /// `name: x, value: y`.
+    Pair,
+    /// `<name>value</name>`.
+    Element,
+    /// `--name value`.
+    Flag,
+    /// `PASSWORD 'value'`.
+    Sql,
+    /// `name value`.
+    Blank,
+    /// `?name=value&`.
+    Parameter,
+    /// `NAME=value`.
+    BareEquals,
+    /// `name: value`.
+    BareColon,
+    /// `name = { 1, 2, 3 }`.
+    Bytes,
+}
+
+/// A value beside a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assignment {
+    pub(super) value: Range<usize>,
+    pub(super) syntax: Syntax,
+}
+
+/// The name around the credential word at `word`. None if it is longer than a name is.
+pub(super) fn name_around(text: &[u8], word: Range<usize>) -> Option<Range<usize>> {
+    let floor = word.start.saturating_sub(MAX_SIDE);
+    let back = text[floor..word.start].iter().rev().take_while(|byte| in_name(**byte)).count();
+    let start = word.start - back;
+    if start == floor && floor > 0 && in_name(text[floor - 1]) {
+        return None;
+    }
+    let rest = &text[word.end..text.len().min(word.end + MAX_SIDE + 1)];
+    let ahead = rest.iter().take_while(|byte| in_name(**byte)).count();
+    if ahead > MAX_SIDE {
+        return None;
+    }
+    let mut end = word.end + ahead;
+    while end > word.end && matches!(text[end - 1], b'-' | b'.') {
+        end -= 1;
+    }
+    Some(start..end)
+}
+
+fn in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+/// Whether something that gives a name its value can follow it.
+#[inline]
+pub(super) fn may_assign(next: u8) -> bool {
+    matches!(
+        next,
+        b'"' | b'\''
+            | b'`'
+            | b'\\'
+            | b']'
+            | b')'
+            | b' '
+            | b'\t'
+            | b'='
+            | b':'
+            | b'>'
+            | b','
+            | b'('
+            | b'|'
+            | b'?'
+            | b'!'
+            | b'['
+            | b'\n'
+            | b'\r'
+            | b'<'
+    )
+}
+
+/// The value that belongs to `name`, if there is one.
+pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let before = name.start.checked_sub(1).map(|at| text[at]);
+    let mut cursor = Cursor { text, at: name.end };
+    let quoted_name = cursor.eat_quote().is_some();
+    if cursor.peek() == Some(b'[') && !quoted_name {
+        cursor.at += 1;
+        cursor.skip_while(8, |byte| byte.is_ascii_alphanumeric());
+        cursor.eat(b"]");
+    }
+    cursor.skip_while(2, |byte| matches!(byte, b']' | b')'));
+    let closed = cursor.at;
+    let blanks = cursor.skip_blanks();
+    let Some(operator) = operator(&mut cursor) else {
+        let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));
+        let pair = if may_pair { pair(&Cursor { text, at: closed }, kind) } else { None };
+        return pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind));
+    };
+    match operator {
+        Operator::Close => {
+            if before != Some(b'<') {
+                return None;
+            }
+            return element(&cursor);
+        }
+        Operator::Call | Operator::Comma | Operator::Compare => {
+            if operator == Operator::Comma && !quoted_name {
+                return None;
+            }
+            let pair = if quoted_name { pair(&Cursor { text, at: closed }, kind) } else { None };
+            if pair.is_some() {
+                return pair;
+            }
+            cursor.skip_blanks_and_lines();
+            let syntax = match operator {
+                Operator::Call => Syntax::Argument,
+                Operator::Comma if is_first_argument(text, name) => Syntax::Listed,
+                // In a list of names each stands beside the next.
+                Operator::Comma => return None,
+                _ => Syntax::Compared,
+            };
+            return quoted(cursor, syntax);
+        }
+        Operator::Equals | Operator::Colon => {}
+    }
+    let line_end = cursor.skip_blanks_and_lines();
+    let crossed = memchr::memchr(b'\n', &text[cursor.at - line_end..cursor.at]).is_some();
+    if operator == Operator::Colon && !crossed {
+        skip_type(&mut cursor);
+    }
+    if let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Quoted) {
+        return Some(found);
+    }
+    if let Some(found) = bytes(&cursor) {
+        return Some(found);
+    }
+    if let Some(found) = wrapped(&cursor) {
+        return Some(found);
+    }
+    if crossed {
+        return None;
+    }
+    let parameter = matches!(before, Some(b'?' | b'&')) && operator == Operator::Equals;
+    let syntax = match operator {
+        _ if parameter => Syntax::Parameter,
+        Operator::Equals => Syntax::BareEquals,
+        // `name:value` is a label, a time, a host: values of configurations stand apart.
+        Operator::Colon if line_end == 0 && !quoted_name => return None,
+        _ => Syntax::BareColon,
+    };
+    bare(&cursor, syntax, kind)
+}
+
+/// Whether a quoted name is the first argument of a call: `define('NAME', …`.
+fn is_first_argument(text: &[u8], name: &Range<usize>) -> bool {
+    const MAX_OPENING: usize = 6;
+    let from = name.start.saturating_sub(MAX_OPENING);
+    let opening = &text[from..name.start];
+    let inside = |byte: &&u8| matches!(**byte, b'"' | b'\'' | b'`' | b'\\' | b' ' | b':');
+    let skipped = opening.iter().rev().take_while(inside).count();
+    opening.iter().rev().nth(skipped) == Some(&b'(')
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equals,
+    Colon,
+    Compare,
+    Comma,
+    Call,
+    Close,
+}
+
+fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
+    let rest = &cursor.text[cursor.at.min(cursor.text.len())..];
+    let (operator, len) = match rest {
+        [b'=', b'=', b'=', ..] | [b'!', b'=', b'=', ..] => (Operator::Compare, 3),
+        [b'=', b'=' | b'~', ..] | [b'!', b'=', ..] => (Operator::Compare, 2),
+        [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] => (Operator::Equals, 3),
+        [b'=', b'>', ..] | [b':' | b'?', b'=', ..] => (Operator::Equals, 2),
+        [b'=', ..] => (Operator::Equals, 1),
+        [b':', b':', ..] => return None,
+        [b'?', b':', ..] => (Operator::Colon, 2),
+        [b':', ..] => (Operator::Colon, 1),
+        [b',', ..] => (Operator::Comma, 1),
+        [b'(', ..] => (Operator::Call, 1),
+        [b'>', ..] => (Operator::Close, 1),
+        _ => return None,
+    };
+    cursor.at += len;
+    Some(operator)
+}
+
+/// `--name value` and `PASSWORD 'value'`: nothing but blanks between.
+fn by_blank(
+    cursor: Cursor<'_>,
+    text: &[u8],
+    name: &Range<usize>,
+    blanks: usize,
+    quoted_name: bool,
+    kind: FileKind,
+) -> Option<Assignment> {
+    if blanks == 0 || quoted_name {
+        return None;
+    }
+    let is_flag = text[name.clone()].starts_with(b"--");
+    if is_flag {
+        return match quoted(Cursor { text, at: cursor.at }, Syntax::Flag) {
+            Some(found) => Some(found),
+            None if cursor.peek() == Some(b'-') => None,
+            None => bare(&cursor, Syntax::Flag, kind),
+        };
+    }
+    // SQL writes its words in capitals, or at least all alike.
+    let word = &text[name.clone()];
+    let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
+    if is_sql { quoted(cursor, Syntax::Sql) } else { blank(&cursor) }
+}
+
+/// A bare value with a digit in it, right behind a name.
+fn blank(cursor: &Cursor<'_>) -> Option<Assignment> {
+    let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
+    let in_value = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=~:".contains(byte);
+    let len = rest.iter().take_while(|byte| in_value(byte)).count();
+    let ends =
+        rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`".contains(byte));
+    let has_digit = rest[..len].iter().any(u8::is_ascii_digit);
+    let value = cursor.at..cursor.at + len;
+    (ends && has_digit).then_some(Assignment { value, syntax: Syntax::Blank })
+}
+
+/// `: &'static str = "…"`, `: string = "…"`.
+fn skip_type(cursor: &mut Cursor<'_>) {
+    let start = cursor.at;
+    let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_<>&'[]?.|: \t*".contains(&byte);
+    let len = cursor.skip_while(MAX_WRAPPER, in_type);
+    let blank_before = len > 1 && matches!(cursor.text[cursor.at - 1], b' ' | b'\t');
+    let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
+    if blank_before && assigns && !cursor.starts_with(b"=>") {
+        cursor.at += 1;
+        cursor.skip_blanks_and_lines();
+    } else {
+        cursor.at = start;
+    }
+}

@@ -1,0 +1,61 @@
+//! Every syntax, and what is none.
+
+use super::*;
+
+/// `@…@` marks the value that is to be found.
+fn check(marked: &str, word: &str, syntax: Syntax, kind: FileKind) {
+    let text = marked.replace('@', "");
+    let start = text.to_ascii_lowercase().find(word).unwrap();
+    let name = name_around(text.as_bytes(), start..start + word.len()).unwrap();
+    let found = assignment(text.as_bytes(), &name, kind);
+    let value = marked.find('@').unwrap();
+    let len = marked[value + 1..].find('@').unwrap();
+    let found = found.unwrap_or_else(|| panic!("nothing in {text}"));
+    assert_eq!((found.value, found.syntax), (value..value + len, syntax), "{text}");
+}
+
+#[test]
+fn values_are_found_in_every_syntax() {
+    use FileKind::{Code, Config, Unknown};
+    for (marked, syntax, kind) in [
+        ("password = \"@kdxnyjwb@\"", Syntax::Quoted, Code),
+        ("\"password\": \"@kdxnyjwb@\",", Syntax::Quoted, Config),
+        ("\\\"password\\\": \\\"@kdxnyjwb@\\\"", Syntax::Quoted, Code),
+        ("'password' => '@kdxnyjwb@'", Syntax::Quoted, Code),
+        ("let password: &'static str = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
+        ("char password[] = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
+        ("password: string = '@kdxnyjwb@'", Syntax::Quoted, Code),
+        ("define('DB_PASSWORD', '@kdxnyjwb@');", Syntax::Listed, Code),
+        ("setPassword(\"@kdxnyjwb@\")", Syntax::Argument, Code),
+        ("if password === '@kdxnyjwb@' {", Syntax::Compared, Code),
+        ("password = Some(\"@kdxnyjwb@\"),", Syntax::Wrapped, Code),
+        ("DB_PASSWORD=@kdxnyjwb@\n", Syntax::BareEquals, Config),
+        ("password: @kdx!nyj%wb@\n", Syntax::BareColon, Config),
+        ("-e PASSWORD=@kdxnyjwb@ \\", Syntax::BareEquals, Config),
+        ("?user=a&password=@kdxnyjwb@&x=1", Syntax::Parameter, Unknown),
+        ("<password>@kdxnyjwb@</password>", Syntax::Element, Config),
+        ("tool --password @kdxnyjwb@ --verbose", Syntax::Flag, Unknown),
+        ("ROLE x LOGIN PASSWORD '@kdxnyjwb@'", Syntax::Sql, Code),
+        ("- name: DB_PASSWORD\n  value: @kdxnyjwb@\n", Syntax::Pair, Config),
+        ("<add key=\"Password\" value=\"@kdxnyjwb@\" />", Syntax::Pair, Config),
+        ("password = []byte{@7, 200, 3, 0x4f, 90, 66, 21, 8@}", Syntax::Bytes, Code),
+    ] {
+        check(marked, "password", syntax, kind);
+    }
+}
+
+#[test]
+fn expressions_and_prose_have_no_value() {
+    for text in [
+        "password = get_password(user)",
+        "password: the one that you chose",
+        "password is needed",
+        "password = a + b",
+        "passwords(",
+        "password",
+    ] {
+        let name = name_around(text.as_bytes(), 0..4).unwrap();
+        let found = assignment(text.as_bytes(), &name, FileKind::Code);
+        assert_eq!(found, None, "{text}");
+    }
+}

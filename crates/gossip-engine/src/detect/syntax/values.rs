@@ -1,0 +1,222 @@
+//! The value itself: quoted, wrapped, bare, of numbers, or further on.
+
+use super::cursor::Cursor;
+use super::{Assignment, MAX_BLANKS, MAX_PAIR_GAP, MAX_VALUE, MAX_WRAPPER, Syntax};
+use crate::detect::file_kind::FileKind;
+
+/// A quoted value at the cursor, with or without a letter before the quote.
+pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
+    cursor.skip_while(2, |byte| matches!(byte, b'[' | b'{' | b'('));
+    let start = cursor.at;
+    cursor.skip_while(2, |byte| b"bBrRuUfFLNq@$&".contains(&byte));
+    let (escapes, quote) = match cursor.eat_quote() {
+        Some(found) => found,
+        None => {
+            cursor.at = start;
+            cursor.eat_quote()?
+        }
+    };
+    // Three quotes open a text of several lines.
+    if cursor.starts_with(&[quote, quote]) {
+        cursor.at += 2;
+    }
+    let start = cursor.at;
+    let limit = cursor.text.len().min(start + MAX_VALUE + 1);
+    let mut at = start;
+    while at < limit {
+        match cursor.text[at] {
+            b'\n' => return None,
+            b'\\' => {
+                let run = cursor.text[at..limit].iter().take_while(|byte| **byte == b'\\').count();
+                let closes = cursor.text.get(at + run) == Some(&quote) && run == escapes;
+                if closes {
+                    break;
+                }
+                at += run + usize::from(run % 2 == 1 && escapes == 0);
+                continue;
+            }
+            byte if byte == quote && escapes == 0 => break,
+            byte if byte == quote => return None,
+            _ => at += 1,
+        }
+    }
+    let found = Assignment { value: start..at, syntax };
+    (at < limit && at > start).then_some(found)
+}
+
+/// `wrapper("value")`, at most two of them: `Some(b64decode(b'…'))`.
+pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+    for _ in 0..2 {
+        let start = cursor.at;
+        let in_wrapper = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>@[]&*! ".contains(&byte);
+        cursor.skip_while(MAX_WRAPPER, in_wrapper);
+        let name = &cursor.text[start..cursor.at];
+        let reads = [b"env".as_slice(), b"get", b"read", b"load", b"config", b"param", b"prompt"];
+        let is_reader = reads.iter().any(|word| crate::rules::contains_ignore_case(name, word));
+        if name.is_empty() || is_reader || !cursor.eat(b"(") {
+            return None;
+        }
+        cursor.skip_blanks();
+        let inner = Cursor { text: cursor.text, at: cursor.at };
+        if let Some(found) = quoted(inner, Syntax::Wrapped) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Numbers below 256 in braces or brackets, at least eight.
+pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
+    const MIN_BYTES: usize = 8;
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+    let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>[]&*! ;".contains(&byte);
+    let start = cursor.at;
+    cursor.skip_while(MAX_WRAPPER, in_type);
+    // A list in brackets is eaten with the type: step back to its bracket.
+    let open = if matches!(cursor.peek(), Some(b'{' | b'(')) {
+        cursor.at
+    } else {
+        let eaten = &cursor.text[start..cursor.at];
+        start + eaten.iter().rposition(|byte| *byte == b'[')?
+    };
+    cursor.at = open + 1;
+    cursor.skip_blanks_and_lines();
+    let first = cursor.at;
+    let (mut count, mut end) = (0, cursor.at);
+    let mut last = None;
+    let mut rising = 0;
+    while cursor.at < cursor.text.len().min(first + MAX_VALUE) {
+        let digits = cursor.at;
+        let hex = cursor.eat(b"0x") || cursor.eat(b"0X");
+        let from = cursor.at;
+        cursor.skip_while(3, |byte| byte.is_ascii_hexdigit());
+        let number = std::str::from_utf8(&cursor.text[from..cursor.at]).ok()?;
+        let Ok(value) = u8::from_str_radix(number, if hex { 16 } else { 10 }) else { break };
+        rising += usize::from(
+            last.is_some_and(|last: u8| value == last || value == last.wrapping_add(1)),
+        );
+        last = Some(value);
+        count += 1;
+        end = cursor.at;
+        debug_assert!(digits < end);
+        cursor.skip_blanks();
+        if !cursor.eat(b",") {
+            break;
+        }
+        cursor.skip_blanks_and_lines();
+    }
+    let counted = rising * 2 >= count;
+    let found = Assignment { value: first..end, syntax: Syntax::Bytes };
+    (count >= MIN_BYTES && !counted).then_some(found)
+}
+
+/// `name: NAME`, then `value: VALUE`; `key="NAME" value="VALUE"`.
+pub(super) fn pair(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+    let gap = cursor.skip_while(MAX_PAIR_GAP, |byte| {
+        byte.is_ascii_whitespace() || matches!(byte, b',' | b'-' | b'"' | b'\'' | b'\\' | b':')
+    });
+    let word = cursor.text.get(cursor.at..cursor.at + 5)?;
+    if gap == 0 || !word.eq_ignore_ascii_case(b"value") {
+        return None;
+    }
+    cursor.at += 5;
+    cursor.eat_quote();
+    cursor.skip_blanks();
+    if !(cursor.eat(b":") || cursor.eat(b"=")) {
+        return None;
+    }
+    cursor.skip_blanks();
+    match quoted(Cursor { text: cursor.text, at: cursor.at }, Syntax::Pair) {
+        Some(found) => Some(found),
+        None => bare(&cursor, Syntax::Pair, kind),
+    }
+}
+
+/// Up to the tag that closes the element.
+pub(super) fn element(cursor: &Cursor<'_>) -> Option<Assignment> {
+    let limit = cursor.text.len().min(cursor.at + MAX_VALUE);
+    let rest = &cursor.text[cursor.at..limit];
+    let len = rest.iter().position(|byte| matches!(byte, b'<' | b'\n'))?;
+    let value = cursor.at..cursor.at + len;
+    let found = Assignment { value, syntax: Syntax::Element };
+    (rest[len..].starts_with(b"</") && len > 0).then_some(found)
+}
+
+/// A value without quotes: up to a blank, or to what ends an expression.
+pub(super) fn bare(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option<Assignment> {
+    let text = cursor.text;
+    let limit = text.len().min(cursor.at + MAX_VALUE + 1);
+    let config = kind == FileKind::Config && syntax != Syntax::Parameter;
+    let ends = |byte: u8| {
+        byte.is_ascii_whitespace()
+            || matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b';')
+            || (!config && matches!(byte, b',' | b')' | b']' | b'}' | b'&' | b'|'))
+            || (syntax == Syntax::Parameter && byte == b'#')
+    };
+    let rest = &text[cursor.at..limit];
+    let mut len = rest.iter().position(|byte| ends(*byte)).unwrap_or(rest.len());
+    if len > MAX_VALUE {
+        return None;
+    }
+    // An escaped line end, or the backslash that goes on with a command.
+    if let Some(escape) = rest[..len].iter().position(|byte| *byte == b'\\') {
+        len = escape;
+    }
+    while len > 0 && matches!(rest[len - 1], b',' | b'.') {
+        len -= 1;
+    }
+    if !config && rest[..len].contains(&b'(') {
+        return None;
+    }
+    if kind == FileKind::Code && is_identifier(&rest[..len]) {
+        return None;
+    }
+    let value = cursor.at..cursor.at + len;
+    let follows = Follows::of(text, value.end);
+    let prose = follows == Follows::Prose && syntax != Syntax::Parameter;
+    if len == 0 || prose || follows == Follows::Expression {
+        return None;
+    }
+    Some(Assignment { value, syntax })
+}
+
+/// What a variable is called: a letter, and digits at its end at most.
+fn is_identifier(value: &[u8]) -> bool {
+    let digits = value.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let stem = &value[..value.len() - digits];
+    let in_stem = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.');
+    !stem.is_empty() && stem.iter().all(in_stem)
+}
+
+#[derive(PartialEq, Eq)]
+enum Follows {
+    Nothing,
+    /// More words: the value is the first of a sentence.
+    Prose,
+    /// The value is called, indexed or part of a sum.
+    Expression,
+}
+
+impl Follows {
+    fn of(text: &[u8], end: usize) -> Self {
+        let rest = &text[end..text.len().min(end + MAX_BLANKS)];
+        match rest.first() {
+            Some(b'(' | b'[' | b'{') => return Self::Expression,
+            Some(b' ' | b'\t') => {}
+            _ => return Self::Nothing,
+        }
+        let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let word = &rest[blanks..];
+        match word.first() {
+            Some(b'+' | b'?' | b'*' | b'=' | b'(') => Self::Expression,
+            Some(byte) if byte.is_ascii_alphanumeric() => {
+                let len = word.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+                let assigns = word[..len].iter().any(|byte| matches!(byte, b'=' | b'/' | b'@'));
+                if assigns { Self::Nothing } else { Self::Prose }
+            }
+            _ => Self::Nothing,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! J1 and J2 for all detectors.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const DETECTORS: [Detector; 4] = [
+    Detector::NamedPassword,
+    Detector::NamedSecret,
+    Detector::UrlPassword,
+    Detector::Authorization,
+];
+
+/// Pieces of which text near a credential is made.
+fn piece() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => prop::sample::select(vec![
+            "password", "api_key", "Token", "SECRET", "auth", "://", "basic ", "Bearer ", "key",
+            "--", "=", ": ", " = \"", "\"", "'", "\\\"", "(", ")", ",", "\n", "  value: ", "name: ",
+            "<", ">", "</", "{", "0x4f, 12, 7, 99, 200, 3, 8, 17", "stripe", "user:", "@host", "${",
+        ]).prop_map(|text| text.as_bytes().to_vec()),
+        2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
+        1 => "[ -~]{0,80}".prop_map(String::into_bytes),
+        1 => prop::collection::vec(any::<u8>(), 0..20),
+        1 => (1usize..3000).prop_map(|len| b"aZ3 ".iter().copied().cycle().take(len).collect()),
+    ]
+}
+
+fn words(text: &[u8], detector: Detector) -> Vec<Range<usize>> {
+    let mut words = Vec::new();
+    for anchor in detector.anchors() {
+        for (at, window) in text.windows(anchor.bytes.len()).enumerate() {
+            if window.eq_ignore_ascii_case(&anchor.bytes) {
+                words.push(at..at + window.len());
+            }
+        }
+    }
+    words
+}
+
+type Found = Option<(Range<usize>, Range<usize>, Confidence, Reason)>;
+
+fn detect(detector: Detector, text: &[u8], word: Range<usize>) -> Found {
+    let found = detector.detect(text, Some(b"a/config.yml"), word);
+    found.map(|found| (found.whole, found.secret, found.confidence, found.reason))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// J1: what is further away than the reach changes nothing.
+    #[test]
+    fn nothing_beyond_the_reach_counts(pieces in prop::collection::vec(piece(), 1..24)) {
+        let text = pieces.concat();
+        for detector in DETECTORS {
+            for word in words(&text, detector) {
+                let from = word.start.saturating_sub(REACH_BEFORE);
+                let to = text.len().min(word.end + REACH_AFTER);
+                let near = detect(detector, &text[from..to], word.start - from..word.end - from);
+                let near = near.map(|(whole, secret, confidence, reason)| {
+                    let shift = |range: Range<usize>| range.start + from..range.end + from;
+                    (shift(whole), shift(secret), confidence, reason)
+                });
+                prop_assert_eq!(detect(detector, &text, word), near);
+            }
+        }
+    }
+
+    /// Spans lie within the text, the secret within the match.
+    #[test]
+    fn what_is_found_lies_within(pieces in prop::collection::vec(piece(), 1..24)) {
+        let text = pieces.concat();
+        for detector in DETECTORS {
+            for word in words(&text, detector) {
+                if let Some((whole, secret, ..)) = detect(detector, &text, word) {
+                    prop_assert!(whole.end <= text.len() && !secret.is_empty());
+                    prop_assert!(whole.start <= secret.start && secret.end <= whole.end);
+                }
+            }
+        }
+    }
+}

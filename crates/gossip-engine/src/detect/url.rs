@@ -1,0 +1,97 @@
+//! Passwords in URLs of any scheme: `scheme://user:password@host`.
+
+use std::ops::Range;
+
+use super::Detected;
+use super::value;
+use crate::finding::Reason;
+use crate::rules::{Confidence, contains_ignore_case};
+
+const MAX_SCHEME: usize = 32;
+const MAX_USER: usize = 128;
+const MAX_PASSWORD: usize = 256;
+
+pub(super) const REACH_BEFORE: usize = MAX_SCHEME + 1;
+pub(super) const REACH_AFTER: usize = MAX_USER + MAX_PASSWORD + 8;
+
+/// Schemes whose passwords open data rather than pages.
+#[rustfmt::skip]
+const STORES: &[&str] = &[
+    "postgres", "postgresql", "mysql", "mariadb", "mongodb", "redis", "rediss", "amqp", "amqps",
+    "mssql", "sqlserver", "cockroachdb", "clickhouse", "couchdb", "nats", "kafka", "ldap",
+    "ldaps", "oracle", "neo4j", "bolt", "mqtt", "mqtts", "jdbc", "cassandra", "influxdb",
+    "elasticsearch",
+];
+
+/// What people write for a password in the example of a URL.
+#[rustfmt::skip]
+const STAND_INS: &[&str] = &[
+    "pass", "password", "passwd", "passwort", "secret", "token", "pw", "pwd", "user", "root",
+    "admin", "guest", "test", "1234", "foo", "bar", "baz", "pass123", "x-oauth-basic", "apikey",
+    "key", "pswd", "mypass",
+    "psw", "tiger", "hunter2",
+];
+
+pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
+    let floor = word.start.saturating_sub(MAX_SCHEME);
+    let in_scheme =
+        |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(**byte, b'+' | b'-' | b'.');
+    let scheme = text[floor..word.start].iter().rev().take_while(in_scheme).count();
+    if scheme < 2 {
+        return None;
+    }
+    let start = word.start - scheme;
+    let limit = text.len().min(word.end + MAX_USER + MAX_PASSWORD);
+    let rest = &text[word.end..limit];
+    let ends = |byte: u8| {
+        byte.is_ascii_whitespace() || byte.is_ascii_control() || b"\"'`<>\\/".contains(&byte)
+    };
+    let user = rest
+        .iter()
+        .take(MAX_USER)
+        .position(|byte| *byte == b':' || *byte == b'@' || ends(*byte))?;
+    if rest[user] != b':' {
+        return None;
+    }
+    let password = &rest[user + 1..];
+    // An `@` in a password is written as it is more often than not: the last one counts.
+    let end = password.iter().position(|byte| ends(*byte)).unwrap_or(password.len());
+    let at = memchr::memrchr(b'@', &password[..end])?;
+    if at > MAX_PASSWORD || !password.get(at + 1).is_some_and(|byte| is_host(*byte)) {
+        return None;
+    }
+    let (name, secret) = (&rest[..user], &password[..at]);
+    let scheme = &text[start..word.start];
+    let confidence = judge(scheme, name, secret)?;
+    let secret_start = word.end + user + 1;
+    let secret = secret_start..secret_start + at;
+    Some(Detected { whole: start..secret.end + 1, secret, confidence, reason: Reason::Url })
+}
+
+fn is_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'[' | b'(')
+}
+
+fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
+    let base = scheme.split(|byte| *byte == b'+').next().unwrap_or(scheme);
+    let is_store = STORES.iter().any(|store| base.eq_ignore_ascii_case(store.as_bytes()));
+    let min = if is_store { 3 } else { 4 };
+    let braces = |bytes: &[u8]| bytes.iter().any(|byte| b"${}<>*%[]()".contains(byte));
+    if password.len() < min || braces(user) || is_stand_in(user, password) {
+        return None;
+    }
+    if password.iter().any(|byte| b"{}<>()".contains(byte)) || password.starts_with(b"$") {
+        return None;
+    }
+    // A user's own name, or a word, opens a database as well as any; for pages it is an example.
+    let needed = if is_store { -2.0 } else { 1.0 };
+    let bits = value::weigh(password, needed)?.bits;
+    Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
+}
+
+fn is_stand_in(user: &[u8], password: &[u8]) -> bool {
+    STAND_INS.iter().any(|word| password.eq_ignore_ascii_case(word.as_bytes()))
+        || user.eq_ignore_ascii_case(password)
+        || contains_ignore_case(password, b"password")
+        || password.starts_with(b"%") && password.iter().all(|byte| !byte.is_ascii_digit())
+}

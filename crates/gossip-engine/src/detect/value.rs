@@ -1,0 +1,314 @@
+//! What a value looks like: random, or something that people write.
+//!
+//! The weight is in bits: how much likelier the value is by chance than as words, names, paths or
+//! numbers. It is the sum of the letters' surprise ([`words`](super::words)) and of what mixtures of
+//! cases, digits and signs say. What cannot be a secret at all has no weight.
+
+use super::words;
+use crate::judge;
+use crate::rules::contains_ignore_case;
+
+/// A value's weight and what else the judge asks of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Weight {
+    pub(super) bits: f32,
+    pub(super) shape: Shape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Digits only.
+    Number,
+    Uuid,
+    /// Hexadecimal digits, at least sixteen.
+    Hex,
+    /// Letters only.
+    Letters,
+    /// Letters, digits, signs.
+    Mixed,
+    /// Words with blanks between them.
+    Phrase,
+}
+
+/// What stands for a value, or is none: whole, in lower case.
+#[rustfmt::skip]
+const STAND_INS: &[&str] = &[
+    "null", "none", "nil", "true", "false", "undefined", "yes", "off", "optional", "required",
+    "string", "text", "todo", "fixme", "tbd", "empty", "unset", "void", "secret", "private",
+    "public", "default", "default_value", "test", "sample", "demo", "hidden", "redacted",
+    "masked", "asdf", "qwerty", "foo", "bar", "baz", "foobar", "passwd", "pwd", "mypwd",
+    "nopass", "xyz", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
+    "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
+    "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
+    "bcrypt", "argon2",
+];
+
+/// What somebody typed.
+const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert"];
+
+/// Parts that no value has which is one.
+#[rustfmt::skip]
+const TELLING_PARTS: &[&str] = &[
+    "password", "passwd", "example", "placeholder", "changeme", "your_", "your-", "yourp",
+    "my_", "my-", "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
+    "secret", "process.env", "getenv", "environ", "localhost", "undefined", "function",
+    "username", "sample", "fake", "foobar", "****", "...", "----",
+    "____", "asdf",
+];
+
+/// The weight of a value, or none if it cannot be a secret or weighs less than `least` bits.
+pub(super) fn weigh(value: &[u8], least: f32) -> Option<Weight> {
+    let weight = weigh_typed(value, least)?;
+    let is_typed = TYPED_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()));
+    (!is_typed).then_some(weight)
+}
+
+/// The same, but of a value in which the alphabet or the digits may stand in order. What is cheap to
+/// tell is looked at first, as most values are none.
+pub(super) fn weigh_typed(value: &[u8], least: f32) -> Option<Weight> {
+    let (first, last) = (*value.first()?, *value.last()?);
+    let opens =
+        matches!(first, b'$' | b'%' | b'{' | b'<' | b'[' | b'(' | b'&' | b'#' | b':' | b',')
+            || (first == b'*' && last == b'*');
+    if opens || last == b'(' || !value.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return None;
+    }
+    let weight = weight(value);
+    (weight.bits >= least && !is_stand_in(value)).then_some(weight)
+}
+
+/// Whether the value only shows where a value would be, or is something else as a whole.
+fn is_stand_in(value: &[u8]) -> bool {
+    const SIGNS: [&[u8]; 9] = [b"${", b"{{", b"#{", b"<%", b"%(", b"$(", b"()", b"{0}", b"%s"];
+    let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
+    value.starts_with(b"@{")
+        || value.starts_with(b"ENC(")
+        || is_in(value, STAND_INS)
+        || is_monotonous(value)
+        || is_path(value)
+        || is_hash(value)
+        || has(b"://")
+        || (value.iter().any(|byte| b"{(%".contains(byte)) && SIGNS.into_iter().any(has))
+        || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
+}
+
+/// Whether the value's letters make words, whatever else it may be.
+pub(super) fn is_wordlike(value: &[u8]) -> bool {
+    const WORDS: f32 = -6.0;
+    value.is_ascii() && weight(value).bits < WORDS
+}
+
+fn weight(value: &[u8]) -> Weight {
+    if value.iter().all(u8::is_ascii_digit) {
+        let bits = if value.len() >= 5 && !judge::looks_typed(value) { 3.0 } else { -4.0 };
+        return Weight { bits, shape: Shape::Number };
+    }
+    if is_uuid(value) {
+        return Weight { bits: 6.0, shape: Shape::Uuid };
+    }
+    if is_hex(value) {
+        let is_random = judge::entropy(value) >= 2.5 && !counts_up(value);
+        let bits = if is_random { (value.len() as f32 / 2.0).min(24.0) } else { -4.0 };
+        return Weight { bits, shape: Shape::Hex };
+    }
+    let mut bits = letters_and_digits(value);
+    let sign = |byte: &&u8| byte.is_ascii_punctuation() && !b"-_./:,'\"=+()\\".contains(byte);
+    bits += 1.5 * value.iter().filter(sign).count().min(4) as f32;
+    let blanks = value.iter().filter(|byte| **byte == b' ').count();
+    let shape = if blanks > 0 {
+        bits -= 2.0 * blanks as f32;
+        Shape::Phrase
+    } else if value.iter().all(u8::is_ascii_alphabetic) {
+        Shape::Letters
+    } else {
+        Shape::Mixed
+    };
+    Weight { bits, shape }
+}
+
+/// Runs of letters by their surprise, short ones and digits by how they alternate.
+fn letters_and_digits(value: &[u8]) -> f32 {
+    let mut bits = 0.0;
+    let mut at = 0;
+    while at < value.len() {
+        let start = at;
+        if value[at].is_ascii_alphabetic() {
+            at = end_of_word(value, at);
+            bits += word_bits(value, start, at);
+        } else if value[at].is_ascii_digit() {
+            at += value[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let letter_before = start > 0 && value[start - 1].is_ascii_alphabetic();
+            let letter_after = value.get(at).is_some_and(u8::is_ascii_alphabetic);
+            bits += match (letter_before, letter_after) {
+                (true, true) => 2.0,
+                (false, true) => 1.0,
+                (true, false) => 0.3 * (at - start).min(4) as f32,
+                (false, false) => 0.0,
+            };
+        } else {
+            at += 1;
+        }
+    }
+    bits
+}
+
+/// A run of letters of one case, or a capital and what follows it.
+fn end_of_word(value: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < value.len() && value[at].is_ascii_alphabetic() {
+        let up = value[at].is_ascii_uppercase();
+        let was_up = value[at - 1].is_ascii_uppercase();
+        let down_next = value.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+        if up && (!was_up || down_next) {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+fn word_bits(value: &[u8], start: usize, end: usize) -> f32 {
+    let neighbour = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
+    let before = neighbour(start.checked_sub(1).and_then(|at| value.get(at)));
+    let after = neighbour(value.get(end));
+    match end - start {
+        1 | 2 if before && after => 1.6,
+        1 | 2 if before || after => 0.8,
+        1 | 2 => 0.0,
+        _ => words::surprise(&value[start..end]),
+    }
+}
+
+/// `000102030405…`: bytes that follow each other.
+fn counts_up(hex: &[u8]) -> bool {
+    let byte = |pair: &[u8]| {
+        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
+    let pairs: usize = hex.len() / 2;
+    let rising = (1..pairs).filter(|at| {
+        let (before, here) = (byte(&hex[at * 2 - 2..at * 2]), byte(&hex[at * 2..at * 2 + 2]));
+        before.zip(here).is_some_and(|(before, here)| before.wrapping_add(1) == here)
+    });
+    rising.count() * 2 > pairs
+}
+
+fn is_in(value: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// `/etc/x.key`, `~/x`, `./x`: base64 may begin with a slash too, but has no other signs.
+fn is_path(value: &[u8]) -> bool {
+    let from_here =
+        value.starts_with(b"~/") || value.starts_with(b"./") || value.starts_with(b"../");
+    let sign = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
+    from_here || (value[0] == b'/' && (value.iter().any(sign) || value.len() < 16))
+}
+
+/// What a password was made of, not a password: `pbkdf2_sha256$10000$…`.
+fn is_hash(value: &[u8]) -> bool {
+    let algorithms =
+        ["pbkdf2", "bcrypt", "argon2", "scrypt", "sha1$", "sha256$", "sha512$", "md5$", "{SSHA"];
+    value.iter().filter(|byte| **byte == b'$').count() >= 2
+        && algorithms.iter().any(|name| value.starts_with(name.as_bytes()))
+}
+
+/// `xxxx`, `abab`, `0000001`.
+fn is_monotonous(value: &[u8]) -> bool {
+    let mut seen = [false; 128];
+    value.iter().for_each(|byte| seen[usize::from(*byte & 0x7F)] = true);
+    let distinct = seen.iter().filter(|seen| **seen).count();
+    distinct <= 2 || (value.len() >= 8 && distinct <= 3) || has_long_run(value)
+}
+
+/// Four of the same in a row make up a third of it.
+fn has_long_run(value: &[u8]) -> bool {
+    let mut same = 1;
+    let mut longest = 1;
+    for pair in value.windows(2) {
+        same = if pair[0] == pair[1] { same + 1 } else { 1 };
+        longest = longest.max(same);
+    }
+    longest >= 4 && longest * 3 >= value.len()
+}
+
+pub(super) fn is_uuid(value: &[u8]) -> bool {
+    value.len() == 36
+        && value.iter().enumerate().all(|(at, byte)| {
+            if matches!(at, 8 | 13 | 18 | 23) { *byte == b'-' } else { byte.is_ascii_hexdigit() }
+        })
+}
+
+fn is_hex(value: &[u8]) -> bool {
+    value.len() >= 16
+        && value.iter().all(u8::is_ascii_hexdigit)
+        && value.iter().any(u8::is_ascii_digit)
+        && !(value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(value: &str) -> f32 {
+        weigh(value.as_bytes(), f32::MIN).map_or(f32::NEG_INFINITY, |weight| weight.bits)
+    }
+
+    #[test]
+    fn random_values_weigh_more_than_what_people_write() {
+        for value in [
+            "kdxnyjwb",
+            "Vq7xLm2p",
+            "rltsk",
+            "q8Zr2LmT0vXbN5wK",
+            "soau!Hhbgsjrn",
+            "wzmlIVdas",
+            "GESRVTMCJBHPHYXZHSXXGIFDL6",
+            "8ea332e7f666980cdd51651661ba02c9",
+        ] {
+            assert!(bits(value) > 3.0, "{value} {}", bits(value));
+        }
+        for value in [
+            "MyController",
+            "get_user_name",
+            "com.acme.service",
+            "XXH3_hashLong_64b_withSeed",
+            "UTF-8",
+            "application/json",
+            "the user is here",
+            "Enter",
+            "admin1",
+            "v1.2.3",
+            "hello_world",
+            "ServiceAccountName",
+            "2024-01-02",
+        ] {
+            assert!(bits(value) < 2.0, "{value} {}", bits(value));
+        }
+    }
+
+    #[test]
+    fn stand_ins_have_no_weight() {
+        for value in [
+            "${TOKEN}",
+            "{{ x }}",
+            "<token>",
+            "****",
+            "xxxxxxxx",
+            "null",
+            "changeme",
+            "%s",
+            "パス",
+            "your-password",
+            "pbkdf2_sha256$10$abc$def",
+            "/etc/pki/my.key",
+            "e72ca165...",
+            "$2y$10$abc",
+            "https://x.y/z",
+            "aaaa",
+            "ENC(abc)",
+            "",
+        ] {
+            assert_eq!(weigh(value.as_bytes(), f32::MIN), None, "{value}");
+        }
+    }
+}

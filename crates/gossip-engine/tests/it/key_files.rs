@@ -1,0 +1,64 @@
+//! Files that are keys, by their names and by their bytes.
+
+use gossip_engine::{Reason, Scratch};
+
+use crate::support::builtin;
+
+fn rules(path: &str, bytes: &[u8]) -> Vec<(String, Reason)> {
+    let mut found = Vec::new();
+    builtin().scan(&mut Scratch::new(), bytes, Some(path.as_bytes()), &mut |finding| {
+        found.push((finding.rule().id().to_owned(), finding.reason()));
+    });
+    found
+}
+
+fn found(path: &str, bytes: &[u8]) -> Vec<String> {
+    rules(path, bytes).into_iter().map(|(rule, _)| rule).collect()
+}
+
+/// Bytes without meaning, the same each time.
+fn noise(len: usize) -> Vec<u8> {
+    (0..len as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+#[test]
+fn stores_of_keys_are_found_by_their_names() {
+    for path in ["a/release.p12", "x.PFX", "debug.keystore", "b.jks", "passwords.kdbx"] {
+        assert_eq!(rules(path, b""), [("keystore-file".to_owned(), Reason::Path)], "{path}");
+    }
+    for path in ["a/p12", "keystore.rs", "jks.txt"] {
+        assert_eq!(found(path, b""), [] as [&str; 0], "{path}");
+    }
+}
+
+#[test]
+fn keys_and_stores_are_found_by_their_bytes() {
+    let rsa = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01];
+    let jks =
+        [&[0xFE, 0xED, 0xFE, 0xED, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1][..], &noise(200)].concat();
+    let head = [0x30, 0x82, 0x09, 0x51, 2, 1, 3, 0x30, 0x82, 0x09, 0x17, 6, 9];
+    let p12 = [&head[..], &rsa, &[0x07, 0x01], &noise(200)].concat();
+    let pkcs1 = [&[0x30, 0x82, 4, 0xA4, 2, 1, 0, 2, 0x82, 1, 1, 0][..], &noise(200)].concat();
+    let head = [0x30, 0x82, 4, 0xBE, 2, 1, 0, 0x30, 0x0D, 6, 9];
+    let tail = [1, 1, 5, 0, 4, 0x82, 4, 0xA8, 0x30, 0x82, 4, 0xA4, 2, 1, 0, 2, 0x82, 1, 1, 0];
+    let pkcs8 = [&head[..], &rsa, &tail, &noise(200)].concat();
+    for (bytes, rule) in [
+        (jks, "java-keystore"),
+        (p12, "pkcs12-keystore"),
+        (pkcs1, "der-private-key"),
+        (pkcs8, "der-private-key"),
+    ] {
+        assert_eq!(found("blob.bin", &bytes), [rule]);
+        // Cut off within the first bytes it is nothing.
+        assert_eq!(found("blob.bin", &bytes[..10]), [] as [&str; 0], "{rule}");
+    }
+    let public = [&[0x30, 0x82, 1, 0x22, 0x30, 0x0D, 6, 9][..], &rsa, &[1, 1, 5, 0], &noise(200)];
+    assert_eq!(found("public.der", &public.concat()), [] as [&str; 0]);
+}
+
+#[test]
+fn a_pgpass_is_read_by_its_name_only() {
+    let text = b"# comment\ndb.internal:5432:app:app:q8Zr2LmT0v\n*:*:app:app:password\n";
+    assert_eq!(found("home/.pgpass", text), ["pgpass-password"]);
+    assert_eq!(found("home/notes", text), [] as [&str; 0]);
+}
