@@ -13,11 +13,11 @@
 //! - A5: the store comes back to the caller, however the watch ends (but for a panic, which takes it
 //!   along; what it had stored is on disk).
 
+mod apply_loop;
 mod batches;
 mod export;
-mod feeder;
-mod folder;
 mod status;
+mod watch_loop;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
+pub use self::apply_loop::Applier;
 pub use self::export::ExportError;
-pub use self::folder::Applier;
 pub use self::status::{FoldEnded, FoldHandle, FoldStatus, Repair};
 
-use self::feeder::Feeder;
-use self::folder::Folder;
+use self::apply_loop::ApplyLoop;
 use self::status::Control;
+use self::watch_loop::WatchLoop;
 use crate::kv::{KvError, KvReader, KvWatcher, WatchCursor, WatchScope};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
@@ -191,18 +191,18 @@ pub async fn watch_applied<S: SnapshotStore, A: Applier>(
     let depth = (config.batch.channel_capacity / config.batch.max).max(1);
     let (to_fold, commands) = mpsc::channel(depth);
     let prefixes = config.scope.prefixes().into_iter().map(str::to_owned).collect();
-    let folder = Folder::new(store, applier, &control, config.batch.max, prefixes);
+    let apply_loop = ApplyLoop::new(store, applier, &control, config.batch.max, prefixes);
     let thread_span = span.clone();
     let folding =
-        tokio::task::spawn_blocking(move || thread_span.in_scope(|| folder.run(commands)));
-    let mut feeder = Feeder::new(config, control, to_fold);
-    let fed = feeder.run().instrument(span).await;
-    drop(feeder);
+        tokio::task::spawn_blocking(move || thread_span.in_scope(|| apply_loop.run(commands)));
+    let mut watch_loop = WatchLoop::new(config, control, to_fold);
+    let fed = watch_loop.run().instrument(span).await;
+    drop(watch_loop);
     let (store, folded) = match folding.await {
         Ok(ended) => ended,
         Err(failed) => std::panic::resume_unwind(failed.into_panic()),
     };
-    // The store's failure is why the feeder had to stop, if both have one.
+    // The store's failure is why the watch_loop had to stop, if both have one.
     let result = folded.and(fed.map_err(FoldError::Watch));
     Ended { cursor: store.cursor(), store, result }
 }

@@ -161,7 +161,7 @@ pub trait KvWriter: Send + Sync {
 /// Writes that expire. The bucket must allow them ([`StoreConfig::ttl`](crate::StoreConfig::ttl)).
 ///
 /// The log tells of an expired key by a mark that expires too, on NATS after seven days. So the
-/// cursor of a fold that was away for about as long has expired ([`CursorExpiry::MarksExpired`]),
+/// cursor of a fold that was away for about as long has expired ([`CursorExpiry::TombstonesExpired`]),
 /// unless nothing was written meanwhile.
 #[async_trait]
 pub trait KvTtl: Send + Sync {

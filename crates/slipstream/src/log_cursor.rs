@@ -54,18 +54,18 @@ impl Seen {
 impl LogCursor {
     /// The cursor; [`WatchCursor::none`] for revision 0, which covers nothing.
     pub(crate) fn encode(&self) -> WatchCursor {
-        let Position { incarnation, revision, end, heard_ms } = self.at;
+        let Position { incarnation, revision, end, observed_through_ms } = self.at;
         if revision == 0 {
             return WatchCursor::none();
         }
         let mut bytes = Vec::with_capacity(WatchCursor::MAX_LEN);
         let beyond = end.saturating_sub(revision);
-        let extended = beyond > 0 || heard_ms > 0;
+        let extended = beyond > 0 || observed_through_ms > 0;
         bytes.push(if extended { FORMAT_EXTENDED } else { FORMAT });
         bytes.extend_from_slice(&incarnation.to_le_bytes());
         bytes.extend_from_slice(&revision.to_le_bytes());
         bytes.extend_from_slice(&self.scope.to_le_bytes());
-        for value in [beyond, heard_ms].into_iter().filter(|_| extended) {
+        for value in [beyond, observed_through_ms].into_iter().filter(|_| extended) {
             let (value, len) = varint(value);
             bytes.extend_from_slice(&value[..len]);
         }
@@ -108,14 +108,14 @@ impl LogCursor {
         if revision == 0 {
             return None;
         }
-        let (mut end, mut heard_ms) = (revision, 0);
+        let (mut end, mut observed_through_ms) = (revision, 0);
         match format {
             FORMAT => {}
             FORMAT_EXTENDED => {
                 let (beyond, rest) = parse_varint(bytes)?;
-                (heard_ms, bytes) = parse_varint(rest)?;
+                (observed_through_ms, bytes) = parse_varint(rest)?;
                 end = revision.checked_add(beyond)?;
-                if beyond == 0 && heard_ms == 0 {
+                if beyond == 0 && observed_through_ms == 0 {
                     return None;
                 }
             }
@@ -129,24 +129,24 @@ impl LogCursor {
         }
         let incarnation = u64::from_le_bytes(*incarnation);
         let fits = witnesses.len() <= MAX_WITNESSES;
-        let at = Position { incarnation, revision, end, heard_ms };
+        let at = Position { incarnation, revision, end, observed_through_ms };
         let scope = u32::from_le_bytes(*scope);
         fits.then_some(Self { at, scope, witnesses })
     }
 }
 
-/// See [`Position::heard_ms`]; 0 of a cursor that is not of a log.
-pub(crate) fn heard_ms(cursor: &WatchCursor) -> u64 {
-    LogCursor::decode(cursor).map_or(0, |cursor| cursor.at.heard_ms)
+/// See [`Position::observed_through_ms`]; 0 of a cursor that is not of a log.
+pub(crate) fn observed_through_ms(cursor: &WatchCursor) -> u64 {
+    LogCursor::decode(cursor).map_or(0, |cursor| cursor.at.observed_through_ms)
 }
 
 /// The cursor, which knows that the log has gone to `end`, and claims no more than to have heard
 /// everything up to a time. One that is not of a log stays as it is.
-pub(crate) fn amended(cursor: WatchCursor, end: u64, heard_max_ms: u64) -> WatchCursor {
+pub(crate) fn amended(cursor: WatchCursor, end: u64, observed_max_ms: u64) -> WatchCursor {
     match LogCursor::decode(&cursor) {
         Ok(mut known) => {
             known.at.end = known.at.end.max(end);
-            known.at.heard_ms = known.at.heard_ms.min(heard_max_ms);
+            known.at.observed_through_ms = known.at.observed_through_ms.min(observed_max_ms);
             known.encode()
         }
         Err(_) => cursor,
@@ -291,7 +291,7 @@ mod tests {
             |(incarnation, revision, beyond, witnesses)| LogCursor {
                 at: Position {
                     end: revision.saturating_add(beyond),
-                    heard_ms: if beyond % 2 == 0 { 0 } else { incarnation },
+                    observed_through_ms: if beyond % 2 == 0 { 0 } else { incarnation },
                     ..Position::at(incarnation, revision)
                 },
                 scope: incarnation as u32,
@@ -426,7 +426,9 @@ mod tests {
         assert_eq!(reaching.as_bytes(), with_end);
         let decoded = LogCursor::decode(&reaching).unwrap();
         assert_eq!(decoded.at, Position { end: 500, ..position.at });
-        let heard = LogCursor { at: Position { heard_ms: 300, ..decoded.at }, ..decoded }.encode();
+        let heard =
+            LogCursor { at: Position { observed_through_ms: 300, ..decoded.at }, ..decoded }
+                .encode();
         let with_time = [&[3][..], &expected[1..21], &[0xc8, 1, 0xac, 2], &expected[21..]].concat();
         assert_eq!(heard.as_bytes(), with_time);
     }

@@ -46,13 +46,13 @@ pub struct Position {
     pub end: u64,
     /// A time, in Unix milliseconds by the server's clock: whatever the fold lacks was stored later.
     /// 0 if that is not known; nobody asks where the log's marks do not expire.
-    pub heard_ms: u64,
+    pub observed_through_ms: u64,
 }
 
 impl Position {
     /// Of a fold that knows of nothing beyond its revision.
     pub const fn at(incarnation: u64, revision: u64) -> Self {
-        Self { incarnation, revision, end: revision, heard_ms: 0 }
+        Self { incarnation, revision, end: revision, observed_through_ms: 0 }
     }
 }
 
@@ -110,8 +110,8 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
         return Resume::Expired(why);
     }
     // What nobody has written to has no mark that is new.
-    if log.last > at.revision && !marks_are_left(log, at.heard_ms) {
-        return Resume::Expired(CursorExpiry::MarksExpired);
+    if log.last > at.revision && !tombstones_are_left(log, at.observed_through_ms) {
+        return Resume::Expired(CursorExpiry::TombstonesExpired);
     }
     if named == 0 {
         return match resume_window_ok(0, log.first) {
@@ -137,7 +137,7 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
 
 /// Whether a log has the marks of all keys that expired since a time (P1). An eighth of a mark's life
 /// is left for whoever is to read it.
-pub fn marks_are_left(log: &LogInfo, since_ms: u64) -> bool {
+pub fn tombstones_are_left(log: &LogInfo, since_ms: u64) -> bool {
     let age = Duration::from_millis(log.read_at_ms.saturating_sub(since_ms));
     log.retention.marker_ttl.is_none_or(|ttl| age < ttl - ttl / 8)
 }
@@ -192,7 +192,8 @@ pub fn live_guard(incarnation: u64, before_gap: u64, received: u64, log: &LogInf
 /// The log is the same, and will bring every value that it has. All that may be missing is that keys
 /// were deleted: a listing of the keys tells, and the values need not be listed.
 pub const fn made_good_by_comparing(why: CursorExpiry, vanished: Vanished) -> bool {
-    let forgotten = matches!(why, CursorExpiry::BelowFloor { .. } | CursorExpiry::MarksExpired);
+    let forgotten =
+        matches!(why, CursorExpiry::BelowFloor { .. } | CursorExpiry::TombstonesExpired);
     forgotten && matches!(vanished, Vanished::Delete)
 }
 

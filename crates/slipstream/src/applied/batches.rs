@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::BatchConfig;
-use super::folder::{Batch, Listing};
+use super::apply_loop::{Batch, Listing};
 use crate::kv::{CursorExpiry, KvEntry, KvUpdate, LogInfo, WatchCursor};
 use crate::log_cursor;
 use crate::protocol::{self, Guard, Vanished};
@@ -35,16 +35,19 @@ const NS_PER_MS: u64 = 1_000_000;
 struct Gap {
     /// The revision that the floor must not have passed.
     before: u64,
-    /// What was stored by then was heard; see [`protocol::marks_are_left`].
-    heard_ms: u64,
+    /// What was stored by then was heard; see [`protocol::tombstones_are_left`].
+    observed_through_ms: u64,
 }
 
 impl Gap {
     /// Whatever was there is of no matter; how far the log goes still is (B3).
-    const ANY: Self = Self { before: u64::MAX, heard_ms: u64::MAX };
+    const ANY: Self = Self { before: u64::MAX, observed_through_ms: u64::MAX };
 
     fn older(self, other: Self) -> Self {
-        Self { before: self.before.min(other.before), heard_ms: self.heard_ms.min(other.heard_ms) }
+        Self {
+            before: self.before.min(other.before),
+            observed_through_ms: self.observed_through_ms.min(other.observed_through_ms),
+        }
     }
 }
 
@@ -56,7 +59,7 @@ pub(super) struct Batches {
     /// How far the log is known to have gone.
     end: u64,
     /// What was stored by then was gathered, or made good.
-    heard_ms: u64,
+    observed_through_ms: u64,
     /// What was missed up to here has been made good: the fold was compared with the bucket, or had
     /// nothing that could have been deleted.
     compared: u64,
@@ -71,9 +74,9 @@ pub(super) struct Batches {
     stored_at_ns: u64,
     more: bool,
     /// Gathered, and waiting for a reading of the log; each with its first gap.
-    unvouched: VecDeque<(Option<Gap>, Batch)>,
+    awaiting_floor: VecDeque<(Option<Gap>, Batch)>,
     /// The reading of the floor that is under way.
-    asked: Option<Asked>,
+    floor_query: Option<FloorQuery>,
     ready: VecDeque<Batch>,
     /// Of keys and values, in closed batches.
     bytes: usize,
@@ -81,7 +84,7 @@ pub(super) struct Batches {
 
 /// What a reading of the floor is for: the first so many batches.
 #[derive(Clone, Copy)]
-struct Asked {
+struct FloorQuery {
     batches: usize,
     gap: Gap,
     received: u64,
@@ -92,7 +95,7 @@ impl Batches {
     /// fold was compared with the bucket or while it was empty.
     pub(super) fn listing(config: BatchConfig, log: &LogInfo, vanished: Vanished) -> Self {
         Self {
-            heard_ms: log.read_at_ms,
+            observed_through_ms: log.read_at_ms,
             compared: log.last,
             guarded: false,
             ..Self::going_on(config, log, 0, &WatchCursor::none(), vanished)
@@ -112,7 +115,7 @@ impl Batches {
             incarnation: log.incarnation,
             frontier: position,
             end: log.last,
-            heard_ms: log_cursor::heard_ms(cursor),
+            observed_through_ms: log_cursor::observed_through_ms(cursor),
             compared: 0,
             listing: None,
             guarded: true,
@@ -121,8 +124,8 @@ impl Batches {
             opened: None,
             stored_at_ns: 0,
             more: false,
-            unvouched: VecDeque::new(),
-            asked: None,
+            awaiting_floor: VecDeque::new(),
+            floor_query: None,
             ready: VecDeque::new(),
             bytes: 0,
         }
@@ -136,7 +139,7 @@ impl Batches {
 
     /// Whether updates may be gathered, rather than the watch held back.
     pub(super) fn has_room(&self) -> bool {
-        let batches = self.ready.len() + self.unvouched.len();
+        let batches = self.ready.len() + self.awaiting_floor.len();
         batches < READ_AHEAD_BATCHES && self.bytes < READ_AHEAD_BYTES
     }
 
@@ -161,19 +164,19 @@ impl Batches {
         let mut updates = std::mem::replace(&mut self.open, Vec::with_capacity(self.config.max));
         let revisions = || updates.iter().filter_map(|update| update.version().as_u64());
         let high = revisions().max().unwrap_or(self.frontier).max(self.frontier);
-        let heard_ms = self.heard_ms;
+        let observed_through_ms = self.observed_through_ms;
         let gap = protocol::before_first_gap(self.frontier, revisions()).map(|_| {
             let before = match self.guarded {
                 true => protocol::before_first_gap(self.made_good(), revisions()),
                 false => self.judges.then_some(self.compared),
             };
-            before.map_or(Gap::ANY, |before| Gap { before, heard_ms })
+            before.map_or(Gap::ANY, |before| Gap { before, observed_through_ms })
         });
-        self.settle(&mut updates);
+        self.drop_vanished(&mut updates);
         self.move_to(high);
         // A listing passes marks, too, in silence.
         if self.guarded {
-            self.heard_ms = heard_ms.max(self.stored_at_ns / NS_PER_MS);
+            self.observed_through_ms = observed_through_ms.max(self.stored_at_ns / NS_PER_MS);
         }
         let (stored_at_ns, more) = (self.stored_at_ns, self.more);
         let (cursor, revision) = (cursor(), high);
@@ -184,23 +187,25 @@ impl Batches {
     /// floor was read for that already. `synced` if it has now handed out all that it began with.
     pub(super) fn pass(&mut self, through: u64, checked: bool, synced: bool, cursor: WatchCursor) {
         assert!(self.opened.is_none(), "what was gathered comes first");
-        let Self { heard_ms, frontier, .. } = *self;
-        self.heard_ms = heard_ms.max(log_cursor::heard_ms(&cursor));
+        let Self { observed_through_ms, frontier, .. } = *self;
+        self.observed_through_ms =
+            observed_through_ms.max(log_cursor::observed_through_ms(&cursor));
         let moved = through > frontier;
         if !moved && !synced {
             return;
         }
-        let gap = (moved && !checked).then_some(Gap { before: self.made_good(), heard_ms });
+        let gap =
+            (moved && !checked).then_some(Gap { before: self.made_good(), observed_through_ms });
         self.move_to(frontier.max(through));
         self.push(gap, Batch { cursor, revision: self.frontier, synced, ..Batch::default() });
     }
 
     fn push(&mut self, gap: Option<Gap>, batch: Batch) {
         self.bytes += bytes(&batch);
-        if gap.is_none() && self.unvouched.is_empty() {
+        if gap.is_none() && self.awaiting_floor.is_empty() {
             self.ready.push_back(batch);
         } else {
-            self.unvouched.push_back((gap, batch));
+            self.awaiting_floor.push_back((gap, batch));
         }
     }
 
@@ -219,12 +224,13 @@ impl Batches {
     pub(super) fn has_all_deletes(&self, log: &LogInfo) -> bool {
         !self.judges
             || log.last <= self.compared
-            || (protocol::resume_window_ok(self.compared, log.first) && self.has_all_marks(log))
+            || (protocol::resume_window_ok(self.compared, log.first)
+                && self.has_all_tombstones(log))
     }
 
     /// The listing is over, and the log was read after that: from now on a skipped revision matters.
     pub(super) fn guard_from_here(&mut self, log: &LogInfo) {
-        assert!(self.unvouched.is_empty(), "what was listed comes first");
+        assert!(self.awaiting_floor.is_empty(), "what was listed comes first");
         assert!(self.has_all_deletes(log), "a listing ends with what it owes");
         self.guarded = true;
         self.end = self.end.max(log.last);
@@ -233,26 +239,26 @@ impl Batches {
     /// The fold was compared with the bucket, whose keys were listed after the log was read, and has
     /// everything that was handed over before (B5).
     pub(super) fn compared(&mut self, listing: Arc<Listing>, log: &LogInfo) {
-        assert!(self.ready.is_empty() && self.asked.is_none(), "the fold lacked something");
+        assert!(self.ready.is_empty() && self.floor_query.is_none(), "the fold lacked something");
         assert!(self.frontier <= log.last, "the log was read before what was gathered");
         self.end = self.end.max(listing.end);
         self.compared = log.last;
-        self.heard_ms = self.heard_ms.max(log.read_at_ms);
+        self.observed_through_ms = self.observed_through_ms.max(log.read_at_ms);
         self.listing = Some(listing);
-        for (_, mut batch) in std::mem::take(&mut self.unvouched) {
+        for (_, mut batch) in std::mem::take(&mut self.awaiting_floor) {
             self.bytes -= bytes(&batch);
-            self.settle(&mut batch.updates);
+            self.drop_vanished(&mut batch.updates);
             self.bytes += bytes(&batch);
             self.ready.push_back(batch);
         }
     }
 
     /// A value whose key the bucket did not have becomes what must have followed it.
-    fn settle(&self, updates: &mut [KvUpdate]) {
+    fn drop_vanished(&self, updates: &mut [KvUpdate]) {
         let Some(listing) = &self.listing else { return };
         for update in updates {
             if let KvUpdate::Put(KvEntry { key, version, .. }) = update
-                && listing.condemns(key.as_str(), version.as_u64())
+                && listing.is_vanished(key.as_str(), version.as_u64())
             {
                 *update = KvUpdate::Delete { key: key.clone(), version: *version };
             }
@@ -261,31 +267,36 @@ impl Batches {
 
     /// Whether the floor has to be read. The reading must begin after this call.
     pub(super) fn ask(&mut self) -> bool {
-        if self.asked.is_some() {
+        if self.floor_query.is_some() {
             return false;
         }
-        let gaps = self.unvouched.iter().filter_map(|(gap, _)| *gap);
+        let gaps = self.awaiting_floor.iter().filter_map(|(gap, _)| *gap);
         let Some(gap) = gaps.reduce(Gap::older) else {
             return false;
         };
-        let (batches, received) = (self.unvouched.len(), self.frontier);
-        self.asked = Some(Asked { batches, gap, received });
+        let (batches, received) = (self.awaiting_floor.len(), self.frontier);
+        self.floor_query = Some(FloorQuery { batches, gap, received });
         true
     }
 
     /// The answer to the reading under way.
-    pub(super) fn answered(&mut self, log: &LogInfo) -> Result<(), CursorExpiry> {
-        let asked = self.asked.take().expect("a reading is under way");
+    pub(super) fn on_floor(&mut self, log: &LogInfo) -> Result<(), CursorExpiry> {
+        let floor_query = self.floor_query.take().expect("a reading is under way");
         self.end = self.end.max(log.last);
-        let guard = protocol::live_guard(self.incarnation, asked.gap.before, asked.received, log);
+        let guard = protocol::live_guard(
+            self.incarnation,
+            floor_query.gap.before,
+            floor_query.received,
+            log,
+        );
         if let Guard::Trip(why) = guard {
             return Err(why);
         }
-        if self.judges && !protocol::marks_are_left(log, asked.gap.heard_ms) {
-            return Err(CursorExpiry::MarksExpired);
+        if self.judges && !protocol::tombstones_are_left(log, floor_query.gap.observed_through_ms) {
+            return Err(CursorExpiry::TombstonesExpired);
         }
-        self.ready.extend(self.unvouched.drain(..asked.batches).map(|(_, batch)| batch));
-        while let Some((_, batch)) = self.unvouched.pop_front_if(|(gap, _)| gap.is_none()) {
+        self.ready.extend(self.awaiting_floor.drain(..floor_query.batches).map(|(_, batch)| batch));
+        while let Some((_, batch)) = self.awaiting_floor.pop_front_if(|(gap, _)| gap.is_none()) {
             self.ready.push_back(batch);
         }
         Ok(())
@@ -296,8 +307,8 @@ impl Batches {
         self.bytes -= bytes(&batch);
         // B3, B4.
         if !self.guarded || batch.revision < self.end {
-            let heard_max_ms = if self.guarded { u64::MAX } else { self.heard_ms };
-            batch.cursor = log_cursor::amended(batch.cursor, self.end, heard_max_ms);
+            let observed_max_ms = if self.guarded { u64::MAX } else { self.observed_through_ms };
+            batch.cursor = log_cursor::amended(batch.cursor, self.end, observed_max_ms);
         }
         Some(batch)
     }
@@ -308,11 +319,11 @@ impl Batches {
 
     /// Whether nothing is gathered or waits for the floor.
     pub(super) fn is_quiet(&self) -> bool {
-        self.opened.is_none() && self.unvouched.is_empty()
+        self.opened.is_none() && self.awaiting_floor.is_empty()
     }
 
-    pub(super) fn has_unvouched(&self) -> bool {
-        !self.unvouched.is_empty()
+    pub(super) fn has_awaiting_floor(&self) -> bool {
+        !self.awaiting_floor.is_empty()
     }
 
     pub(super) fn is_guarded(&self) -> bool {
@@ -321,9 +332,9 @@ impl Batches {
 
     /// Whether the log has the marks of all keys that expired since it was heard, or they are of no
     /// matter. Of a watch that passes nothing, those that it has gathered are.
-    pub(super) fn has_all_marks(&self, log: &LogInfo) -> bool {
+    pub(super) fn has_all_tombstones(&self, log: &LogInfo) -> bool {
         let gathered = self.guarded && log.last <= self.made_good();
-        !self.judges || gathered || protocol::marks_are_left(log, self.heard_ms)
+        !self.judges || gathered || protocol::tombstones_are_left(log, self.observed_through_ms)
     }
 }
 
@@ -390,7 +401,7 @@ mod tests {
         gather(&mut batches, &[8]);
         assert!(ready(&mut batches).is_empty());
         assert!(batches.ask() && !batches.ask(), "one reading at a time");
-        assert_eq!(batches.answered(&log(6, 9)), Ok(()));
+        assert_eq!(batches.on_floor(&log(6, 9)), Ok(()));
         assert_eq!(ready(&mut batches), [7, 8]);
     }
 
@@ -401,11 +412,11 @@ mod tests {
         gather(&mut batches, &[6]);
         assert!(batches.ask());
         gather(&mut batches, &[7, 9]);
-        assert_eq!(batches.answered(&log(1, 9)), Ok(()));
+        assert_eq!(batches.on_floor(&log(1, 9)), Ok(()));
         assert_eq!(ready(&mut batches), [6]);
         assert!(batches.ask());
         let below = CursorExpiry::BelowFloor { revision: 7, first: 9 };
-        assert_eq!(batches.answered(&log(9, 9)), Err(below));
+        assert_eq!(batches.on_floor(&log(9, 9)), Err(below));
         assert!(ready(&mut batches).is_empty());
     }
 
@@ -416,7 +427,7 @@ mod tests {
         gather(&mut batches, &[20]);
         assert!(batches.ask());
         let below = CursorExpiry::BelowFloor { revision: 5, first: 7 };
-        assert_eq!(batches.answered(&log(7, 20)), Err(below));
+        assert_eq!(batches.on_floor(&log(7, 20)), Err(below));
     }
 
     /// It passes what was superseded. But of a key that was compared, or listed, and deleted since,
@@ -428,12 +439,12 @@ mod tests {
         assert_eq!(ready(&mut batches), [2], "nothing was skipped");
         gather(&mut batches, &[4, 7]);
         assert!(batches.ask());
-        assert_eq!(batches.answered(&log(7, 9)), Ok(()));
+        assert_eq!(batches.on_floor(&log(7, 9)), Ok(()));
         assert_eq!(ready(&mut batches), [7]);
         gather(&mut batches, &[11]);
         assert!(batches.ask());
         let below = CursorExpiry::BelowFloor { revision: 8, first: 10 };
-        assert_eq!(batches.answered(&log(10, 11)), Err(below));
+        assert_eq!(batches.on_floor(&log(10, 11)), Err(below));
         batches.compared(listing(&["k"], 12), &log(10, 12));
         assert_eq!(ready(&mut batches), [11]);
         assert!(batches.has_all_deletes(&log(13, 14)) && !batches.has_all_deletes(&log(14, 14)));
@@ -453,7 +464,7 @@ mod tests {
         let cursor = || LogCursor { at: Position::at(1, 60), scope: 0, witnesses: vec![] }.encode();
         batches.close(cursor);
         assert!(ready(&mut batches).is_empty() && batches.ask());
-        assert_eq!(batches.answered(&log(90, 150)), Ok(()), "whatever the floor");
+        assert_eq!(batches.on_floor(&log(90, 150)), Ok(()), "whatever the floor");
         let batch = batches.next_ready().unwrap();
         assert_eq!(LogCursor::decode(&batch.cursor).unwrap().at.end, 150);
     }
@@ -468,11 +479,11 @@ mod tests {
         let mut batches = Batches::going_on(config, &log(1, 1), 1, &none, Vanished::Keep);
         gather(&mut batches, &[5]);
         assert!(batches.ask());
-        assert_eq!(batches.answered(&long_after), Ok(()));
-        assert!(batches.has_all_marks(&long_after) && batches.has_all_deletes(&long_after));
+        assert_eq!(batches.on_floor(&long_after), Ok(()));
+        assert!(batches.has_all_tombstones(&long_after) && batches.has_all_deletes(&long_after));
     }
 
-    /// What was skipped had been superseded by something that the log had when it was asked.
+    /// What was skipped had been superseded by something that the log had when it was floor_query.
     #[test]
     fn a_listing_across_gaps_says_how_far_the_log_had_gone_since_it_began() {
         let cursor = |revision| {
@@ -485,7 +496,7 @@ mod tests {
         batches.gathered(1, 0);
         batches.close(|| cursor(4));
         assert!(batches.next_ready().is_none() && batches.ask());
-        assert_eq!(batches.answered(&log(1, 8)), Ok(()));
+        assert_eq!(batches.on_floor(&log(1, 8)), Ok(()));
         assert_eq!(end(batches.next_ready().unwrap()), 8);
         // The last that was there may have been superseded, too.
         batches.guard_from_here(&log(1, 9));
@@ -496,10 +507,10 @@ mod tests {
     #[test]
     fn a_listing_was_heard_when_it_began_and_what_follows_when_it_came() {
         let cursor = |revision| {
-            let at = Position { heard_ms: 70, ..Position::at(1, revision) };
+            let at = Position { observed_through_ms: 70, ..Position::at(1, revision) };
             LogCursor { at, scope: 0, witnesses: Vec::new() }.encode()
         };
-        let heard = |batch: Batch| LogCursor::decode(&batch.cursor).unwrap().at.heard_ms;
+        let heard = |batch: Batch| LogCursor::decode(&batch.cursor).unwrap().at.observed_through_ms;
         let config = BatchConfig { window: Duration::ZERO, max: 2, channel_capacity: 2 };
         let began = LogInfo { read_at_ms: 50, ..log(1, 1) };
         let mut batches = Batches::listing(config, &began, Vanished::Delete);
@@ -531,7 +542,7 @@ mod tests {
         batches.close(WatchCursor::none);
         assert!(batches.ask());
         let below = CursorExpiry::BelowFloor { revision: 1, first: 4 };
-        assert_eq!(batches.answered(&log(4, 9)), Err(below));
+        assert_eq!(batches.on_floor(&log(4, 9)), Err(below));
         assert!(ready(&mut batches).is_empty());
         batches.room().0.push(put("gone.too", 5));
         batches.gathered(1, 0);
@@ -544,7 +555,7 @@ mod tests {
         batches.gathered(1, 0);
         batches.close(WatchCursor::none);
         assert!(batches.ask());
-        assert_eq!(batches.answered(&log(9, 11)), Ok(()));
+        assert_eq!(batches.on_floor(&log(9, 11)), Ok(()));
         let left = std::iter::from_fn(|| batches.next_ready()).flat_map(|batch| batch.updates);
         let values: Vec<_> = left
             .map(|update| (update.version().as_u64(), matches!(update, KvUpdate::Put(_))))
@@ -571,16 +582,22 @@ mod tests {
         gather(&mut batches, 2, 1000);
         gather(&mut batches, 4, 1100);
         assert!(batches.ask());
-        assert_eq!(batches.answered(&read(1699)), Ok(()));
+        assert_eq!(batches.on_floor(&read(1699)), Ok(()));
         gather(&mut batches, 6, 1200);
         assert!(batches.ask());
-        assert_eq!(batches.answered(&read(1800)), Err(CursorExpiry::MarksExpired), "since 1100");
-        assert!(!batches.has_all_marks(&read(1900)) && batches.has_all_marks(&read(1899)));
+        assert_eq!(
+            batches.on_floor(&read(1800)),
+            Err(CursorExpiry::TombstonesExpired),
+            "since 1100"
+        );
+        assert!(
+            !batches.has_all_tombstones(&read(1900)) && batches.has_all_tombstones(&read(1899))
+        );
         while batches.next_ready().is_some() {}
         batches.compared(listing(&["k"], 9), &read(1900));
         gather(&mut batches, 11, 1950);
         assert!(batches.ask());
-        assert_eq!(batches.answered(&LogInfo { last: 11, ..read(2500) }), Ok(()));
+        assert_eq!(batches.on_floor(&LogInfo { last: 11, ..read(2500) }), Ok(()));
     }
 
     #[test]
@@ -592,7 +609,7 @@ mod tests {
         assert!(ready(&mut batches).is_empty(), "nothing has moved");
         batches.pass(11, false, true, WatchCursor::none());
         assert!(ready(&mut batches).is_empty() && batches.ask());
-        assert_eq!(batches.answered(&log(10, 11)), Ok(()));
+        assert_eq!(batches.on_floor(&log(10, 11)), Ok(()));
         assert_eq!(ready(&mut batches), [11]);
     }
 

@@ -40,7 +40,7 @@ pub struct FoldStatus {
     /// forgotten it by then, so that the fold was compared with the bucket's keys.
     pub comparisons: u64,
     /// How many keys of the fold were deleted by that.
-    pub compared_away: u64,
+    pub deleted_by_compare: u64,
     /// Whether a write failed and calls of the store's own readers keep it from being opened again.
     pub waits_for_readers: bool,
     /// Why no watch is running, while that is being mended.

@@ -136,7 +136,7 @@ pub enum CursorExpiry {
     },
     /// Marks of keys that expired since the cursor may have expired too.
     #[error("the log may have dropped the marks of keys that expired meanwhile")]
-    MarksExpired,
+    TombstonesExpired,
     /// There is no cursor, though the fold has entries: whoever made it came to none.
     #[error("the fold has entries, but no cursor")]
     Missing,

@@ -11,7 +11,7 @@ use crate::kv::{
 };
 use crate::log_cursor::{self, LogCursor, RecentlySeen};
 use crate::protocol::Position;
-use crate::rules;
+use crate::validate;
 
 #[async_trait]
 impl KvWatcher for Bucket {
@@ -24,7 +24,7 @@ impl KvWatcher for Bucket {
         if prefixes.is_empty() {
             return Err(KvError::InvalidKey("a scope needs a prefix"));
         }
-        prefixes.into_iter().try_for_each(rules::check_prefix)?;
+        prefixes.into_iter().try_for_each(validate::check_prefix)?;
         let changed = self.shared.changed.subscribe();
         let state = self.lock()?;
         let info = state.log.info();

@@ -14,8 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::api::{Link, timed};
 use super::bucket::Bucket;
 use crate::kv::KvError;
-use crate::rules;
 use crate::stores::{Connection, ConnectionCapabilities, KvStore, StoreConfig};
+use crate::validate;
 
 /// Messages that a subscription holds before the client library drops some. A consumer's window is
 /// 32 MiB and a message counts at least 64 bytes of it, so none is ever dropped.
@@ -218,13 +218,13 @@ impl Connection for NatsConnection {
     }
 
     async fn store(&self, bucket: &str, config: &StoreConfig) -> Result<Arc<dyn KvStore>, KvError> {
-        rules::check_bucket(bucket)?;
-        rules::check_config(config)?;
+        validate::check_bucket(bucket)?;
+        validate::check_config(config)?;
         Ok(Arc::new(Bucket::create(self.link()?, bucket, config).await?))
     }
 
     async fn open(&self, bucket: &str) -> Result<Arc<dyn KvStore>, KvError> {
-        rules::check_bucket(bucket)?;
+        validate::check_bucket(bucket)?;
         Ok(Arc::new(Bucket::open(self.link()?, bucket).await?))
     }
 

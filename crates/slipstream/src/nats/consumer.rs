@@ -15,7 +15,7 @@ use super::ack::{Ack, AckReader};
 use super::api::{STREAM_NOT_FOUND, ask, timed, unexpected};
 use super::bucket::Bucket;
 use crate::kv::{KvError, WatchScope};
-use crate::rules;
+use crate::validate;
 
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = HEARTBEAT.saturating_mul(3);
@@ -47,7 +47,7 @@ impl Filter {
         if prefixes.is_empty() {
             return Err(KvError::InvalidKey("a scope needs a prefix"));
         }
-        prefixes.iter().try_for_each(|prefix| rules::check_prefix(prefix))?;
+        prefixes.iter().try_for_each(|prefix| validate::check_prefix(prefix))?;
         let exact = prefixes.iter().all(|prefix| parent(prefix) == *prefix);
         let parents = prefixes.iter().map(|prefix| parent(prefix).to_owned()).collect();
         let parents = WatchScope::Prefixes(parents);

@@ -13,7 +13,7 @@ use super::consumer::{Consumer, Lost, Received, Start};
 use super::message::{self, Operation};
 use super::settled::Reading;
 use crate::kv::{Key, KvEntry, KvError, KvReader, VersionToken, WatchScope};
-use crate::rules;
+use crate::validate;
 
 /// How long a copy of the log may take to come to what its leader has.
 const BEHIND_MAX: Duration = Duration::from_secs(20);
@@ -24,13 +24,13 @@ const CHUNK_MAX: usize = 1024;
 #[async_trait]
 impl KvReader for Bucket {
     async fn get(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         let message = self.last_message(key).await?;
         Ok(message.filter(StoredMessage::is_value).map(|message| message.entry(key)))
     }
 
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         Ok(self.last_message(key).await?.map(|message| message.entry(key)))
     }
 

@@ -22,8 +22,10 @@ impl KvWatcher for Bucket {
         let (before, start, mut at, recent) = if from.is_none() {
             let before = self.log_info().await?;
             // What is listed was there by now, so that its marks are yet to come.
-            let at =
-                Position { heard_ms: before.read_at_ms, ..Position::at(before.incarnation, 0) };
+            let at = Position {
+                observed_through_ms: before.read_at_ms,
+                ..Position::at(before.incarnation, 0)
+            };
             (before, Start::State, at, RecentlySeen::default())
         } else {
             let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
@@ -34,7 +36,7 @@ impl KvWatcher for Bucket {
         };
         let hears = before.retention.marker_ttl.is_some();
         if !hears {
-            at.heard_ms = 0;
+            at.observed_through_ms = 0;
         }
         let consumer = Consumer::create(self, scope, start, false).await?;
         // The server begins later than it was told, in silence, if the log has forgotten what it was
@@ -217,7 +219,7 @@ impl NatsWatch {
     /// Everything stored before a time was handed out, or passed.
     fn hear(&mut self, at_ms: u64) {
         if self.hears {
-            self.at.heard_ms = self.at.heard_ms.max(at_ms);
+            self.at.observed_through_ms = self.at.observed_through_ms.max(at_ms);
         }
     }
 }

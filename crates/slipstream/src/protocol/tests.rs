@@ -265,8 +265,10 @@ fn marks_are_counted_on_for_most_of_their_life() {
     let retention = Retention { marker_ttl: Some(Duration::from_secs(8)), ..LOG.retention };
     let expiring = LogInfo { retention, read_at_ms: 100_000, ..LOG };
     let same = [witness(5, Finding::Same)];
-    let heard = |heard_ms, log: &LogInfo| resume(Position { heard_ms, ..AT }, log, &same, 1);
-    let expired = Resume::Expired(CursorExpiry::MarksExpired);
+    let heard = |observed_through_ms, log: &LogInfo| {
+        resume(Position { observed_through_ms, ..AT }, log, &same, 1)
+    };
+    let expired = Resume::Expired(CursorExpiry::TombstonesExpired);
     assert_eq!(heard(93_001, &expiring), Resume::From(5));
     assert_eq!(heard(93_000, &expiring), expired);
     assert_eq!(heard(0, &expiring), expired, "nobody knows");

@@ -173,7 +173,7 @@ async fn an_overrun_of_a_live_watch_is_noticed_and_mended_on_every_scope() {
         fold.until("comparison", |status| status.comparisons > 0).await;
         let status = fold.status();
         assert_eq!(status.repairs, 0, "the watch goes on: {scope:?}");
-        assert!(status.compared_away > 0, "{scope:?}: {status:?}");
+        assert!(status.deleted_by_compare > 0, "{scope:?}: {status:?}");
         assert_eq!(fold.store.contents(), world.contents("").await, "{scope:?}");
     }
 }
@@ -276,7 +276,7 @@ async fn a_small_bucket_that_is_written_all_the_time_is_still_folded() {
 }
 
 /// As a writer leaves it that died before its first checkpoint.
-async fn adrift(world: &World) -> TestStore {
+async fn orphaned(world: &World) -> TestStore {
     let store = TestStore::default();
     let fold = start(world.config(), &store);
     fold.caught_up(world).await;
@@ -289,7 +289,7 @@ async fn adrift(world: &World) -> TestStore {
 async fn a_fold_with_entries_but_no_cursor_is_not_taken_for_a_new_one() {
     for scope in scopes() {
         let world = filled().await;
-        let store = adrift(&world).await;
+        let store = orphaned(&world).await;
         world.delete("k.1").await;
         let last = world.put("k.2", "new").await;
         world.bucket.evict_below(last);
@@ -308,7 +308,7 @@ async fn a_fold_with_entries_but_no_cursor_is_not_taken_for_a_new_one() {
 #[tokio::test]
 async fn without_a_reader_a_fold_with_entries_but_no_cursor_is_reported() {
     let world = filled().await;
-    let store = adrift(&world).await;
+    let store = orphaned(&world).await;
     world.bucket.evict_below(6);
     let config = FoldConfig { reader: None, ..world.config() };
     let fold = start(config, &store);

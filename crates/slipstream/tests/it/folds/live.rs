@@ -302,7 +302,7 @@ async fn a_key_that_expired_without_a_mark_leaves_the_fold() {
     fold.synced().await;
     fold.caught_up(&bucket).await;
     assert_eq!(fold.contents(), contents_of(&bucket, "").await);
-    assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::MarksExpired);
+    assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::TombstonesExpired);
 }
 
 /// The key expires under a fold that is held up, and so does the mark of that before the server may

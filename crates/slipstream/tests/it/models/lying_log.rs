@@ -124,8 +124,12 @@ impl State {
         self.witnesses.insert(0, message);
         self.witnesses.truncate(MAX_WITNESSES);
         let (incarnation, revision) = (self.incarnation, message.revision);
-        self.cursor =
-            Some(Position { incarnation, revision, end: self.known.max(revision), heard_ms: 0 });
+        self.cursor = Some(Position {
+            incarnation,
+            revision,
+            end: self.known.max(revision),
+            observed_through_ms: 0,
+        });
     }
 
     /// Resync: what the log does not have goes, and the listing begins.

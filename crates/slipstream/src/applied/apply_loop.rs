@@ -84,7 +84,7 @@ pub(super) struct Listing {
 
 impl Listing {
     /// Of a value that is on its way.
-    pub(super) fn condemns(&self, key: &str, revision: Option<u64>) -> bool {
+    pub(super) fn is_vanished(&self, key: &str, revision: Option<u64>) -> bool {
         protocol::has_vanished(self.live.contains(key), revision, self.up_to)
     }
 }
@@ -114,10 +114,10 @@ pub(super) enum Command {
 pub(super) struct Standing {
     pub(super) cursor: WatchCursor,
     /// Whether it has no cursor and yet entries of the scope, of which nobody knows how old they are.
-    pub(super) adrift: bool,
+    pub(super) has_orphans: bool,
 }
 
-pub(super) struct Folder<S, A> {
+pub(super) struct ApplyLoop<S, A> {
     store: S,
     applier: A,
     authority: Authority,
@@ -130,7 +130,7 @@ pub(super) struct Folder<S, A> {
     shared: Arc<Shared>,
 }
 
-impl<S: SnapshotStore, A: Applier> Folder<S, A> {
+impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
     pub(super) fn new(
         store: S,
         applier: A,
@@ -156,14 +156,14 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
         mut commands: mpsc::Receiver<Command>,
     ) -> (S, Result<(), FoldError>) {
         while let Some(command) = commands.blocking_recv() {
-            if let Err(error) = self.obey(command) {
+            if let Err(error) = self.execute(command) {
                 return (self.store, Err(error));
             }
         }
         (self.store, Ok(()))
     }
 
-    fn obey(&mut self, command: Command) -> Result<(), FoldError> {
+    fn execute(&mut self, command: Command) -> Result<(), FoldError> {
         match command {
             Command::Arm { revision, lists, report } => {
                 self.authority = Authority::new(revision);
@@ -198,14 +198,14 @@ impl<S: SnapshotStore, A: Applier> Folder<S, A> {
 
     fn standing(&self) -> Result<Standing, SnapshotError> {
         let cursor = self.store.cursor();
-        let mut adrift = false;
+        let mut has_orphans = false;
         for prefix in self.prefixes.iter().filter(|_| cursor.is_none()) {
             self.store.for_each_key(prefix, &mut |_| {
-                adrift = true;
+                has_orphans = true;
                 ControlFlow::Break(())
             })?;
         }
-        Ok(Standing { cursor, adrift })
+        Ok(Standing { cursor, has_orphans })
     }
 
     /// A1.

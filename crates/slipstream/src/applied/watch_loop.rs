@@ -10,9 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 
 use super::FoldConfig;
+use super::apply_loop::{Command, Listing, Standing};
 use super::batches::Batches;
 use super::export::ExportRequest;
-use super::folder::{Command, Listing, Standing};
 use super::status::{Control, Repair, Shared};
 use crate::kv::{CursorExpiry, KvError, KvWatcher, LogInfo, Watch, WatchCursor, WatchEvent};
 use crate::protocol::{self, Advance, Guard, Vanished};
@@ -27,7 +27,7 @@ const LAST_READING: Duration = Duration::from_secs(1);
 /// No watch asks more often whether it has missed anything.
 const PROBE_MIN: Duration = Duration::from_millis(100);
 
-pub(super) struct Feeder {
+pub(super) struct WatchLoop {
     config: FoldConfig,
     control: Control,
     to_fold: mpsc::Sender<Command>,
@@ -72,7 +72,7 @@ struct Relist {
 
 /// What a watch goes by, as the log was when it began.
 #[derive(Clone, Copy)]
-struct Ground {
+struct LogBasis {
     incarnation: u64,
     vanished: Vanished,
     /// How long the marks of expired keys last.
@@ -81,7 +81,7 @@ struct Ground {
 
 type Reading = Pin<Box<dyn Future<Output = Result<LogInfo, KvError>> + Send>>;
 
-impl Feeder {
+impl WatchLoop {
     pub(super) fn new(
         config: FoldConfig,
         control: Control,
@@ -142,7 +142,7 @@ impl Feeder {
         let cursor = &standing.cursor;
         // Before the watch, so that a log made anew in between is noticed.
         let log = self.log().await?;
-        if standing.adrift {
+        if standing.has_orphans {
             return self.repair(CursorExpiry::Missing).await;
         }
         let arming = self.config.watcher.watch(&self.config.scope, cursor);
@@ -237,16 +237,16 @@ impl Feeder {
         &mut self,
         why: CursorExpiry,
         batches: &mut Batches,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<(), Over> {
-        if !protocol::made_good_by_comparing(why, ground.vanished) {
+        if !protocol::made_good_by_comparing(why, basis.vanished) {
             return Err(Over::Tripped(why));
         }
         tracing::info!(%why, "deletes may have been missed; comparing with the bucket's keys");
-        let (deleted, _) = self.compare(batches, ground).await?;
+        let (deleted, _) = self.compare(batches, basis).await?;
         self.control.status.send_modify(|status| {
             status.comparisons += 1;
-            status.compared_away += deleted;
+            status.deleted_by_compare += deleted;
         });
         Ok(())
     }
@@ -257,12 +257,12 @@ impl Feeder {
     async fn compare(
         &mut self,
         batches: &mut Batches,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<(u64, LogInfo), Over> {
         self.hand_over(batches).await?;
         let log = self.log().await?;
         let received = batches.made_good();
-        let guard = protocol::live_guard(ground.incarnation, log.last, received, &log);
+        let guard = protocol::live_guard(basis.incarnation, log.last, received, &log);
         if let Guard::Trip(why) = guard {
             return Err(Over::Tripped(why));
         }
@@ -275,26 +275,26 @@ impl Feeder {
     /// Reads a watch until it is over.
     async fn follow(&mut self, armed: Armed) -> Result<Infallible, Over> {
         let Armed { mut watch, log, listing } = armed;
-        let ground = Ground {
+        let basis = LogBasis {
             incarnation: log.incarnation,
             vanished: protocol::vanished(self.config.reader.is_some(), &log.retention),
             marker_ttl: log.retention.marker_ttl,
         };
         let repairs = listing.as_ref().is_some_and(|relist| relist.is_repair);
-        let report = repairs && ground.vanished == Vanished::Keep;
+        let report = repairs && basis.vanished == Vanished::Keep;
         let (revision, lists) = (watch.position(), listing.is_some());
         self.send(Command::Arm { revision, lists, report }).await?;
         let config = self.config.batch;
         let mut batches = match lists {
-            true => Batches::listing(config, &log, ground.vanished),
-            false => Batches::going_on(config, &log, revision, &watch.cursor(), ground.vanished),
+            true => Batches::listing(config, &log, basis.vanished),
+            false => Batches::going_on(config, &log, revision, &watch.cursor(), basis.vanished),
         };
         let mut reading = None;
-        let read_on = self.read_on(&mut watch, &mut batches, &mut reading, listing, ground);
+        let read_on = self.read_on(&mut watch, &mut batches, &mut reading, listing, basis);
         let Err(over) = read_on.await;
         // Whatever it was at when it was told to stop.
         if matches!(over, Over::Ended) && self.control.shared.is_shut_down() {
-            self.end(watch, batches, reading, ground).await?;
+            self.end(watch, batches, reading, basis).await?;
         }
         Err(over)
     }
@@ -305,20 +305,20 @@ impl Feeder {
         batches: &mut Batches,
         reading: &mut Option<Reading>,
         mut listing: Option<Relist>,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<Infallible, Over> {
         let shared = Arc::clone(&self.control.shared);
         let lists = listing.is_some();
         let to_fold = self.to_fold.clone();
         // What expires must be heard in time.
-        let in_time = ground.marker_ttl.map_or(Duration::MAX, |ttl| ttl / 4).max(PROBE_MIN);
+        let in_time = basis.marker_ttl.map_or(Duration::MAX, |ttl| ttl / 4).max(PROBE_MIN);
         let every = self.config.probe_interval.min(in_time);
         let mut tick = interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             // A fold that is being listed is half of one.
             if listing.is_none() {
-                self.export(batches, reading, ground).await?;
+                self.export(batches, reading, basis).await?;
             }
             if reading.is_none() && batches.ask() {
                 *reading = Some(self.read());
@@ -338,8 +338,8 @@ impl Feeder {
                     *reading = None;
                     let log = log?;
                     self.note(&log);
-                    if let Err(why) = batches.answered(&log) {
-                        self.make_good(why, batches, ground).await?;
+                    if let Err(why) = batches.on_floor(&log) {
+                        self.make_good(why, batches, basis).await?;
                     }
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
@@ -355,9 +355,9 @@ impl Feeder {
                     WatchEvent::Synced { through } => {
                         batches.close(|| watch.cursor());
                         if let Some(relist) = listing.take() {
-                            let vouched = self.vouch(batches, reading, ground);
+                            let vouched = self.vouch(batches, reading, basis);
                             unless_shut_down(&shared, vouched).await??;
-                            self.listed(batches, &relist, through, ground).await?;
+                            self.listed(batches, &relist, through, basis).await?;
                         }
                         let checked = lists;
                         watch.advance(through);
@@ -369,8 +369,8 @@ impl Feeder {
                     self.requested = Some(request);
                 }
                 () = to_fold.closed() => return Err(Over::Ended),
-                _ = tick.tick() => self.mark(watch, batches, ground).await?,
-                () = shared.poke.notified() => self.mark(watch, batches, ground).await?,
+                _ = tick.tick() => self.mark(watch, batches, basis).await?,
+                () = shared.poke.notified() => self.mark(watch, batches, basis).await?,
             }
         }
     }
@@ -382,16 +382,15 @@ impl Feeder {
         batches: &mut Batches,
         relist: &Relist,
         through: u64,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<(), Over> {
         let mut log = self.log().await?;
-        if let Guard::Trip(why) = protocol::live_guard(ground.incarnation, log.last, through, &log)
-        {
+        if let Guard::Trip(why) = protocol::live_guard(basis.incarnation, log.last, through, &log) {
             return Err(Over::Tripped(why));
         }
         if !batches.has_all_deletes(&log) {
             let deleted;
-            (deleted, log) = self.compare(batches, ground).await?;
+            (deleted, log) = self.compare(batches, basis).await?;
             if relist.is_repair {
                 self.note_deleted(deleted);
             }
@@ -405,7 +404,7 @@ impl Feeder {
         &mut self,
         watch: &mut Box<dyn Watch>,
         batches: &mut Batches,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<(), Over> {
         if !batches.is_quiet() || !batches.is_guarded() {
             return Ok(());
@@ -413,17 +412,17 @@ impl Feeder {
         let shared = Arc::clone(&self.control.shared);
         let marker = unless_shut_down(&shared, watch.progress()).await??;
         self.control.status.send_modify(|status| status.head = marker.head);
-        let missed = match protocol::advance(ground.incarnation, batches.made_good(), &marker) {
+        let missed = match protocol::advance(basis.incarnation, batches.made_good(), &marker) {
             Advance::Trip(why) => Some(why),
-            _ if ground.marker_ttl.is_none() => None,
+            _ if basis.marker_ttl.is_none() => None,
             // Read after the consumer was asked: marks that were there then were sent.
             _ => {
-                let all = batches.has_all_marks(&self.log().await?);
-                (!all).then_some(CursorExpiry::MarksExpired)
+                let all = batches.has_all_tombstones(&self.log().await?);
+                (!all).then_some(CursorExpiry::TombstonesExpired)
             }
         };
         if let Some(why) = missed {
-            self.make_good(why, batches, ground).await?;
+            self.make_good(why, batches, basis).await?;
         }
         if !protocol::under_way(&marker) {
             watch.advance(marker.head);
@@ -437,13 +436,13 @@ impl Feeder {
         &mut self,
         batches: &mut Batches,
         reading: &mut Option<Reading>,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<(), Over> {
         if self.requested.is_none() {
             return Ok(());
         }
         let shared = Arc::clone(&self.control.shared);
-        unless_shut_down(&shared, self.vouch(batches, reading, ground)).await??;
+        unless_shut_down(&shared, self.vouch(batches, reading, basis)).await??;
         self.hand_over(batches).await?;
         match self.requested.take() {
             Some(request) => self.send(Command::Export(request)).await,
@@ -457,10 +456,10 @@ impl Feeder {
         watch: Box<dyn Watch>,
         mut batches: Batches,
         mut reading: Option<Reading>,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<(), Over> {
         batches.close(|| watch.cursor());
-        let vouched = timeout(LAST_READING, self.vouch(&mut batches, &mut reading, ground)).await;
+        let vouched = timeout(LAST_READING, self.vouch(&mut batches, &mut reading, basis)).await;
         if !matches!(vouched, Ok(Ok(()))) {
             tracing::info!("what was received last could not be vouched for; it is read again");
         }
@@ -471,16 +470,16 @@ impl Feeder {
         &mut self,
         batches: &mut Batches,
         reading: &mut Option<Reading>,
-        ground: Ground,
+        basis: LogBasis,
     ) -> Result<(), Over> {
-        while batches.has_unvouched() {
+        while batches.has_awaiting_floor() {
             if reading.is_none() && batches.ask() {
                 *reading = Some(self.read());
             }
             let log = answer(reading).await?;
             *reading = None;
-            if let Err(why) = batches.answered(&log) {
-                self.make_good(why, batches, ground).await?;
+            if let Err(why) = batches.on_floor(&log) {
+                self.make_good(why, batches, basis).await?;
             }
         }
         Ok(())
