@@ -51,8 +51,8 @@ pub use applied::{
 };
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
-    KvWatcher, KvWriter, LogInfo, Progress, Retention, VersionToken, VersionTooLong, Watch,
-    WatchCursor, WatchEvent, WatchScope,
+    KvWatcher, KvWriter, LogCursor, LogInfo, Progress, Retention, VersionToken, VersionTooLong,
+    Watch, WatchCursor, WatchEvent, WatchScope,
 };
 pub use memory::{MemoryBucket, MemoryConnection};
 #[cfg(feature = "nats")]

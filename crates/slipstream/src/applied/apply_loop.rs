@@ -1,7 +1,5 @@
-//! The thread that applies and stores, batch by batch.
+//! The thread that applies and stores, batch by batch, and drops the keys that have vanished.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,10 +8,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::FoldError;
 use super::export::{ExportError, ExportRequest};
+use super::seen::Seen;
 use super::status::{Control, FoldStatus, Shared};
-use crate::kv::{Key, KvUpdate, VersionToken, WatchCursor};
-use crate::log_cursor;
-use crate::protocol::{self, Authority, Stored};
+use crate::kv::{CursorExpiry, Key, KvUpdate, LogCursor, VersionToken, WatchCursor};
+use crate::protocol::{self, Authority, Stored, Vanished};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
 /// While it waits to try again, the thread looks this often whether it should end.
@@ -22,9 +20,8 @@ const NAP: Duration = Duration::from_millis(20);
 /// What the caller does with updates.
 ///
 /// Updates may come more than once (after an interruption, or a crash), always in the order of the
-/// log. Besides, there are deletes of keys that the bucket was found not to have: of unknown version,
-/// and without `on_applied` after them; or with the version of the value that they take the place of.
-/// `()` does nothing: the store is all there is.
+/// log. A resync adds deletes, of unknown version, of the keys that have vanished from the bucket; until
+/// it is over there is no `on_applied`. `()` does nothing: the store is all there is.
 pub trait Applier: Send + 'static {
     /// An update as the caller sees it.
     type Item;
@@ -42,7 +39,7 @@ pub trait Applier: Send + 'static {
     }
 
     /// After a repair: keys that are in the fold and that the bucket did not list. They were kept,
-    /// because the log forgets current values or because there was no reader to ask.
+    /// because the log may have evicted them.
     fn unconfirmed(&mut self, keys: Vec<Key>) {
         let _ = keys;
     }
@@ -59,12 +56,10 @@ impl Applier for () {
 }
 
 /// Updates that are applied and stored together.
-#[derive(Default)]
 pub(super) struct Batch {
     pub(super) updates: Vec<KvUpdate>,
-    pub(super) cursor: WatchCursor,
-    /// What the cursor stands for.
-    pub(super) revision: u64,
+    /// Covers them. Not stored in a resync.
+    pub(super) cursor: LogCursor,
     /// When the last update was written, in Unix nanoseconds; 0 if there is none.
     pub(super) stored_at_ns: u64,
     /// Whether more was known to come when it was received.
@@ -73,57 +68,73 @@ pub(super) struct Batch {
     pub(super) synced: bool,
 }
 
-/// A listing of the bucket's keys.
-pub(super) struct Listing {
-    pub(super) live: HashSet<Key>,
-    /// The head of the log before it.
-    pub(super) up_to: u64,
-    /// And after it: what it does not have may have been deleted up to here.
-    pub(super) end: u64,
-}
-
-impl Listing {
-    /// Of a value that is on its way.
-    pub(super) fn is_vanished(&self, key: &str, revision: Option<u64>) -> bool {
-        protocol::has_vanished(self.live.contains(key), revision, self.up_to)
-    }
-}
-
+/// What the watch loop asks for. Each is done after everything that was asked before.
 pub(super) enum Command {
-    /// A watch was armed at this revision. Whether it lists the bucket, and whether keys that it
-    /// does not list are to be reported.
-    Arm {
+    /// A watch goes on from this revision, with a complete fold.
+    Resume {
         revision: u64,
+    },
+    /// A resync begins. Its cursor is stored with everything until its end.
+    BeginResync {
+        cursor: LogCursor,
         lists: bool,
-        report: bool,
     },
     Batch(Batch),
-    /// Delete what the bucket no longer has; answers with how many. Whether the cursor goes as well:
-    /// it has expired, and must not be taken for good later.
-    Sweep {
-        forget: bool,
-        listing: Arc<Listing>,
-        deleted: oneshot::Sender<u64>,
-    },
+    FinishResync(Finish),
     Export(ExportRequest),
-    /// Answers with where the store stands.
-    Where(oneshot::Sender<Standing>),
+    /// How the fold stands, when everything before is stored.
+    Standing(oneshot::Sender<Standing>),
 }
 
-/// Where a store stands.
+/// The end of a resync: everything that it waited for is in the commands before.
+pub(super) struct Finish {
+    pub(super) floor: u64,
+    pub(super) vanished: Vanished,
+    /// How many keys a listing of the whole bucket has to have brought, if that is known.
+    pub(super) subjects: Option<u64>,
+    /// Whether nobody has written since the listing began, so that each key came once.
+    pub(super) untouched: bool,
+    /// What the fold has when the vanished keys are gone.
+    pub(super) cursor: LogCursor,
+    pub(super) finished: oneshot::Sender<Finished>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finished {
+    /// The fold is complete.
+    Complete,
+    /// The listing brought too few keys, or too many. Nothing was dropped.
+    NotWhole { delivered: u64 },
+    /// The fold is to end. It is still in the resync.
+    ShutDown,
+}
+
+/// How a fold stands that no watch feeds.
 pub(super) struct Standing {
-    pub(super) cursor: WatchCursor,
-    /// Whether it has no cursor and yet entries of the scope, of which nobody knows how old they are.
+    pub(super) cursor: Result<Option<LogCursor>, CursorExpiry>,
+    /// Whether it has keys, though no cursor.
     pub(super) has_orphans: bool,
+}
+
+/// A resync that goes on.
+struct Resync {
+    /// In repair.
+    cursor: WatchCursor,
+    lists: bool,
+    /// What was listed; nobody needs to know that of a fold that had nothing when the listing began.
+    seen: Option<Seen>,
+    /// Updates that came.
+    delivered: u64,
+    /// The version of the first one: nothing that came is below it.
+    first: Option<u64>,
 }
 
 pub(super) struct ApplyLoop<S, A> {
     store: S,
     applier: A,
     authority: Authority,
+    resync: Option<Resync>,
     batch_max: usize,
-    /// Hashes of the keys that a listing watch has brought, while they are counted.
-    seen: Option<(HashSet<u64>, RandomState)>,
     /// Of the scope.
     prefixes: Vec<String>,
     status: watch::Sender<FoldStatus>,
@@ -142,8 +153,8 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
             store,
             applier,
             authority: Authority::new(0),
+            resync: None,
             batch_max,
-            seen: None,
             prefixes,
             status: control.status.clone(),
             shared: Arc::clone(&control.shared),
@@ -165,31 +176,19 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
 
     fn execute(&mut self, command: Command) -> Result<(), FoldError> {
         match command {
-            Command::Arm { revision, lists, report } => {
+            Command::Resume { revision } => {
+                self.resync = None;
                 self.authority = Authority::new(revision);
-                self.seen = report.then(|| (HashSet::new(), RandomState::new()));
-                self.status.send_modify(|status| {
-                    // A listing begins at nothing, but the fold still has what it had.
-                    if !lists {
-                        status.applied = revision;
-                    }
-                });
+                self.status.send_modify(|status| status.applied = revision);
             }
-            Command::Batch(batch) => {
-                self.fold(&batch)?;
-                if batch.synced {
-                    self.synced()?;
-                }
-            }
-            Command::Sweep { forget, listing, deleted } => {
-                let count = self.sweep(&listing, forget)?;
-                let _ = deleted.send(count);
-            }
+            Command::BeginResync { cursor, lists } => self.begin_resync(&cursor, lists)?,
+            Command::Batch(batch) => self.fold(batch)?,
+            Command::FinishResync(finish) => self.finish_resync(finish)?,
             // Everything before it has been stored.
             Command::Export(request) => {
                 let _ = request.reply.send(Err(ExportError::Unsupported));
             }
-            Command::Where(reply) => {
+            Command::Standing(reply) => {
                 let _ = reply.send(self.standing().map_err(FoldError::Read)?);
             }
         }
@@ -197,44 +196,75 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
     }
 
     fn standing(&self) -> Result<Standing, SnapshotError> {
-        let cursor = self.store.cursor();
-        let mut has_orphans = false;
-        for prefix in self.prefixes.iter().filter(|_| cursor.is_none()) {
-            self.store.for_each_key(prefix, &mut |_| {
-                has_orphans = true;
-                ControlFlow::Break(())
-            })?;
-        }
+        let stored = self.store.cursor();
+        let cursor = (!stored.is_none()).then(|| LogCursor::decode(&stored)).transpose();
+        let has_orphans = stored.is_none() && !self.is_empty()?;
         Ok(Standing { cursor, has_orphans })
     }
 
+    fn is_empty(&self) -> Result<bool, SnapshotError> {
+        let mut is_empty = true;
+        for prefix in &self.prefixes {
+            self.store.for_each_key(prefix, &mut |_| {
+                is_empty = false;
+                ControlFlow::Break(())
+            })?;
+        }
+        Ok(is_empty)
+    }
+
+    fn begin_resync(&mut self, cursor: &LogCursor, lists: bool) -> Result<(), FoldError> {
+        assert!(cursor.in_repair, "nobody may resume from the middle of a resync");
+        let cursor = cursor.encode();
+        self.authority = Authority::new(0);
+        if cursor != self.store.cursor() {
+            self.store(&[], &cursor)?;
+        }
+        let compares = lists && !self.is_empty().map_err(FoldError::Read)?;
+        let seen = compares.then(Seen::new);
+        self.resync = Some(Resync { cursor, lists, seen, delivered: 0, first: None });
+        Ok(())
+    }
+
     /// A1.
-    fn fold(&mut self, batch: &Batch) -> Result<(), FoldError> {
-        for update in &batch.updates {
-            self.authority.receive(update.version().as_u64());
-        }
-        // A watch's position passes what was never sent to it, too.
-        self.authority.receive(Some(batch.revision));
-        if let Some((seen, state)) = &mut self.seen {
-            seen.extend(batch.updates.iter().map(|update| state.hash_one(update.key().as_bytes())));
-        }
-        self.apply(&batch.updates);
-        let revision = self.authority.apply();
-        if !batch.updates.is_empty() || batch.cursor != self.store.cursor() {
-            self.store(&batch.updates, &batch.cursor)?;
-        }
-        self.applier.on_applied(&batch.cursor, revision);
+    fn fold(&mut self, batch: Batch) -> Result<(), FoldError> {
+        let applied = match self.resync.take() {
+            Some(mut resync) => {
+                resync.note(&batch.updates);
+                self.apply(&batch.updates);
+                self.store(&batch.updates, &resync.cursor)?;
+                self.resync = Some(resync);
+                None
+            }
+            None => Some(self.fold_complete(&batch)?),
+        };
         self.status.send_modify(|status| {
-            status.applied = revision;
-            status.head = status.head.max(revision);
+            applied.into_iter().for_each(|revision| status.applied(revision));
             status.updates += batch.updates.len() as u64;
             status.behind = batch.more;
             if batch.stored_at_ns > 0 {
                 let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(batch.stored_at_ns);
                 status.applied_at = Some(at);
             }
+            status.synced |= batch.synced;
         });
         Ok(())
+    }
+
+    fn fold_complete(&mut self, batch: &Batch) -> Result<u64, FoldError> {
+        for update in &batch.updates {
+            self.authority.receive(update.version().as_u64());
+        }
+        // A watch's position passes what was never sent to it, too.
+        self.authority.receive(Some(batch.cursor.position.revision));
+        self.apply(&batch.updates);
+        let revision = self.authority.apply();
+        let cursor = batch.cursor.encode();
+        if !batch.updates.is_empty() || cursor != self.store.cursor() {
+            self.store(&batch.updates, &cursor)?;
+        }
+        self.applier.on_applied(&cursor, revision);
+        Ok(revision)
     }
 
     fn apply(&mut self, updates: &[KvUpdate]) {
@@ -286,61 +316,97 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         }
     }
 
-    /// Deletes the keys that the listing lacks, without moving the cursor; but it says how far the
-    /// log went that does not have them.
-    fn sweep(&mut self, listing: &Listing, forget: bool) -> Result<u64, FoldError> {
-        let gone = self.absent(listing).map_err(FoldError::Read)?;
-        let count = gone.len() as u64;
-        let cursor = match forget {
-            true => WatchCursor::none(),
-            false => log_cursor::amended(self.store.cursor(), listing.end, u64::MAX),
-        };
-        let delete = |key| KvUpdate::Delete { key, version: VersionToken::unknown() };
-        let deletes: Vec<KvUpdate> = gone.into_iter().map(delete).collect();
-        for batch in deletes.chunks(self.batch_max) {
-            self.apply(batch);
-            self.store(batch, &cursor)?;
+    /// Drops the keys that have vanished; the cursor comes with the last of them (P6).
+    fn finish_resync(&mut self, finish: Finish) -> Result<(), FoldError> {
+        let Finish { floor, vanished, subjects, untouched, cursor, finished } = finish;
+        let Some(resync) = &self.resync else { unreachable!("a resync is begun before it ends") };
+        let delivered = resync.count();
+        let counts = untouched || resync.seen.is_some();
+        if counts && subjects.is_some_and(|subjects| subjects != delivered) {
+            let _ = finished.send(Finished::NotWhole { delivered });
+            return Ok(());
         }
-        Ok(count)
+        let gone = self.vanished(resync, floor).map_err(FoldError::Read)?;
+        let (lists, in_repair) = (resync.lists, resync.cursor.clone());
+        let dropped = match vanished {
+            Vanished::Delete => gone.len() as u64,
+            Vanished::Keep => 0,
+        };
+        let unconfirmed = gone.len() as u64 - dropped;
+        let (revision, cursor) = (cursor.position.revision, cursor.encode());
+        let mut deletes = Vec::new();
+        match vanished {
+            Vanished::Delete => deletes = gone,
+            Vanished::Keep if gone.is_empty() => {}
+            Vanished::Keep => {
+                tracing::warn!(
+                    unconfirmed,
+                    "keys of the fold that the bucket did not list are kept"
+                );
+                self.applier.unconfirmed(gone);
+            }
+        }
+        let delete = |key| KvUpdate::Delete { key, version: VersionToken::unknown() };
+        let deletes: Vec<KvUpdate> = deletes.into_iter().map(delete).collect();
+        let mut chunks = deletes.chunks(self.batch_max).peekable();
+        while let Some(chunk) = chunks.next() {
+            if self.shared.is_shut_down() {
+                let _ = finished.send(Finished::ShutDown);
+                return Ok(());
+            }
+            self.apply(chunk);
+            let is_last = chunks.peek().is_none();
+            self.store(chunk, if is_last { &cursor } else { &in_repair })?;
+        }
+        if deletes.is_empty() {
+            self.store(&[], &cursor)?;
+        }
+        self.resync = None;
+        self.authority = Authority::new(revision);
+        self.applier.on_applied(&cursor, revision);
+        self.status.send_modify(|status| {
+            status.applied(revision);
+            status.resynced(lists, dropped, unconfirmed);
+        });
+        let _ = finished.send(Finished::Complete);
+        Ok(())
     }
 
-    fn absent(&self, listing: &Listing) -> Result<Vec<Key>, SnapshotError> {
+    /// The keys that the log does not have, whoever took them.
+    fn vanished(&self, resync: &Resync, floor: u64) -> Result<Vec<Key>, SnapshotError> {
         let mut gone = Vec::new();
+        // All that a listing into an empty fold brought may be at or above the floor.
+        let all_above = resync.first.is_none_or(|first| first >= floor);
+        if resync.lists && resync.seen.is_none() && all_above {
+            return Ok(gone);
+        }
         for prefix in &self.prefixes {
-            self.store.for_each_key(prefix, &mut |key| {
-                if !listing.live.contains(key) {
-                    gone.push(Key::from(key));
+            self.store.for_each_in_range(prefix, &mut |entry| {
+                let seen = resync.seen.as_ref();
+                let listed = seen.is_none_or(|seen| seen.has_value(entry.key.as_bytes()));
+                if protocol::is_vanished(listed, entry.version.as_u64(), floor) {
+                    gone.push(Key::from(entry.key));
                 }
                 ControlFlow::Continue(())
             })?;
         }
         Ok(gone)
     }
+}
 
-    fn synced(&mut self) -> Result<(), FoldError> {
-        if let Some((seen, state)) = self.seen.take() {
-            let mut unconfirmed = Vec::new();
-            for prefix in &self.prefixes {
-                let note = &mut |key: &str| {
-                    if !seen.contains(&state.hash_one(key.as_bytes())) {
-                        unconfirmed.push(Key::from(key));
-                    }
-                    ControlFlow::Continue(())
-                };
-                self.store.for_each_key(prefix, note).map_err(FoldError::Read)?;
-            }
-            let count = unconfirmed.len() as u64;
-            if count > 0 {
-                tracing::warn!(count, "keys of the fold that the bucket did not list were kept");
-                self.applier.unconfirmed(unconfirmed);
-            }
-            self.status.send_modify(|status| {
-                if let Some(repair) = &mut status.last_repair {
-                    repair.unconfirmed = count;
-                }
-            });
+impl Resync {
+    fn note(&mut self, updates: &[KvUpdate]) {
+        self.delivered += updates.len() as u64;
+        if self.first.is_none() {
+            self.first = updates.iter().find_map(|update| update.version().as_u64());
         }
-        self.status.send_modify(|status| status.synced = true);
-        Ok(())
+        if let Some(seen) = &mut self.seen {
+            updates.iter().for_each(|update| seen.note(update));
+        }
+    }
+
+    /// The keys that came; or the updates, where nobody has looked at the keys.
+    fn count(&self) -> u64 {
+        self.seen.as_ref().map_or(self.delivered, Seen::count)
     }
 }

@@ -21,7 +21,7 @@ use crate::stores::{Discard, KvStore, StorageType, StoreConfig};
 /// Room that a value leaves for headers in the server's largest message.
 const HEADERS_LEN_MAX: usize = 256;
 
-/// How long the server keeps the mark of a key that expired. A fold that was away for longer does not
+/// How long the server keeps the tombstone of a key that expired. A fold that was away for longer does not
 /// learn of it from the log, and lists the bucket.
 const MARKER_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -300,9 +300,11 @@ fn log_info(info: &Value) -> Option<LogInfo> {
         _ => state["first_seq"].as_u64()?,
     };
     let incarnation = api::unix_ns(&info["created"])?;
-    // Servers that do not say have no marks that expire, either.
+    // An empty log does not say.
+    let subjects = state["num_subjects"].as_u64().unwrap_or_default();
+    // Servers that do not say have no tombstones that expire, either.
     let read_at_ms = api::unix_ns(&info["ts"]).unwrap_or_default() / NS_PER_MS;
-    Some(LogInfo { incarnation, first, last, retention, read_at_ms })
+    Some(LogInfo { incarnation, first, last, retention, subjects, read_at_ms })
 }
 
 fn stored_message(message: &Value) -> Option<StoredMessage> {
