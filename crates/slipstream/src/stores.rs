@@ -63,7 +63,7 @@ pub struct StoreConfig {
     pub storage: StorageType,
     /// What gives way when the log is full.
     pub discard: Discard,
-    /// Allow writes that expire ([`KvTtl`]).
+    /// Allow writes that expire ([`KvTtl`]). Only with a `max_history` of 1.
     pub ttl: bool,
 }
 

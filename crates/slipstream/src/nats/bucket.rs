@@ -44,6 +44,8 @@ struct Inner {
     subject_prefix: String,
     value_len_max: usize,
     ttl: bool,
+    /// Whether writes reach the log: those to a mirror go to its origin, if that is in reach.
+    is_writable: bool,
     /// The log as it went furthest, if there are copies of it: which one, and how far.
     furthest: Mutex<(u64, u64)>,
 }
@@ -91,13 +93,16 @@ impl Bucket {
         let config = &info["config"];
         let payload_max = link.client()?.max_payload();
         let message_max = limit(&config["max_msg_size"]).map_or(payload_max, |max| max as usize);
+        let max_history = config["max_msgs_per_subject"].as_i64();
         let inner = Inner {
             link,
             name: name.to_owned(),
             stream: format!("KV_{name}"),
-            subject_prefix: format!("$KV.{name}."),
+            subject_prefix: format!("$KV.{}.", origin(config).unwrap_or(name)),
             value_len_max: payload_max.min(message_max).saturating_sub(HEADERS_LEN_MAX),
-            ttl: config["allow_msg_ttl"].as_bool().unwrap_or(false),
+            // With a history, a value that expires uncovers the one before it, without a message.
+            ttl: config["allow_msg_ttl"].as_bool() == Some(true) && max_history == Some(1),
+            is_writable: config["mirror"]["external"].is_null(),
             furthest: Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -216,12 +221,22 @@ impl KvStore for Bucket {
     }
 
     fn writer(&self) -> Option<Arc<dyn KvWriter>> {
-        Some(Arc::new(self.clone()))
+        self.inner.is_writable.then(|| Arc::new(self.clone()) as Arc<dyn KvWriter>)
     }
 
     fn ttl(&self) -> Option<Arc<dyn KvTtl>> {
-        self.inner.ttl.then(|| Arc::new(self.clone()) as Arc<dyn KvTtl>)
+        let can = self.inner.ttl && self.inner.is_writable;
+        can.then(|| Arc::new(self.clone()) as Arc<dyn KvTtl>)
     }
+}
+
+/// The bucket that a mirror has its messages from, under the subjects of that one. A transformation of
+/// subjects may give them others, which then are the mirror's own.
+fn origin(config: &Value) -> Option<&str> {
+    let mirror = &config["mirror"];
+    let transforms = mirror["subject_transforms"].as_array().is_some_and(|some| !some.is_empty());
+    let name = mirror["name"].as_str()?.strip_prefix("KV_")?;
+    (!transforms).then_some(name)
 }
 
 fn may_exist(error: &ApiError) -> bool {
@@ -359,6 +374,15 @@ mod tests {
         assert!(log_info(&json!({})).is_none());
         assert!(stored_message(&json!({})).is_none());
         assert!(stored_message(&json!({ "hdrs": "%", "seq": 1 })).is_none());
+    }
+
+    #[test]
+    fn a_mirror_has_the_subjects_of_its_origin_unless_they_are_changed() {
+        assert_eq!(origin(&json!({})), None);
+        assert_eq!(origin(&json!({ "mirror": { "name": "KV_b" } })), Some("b"));
+        let changed = json!([{ "src": "$KV.b.>", "dest": "$KV.c.>" }]);
+        let mirror = json!({ "mirror": { "name": "KV_b", "subject_transforms": changed } });
+        assert_eq!(origin(&mirror), None);
     }
 
     #[test]
