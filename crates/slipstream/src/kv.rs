@@ -104,6 +104,16 @@ pub trait KvReader: Send + Sync {
     /// The value of a key; `None` when it has none, deleted or never written.
     async fn get(&self, key: &str) -> Result<Option<KvEntry>, KvError>;
 
+    /// The values of many keys, in their order: each as [`get`](Self::get) has it, at some moment of
+    /// the call, not all at the same one.
+    async fn multi_get(&self, keys: &[&str]) -> Result<Vec<Option<KvEntry>>, KvError> {
+        let mut entries = Vec::with_capacity(keys.len());
+        for key in keys {
+            entries.push(self.get(key).await?);
+        }
+        Ok(entries)
+    }
+
     /// The last message of a key as it is in the log, deletes too (with an empty value), for callers
     /// that need the version to compare with. `None` when the log has no message of the key.
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError>;

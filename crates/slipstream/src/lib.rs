@@ -56,7 +56,7 @@ pub use kv::{
 };
 pub use memory::{MemoryBucket, MemoryConnection};
 #[cfg(feature = "nats")]
-pub use nats::{NatsConnection, NatsConnectionConfig};
+pub use nats::{ClientCert, NatsConnection, NatsConnectionConfig};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{

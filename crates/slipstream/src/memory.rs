@@ -117,6 +117,12 @@ impl Connection for MemoryConnection {
         }
     }
 
+    async fn buckets(&self) -> Result<Vec<String>, KvError> {
+        let mut names: Vec<String> = self.lock().keys().cloned().collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
     fn capabilities(&self) -> ConnectionCapabilities {
         ConnectionCapabilities {
             cas: true,

@@ -26,6 +26,9 @@ pub trait Connection: Send + Sync {
     /// The bucket, which must exist: [`KvError::BucketNotFound`] otherwise.
     async fn open(&self, bucket: &str) -> Result<Arc<dyn KvStore>, KvError>;
 
+    /// The names of the buckets, in order.
+    async fn buckets(&self) -> Result<Vec<String>, KvError>;
+
     /// What the buckets of this connection can do.
     fn capabilities(&self) -> ConnectionCapabilities;
 }

@@ -28,6 +28,9 @@ const MARKER_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Stamps are kept in milliseconds, rounded down: an earlier time claims less.
 pub(super) const NS_PER_MS: u64 = 1_000_000;
 
+/// Names in one answer of the server.
+const NAMES_MAX: usize = 1024;
+
 /// How long the server remembers message ids, unless messages live shorter.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
@@ -279,6 +282,27 @@ fn stream_config(name: &str, config: &StoreConfig) -> Value {
         stream["subject_delete_marker_ttl"] = (MARKER_TTL.as_nanos() as u64).into();
     }
     stream
+}
+
+/// The names of all buckets, in order.
+pub(super) async fn names(link: &Link) -> Result<Vec<String>, KvError> {
+    const OPERATION: &str = "list buckets";
+    let mut names = Vec::new();
+    // The server gives out so many at a time.
+    for offset in (0..).step_by(NAMES_MAX) {
+        let page = json!({ "offset": offset });
+        let answer = ask(link, OPERATION, "STREAM.NAMES".to_owned(), &page).await?;
+        let answer = answer.map_err(|error| error.into_kv(OPERATION))?;
+        let streams = answer["streams"].as_array().map_or(&[][..], Vec::as_slice);
+        let streams = streams.iter().filter_map(Value::as_str);
+        names.extend(streams.filter_map(|stream| stream.strip_prefix("KV_")).map(str::to_owned));
+        let total = answer["total"].as_u64().ok_or_else(|| unexpected(OPERATION))?;
+        if offset as u64 + NAMES_MAX as u64 >= total {
+            break;
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 async fn stream_info(link: &Link, bucket: &str) -> Result<Value, KvError> {

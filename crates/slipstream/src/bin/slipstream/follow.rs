@@ -95,13 +95,14 @@ pub(crate) async fn fold(
     dir: &Path,
     prefixes: &[String],
     once: bool,
+    keep_evicted: bool,
 ) -> Result<(), Failure> {
     let path = dir.join(FOLD);
     std::fs::create_dir_all(dir).map_err(Failure::path(dir))?;
     let (cursor, fold) = AppendLogSnapshot::load(&path).map_err(Failure::store(&path))?;
     print(&format!("loaded {}\n", position(&cursor)))?;
     let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;
-    let mut config = FoldConfig::new(watcher);
+    let mut config = FoldConfig { keep_evicted, ..FoldConfig::new(watcher) };
     if !prefixes.is_empty() {
         config.scope = WatchScope::Prefixes(prefixes.to_vec());
     }

@@ -251,6 +251,47 @@ async fn a_small_bucket_that_is_written_all_the_time_is_still_folded() {
     assert_eq!(store.contents(), world.contents("").await);
 }
 
+/// Tells the fold to stop when the first key is dropped.
+struct StopsAtDelete(slipstream::FoldHandle);
+
+impl slipstream::Applier for StopsAtDelete {
+    type Item = ();
+
+    fn parse(&mut self, update: &slipstream::KvUpdate) -> Option<()> {
+        (!matches!(update, slipstream::KvUpdate::Put(_))).then_some(())
+    }
+
+    fn apply(&mut self, _: Vec<()>) {
+        self.0.shutdown();
+    }
+}
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_until_all_vanished_keys_are_dropped() {
+    let world = World::new().await;
+    for at in 0..100 {
+        world.put(&format!("k.{at}"), "old").await;
+    }
+    let store = TestStore::default();
+    let fold = start(world.config(), &store);
+    fold.synced().await;
+    fold.stop().await;
+    world.bucket.recreate(None);
+    let (handle, control) = slipstream::fold_control();
+    let batch = slipstream::BatchConfig { max: 10, ..world.config().batch };
+    let config = FoldConfig { batch, ..world.config() };
+    let applier = StopsAtDelete(handle.clone());
+    let folding = slipstream::watch_applied(config, store.clone(), applier, control);
+    let ended = tokio::time::timeout(Duration::from_secs(20), folding).await.unwrap();
+    assert!(ended.result.is_ok());
+    assert_eq!(store.contents().len(), 90, "one batch was dropped");
+    assert!(slipstream::LogCursor::decode(&ended.cursor).unwrap().in_repair);
+    let fold = start(world.config(), &store);
+    fold.synced().await;
+    assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::Interrupted);
+    assert!(store.contents().is_empty());
+}
+
 /// As a writer leaves it that died before its first checkpoint.
 async fn orphaned(world: &World) -> TestStore {
     let store = TestStore::default();

@@ -299,6 +299,37 @@ async fn keys_of_a_deleted_bucket_that_evicted_can_be_dropped() {
     fold.stop().await;
 }
 
+/// Why `StoreConfig` refuses the pair: the value before is back, and the log says nothing.
+#[tokio::test]
+async fn a_value_that_expires_above_a_history_uncovers_the_one_before_it() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let jetstream = jetstream(&server).await;
+    let stream = async_nats::jetstream::stream::Config {
+        name: "KV_b".into(),
+        subjects: vec!["$KV.b.>".into()],
+        max_messages_per_subject: 2,
+        allow_direct: true,
+        allow_rollup: true,
+        allow_message_ttl: true,
+        ..Default::default()
+    };
+    jetstream.create_stream(stream).await.unwrap();
+    let bucket = Bucket::of(connection.open("b").await.unwrap());
+    assert!(bucket.store.ttl().is_none(), "it is not offered");
+    bucket.put("k", "before").await;
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Nats-TTL", "1s");
+    let sent = jetstream.publish_with_headers("$KV.b.k", headers, "expires".into()).await;
+    sent.unwrap().await.unwrap();
+    assert_eq!(bucket.reader.get("k").await.unwrap().unwrap().value, "expires");
+    while bucket.reader.get("k").await.unwrap().unwrap().value == "expires" {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(bucket.reader.get("k").await.unwrap().unwrap().value, "before");
+    assert_eq!(bucket.watcher.log().await.unwrap().last, 2, "nothing was written");
+}
+
 /// The messages of a mirror have the subjects of its origin.
 #[tokio::test]
 async fn a_mirror_under_another_name_has_the_keys_of_its_origin() {
