@@ -7,17 +7,19 @@
 //! - A1: of each batch, in this order: the caller's `apply` returns, the store takes data and cursor
 //!   together, `on_applied` is told.
 //! - A2: a batch that the store did not take comes before everything that follows it.
-//! - A3: each watch that is armed passes the resume guard, or begins with a listing.
-//! - A4: a batch that was received across a gap waits for the floor of the log, or for a comparison
-//!   with the bucket.
+//! - A3: each watch that is armed passes the resume guard, or begins a resync with a listing.
+//! - A4: a batch that was received across a gap waits for the floor of the log, or is part of a resync.
 //! - A5: the store comes back to the caller, however the watch ends (but for a panic, which takes it
 //!   along; what it had stored is on disk).
 
+mod apply_loop;
 mod batches;
 mod export;
-mod feeder;
-mod folder;
+mod follow;
+mod purge;
+mod seen;
 mod status;
+mod watch_loop;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +27,15 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
+pub use self::apply_loop::Applier;
 pub use self::export::ExportError;
-pub use self::folder::Applier;
 pub use self::status::{FoldEnded, FoldHandle, FoldStatus, Repair};
 
-use self::feeder::Feeder;
-use self::folder::Folder;
+use self::apply_loop::ApplyLoop;
+use self::purge::PurgeCheck;
 use self::status::Control;
-use crate::kv::{KvError, KvReader, KvWatcher, WatchCursor, WatchScope};
+use self::watch_loop::WatchLoop;
+use crate::kv::{KvError, KvWatcher, WatchCursor, WatchScope};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
 /// How often a quiet watch asks whether the log is still the one it reads.
@@ -43,28 +46,27 @@ pub const FLOOR_GUARD_INTERVAL: Duration = Duration::from_secs(30);
 pub struct FoldConfig {
     /// Where updates come from.
     pub watcher: Arc<dyn KvWatcher>,
-    /// Lists keys when the cursor has expired, or a running watch was overrun. Without one, keys that
-    /// were deleted meanwhile stay in the fold and are reported ([`Applier::unconfirmed`]), and an
-    /// overrun lists the whole bucket.
-    pub reader: Option<Arc<dyn KvReader>>,
     /// Which keys.
     pub scope: WatchScope,
     /// How updates are gathered.
     pub batch: BatchConfig,
-    /// See [`FLOOR_GUARD_INTERVAL`], the default. A quarter of the life of marks of expired keys, if
-    /// that is shorter.
+    /// See [`FLOOR_GUARD_INTERVAL`], the default. A quarter of the life of tombstones of expired keys,
+    /// if that is shorter.
     pub probe_interval: Duration,
+    /// Whether keys stay in the fold that the limits of the log may have evicted, as is the default.
+    /// If not, they leave it with the log: also those of a bucket that was deleted.
+    pub keep_evicted: bool,
 }
 
 impl FoldConfig {
-    /// Everything of a bucket, repaired with its reader, with default batches.
-    pub fn new(watcher: Arc<dyn KvWatcher>, reader: Option<Arc<dyn KvReader>>) -> Self {
+    /// Everything of a bucket, with default batches.
+    pub fn new(watcher: Arc<dyn KvWatcher>) -> Self {
         Self {
             watcher,
-            reader,
             scope: WatchScope::All,
             batch: BatchConfig::default(),
             probe_interval: FLOOR_GUARD_INTERVAL,
+            keep_evicted: true,
         }
     }
 }
@@ -76,6 +78,8 @@ pub struct BatchConfig {
     pub window: Duration,
     /// Most updates of a batch. At least 1.
     pub max: usize,
+    /// A batch of so many bytes, of keys and values, takes no more updates.
+    pub max_bytes: usize,
     /// Updates in whole batches that may wait for the store; more, and the watch is held back.
     /// (Up to 256 batches, or 8 MiB, are read ahead besides, while the log is asked about what it
     /// does not have between them.)
@@ -84,7 +88,12 @@ pub struct BatchConfig {
 
 impl Default for BatchConfig {
     fn default() -> Self {
-        Self { window: Duration::from_millis(10), max: 100, channel_capacity: 256 }
+        Self {
+            window: Duration::from_millis(10),
+            max: 100,
+            max_bytes: 1 << 20,
+            channel_capacity: 256,
+        }
     }
 }
 
@@ -105,8 +114,8 @@ pub struct Ended<S> {
 ///
 /// | what happened | what the caller gets |
 /// |---|---|
-/// | it was told to stop | `Ok`, with everything stored that was received and could be vouched for |
-/// | the watch, the connection or the server was lost; a listing failed; retention overran the watch | nothing: that is waited out or repaired within the call, and shown in [`FoldStatus`] |
+/// | it was told to stop | `Ok`, with everything stored that was received and could be checked |
+/// | the watch, the connection or the server was lost; a listing failed; retention overran the watch | nothing: the call waits, or repairs the fold, and shown in [`FoldStatus`] |
 /// | the cursor has expired | nothing: the fold is repaired, see [`FoldStatus::last_repair`] |
 /// | the fold was made for another scope | `Watch`, with [`KvError::CursorExpired`] and [`CursorExpiry::OtherScope`](crate::CursorExpiry::OtherScope) |
 /// | the bucket was never there, the credentials are refused, the connection was shut down | `Watch`, with what the bucket said |
@@ -167,7 +176,7 @@ pub fn fold_control() -> (FoldHandle, FoldControl) {
 /// let copy = store.reader();
 ///
 /// let (handle, control) = fold_control();
-/// let config = FoldConfig::new(bucket.watcher().unwrap(), Some(bucket.reader()));
+/// let config = FoldConfig::new(bucket.watcher().unwrap());
 /// let folding = tokio::spawn(watch_applied(config, store, (), control));
 ///
 /// let written = bucket.writer().unwrap().put("aws.key", "AKIA".into()).await?;
@@ -189,20 +198,21 @@ pub async fn watch_applied<S: SnapshotStore, A: Applier>(
     let span = tracing::info_span!("watch_applied", all = config.scope.is_all());
     let FoldControl(control) = control;
     let depth = (config.batch.channel_capacity / config.batch.max).max(1);
-    let (to_fold, commands) = mpsc::channel(depth);
-    let prefixes = config.scope.prefixes().into_iter().map(str::to_owned).collect();
-    let folder = Folder::new(store, applier, &control, config.batch.max, prefixes);
+    let (to_apply, commands) = mpsc::channel(depth);
+    let prefixes: Vec<String> = config.scope.prefixes().into_iter().map(str::to_owned).collect();
+    let purge_check = PurgeCheck::new(store.reader(), prefixes.clone());
+    let apply_loop = ApplyLoop::new(store, applier, &control, config.batch.max, prefixes);
     let thread_span = span.clone();
-    let folding =
-        tokio::task::spawn_blocking(move || thread_span.in_scope(|| folder.run(commands)));
-    let mut feeder = Feeder::new(config, control, to_fold);
-    let fed = feeder.run().instrument(span).await;
-    drop(feeder);
-    let (store, folded) = match folding.await {
+    let applying =
+        tokio::task::spawn_blocking(move || thread_span.in_scope(|| apply_loop.run(commands)));
+    let mut watch_loop = WatchLoop::new(config, control, to_apply, purge_check);
+    let watched = watch_loop.run().instrument(span).await;
+    drop(watch_loop);
+    let (store, applied) = match applying.await {
         Ok(ended) => ended,
         Err(failed) => std::panic::resume_unwind(failed.into_panic()),
     };
-    // The store's failure is why the feeder had to stop, if both have one.
-    let result = folded.and(fed.map_err(FoldError::Watch));
+    // The store's failure is why the watch loop had to stop, if both have one.
+    let result = applied.and(watched.map_err(FoldError::Watch));
     Ended { cursor: store.cursor(), store, result }
 }

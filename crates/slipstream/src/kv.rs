@@ -31,6 +31,7 @@ pub use self::error::{CursorExpiry, KvError};
 pub use self::key::{InvalidKey, Key};
 pub use self::scope::WatchScope;
 pub use self::version::{VersionToken, VersionTooLong};
+pub use crate::log_cursor::LogCursor;
 
 /// One key with its value and version.
 ///
@@ -103,6 +104,16 @@ pub trait KvReader: Send + Sync {
     /// The value of a key; `None` when it has none, deleted or never written.
     async fn get(&self, key: &str) -> Result<Option<KvEntry>, KvError>;
 
+    /// The values of many keys, in their order: each as [`get`](Self::get) has it, at some moment of
+    /// the call, not all at the same one.
+    async fn multi_get(&self, keys: &[&str]) -> Result<Vec<Option<KvEntry>>, KvError> {
+        let mut entries = Vec::with_capacity(keys.len());
+        for key in keys {
+            entries.push(self.get(key).await?);
+        }
+        Ok(entries)
+    }
+
     /// The last message of a key as it is in the log, deletes too (with an empty value), for callers
     /// that need the version to compare with. `None` when the log has no message of the key.
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError>;
@@ -161,7 +172,7 @@ pub trait KvWriter: Send + Sync {
 /// Writes that expire. The bucket must allow them ([`StoreConfig::ttl`](crate::StoreConfig::ttl)).
 ///
 /// The log tells of an expired key by a mark that expires too, on NATS after seven days. So the
-/// cursor of a fold that was away for about as long has expired ([`CursorExpiry::MarksExpired`]),
+/// cursor of a fold that was away for about as long has expired ([`CursorExpiry::TombstonesExpired`]),
 /// unless nothing was written meanwhile.
 #[async_trait]
 pub trait KvTtl: Send + Sync {
@@ -185,14 +196,14 @@ pub trait KvTtl: Send + Sync {
 
 /// Watches of a bucket.
 ///
-/// The real door is [`watch`](Self::watch). The named ones push each update into a channel and run
+/// [`watch_from`](Self::watch_from) does the work. The named ones push each update into a channel and run
 /// until the watch fails or the receiver is gone (`Ok`); a full channel holds the watch back. They
 /// suit callers that keep no cursor of their own: a cursor comes from a [`Watch`] only.
 #[async_trait]
 pub trait KvWatcher: Send + Sync {
     /// Starts a watch.
     ///
-    /// Without a cursor (`WatchCursor::none()`) it is a *state sync*: first the last message of every
+    /// Without a cursor it is a *state sync*: first the last message of every
     /// key of the scope (deletes that the log still holds included), then what follows, with nothing
     /// lost between.
     ///
@@ -202,11 +213,24 @@ pub trait KvWatcher: Send + Sync {
     /// incarnation, floor at most one past the cursor, head not behind it, and a witness that agrees.
     /// Otherwise [`KvError::CursorExpired`], which only a repair can heal; any other error may heal
     /// by itself.
+    async fn watch_from(
+        &self,
+        scope: &WatchScope,
+        from: Option<&LogCursor>,
+    ) -> Result<Box<dyn Watch>, KvError>;
+
+    /// The same, from a cursor as it was stored.
     async fn watch(
         &self,
         scope: &WatchScope,
         from: &WatchCursor,
-    ) -> Result<Box<dyn Watch>, KvError>;
+    ) -> Result<Box<dyn Watch>, KvError> {
+        if from.is_none() {
+            return self.watch_from(scope, None).await;
+        }
+        let cursor = LogCursor::decode(from).map_err(KvError::CursorExpired)?;
+        self.watch_from(scope, Some(&cursor)).await
+    }
 
     /// What the log is like now: one question to the server, answered after the call began.
     async fn log(&self) -> Result<LogInfo, KvError>;
@@ -303,11 +327,17 @@ pub trait Watch: Send {
     /// the incarnation of the log and witnesses of the last messages handed out (those of the cursor
     /// that the watch began from, while there are no newer ones).
     ///
-    /// [`WatchCursor::none`] as long as the position is 0.
-    ///
     /// Sound in the middle of a state sync too: messages come in ascending revision, so what a
     /// cursor at `r` has not covered has a revision above `r`.
-    fn cursor(&self) -> WatchCursor;
+    fn log_cursor(&self) -> LogCursor;
+
+    /// The same as it is stored; [`WatchCursor::none`] as long as the position is 0.
+    fn cursor(&self) -> WatchCursor {
+        match self.position() {
+            0 => WatchCursor::none(),
+            _ => self.log_cursor().encode(),
+        }
+    }
 
     /// The highest revision handed out or advanced to.
     fn position(&self) -> u64;
@@ -318,8 +348,15 @@ pub trait Watch: Send {
     fn advance(&mut self, through: u64);
 
     /// The facts that a progress marker needs, read in this order, each answered before the next is
-    /// asked: the head of the log, the consumer's state, the floor of the log. See [`Progress`].
+    /// asked: the head of the log, the consumer's state, the log. See [`Progress`]. An error if the
+    /// watch was lost by then.
     async fn progress(&mut self) -> Result<Progress, KvError>;
+
+    /// Whether the connection that the watch runs on was lost, so that what the log says now is not
+    /// about the log that the watch has read. Asks nobody.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }
 
 /// What [`Watch::next`] brought.
@@ -357,6 +394,8 @@ pub struct LogInfo {
     pub last: u64,
     /// What the log may forget.
     pub retention: Retention,
+    /// How many keys have a message in the log, tombstones included.
+    pub subjects: u64,
     /// When it was so, by the server's clock, in Unix milliseconds; 0 if that is not known.
     pub read_at_ms: u64,
 }
@@ -374,15 +413,15 @@ pub struct Retention {
     pub discards_oldest: bool,
     /// Single messages may carry an expiry.
     pub per_message_ttl: bool,
-    /// How long the mark of an expired key stays; `None` if for good.
+    /// How long the tombstone of an expired key stays; `None` if for good.
     pub marker_ttl: Option<Duration>,
 }
 
 /// Facts about a watch and its log, read in the order of the fields.
 ///
 /// The position may move to `head` only if `pending` is 0, `delivered` is not past `received` and all
-/// that was handed out has been applied, and `first` is not past the old position + 1; `incarnation`
-/// must be the one that the watch began with.
+/// that was handed out has been applied, and the floor of `log` is not past the old position + 1; its
+/// incarnation must be the one that the watch began with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The head of the log, read first.
@@ -393,8 +432,6 @@ pub struct Progress {
     pub delivered: u64,
     /// The last revision that this watch handed out or dropped as outside its scope; 0 if none.
     pub received: u64,
-    /// The floor of the log, read last.
-    pub first: u64,
-    /// The incarnation of the log, read with the floor.
-    pub incarnation: u64,
+    /// The log, read last.
+    pub log: LogInfo,
 }

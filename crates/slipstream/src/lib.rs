@@ -41,9 +41,9 @@ mod memory;
 #[cfg(feature = "nats")]
 mod nats;
 pub mod protocol;
-mod rules;
 mod snapshot;
 mod stores;
+mod validate;
 
 pub use applied::{
     Applier, BatchConfig, Ended, ExportError, FLOOR_GUARD_INTERVAL, FoldConfig, FoldControl,
@@ -51,13 +51,12 @@ pub use applied::{
 };
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
-    KvWatcher, KvWriter, LogInfo, Progress, Retention, VersionToken, VersionTooLong, Watch,
-    WatchCursor, WatchEvent, WatchScope,
+    KvWatcher, KvWriter, LogCursor, LogInfo, Progress, Retention, VersionToken, VersionTooLong,
+    Watch, WatchCursor, WatchEvent, WatchScope,
 };
 pub use memory::{MemoryBucket, MemoryConnection};
 #[cfg(feature = "nats")]
-pub use nats::{NatsConnection, NatsConnectionConfig};
-pub use rules::{MAX_BUCKET_NAME_LEN, MAX_KEY_LEN};
+pub use nats::{ClientCert, NatsConnection, NatsConnectionConfig};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
@@ -67,6 +66,7 @@ pub use snapshot::{
 #[cfg(feature = "fjall")]
 pub use snapshot::{Fjall, FjallReader, FjallSnapshot};
 pub use stores::{Connection, ConnectionCapabilities, Discard, KvStore, StorageType, StoreConfig};
+pub use validate::{MAX_BUCKET_NAME_LEN, MAX_KEY_LEN};
 
 /// The README's example is compiled, too.
 #[cfg(all(doctest, feature = "nats"))]

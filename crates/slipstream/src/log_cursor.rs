@@ -7,43 +7,65 @@
 //!   would not be repaired.)
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use bytes::Bytes;
 
 use crate::kv::{CursorExpiry, Key, WatchCursor, WatchScope};
 use crate::protocol::{MAX_WITNESSES, Position};
 
-/// Format of an encoded position, and of one that knows more than its revision: how far the log went,
-/// and when it was heard. Nothing shorter than a header is one, so the eight bytes of a bare revision,
-/// as older programs stored it, are told apart.
-const FORMAT: u8 = 2;
-const FORMAT_EXTENDED: u8 = 3;
+/// Formats that are read: a position, and one that knows how far the log went and a time up to which
+/// it was observed. Nothing shorter than a header is one, so the eight bytes of a bare revision, as
+/// older programs stored it, are told apart.
+const FORMAT_2: u8 = 2;
+const FORMAT_3: u8 = 3;
+/// The format that is written; the low bits say what state the fold is in.
+const FORMAT: u8 = 4;
+const IN_REPAIR: u8 = 1;
+const EVICTED: u8 = 2;
 
-/// A cursor of a log that numbers its messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LogCursor {
-    pub(crate) at: Position,
-    /// Of the keys that were watched: see [`scope_mark`]. Of others nothing is known, however far
+/// A cursor of a log that numbers its messages, as a plain struct. It is decoded when it is loaded, and
+/// encoded when it is stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LogCursor {
+    /// Which log, and how far.
+    pub position: Position,
+    /// The fold is in a repair: nobody may resume from here.
+    pub in_repair: bool,
+    /// The log was seen with limits that evict current values: the fold may have the only copies.
+    pub evicted: bool,
+    /// Of the keys that were watched: see [`scope_hash`]. Of others nothing is known, however far
     /// the cursor is.
     pub(crate) scope: u32,
     /// Messages handed out, newest first, at most [`MAX_WITNESSES`].
     pub(crate) witnesses: Vec<Seen>,
 }
 
+impl fmt::Debug for LogCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogCursor")
+            .field("position", &self.position)
+            .field("in_repair", &self.in_repair)
+            .field("evicted", &self.evicted)
+            .field("witnesses", &self.witnesses.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// A message that the log had, remembered to recognise the log by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) revision: u64,
-    /// What tells it from another message at the same revision: see [`Seen::mark`].
-    pub(crate) mark: u32,
+    /// What tells it from another message at the same revision: see [`Seen::digest`].
+    pub(crate) digest: u32,
     /// Its key; `None` if the cursor had no room for it.
     pub(crate) key: Option<Key>,
 }
 
 impl Seen {
-    /// The mark of a message: of when it was stored (or anything else that two messages at the same
-    /// revision do not share) and its key.
-    pub(crate) fn mark(stamp: u64, key: &[u8]) -> u32 {
+    /// Of when a message was stored (or anything else that two messages at the same revision do not
+    /// share) and its key.
+    pub(crate) fn digest(stamp: u64, key: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&stamp.to_le_bytes());
         hasher.update(key);
@@ -52,27 +74,37 @@ impl Seen {
 }
 
 impl LogCursor {
-    /// The cursor; [`WatchCursor::none`] for revision 0, which covers nothing.
-    pub(crate) fn encode(&self) -> WatchCursor {
-        let Position { incarnation, revision, end, heard_ms } = self.at;
-        if revision == 0 {
-            return WatchCursor::none();
-        }
+    /// The cursor of a watch that has handed out nothing that it remembers.
+    #[must_use]
+    pub fn new(position: Position, scope: &WatchScope) -> Self {
+        let (in_repair, evicted, scope) = (false, false, scope_hash(scope));
+        Self { position, in_repair, evicted, scope, witnesses: Vec::new() }
+    }
+
+    /// The cursor of a fold that is being repaired.
+    pub(crate) fn in_repair(scope: &WatchScope, evicted: bool) -> Self {
+        Self { in_repair: true, evicted, ..Self::new(Position::at(0, 0), scope) }
+    }
+
+    /// The bytes to store.
+    #[must_use]
+    pub fn encode(&self) -> WatchCursor {
+        let Position { incarnation, revision, end, observed_through_ms, subjects } = self.position;
+        let end = end.max(revision);
         let mut bytes = Vec::with_capacity(WatchCursor::MAX_LEN);
-        let beyond = end.saturating_sub(revision);
-        let extended = beyond > 0 || heard_ms > 0;
-        bytes.push(if extended { FORMAT_EXTENDED } else { FORMAT });
+        let in_repair = if self.in_repair { IN_REPAIR } else { 0 };
+        bytes.push(FORMAT | in_repair | if self.evicted { EVICTED } else { 0 });
         bytes.extend_from_slice(&incarnation.to_le_bytes());
         bytes.extend_from_slice(&revision.to_le_bytes());
         bytes.extend_from_slice(&self.scope.to_le_bytes());
-        for value in [beyond, heard_ms].into_iter().filter(|_| extended) {
+        for value in [end - revision, observed_through_ms, subjects] {
             let (value, len) = varint(value);
             bytes.extend_from_slice(&value[..len]);
         }
         for witness in self.witnesses.iter().take(MAX_WITNESSES) {
             let at = witness.revision;
-            assert!(at <= revision, "witness {at} is past position {revision}");
-            if !encode_witness(&mut bytes, revision, witness) {
+            assert!(at <= end, "witness {at} is past the end {end}");
+            if !encode_witness(&mut bytes, end, witness) {
                 break;
             }
         }
@@ -83,20 +115,19 @@ impl LogCursor {
     ///
     /// # Errors
     /// Bytes that [`encode`](Self::encode) does not write.
-    pub(crate) fn decode(cursor: &WatchCursor) -> Result<Self, CursorExpiry> {
+    pub fn decode(cursor: &WatchCursor) -> Result<Self, CursorExpiry> {
         Self::parse(cursor.as_bytes()).ok_or(CursorExpiry::Unreadable)
     }
 
-    /// The same, for a watch of `scope`.
+    /// Whether a watch of `scope` may begin from here, as far as the cursor itself says.
     ///
     /// # Errors
-    /// Besides, a cursor of a watch of other keys.
-    pub(crate) fn decode_for(
-        cursor: &WatchCursor,
-        scope: &WatchScope,
-    ) -> Result<Self, CursorExpiry> {
-        let cursor = Self::decode(cursor)?;
-        if cursor.scope == scope_mark(scope) { Ok(cursor) } else { Err(CursorExpiry::OtherScope) }
+    /// A cursor of a watch of other keys, or of a fold that is being repaired.
+    pub(crate) fn check(&self, scope: &WatchScope) -> Result<(), CursorExpiry> {
+        if self.scope != scope_hash(scope) {
+            return Err(CursorExpiry::OtherScope);
+        }
+        if self.in_repair { Err(CursorExpiry::Interrupted) } else { Ok(()) }
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -105,56 +136,41 @@ impl LogCursor {
         let (revision, bytes) = bytes.split_first_chunk()?;
         let (scope, mut bytes) = bytes.split_first_chunk()?;
         let revision = u64::from_le_bytes(*revision);
-        if revision == 0 {
-            return None;
-        }
-        let (mut end, mut heard_ms) = (revision, 0);
-        match format {
-            FORMAT => {}
-            FORMAT_EXTENDED => {
-                let (beyond, rest) = parse_varint(bytes)?;
-                (heard_ms, bytes) = parse_varint(rest)?;
-                end = revision.checked_add(beyond)?;
-                if beyond == 0 && heard_ms == 0 {
-                    return None;
-                }
-            }
+        let (fields, flags) = match format {
+            FORMAT_2 => (0, 0),
+            FORMAT_3 => (2, 0),
+            _ if format & !(IN_REPAIR | EVICTED) == FORMAT => (3, format & (IN_REPAIR | EVICTED)),
             _ => return None,
+        };
+        let mut values = [0; 3];
+        for value in &mut values[..fields] {
+            (*value, bytes) = parse_varint(bytes)?;
         }
+        let [beyond, observed_through_ms, subjects] = values;
+        let end = revision.checked_add(beyond)?;
+        let newest = if fields == 3 { end } else { revision };
         let mut witnesses = Vec::new();
         while !bytes.is_empty() {
-            let (witness, rest) = parse_witness(bytes, revision)?;
+            let (witness, rest) = parse_witness(bytes, newest)?;
             witnesses.push(witness);
             bytes = rest;
         }
-        let incarnation = u64::from_le_bytes(*incarnation);
-        let fits = witnesses.len() <= MAX_WITNESSES;
-        let at = Position { incarnation, revision, end, heard_ms };
-        let scope = u32::from_le_bytes(*scope);
-        fits.then_some(Self { at, scope, witnesses })
-    }
-}
-
-/// See [`Position::heard_ms`]; 0 of a cursor that is not of a log.
-pub(crate) fn heard_ms(cursor: &WatchCursor) -> u64 {
-    LogCursor::decode(cursor).map_or(0, |cursor| cursor.at.heard_ms)
-}
-
-/// The cursor, which knows that the log has gone to `end`, and claims no more than to have heard
-/// everything up to a time. One that is not of a log stays as it is.
-pub(crate) fn amended(cursor: WatchCursor, end: u64, heard_max_ms: u64) -> WatchCursor {
-    match LogCursor::decode(&cursor) {
-        Ok(mut known) => {
-            known.at.end = known.at.end.max(end);
-            known.at.heard_ms = known.at.heard_ms.min(heard_max_ms);
-            known.encode()
+        if witnesses.len() > MAX_WITNESSES {
+            return None;
         }
-        Err(_) => cursor,
+        let incarnation = u64::from_le_bytes(*incarnation);
+        Some(Self {
+            position: Position { incarnation, revision, end, observed_through_ms, subjects },
+            in_repair: flags & IN_REPAIR != 0,
+            evicted: flags & EVICTED != 0,
+            scope: u32::from_le_bytes(*scope),
+            witnesses,
+        })
     }
 }
 
 /// Tells scopes apart; the same for all ways to write one.
-pub(crate) fn scope_mark(scope: &WatchScope) -> u32 {
+pub(crate) fn scope_hash(scope: &WatchScope) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for prefix in scope.prefixes() {
         hasher.update(prefix.as_bytes());
@@ -166,8 +182,8 @@ pub(crate) fn scope_mark(scope: &WatchScope) -> u32 {
 
 /// Appends the witness with its key if there is room, else without it. Whether another may follow:
 /// none does after one without its key (C2).
-fn encode_witness(bytes: &mut Vec<u8>, revision: u64, witness: &Seen) -> bool {
-    let (age, age_len) = varint(revision - witness.revision);
+fn encode_witness(bytes: &mut Vec<u8>, newest: u64, witness: &Seen) -> bool {
+    let (age, age_len) = varint(newest - witness.revision);
     let bare_len = age_len + 4 + 1;
     let room = WatchCursor::MAX_LEN - bytes.len();
     if bare_len > room {
@@ -176,23 +192,23 @@ fn encode_witness(bytes: &mut Vec<u8>, revision: u64, witness: &Seen) -> bool {
     let key = witness.key.as_ref().map_or(&[][..], Key::as_bytes);
     let key = if bare_len + key.len() <= room { key } else { &[] };
     bytes.extend_from_slice(&age[..age_len]);
-    bytes.extend_from_slice(&witness.mark.to_le_bytes());
+    bytes.extend_from_slice(&witness.digest.to_le_bytes());
     bytes.push(key.len() as u8);
     bytes.extend_from_slice(key);
     !key.is_empty()
 }
 
-fn parse_witness(bytes: &[u8], revision: u64) -> Option<(Seen, &[u8])> {
+fn parse_witness(bytes: &[u8], newest: u64) -> Option<(Seen, &[u8])> {
     let (age, bytes) = parse_varint(bytes)?;
-    let (mark, bytes) = bytes.split_first_chunk()?;
+    let (digest, bytes) = bytes.split_first_chunk()?;
     let (&key_len, bytes) = bytes.split_first()?;
     let (key, rest) = bytes.split_at_checked(usize::from(key_len))?;
     let key = match key {
         [] => None,
         key => Some(Key::try_from(Bytes::copy_from_slice(key)).ok()?),
     };
-    let revision = revision.checked_sub(age)?;
-    Some((Seen { revision, mark: u32::from_le_bytes(*mark), key }, rest))
+    let revision = newest.checked_sub(age)?;
+    Some((Seen { revision, digest: u32::from_le_bytes(*digest), key }, rest))
 }
 
 /// Seven bits a byte, lowest first, the high bit on all but the last.
@@ -228,7 +244,7 @@ fn parse_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// The newest messages that a watch handed out, at most [`MAX_WITNESSES`], each of another key (C2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentlySeen {
-    /// Oldest first.
+    /// Newest first.
     witnesses: VecDeque<Seen>,
 }
 
@@ -236,41 +252,36 @@ impl RecentlySeen {
     /// Those of a cursor that hold at `proven`, where a watch goes on.
     pub(crate) fn of(cursor: &LogCursor, proven: u64) -> Self {
         let held = cursor.witnesses.iter().filter(|witness| witness.revision <= proven);
-        Self { witnesses: held.rev().cloned().collect() }
+        Self { witnesses: held.cloned().collect() }
     }
 
-    /// Takes the messages of a chunk, in ascending order. Only its last ones matter, so the iterator
-    /// is walked from its end.
+    /// Takes the messages of a chunk, in ascending order. The iterator is walked from its end, and no
+    /// further than to the last message of the eighth key.
     pub(crate) fn chunk(&mut self, messages: impl DoubleEndedIterator<Item = Seen>) {
-        let mut newest_first = messages.rev().take(MAX_WITNESSES);
-        let mut taken: [Option<Seen>; MAX_WITNESSES] = Default::default();
-        let mut len = 0;
-        for (slot, witness) in taken.iter_mut().zip(&mut newest_first) {
-            *slot = Some(witness);
-            len += 1;
+        let older = std::mem::take(&mut self.witnesses);
+        for witness in messages.rev() {
+            self.push_older(witness);
+            if self.witnesses.len() == MAX_WITNESSES {
+                return;
+            }
         }
-        // A full chunk may hold, before its last ones, newer messages of the keys remembered.
-        if len == MAX_WITNESSES {
-            self.witnesses.clear();
+        // Without its key a remembered witness may be of one of these: it cannot be kept.
+        for witness in older.into_iter().take_while(|witness| witness.key.is_some()) {
+            self.push_older(witness);
         }
-        for witness in taken.into_iter().rev().flatten() {
-            self.push(witness);
-        }
+        self.witnesses.truncate(MAX_WITNESSES);
     }
 
-    fn push(&mut self, witness: Seen) {
-        debug_assert!(self.witnesses.back().is_none_or(|last| last.revision < witness.revision));
-        // Without its key a remembered witness may be of this one: it cannot be kept.
-        self.witnesses.retain(|kept| kept.key.is_some() && kept.key != witness.key);
-        if self.witnesses.len() == MAX_WITNESSES {
-            self.witnesses.pop_front();
+    fn push_older(&mut self, witness: Seen) {
+        if self.witnesses.iter().all(|newer| newer.key != witness.key) {
+            self.witnesses.push_back(witness);
         }
-        self.witnesses.push_back(witness);
     }
 
     /// The cursor at a position, of a scope.
-    pub(crate) fn cursor(&self, at: Position, scope: u32) -> LogCursor {
-        LogCursor { at, scope, witnesses: self.witnesses.iter().rev().cloned().collect() }
+    pub(crate) fn cursor(&self, position: Position, scope: u32) -> LogCursor {
+        let witnesses = self.witnesses.iter().cloned().collect();
+        LogCursor { position, in_repair: false, evicted: false, scope, witnesses }
     }
 }
 
@@ -281,28 +292,38 @@ mod tests {
     use super::*;
 
     fn witness(revision: u64, key: &str) -> Seen {
-        Seen { revision, mark: Seen::mark(revision, key.as_bytes()), key: Some(key.into()) }
+        Seen { revision, digest: Seen::digest(revision, key.as_bytes()), key: Some(key.into()) }
     }
 
     fn any_position() -> impl Strategy<Value = LogCursor> {
         let witness = (any::<u64>(), any::<u32>(), prop::option::of("[a-z.]{1,300}"));
-        let beyond = prop_oneof![Just(0u64), any::<u64>()];
-        (any::<u64>(), 1..=u64::MAX, beyond, prop::collection::vec(witness, 0..=8)).prop_map(
-            |(incarnation, revision, beyond, witnesses)| LogCursor {
-                at: Position {
-                    end: revision.saturating_add(beyond),
-                    heard_ms: if beyond % 2 == 0 { 0 } else { incarnation },
-                    ..Position::at(incarnation, revision)
-                },
-                scope: incarnation as u32,
-                witnesses: witnesses
-                    .into_iter()
-                    .map(|(at, mark, key)| Seen {
-                        revision: at % (revision - 1).max(1),
-                        mark,
-                        key: key.map(Key::from),
-                    })
-                    .collect(),
+        let number = || prop_oneof![Just(0u64), any::<u64>()];
+        let position = (any::<u64>(), any::<u64>(), number(), number(), number());
+        let flags = (any::<bool>(), any::<bool>());
+        (position, flags, prop::collection::vec(witness, 0..=8)).prop_map(
+            |((incarnation, revision, beyond, observed_through_ms, subjects), flags, witnesses)| {
+                let end = revision.saturating_add(beyond);
+                let (in_repair, evicted) = flags;
+                LogCursor {
+                    position: Position {
+                        incarnation,
+                        revision,
+                        end,
+                        observed_through_ms,
+                        subjects,
+                    },
+                    in_repair,
+                    evicted,
+                    scope: incarnation as u32,
+                    witnesses: witnesses
+                        .into_iter()
+                        .map(|(at, digest, key)| Seen {
+                            revision: at % end.max(1),
+                            digest,
+                            key: key.map(Key::from),
+                        })
+                        .collect(),
+                }
             },
         )
     }
@@ -312,12 +333,14 @@ mod tests {
         fn a_position_survives_its_cursor_but_for_witnesses_without_room(position in any_position()) {
             let cursor = position.encode();
             let decoded = LogCursor::decode(&cursor).unwrap();
-            prop_assert_eq!((decoded.at, decoded.scope), (position.at, position.scope));
+            prop_assert_eq!((decoded.position, decoded.scope), (position.position, position.scope));
+            prop_assert_eq!(decoded.in_repair, position.in_repair);
+            prop_assert_eq!(decoded.evicted, position.evicted);
             prop_assert_eq!(decoded.encode(), cursor);
             // What is kept is the beginning, all with their keys but for the last.
             for (at, kept) in decoded.witnesses.iter().enumerate() {
                 let one = &position.witnesses[at];
-                prop_assert_eq!((one.revision, one.mark), (kept.revision, kept.mark));
+                prop_assert_eq!((one.revision, one.digest), (kept.revision, kept.digest));
                 let last = at + 1 == decoded.witnesses.len();
                 prop_assert!(kept.key == one.key || (last && kept.key.is_none()));
             }
@@ -327,7 +350,7 @@ mod tests {
         fn any_bytes_decode_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..=255)) {
             let cursor = WatchCursor::from_bytes(bytes).unwrap();
             if let Ok(position) = LogCursor::decode(&cursor) {
-                prop_assert_eq!(position.encode(), cursor);
+                prop_assert_eq!(LogCursor::decode(&position.encode()), Ok(position));
             }
         }
 
@@ -352,7 +375,8 @@ mod tests {
                 let superseded = newer.iter().any(|newer| format!("k{newer}") == key);
                 prop_assert!(!superseded);
             }
-            prop_assert_eq!(position.witnesses.is_empty(), history.is_empty());
+            let keys: std::collections::HashSet<_> = history.iter().collect();
+            prop_assert_eq!(position.witnesses.len(), keys.len().min(MAX_WITNESSES));
             prop_assert!(position.witnesses.is_sorted_by(|a, b| a.revision > b.revision));
         }
     }
@@ -370,16 +394,15 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_room_leaves_its_mark() {
+    fn a_key_without_room_leaves_its_digest() {
         let key = "k".repeat(250);
         let position = LogCursor {
-            at: Position::at(1, 9),
-            scope: 0,
             witnesses: vec![witness(9, &key), witness(8, "short")],
+            ..LogCursor::new(Position::at(1, 9), &WatchScope::All)
         };
         let decoded = LogCursor::decode(&position.encode()).unwrap();
         assert_eq!(decoded.witnesses[0].key, None);
-        assert_eq!(decoded.witnesses[0].mark, position.witnesses[0].mark);
+        assert_eq!(decoded.witnesses[0].digest, position.witnesses[0].digest);
         assert_eq!(decoded.witnesses.len(), 1);
     }
 
@@ -387,15 +410,21 @@ mod tests {
     fn a_cursor_is_of_its_scope_only() {
         let prefix = |text: &str| WatchScope::Prefix(text.into());
         let many = |texts: &[&str]| WatchScope::Prefixes(texts.iter().map(|&t| t.into()).collect());
-        let ab = many(&["a.", "b."]);
-        let at = Position::at(1, 9);
-        let cursor = LogCursor { at, scope: scope_mark(&ab), witnesses: Vec::new() }.encode();
-        assert!(LogCursor::decode_for(&cursor, &many(&["b.", "a.", "a.x"])).is_ok());
+        let cursor = LogCursor::new(Position::at(1, 9), &many(&["a.", "b."]));
+        assert_eq!(cursor.check(&many(&["b.", "a.", "a.x"])), Ok(()));
         for other in [WatchScope::All, prefix("a."), prefix("a.b."), many(&["a.", "c."])] {
-            let refused = LogCursor::decode_for(&cursor, &other);
-            assert_eq!(refused, Err(CursorExpiry::OtherScope), "{other:?}");
+            assert_eq!(cursor.check(&other), Err(CursorExpiry::OtherScope), "{other:?}");
         }
-        assert_eq!(scope_mark(&WatchScope::All), scope_mark(&prefix("")));
+        assert_eq!(scope_hash(&WatchScope::All), scope_hash(&prefix("")));
+    }
+
+    #[test]
+    fn nobody_resumes_from_the_middle_of_a_repair() {
+        let cursor = LogCursor::in_repair(&WatchScope::All, true);
+        assert_eq!(cursor.check(&WatchScope::All), Err(CursorExpiry::Interrupted));
+        let other = WatchScope::Prefix("a.".into());
+        assert_eq!(cursor.check(&other), Err(CursorExpiry::OtherScope), "it knows its scope");
+        assert_eq!(LogCursor::decode(&cursor.encode()), Ok(cursor));
     }
 
     #[test]
@@ -404,30 +433,65 @@ mod tests {
         assert_eq!(LogCursor::decode(&cursor), Err(CursorExpiry::Unreadable));
     }
 
+    /// A key that is written all the time does not push the others out.
     #[test]
-    fn the_format_of_a_cursor_does_not_change() {
-        let position = LogCursor {
-            at: Position::at(0x0102_0304_0506_0708, 300),
+    fn one_hot_key_leaves_the_witnesses_of_seven_others() {
+        let mut recent = RecentlySeen::default();
+        recent.chunk((1..=20).map(|at| witness(at, &format!("cold.{at}"))));
+        for beat in 0..50 {
+            recent.chunk((0..100).map(|at| witness(21 + beat * 100 + at, "hot")));
+        }
+        let revisions: Vec<u64> = recent.witnesses.iter().map(|one| one.revision).collect();
+        assert_eq!(revisions, [5020, 20, 19, 18, 17, 16, 15, 14]);
+    }
+
+    const HEADER: [u8; 20] =
+        [8, 7, 6, 5, 4, 3, 2, 1, 44, 1, 0, 0, 0, 0, 0, 0, 0x44, 0x33, 0x22, 0x11];
+    const AT_300: [u8; 9] = [0, 0xdd, 0xcc, 0xbb, 0xaa, 3, b'a', b'.', b'b'];
+    const AT_1: [u8; 7] = [0xab, 2, 1, 0, 0, 0, 0];
+
+    fn known(position: Position) -> LogCursor {
+        LogCursor {
+            position,
+            in_repair: false,
+            evicted: false,
             scope: 0x1122_3344,
             witnesses: vec![
-                Seen { revision: 300, mark: 0xaabb_ccdd, key: Some("a.b".into()) },
-                Seen { revision: 1, mark: 1, key: None },
+                Seen { revision: 300, digest: 0xaabb_ccdd, key: Some("a.b".into()) },
+                Seen { revision: 1, digest: 1, key: None },
             ],
+        }
+    }
+
+    #[test]
+    fn the_format_of_a_cursor_does_not_change() {
+        let position = Position {
+            observed_through_ms: 300,
+            subjects: 5,
+            ..Position::at(0x0102_0304_0506_0708, 300)
         };
-        let expected = [
-            2, 8, 7, 6, 5, 4, 3, 2, 1, 44, 1, 0, 0, 0, 0, 0, 0, 0x44, 0x33, 0x22,
-            0x11, // header
-            0, 0xdd, 0xcc, 0xbb, 0xaa, 3, b'a', b'.', b'b', // at the position itself
-            0xab, 2, 1, 0, 0, 0, 0, // 299 before it
-        ];
-        assert_eq!(position.encode().as_bytes(), expected);
-        let reaching = amended(position.encode(), 500, u64::MAX);
-        let with_end = [&[3][..], &expected[1..21], &[0xc8, 1, 0], &expected[21..]].concat();
-        assert_eq!(reaching.as_bytes(), with_end);
-        let decoded = LogCursor::decode(&reaching).unwrap();
-        assert_eq!(decoded.at, Position { end: 500, ..position.at });
-        let heard = LogCursor { at: Position { heard_ms: 300, ..decoded.at }, ..decoded }.encode();
-        let with_time = [&[3][..], &expected[1..21], &[0xc8, 1, 0xac, 2], &expected[21..]].concat();
-        assert_eq!(heard.as_bytes(), with_time);
+        let cursor = known(position);
+        let expected = [&[4][..], &HEADER, &[0, 0xac, 2, 5], &AT_300, &AT_1].concat();
+        assert_eq!(cursor.encode().as_bytes(), expected);
+        // Witnesses are counted from the end of the log.
+        let further = known(Position { end: 301, ..position });
+        let ages = [&[1][..], &AT_300[1..], &[0xac], &AT_1[1..]].concat();
+        let expected = [&[4][..], &HEADER, &[1, 0xac, 2, 5], &ages].concat();
+        assert_eq!(further.encode().as_bytes(), expected);
+        for (in_repair, evicted, format) in [(true, false, 5), (false, true, 6), (true, true, 7)] {
+            let cursor = LogCursor { in_repair, evicted, ..cursor.clone() };
+            assert_eq!(cursor.encode().as_bytes()[0], format);
+        }
+    }
+
+    #[test]
+    fn cursors_of_older_formats_are_read() {
+        let position = Position::at(0x0102_0304_0506_0708, 300);
+        let bytes = [&[2][..], &HEADER, &AT_300, &AT_1].concat();
+        let decoded = LogCursor::decode(&WatchCursor::from_bytes(bytes).unwrap()).unwrap();
+        assert_eq!(decoded, known(position));
+        let bytes = [&[3][..], &HEADER, &[0xc8, 1, 0xac, 2], &AT_300, &AT_1].concat();
+        let decoded = LogCursor::decode(&WatchCursor::from_bytes(bytes).unwrap()).unwrap();
+        assert_eq!(decoded, known(Position { end: 500, observed_through_ms: 300, ..position }));
     }
 }

@@ -17,8 +17,8 @@ use tokio::sync::watch as channel;
 
 use self::log::Log;
 use crate::kv::{KvError, KvReader, KvTtl, KvWatcher, KvWriter, LogInfo};
-use crate::rules;
 use crate::stores::{Connection, ConnectionCapabilities, KvStore, StoreConfig};
+use crate::validate;
 
 /// Largest value, as a server has it by default.
 const MAX_VALUE_LEN: usize = 1 << 20;
@@ -102,19 +102,25 @@ impl Connection for MemoryConnection {
     }
 
     async fn store(&self, bucket: &str, config: &StoreConfig) -> Result<Arc<dyn KvStore>, KvError> {
-        rules::check_bucket(bucket)?;
-        rules::check_config(config)?;
+        validate::check_bucket(bucket)?;
+        validate::check_config(config)?;
         let mut buckets = self.lock();
         let made = || Bucket::new(bucket, config.clone(), Arc::clone(&self.clock));
         Ok(Arc::new(buckets.entry(bucket.to_owned()).or_insert_with(made).clone()))
     }
 
     async fn open(&self, bucket: &str) -> Result<Arc<dyn KvStore>, KvError> {
-        rules::check_bucket(bucket)?;
+        validate::check_bucket(bucket)?;
         match self.lock().get(bucket) {
             Some(bucket) => Ok(Arc::new(bucket.clone())),
             None => Err(KvError::BucketNotFound { bucket: bucket.to_owned() }),
         }
+    }
+
+    async fn buckets(&self) -> Result<Vec<String>, KvError> {
+        let mut names: Vec<String> = self.lock().keys().cloned().collect();
+        names.sort_unstable();
+        Ok(names)
     }
 
     fn capabilities(&self) -> ConnectionCapabilities {

@@ -23,4 +23,4 @@ mod settled;
 mod watch;
 mod write;
 
-pub use self::connection::{NatsConnection, NatsConnectionConfig};
+pub use self::connection::{ClientCert, NatsConnection, NatsConnectionConfig};

@@ -5,20 +5,23 @@
 //!
 //! - P1: a resumed watch misses nothing that the fold lacks, or the cursor is reported expired.
 //! - P2: no update is applied across a gap unless the log's floor, read after the update was
-//!   received, was not past the revision before that gap; or the fold was compared with the bucket
-//!   since (P7).
+//!   received, was not past the revision before that gap; or the fold is in a resync (P6).
 //! - P3: a filtered watch's frontier passes unseen revisions only when none of them can have been
 //!   one of its own.
 //! - P4: a stored cursor names only revisions whose updates were applied and stored, and does not
 //!   move back within a watch.
-//! - P5: a key leaves the fold because somebody deleted it, never because the log forgot it.
-//! - P6: after an expired cursor no update is read before the vanished keys are gone from the fold.
-//! - P7: a comparison with the bucket judges all that the log had before it, also what is still on
-//!   its way.
+//! - P5: a key leaves the fold because somebody deleted it, never because the log evicted it.
+//! - P6: a resync ends only after a listing that is known to be whole, or after every value that the
+//!   log had was received, and until then no cursor says that the fold is complete.
+
+mod resync;
 
 use std::time::Duration;
 
-use crate::kv::{CursorExpiry, LogInfo, Progress, Retention};
+pub use self::resync::{
+    Cut, Vanished, check_listing, cut, evicts_current_values, is_quiet, is_vanished, vanished,
+};
+use crate::kv::{CursorExpiry, LogInfo, Progress};
 
 /// How many of the last written keys a cursor names, so that a resume can recognise the log.
 pub const MAX_WITNESSES: usize = 8;
@@ -45,14 +48,17 @@ pub struct Position {
     /// been so by a message up to here: in a log that is shorter it is back, and no witness tells.
     pub end: u64,
     /// A time, in Unix milliseconds by the server's clock: whatever the fold lacks was stored later.
-    /// 0 if that is not known; nobody asks where the log's marks do not expire.
-    pub heard_ms: u64,
+    /// 0 if that is not known; nobody asks where the log's tombstones do not expire.
+    pub observed_through_ms: u64,
+    /// How many keys the log had a message of at some time at or before the revision; 0 if that is
+    /// not known. Only a purge, or an eviction, makes it fewer.
+    pub subjects: u64,
 }
 
 impl Position {
     /// Of a fold that knows of nothing beyond its revision.
     pub const fn at(incarnation: u64, revision: u64) -> Self {
-        Self { incarnation, revision, end: revision, heard_ms: 0 }
+        Self { incarnation, revision, end: revision, observed_through_ms: 0, subjects: 0 }
     }
 }
 
@@ -109,9 +115,12 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
     if let Guard::Trip(why) = live_guard(at.incarnation, at.revision, end, log) {
         return Resume::Expired(why);
     }
-    // What nobody has written to has no mark that is new.
-    if log.last > at.revision && !marks_are_left(log, at.heard_ms) {
-        return Resume::Expired(CursorExpiry::MarksExpired);
+    // What nobody has written to has no tombstone that is new.
+    if log.last > at.revision && !tombstones_are_left(log, at.observed_through_ms) {
+        return Resume::Expired(CursorExpiry::TombstonesExpired);
+    }
+    if was_purged(at.subjects, log) {
+        return Resume::Expired(CursorExpiry::Purged);
     }
     if named == 0 {
         return match resume_window_ok(0, log.first) {
@@ -135,9 +144,15 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
     }
 }
 
-/// Whether a log has the marks of all keys that expired since a time (P1). An eighth of a mark's life
-/// is left for whoever is to read it.
-pub fn marks_are_left(log: &LogInfo, since_ms: u64) -> bool {
+/// Whether keys left a log without a tombstone, which once had messages of so many: somebody purged
+/// subjects, or the tombstones of some. A log that evicts values drops keys by itself.
+pub fn was_purged(subjects: u64, log: &LogInfo) -> bool {
+    log.subjects < subjects && !evicts_current_values(&log.retention)
+}
+
+/// Whether a log has the tombstones of all keys that expired since a time (P1). An eighth of a
+/// tombstone's life is left for whoever is to read it.
+pub fn tombstones_are_left(log: &LogInfo, since_ms: u64) -> bool {
     let age = Duration::from_millis(log.read_at_ms.saturating_sub(since_ms));
     log.retention.marker_ttl.is_none_or(|ttl| age < ttl - ttl / 8)
 }
@@ -164,8 +179,7 @@ pub fn before_first_gap(
 pub enum Guard {
     /// Nothing was missed.
     Pass,
-    /// Something may have been: nothing more may be applied until that is made good
-    /// ([`made_good_by_comparing`]), or the watch is armed again.
+    /// Something may have been: nothing more may be applied before a resync.
     Trip(CursorExpiry),
 }
 
@@ -187,23 +201,6 @@ pub fn live_guard(incarnation: u64, before_gap: u64, received: u64, log: &LogInf
     }
 }
 
-/// Whether a watch whose guard tripped may go on once the fold was compared with the bucket (P7).
-///
-/// The log is the same, and will bring every value that it has. All that may be missing is that keys
-/// were deleted: a listing of the keys tells, and the values need not be listed.
-pub const fn made_good_by_comparing(why: CursorExpiry, vanished: Vanished) -> bool {
-    let forgotten = matches!(why, CursorExpiry::BelowFloor { .. } | CursorExpiry::MarksExpired);
-    forgotten && matches!(vanished, Vanished::Delete)
-}
-
-/// Whether a value that is on its way to a fold is that of a deleted key (P7).
-///
-/// `listed` is whether the bucket had the key. What is newer than `up_to`, the head of the log before
-/// the listing, may have been written after it, and is not judged; nor is what does not say.
-pub const fn has_vanished(listed: bool, revision: Option<u64>, up_to: u64) -> bool {
-    matches!(revision, Some(revision) if revision <= up_to && !listed)
-}
-
 /// Whether a filtered watch's frontier may pass revisions that it was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Advance {
@@ -222,54 +219,18 @@ pub enum Advance {
 /// sent nor pending at the second is not the watch's own or was evicted, and the third tells the
 /// two apart.
 pub fn advance(incarnation: u64, frontier: u64, marker: &Progress) -> Advance {
-    if marker.incarnation != incarnation {
-        return Advance::Trip(CursorExpiry::Recreated);
-    }
     if marker.head < frontier {
         return Advance::Trip(CursorExpiry::AheadOfLog { revision: frontier, last: marker.head });
     }
-    if !resume_window_ok(frontier, marker.first) {
-        let first = marker.first;
-        return Advance::Trip(CursorExpiry::BelowFloor { revision: frontier, first });
+    if let Guard::Trip(why) = live_guard(incarnation, frontier, frontier, &marker.log) {
+        return Advance::Trip(why);
     }
     if under_way(marker) { Advance::Wait } else { Advance::To(marker.head) }
 }
 
-/// Whether a filtered watch is yet to get something of what the log had.
-///
-/// If not, its frontier may pass the head of the marker once the fold was compared with the bucket
-/// after it, whatever the log has forgotten (P7): what was not sent was somebody else's, superseded,
-/// or deleted.
+/// Whether a watch is yet to get something of what the log had when the marker was read.
 pub const fn under_way(marker: &Progress) -> bool {
     marker.pending > 0 || marker.received < marker.delivered
-}
-
-/// Whether a key may be absent from the log without anybody having deleted it.
-pub const fn evicts_current_values(retention: &Retention) -> bool {
-    let bounded = retention.max_bytes.is_some() || retention.max_messages.is_some();
-    retention.max_age.is_some() || (retention.discards_oldest && bounded)
-}
-
-/// What a resync may do with keys of the fold that the log does not list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Vanished {
-    /// They were deleted while nobody looked: delete them.
-    Delete,
-    /// The listing is not the truth (P5), or there is none: keep them and say so.
-    Keep,
-}
-
-/// Decides about vanished keys (P5).
-pub const fn vanished(can_list: bool, retention: &Retention) -> Vanished {
-    if can_list && !evicts_current_values(retention) { Vanished::Delete } else { Vanished::Keep }
-}
-
-/// Whether the re-list of a resync may start (P6).
-pub const fn relist_may_start(vanished: Vanished, deletes_stored: bool) -> bool {
-    match vanished {
-        Vanished::Delete => deletes_stored,
-        Vanished::Keep => true,
-    }
 }
 
 /// How far a fold is, and who may say so (P4).

@@ -23,9 +23,9 @@ mod fold;
 mod format;
 mod log;
 mod page;
-mod raw;
 pub mod record;
 mod tree;
+mod writer;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -36,7 +36,7 @@ use bytes::Bytes;
 pub use self::append_log::{AppendLogOptions, AppendLogReader, AppendLogSnapshot};
 #[cfg(feature = "fjall")]
 pub use self::fjall::{Fjall, FjallReader, FjallSnapshot};
-pub use self::raw::{Snapshot, SnapshotWriter};
+pub use self::writer::{Snapshot, SnapshotWriter};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 
 /// A durable fold with one writer.

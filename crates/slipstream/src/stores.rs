@@ -26,6 +26,9 @@ pub trait Connection: Send + Sync {
     /// The bucket, which must exist: [`KvError::BucketNotFound`] otherwise.
     async fn open(&self, bucket: &str) -> Result<Arc<dyn KvStore>, KvError>;
 
+    /// The names of the buckets, in order.
+    async fn buckets(&self) -> Result<Vec<String>, KvError>;
+
     /// What the buckets of this connection can do.
     fn capabilities(&self) -> ConnectionCapabilities;
 }
@@ -63,7 +66,7 @@ pub struct StoreConfig {
     pub storage: StorageType,
     /// What gives way when the log is full.
     pub discard: Discard,
-    /// Allow writes that expire ([`KvTtl`]).
+    /// Allow writes that expire ([`KvTtl`]). Only with a `max_history` of 1.
     pub ttl: bool,
 }
 

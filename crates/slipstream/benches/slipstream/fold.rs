@@ -107,7 +107,7 @@ async fn watch(raw: &kv::Store, from: Option<u64>, count: u64) -> Duration {
 /// A fold, from opening the watch until everything is stored.
 async fn run_fold<S: SnapshotStore>(store: &dyn KvStore, path: &Path, count: u64) -> Duration {
     let (_, fold) = S::load(path).unwrap();
-    let config = FoldConfig::new(store.watcher().unwrap(), Some(store.reader()));
+    let config = FoldConfig::new(store.watcher().unwrap());
     let (handle, control) = fold_control();
     let began = Instant::now();
     let folding = tokio::spawn(watch_applied(config, fold, (), control));

@@ -204,43 +204,22 @@ fn worst_batch(
     figure(&format!("batch-wall-max-{name}"), walls[walls.len() - 1], "ms", None);
 }
 
-/// The first batch after a restart, beside the next one, beside the median of all that follow, and
-/// beside one for a store that was not restarted while another of the same size was opened: that
-/// leaves the caches as a restart does. What the batch after the next costs beside the next tells
-/// how far such a figure can be trusted.
+/// The first batch after a restart, beside the median of those that follow: a cost.
 fn first_update(name: &str, path: &Path, updates: &[KvUpdate]) {
-    let [mut firsts, mut to_next, mut to_median, mut to_disturbed] = [const { Vec::new() }; 4];
-    let [mut thirds, mut third_to_next] = [const { Vec::new() }; 2];
-    let other = path.with_extension("other");
-    fs::copy(path, &other).expect("copied");
+    let (mut firsts, mut to_median) = (Vec::new(), Vec::new());
     for round in 0..41 {
         let mut store = open(path);
         let mut apply =
             |batch| spend(|| store.apply(batch, &cursor(1)).expect("applied")).0.cpu * 1e6;
-        // Another one is the first each time: some are dearer than others, wherever they come.
-        let batches = || updates.chunks(BATCH).skip(round).step_by(50);
-        // The clock is slower, too, when it has not been asked for a while.
-        spend(|| ());
-        let mut costs: Vec<f64> = batches().map(&mut apply).collect();
-        let disturbing = open(&other);
-        spend(|| ());
-        let disturbed = apply(batches().next().expect("many"));
-        drop(disturbing);
+        // Another batch is the first one in each round, because some cost more than others.
+        let mut costs: Vec<f64> =
+            updates.chunks(BATCH).skip(round).step_by(50).map(&mut apply).collect();
         let first = costs.remove(0);
         firsts.push(first);
-        to_next.push(first / costs[0]);
-        thirds.push(costs[1]);
-        third_to_next.push(costs[1] / costs[0]);
         to_median.push(first / median(costs));
-        to_disturbed.push(first / disturbed);
     }
-    let firsts = median(firsts);
-    for (to, ratios) in [("next", to_next), ("median", to_median), ("disturbed", to_disturbed)] {
-        let name = format!("first-batch-after-open-{name}-to-{to}-cost");
-        figure(&name, firsts, "us", Some(median(ratios)));
-    }
-    let third = format!("third-batch-after-open-{name}-to-second-cost");
-    figure(&third, median(thirds), "us", Some(median(third_to_next)));
+    let name = format!("first-batch-after-open-{name}-to-median-cost");
+    figure(&name, median(firsts), "us", Some(median(to_median)));
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -16,7 +16,7 @@ const POKE_INTERVAL: Duration = Duration::from_millis(50);
 /// Where a fold stands.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FoldStatus {
-    /// All of the scope up to this revision is in the store.
+    /// All of the scope up to this revision is in the store. Stands still during a resync.
     pub applied: u64,
     /// The newest revision of the log, as far as is known.
     pub head: u64,
@@ -29,18 +29,18 @@ pub struct FoldStatus {
     pub synced: bool,
     /// How many updates the store has taken from watches since the call began.
     pub updates: u64,
-    /// Whether the log drops current values by itself. The fold then keeps keys that the bucket no
-    /// longer has.
+    /// Whether the limits of the log evict current values. The fold then keeps keys that the bucket
+    /// no longer has.
     pub evicts_current_values: bool,
     /// The last time that the cursor was of no use.
     pub last_repair: Option<Repair>,
     /// How many repairs there were since the call began.
     pub repairs: u64,
-    /// How often a running watch may have missed that keys were deleted, because the log had
-    /// forgotten it by then, so that the fold was compared with the bucket's keys.
-    pub comparisons: u64,
-    /// How many keys of the fold were deleted by that.
-    pub compared_away: u64,
+    /// How often the log had dropped what a running watch was still to read, or was purged under it,
+    /// so that the keys which the log has no more were looked for.
+    pub overruns: u64,
+    /// How many keys of the fold were dropped by that.
+    pub dropped_by_overruns: u64,
     /// Whether a write failed and calls of the store's own readers keep it from being opened again.
     pub waits_for_readers: bool,
     /// Why no watch is running, while that is being mended.
@@ -54,14 +54,31 @@ pub struct Repair {
     pub why: CursorExpiry,
     /// Keys that were deleted from the fold because the bucket had them no more.
     pub deleted: u64,
-    /// Keys that the listing did not confirm and that were kept nevertheless: the log forgets
-    /// current values, or there was no reader. Known when the fold is synced.
+    /// Keys that the listing did not confirm and that were kept nevertheless, because the log may
+    /// have evicted them. Known when the fold is synced.
     pub unconfirmed: u64,
     /// When it began.
     pub at: SystemTime,
+    /// Whether the fold is complete again.
+    pub is_over: bool,
 }
 
 impl FoldStatus {
+    pub(super) fn applied(&mut self, revision: u64) {
+        self.applied = revision;
+        self.head = self.head.max(revision);
+    }
+
+    pub(super) fn resynced(&mut self, by_listing: bool, dropped: u64, unconfirmed: u64) {
+        self.synced = true;
+        if !by_listing {
+            self.overruns += 1;
+            self.dropped_by_overruns += dropped;
+        } else if let Some(repair) = self.last_repair.as_mut().filter(|repair| !repair.is_over) {
+            (repair.deleted, repair.unconfirmed, repair.is_over) = (dropped, unconfirmed, true);
+        }
+    }
+
     /// How many revisions the log is ahead of the fold. In a filtered scope most of them may be
     /// somebody else's.
     pub fn lag_revisions(&self) -> u64 {

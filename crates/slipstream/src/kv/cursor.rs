@@ -47,7 +47,7 @@ impl WatchCursor {
     /// watch wants the cursor.
     #[must_use]
     pub fn revision(&self) -> Option<u64> {
-        LogCursor::decode(self).ok().map(|cursor| cursor.at.revision)
+        LogCursor::decode(self).ok().map(|cursor| cursor.position.revision)
     }
 
     /// A cursor as it was stored by [`as_bytes`](Self::as_bytes). What the bytes say is looked at

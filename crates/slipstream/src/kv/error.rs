@@ -134,9 +134,18 @@ pub enum CursorExpiry {
         /// Revision of the message.
         revision: u64,
     },
-    /// Marks of keys that expired since the cursor may have expired too.
-    #[error("the log may have dropped the marks of keys that expired meanwhile")]
-    MarksExpired,
+    /// Tombstones of keys that expired since the cursor may have expired too.
+    #[error("the log may have dropped the tombstones of keys that expired meanwhile")]
+    TombstonesExpired,
+    /// The log has messages of fewer keys than it had: somebody purged some of them.
+    #[error("keys were purged from the log without a tombstone")]
+    Purged,
+    /// A listing did not bring every key that the log has.
+    #[error("the listing was not whole")]
+    NotWhole,
+    /// The fold is in the middle of a repair, whose process ended.
+    #[error("a repair was interrupted")]
+    Interrupted,
     /// There is no cursor, though the fold has entries: whoever made it came to none.
     #[error("the fold has entries, but no cursor")]
     Missing,

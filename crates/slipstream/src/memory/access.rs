@@ -8,25 +8,25 @@ use bytes::Bytes;
 use super::log::{Append, Log, Operation};
 use super::{Bucket, MAX_VALUE_LEN};
 use crate::kv::{Key, KvEntry, KvError, KvReader, KvTtl, KvWriter, VersionToken};
-use crate::rules;
+use crate::validate;
 
 #[async_trait]
 impl KvReader for Bucket {
     async fn get(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         let state = self.lock()?;
         let last = state.log.last_of(key).filter(|(_, message)| message.is_value());
         Ok(last.map(|(revision, message)| message.entry(revision)))
     }
 
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         let state = self.lock()?;
         Ok(state.log.last_of(key).map(|(revision, message)| message.entry(revision)))
     }
 
     async fn keys(&self, prefix: &str) -> Result<Vec<Key>, KvError> {
-        rules::check_prefix(prefix)?;
+        validate::check_prefix(prefix)?;
         let state = self.lock()?;
         let last = state.log.last_of_each(|key| key.starts_with(prefix));
         let values = last.filter(|(_, message)| message.is_value());
@@ -34,7 +34,7 @@ impl KvReader for Bucket {
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<KvEntry>, KvError> {
-        rules::check_prefix(prefix)?;
+        validate::check_prefix(prefix)?;
         let state = self.lock()?;
         let last = state.log.last_of_each(|key| key.starts_with(prefix));
         let values = last.filter(|(_, message)| message.is_value());
@@ -69,7 +69,7 @@ impl Expect {
 
 impl Bucket {
     fn write(&self, append: Append<'_>, expect: &Expect) -> Result<VersionToken, KvError> {
-        rules::check_key(append.key)?;
+        validate::check_key(append.key)?;
         let mut state = self.lock()?;
         expect.check(&state.log, append.key)?;
         let revision = state.log.append(append, self.now_ns())?;
@@ -85,7 +85,7 @@ impl Bucket {
         expect: &Expect,
         ttl: Option<Duration>,
     ) -> Result<VersionToken, KvError> {
-        rules::check_value(&value, MAX_VALUE_LEN)?;
+        validate::check_value(&value, MAX_VALUE_LEN)?;
         self.write(Append { key, value, operation: Operation::Put, ttl }, expect)
     }
 }
@@ -135,7 +135,7 @@ impl KvTtl for Bucket {
         value: Bytes,
         ttl: Duration,
     ) -> Result<VersionToken, KvError> {
-        rules::check_ttl(ttl)?;
+        validate::check_ttl(ttl)?;
         self.write_value(key, value, &Expect::Anything, Some(ttl))
     }
 
@@ -145,7 +145,7 @@ impl KvTtl for Bucket {
         value: Bytes,
         ttl: Duration,
     ) -> Result<VersionToken, KvError> {
-        rules::check_ttl(ttl)?;
+        validate::check_ttl(ttl)?;
         self.write_value(key, value, &Expect::NoValue, Some(ttl))
     }
 }

@@ -61,8 +61,8 @@ impl Message {
     }
 
     pub(super) fn seen(&self, revision: u64) -> Seen {
-        let mark = Seen::mark(self.stamp, self.key.as_bytes());
-        Seen { revision, mark, key: Some(self.key.clone()) }
+        let digest = Seen::digest(self.stamp, self.key.as_bytes());
+        Seen { revision, digest, key: Some(self.key.clone()) }
     }
 }
 
@@ -110,7 +110,14 @@ impl Log {
             per_message_ttl: self.config.ttl,
             marker_ttl: None,
         };
-        LogInfo { incarnation: self.incarnation, first, last: self.last, retention, read_at_ms: 0 }
+        LogInfo {
+            incarnation: self.incarnation,
+            first,
+            last: self.last,
+            retention,
+            subjects: self.by_key.len() as u64,
+            read_at_ms: 0,
+        }
     }
 
     pub(super) fn last_of(&self, key: &str) -> Option<(u64, &Message)> {
@@ -242,7 +249,7 @@ impl Log {
         let info = self.info();
         let mut found = Vec::new();
         loop {
-            match protocol::resume(cursor.at, &info, &found, cursor.witnesses.len()) {
+            match protocol::resume(cursor.position, &info, &found, cursor.witnesses.len()) {
                 Resume::From(revision) => return Ok(revision),
                 Resume::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
                 Resume::NeedNextWitness => found.push(self.find(&cursor.witnesses[found.len()])),
@@ -252,7 +259,7 @@ impl Log {
 
     fn find(&self, seen: &Seen) -> protocol::Witness {
         let finding = match self.get(seen.revision) {
-            Some(message) if message.seen(seen.revision).mark == seen.mark => Finding::Same,
+            Some(message) if message.seen(seen.revision).digest == seen.digest => Finding::Same,
             Some(_) => Finding::Other,
             None => {
                 let last = seen.key.as_ref().and_then(|key| self.last_of(key.as_str()));

@@ -7,24 +7,24 @@ use tokio::sync::watch;
 
 use super::{Bucket, State};
 use crate::kv::{
-    KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
+    KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Watch, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{self, LogCursor, RecentlySeen};
+use crate::log_cursor::{self, RecentlySeen};
 use crate::protocol::Position;
-use crate::rules;
+use crate::validate;
 
 #[async_trait]
 impl KvWatcher for Bucket {
-    async fn watch(
+    async fn watch_from(
         &self,
         scope: &WatchScope,
-        from: &WatchCursor,
+        from: Option<&LogCursor>,
     ) -> Result<Box<dyn Watch>, KvError> {
         let prefixes = scope.prefixes();
         if prefixes.is_empty() {
             return Err(KvError::InvalidKey("a scope needs a prefix"));
         }
-        prefixes.into_iter().try_for_each(rules::check_prefix)?;
+        prefixes.into_iter().try_for_each(validate::check_prefix)?;
         let changed = self.shared.changed.subscribe();
         let state = self.lock()?;
         let info = state.log.info();
@@ -32,7 +32,7 @@ impl KvWatcher for Bucket {
             bucket: self.clone(),
             changed,
             scope: scope.clone(),
-            scope_mark: log_cursor::scope_mark(scope),
+            scope_hash: log_cursor::scope_hash(scope),
             cuts: state.cuts,
             incarnation: info.incarnation,
             relist: VecDeque::new(),
@@ -44,20 +44,20 @@ impl KvWatcher for Bucket {
             counted: info.last,
             pending: 0,
         };
-        if from.is_none() {
+        if let Some(cursor) = from {
+            cursor.check(scope).map_err(KvError::CursorExpired)?;
+            let proven = state.log.resume(cursor)?;
+            watch.recent = RecentlySeen::of(cursor, proven);
+            watch.position = proven;
+            watch.next = proven + 1;
+            watch.counted = proven;
+            watch.count(&state);
+        } else {
             let current = state.log.last_of_each(|key| scope.covers(key));
             let mut revisions: Vec<u64> = current.map(|(revision, _)| revision).collect();
             revisions.sort_unstable();
             watch.pending = revisions.len() as u64;
             watch.relist = revisions.into();
-        } else {
-            let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
-            let proven = state.log.resume(&cursor)?;
-            watch.recent = RecentlySeen::of(&cursor, proven);
-            watch.position = proven;
-            watch.next = proven + 1;
-            watch.counted = proven;
-            watch.count(&state);
         }
         drop(state);
         Ok(Box::new(watch))
@@ -72,7 +72,7 @@ struct MemoryWatch {
     bucket: Bucket,
     changed: watch::Receiver<()>,
     scope: WatchScope,
-    scope_mark: u32,
+    scope_hash: u32,
     /// Of the bucket when the watch began: any later cut ends it.
     cuts: u64,
     incarnation: u64,
@@ -177,9 +177,9 @@ impl Watch for MemoryWatch {
         }
     }
 
-    fn cursor(&self) -> WatchCursor {
+    fn log_cursor(&self) -> LogCursor {
         let (incarnation, revision) = (self.incarnation, self.position);
-        self.recent.cursor(Position::at(incarnation, revision), self.scope_mark).encode()
+        self.recent.cursor(Position::at(incarnation, revision), self.scope_hash)
     }
 
     fn position(&self) -> u64 {
@@ -201,8 +201,12 @@ impl Watch for MemoryWatch {
             pending: (pending + self.relist.len()) as u64,
             delivered: self.received,
             received: self.received,
-            first: info.first,
-            incarnation: info.incarnation,
+            log: info,
         })
+    }
+
+    fn is_lost(&self) -> bool {
+        let state = self.bucket.lock_any();
+        state.cuts != self.cuts
     }
 }

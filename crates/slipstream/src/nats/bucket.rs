@@ -21,12 +21,15 @@ use crate::stores::{Discard, KvStore, StorageType, StoreConfig};
 /// Room that a value leaves for headers in the server's largest message.
 const HEADERS_LEN_MAX: usize = 256;
 
-/// How long the server keeps the mark of a key that expired. A fold that was away for longer does not
+/// How long the server keeps the tombstone of a key that expired. A fold that was away for longer does not
 /// learn of it from the log, and lists the bucket.
 const MARKER_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Stamps are kept in milliseconds, rounded down: an earlier time claims less.
 pub(super) const NS_PER_MS: u64 = 1_000_000;
+
+/// Names in one answer of the server.
+const NAMES_MAX: usize = 1024;
 
 /// How long the server remembers message ids, unless messages live shorter.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
@@ -44,6 +47,8 @@ struct Inner {
     subject_prefix: String,
     value_len_max: usize,
     ttl: bool,
+    /// Whether writes reach the log: those to a mirror go to its origin, if that is in reach.
+    is_writable: bool,
     /// The log as it went furthest, if there are copies of it: which one, and how far.
     furthest: Mutex<(u64, u64)>,
 }
@@ -91,13 +96,16 @@ impl Bucket {
         let config = &info["config"];
         let payload_max = link.client()?.max_payload();
         let message_max = limit(&config["max_msg_size"]).map_or(payload_max, |max| max as usize);
+        let max_history = config["max_msgs_per_subject"].as_i64();
         let inner = Inner {
             link,
             name: name.to_owned(),
             stream: format!("KV_{name}"),
-            subject_prefix: format!("$KV.{name}."),
+            subject_prefix: format!("$KV.{}.", origin(config).unwrap_or(name)),
             value_len_max: payload_max.min(message_max).saturating_sub(HEADERS_LEN_MAX),
-            ttl: config["allow_msg_ttl"].as_bool().unwrap_or(false),
+            // With a history, a value that expires uncovers the one before it, without a message.
+            ttl: config["allow_msg_ttl"].as_bool() == Some(true) && max_history == Some(1),
+            is_writable: config["mirror"]["external"].is_null(),
             furthest: Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -216,12 +224,22 @@ impl KvStore for Bucket {
     }
 
     fn writer(&self) -> Option<Arc<dyn KvWriter>> {
-        Some(Arc::new(self.clone()))
+        self.inner.is_writable.then(|| Arc::new(self.clone()) as Arc<dyn KvWriter>)
     }
 
     fn ttl(&self) -> Option<Arc<dyn KvTtl>> {
-        self.inner.ttl.then(|| Arc::new(self.clone()) as Arc<dyn KvTtl>)
+        let can = self.inner.ttl && self.inner.is_writable;
+        can.then(|| Arc::new(self.clone()) as Arc<dyn KvTtl>)
     }
+}
+
+/// The bucket that a mirror has its messages from, under the subjects of that one. A transformation of
+/// subjects may give them others, which then are the mirror's own.
+fn origin(config: &Value) -> Option<&str> {
+    let mirror = &config["mirror"];
+    let transforms = mirror["subject_transforms"].as_array().is_some_and(|some| !some.is_empty());
+    let name = mirror["name"].as_str()?.strip_prefix("KV_")?;
+    (!transforms).then_some(name)
 }
 
 fn may_exist(error: &ApiError) -> bool {
@@ -266,6 +284,27 @@ fn stream_config(name: &str, config: &StoreConfig) -> Value {
     stream
 }
 
+/// The names of all buckets, in order.
+pub(super) async fn names(link: &Link) -> Result<Vec<String>, KvError> {
+    const OPERATION: &str = "list buckets";
+    let mut names = Vec::new();
+    // The server gives out so many at a time.
+    for offset in (0..).step_by(NAMES_MAX) {
+        let page = json!({ "offset": offset });
+        let answer = ask(link, OPERATION, "STREAM.NAMES".to_owned(), &page).await?;
+        let answer = answer.map_err(|error| error.into_kv(OPERATION))?;
+        let streams = answer["streams"].as_array().map_or(&[][..], Vec::as_slice);
+        let streams = streams.iter().filter_map(Value::as_str);
+        names.extend(streams.filter_map(|stream| stream.strip_prefix("KV_")).map(str::to_owned));
+        let total = answer["total"].as_u64().ok_or_else(|| unexpected(OPERATION))?;
+        if offset as u64 + NAMES_MAX as u64 >= total {
+            break;
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
 async fn stream_info(link: &Link, bucket: &str) -> Result<Value, KvError> {
     const OPERATION: &str = "bucket state";
     let subject = format!("STREAM.INFO.KV_{bucket}");
@@ -300,9 +339,11 @@ fn log_info(info: &Value) -> Option<LogInfo> {
         _ => state["first_seq"].as_u64()?,
     };
     let incarnation = api::unix_ns(&info["created"])?;
-    // Servers that do not say have no marks that expire, either.
+    // An empty log does not say.
+    let subjects = state["num_subjects"].as_u64().unwrap_or_default();
+    // Servers that do not say have no tombstones that expire, either.
     let read_at_ms = api::unix_ns(&info["ts"]).unwrap_or_default() / NS_PER_MS;
-    Some(LogInfo { incarnation, first, last, retention, read_at_ms })
+    Some(LogInfo { incarnation, first, last, retention, subjects, read_at_ms })
 }
 
 fn stored_message(message: &Value) -> Option<StoredMessage> {
@@ -357,6 +398,15 @@ mod tests {
         assert!(log_info(&json!({})).is_none());
         assert!(stored_message(&json!({})).is_none());
         assert!(stored_message(&json!({ "hdrs": "%", "seq": 1 })).is_none());
+    }
+
+    #[test]
+    fn a_mirror_has_the_subjects_of_its_origin_unless_they_are_changed() {
+        assert_eq!(origin(&json!({})), None);
+        assert_eq!(origin(&json!({ "mirror": { "name": "KV_b" } })), Some("b"));
+        let changed = json!([{ "src": "$KV.b.>", "dest": "$KV.c.>" }]);
+        let mirror = json!({ "mirror": { "name": "KV_b", "subject_transforms": changed } });
+        assert_eq!(origin(&mirror), None);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::api::{Link, timed};
 use super::bucket::Bucket;
 use crate::kv::KvError;
-use crate::rules;
 use crate::stores::{Connection, ConnectionCapabilities, KvStore, StoreConfig};
+use crate::validate;
 
 /// Messages that a subscription holds before the client library drops some. A consumer's window is
 /// 32 MiB and a message counts at least 64 bytes of it, so none is ever dropped.
@@ -35,6 +35,20 @@ pub struct NatsConnectionConfig {
     pub creds: Option<String>,
     /// Path of a `.creds` file.
     pub creds_file: Option<PathBuf>,
+    /// A file of PEM certificates that servers may be signed by, besides those of the system. With
+    /// it, a connection without TLS is refused.
+    pub ca_file: Option<PathBuf>,
+    /// Files of the PEM certificate and key that this client shows to servers.
+    pub client_cert: Option<ClientCert>,
+}
+
+/// What a client shows to servers that ask for it.
+#[derive(Clone, Debug)]
+pub struct ClientCert {
+    /// The certificate.
+    pub cert_file: PathBuf,
+    /// Its key.
+    pub key_file: PathBuf,
 }
 
 impl fmt::Debug for NatsConnectionConfig {
@@ -43,6 +57,8 @@ impl fmt::Debug for NatsConnectionConfig {
         f.debug_struct("NatsConnectionConfig")
             .field("creds", &self.creds.is_some())
             .field("creds_file", &self.creds_file)
+            .field("ca_file", &self.ca_file)
+            .field("client_cert", &self.client_cert)
             .finish_non_exhaustive()
     }
 }
@@ -65,10 +81,18 @@ impl NatsConnectionConfig {
     }
 
     async fn options(&self, servers: &[ServerAddr]) -> Result<ConnectOptions, KvError> {
-        let options = ConnectOptions::new()
+        let mut options = ConnectOptions::new()
             .name("slipstream")
             .ping_interval(PING_INTERVAL)
             .subscription_capacity(SUBSCRIPTION_CAPACITY);
+        if let Some(file) = &self.ca_file {
+            readable(file)?;
+            options = options.add_root_certificates(file.clone()).require_tls(true);
+        }
+        if let Some(ClientCert { cert_file, key_file }) = &self.client_cert {
+            [cert_file, key_file].into_iter().try_for_each(readable)?;
+            options = options.add_client_certificate(cert_file.clone(), key_file.clone());
+        }
         if let Some(creds) = &self.creds {
             let text =
                 STANDARD.decode(creds.trim()).ok().and_then(|text| String::from_utf8(text).ok());
@@ -90,6 +114,14 @@ impl NatsConnectionConfig {
             both.ok_or_else(|| KvError::Config("the URL's credentials are not text".into()))?;
         Ok(options.user_and_password(user, password))
     }
+}
+
+/// The library would say no more than that TLS failed.
+fn readable(file: &PathBuf) -> Result<(), KvError> {
+    let refused = |error: std::io::Error| {
+        KvError::Config(format!("no certificate in {}: {}", file.display(), error.kind()))
+    };
+    std::fs::File::open(file).map(|_| ()).map_err(refused)
 }
 
 /// The address alone. The library writes its addresses into its log, credentials and all.
@@ -218,14 +250,18 @@ impl Connection for NatsConnection {
     }
 
     async fn store(&self, bucket: &str, config: &StoreConfig) -> Result<Arc<dyn KvStore>, KvError> {
-        rules::check_bucket(bucket)?;
-        rules::check_config(config)?;
+        validate::check_bucket(bucket)?;
+        validate::check_config(config)?;
         Ok(Arc::new(Bucket::create(self.link()?, bucket, config).await?))
     }
 
     async fn open(&self, bucket: &str) -> Result<Arc<dyn KvStore>, KvError> {
-        rules::check_bucket(bucket)?;
+        validate::check_bucket(bucket)?;
         Ok(Arc::new(Bucket::open(self.link()?, bucket).await?))
+    }
+
+    async fn buckets(&self) -> Result<Vec<String>, KvError> {
+        super::bucket::names(&*self.link()?).await
     }
 
     fn capabilities(&self) -> ConnectionCapabilities {

@@ -15,7 +15,7 @@ use super::ack::{Ack, AckReader};
 use super::api::{STREAM_NOT_FOUND, ask, timed, unexpected};
 use super::bucket::Bucket;
 use crate::kv::{KvError, WatchScope};
-use crate::rules;
+use crate::validate;
 
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = HEARTBEAT.saturating_mul(3);
@@ -24,6 +24,9 @@ const SILENCE_MAX: Duration = HEARTBEAT.saturating_mul(3);
 /// waiting for the next message: to be woken for each costs more than to read it.
 const CATCH_UP_PENDING_MIN: u64 = 2048;
 const CATCH_UP_SLEEP: Duration = Duration::from_millis(1);
+
+/// Values of so many bytes are a chunk, however few they are.
+const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// Where a consumer begins.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +50,7 @@ impl Filter {
         if prefixes.is_empty() {
             return Err(KvError::InvalidKey("a scope needs a prefix"));
         }
-        prefixes.iter().try_for_each(|prefix| rules::check_prefix(prefix))?;
+        prefixes.iter().try_for_each(|prefix| validate::check_prefix(prefix))?;
         let exact = prefixes.iter().all(|prefix| parent(prefix) == *prefix);
         let parents = prefixes.iter().map(|prefix| parent(prefix).to_owned()).collect();
         let parents = WatchScope::Prefixes(parents);
@@ -172,7 +175,8 @@ impl Consumer {
         self.exact
     }
 
-    /// Waits for messages and hands over those that are there, at most `max`.
+    /// Waits for messages and hands over those that are there, at most `max`, and none after
+    /// [`CHUNK_BYTES_MAX`].
     ///
     /// Cancel safe: nothing is taken before the last await.
     pub(super) async fn receive(
@@ -180,6 +184,7 @@ impl Consumer {
         max: usize,
         mut take: impl FnMut(Message, Ack) -> Result<(), Lost>,
     ) -> Result<Received, Lost> {
+        let mut bytes = 0;
         // Before anything else: a server that waits for it sends nothing.
         self.answer_flow_control().await?;
         self.catch_up().await;
@@ -195,15 +200,17 @@ impl Consumer {
                     idle = self.status(&message)?;
                 } else {
                     let ack = self.count(&message)?;
+                    bytes += message.payload.len();
                     take(message, ack)?;
                     last = Some(ack);
                     taken += 1;
                 }
                 // The scheduler's budget is looked at once for all of them, in `catch_up`.
                 let ready = tokio::task::unconstrained(self.subscriber.next());
-                next = if taken < max { ready.now_or_never() } else { None };
+                let enough = taken >= max || bytes >= CHUNK_BYTES_MAX;
+                next = if enough { None } else { ready.now_or_never() };
             }
-            let ran_dry = taken < max;
+            let ran_dry = taken < max && bytes < CHUNK_BYTES_MAX;
             self.sleep_first =
                 ran_dry && last.is_some_and(|ack| ack.pending > CATCH_UP_PENDING_MIN);
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_nats::Message;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use futures_util::future::try_join_all;
 use tokio::time::Instant;
 
 use super::bucket::{Bucket, StoredMessage};
@@ -13,10 +14,13 @@ use super::consumer::{Consumer, Lost, Received, Start};
 use super::message::{self, Operation};
 use super::settled::Reading;
 use crate::kv::{Key, KvEntry, KvError, KvReader, VersionToken, WatchScope};
-use crate::rules;
+use crate::validate;
 
 /// How long a copy of the log may take to come to what its leader has.
 const BEHIND_MAX: Duration = Duration::from_secs(20);
+
+/// Questions of one `multi_get` that are on their way together.
+const GETS_AT_ONCE: usize = 64;
 
 /// Messages of one turn of a listing.
 const CHUNK_MAX: usize = 1024;
@@ -24,13 +28,22 @@ const CHUNK_MAX: usize = 1024;
 #[async_trait]
 impl KvReader for Bucket {
     async fn get(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         let message = self.last_message(key).await?;
         Ok(message.filter(StoredMessage::is_value).map(|message| message.entry(key)))
     }
 
+    async fn multi_get(&self, keys: &[&str]) -> Result<Vec<Option<KvEntry>>, KvError> {
+        keys.iter().try_for_each(|key| validate::check_key(key))?;
+        let mut entries = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(GETS_AT_ONCE) {
+            entries.extend(try_join_all(keys.iter().map(|key| self.get(key))).await?);
+        }
+        Ok(entries)
+    }
+
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         Ok(self.last_message(key).await?.map(|message| message.entry(key)))
     }
 

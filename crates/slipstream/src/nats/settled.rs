@@ -64,7 +64,7 @@ mod tests {
 
     fn log(incarnation: u64, last: u64) -> LogInfo {
         let retention = Retention::default();
-        LogInfo { incarnation, first: 1, last, retention, read_at_ms: READ_AT_MS }
+        LogInfo { incarnation, first: 1, last, retention, subjects: 1, read_at_ms: READ_AT_MS }
     }
 
     /// Answers one after the other, the last one for ever; the head that is believed in a log that

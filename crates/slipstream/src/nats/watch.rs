@@ -6,72 +6,55 @@ use super::bucket::{Bucket, NS_PER_MS};
 use super::consumer::{Consumer, Lost, Received, Start};
 use super::message;
 use crate::kv::{
-    KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
+    KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Watch, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{self, LogCursor, RecentlySeen, Seen};
-use crate::protocol::{self, Finding, Guard, MAX_WITNESSES, Position, Resume};
+use crate::log_cursor::{self, RecentlySeen, Seen};
+use crate::protocol::{self, Finding, Guard, Position, Resume};
 
 #[async_trait]
 impl KvWatcher for Bucket {
-    async fn watch(
+    async fn watch_from(
         &self,
         scope: &WatchScope,
-        from: &WatchCursor,
+        from: Option<&LogCursor>,
     ) -> Result<Box<dyn Watch>, KvError> {
         let connects = self.link().connects();
-        let (before, start, mut at, recent) = if from.is_none() {
-            let before = self.log_info().await?;
-            // What is listed was there by now, so that its marks are yet to come.
-            let at =
-                Position { heard_ms: before.read_at_ms, ..Position::at(before.incarnation, 0) };
-            (before, Start::State, at, RecentlySeen::default())
-        } else {
-            let cursor = LogCursor::decode_for(from, scope).map_err(KvError::CursorExpired)?;
-            let before = self.log_through(cursor.at.incarnation, cursor.at.end).await?;
-            let proven = self.resume(&cursor, &before).await?;
-            let at = Position { revision: proven, ..cursor.at };
-            (before, Start::At(proven + 1), at, RecentlySeen::of(&cursor, proven))
+        let began = match from {
+            None => self.begin_listing().await?,
+            Some(cursor) => self.begin_resume(scope, cursor).await?,
         };
-        let hears = before.retention.marker_ttl.is_some();
-        if !hears {
-            at.heard_ms = 0;
+        let Began { log, start, mut position, recent } = began;
+        let times = log.retention.marker_ttl.is_some();
+        if !times {
+            position.observed_through_ms = 0;
         }
         let consumer = Consumer::create(self, scope, start, false).await?;
-        // The server begins later than it was told, in silence, if the log has forgotten what it was
-        // told to begin with. What the log has now, it had then.
-        let had = if from.is_none() { 0 } else { before.last };
-        let after = self.log_through(before.incarnation, had).await?;
-        let frontier = if from.is_none() { after.last } else { at.revision };
-        let guard = protocol::live_guard(before.incarnation, frontier, had, &after);
-        if let Guard::Trip(expiry) = guard {
-            return Err(match start {
-                Start::State => KvError::WatchError("the bucket was made again".into()),
-                Start::At(_) => KvError::CursorExpired(expiry),
-            });
-        }
+        self.check_start(&log, start, &position).await?;
         // Another connection may be one to a server that was restarted with an older log.
         if self.link().connects() != connects {
             return Err(KvError::WatchError("the connection was lost as the watch began".into()));
         }
         let nothing_to_send = consumer.total() == 0;
-        let replicated = self.furthest().0 == before.incarnation;
         let mut watch = NatsWatch {
             bucket: self.clone(),
+            connects,
             consumer,
             scope: scope.clone(),
-            scope_mark: log_cursor::scope_mark(scope),
-            at,
-            hears,
-            read: (before.last, before.read_at_ms),
-            replicated,
+            scope_hash: log_cursor::scope_hash(scope),
+            received: position.revision,
+            position,
+            times,
+            lists: matches!(start, Start::State),
+            read: (log.last, log.read_at_ms),
+            replicated: self.furthest().0 == log.incarnation,
             due: 0,
-            received: at.revision,
             recent,
-            unsynced: Some(before.last),
+            stamps: Vec::new(),
+            unsynced: Some(log.last),
             caught_up: false,
             failed: None,
         };
-        watch.due = watch.newest(&before).await?;
+        watch.due = watch.newest(&log).await?;
         watch.caught_up = nothing_to_send && watch.received >= watch.due;
         Ok(Box::new(watch))
     }
@@ -81,12 +64,59 @@ impl KvWatcher for Bucket {
     }
 }
 
+/// Where a watch begins.
+struct Began {
+    log: LogInfo,
+    start: Start,
+    position: Position,
+    recent: RecentlySeen,
+}
+
+impl Bucket {
+    async fn begin_listing(&self) -> Result<Began, KvError> {
+        let log = self.log_info().await?;
+        // What is listed was there by now, so that its tombstones are yet to come.
+        let position =
+            Position { observed_through_ms: log.read_at_ms, ..Position::at(log.incarnation, 0) };
+        Ok(Began { log, start: Start::State, position, recent: RecentlySeen::default() })
+    }
+
+    async fn begin_resume(&self, scope: &WatchScope, cursor: &LogCursor) -> Result<Began, KvError> {
+        cursor.check(scope).map_err(KvError::CursorExpired)?;
+        let position = cursor.position;
+        let log = self.log_through(position.incarnation, position.end).await?;
+        let proven = self.resume(cursor, &log).await?;
+        let position = Position { revision: proven, ..position };
+        let recent = RecentlySeen::of(cursor, proven);
+        Ok(Began { log, start: Start::At(proven + 1), position, recent })
+    }
+
+    /// The server begins later than it was told, in silence, if the log has forgotten what it was told
+    /// to begin with. What the log has after the consumer was made, it had then.
+    async fn check_start(
+        &self,
+        before: &LogInfo,
+        start: Start,
+        position: &Position,
+    ) -> Result<(), KvError> {
+        let lists = matches!(start, Start::State);
+        let had = if lists { 0 } else { before.last };
+        let after = self.log_through(before.incarnation, had).await?;
+        let frontier = if lists { after.last } else { position.revision };
+        match protocol::live_guard(before.incarnation, frontier, had, &after) {
+            Guard::Pass => Ok(()),
+            Guard::Trip(_) if lists => Err(KvError::WatchError("the bucket was made again".into())),
+            Guard::Trip(expiry) => Err(KvError::CursorExpired(expiry)),
+        }
+    }
+}
+
 impl Bucket {
     /// The revision after which a watch from the cursor goes on.
     async fn resume(&self, cursor: &LogCursor, log: &LogInfo) -> Result<u64, KvError> {
         let mut found = Vec::new();
         loop {
-            match protocol::resume(cursor.at, log, &found, cursor.witnesses.len()) {
+            match protocol::resume(cursor.position, log, &found, cursor.witnesses.len()) {
                 Resume::From(revision) => return Ok(revision),
                 Resume::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
                 Resume::NeedNextWitness => {
@@ -101,8 +131,8 @@ impl Bucket {
         let finding = match self.message_at(seen.revision).await? {
             Some(message) => {
                 let key = message.subject.as_bytes().get(self.subject_prefix_len()..);
-                let mark = Seen::mark(message.stored_at_ns, key.unwrap_or_default());
-                if mark == seen.mark { Finding::Same } else { Finding::Other }
+                let digest = Seen::digest(message.stored_at_ns, key.unwrap_or_default());
+                if digest == seen.digest { Finding::Same } else { Finding::Other }
             }
             None => {
                 let last = match &seen.key {
@@ -118,12 +148,16 @@ impl Bucket {
 
 struct NatsWatch {
     bucket: Bucket,
+    /// How often a connection had been made when the watch began.
+    connects: u64,
     consumer: Consumer,
     scope: WatchScope,
-    scope_mark: u32,
-    at: Position,
-    /// Whether the log has marks that expire, so that the cursor says when it was heard.
-    hears: bool,
+    scope_hash: u32,
+    position: Position,
+    /// Whether the log has tombstones that expire, so that the cursor says what was observed.
+    times: bool,
+    /// Whether it began with a listing.
+    lists: bool,
     /// A head of the log, and when it was read: what is stored later is past it.
     read: (u64, u64),
     /// Whether there are copies of the log: the consumer reads one that may be behind the others.
@@ -134,6 +168,8 @@ struct NatsWatch {
     /// counts.
     received: u64,
     recent: RecentlySeen,
+    /// When the messages of the last chunk were stored.
+    stamps: Vec<u64>,
     /// The head before the watch began, until that was reported.
     unsynced: Option<u64>,
     /// Whether the server had nothing more to send, at some time after what was due.
@@ -147,12 +183,11 @@ impl NatsWatch {
         into: &mut Vec<KvUpdate>,
         max: usize,
     ) -> Result<Option<WatchEvent>, Lost> {
-        let Self { bucket, consumer, scope, at, received, .. } = self;
+        let Self { bucket, consumer, scope, position, received, stamps, .. } = self;
         let (prefix_len, exact) = (bucket.subject_prefix_len(), consumer.exact());
         let begin = into.len();
-        // When the last messages were stored: what their witnesses need besides the updates.
-        let mut stamps = [0u64; MAX_WITNESSES];
-        let mut last = at.revision;
+        stamps.clear();
+        let mut last = position.revision;
         let event = consumer.receive(max, |message, ack| {
             let revision = ack.stream_sequence;
             if revision <= last {
@@ -163,7 +198,7 @@ impl NatsWatch {
                 return Ok(());
             }
             last = revision;
-            stamps[(into.len() - begin) % MAX_WITNESSES] = ack.stored_at_ns;
+            stamps.push(ack.stored_at_ns);
             into.push(message::update(message, prefix_len, revision));
             Ok(())
         });
@@ -175,20 +210,26 @@ impl NatsWatch {
                 return Ok(None);
             }
         };
-        self.caught_up |= ack.pending == 0 && self.received >= self.due;
+        // Whoever writes faster than this reads does not keep it from having all that was there.
+        let through = self.unsynced.unwrap_or_default();
+        let all = ack.pending == 0 || self.received >= through;
+        self.caught_up |= all && self.received >= self.due;
         let taken = &into[begin..];
         if taken.is_empty() {
             return Ok(None);
         }
-        self.at.revision = last;
-        self.recent.chunk(taken.iter().enumerate().map(|(at, update)| {
+        self.position.revision = last;
+        self.recent.chunk(taken.iter().zip(&self.stamps).map(|(update, stored_at_ns)| {
             let revision = update.version().as_u64().expect("made from a revision");
             let key = update.key().clone();
-            let mark = Seen::mark(stamps[at % MAX_WITNESSES], key.as_bytes());
-            Seen { revision, mark, key: Some(key) }
+            let digest = Seen::digest(*stored_at_ns, key.as_bytes());
+            Seen { revision, digest, key: Some(key) }
         }));
-        let stored_at_ns = stamps[(taken.len() - 1) % MAX_WITNESSES];
-        self.hear(stored_at_ns / NS_PER_MS);
+        let stored_at_ns = self.stamps.last().copied().unwrap_or_default();
+        // A listing passes tombstones, too, in silence.
+        if !self.lists || self.unsynced.is_none() {
+            self.observe(stored_at_ns / NS_PER_MS);
+        }
         Ok(Some(WatchEvent::Updates { pending: ack.pending, stored_at_ns }))
     }
 }
@@ -215,9 +256,9 @@ impl NatsWatch {
     }
 
     /// Everything stored before a time was handed out, or passed.
-    fn hear(&mut self, at_ms: u64) {
-        if self.hears {
-            self.at.heard_ms = self.at.heard_ms.max(at_ms);
+    fn observe(&mut self, at_ms: u64) {
+        if self.times {
+            self.position.observed_through_ms = self.position.observed_through_ms.max(at_ms);
         }
     }
 }
@@ -249,19 +290,19 @@ impl Watch for NatsWatch {
         }
     }
 
-    fn cursor(&self) -> WatchCursor {
-        self.recent.cursor(self.at, self.scope_mark).encode()
+    fn log_cursor(&self) -> LogCursor {
+        self.recent.cursor(self.position, self.scope_hash)
     }
 
     fn position(&self) -> u64 {
-        self.at.revision
+        self.position.revision
     }
 
     fn advance(&mut self, through: u64) {
-        self.at.revision = self.at.revision.max(through);
+        self.position.revision = self.position.revision.max(through);
         let (head, read_at_ms) = self.read;
         if through >= head {
-            self.hear(read_at_ms);
+            self.observe(read_at_ms);
         }
     }
 
@@ -272,13 +313,24 @@ impl Watch for NatsWatch {
         let due = self.newest(&before).await?;
         let state = self.consumer.state().await?;
         let log = self.bucket.log_info().await?;
+        // A consumer does not outlive a server that comes back with another log.
+        self.consumer.state().await?;
+        if self.is_lost() {
+            return Err(KvError::WatchError("the connection was lost".into()));
+        }
+        // A purge moves the revision that the server says to have sent, though nothing was: count.
+        let received_all = state.sent <= self.consumer.received();
+        let delivered = if received_all { self.received } else { state.last_sent };
         Ok(Progress {
             head,
             pending: state.pending,
-            delivered: state.last_sent.max(due),
+            delivered: delivered.max(due),
             received: self.received,
-            first: log.first,
-            incarnation: log.incarnation,
+            log,
         })
+    }
+
+    fn is_lost(&self) -> bool {
+        self.bucket.link().connects() != self.connects
     }
 }

@@ -10,7 +10,7 @@ use super::api;
 use super::bucket::Bucket;
 use super::message::{DELETE, OPERATION, PURGE};
 use crate::kv::{KvError, KvReader, KvTtl, KvWriter, VersionToken};
-use crate::rules;
+use crate::validate;
 
 const EXPECTED_LAST: &str = "Nats-Expected-Last-Subject-Sequence";
 const ROLLUP: &str = "Nats-Rollup";
@@ -33,8 +33,8 @@ impl Bucket {
     }
 
     fn check(&self, key: &str, value: &Bytes) -> Result<(), KvError> {
-        rules::check_key(key)?;
-        rules::check_value(value, self.value_len_max())
+        validate::check_key(key)?;
+        validate::check_value(value, self.value_len_max())
     }
 
     /// Sets the value of a key that has none, whatever the log has of it.
@@ -87,14 +87,14 @@ impl KvWriter for Bucket {
     }
 
     async fn delete(&self, key: &str) -> Result<bool, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         let mut headers = HeaderMap::new();
         headers.insert(OPERATION, DELETE);
         self.write("delete", key, Bytes::new(), headers).await.map(|_| true)
     }
 
     async fn purge(&self, key: &str) -> Result<(), KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         let mut headers = HeaderMap::new();
         headers.insert(OPERATION, PURGE);
         headers.insert(ROLLUP, "sub");
@@ -116,7 +116,7 @@ impl KvWriter for Bucket {
     }
 
     async fn delete_with_version(&self, key: &str, version: VersionToken) -> Result<bool, KvError> {
-        rules::check_key(key)?;
+        validate::check_key(key)?;
         let headers = expecting(revision_of(version)?);
         self.write("delete", key, Bytes::new(), headers).await.map(|_| true)
     }
@@ -131,7 +131,7 @@ impl KvTtl for Bucket {
         ttl: Duration,
     ) -> Result<VersionToken, KvError> {
         self.check(key, &value)?;
-        rules::check_ttl(ttl)?;
+        validate::check_ttl(ttl)?;
         let mut headers = HeaderMap::new();
         expire(&mut headers, Some(ttl));
         self.write("put", key, value, headers).await
@@ -143,7 +143,7 @@ impl KvTtl for Bucket {
         value: Bytes,
         ttl: Duration,
     ) -> Result<VersionToken, KvError> {
-        rules::check_ttl(ttl)?;
+        validate::check_ttl(ttl)?;
         self.create_maybe_expiring(key, value, Some(ttl)).await
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kv::Retention;
 
 const LOG: LogInfo = log(1, 1, 9);
 const AT: Position = Position::at(1, 5);
@@ -12,7 +13,7 @@ const fn log(incarnation: u64, first: u64, last: u64) -> LogInfo {
         per_message_ttl: false,
         marker_ttl: None,
     };
-    LogInfo { incarnation, first, last, retention, read_at_ms: 0 }
+    LogInfo { incarnation, first, last, retention, subjects: 0, read_at_ms: 0 }
 }
 
 fn witness(revision: u64, finding: Finding) -> Witness {
@@ -142,7 +143,7 @@ fn the_live_guard_passes_only_the_same_log_with_its_head_and_floor_in_place() {
 }
 
 const MARKER: Progress =
-    Progress { head: 6, pending: 0, delivered: 4, received: 4, first: 1, incarnation: 1 };
+    Progress { head: 6, pending: 0, delivered: 4, received: 4, log: log(1, 1, 6) };
 
 #[test]
 fn a_marker_moves_only_when_nothing_is_pending_in_flight_or_evicted() {
@@ -151,7 +152,7 @@ fn a_marker_moves_only_when_nothing_is_pending_in_flight_or_evicted() {
             for first in 1..9 {
                 for head in 4..8 {
                     let marker =
-                        Progress { head, pending, delivered, received, first, incarnation: 1 };
+                        Progress { head, pending, delivered, received, log: log(1, first, 8) };
                     let expected = if first > 5 {
                         Advance::Trip(CursorExpiry::BelowFloor { revision: 4, first })
                     } else if pending > 0 || received < delivered {
@@ -171,12 +172,12 @@ fn a_marker_trips_when_the_log_went_back_or_was_made_again() {
     assert_eq!(advance(1, 4, &MARKER), Advance::To(6));
     let ahead = CursorExpiry::AheadOfLog { revision: 4, last: 3 };
     assert_eq!(advance(1, 4, &Progress { head: 3, ..MARKER }), Advance::Trip(ahead));
-    let anew = Progress { incarnation: 2, ..MARKER };
+    let anew = Progress { log: log(2, 1, 6), ..MARKER };
     assert_eq!(advance(1, 4, &anew), Advance::Trip(CursorExpiry::Recreated));
 }
 
 #[test]
-fn a_log_that_forgets_current_values_never_deletes_from_the_fold() {
+fn nothing_is_deleted_that_the_log_may_have_evicted() {
     for bits in 0..16u8 {
         let set = |bit: u8| bits >> bit & 1 > 0;
         let retention = Retention {
@@ -189,16 +190,64 @@ fn a_log_that_forgets_current_values_never_deletes_from_the_fold() {
         };
         let evicts = set(0) || (set(1) && (set(2) || set(3)));
         assert_eq!(evicts_current_values(&retention), evicts, "{retention:?}");
-        assert_eq!(vanished(true, &retention) == Vanished::Delete, !evicts, "{retention:?}");
-        assert_eq!(vanished(false, &retention), Vanished::Keep);
+        for (evicted, first) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
+            let log = LogInfo { retention, first, ..LOG };
+            let keeps = (evicts || evicted) && first > 1;
+            assert_eq!(vanished(evicted, &log) == Vanished::Keep, keeps, "{log:?} {evicted}");
+        }
     }
 }
 
 #[test]
-fn a_re_list_waits_for_the_deletes_where_there_are_any() {
-    assert!(!relist_may_start(Vanished::Delete, false));
-    assert!(relist_may_start(Vanished::Delete, true));
-    assert!(relist_may_start(Vanished::Keep, false));
+fn a_key_has_vanished_that_was_not_listed_or_is_below_the_floor() {
+    assert!(is_vanished(false, Some(9), 3), "whatever its version");
+    assert!(is_vanished(true, Some(2), 3) && !is_vanished(true, Some(3), 3));
+    assert!(is_vanished(false, None, 3) && !is_vanished(true, None, 3));
+}
+
+#[test]
+fn a_listing_counts_if_the_log_is_the_same_and_has_not_gone_back() {
+    let began = log(1, 1, 5);
+    let marker = |first, last| Progress { log: log(1, first, last), ..MARKER };
+    let cut = |floor, revision, last| Ok(Cut { floor, through: last, revision, end: last });
+    assert_eq!(check_listing(&began, 4, &marker(2, 6)), cut(2, 6, 6), "all was received");
+    assert_eq!(check_listing(&began, 4, &marker(9, 8)), cut(9, 8, 8), "nothing is below");
+    let under_way = Progress { pending: 1, ..marker(2, 8) };
+    assert_eq!(check_listing(&began, 4, &under_way), cut(2, 4, 8));
+    let behind = |revision, last| Err(CursorExpiry::AheadOfLog { revision, last });
+    assert_eq!(check_listing(&began, 4, &marker(1, 5)), behind(6, 5), "it had gone to 6");
+    assert_eq!(check_listing(&began, 9, &marker(1, 8)), behind(9, 8));
+    assert_eq!(check_listing(&log(1, 1, 7), 4, &marker(1, 6)), behind(7, 6));
+    let anew = Progress { log: log(2, 1, 6), ..MARKER };
+    assert_eq!(check_listing(&began, 4, &anew), Err(CursorExpiry::Recreated));
+    let retention = Retention { marker_ttl: Some(Duration::from_millis(80)), ..began.retention };
+    let late = LogInfo { retention, read_at_ms: 70, ..log(1, 1, 6) };
+    let late = Progress { log: late, ..MARKER };
+    assert_eq!(check_listing(&began, 4, &late), Err(CursorExpiry::TombstonesExpired));
+}
+
+#[test]
+fn a_cut_is_read_when_its_end_was_passed_or_nothing_is_left_to_come() {
+    let cut = cut(3, &log(1, 5, 8));
+    assert_eq!(cut, Cut { floor: 5, through: 8, revision: 4, end: 8 });
+    assert_eq!(super::cut(7, &log(1, 5, 8)).revision, 7, "it does not go back");
+    let waiting = Progress { head: 8, pending: 1, ..MARKER };
+    assert_eq!((cut.claim(7, &waiting), cut.claim(8, &waiting)), (None, Some(8)));
+    assert_eq!(cut.claim(4, &Progress { pending: 0, ..waiting }), Some(8));
+    assert_eq!(cut.claim(4, &Progress { head: 7, pending: 0, ..waiting }), None, "8 may come yet");
+    let risen = Progress { log: log(1, 6, 9), ..waiting };
+    assert_eq!(cut.claim(9, &risen), Some(4), "a tombstone at 5 may be lost");
+}
+
+#[test]
+fn a_log_with_fewer_keys_than_it_had_was_purged_unless_it_evicts() {
+    let fewer = LogInfo { subjects: 4, ..LOG };
+    assert!(was_purged(5, &fewer) && !was_purged(4, &fewer) && !was_purged(0, &fewer));
+    let retention = Retention { max_age: Some(Duration::from_secs(1)), ..LOG.retention };
+    assert!(!was_purged(5, &LogInfo { retention, ..fewer }));
+    let at = Position { subjects: 5, ..AT };
+    let same = [witness(5, Finding::Same)];
+    assert_eq!(resume(at, &fewer, &same, 1), Resume::Expired(CursorExpiry::Purged));
 }
 
 #[test]
@@ -265,11 +314,17 @@ fn marks_are_counted_on_for_most_of_their_life() {
     let retention = Retention { marker_ttl: Some(Duration::from_secs(8)), ..LOG.retention };
     let expiring = LogInfo { retention, read_at_ms: 100_000, ..LOG };
     let same = [witness(5, Finding::Same)];
-    let heard = |heard_ms, log: &LogInfo| resume(Position { heard_ms, ..AT }, log, &same, 1);
-    let expired = Resume::Expired(CursorExpiry::MarksExpired);
-    assert_eq!(heard(93_001, &expiring), Resume::From(5));
-    assert_eq!(heard(93_000, &expiring), expired);
-    assert_eq!(heard(0, &expiring), expired, "nobody knows");
-    assert_eq!(heard(0, &LogInfo { read_at_ms: 100_000, ..LOG }), Resume::From(5));
-    assert_eq!(heard(0, &LogInfo { last: 5, ..expiring }), Resume::From(5), "nothing was written");
+    let observed = |observed_through_ms, log: &LogInfo| {
+        resume(Position { observed_through_ms, ..AT }, log, &same, 1)
+    };
+    let expired = Resume::Expired(CursorExpiry::TombstonesExpired);
+    assert_eq!(observed(93_001, &expiring), Resume::From(5));
+    assert_eq!(observed(93_000, &expiring), expired);
+    assert_eq!(observed(0, &expiring), expired, "nobody knows");
+    assert_eq!(observed(0, &LogInfo { read_at_ms: 100_000, ..LOG }), Resume::From(5));
+    assert_eq!(
+        observed(0, &LogInfo { last: 5, ..expiring }),
+        Resume::From(5),
+        "nothing was written"
+    );
 }

@@ -10,7 +10,7 @@ use super::fold::{Fold, for_each};
 use super::format::{Frame, Op, op_of};
 use super::log::{LogFile, compacted_path, sync_directory, whole_path};
 use super::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore, io_error};
-use crate::kv::{KvEntry, KvUpdate, VersionToken, WatchCursor};
+use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
 /// A fold in memory whose changes are appended to a file. For folds that fit into memory.
 ///
@@ -88,9 +88,7 @@ impl AppendLogSnapshot {
         if replayed.version == 0 && options.sync {
             sync_directory(&path)?;
         }
-        let mut store = Self::new(path, options, fold, log);
-        store.rehearse();
-        Ok((replayed.cursor, store))
+        Ok((replayed.cursor, Self::new(path, options, fold, log)))
     }
 
     fn new(path: PathBuf, options: AppendLogOptions, fold: Fold, log: LogFile) -> Self {
@@ -104,23 +102,6 @@ impl AppendLogSnapshot {
             compaction_error: None,
             not_before: 0,
         }
-    }
-
-    /// Applies a usual batch to a fold that nobody sees. The first batch of this one then finds code
-    /// and memory, the program's and the system's, as the next one does: without, it costs half as
-    /// much again.
-    fn rehearse(&mut self) {
-        // Where there are no unnamed files, or no room, the first batch is a little slower.
-        let Some(log) = LogFile::unnamed_beside(&self.path) else { return };
-        let mut nobodys =
-            Self::new(self.path.clone(), AppendLogOptions::default(), Fold::new(), log);
-        let batch = (0..100).map(|n| {
-            let key = format!("rehearsal.{n:013}").into();
-            let version = VersionToken::from_u64(n);
-            KvUpdate::Put(KvEntry { key, value: vec![0; 100].into(), version })
-        });
-        let _ = nobodys.apply(&batch.collect::<Vec<_>>(), &WatchCursor::none());
-        self.frame = std::mem::take(&mut nobodys.frame);
     }
 
     /// Writes the log anew and waits for it. A compaction that goes on already counts.

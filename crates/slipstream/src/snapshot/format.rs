@@ -7,7 +7,7 @@
 //!   that was being written is told apart and dropped.
 //! - B2: a changed byte is an error, or it lies in the last frame and drops it.
 
-mod one;
+mod v1;
 
 use std::io::Read;
 
@@ -189,7 +189,7 @@ pub(super) fn replay(
         return Ok(Replayed { version: 0, cursor: WatchCursor::none(), valid_len: 0 });
     }
     match u16::from_le_bytes([first[4], first[5]]) {
-        1 => one::replay(source, to),
+        1 => v1::replay(source, to),
         VERSION => {
             if len < FILE_HEADER as u64 {
                 return Ok(Replayed { version: 0, cursor: WatchCursor::none(), valid_len: 0 });

@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 #[cfg(target_os = "linux")]
-use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, fallocate, openat};
+use rustix::fs::{FallocateFlags, fallocate};
 
 use super::format::{self, FILE_HEADER, Replay, Replayed};
 use super::{SnapshotError, io_error};
@@ -130,20 +130,6 @@ impl LogFile {
         log.append(&format::file_header(), false)?;
         debug_assert_eq!(log.len, FILE_HEADER as u64);
         Ok(log)
-    }
-
-    /// A file in the directory of `path` that has no name and ends with its handle, however that
-    /// comes about; if the system has such.
-    #[cfg(target_os = "linux")]
-    pub(super) fn unnamed_beside(path: &Path) -> Option<Self> {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = openat(CWD, path.parent()?, flags, Mode::RUSR | Mode::WUSR).ok()?;
-        Some(Self { file: file.into(), len: 0, torn: false })
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn unnamed_beside(_: &Path) -> Option<Self> {
-        None
     }
 
     /// Appends bytes `from..to` of another log.

@@ -90,7 +90,8 @@ async fn credentials_given_count_before_those_of_the_file_and_these_before_the_u
     let user = server.url().replace("nats://", "nats://me:secret@");
     let connect = async |creds: Option<&String>, creds_file, url: &String| {
         let creds = creds.cloned();
-        let config = NatsConnectionConfig { url: url.clone(), creds, creds_file };
+        let config =
+            NatsConnectionConfig { creds, creds_file, ..NatsConnectionConfig::new(url.as_str()) };
         let connection = NatsConnection::new(config);
         connection.connect().await?;
         connection.store("b", &StoreConfig::default()).await.map(|_| ())

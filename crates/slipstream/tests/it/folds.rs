@@ -3,5 +3,6 @@
 mod cable;
 mod faults;
 mod live;
+mod purged;
 mod support;
 mod vanished;

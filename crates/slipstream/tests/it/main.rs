@@ -18,5 +18,6 @@ mod reads;
 mod server;
 mod snapshot;
 mod suite;
+mod tls;
 mod ttl;
 mod watches;

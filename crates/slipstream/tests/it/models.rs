@@ -5,17 +5,15 @@
 //! explores something else is noticed.
 
 mod cursor_authority;
-mod forgetful_log;
-mod live_floor;
 mod lying_log;
 mod prefix_marker;
-mod resync_order;
+mod repair;
 
 use std::fmt::Debug;
 use std::hash::Hash;
 
 use slipstream::protocol::{Finding, Witness};
-use stateright::{Checker, Model};
+use stateright::{Checker, HasDiscoveries, Model};
 
 /// Checks that the property holds in every state, of which there are so many.
 fn holds<M>(model: M, states: usize)
@@ -36,7 +34,8 @@ where
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
     M::Action: Clone + Debug + PartialEq + Send + Sync + 'static,
 {
-    let checker = model.checker().threads(2).spawn_bfs().join();
+    let found = HasDiscoveries::AnyOf([property].into());
+    let checker = model.checker().threads(2).finish_when(found).spawn_dfs().join();
     assert!(checker.discovery(property).is_some(), "no counterexample to `{property}`");
 }
 

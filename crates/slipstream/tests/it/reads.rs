@@ -74,6 +74,35 @@ pub(crate) async fn names_that_cannot_be_are_refused(backend: impl Backend) {
     assert!(matches!(made.err(), Some(KvError::Config(_))));
 }
 
+pub(crate) async fn many_keys_are_read_in_their_order(backend: impl Backend) {
+    let bucket = bucket(&backend).await;
+    for at in 0..200 {
+        bucket.put(&format!("k.{at}"), &format!("{at}")).await;
+    }
+    bucket.writer.delete("k.7").await.unwrap();
+    let keys: Vec<String> = (0..200).rev().map(|at| format!("k.{at}")).collect();
+    let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    keys.insert(0, "none");
+    let entries = bucket.reader.multi_get(&keys).await.unwrap();
+    let found: Vec<_> =
+        entries.iter().map(|one| one.as_ref().map(|one| one.key.as_str())).collect();
+    let expected: Vec<_> =
+        keys.iter().map(|key| (!["none", "k.7"].contains(key)).then_some(*key)).collect();
+    assert_eq!(found, expected);
+    let refused = bucket.reader.multi_get(&["k.1", "a b"]).await;
+    assert!(matches!(refused, Err(KvError::InvalidKey(_))));
+}
+
+pub(crate) async fn buckets_are_named(backend: impl Backend) {
+    let connection = backend.connection();
+    for name in ["b", "a"] {
+        connection.store(name, &StoreConfig::default()).await.unwrap();
+    }
+    let named = connection.buckets().await.unwrap();
+    assert!(["a", "b"].iter().all(|name| named.iter().any(|one| one == name)), "{named:?}");
+    assert!(named.is_sorted());
+}
+
 pub(crate) async fn listings_have_every_key_of_the_prefix(backend: impl Backend) {
     let bucket = bucket(&backend).await;
     for key in ["a.1", "a.2", "a.b.3", "ab.4", "b.5"] {

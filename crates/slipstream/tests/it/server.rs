@@ -128,8 +128,9 @@ fn port_of(dir: &Path, pid: u32) -> u16 {
             name.ends_with(".ports") && name.contains(&format!("_{pid}."))
         });
         let text = written.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
-        if let Some(at) = text.find("nats://127.0.0.1:") {
-            let digits = text[at + "nats://127.0.0.1:".len()..].chars();
+        // Of `nats://` or `tls://`.
+        if let Some(at) = text.find("://127.0.0.1:") {
+            let digits = text[at + "://127.0.0.1:".len()..].chars();
             let port: String = digits.take_while(char::is_ascii_digit).collect();
             return port.parse().unwrap();
         }

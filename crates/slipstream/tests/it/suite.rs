@@ -25,6 +25,8 @@ mod reads {
         a_bucket_that_exists_is_returned_as_it_is,
         a_bucket_that_does_not_exist_is_not_found,
         names_that_cannot_be_are_refused,
+        many_keys_are_read_in_their_order,
+        buckets_are_named,
         listings_have_every_key_of_the_prefix,
         a_prefix_is_one_of_text,
         listings_hide_what_was_deleted,
@@ -91,6 +93,7 @@ mod ttl {
         an_expired_key_is_gone_and_watches_hear_of_it,
         create_with_expiry_is_exclusive_until_then,
         an_expiry_is_whole_seconds,
+        an_expiry_above_a_history_is_refused,
         what_is_too_old_leaves_the_log,
     );
 }

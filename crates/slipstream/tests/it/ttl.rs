@@ -56,6 +56,13 @@ pub(crate) async fn an_expiry_is_whole_seconds(backend: impl Backend) {
     assert_eq!(bucket.watcher.log().await.unwrap().last, 0);
 }
 
+/// It would uncover the value before it, and no message would say so.
+pub(crate) async fn an_expiry_above_a_history_is_refused(backend: impl Backend) {
+    let config = StoreConfig { ttl: true, max_history: 2, ..StoreConfig::default() };
+    let refused = backend.connection().store("b", &config).await;
+    assert!(matches!(refused, Err(KvError::Config(_))));
+}
+
 pub(crate) async fn what_is_too_old_leaves_the_log(backend: impl Backend) {
     let max_age = Some(Duration::from_secs(1));
     let config = StoreConfig { max_age, ..StoreConfig::default() };

@@ -482,7 +482,7 @@ pub(crate) async fn progress_tells_what_is_pending_and_where_the_log_begins(back
     let progress = watch.watch.progress().await.unwrap();
     assert_eq!((progress.head, progress.pending), (20, 0));
     assert_eq!((progress.delivered, progress.received), (19, 19));
-    assert_eq!((progress.first, progress.incarnation), (1, log.incarnation));
+    assert_eq!((progress.log.first, progress.log.incarnation), (1, log.incarnation));
     // Sent or still pending, but not received.
     bucket.put("a.new", "v").await;
     let progress = watch.watch.progress().await.unwrap();
@@ -492,7 +492,7 @@ pub(crate) async fn progress_tells_what_is_pending_and_where_the_log_begins(back
     backend.evict_below("b", 4).await;
     let progress = watch.watch.progress().await.unwrap();
     assert_eq!((progress.pending, progress.delivered, progress.received), (0, 21, 21));
-    assert_eq!(progress.first, 4);
+    assert_eq!(progress.log.first, 4);
 }
 
 pub(crate) async fn an_advanced_watch_resumes_from_there(backend: impl Backend) {

@@ -36,6 +36,18 @@ pub(crate) struct Args {
     #[arg(long, global = true, env = "NATS_CREDS", value_name = "FILE")]
     pub(crate) creds: Option<PathBuf>,
 
+    /// Certificates (PEM) that the servers may be signed by; TLS is then required.
+    #[arg(long, global = true, env = "NATS_CA", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// A certificate (PEM) to show to the servers.
+    #[arg(long, global = true, env = "NATS_CERT", value_name = "FILE", requires = "key_file")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// The key of that certificate.
+    #[arg(long = "key", global = true, env = "NATS_KEY", value_name = "FILE", requires = "cert")]
+    pub(crate) key_file: Option<PathBuf>,
+
     /// The bucket. `put` makes it if there is none.
     #[arg(
         long,
@@ -69,6 +81,19 @@ pub(crate) enum Command {
         /// The key.
         key: String,
     },
+    /// Delete a key, which need not exist.
+    Delete {
+        /// The key.
+        key: String,
+    },
+    /// Print the keys that have a value, in order, from the server.
+    Keys {
+        /// Only keys that begin with this.
+        #[arg(default_value = "")]
+        prefix: String,
+    },
+    /// Print the names of the server's buckets, in order.
+    Buckets,
     /// Print every key as it is and as it changes, from the server, until interrupted.
     Watch {
         /// Only keys that begin with this.
@@ -85,6 +110,9 @@ pub(crate) enum Command {
         /// End when the directory has all that the bucket has now.
         #[arg(long)]
         once: bool,
+        /// Drop keys that the limits of the bucket have evicted, instead of keeping them.
+        #[arg(long)]
+        drop_evicted: bool,
     },
     /// Print the entries of a folded directory, in order, without any server.
     Range {

@@ -95,13 +95,14 @@ pub(crate) async fn fold(
     dir: &Path,
     prefixes: &[String],
     once: bool,
+    keep_evicted: bool,
 ) -> Result<(), Failure> {
     let path = dir.join(FOLD);
     std::fs::create_dir_all(dir).map_err(Failure::path(dir))?;
     let (cursor, fold) = AppendLogSnapshot::load(&path).map_err(Failure::store(&path))?;
     print(&format!("loaded {}\n", position(&cursor)))?;
     let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;
-    let mut config = FoldConfig::new(watcher, Some(store.reader()));
+    let mut config = FoldConfig { keep_evicted, ..FoldConfig::new(watcher) };
     if !prefixes.is_empty() {
         config.scope = WatchScope::Prefixes(prefixes.to_vec());
     }
@@ -120,11 +121,11 @@ pub(crate) async fn fold(
     ended.result.map_err(|source| Failure::Fold { path, source })?;
     let status = status.borrow().clone();
     print(&format!(
-        "stopped {} updates={} repairs={} comparisons={}\n",
+        "stopped {} updates={} repairs={} overruns={}\n",
         position(&ended.cursor),
         status.updates,
         status.repairs,
-        status.comparisons
+        status.overruns
     ))
 }
 
@@ -169,9 +170,10 @@ fn news(before: &FoldStatus, now: &FoldStatus) -> Vec<String> {
             news.push(format!("repaired: deleted={deleted} unconfirmed={unconfirmed}"));
         }
     }
-    if now.comparisons > before.comparisons {
+    if now.overruns > before.overruns {
         news.push(
-            "deletes may have been missed, so the keys were compared with the bucket's".into(),
+            "the log has dropped what was to be read; keys that it has no more leave the fold"
+                .into(),
         );
     }
     news
@@ -198,15 +200,15 @@ mod tests {
         assert_eq!(news(&quiet, &lost), ["not connected; waiting"]);
         assert!(news(&lost, &other).is_empty());
         assert_eq!(news(&other, &quiet), ["watching again"]);
-        let compared = FoldStatus { comparisons: 1, ..quiet.clone() };
-        assert_eq!(news(&quiet, &compared).len(), 1);
-        assert!(news(&compared, &compared).is_empty());
+        let overrun = FoldStatus { overruns: 1, ..quiet.clone() };
+        assert_eq!(news(&quiet, &overrun).len(), 1);
+        assert!(news(&overrun, &overrun).is_empty());
     }
 
     #[test]
     fn a_repair_is_said_when_it_begins_and_when_it_is_done() {
         let (why, at) = (CursorExpiry::Recreated, SystemTime::UNIX_EPOCH);
-        let last_repair = Some(Repair { why, deleted: 2, unconfirmed: 0, at });
+        let last_repair = Some(Repair { why, deleted: 2, unconfirmed: 0, at, is_over: true });
         let quiet = FoldStatus { synced: true, ..FoldStatus::default() };
         let begun = FoldStatus { repairs: 1, last_repair, ..FoldStatus::default() };
         let done = FoldStatus { synced: true, ..begun.clone() };

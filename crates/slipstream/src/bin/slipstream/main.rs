@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use clap::Parser;
 use slipstream::{
-    Connection, KvError, KvStore, NatsConnection, NatsConnectionConfig, Snapshot, StoreConfig,
-    WatchCursor,
+    ClientCert, Connection, KvError, KvStore, LogCursor, NatsConnection, NatsConnectionConfig,
+    Snapshot, StoreConfig, WatchCursor,
 };
 
 use args::{Args, Command};
@@ -50,9 +50,12 @@ async fn run(args: Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Put { key, value } => put(&args, key, value).await?,
         Command::Get { key } => return get(&args, key).await,
+        Command::Delete { key } => delete(&args, key).await?,
+        Command::Keys { prefix } => keys(&args, prefix).await?,
+        Command::Buckets => print_lines(connect(&args).await?.buckets().await?)?,
         Command::Watch { prefix } => follow::watch(open(&args).await?, prefix).await?,
-        Command::Fold { dir, prefixes, once } => {
-            follow::fold(open(&args).await?, dir, prefixes, *once).await?;
+        Command::Fold { dir, prefixes, once, drop_evicted } => {
+            follow::fold(open(&args).await?, dir, prefixes, *once, !drop_evicted).await?;
         }
         Command::Range { dir, prefix } => range(dir, prefix)?,
         Command::Status { dir } => status(dir)?,
@@ -63,6 +66,9 @@ async fn run(args: Args) -> Result<ExitCode, Failure> {
 async fn connect(args: &Args) -> Result<NatsConnection, Failure> {
     let mut config = NatsConnectionConfig::new(args.server.as_str());
     config.creds_file.clone_from(&args.creds);
+    config.ca_file.clone_from(&args.ca);
+    let cert = args.cert.clone().zip(args.key_file.clone());
+    config.client_cert = cert.map(|(cert_file, key_file)| ClientCert { cert_file, key_file });
     let connection = NatsConnection::new(config);
     connection.connect().await?;
     Ok(connection)
@@ -94,6 +100,26 @@ async fn get(args: &Args, key: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+async fn delete(args: &Args, key: &str) -> Result<(), Failure> {
+    let store = open(args).await?;
+    store.writer().ok_or(KvError::Unsupported("writing"))?.delete(key).await?;
+    Ok(())
+}
+
+async fn keys(args: &Args, prefix: &str) -> Result<(), Failure> {
+    let mut keys = open(args).await?.reader().keys(prefix).await?;
+    keys.sort_unstable();
+    print_lines(keys.iter().map(|key| key.as_str().to_owned()))
+}
+
+fn print_lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for line in lines {
+        writeln!(out, "{line}").map_err(io("writing"))?;
+    }
+    out.flush().map_err(io("writing"))
+}
+
 /// What the directory holds, running fold or not.
 fn load(dir: &Path) -> Result<Snapshot, Failure> {
     let file = dir.join(FOLD);
@@ -122,7 +148,9 @@ fn range(dir: &Path, prefix: &str) -> Result<(), Failure> {
 
 fn status(dir: &Path) -> Result<(), Failure> {
     let fold = load(dir)?;
-    print(&format!("{} keys={}\n", position(&fold.cursor), fold.entries.len()))
+    let in_repair = LogCursor::decode(&fold.cursor).is_ok_and(|cursor| cursor.in_repair);
+    let state = if in_repair { " in-repair" } else { "" };
+    print(&format!("{} keys={}{state}\n", position(&fold.cursor), fold.entries.len()))
 }
 
 fn position(cursor: &WatchCursor) -> String {

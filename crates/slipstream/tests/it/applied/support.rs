@@ -87,7 +87,9 @@ impl SnapshotStore for TestStore {
                 }
             }
         }
-        inner.batches.push(noted);
+        if !noted.is_empty() {
+            inner.batches.push(noted);
+        }
         inner.cursor = cursor.clone();
         Ok(())
     }
@@ -231,7 +233,7 @@ impl World {
     pub(super) fn config(&self) -> FoldConfig {
         FoldConfig {
             batch: BatchConfig { window: Duration::from_millis(1), ..BatchConfig::default() },
-            ..FoldConfig::new(self.kv.watcher().unwrap(), Some(self.kv.reader()))
+            ..FoldConfig::new(self.kv.watcher().unwrap())
         }
     }
 

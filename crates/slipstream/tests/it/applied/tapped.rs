@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use slipstream::{
-    KvError, KvUpdate, KvWatcher, LogInfo, Progress, Watch, WatchCursor, WatchEvent, WatchScope,
+    KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Watch, WatchEvent, WatchScope,
 };
 use tokio::sync::Semaphore;
 
@@ -19,7 +19,7 @@ pub(super) struct Tapped {
     pub(super) readings: Arc<AtomicU64>,
     /// Updates.
     pub(super) handed_out: Arc<AtomicU64>,
-    /// Its watches are never told how far they are; a permit for every time that one asks.
+    /// Its watches are told once how far they are; a permit for every other time that one asks.
     silence: Option<Arc<Semaphore>>,
 }
 
@@ -36,13 +36,13 @@ impl Tapped {
 
 #[async_trait]
 impl KvWatcher for Tapped {
-    async fn watch(
+    async fn watch_from(
         &self,
         scope: &WatchScope,
-        from: &WatchCursor,
+        from: Option<&LogCursor>,
     ) -> Result<Box<dyn Watch>, KvError> {
-        let watch = self.log.watch(scope, from).await?;
-        Ok(Box::new(TappedWatch { watch, log: self.clone() }))
+        let watch = self.log.watch_from(scope, from).await?;
+        Ok(Box::new(TappedWatch { watch, log: self.clone(), synced: false }))
     }
 
     async fn log(&self) -> Result<LogInfo, KvError> {
@@ -54,6 +54,8 @@ impl KvWatcher for Tapped {
 struct TappedWatch {
     watch: Box<dyn Watch>,
     log: Tapped,
+    /// Whether it has been told once how far it is.
+    synced: bool,
 }
 
 #[async_trait]
@@ -65,8 +67,8 @@ impl Watch for TappedWatch {
         Ok(event)
     }
 
-    fn cursor(&self) -> WatchCursor {
-        self.watch.cursor()
+    fn log_cursor(&self) -> LogCursor {
+        self.watch.log_cursor()
     }
 
     fn position(&self) -> u64 {
@@ -78,10 +80,11 @@ impl Watch for TappedWatch {
     }
 
     async fn progress(&mut self) -> Result<Progress, KvError> {
-        if let Some(asked) = &self.log.silence {
+        if let Some(asked) = self.log.silence.as_ref().filter(|_| self.synced) {
             asked.add_permits(1);
             std::future::pending::<()>().await;
         }
+        self.synced = true;
         self.watch.progress().await
     }
 }

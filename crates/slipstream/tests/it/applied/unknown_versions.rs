@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use slipstream::protocol::Position;
 use slipstream::{
-    FoldConfig, KvEntry, KvError, KvUpdate, KvWatcher, LogInfo, Progress, Retention, VersionToken,
-    Watch, WatchCursor, WatchEvent, WatchScope,
+    FoldConfig, KvEntry, KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Retention,
+    VersionToken, Watch, WatchEvent, WatchScope,
 };
 
 use super::support::{TestStore, start};
@@ -25,16 +26,21 @@ const LOG: LogInfo = LogInfo {
         per_message_ttl: false,
         marker_ttl: None,
     },
+    subjects: 2,
     read_at_ms: 0,
 };
 
-fn cursor_at_one() -> WatchCursor {
-    WatchCursor::from_bytes(vec![1]).unwrap()
+fn cursor_at_one() -> LogCursor {
+    LogCursor::new(Position::at(1, 1), &WatchScope::All)
 }
 
 #[async_trait]
 impl KvWatcher for Script {
-    async fn watch(&self, _: &WatchScope, _: &WatchCursor) -> Result<Box<dyn Watch>, KvError> {
+    async fn watch_from(
+        &self,
+        _: &WatchScope,
+        _: Option<&LogCursor>,
+    ) -> Result<Box<dyn Watch>, KvError> {
         Ok(Box::new(Scripted { left: self.0.clone(), synced: false }))
     }
 
@@ -62,7 +68,7 @@ impl Watch for Scripted {
         std::future::pending().await
     }
 
-    fn cursor(&self) -> WatchCursor {
+    fn log_cursor(&self) -> LogCursor {
         cursor_at_one()
     }
 
@@ -73,7 +79,7 @@ impl Watch for Scripted {
     fn advance(&mut self, _: u64) {}
 
     async fn progress(&mut self) -> Result<Progress, KvError> {
-        Err(KvError::Unsupported("scripted"))
+        Ok(Progress { head: 1, pending: 0, delivered: 1, received: 1, log: LOG })
     }
 }
 
@@ -86,11 +92,11 @@ async fn an_unknown_version_is_applied_and_moves_nothing() {
         vec![put("a", known), put("b", VersionToken::unknown())],
         vec![put("b", VersionToken::unknown()), put("a", known)],
     ] {
-        let fold = start(FoldConfig::new(Arc::new(Script(updates)), None), &TestStore::default());
+        let fold = start(FoldConfig::new(Arc::new(Script(updates))), &TestStore::default());
         fold.synced().await;
         assert_eq!(fold.status().applied, 1);
         let ended = fold.stop().await;
-        assert_eq!(ended.cursor, cursor_at_one());
+        assert_eq!(ended.cursor.revision(), Some(1));
         assert_eq!(ended.store.contents().len(), 2);
     }
 }

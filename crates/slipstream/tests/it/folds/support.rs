@@ -117,10 +117,7 @@ impl Paused {
 }
 
 pub(super) fn config(bucket: &Bucket, scope: &WatchScope) -> FoldConfig {
-    FoldConfig {
-        scope: scope.clone(),
-        ..FoldConfig::new(bucket.store.watcher().unwrap(), Some(bucket.store.reader()))
-    }
+    FoldConfig { scope: scope.clone(), ..FoldConfig::new(bucket.store.watcher().unwrap()) }
 }
 
 /// Applies nothing while it is held.

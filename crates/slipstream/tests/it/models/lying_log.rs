@@ -105,6 +105,7 @@ impl State {
             first,
             last: self.last(),
             retention,
+            subjects: 0,
             read_at_ms: 0,
         }
     }
@@ -124,8 +125,8 @@ impl State {
         self.witnesses.insert(0, message);
         self.witnesses.truncate(MAX_WITNESSES);
         let (incarnation, revision) = (self.incarnation, message.revision);
-        self.cursor =
-            Some(Position { incarnation, revision, end: self.known.max(revision), heard_ms: 0 });
+        let end = self.known.max(revision);
+        self.cursor = Some(Position { end, ..Position::at(incarnation, revision) });
     }
 
     /// Resync: what the log does not have goes, and the listing begins.

@@ -7,5 +7,5 @@ mod conformance;
 pub(crate) mod format_1;
 mod full;
 mod golden;
-mod raw;
 pub(crate) mod support;
+mod writer;

@@ -71,6 +71,10 @@ pub(crate) fn check_config(config: &StoreConfig) -> Result<(), KvError> {
     if !(1..=5).contains(&config.num_replicas) {
         return Err(KvError::Config("num_replicas is 1 to 5".into()));
     }
+    if config.ttl && config.max_history > 1 {
+        let why = "a value that expires would uncover the one before it: ttl needs max_history 1";
+        return Err(KvError::Config(why.into()));
+    }
     if config.max_bytes == Some(0) || config.max_age == Some(Duration::ZERO) {
         return Err(KvError::Config("a limit of zero keeps nothing".into()));
     }

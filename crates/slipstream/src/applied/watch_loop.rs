@@ -1,0 +1,282 @@
+//! The watch loop: keeps a watch running. It arms one from the fold's cursor, or begins a resync where
+//! the cursor is of no use, and waits before it tries again.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+
+use super::FoldConfig;
+use super::apply_loop::{Command, Standing};
+use super::export::ExportRequest;
+use super::follow::Following;
+use super::purge::PurgeCheck;
+use super::status::{Control, FoldStatus, Repair, Shared};
+use crate::kv::{CursorExpiry, KvError, KvWatcher, LogCursor, LogInfo};
+use crate::protocol;
+
+/// A server without a leader forgets questions, so they are asked again after a while.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
+const ASK_TIMES: u32 = 10;
+
+pub(super) struct WatchLoop {
+    pub(super) config: FoldConfig,
+    pub(super) control: Control,
+    pub(super) to_apply: mpsc::Sender<Command>,
+    pub(super) purge_check: PurgeCheck,
+    /// Whether a watch has ever been armed: then the bucket was there, and we were welcome.
+    armed: bool,
+    /// Whether anything was handed over since the last interruption.
+    pub(super) progressed: bool,
+    /// How often in a row nothing was.
+    failures: u32,
+    /// How many listings in a row were not whole.
+    pub(super) not_whole: u32,
+    /// Whether a listing was begun that has not come to its end.
+    pub(super) is_listing: bool,
+    /// A request that waits for everything before it to be stored.
+    pub(super) requested: Option<ExportRequest>,
+}
+
+/// Why a watch is over.
+pub(super) enum Over {
+    /// Somebody said so, or the store failed for good, which its thread reports.
+    Ended,
+    Lost(KvError),
+    /// What was read is not known to be whole: the cursor is to be proven again.
+    Tripped(CursorExpiry),
+    /// The fold needs a listing, whatever its cursor says.
+    Resync(CursorExpiry),
+}
+
+impl From<KvError> for Over {
+    fn from(error: KvError) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl WatchLoop {
+    pub(super) fn new(
+        config: FoldConfig,
+        control: Control,
+        to_apply: mpsc::Sender<Command>,
+        purge_check: PurgeCheck,
+    ) -> Self {
+        Self {
+            config,
+            control,
+            to_apply,
+            purge_check,
+            armed: false,
+            progressed: false,
+            failures: 0,
+            not_whole: 0,
+            is_listing: false,
+            requested: None,
+        }
+    }
+
+    /// Watches until it is told to stop, or an error does not heal.
+    pub(super) async fn run(&mut self) -> Result<(), KvError> {
+        let shared = Arc::clone(&self.control.shared);
+        let mut resync = None;
+        loop {
+            let Err(over) = self.watch_once(resync.take()).await;
+            self.failures =
+                if std::mem::take(&mut self.progressed) { 1 } else { self.failures + 1 };
+            let failures = self.failures;
+            match over {
+                Over::Ended => return Ok(()),
+                Over::Lost(error) if !heals(&error, self.armed) => return Err(error),
+                Over::Lost(error) => {
+                    tracing::warn!(%error, failures, "the watch was lost; arming it again");
+                    self.control.status.send_modify(|status| status.trouble = Some(error));
+                }
+                Over::Tripped(why) => {
+                    tracing::warn!(%why, failures, "updates may have been missed; arming again");
+                }
+                Over::Resync(why) => {
+                    tracing::warn!(%why, failures, "deletes may have been missed");
+                    resync = Some(why);
+                }
+            }
+            let wait = sleep(protocol::backoff(failures));
+            if unless_shut_down(&shared, wait).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn watch_once(&mut self, resync: Option<CursorExpiry>) -> Result<Infallible, Over> {
+        // Everything that was handed over has been stored by then.
+        let standing = self.standing().await?;
+        let following = self.arm(standing, resync).await?;
+        self.armed = true;
+        self.control.status.send_modify(|status| status.trouble = None);
+        following.run(self).await
+    }
+
+    /// A3.
+    async fn arm(
+        &mut self,
+        standing: Standing,
+        resync: Option<CursorExpiry>,
+    ) -> Result<Following, Over> {
+        let evicted = matches!(&standing.cursor, Ok(Some(cursor)) if cursor.evicted);
+        let why = match (&standing.cursor, resync) {
+            (Ok(Some(cursor)), why) => match (cursor.check(&self.config.scope), why) {
+                // The fold is of other keys. What would have to go may be nowhere else.
+                (Err(other @ CursorExpiry::OtherScope), _) => {
+                    return Err(KvError::CursorExpired(other).into());
+                }
+                (Err(why), _) | (Ok(()), Some(why)) => Some(why),
+                (Ok(()), None) => match self.resume(cursor).await? {
+                    Ok(following) => return Ok(following),
+                    Err(why) => Some(why),
+                },
+            },
+            (Err(why), _) => Some(*why),
+            (Ok(None), _) if standing.has_orphans => Some(CursorExpiry::Missing),
+            (Ok(None), _) => None,
+        };
+        self.list(why, evicted).await
+    }
+
+    /// A watch from the cursor; or why it has expired.
+    async fn resume(
+        &mut self,
+        cursor: &LogCursor,
+    ) -> Result<Result<Following, CursorExpiry>, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        // Before the watch, so that a log made anew in between is noticed.
+        let log = self.log().await?;
+        let arming = self.config.watcher.watch_from(&self.config.scope, Some(cursor));
+        match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
+            Ok(watch) => {
+                let revision = watch.position();
+                tracing::debug!(revision, "armed");
+                self.send(Command::Resume { revision }).await?;
+                Ok(Ok(Following::resumed(watch, log, cursor, &self.config)))
+            }
+            Err(KvError::CursorExpired(why)) => Ok(Err(why)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins a resync by listing the bucket: of a fold whose cursor has expired, or of a new one.
+    async fn list(&mut self, why: Option<CursorExpiry>, evicted: bool) -> Result<Following, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        let log = self.log().await?;
+        let is_again = std::mem::replace(&mut self.is_listing, true);
+        if let Some(why) = why.filter(|_| !is_again) {
+            tracing::warn!(%why, "the cursor has expired; listing the bucket");
+            self.control.status.send_modify(|status| status.begin_repair(why));
+        }
+        let evicted = evicted || protocol::evicts_current_values(&log.retention);
+        let cursor = LogCursor::in_repair(&self.config.scope, evicted);
+        self.send(Command::BeginResync { cursor, lists: true }).await?;
+        let listing = self.config.watcher.watch_from(&self.config.scope, None);
+        let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
+        Ok(Following::listing(watch, log, evicted, &self.config))
+    }
+
+    pub(super) async fn send(&mut self, command: Command) -> Result<(), Over> {
+        self.to_apply.send(command).await.map_err(|_| Over::Ended)
+    }
+
+    async fn standing(&mut self) -> Result<Standing, Over> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Standing(reply)).await?;
+        answer.await.map_err(|_| Over::Ended)
+    }
+
+    async fn log(&mut self) -> Result<LogInfo, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        let log = unless_shut_down(&shared, ask_log(&*self.config.watcher)).await??;
+        self.note(&log);
+        Ok(log)
+    }
+
+    /// The log goes at least so far, and the fold does not yet.
+    pub(super) fn note_head(&self, head: u64) {
+        self.control.status.send_if_modified(|status| {
+            let news = head > status.head || (head > status.applied && !status.behind);
+            if news {
+                status.head = status.head.max(head);
+                status.behind = true;
+            }
+            news
+        });
+    }
+
+    pub(super) fn note(&self, log: &LogInfo) {
+        self.control.status.send_modify(|status| {
+            status.head = log.last;
+            status.evicts_current_values = protocol::evicts_current_values(&log.retention);
+        });
+    }
+}
+
+impl FoldStatus {
+    fn begin_repair(&mut self, why: CursorExpiry) {
+        let at = SystemTime::now();
+        self.last_repair = Some(Repair { why, deleted: 0, unconfirmed: 0, at, is_over: false });
+        self.repairs += 1;
+        self.synced = false;
+        // Of another log, the number that the fold was at says nothing.
+        if !matches!(why, CursorExpiry::BelowFloor { .. }) {
+            self.applied = 0;
+        }
+    }
+}
+
+pub(super) async fn ask_log(watcher: &dyn KvWatcher) -> Result<LogInfo, KvError> {
+    for _ in 0..ASK_TIMES {
+        if let Ok(answer) = timeout(ASK_AGAIN, watcher.log()).await {
+            return answer;
+        }
+    }
+    let after_ms = (ASK_AGAIN * ASK_TIMES).as_millis() as u64;
+    Err(KvError::Timeout { operation: "the state of the log", after_ms })
+}
+
+/// Gives up on a watch that does not begin, later each time.
+async fn patiently<T>(
+    failures: u32,
+    arming: impl Future<Output = Result<T, KvError>>,
+) -> Result<T, KvError> {
+    let patience = ASK_AGAIN * failures.clamp(1, ASK_TIMES);
+    let after_ms = patience.as_millis() as u64;
+    match timeout(patience, arming).await {
+        Ok(armed) => armed,
+        Err(_) => Err(KvError::Timeout { operation: "beginning to watch", after_ms }),
+    }
+}
+
+pub(super) async fn unless_shut_down<T>(
+    shared: &Shared,
+    work: impl Future<Output = T>,
+) -> Result<T, Over> {
+    tokio::select! {
+        biased;
+        () = shared.shutdown() => Err(Over::Ended),
+        done = work => Ok(done),
+    }
+}
+
+/// Whether an error may go away by itself. A bucket that was there may be made again.
+fn heals(error: &KvError, armed: bool) -> bool {
+    match error {
+        KvError::BucketNotFound { .. } => armed,
+        KvError::NotConnected
+        | KvError::Unauthorized(_)
+        | KvError::Config(_)
+        | KvError::InvalidBucketName
+        | KvError::InvalidKey(_)
+        | KvError::CursorExpired(_)
+        | KvError::Unsupported(_) => false,
+        _ => true,
+    }
+}

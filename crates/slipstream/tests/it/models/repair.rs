@@ -1,0 +1,832 @@
+//! One resync beside a writer. Between any two of its steps the log may be written to, trimmed,
+//! purged, re-created or rolled back, and the process may crash (P1, P2, P5, P6).
+//!
+//! A second world has a log that evicts current values, and is told to and not to.
+
+use rstest::rstest;
+use slipstream::protocol::{
+    Advance, Cut, Guard, Position, Resume, Vanished, advance, before_first_gap, check_listing, cut,
+    is_quiet, is_vanished, live_guard, resume, vanished, was_purged,
+};
+use slipstream::{CursorExpiry, LogInfo, Progress, Retention};
+use stateright::{Model, Property};
+
+const KEYS: usize = 2;
+
+/// A step done wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mutation {
+    KeepsVersionsBelowPosition,
+    KeepsTheOldCursor,
+    InRepairIsNoCursor,
+    SeenOutlivesItsConsumer,
+    NoConsumerCheck,
+    ClaimsTheHeadItBeganWith,
+    NoFloorCheck,
+    FloorCheckWhereValuesAreEvicted,
+    FloorIsReadBeforeTheEnd,
+    VanishedKeysAreFoundEarly,
+    CursorBeforeTheLastDelete,
+    CursorWithoutEnd,
+    WitnessesOfDroppedKeys,
+    RetentionIsCheckedOnce,
+    EvictionsAreForgotten,
+    BatchCursorsInARepair,
+    DropsBeforeReadingThrough,
+    NoCount,
+    /// A live watch does not look at the floor.
+    Unguarded,
+    /// Only the progress marker does.
+    ProbesOnly,
+}
+
+#[derive(Clone, Copy)]
+struct World {
+    /// The process is away to begin with, and its fold has the one key that was written; and there is
+    /// a backup of that log.
+    asleep: bool,
+    writes: u8,
+    disasters: u8,
+    crashes: u8,
+    /// How often the log's limits change.
+    changes: u8,
+    mutation: Option<Mutation>,
+}
+
+const KEEPING: World =
+    World { asleep: false, writes: 2, disasters: 1, crashes: 1, changes: 0, mutation: None };
+const ASLEEP: World = World { asleep: true, writes: 3, crashes: 0, ..KEEPING };
+const EVICTING: World = World { disasters: 0, changes: 2, ..KEEPING };
+
+/// `id` tells two messages of one revision apart, as the time of storing does.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+struct Message {
+    revision: u64,
+    key: usize,
+    put: bool,
+    id: u8,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Log {
+    incarnation: u64,
+    /// The last message of each key.
+    messages: Vec<Message>,
+    last: u64,
+    evicts: bool,
+    /// What each key has, as its writers see it.
+    truth: [Option<u8>; KEYS],
+}
+
+impl Log {
+    fn info(&self) -> LogInfo {
+        let first = self.messages.first().map_or(self.last + 1, |message| message.revision);
+        let max_messages = self.evicts.then_some(1);
+        let retention =
+            Retention { max_messages, discards_oldest: self.evicts, ..Retention::default() };
+        let (subjects, last) = (self.messages.len() as u64, self.last);
+        LogInfo { incarnation: self.incarnation, first, last, retention, subjects, read_at_ms: 0 }
+    }
+
+    fn values(&self) -> [Option<u8>; KEYS] {
+        [0, 1].map(|key| {
+            let put = self.messages.iter().find(|message| message.key == key && message.put);
+            put.map(|message| message.id)
+        })
+    }
+
+    fn forget(&mut self, messages: impl Fn(&Message) -> bool) {
+        self.messages.retain(|message| !messages(message));
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Consumer {
+    /// The server has it.
+    exists: bool,
+    sent: u64,
+    in_flight: Vec<Message>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Cursor {
+    in_repair: bool,
+    evicted: bool,
+    at: Position,
+    witnesses: Vec<Message>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Repair {
+    /// The keys that a listing has brought, and whether with a value; `None` in an overrun.
+    seen: Option<[Option<bool>; KEYS]>,
+    cut: Option<Cut>,
+    /// What the fold has when the vanished keys are gone; set when everything through the cut was
+    /// received.
+    claim: Option<u64>,
+    keeps: bool,
+    /// Mutations only.
+    victims: Option<Vec<usize>>,
+    floor_at_start: u64,
+}
+
+/// What the process has in memory.
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Run {
+    /// As the log was read before the watch was made.
+    began: Option<LogFacts>,
+    consumer: Option<Consumer>,
+    position: u64,
+    frontier: u64,
+    end: u64,
+    /// Keys of the log, as they were counted.
+    subjects: u64,
+    evicted: bool,
+    repair: Option<Repair>,
+    /// The newest messages of the keys, newest first.
+    recent: Vec<Message>,
+    /// The first half of a progress marker: head, pending, delivered.
+    asked: Option<(u64, u64, u64)>,
+    /// A progress marker of a complete fold has passed since anything happened.
+    proven: bool,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct LogFacts {
+    incarnation: u64,
+    last: u64,
+    evicts: bool,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct State {
+    log: Log,
+    backup: Option<Log>,
+    run: Option<Run>,
+    fold: [Option<(u64, u8)>; KEYS],
+    cursor: Option<Cursor>,
+    writes: u8,
+    disasters: u8,
+    crashes: u8,
+    changes: u8,
+    /// A value that its writers still have was dropped as vanished.
+    lost: bool,
+    /// Of a consumer that is gone, for the mutation.
+    old_seen: Option<[Option<bool>; KEYS]>,
+}
+
+impl State {
+    fn store(&mut self, in_repair: bool, revision: u64, mutation: Option<Mutation>) {
+        let Some(run) = &self.run else { return };
+        let end = match mutation {
+            Some(Mutation::CursorWithoutEnd) => revision,
+            _ => run.end.max(revision).max(run.position),
+        };
+        let witnesses = run.recent.clone();
+        let incarnation = run.began.as_ref().map_or(0, |began| began.incarnation);
+        let subjects = run.subjects;
+        let at = Position { end, subjects, ..Position::at(incarnation, revision) };
+        if in_repair && mutation == Some(Mutation::InRepairIsNoCursor) {
+            self.cursor = None;
+            return;
+        }
+        let evicted = run.evicted;
+        self.cursor = Some(match in_repair {
+            true => Cursor { in_repair, evicted, at: Position::at(0, 0), witnesses: Vec::new() },
+            false => Cursor { in_repair, evicted, at, witnesses },
+        });
+    }
+
+    /// Decides how to begin.
+    fn arm(&mut self, mutation: Option<Mutation>) {
+        let info = self.log.info();
+        let evicted = self.cursor.as_ref().is_some_and(|cursor| cursor.evicted);
+        let mut run = Run {
+            began: None,
+            consumer: None,
+            position: 0,
+            frontier: 0,
+            end: 0,
+            subjects: 0,
+            evicted,
+            repair: None,
+            recent: Vec::new(),
+            asked: None,
+            proven: false,
+        };
+        if let Some(cursor) = self.cursor.clone().filter(|cursor| !cursor.in_repair)
+            && let Some(from) = self.resumes(&cursor, &info)
+        {
+            run.began = Some(facts(&info));
+            run.consumer = Some(Consumer { exists: true, sent: from, in_flight: Vec::new() });
+            (run.position, run.frontier, run.end) = (from, from, info.last);
+            run.subjects = cursor.at.subjects;
+            run.recent = cursor.witnesses;
+            run.recent.retain(|witness| witness.revision <= from);
+            self.run = Some(run);
+            return;
+        }
+        let seen = match mutation {
+            Some(Mutation::SeenOutlivesItsConsumer) => self.old_seen.unwrap_or([None; KEYS]),
+            _ => [None; KEYS],
+        };
+        let keeps = false;
+        run.repair = Some(Repair {
+            seen: Some(seen),
+            cut: None,
+            claim: None,
+            keeps,
+            victims: None,
+            floor_at_start: info.first,
+        });
+        self.run = Some(run);
+        if mutation != Some(Mutation::KeepsTheOldCursor) {
+            self.store(true, 0, mutation);
+        }
+    }
+
+    fn resumes(&self, cursor: &Cursor, info: &LogInfo) -> Option<u64> {
+        let mut findings = Vec::new();
+        loop {
+            match resume(cursor.at, info, &findings, cursor.witnesses.len()) {
+                Resume::From(from) => return Some(from),
+                Resume::Expired(_) => return None,
+                Resume::NeedNextWitness => {
+                    let witness = &cursor.witnesses[findings.len()];
+                    let place = |message: &Message| (message.revision, message.key);
+                    findings.push(super::find(&self.log.messages, witness, place));
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, mutation: Option<Mutation>) -> Option<()> {
+        let info = self.log.info();
+        let run = self.run.as_mut()?;
+        let message = run.consumer.as_mut()?.in_flight.remove(0);
+        run.asked = None;
+        let began = run.began.as_ref()?.incarnation;
+        if run.repair.is_none()
+            && let Some(before) = before_first_gap(run.frontier, [message.revision])
+        {
+            // The log is read by the connection that the watch runs on, which ends with the consumer.
+            if !run.consumer.as_ref()?.exists {
+                self.run = None;
+                return Some(());
+            }
+            let guard = live_guard(began, before, message.revision, &info);
+            run.evicted |= self.log.evicts;
+            let guarded = !matches!(mutation, Some(Mutation::Unguarded | Mutation::ProbesOnly));
+            match (guard, vanished(run.evicted, &info)) {
+                (Guard::Pass, _) => {}
+                _ if !guarded => {}
+                (Guard::Trip(CursorExpiry::BelowFloor { .. }), Vanished::Keep) => {
+                    run.frontier = run.frontier.max(info.first - 1);
+                }
+                (Guard::Trip(CursorExpiry::BelowFloor { .. }), Vanished::Delete) => {
+                    self.overrun(&info, mutation)?;
+                }
+                _ => {
+                    self.run = None;
+                    return Some(());
+                }
+            }
+            let run = self.run.as_mut()?;
+            run.end = run.end.max(info.last);
+        }
+        let Message { revision, key, put, id } = message;
+        self.fold[key] = put.then_some((revision, id));
+        let run = self.run.as_mut()?;
+        run.position = revision;
+        run.recent.retain(|witness| witness.key != key);
+        run.recent.insert(0, message);
+        match &mut run.repair {
+            Some(repair) => {
+                if let Some(seen) = &mut repair.seen {
+                    seen[key] = Some(put);
+                    self.old_seen = Some(*seen);
+                }
+                if mutation == Some(Mutation::BatchCursorsInARepair) {
+                    self.store(false, revision, mutation);
+                }
+            }
+            None => {
+                run.frontier = run.frontier.max(revision);
+                let frontier = run.frontier;
+                self.store(false, frontier, mutation);
+            }
+        }
+        Some(())
+    }
+
+    fn overrun(&mut self, info: &LogInfo, mutation: Option<Mutation>) -> Option<()> {
+        let run = self.run.as_mut()?;
+        let cut = cut(run.frontier, info);
+        run.end = run.end.max(cut.end);
+        let early = mutation == Some(Mutation::DropsBeforeReadingThrough);
+        let claim = early.then_some(cut.revision);
+        let (seen, cut, floor_at_start) = (None, Some(cut), info.first);
+        let keeps = false;
+        run.repair = Some(Repair { seen, cut, claim, keeps, victims: None, floor_at_start });
+        self.store(true, 0, mutation);
+        Some(())
+    }
+
+    /// The second half of a progress marker.
+    fn check(&mut self, mutation: Option<Mutation>) -> Option<()> {
+        let info = self.log.info();
+        let run = self.run.as_mut()?;
+        let (head, pending, delivered) = run.asked.take()?;
+        // A marker ends by asking whether the consumer is still there.
+        let exists = run.consumer.as_ref()?.exists;
+        if !exists && mutation != Some(Mutation::NoConsumerCheck) {
+            self.run = None;
+            return Some(());
+        }
+        let began = run.began.clone()?;
+        let marker = Progress { head, pending, delivered, received: run.position, log: info };
+        run.evicted |= self.log.evicts;
+        if run.repair.is_none() {
+            return self.check_complete(&began, &marker, mutation);
+        }
+        let repair = run.repair.as_mut()?;
+        let is_listing = repair.seen.is_some();
+        if let Some(seen) = repair.seen {
+            let count = seen.iter().flatten().count() as u64;
+            let counts = mutation != Some(Mutation::NoCount);
+            if counts && is_quiet(&marker) && count != info.subjects {
+                self.run = None;
+                return Some(());
+            }
+        }
+        let was = LogInfo { incarnation: began.incarnation, last: began.last, ..info };
+        let mut cut = match (repair.cut, check_listing(&was, run.position, &marker)) {
+            (Some(cut), _) => cut,
+            (None, Ok(cut)) => cut,
+            (None, Err(_)) => {
+                self.run = None;
+                return Some(());
+            }
+        };
+        if repair.cut.is_none() {
+            assert!(is_listing, "an overrun has a cut from the beginning");
+            match mutation {
+                Some(Mutation::NoFloorCheck) => cut.floor = 0,
+                Some(Mutation::FloorIsReadBeforeTheEnd) => cut.floor = repair.floor_at_start,
+                Some(Mutation::ClaimsTheHeadItBeganWith) => {
+                    cut.revision = cut.revision.max(began.last);
+                }
+                _ => {}
+            }
+            run.end = cut.end;
+        }
+        let unread = matches!(
+            mutation,
+            Some(Mutation::NoConsumerCheck | Mutation::DropsBeforeReadingThrough)
+        );
+        let claim = cut.claim(run.position, &marker);
+        repair.claim = claim.or(unread.then_some(cut.revision));
+        if is_quiet(&marker) {
+            run.subjects = info.subjects;
+        }
+        repair.keeps = match mutation {
+            Some(Mutation::EvictionsAreForgotten) => vanished(false, &info) == Vanished::Keep,
+            Some(Mutation::RetentionIsCheckedOnce) => began.evicts && info.first > 1,
+            _ => is_listing && vanished(run.evicted, &info) == Vanished::Keep,
+        };
+        let early = repair.cut.is_none() && mutation == Some(Mutation::VanishedKeysAreFoundEarly);
+        repair.cut = Some(cut);
+        if early {
+            let victims = self.victims(mutation)?;
+            self.run.as_mut()?.repair.as_mut()?.victims = Some(victims);
+        }
+        Some(())
+    }
+
+    fn check_complete(
+        &mut self,
+        began: &LogFacts,
+        marker: &Progress,
+        mutation: Option<Mutation>,
+    ) -> Option<()> {
+        let run = self.run.as_mut()?;
+        let info = &marker.log;
+        let keeps = vanished(run.evicted, info) == Vanished::Keep;
+        let unguarded = mutation == Some(Mutation::Unguarded);
+        match advance(began.incarnation, run.frontier, marker) {
+            Advance::Wait => return Some(()),
+            _ if unguarded => run.frontier = marker.head,
+            Advance::To(head) => run.frontier = head,
+            Advance::Trip(CursorExpiry::BelowFloor { .. }) if keeps => {
+                run.frontier = info.first - 1;
+                return Some(());
+            }
+            Advance::Trip(CursorExpiry::BelowFloor { .. }) => return self.overrun(info, mutation),
+            Advance::Trip(_) => {
+                self.run = None;
+                return Some(());
+            }
+        }
+        run.end = run.end.max(info.last);
+        if was_purged(run.subjects, info) && mutation != Some(Mutation::NoCount) {
+            self.run = None;
+            return Some(());
+        }
+        if is_quiet(marker) {
+            run.subjects = info.subjects;
+        }
+        let frontier = run.frontier;
+        self.store(false, frontier, mutation);
+        let below = |held: &(u64, u8)| is_vanished(true, Some(held.0), info.first);
+        let purged = self.fold.iter().flatten().any(below);
+        let looks = !matches!(
+            mutation,
+            Some(Mutation::NoFloorCheck | Mutation::Unguarded | Mutation::ProbesOnly)
+        );
+        if purged && !keeps && looks {
+            return self.overrun(info, mutation);
+        }
+        let run = self.run.as_mut()?;
+        run.proven = is_quiet(marker);
+        Some(())
+    }
+
+    fn victims(&self, mutation: Option<Mutation>) -> Option<Vec<usize>> {
+        let run = self.run.as_ref()?;
+        let repair = run.repair.as_ref()?;
+        if let Some(victims) = &repair.victims {
+            return Some(victims.clone());
+        }
+        let cut = repair.cut?;
+        let vanished = |key: &usize| {
+            let Some((version, _)) = self.fold[*key] else { return false };
+            let listed = repair.seen.is_none_or(|seen| seen[*key] == Some(true));
+            if repair.keeps {
+                let wrong = mutation == Some(Mutation::FloorCheckWhereValuesAreEvicted);
+                return wrong && version < cut.floor;
+            }
+            match mutation {
+                Some(Mutation::KeepsVersionsBelowPosition) => {
+                    is_vanished(listed, Some(version), cut.floor) && version <= run.position
+                }
+                _ => is_vanished(listed, Some(version), cut.floor),
+            }
+        };
+        Some((0..KEYS).filter(vanished).collect())
+    }
+
+    /// Drops one vanished key; the last one goes with the cursor.
+    fn sweep(&mut self, mutation: Option<Mutation>) -> Option<()> {
+        let mut victims = self.victims(mutation)?;
+        let revision = self.run.as_ref()?.repair.as_ref()?.claim?;
+        if mutation == Some(Mutation::CursorBeforeTheLastDelete) {
+            self.store(false, revision, mutation);
+        }
+        if let Some(key) = victims.pop() {
+            let dropped = self.fold[key].take().map(|(_, id)| id);
+            self.lost |= dropped.is_some() && self.log.truth[key] == dropped;
+        }
+        let repair = self.run.as_mut()?.repair.as_mut()?;
+        if repair.victims.is_some() {
+            repair.victims = Some(victims.clone());
+        }
+        if victims.is_empty() {
+            let run = self.run.as_mut()?;
+            let floor = run.repair.take()?.cut?.floor;
+            run.frontier = revision;
+            // A log that has these again is another one.
+            if mutation != Some(Mutation::WitnessesOfDroppedKeys) {
+                run.recent.retain(|witness| witness.revision >= floor);
+            }
+            self.store(false, revision, mutation);
+            self.old_seen = None;
+        }
+        Some(())
+    }
+}
+
+fn facts(info: &LogInfo) -> LogFacts {
+    let evicts = info.retention.discards_oldest;
+    LogFacts { incarnation: info.incarnation, last: info.last, evicts }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Action {
+    Write {
+        key: usize,
+        put: bool,
+    },
+    /// The log drops its oldest message, if it is a tombstone or the log evicts.
+    Trim,
+    SetEvicts(bool),
+    Purge,
+    PurgeKey(usize),
+    Recreate,
+    BackUp,
+    RollBack,
+    Crash,
+    Arm,
+    ReadLog,
+    Watch,
+    Send,
+    Receive,
+    Ask,
+    Check,
+    Sweep,
+}
+
+impl World {
+    fn server(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.writes < self.writes {
+            for key in 0..KEYS {
+                actions.extend([true, false].map(|put| Action::Write { key, put }));
+            }
+        }
+        let oldest = state.log.messages.first();
+        if oldest.is_some_and(|message| !message.put || state.log.evicts) {
+            actions.push(Action::Trim);
+        }
+        // Limits that come and go between two readings of the log are seen by nobody.
+        let noticed = state.cursor.as_ref().is_some_and(|cursor| cursor.evicted);
+        if state.changes < self.changes && (!state.log.evicts || noticed) {
+            actions.push(Action::SetEvicts(!state.log.evicts));
+        }
+        if state.disasters < self.disasters {
+            if !state.log.messages.is_empty() {
+                actions.push(Action::Purge);
+            }
+            // It leaves no trace but the count of keys, which tells only while nobody writes.
+            let listing = |run: &Run| {
+                let repair = run.repair.as_ref();
+                let quiet = run.began.as_ref().is_some_and(|began| began.last == state.log.last);
+                quiet
+                    && repair.is_some_and(|repair| repair.seen.is_some() && repair.claim.is_none())
+            };
+            if state.writes == self.writes && state.run.as_ref().is_some_and(listing) {
+                actions.extend((0..KEYS).map(Action::PurgeKey));
+            }
+            actions.push(Action::Recreate);
+            match &state.backup {
+                None if state.log.last > 0 => actions.push(Action::BackUp),
+                Some(backup) if *backup != state.log => actions.push(Action::RollBack),
+                _ => {}
+            }
+        }
+    }
+
+    fn process(&self, run: &Run, actions: &mut Vec<Action>) {
+        let Some(consumer) = &run.consumer else {
+            return actions.push(if run.began.is_none() { Action::ReadLog } else { Action::Watch });
+        };
+        if !consumer.in_flight.is_empty() {
+            actions.push(Action::Receive);
+        }
+        actions.push(if run.asked.is_none() { Action::Ask } else { Action::Check });
+        if run.repair.as_ref().is_some_and(|repair| repair.claim.is_some()) {
+            actions.push(Action::Sweep);
+        }
+    }
+}
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let truth = [None; KEYS];
+        let log = Log { incarnation: 1, messages: Vec::new(), last: 0, evicts: false, truth };
+        let mut state = State {
+            log,
+            backup: None,
+            run: None,
+            fold: [None; KEYS],
+            cursor: None,
+            writes: 0,
+            disasters: 0,
+            crashes: 0,
+            changes: 0,
+            lost: false,
+            old_seen: None,
+        };
+        if self.asleep {
+            let message = Message { revision: 1, key: 0, put: true, id: 1 };
+            state.log.messages.push(message);
+            (state.log.last, state.log.truth[0], state.writes) = (1, Some(1), 1);
+            state.backup = Some(state.log.clone());
+            state.fold[0] = Some((1, 1));
+            let at = Position { subjects: 1, ..Position::at(1, 1) };
+            let (in_repair, evicted, witnesses) = (false, false, vec![message]);
+            state.cursor = Some(Cursor { in_repair, evicted, at, witnesses });
+        }
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.server(state, actions);
+        let Some(run) = &state.run else { return actions.push(Action::Arm) };
+        if state.crashes < self.crashes {
+            actions.push(Action::Crash);
+        }
+        let unsent = |consumer: &Consumer| {
+            let mut messages = state.log.messages.iter();
+            consumer.exists && messages.any(|message| message.revision > consumer.sent)
+        };
+        if run.consumer.as_ref().is_some_and(unsent) {
+            actions.push(Action::Send);
+        }
+        self.process(run, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        if let Some(run) = &mut state.run {
+            run.proven = false;
+        }
+        let log = &mut state.log;
+        match action {
+            Action::Write { key, put } => {
+                state.writes += 1;
+                let (revision, id) = (log.last + 1, state.writes);
+                log.forget(|message| message.key == key);
+                log.messages.push(Message { revision, key, put, id });
+                (log.last, log.truth[key]) = (revision, put.then_some(id));
+            }
+            Action::Trim => {
+                log.messages.remove(0);
+            }
+            Action::SetEvicts(evicts) => {
+                state.changes += 1;
+                log.evicts = evicts;
+            }
+            Action::Purge => {
+                state.disasters += 1;
+                log.messages.clear();
+                log.truth = [None; KEYS];
+            }
+            Action::PurgeKey(key) => {
+                state.disasters += 1;
+                log.forget(|message| message.key == key);
+                log.truth[key] = None;
+            }
+            Action::Recreate => {
+                state.disasters += 1;
+                let (incarnation, truth) = (log.incarnation + 1, [None; KEYS]);
+                let evicts = log.evicts;
+                *log = Log { incarnation, messages: Vec::new(), last: 0, evicts, truth };
+                state.end_consumer();
+            }
+            Action::BackUp => state.backup = Some(log.clone()),
+            Action::RollBack => {
+                state.disasters += 1;
+                *log = state.backup.take()?;
+                state.end_consumer();
+            }
+            Action::Crash => {
+                state.crashes += 1;
+                state.run = None;
+            }
+            Action::Arm => state.arm(self.mutation),
+            Action::ReadLog => {
+                let facts = facts(&log.info());
+                let run = state.run.as_mut()?;
+                run.evicted |= facts.evicts;
+                run.began = Some(facts);
+                state.store(
+                    true,
+                    0,
+                    self.mutation.filter(|one| *one != Mutation::KeepsTheOldCursor),
+                );
+                if self.mutation == Some(Mutation::KeepsTheOldCursor) {
+                    state.cursor = last.cursor.clone();
+                }
+            }
+            Action::Watch => {
+                let (sent, in_flight) = (0, Vec::new());
+                state.run.as_mut()?.consumer = Some(Consumer { exists: true, sent, in_flight });
+            }
+            Action::Send => {
+                let consumer = state.run.as_mut()?.consumer.as_mut()?;
+                let sent = consumer.sent;
+                let next = log.messages.iter().find(|message| message.revision > sent)?;
+                consumer.sent = next.revision;
+                consumer.in_flight.push(*next);
+            }
+            Action::Receive => state.receive(self.mutation)?,
+            Action::Ask => {
+                let run = state.run.as_mut()?;
+                let consumer = run.consumer.as_ref()?;
+                let unchecked = self.mutation == Some(Mutation::NoConsumerCheck);
+                if unchecked {
+                    run.asked = Some((log.last, 0, run.position));
+                } else if !consumer.exists {
+                    state.run = None;
+                } else {
+                    let left = log.messages.iter().filter(|one| one.revision > consumer.sent);
+                    let in_flight = consumer.in_flight.last();
+                    let delivered = in_flight.map_or(run.position, |message| message.revision);
+                    run.asked = Some((log.last, left.count() as u64, delivered));
+                }
+            }
+            Action::Check => state.check(self.mutation)?,
+            Action::Sweep => state.sweep(self.mutation)?,
+        }
+        // What nobody looks at need not be told apart.
+        if self.mutation != Some(Mutation::SeenOutlivesItsConsumer) {
+            state.old_seen = None;
+        }
+        if state.disasters >= self.disasters {
+            state.backup = None;
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(EQUAL, |world: &World, state: &State| {
+                let exists = |run: &Run| run.consumer.as_ref().is_some_and(|one| one.exists);
+                let proven = state.run.as_ref().is_some_and(|run| run.proven && exists(run));
+                let values = state.log.values();
+                let equal = |key: &usize| {
+                    let folded = state.fold[*key].map(|(_, id)| id);
+                    folded == values[*key] || (values[*key].is_none() && world.changes > 0)
+                };
+                !proven || (0..KEYS).all(|key| equal(&key))
+            }),
+            // A log that goes back may have again what was dropped.
+            Property::always(KEPT, |world: &World, state: &State| {
+                !state.lost || world.disasters > 0
+            }),
+        ]
+    }
+}
+
+impl State {
+    fn end_consumer(&mut self) {
+        if let Some(consumer) = self.run.as_mut().and_then(|run| run.consumer.as_mut()) {
+            consumer.exists = false;
+        }
+    }
+}
+
+const EQUAL: &str = "a complete fold at the head is the bucket";
+const KEPT: &str = "no value that its writers have is dropped";
+
+#[test]
+fn a_resync_beside_a_writer_ends_with_the_bucket() {
+    super::holds(KEEPING, 355_532);
+}
+
+#[test]
+fn a_fold_that_was_away_ends_with_the_bucket() {
+    super::holds(ASLEEP, 75_560);
+}
+
+#[test]
+fn a_resync_takes_nothing_that_the_log_evicted() {
+    super::holds(EVICTING, 427_713);
+}
+
+#[rstest]
+fn every_step_of_a_resync_is_needed(
+    #[values(
+        Mutation::KeepsVersionsBelowPosition,
+        Mutation::KeepsTheOldCursor,
+        Mutation::SeenOutlivesItsConsumer,
+        Mutation::NoConsumerCheck,
+        Mutation::ClaimsTheHeadItBeganWith,
+        Mutation::NoFloorCheck,
+        Mutation::FloorIsReadBeforeTheEnd,
+        Mutation::VanishedKeysAreFoundEarly,
+        Mutation::CursorBeforeTheLastDelete,
+        Mutation::CursorWithoutEnd,
+        Mutation::WitnessesOfDroppedKeys,
+        Mutation::BatchCursorsInARepair,
+        Mutation::DropsBeforeReadingThrough,
+        Mutation::NoCount,
+        Mutation::Unguarded,
+        Mutation::ProbesOnly
+    )]
+    mutation: Mutation,
+) {
+    let world = match mutation {
+        Mutation::WitnessesOfDroppedKeys => ASLEEP,
+        Mutation::SeenOutlivesItsConsumer | Mutation::ClaimsTheHeadItBeganWith => {
+            World { writes: 3, crashes: 0, ..KEEPING }
+        }
+        _ => KEEPING,
+    };
+    super::fails(World { mutation: Some(mutation), ..world }, EQUAL);
+}
+
+#[rstest]
+fn a_log_that_evicts_takes_nothing_along(
+    #[values(
+        Mutation::InRepairIsNoCursor,
+        Mutation::FloorCheckWhereValuesAreEvicted,
+        Mutation::RetentionIsCheckedOnce,
+        Mutation::EvictionsAreForgotten
+    )]
+    mutation: Mutation,
+) {
+    super::fails(World { mutation: Some(mutation), ..EVICTING }, KEPT);
+}
