@@ -171,7 +171,7 @@ pub trait KvWriter: Send + Sync {
 
 /// Writes that expire. The bucket must allow them ([`StoreConfig::ttl`](crate::StoreConfig::ttl)).
 ///
-/// The log tells of an expired key by a mark that expires too, on NATS after seven days. So the
+/// The log has a tombstone for an expired key, which expires too, on NATS after seven days. So the
 /// cursor of a fold that was away for about as long has expired ([`CursorExpiry::TombstonesExpired`]),
 /// unless nothing was written meanwhile.
 #[async_trait]

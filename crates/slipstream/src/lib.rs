@@ -60,8 +60,8 @@ pub use nats::{ClientCert, NatsConnection, NatsConnectionConfig};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
-    AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, Snapshot, SnapshotError,
-    SnapshotReader, SnapshotStore, SnapshotWriter, engine, record,
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, CursorOnly, EntryRef, Snapshot,
+    SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter, engine, record,
 };
 #[cfg(feature = "fjall")]
 pub use snapshot::{Fjall, FjallReader, FjallSnapshot};

@@ -15,6 +15,7 @@ mod arena;
 mod compaction;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod cursor_only;
 pub mod engine;
 mod fences;
 #[cfg(feature = "fjall")]
@@ -34,6 +35,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 pub use self::append_log::{AppendLogOptions, AppendLogReader, AppendLogSnapshot};
+pub use self::cursor_only::CursorOnly;
 #[cfg(feature = "fjall")]
 pub use self::fjall::{Fjall, FjallReader, FjallSnapshot};
 pub use self::writer::{Snapshot, SnapshotWriter};

@@ -34,13 +34,13 @@ async fn a_fold_goes_on_after_a_killed_server_and_a_restart_with_what_follows() 
     let bucket = connection.open("b").await.unwrap();
     let after = write(&*bucket, 5, "after a kill").await;
     fold.has(after).await;
-    assert_eq!(fold.stop_equal_to(&*bucket).await, 20, "each once");
+    assert_eq!(fold.stop_equal_to(&*bucket, 0).await, 20, "each once");
     // While it is away: five keys are new, five are written over, one is deleted.
     let away = write(&*bucket, 10, "while it was away").await;
     bucket.writer().unwrap().delete("k.0").await.unwrap();
     let fold = Fold::<RocksDbSnapshot>::start(&*bucket, &path);
     fold.has(away + 1).await;
-    assert_eq!(fold.stop_equal_to(&*bucket).await, 11, "the delta");
+    assert_eq!(fold.stop_equal_to(&*bucket, 0).await, 11, "the delta");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,15 @@ const KEYS: u64 = 200_000;
 const KEPT: u64 = 10;
 const ROUNDS: usize = 5;
 
+/// Of the bucket beside whose hot key a fold is restarted.
+const COLD_KEYS: u64 = 1_000_000;
+const BEAT: Duration = Duration::from_millis(100);
+const BEATS: u64 = 20;
+
 pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
+    if wanted("fold-restart-hot-key") {
+        tokio::runtime::Runtime::new().expect("a runtime").block_on(restart_beside_a_hot_key());
+    }
     if ["fold-hydration", "fold-gapped-resume"].into_iter().any(wanted) {
         tokio::runtime::Runtime::new().expect("a runtime").block_on(measure());
     }
@@ -48,6 +56,48 @@ async fn measure() {
     write(&jetstream, (0..KEYS).flat_map(|at| [at, at / 2 * 2])).await;
     let from = Some(KEYS + KEPT + 1);
     compare::<AppendLogSnapshot>("fold-gapped-resume-append-log", &*store, &raw, from, &log).await;
+}
+
+/// What a restart reads of a bucket of a million cold keys and one that is written all the time: the
+/// reference is what was written while the fold was away.
+async fn restart_beside_a_hot_key() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
+    let store = connection.store("bench", &config).await.unwrap();
+    let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fold");
+    write(&jetstream, 0..COLD_KEYS).await;
+    let writer = store.writer().unwrap();
+    let beat = async || {
+        for _ in 0..BEATS {
+            writer.put("hot", "v".into()).await.unwrap();
+            tokio::time::sleep(BEAT).await;
+        }
+    };
+    let fold = || {
+        let (_, fold) = AppendLogSnapshot::load(&path).unwrap();
+        let (handle, control) = fold_control();
+        let config = FoldConfig::new(store.watcher().unwrap());
+        (handle, tokio::spawn(watch_applied(config, fold, (), control)))
+    };
+    let (handle, folding) = fold();
+    handle.synced().await.unwrap();
+    beat().await;
+    handle.shutdown();
+    folding.await.unwrap().result.unwrap();
+    beat().await;
+    let began = Instant::now();
+    let (handle, folding) = fold();
+    handle.synced().await.unwrap();
+    let took = began.elapsed();
+    let read = handle.status().borrow().updates;
+    handle.shutdown();
+    folding.await.unwrap().result.unwrap();
+    gossip_bench::figure("fold-restart-hot-key", took.as_secs_f64() * 1e3, "ms", None);
+    let ratio = read as f64 / BEATS as f64;
+    gossip_bench::figure("fold-restart-hot-key-read", read as f64, "updates", Some(ratio));
 }
 
 /// Rounds of a plain watch and a fold in turns. Folds are kept, so that a second comparison goes on

@@ -10,8 +10,8 @@ mod server;
 mod store;
 
 /// `cargo xtask bench slipstream -- nats-scan` runs the parts whose name starts so: `nats-scan`,
-/// `nats-keys`, `fold-hydration`, `fold-gapped-resume`, `store-ascending`, `store-scattered`,
-/// `store-range`, `store-memory`, `store-fjall`.
+/// `nats-keys`, `fold-hydration`, `fold-gapped-resume`, `fold-restart-hot-key`, `store-ascending`,
+/// `store-scattered`, `store-range`, `store-memory`, `store-fjall`.
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
     let wanted = args.next().unwrap_or_default();

@@ -38,6 +38,23 @@ pub trait Applier: Send + 'static {
         let _ = (cursor, revision);
     }
 
+    /// A resync begins, and this is the fold's cursor until its end: whoever stores cursors stores it
+    /// before anything that follows. Nobody can resume from it.
+    fn on_resync(&mut self, cursor: &WatchCursor) {
+        let _ = cursor;
+    }
+
+    /// Whether the applier has entries that the store does not have ([`CursorOnly`](crate::CursorOnly)).
+    fn keeps_entries(&self) -> bool {
+        false
+    }
+
+    /// A resync is about to end: every entry of the applier's own is to go for which `is_current` says
+    /// no, given its key and the version that it came with.
+    fn retain(&mut self, is_current: &dyn Fn(&str, VersionToken) -> bool) {
+        let _ = is_current;
+    }
+
     /// After a repair: keys that are in the fold and that the bucket did not list. They were kept,
     /// because the log may have evicted them.
     fn unconfirmed(&mut self, keys: Vec<Key>) {
@@ -220,7 +237,10 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         if cursor != self.store.cursor() {
             self.store(&[], &cursor)?;
         }
-        let compares = lists && !self.is_empty().map_err(FoldError::Read)?;
+        self.applier.on_resync(&cursor);
+        let has_entries =
+            self.applier.keeps_entries() || !self.is_empty().map_err(FoldError::Read)?;
+        let compares = lists && has_entries;
         let seen = compares.then(Seen::new);
         self.resync = Some(Resync { cursor, lists, seen, delivered: 0, first: None });
         Ok(())
@@ -328,48 +348,59 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         }
         let gone = self.vanished(resync, floor).map_err(FoldError::Read)?;
         let (lists, in_repair) = (resync.lists, resync.cursor.clone());
-        let dropped = match vanished {
-            Vanished::Delete => gone.len() as u64,
-            Vanished::Keep => 0,
+        if vanished == Vanished::Delete {
+            self.applier.retain(&|key, version| !resync.is_vanished(key, version, floor));
+        }
+        let (dropped, unconfirmed) = match vanished {
+            Vanished::Delete => (gone, Vec::new()),
+            Vanished::Keep => (Vec::new(), gone),
         };
-        let unconfirmed = gone.len() as u64 - dropped;
+        let counts = (dropped.len() as u64, unconfirmed.len() as u64);
+        if !unconfirmed.is_empty() {
+            let count = counts.1;
+            tracing::warn!(count, "keys of the fold that the bucket did not list are kept");
+            self.applier.unconfirmed(unconfirmed);
+        }
         let (revision, cursor) = (cursor.position.revision, cursor.encode());
-        let mut deletes = Vec::new();
-        match vanished {
-            Vanished::Delete => deletes = gone,
-            Vanished::Keep if gone.is_empty() => {}
-            Vanished::Keep => {
-                tracing::warn!(
-                    unconfirmed,
-                    "keys of the fold that the bucket did not list are kept"
-                );
-                self.applier.unconfirmed(gone);
-            }
-        }
-        let delete = |key| KvUpdate::Delete { key, version: VersionToken::unknown() };
-        let deletes: Vec<KvUpdate> = deletes.into_iter().map(delete).collect();
-        let mut chunks = deletes.chunks(self.batch_max).peekable();
-        while let Some(chunk) = chunks.next() {
-            if self.shared.is_shut_down() {
-                let _ = finished.send(Finished::ShutDown);
-                return Ok(());
-            }
-            self.apply(chunk);
-            let is_last = chunks.peek().is_none();
-            self.store(chunk, if is_last { &cursor } else { &in_repair })?;
-        }
-        if deletes.is_empty() {
-            self.store(&[], &cursor)?;
+        if !self.drop_keys(dropped, &in_repair, &cursor)? {
+            let _ = finished.send(Finished::ShutDown);
+            return Ok(());
         }
         self.resync = None;
         self.authority = Authority::new(revision);
         self.applier.on_applied(&cursor, revision);
+        // Whoever sees the status finds the watch loop following on.
+        let _ = finished.send(Finished::Complete);
         self.status.send_modify(|status| {
             status.applied(revision);
-            status.resynced(lists, dropped, unconfirmed);
+            status.resynced(lists, counts.0, counts.1);
         });
-        let _ = finished.send(Finished::Complete);
         Ok(())
+    }
+
+    /// Drops keys, the last of them with the final cursor. Whether it came to that, rather than to a
+    /// shutdown.
+    fn drop_keys(
+        &mut self,
+        keys: Vec<Key>,
+        in_repair: &WatchCursor,
+        last: &WatchCursor,
+    ) -> Result<bool, FoldError> {
+        let delete = |key| KvUpdate::Delete { key, version: VersionToken::unknown() };
+        let deletes: Vec<KvUpdate> = keys.into_iter().map(delete).collect();
+        if deletes.is_empty() {
+            self.store(&[], last)?;
+        }
+        let mut chunks = deletes.chunks(self.batch_max).peekable();
+        while let Some(chunk) = chunks.next() {
+            if self.shared.is_shut_down() {
+                return Ok(false);
+            }
+            self.apply(chunk);
+            let cursor = if chunks.peek().is_none() { last } else { in_repair };
+            self.store(chunk, cursor)?;
+        }
+        Ok(true)
     }
 
     /// The keys that the log does not have, whoever took them.
@@ -382,9 +413,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         }
         for prefix in &self.prefixes {
             self.store.for_each_in_range(prefix, &mut |entry| {
-                let seen = resync.seen.as_ref();
-                let listed = seen.is_none_or(|seen| seen.has_value(entry.key.as_bytes()));
-                if protocol::is_vanished(listed, entry.version.as_u64(), floor) {
+                if resync.is_vanished(entry.key, entry.version, floor) {
                     gone.push(Key::from(entry.key));
                 }
                 ControlFlow::Continue(())
@@ -403,6 +432,11 @@ impl Resync {
         if let Some(seen) = &mut self.seen {
             updates.iter().for_each(|update| seen.note(update));
         }
+    }
+
+    fn is_vanished(&self, key: &str, version: VersionToken, floor: u64) -> bool {
+        let listed = self.seen.as_ref().is_none_or(|seen| seen.has_value(key.as_bytes()));
+        protocol::is_vanished(listed, version.as_u64(), floor)
     }
 
     /// The keys that came; or the updates, where nobody has looked at the keys.

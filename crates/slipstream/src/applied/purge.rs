@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::snapshot::{SnapshotError, SnapshotReader};
 
@@ -49,7 +49,7 @@ impl PurgeCheck {
 
     /// A fold that is complete again has no key below the floor.
     pub(super) fn resynced(&mut self, floor: u64) {
-        (self.floor, self.not_before) = (floor, Instant::now() + Duration::ZERO);
+        (self.floor, self.not_before) = (floor, Instant::now());
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) struct Consumer {
     acks: AckReader,
     /// Much is to come, and nothing was there.
     sleep_first: bool,
-    heard_at: Instant,
+    last_sign_at: Instant,
     /// Fires when it may have been silent for too long.
     silence: Pin<Box<Sleep>>,
     /// The server waits for an answer here before it sends more.
@@ -156,7 +156,7 @@ impl Consumer {
             received: 0,
             acks: AckReader::default(),
             sleep_first: false,
-            heard_at: Instant::now(),
+            last_sign_at: Instant::now(),
             silence: Box::pin(tokio::time::sleep(SILENCE_MAX)),
             flow_reply: None,
         })
@@ -233,7 +233,7 @@ impl Consumer {
             }
             // One timer for many messages: it is moved when it fires, not when one comes.
             while self.silence.as_mut().poll(cx).is_ready() {
-                let silent_at = self.heard_at + SILENCE_MAX;
+                let silent_at = self.last_sign_at + SILENCE_MAX;
                 if silent_at <= Instant::now() {
                     return Poll::Ready(Err(Lost("the server is silent".into())));
                 }
@@ -242,7 +242,7 @@ impl Consumer {
             Poll::Pending
         });
         let message = message.await?;
-        self.heard_at = Instant::now();
+        self.last_sign_at = Instant::now();
         Ok(message)
     }
 

@@ -308,7 +308,7 @@ fn a_log_that_ends_before_its_known_end_has_gone_back() {
     }
 }
 
-/// It is the time up to which the fold has heard everything that counts, not that of a message.
+/// It is the time up to which the fold has observed everything that counts, not that of a message.
 #[test]
 fn marks_are_counted_on_for_most_of_their_life() {
     let retention = Retention { marker_ttl: Some(Duration::from_secs(8)), ..LOG.retention };

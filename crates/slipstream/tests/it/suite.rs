@@ -90,7 +90,7 @@ mod watches {
 mod ttl {
     cases!(ttl:
         a_bucket_without_expiry_vends_no_expiring_writes,
-        an_expired_key_is_gone_and_watches_hear_of_it,
+        an_expired_key_is_gone_and_watches_report_it,
         create_with_expiry_is_exclusive_until_then,
         an_expiry_is_whole_seconds,
         an_expiry_above_a_history_is_refused,

@@ -18,7 +18,7 @@ pub(crate) async fn a_bucket_without_expiry_vends_no_expiring_writes(backend: im
     assert!(!bucket.watcher.log().await.unwrap().retention.per_message_ttl);
 }
 
-pub(crate) async fn an_expired_key_is_gone_and_watches_hear_of_it(backend: impl Backend) {
+pub(crate) async fn an_expired_key_is_gone_and_watches_report_it(backend: impl Backend) {
     let bucket = expiring(&backend).await;
     assert!(bucket.watcher.log().await.unwrap().retention.per_message_ttl);
     let ttl = bucket.store.ttl().unwrap();

@@ -262,8 +262,8 @@ async fn a_bucket_that_is_told_to_forget_under_a_watch_takes_nothing_from_the_fo
     assert_eq!(contents["k.0004"].0, b"new");
 }
 
-/// A bucket in which the marks of expired keys live so long.
-async fn bucket_with_marks(
+/// A bucket in which the tombstones of expired keys live so long.
+async fn bucket_with_tombstones(
     server: &NatsServer,
     connection: &NatsConnection,
     life: Duration,
@@ -279,11 +279,11 @@ async fn bucket_with_marks(
 
 /// The key expires while the fold is away, and so does what the log would tell of it.
 #[tokio::test]
-async fn a_key_that_expired_without_a_mark_leaves_the_fold() {
+async fn a_key_that_expired_without_a_tombstone_leaves_the_fold() {
     let server = NatsServer::start();
     let connection = server.connect().await;
     let second = Duration::from_secs(1);
-    let bucket = bucket_with_marks(&server, &connection, second).await;
+    let bucket = bucket_with_tombstones(&server, &connection, second).await;
     let ttl = bucket.store.ttl().unwrap();
     ttl.put_with_ttl("k.goes", "v".into(), second).await.unwrap();
     bucket.put("k.stays", "v").await;
@@ -291,7 +291,7 @@ async fn a_key_that_expired_without_a_mark_leaves_the_fold() {
     let fold = start(config(&bucket, &WatchScope::All), &disk);
     fold.has(2).await;
     fold.stop().await;
-    // The mark is a message of its own, for a while.
+    // The tombstone is a message of its own, for a while.
     while bucket.watcher.log().await.unwrap().last < 3
         || bucket.reader.entry("k.goes").await.unwrap().is_some()
     {
@@ -304,14 +304,14 @@ async fn a_key_that_expired_without_a_mark_leaves_the_fold() {
     assert_eq!(fold.status().last_repair.unwrap().why, CursorExpiry::TombstonesExpired);
 }
 
-/// The key expires under a fold that is held up, and so does the mark of that before the server may
+/// The key expires under a fold that is held up, and so does its tombstone before the server may
 /// send it. The log has not forgotten its oldest message, so that its floor tells nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_whose_mark_expired_under_a_slow_watch_leaves_the_fold() {
+async fn a_key_whose_tombstone_expired_under_a_slow_watch_leaves_the_fold() {
     let server = NatsServer::start();
     let connection = server.connect().await;
     let second = Duration::from_secs(1);
-    let bucket = bucket_with_marks(&server, &connection, second).await;
+    let bucket = bucket_with_tombstones(&server, &connection, second).await;
     let ttl = bucket.store.ttl().unwrap();
     bucket.put("k.oldest", "v").await;
     ttl.put_with_ttl("k.goes", "v".into(), second * 3).await.unwrap();
@@ -320,8 +320,8 @@ async fn a_key_whose_mark_expired_under_a_slow_watch_leaves_the_fold() {
     let held = gate.hold().await;
     flood(&bucket).await;
     flood(&bucket).await;
-    let marked_after = bucket.watcher.log().await.unwrap().last;
-    while bucket.watcher.log().await.unwrap().last == marked_after
+    let tombstone_after = bucket.watcher.log().await.unwrap().last;
+    while bucket.watcher.log().await.unwrap().last == tombstone_after
         || bucket.reader.entry("k.goes").await.unwrap().is_some()
     {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -336,13 +336,13 @@ async fn a_key_whose_mark_expired_under_a_slow_watch_leaves_the_fold() {
     assert_eq!(fold.contents(), contents_of(&bucket, "").await);
 }
 
-/// Most of a bucket is older than any mark. What counts is when it was last heard.
+/// Most of a bucket is older than any tombstone. What counts is when it was last observed.
 #[tokio::test]
-async fn a_cursor_between_messages_older_than_any_mark_is_good() {
+async fn a_cursor_between_messages_older_than_any_tombstone_is_good() {
     let server = NatsServer::start();
     let connection = server.connect().await;
     let life = Duration::from_secs(8);
-    let bucket = bucket_with_marks(&server, &connection, life).await;
+    let bucket = bucket_with_tombstones(&server, &connection, life).await;
     for key in ["k.0", "k.1", "k.2"] {
         bucket.put(key, "v").await;
     }
@@ -359,7 +359,7 @@ async fn a_cursor_between_messages_older_than_any_mark_is_good() {
     let cursor = rest.cursor();
     bucket.put("k.beat", "2").await;
     let beyond = bucket.watcher.watch(&WatchScope::All, &cursor).await.unwrap();
-    assert_eq!(beyond.position(), 3, "an old message is in place, and the log was just heard");
+    assert_eq!(beyond.position(), 3, "an old message is in place, and the log was just observed");
 }
 
 #[tokio::test]
