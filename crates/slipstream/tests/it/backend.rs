@@ -101,7 +101,15 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub(crate) async fn make(connection: &dyn Connection, config: &StoreConfig) -> Self {
-        Self::of(connection.store("b", config).await.unwrap())
+        Self::named(connection, "b", config).await
+    }
+
+    pub(crate) async fn named(
+        connection: &dyn Connection,
+        name: &str,
+        config: &StoreConfig,
+    ) -> Self {
+        Self::of(connection.store(name, config).await.unwrap())
     }
 
     /// The one of a server that may just have been started again.
