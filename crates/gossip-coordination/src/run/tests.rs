@@ -15,6 +15,13 @@ fn discriminants_are_stable_and_unknown_bytes_are_none() {
 }
 
 #[test]
+fn a_status_reads_as_one_word_and_lines_up_in_a_column() {
+    let words = ["initializing", "active", "done", "failed", "cancelled"];
+    assert_eq!(RunStatus::ALL.map(|status| status.to_string()), words);
+    assert_eq!(format!("{:<6}|", RunStatus::Done), "done  |");
+}
+
+#[test]
 fn a_configuration_that_cannot_work_is_refused() {
     let good = RunConfig {
         cursor_semantics: CursorSemantics::Completed,
