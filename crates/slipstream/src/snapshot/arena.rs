@@ -3,9 +3,9 @@
 //! Segments are shared with whoever reads; one that is about to change while somebody reads it is
 //! copied first.
 //!
-//! - A1: an address leads to the start of a record, from [`push`](Arena::push) until
+//! - R1: an address leads to the start of a record, from [`push`](Arena::push) until
 //!   [`release`](Arena::release).
-//! - A2: `dead` counts the bytes of records that were released.
+//! - R2: `dead` counts the bytes of records that were released.
 
 use std::sync::Arc;
 
@@ -224,9 +224,9 @@ impl Arena {
     pub(super) fn assert_invariants(&self) {
         let bytes = self.segments.iter().map(|segment| segment.0.len()).sum::<usize>();
         assert_eq!(bytes, self.bytes);
-        assert_eq!(self.dead_in.iter().sum::<usize>(), self.dead, "A2");
+        assert_eq!(self.dead_in.iter().sum::<usize>(), self.dead, "R2");
         for (&dead, segment) in self.dead_in.iter().zip(&self.segments) {
-            assert!(dead <= segment.0.len(), "A2");
+            assert!(dead <= segment.0.len(), "R2");
         }
     }
 }

@@ -5,8 +5,8 @@
 //! the new log has taken the place of the old one. No batch waits for more than the copy of the
 //! last few kilobytes.
 //!
-//! - C1: at any moment the file at the path holds every batch whose `apply` has returned.
-//! - C2: a compaction that fails leaves the old log as it is.
+//! - O1: at any moment the file at the path holds every batch whose `apply` has returned.
+//! - O2: a compaction that fails leaves the old log as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Ascending keys that divide a space: which part is a key in?
 //!
-//! - N1: the first fence stands for "from the beginning on", whatever its bytes; the others ascend.
-//! - N2: all fences but the first share their first `shared` bytes, and `heads` holds the eight bytes
+//! - Z1: the first fence stands for "from the beginning on", whatever its bytes; the others ascend.
+//! - Z2: all fences but the first share their first `shared` bytes, and `heads` holds the eight bytes
 //!   that follow, as numbers.
 
 use super::page::{common, search};

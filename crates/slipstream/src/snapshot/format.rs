@@ -3,9 +3,9 @@
 //! `docs/slipstream-format.md` has the layout. Pure: bytes in, operations and verdicts out; files
 //! belong to `log`.
 //!
-//! - B1: what a prefix of a log says is what the log said when it was that long; the rest of a frame
+//! - Y1: what a prefix of a log says is what the log said when it was that long; the rest of a frame
 //!   that was being written is told apart and dropped.
-//! - B2: a changed byte is an error, or it lies in the last frame and drops it.
+//! - Y2: a changed byte is an error, or it lies in the last frame and drops it.
 
 mod v1;
 

@@ -3,8 +3,8 @@
 //! A search reads the four bytes in which the keys differ first (`heads`), then the entry that
 //! agrees in them, as a rule the only one. A page lies in one piece, so that these reads are few.
 //!
-//! - P1: `heads` and the keys behind `addresses` ascend together.
-//! - P2: every key of the page, and every key that is looked up in it, has the same first `skip`
+//! - G1: `heads` and the keys behind `addresses` ascend together.
+//! - G2: every key of the page, and every key that is looked up in it, has the same first `skip`
 //!   bytes. (The tree sees to it: they lie between the same two fences.)
 
 use super::arena::{Address, Arena};

@@ -8,7 +8,7 @@ use super::*;
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>;
 
 impl Tree {
-    /// T1 to T3, P1 and P2, and that every entry is found where it is.
+    /// T1 to T3, G1 and G2, and that every entry is found where it is.
     fn assert_invariants(&self) {
         assert_eq!(self.fences.get(0), Some(&b""[..]), "T1");
         assert_eq!(self.fences.len(), self.branches.len());
@@ -25,8 +25,8 @@ impl Tree {
                 for (index, &at) in page.addresses().iter().enumerate() {
                     let key = self.key(at);
                     assert!(low <= key, "T2: a key below its fence");
-                    assert!(last_key.is_none_or(|last| last < key), "P1");
-                    assert_eq!(page.find(&self.arena, key), Ok(index), "P2");
+                    assert!(last_key.is_none_or(|last| last < key), "G1");
+                    assert_eq!(page.find(&self.arena, key), Ok(index), "G2");
                     assert!(std::ptr::eq(self.page(self.locate(key)), &**page));
                     last_key = Some(key);
                 }
