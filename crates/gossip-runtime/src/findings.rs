@@ -12,6 +12,8 @@ use crate::schema::scope_of_run;
 pub(crate) struct OccurrenceRow {
     pub(crate) occurrence: OccurrenceId,
     pub(crate) finding: FindingId,
+    /// What it was found in, where that is not the item's key.
+    pub(crate) path: Option<Vec<u8>>,
     pub(crate) secret: SecretHash,
     pub(crate) rule: String,
     pub(crate) fingerprint: RuleFingerprint,
@@ -33,7 +35,7 @@ impl OccurrenceRow {
     ) -> rusqlite::Result<()> {
         tx.prepare_cached(
             "INSERT OR REPLACE INTO scan_occurrences VALUES
-             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute((
             scope.0,
@@ -50,6 +52,7 @@ impl OccurrenceRow {
             self.length as i64,
             self.line as i64,
             self.column as i64,
+            &self.path,
         ))
         .map(drop)
     }
@@ -75,6 +78,8 @@ pub struct ReportedFinding {
     pub confidence: String,
     /// The item's key.
     pub key: Vec<u8>,
+    /// What to call the place: the key, unless the source has a better name for it.
+    pub path: Vec<u8>,
     /// Offset of its first byte.
     pub start: u64,
     /// Its length in bytes.
@@ -87,7 +92,7 @@ pub struct ReportedFinding {
     pub redacted: String,
 }
 
-/// A key may be private; the rest may be shown.
+/// A key and a path may be private; the rest may be shown.
 impl fmt::Debug for ReportedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReportedFinding")
@@ -108,7 +113,7 @@ pub(crate) fn each_since<E>(
 ) -> rusqlite::Result<Result<(), E>> {
     let mut statement = tx.prepare(concat!(
         "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
-                o.length, o.line, o.column, o.redacted
+                o.length, o.line, o.column, o.redacted, ifnull(o.path, o.key)
          FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
          WHERE o.scope = ",
         scope_of_run!(),
@@ -127,6 +132,7 @@ pub(crate) fn each_since<E>(
             line: row.get::<_, i64>(7)? as u64,
             column: row.get::<_, i64>(8)? as u64,
             redacted: row.get(9)?,
+            path: row.get(10)?,
         };
         if let Err(error) = each(&found) {
             return Ok(Err(error));

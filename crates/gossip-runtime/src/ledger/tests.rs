@@ -19,6 +19,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
     let occurrence = |number| OccurrenceRow {
         occurrence: OccurrenceId::from_bytes([number as u8 + 1; 32]),
         finding: FindingId::from_bytes([9; 32]),
+        path: None,
         secret: SecretHash::from_bytes([9; 32]),
         rule: "r".to_owned(),
         fingerprint: RuleFingerprint::from_bytes([9; 32]),
