@@ -70,7 +70,9 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
         ",
-        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;",
+        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;
+        ALTER TABLE scan_occurrences ADD COLUMN inner BLOB;
+        ALTER TABLE scan_ledger ADD COLUMN inside BLOB;",
     ],
 };
 
