@@ -81,7 +81,8 @@ fn execute(
     let outcome = with_progress(work, &stats, expected_bytes, || scan.run())?;
 
     let shown = |found: &ReportedFinding| {
-        if work.show_secrets { raw_secret(target, found) } else { found.redacted.clone() }
+        let raw = work.show_secrets && !found.is_inside;
+        if raw { raw_secret(target, found) } else { found.redacted.clone() }
     };
     let findings = write_findings(work.output.format, shown, |write| {
         Ok(reports.each_finding_since(outcome.run, write)??)
