@@ -51,20 +51,22 @@ struct Process<K: Kv> {
 impl EtcdCoordinator {
     /// Connects to a cluster.
     pub fn connect(config: EtcdConfig) -> Result<Self, ConnectError> {
-        Self::with_runtime(|runtime| runtime.block_on(AsyncEtcdCoordinator::connect(config)))
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).thread_name("gossip-etcd");
+        let connect = |runtime: &Runtime| runtime.block_on(AsyncEtcdCoordinator::connect(config));
+        Self::with_runtime(builder, connect)
     }
 }
 
 impl<K: Kv> EtcdCoordinator<K> {
     fn with_runtime(
+        mut builder: Builder,
         connect: impl FnOnce(&Runtime) -> Result<AsyncEtcdCoordinator<K>, ConnectError>,
     ) -> Result<Self, ConnectError> {
         if Handle::try_current().is_ok() {
             return Err(ConnectError::InsideRuntime);
         }
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("gossip-etcd")
+        let runtime = builder
             .enable_all()
             .build()
             .map_err(|error| ConnectError::Runtime { message: error.to_string() })?;
@@ -74,10 +76,12 @@ impl<K: Kv> EtcdCoordinator<K> {
         Ok(Self { inner, process: Arc::new(process) })
     }
 
-    /// A coordinator on a model of etcd.
+    /// A coordinator on a model of etcd. Nobody keeps its lease alive.
     #[cfg(feature = "sim")]
     pub fn on_model(kv: K, config: EtcdConfig) -> Result<Self, ConnectError> {
-        Self::with_runtime(|_| Ok(AsyncEtcdCoordinator::on_model(kv, config)?))
+        Self::with_runtime(Builder::new_current_thread(), |_| {
+            Ok(AsyncEtcdCoordinator::on_model(kv, config)?)
+        })
     }
 
     /// When the last clone goes, its lease stays until it ends by itself, as after `kill -9`.

@@ -8,7 +8,7 @@ use gossip_coordination::{RunConfig, ShardLimits};
 
 use crate::error::ConfigError;
 use crate::keyspace::Keyspace;
-use crate::limits::{SPLIT_CHILDREN_MAX, largest_split};
+use crate::limits::{SPLIT_BYTES_MAX, SPLIT_CHILDREN_MAX, largest_split};
 
 /// etcd's own minimum with its default election timeout of one second.
 const OWNER_LEASE_SECS_MIN: u64 = 2;
@@ -50,6 +50,8 @@ pub struct EtcdConfig {
     pub limits: ShardLimits,
     /// Most children of one split. At most what fits into a transaction of `txn_ops_max`.
     pub max_split_children: usize,
+    /// Most bytes of keys and metadata in the ranges of one split.
+    pub max_split_bytes: usize,
     /// The cluster's `--max-txn-ops`.
     pub txn_ops_max: usize,
     /// How long a worker whose claim found nothing must wait before it claims again.
@@ -106,6 +108,7 @@ impl EtcdConfig {
             backoff_max: Duration::from_millis(500),
             limits: ShardLimits { per_tenant: 100_000, global: 1_000_000 },
             max_split_children: 8,
+            max_split_bytes: SPLIT_BYTES_MAX,
             txn_ops_max: 128,
             claim_cooldown: Duration::ZERO,
         }
@@ -138,6 +141,10 @@ impl EtcdConfig {
         if !(2..=max).contains(&self.max_split_children) {
             let given = self.max_split_children;
             return Err(ConfigError::SplitChildren { given, max });
+        }
+        if self.max_split_bytes == 0 || self.max_split_bytes > SPLIT_BYTES_MAX {
+            let given = self.max_split_bytes;
+            return Err(ConfigError::SplitBytes { given, max: SPLIT_BYTES_MAX });
         }
         Ok(())
     }
@@ -232,7 +239,7 @@ mod tests {
     #[test]
     fn each_setting_is_checked_and_the_error_names_it() {
         let secs = Duration::from_secs;
-        let cases: [(ConfigError, &str); 14] = [
+        let cases: [(ConfigError, &str); 15] = [
             (refused(|c| c.endpoints.clear()), "endpoints"),
             (refused(|c| c.endpoints = vec!["10.0.0.1:2379".into()]), "10.0.0.1:2379"),
             (refused(|c| c.endpoints = vec!["https://a:1".into()]), "tls"),
@@ -247,6 +254,7 @@ mod tests {
             (refused(|c| c.max_split_children = 1), "max_split_children"),
             (refused(|c| c.max_split_children = 200), "max_split_children"),
             (refused(|c| c.txn_ops_max = 16), "max_split_children"),
+            (refused(|c| c.max_split_bytes += 1), "max_split_bytes"),
         ];
         for (error, setting) in cases {
             assert!(error.to_string().contains(setting), "{error}");

@@ -20,7 +20,6 @@ use crate::config::EtcdConfig;
 use crate::error::{ConnectError, Steps, infra};
 use crate::keyspace::{Keyspace, RunKeys, deadline_of};
 use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
-use crate::limits::SPLIT_BYTES_MAX;
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
 use crate::shards::{Change, Seen, ShardPlace, Snapshot};
@@ -127,8 +126,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     }
 
     pub(crate) fn room(&self, counts: ShardCounts) -> ShardRoom {
-        let split =
-            SplitCaps { max_children: self.config.max_split_children, max_bytes: SPLIT_BYTES_MAX };
+        let split = SplitCaps {
+            max_children: self.config.max_split_children,
+            max_bytes: self.config.max_split_bytes,
+        };
         ShardRoom { limits: self.config.limits, counts, split }
     }
 
@@ -238,7 +239,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             // B1: the record is as it was to become.
             if let Some(done) = unanswered.take_if(|tried| tried.record == snapshot.record.bytes) {
                 self.memory_insert(tenant, key, snapshot);
-                return Ok(self.finish(manner, tenant, key, done.event, done.answer, None));
+                return Ok(self.finish(manner, &place, done.event, done.answer, None).await?);
             }
             let mut before = ShardState::NEW;
             let verdict = snapshot.decide(&place, steps.load, &mut self.decoded, |seen| {
@@ -256,7 +257,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                         None => (None, answer),
                     };
                     self.memory_insert(tenant, key, snapshot);
-                    return Ok(self.finish(manner, tenant, key, event, answer, None));
+                    return Ok(self.finish(manner, &place, event, answer, None).await?);
                 }
                 Err(refusal) => return Err(refusal),
             };
@@ -277,7 +278,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 Ok(stored) if stored.succeeded => {
                     let after = snapshot.after(record, &change, &before, stored.revision);
                     self.memory_insert(tenant, key, after);
-                    return Ok(self.finish(manner, tenant, key, event, answer, Some(&stored)));
+                    let found = Some(stored.found);
+                    return Ok(self.finish(manner, &place, event, answer, found).await?);
                 }
                 Ok(refused) => {
                     next = Some(Snapshot::parse(&place, &refused.found, &change.children));
@@ -304,25 +306,33 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         }
     }
 
-    fn finish<R>(
+    /// Reports what was stored, and says what else there is to do, where that belongs to the answer.
+    async fn finish<R>(
         &mut self,
         manner: Manner,
-        tenant: TenantId,
-        key: ShardKey,
+        place: &ShardPlace,
         event: Option<EventKind>,
         answer: R,
-        stored: Option<&TxnAnswer>,
-    ) -> Outcome<R> {
+        found: Option<Vec<Found>>,
+    ) -> Result<Outcome<R>, InfraError> {
         if let Some(event) = event {
-            self.emit(tenant, key.run, manner.now, || event);
+            self.emit(place.tenant, place.key.run, manner.now, || event);
         }
-        let found = stored.filter(|_| manner.tells_capacity).map(|stored| &stored.found[..]);
-        Outcome { answer, capacity: self.capacity(manner.now, found) }
+        let found = match found {
+            _ if !manner.tells_capacity => Vec::new(),
+            Some(found) => found,
+            // The answer that had it was lost.
+            None => {
+                let reads = Txn::reads(capacity_reads(&place.run));
+                self.read(manner.steps.load, reads).await?.found
+            }
+        };
+        Ok(Outcome { answer, capacity: self.capacity(manner.now, &found) })
     }
 
-    /// What [`capacity_reads`] found. An operation whose answer was lost knows nothing.
-    fn capacity(&self, now: LogicalTime, found: Option<&[Found]>) -> CapacityHint {
-        let Some([free, held]) = found else {
+    /// What [`capacity_reads`] found.
+    fn capacity(&self, now: LogicalTime, found: &[Found]) -> CapacityHint {
+        let [free, held] = found else {
             return CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
         };
         let free = u32::try_from(free.count).unwrap_or(u32::MAX);

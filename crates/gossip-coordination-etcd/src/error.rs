@@ -52,6 +52,9 @@ pub enum ConfigError {
         "max_split_children: {given} is not between 2 and {max}, the most that a transaction of txn_ops_max takes"
     )]
     SplitChildren { given: usize, max: usize },
+    /// The server does not take such a request.
+    #[error("max_split_bytes: {given} is not between 1 and {max}, the most that a request takes")]
+    SplitBytes { given: usize, max: usize },
 }
 
 /// Why a coordinator did not connect.

@@ -188,6 +188,12 @@ impl Txn {
         Self { then: reads.into_iter().map(Op::Read).collect(), ..Self::default() }
     }
 
+    /// Whether it changes anything if its compares hold.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.then.iter().any(|op| !matches!(op, Op::Read(_)))
+    }
+
     /// Compares `key` as well, and reads it if a compare does not hold.
     pub fn expect(&mut self, key: Key, mod_revision: Revision) {
         self.otherwise.push(Read::key(&key));
@@ -198,18 +204,12 @@ impl Txn {
 /// What one read of a transaction found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The entries; without values if keys alone were wanted.
+    /// The entries; without values if keys alone were wanted, and none if only their number was.
     pub entries: Vec<Entry>,
-    /// How many keys the range has, whatever the limit.
+    /// How many keys there are, if that was wanted; otherwise how many were returned.
     pub count: u64,
-}
-
-impl Found {
-    /// Whether the range has more than was returned.
-    #[must_use]
-    pub fn has_more(&self) -> bool {
-        self.count > self.entries.len() as u64
-    }
+    /// Whether the limit kept some from being returned.
+    pub has_more: bool,
 }
 
 /// What a transaction came to.

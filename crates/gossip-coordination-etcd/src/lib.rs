@@ -45,6 +45,8 @@ mod backend;
 mod blocking;
 mod claim;
 mod config;
+#[cfg(feature = "sim")]
+pub mod consistency;
 mod coordinator;
 mod error;
 pub mod keyspace;

@@ -50,7 +50,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                         .map_err(|error| damaged(steps.load, &keys.named(&entry.key), &error))?;
                     see(out, record.status, &shard);
                 }
-                let Some(last) = page.entries.last().filter(|_| page.has_more()) else {
+                let Some(last) = page.entries.last().filter(|_| page.has_more) else {
                     return Ok(());
                 };
                 let rest = keys.shards().after(&last.key);
@@ -80,7 +80,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             let mut page = found.pop().expect("one read was asked for");
             let mut entries = Vec::new();
             loop {
-                let has_more = page.has_more();
+                let has_more = page.has_more;
                 entries.append(&mut page.entries);
                 let Some(last) = entries.last().filter(|_| has_more) else { return Ok(entries) };
                 let rest = range.after(&last.key);

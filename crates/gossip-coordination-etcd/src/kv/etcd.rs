@@ -5,7 +5,7 @@ use core::future::Future;
 use core::time::Duration;
 
 use etcd_client::{
-    Client, Compare as EtcdCompare, CompareOp, Error, GetOptions, KeyValue, KvClient,
+    Client, Compare as EtcdCompare, CompareOp, Error, GetOptions, GetResponse, KeyValue, KvClient,
     LeaseGrantOptions, PutOptions, Txn as EtcdTxn, TxnOp, TxnOpResponse,
 };
 use tonic::{Code, Status};
@@ -104,10 +104,7 @@ impl Kv for EtcdKv {
         let revision = answer.header().map_or(0, |header| header.revision());
         let succeeded = answer.succeeded();
         let reads = answer.op_responses().into_iter().filter_map(|response| match response {
-            TxnOpResponse::Get(mut get) => {
-                let count = u64::try_from(get.count()).unwrap_or(0);
-                Some(Found { entries: get.take_kvs().into_iter().map(to_entry).collect(), count })
-            }
+            TxnOpResponse::Get(get) => Some(to_found(get)),
             _ => None,
         });
         Ok(TxnAnswer { revision, succeeded, found: reads.collect() })
@@ -173,6 +170,14 @@ fn to_get(read: Read) -> TxnOp {
         Wanted::Count => options.with_count_only(),
     };
     TxnOp::get(read.range.start().as_bytes(), Some(options))
+}
+
+fn to_found(mut get: GetResponse) -> Found {
+    let (all, has_more) = (u64::try_from(get.count()).unwrap_or(0), get.more());
+    let entries: Vec<_> = get.take_kvs().into_iter().map(to_entry).collect();
+    // The server counts whatever the limit, but only an answer without entries is asked for that.
+    let count = if entries.is_empty() { all } else { entries.len() as u64 };
+    Found { entries, count, has_more }
 }
 
 fn to_entry(entry: KeyValue) -> Entry {

@@ -4,6 +4,7 @@
 //! compares the answers.
 
 use core::fmt;
+use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +26,8 @@ pub enum Interception {
     LoseReply,
     /// The server refuses for now.
     Refuse,
+    /// The server has no room.
+    NoSpace,
 }
 
 type Interceptor = Box<dyn FnMut(&Txn) -> Interception + Send>;
@@ -36,7 +39,7 @@ pub struct SimKv {
     interceptor: Arc<Mutex<Option<Interceptor>>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Store {
     /// Revisions begin at 1 in an empty store.
     writes: Revision,
@@ -47,12 +50,14 @@ struct Store {
 }
 
 /// What a key became at a revision.
+#[derive(Clone)]
 struct Change {
     revision: Revision,
     /// `None`: it was deleted.
     entry: Option<Entry>,
 }
 
+#[derive(Clone)]
 struct Lease {
     ttl_secs: u64,
     ends_at_ms: u64,
@@ -64,6 +69,13 @@ impl SimKv {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Another store with the same contents.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let store = self.store().clone();
+        Self { store: Arc::new(Mutex::new(store)), interceptor: Arc::default() }
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -153,6 +165,7 @@ impl SimKv {
                 let _ = self.store().txn(txn);
                 Err(no_answer())
             }
+            Interception::NoSpace => Err(KvError::NoSpace),
             Interception::Refuse => {
                 Err(KvError::Unavailable("the simulated server is busy".into()))
             }
@@ -258,26 +271,21 @@ impl Store {
         self.check_revision(read)?;
         let revision = if read.revision == 0 { newest } else { read.revision };
         let range = &read.range;
-        let all = self
+        let mut all = self
             .history
-            .range(range.start().as_bytes().to_vec()..)
+            .range::<[u8], _>((Bound::Included(range.start().as_bytes()), Bound::Unbounded))
             .take_while(|(key, _)| range.contains(key))
             .filter_map(|(_, changes)| {
                 let until = changes.partition_point(|change| change.revision <= revision);
                 changes[..until].last()?.entry.as_ref()
             });
-        let (mut entries, mut count) = (Vec::new(), 0);
-        for entry in all {
-            count += 1;
-            if read.wanted != Wanted::Count && (read.limit == 0 || entries.len() < read.limit) {
-                let mut entry = entry.clone();
-                if read.wanted == Wanted::Keys {
-                    entry.value.clear();
-                }
-                entries.push(entry);
-            }
+        if read.wanted == Wanted::Count {
+            return Ok(Found { entries: Vec::new(), count: all.count() as u64, has_more: false });
         }
-        Ok(Found { entries, count })
+        let limit = if read.limit == 0 { usize::MAX } else { read.limit };
+        let entries: Vec<_> =
+            all.by_ref().take(limit).map(|entry| show(entry, read.wanted)).collect();
+        Ok(Found { count: entries.len() as u64, entries, has_more: all.next().is_some() })
     }
 
     fn put(&mut self, key: &[u8], value: &[u8], lease: Option<LeaseId>, revision: Revision) {
@@ -326,6 +334,11 @@ impl Store {
         }
         self.writes += Revision::from(wrote);
     }
+}
+
+fn show(entry: &Entry, wanted: Wanted) -> Entry {
+    let value = if wanted == Wanted::Keys { Vec::new() } else { entry.value.clone() };
+    Entry { key: entry.key.clone(), value, ..*entry }
 }
 
 fn check_limits(txn: &Txn) -> Result<(), KvError> {

@@ -1,9 +1,13 @@
 //! The backend on real servers, and on the model of one.
 
+mod bad_input;
+mod children;
 mod conformance;
-mod consistency;
 mod differential;
+mod faults;
+mod owners;
 mod proxy;
+mod races;
 mod server;
 mod support;
 mod unanswered;

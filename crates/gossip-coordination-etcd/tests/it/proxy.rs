@@ -1,4 +1,4 @@
-//! A wire between a client and a server that loses answers.
+//! A wire between a client and a server that loses answers, or is cut.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,6 +20,7 @@ pub(crate) struct Proxy {
 #[derive(Default)]
 struct State {
     is_armed: AtomicBool,
+    is_cut: AtomicBool,
     dropped: AtomicUsize,
 }
 
@@ -58,6 +59,21 @@ impl Proxy {
     }
 }
 
+impl Proxy {
+    /// Nothing passes any more, in either direction, while connections stay open; or it does again.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.state.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+}
+
+impl State {
+    async fn while_cut(&self) {
+        while self.is_cut.load(Ordering::SeqCst) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+}
+
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.accepting.abort();
@@ -76,6 +92,7 @@ async fn forward(client: TcpStream, server: TcpStream, state: Arc<State>) {
             if is_write && up_state.is_armed.swap(false, Ordering::SeqCst) {
                 up_drops.store(true, Ordering::SeqCst);
             }
+            up_state.while_cut().await;
             if to_server.write_all(&buffer[..read]).await.is_err() {
                 break;
             }
@@ -89,6 +106,7 @@ async fn forward(client: TcpStream, server: TcpStream, state: Arc<State>) {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             break;
         }
+        state.while_cut().await;
         if to_client.write_all(&buffer[..read]).await.is_err() {
             break;
         }

@@ -1,13 +1,15 @@
-//! A real etcd, owned by one test.
+//! Real etcd members, owned by one test.
 
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use etcd_client::Client;
 use gossip_coordination_etcd::EtcdConfig;
 use tempfile::TempDir;
+use tokio::runtime::Builder;
 
 /// Killed (by its pid) and removed with all its data when dropped.
 pub(crate) struct EtcdServer {
@@ -18,24 +20,10 @@ pub(crate) struct EtcdServer {
 }
 
 impl EtcdServer {
+    /// One member by itself.
     pub(crate) fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    /// With more arguments than those for one member on free ports.
-    pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        // A port that is free now may be taken when etcd comes to it.
-        for _ in 0..10 {
-            let dir = scratch_dir();
-            let [client_port, peer_port] = free_ports();
-            let child = spawn(dir.path(), client_port, peer_port, &arguments);
-            let mut server = Self { child, client_port, dir };
-            if server.is_ready() {
-                return server;
-            }
-        }
-        panic!("etcd finds no free port");
+        let [server] = start_all(&[]);
+        server
     }
 
     pub(crate) fn url(&self) -> String {
@@ -51,15 +39,21 @@ impl EtcdServer {
         config([self.url()])
     }
 
-    /// Whether it listens, rather than having ended because a port was taken.
+    /// Whether it is a member of a cluster that answers, rather than having ended because a port was
+    /// taken.
     fn is_ready(&mut self) -> bool {
-        let address = SocketAddr::from(([127, 0, 0, 1], self.client_port));
         let give_up_at = Instant::now() + Duration::from_secs(60);
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         while Instant::now() < give_up_at {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
-            if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
+            let url = self.url();
+            let asked = runtime.block_on(async {
+                let mut client = Client::connect([url], None).await?;
+                client.get("ready", None).await
+            });
+            if asked.is_ok() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -69,6 +63,22 @@ impl EtcdServer {
 
     fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
+    }
+
+    /// Whether it leads its cluster.
+    fn leads(&self) -> bool {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut client = Client::connect([self.url()], None).await.unwrap();
+            let status = client.status().await.unwrap();
+            status.leader() == status.header().unwrap().member_id()
+        })
+    }
+
+    /// `kill -SIGNAL`, by its pid.
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 }
 
@@ -87,6 +97,7 @@ pub(crate) fn config(endpoints: impl IntoIterator<Item = String>) -> EtcdConfig 
     let mut config = EtcdConfig::new(endpoints);
     config.namespace = format!("test-{random:016x}");
     config.backoff_min = Duration::from_millis(1);
+    config.backoff_max = Duration::from_millis(20);
     config
 }
 
@@ -103,7 +114,70 @@ pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-fn spawn(dir: &Path, client_port: u16, peer_port: u16, arguments: &[String]) -> Child {
+/// Three members. Their elections wait for longer than two loaded cores may stand still.
+pub(crate) struct Cluster {
+    members: Vec<EtcdServer>,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Self {
+        let patient = ["--heartbeat-interval", "200", "--election-timeout", "2000"];
+        let members: [EtcdServer; 3] = start_all(&patient);
+        Self { members: members.into() }
+    }
+
+    pub(crate) fn config(&self) -> EtcdConfig {
+        let mut config = config(self.members.iter().map(EtcdServer::url));
+        config.request_timeout = Duration::from_secs(2);
+        config.attempts = 100;
+        config
+    }
+
+    fn leader(&self) -> usize {
+        self.members.iter().position(EtcdServer::leads).expect("some member leads")
+    }
+
+    /// `kill -9`, for good.
+    pub(crate) fn kill_leader(&mut self) {
+        drop(self.members.swap_remove(self.leader()));
+    }
+
+    /// Stops the leader for so long, and lets it go on.
+    pub(crate) fn pause_leader(&mut self, time: Duration) {
+        let leader = &self.members[self.leader()];
+        leader.signal("-STOP");
+        std::thread::sleep(time);
+        leader.signal("-CONT");
+    }
+}
+
+/// Members of one cluster on free ports.
+fn start_all<const N: usize>(arguments: &[&str]) -> [EtcdServer; N] {
+    // A port that is free now may be taken when etcd comes to it.
+    for _ in 0..10 {
+        let (clients, peers) = (free_ports::<N>(), free_ports::<N>());
+        let peer_url = |at: usize| format!("m{at}=http://127.0.0.1:{}", peers[at]);
+        let cluster = (0..N).map(peer_url).collect::<Vec<_>>().join(",");
+        let mut servers: [EtcdServer; N] = std::array::from_fn(|at| {
+            let dir = scratch_dir();
+            let child = spawn(dir.path(), at, clients[at], peers[at], &cluster, arguments);
+            EtcdServer { child, client_port: clients[at], dir }
+        });
+        if servers.iter_mut().all(EtcdServer::is_ready) {
+            return servers;
+        }
+    }
+    panic!("etcd finds no free port");
+}
+
+fn spawn(
+    dir: &Path,
+    at: usize,
+    client_port: u16,
+    peer_port: u16,
+    cluster: &str,
+    arguments: &[&str],
+) -> Child {
     let program = std::env::var_os("GOSSIP_ETCD").expect(
         "GOSSIP_ETCD is not set: run `cargo xtask test`, or set what `cargo xtask servers etcd` prints",
     );
@@ -111,12 +185,12 @@ fn spawn(dir: &Path, client_port: u16, peer_port: u16, arguments: &[String]) -> 
     let (client, peer) =
         (format!("http://127.0.0.1:{client_port}"), format!("http://127.0.0.1:{peer_port}"));
     Command::new(program)
-        .args(["--name", "one", "--log-level", "warn", "--logger", "zap"])
+        .args(["--name", &format!("m{at}"), "--log-level", "warn", "--logger", "zap"])
         .arg("--data-dir")
         .arg(dir.join("data"))
         .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
         .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-        .args(["--initial-cluster", &format!("one={peer}")])
+        .args(["--initial-cluster", cluster, "--initial-cluster-state", "new"])
         .args(arguments)
         .stdout(Stdio::null())
         .stderr(log)

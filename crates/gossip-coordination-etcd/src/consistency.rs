@@ -1,38 +1,73 @@
-//! Everything that is stored, and whether lists, owners, gates and totals say what the records say.
+//! Everything that a namespace holds, and whether lists, owners, gates and totals say what the records
+//! say. For tests: it reads all of it at once.
 
 use std::collections::BTreeMap;
 
-use gossip_contracts::identity::WorkerId;
 use gossip_coordination::codec::{decode_gate, decode_owner, decode_run, decode_shard};
-use gossip_coordination::conformance::Dump;
-use gossip_coordination::{Availability, RunRecord, ShardRecord, ShardStatus};
-use gossip_coordination_etcd::keyspace::{Key, Keyspace, Listed};
-use gossip_coordination_etcd::kv::{Entry, Kv, Read, Txn};
+use gossip_coordination::{RunRecord, ShardRecord};
+
+use crate::keyspace::{Key, Keyspace};
+use crate::kv::{Entry, Kv, Read, Txn};
+use crate::shards::{list_key, worker_key};
 
 /// Every key of a namespace, in one view.
-pub(crate) struct Stored {
+#[derive(Debug)]
+pub struct Stored {
     keyspace: Keyspace,
     entries: BTreeMap<Vec<u8>, Entry>,
 }
 
 impl Stored {
-    pub(crate) async fn read(kv: &impl Kv, keyspace: &Keyspace) -> Self {
+    /// Reads a namespace.
+    ///
+    /// # Panics
+    /// If the store does not answer.
+    pub async fn read(kv: &impl Kv, keyspace: &Keyspace) -> Self {
         let read = kv.txn(Txn::reads([Read::range(keyspace.all())])).await;
         let found = read.expect("everything can be read").found.remove(0);
-        let entries = found.entries.into_iter().map(|entry| (entry.key.clone(), entry));
+        Self::of(keyspace, found.entries)
+    }
+
+    /// What is in these entries.
+    #[must_use]
+    pub fn of(keyspace: &Keyspace, entries: Vec<Entry>) -> Self {
+        let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry));
         Self { keyspace: keyspace.clone(), entries: entries.collect() }
     }
 
-    fn value(&self, key: &Key) -> Option<&[u8]> {
+    /// The keyspace that was read.
+    #[must_use]
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// Every entry, by key.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// What is stored under a key.
+    #[must_use]
+    pub fn value(&self, key: &Key) -> Option<&[u8]> {
         self.entries.get(key.as_bytes()).map(|entry| &entry.value[..])
     }
 
-    fn runs(&self) -> Vec<RunRecord> {
+    /// Every run, by tenant and id.
+    ///
+    /// # Panics
+    /// If a record does not decode.
+    #[must_use]
+    pub fn runs(&self) -> Vec<RunRecord> {
         let of_runs = self.entries.iter().filter(|(key, _)| key.ends_with(b"/record"));
         of_runs.map(|(_, entry)| decode_run(&entry.value).expect("it decodes")).collect()
     }
 
-    pub(crate) fn shards(&self) -> Vec<ShardRecord> {
+    /// Every shard, by tenant, run and id.
+    ///
+    /// # Panics
+    /// If a record does not decode.
+    #[must_use]
+    pub fn shards(&self) -> Vec<ShardRecord> {
         let shards = self.runs().into_iter().flat_map(|run| {
             let range = self.keyspace.run(run.tenant, run.run).shards();
             let below = self.entries.iter().filter(move |(key, _)| range.contains(key));
@@ -41,27 +76,9 @@ impl Stored {
         shards.collect()
     }
 
-    /// As the suite compares it: records, and totals. All other keys follow from the records, which
-    /// [`Stored::check`] looks after.
-    pub(crate) fn dump(&self) -> Dump {
-        let mut dump = Dump::new();
-        for run in self.runs() {
-            let key = self.keyspace.run(run.tenant, run.run).record();
-            dump.add_stored_run(run.tenant, run.run, self.value(&key).expect("it was read"));
-        }
-        for shard in self.shards() {
-            let key = self.keyspace.run(shard.tenant, shard.key.run).shard(shard.key.shard);
-            dump.add_stored_shard(shard.tenant, shard.key, self.value(&key).expect("it was read"));
-        }
-        for (key, entry) in self.entries.iter().filter(|(key, _)| key.ends_with(b"/shards")) {
-            dump.add_raw(key.escape_ascii().to_string(), &entry.value[..]);
-        }
-        dump
-    }
-
     /// Says what is wrong with lists, owners, gates and totals, if anything. Where leases of
     /// processes may have ended, owner keys may be missing.
-    pub(crate) fn check(&self, owners_may_be_gone: bool) -> Result<(), String> {
+    pub fn check(&self, owners_may_be_gone: bool) -> Result<(), String> {
         let mut expected: BTreeMap<Vec<u8>, String> = BTreeMap::new();
         let mut expect = |key: Key, what: String| expected.insert(key.into_bytes(), what);
         let (runs, shards) = (self.runs(), self.shards());
@@ -82,21 +99,15 @@ impl Stored {
             let (key, state) = (shard.key, &shard.state);
             let keys = self.keyspace.run(shard.tenant, key.run);
             expect(keys.shard(key.shard), format!("the record of shard {key}"));
-            let listed = match (state.availability(), state.status) {
-                (Availability::Now, _) => Listed::Free,
-                (Availability::From(deadline), _) => Listed::Held(deadline),
-                (_, ShardStatus::Split) => Listed::Split,
-                (_, ShardStatus::Parked) => Listed::Parked,
-                _ => Listed::Done,
-            };
-            expect(keys.listed(listed, key.shard), format!("shard {key} as {listed:?}"));
+            expect(list_key(&keys, state, key.shard), format!("shard {key} in its list"));
             for total in
                 [self.keyspace.tenant(shard.tenant).shard_total(), self.keyspace.shard_total()]
             {
                 *totals.entry(total).or_default() += 1;
             }
             let Some(holder) = state.lease else { continue };
-            expect(keys.held_by(holder.owner(), key.shard), format!("{key} of its worker"));
+            let of_worker = worker_key(&keys, state, key.shard).expect("it has a holder");
+            expect(of_worker, format!("shard {key} of its worker"));
             let owner = self.value(&keys.owner(key.shard));
             if owner.is_none() && owners_may_be_gone {
                 continue;
@@ -104,8 +115,7 @@ impl Stored {
             expect(keys.owner(key.shard), format!("the owner of shard {key}"));
             let owner = decode_owner(owner.ok_or(format!("shard {key} has no owner"))?);
             let said = owner.map(|owner| (owner.worker(), owner.fence()));
-            let is: (WorkerId, _) = (holder.owner(), state.fence);
-            if said != Ok(is) {
+            if said != Ok((holder.owner(), state.fence)) {
                 return Err(format!("shard {key} has another owner"));
             }
         }
