@@ -4,5 +4,6 @@ mod bad_input;
 mod commands;
 mod kill;
 mod redaction;
+mod sources;
 mod support;
 mod terminal;
