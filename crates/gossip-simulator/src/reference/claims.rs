@@ -35,7 +35,9 @@ impl Reference {
         }
         if let Some(&until) = self.cooldowns.get(&(tenant, worker)) {
             // A wait that is longer than the cooldown was noted before the clock stepped back.
-            if now < until && until.as_raw() <= now.as_raw().saturating_add(self.claim_cooldown) {
+            if now < until
+                && until.as_raw() <= now.as_raw().saturating_add(self.bounds.claim_cooldown)
+            {
                 let expected = ClaimError::Throttled { retry_after: until };
                 return expect(actual.as_ref().err() == Some(&expected), || expected.to_string());
             }
@@ -71,9 +73,10 @@ impl Reference {
                 poisoned.iter().for_each(|&id| self.poison(tenant, run, id));
                 let first = self.runs[&(tenant, run)].earliest_deadline(now);
                 expect(*earliest_deadline == first, || format!("the first lease ends {first:?}"))?;
-                if self.claim_cooldown > 0 {
-                    let until =
-                        LogicalTime::from_raw(now.as_raw().saturating_add(self.claim_cooldown));
+                if self.bounds.claim_cooldown > 0 {
+                    let until = LogicalTime::from_raw(
+                        now.as_raw().saturating_add(self.bounds.claim_cooldown),
+                    );
                     self.cooldowns.insert((tenant, worker), until);
                 }
                 Ok(())
