@@ -126,11 +126,9 @@ impl ScanLoop {
 
     fn run_page(&mut self, shared: &Shared<'_>, work: &mut impl Work) -> Result<Flow, ScanError> {
         let Self { scratch, page, known, batch } = self;
-        let cursor = CursorUpdate::new(batch.reached(), batch.listing());
-        match list(shared, work.range(), cursor, page) {
-            // Whether it would have passed will be seen next time.
-            Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
-            listed => listed?,
+        let flow = list(shared, work, batch, page)?;
+        if flow != Flow::Continue {
+            return Ok(flow);
         }
         let flow = work.page_listed(batch.reached(), page)?;
         if flow != Flow::Continue {
@@ -301,23 +299,31 @@ fn archive_format(
     Ok((head, format))
 }
 
-/// Lists what comes after `cursor`, again while that fails transiently.
+/// Lists what comes after what was handled, again while that fails transiently and the worker may go
+/// on.
 fn list(
     shared: &Shared<'_>,
-    range: ShardSpecRef<'_>,
-    cursor: CursorUpdate<'_>,
+    work: &mut impl Work,
+    batch: &Batch,
     page: &mut Page,
-) -> Result<(), ConnectorError> {
+) -> Result<Flow, ScanError> {
+    let cursor = CursorUpdate::new(batch.reached(), batch.listing());
     let mut failures = 0;
     loop {
-        match shared.context.source.list(range, cursor, PAGE_ENTRIES, page) {
-            Err(error)
-                if error.is_retryable() && failures + 1 < LIST_TRIES && !shared.stopping() =>
-            {
+        match shared.context.source.list(work.range(), cursor, PAGE_ENTRIES, page) {
+            Ok(()) => return Ok(Flow::Continue),
+            // Whether it would have passed will be seen next time.
+            Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
+            Err(error) if error.is_retryable() && failures + 1 < LIST_TRIES => {
                 failures += 1;
                 std::thread::sleep(LIST_BACKOFF * failures);
             }
-            listed => return listed,
+            Err(error) => return Err(error.into()),
+        }
+        // A source may take its time to say that it does not answer.
+        let flow = work.renew_if_needed()?;
+        if flow != Flow::Continue {
+            return Ok(flow);
         }
     }
 }
