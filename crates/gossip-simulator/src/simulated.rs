@@ -115,6 +115,12 @@ pub trait SimulatedBackend: Sized {
     /// Whether [`BackendLimits::skew_allowance`] and [`BackendLimits::split`] are kept.
     const HAS_CAPS: bool = false;
 
+    /// Whether claims get the shard that has waited longest, rather than any.
+    const CLAIMS_IN_TURN: bool = true;
+
+    /// The largest split that it can be opened with.
+    const SPLIT_MAX: SplitCaps = SplitCaps::PROTOCOL;
+
     /// A fresh and empty backend.
     fn open(limits: &BackendLimits) -> Self;
 

@@ -64,7 +64,11 @@ pub fn run_seed<S: SimulatedBackend>(seed: u64, options: &Options) -> Report {
     let mut random = Random::new(seed);
     let mut swarm = Swarm::draw(&mut random);
     options.without.iter().for_each(|&it| swarm.remove(it));
-    let limits = limits(&swarm, &mut random);
+    let mut limits = limits(&swarm, &mut random);
+    limits.split = SplitCaps {
+        max_children: limits.split.max_children.min(S::SPLIT_MAX.max_children),
+        max_bytes: limits.split.max_bytes.min(S::SPLIT_MAX.max_bytes),
+    };
     let subject = match catch_unwind(|| S::open(&limits)) {
         Ok(subject) => subject,
         Err(panic) => {
@@ -93,6 +97,7 @@ pub fn run_seed<S: SimulatedBackend>(seed: u64, options: &Options) -> Report {
         byte_capacity: S::BOUNDS_BYTES.then_some(limits.byte_capacity),
         skew_allowance: if S::HAS_CAPS { limits.skew_allowance } else { 0 },
         split: if S::HAS_CAPS { limits.split } else { SplitCaps::PROTOCOL },
+        claims_in_turn: S::CLAIMS_IN_TURN,
     });
     let faults = Random::new(random.next());
     let mut wire = Wire::new(subject, swarm.clone(), faults, trace, tenants, oracles);

@@ -38,6 +38,8 @@ pub struct Bounds {
     pub skew_allowance: u64,
     /// The largest split.
     pub split: SplitCaps,
+    /// Claims get the shard whose turn it is.
+    pub claims_in_turn: bool,
 }
 
 impl Bounds {
@@ -45,7 +47,14 @@ impl Bounds {
     #[must_use]
     pub const fn of_shards(shards: ShardLimits) -> Self {
         let split = SplitCaps::PROTOCOL;
-        Self { shards, claim_cooldown: 0, byte_capacity: None, skew_allowance: 0, split }
+        Self {
+            shards,
+            claim_cooldown: 0,
+            byte_capacity: None,
+            skew_allowance: 0,
+            split,
+            claims_in_turn: true,
+        }
     }
 }
 

@@ -280,6 +280,7 @@ impl Pair {
             byte_capacity: Some(slab_capacity),
             skew_allowance: SKEW,
             split: SPLIT,
+            claims_in_turn: true,
         });
         Self { backend, model, scratch: Box::new(AcquireScratch::new()) }
     }
