@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use gossip_connectors::binary::WithBinaries;
 use gossip_connectors::bytes::Bytes;
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_connectors::many::{Many, Part, Shown};
@@ -70,7 +71,12 @@ impl Target {
         for root in kept {
             parts.push(Self::open(root, gitignore)?);
         }
-        Ok(Self::of_parts(parts))
+        let mut target = Self::of_parts(parts);
+        if source.binary {
+            target.source = Box::new(WithBinaries(target.source));
+            target.again.insert_str(0, "--binary ");
+        }
+        Ok(target)
     }
 
     /// A directory tree or a file.
@@ -247,7 +253,7 @@ mod tests {
         std::fs::write(&b, "one file").unwrap();
         let open = |paths: &[&PathBuf]| {
             let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).clone()).collect();
-            let source = SourceArgs { paths, requests: None };
+            let source = SourceArgs { paths, binary: false, requests: None };
             Target::open_all(&source, false, || Err(Failure::new("no state"))).unwrap()
         };
         let both = open(&[&a, &b]);

@@ -9,6 +9,10 @@ pub(crate) struct SourceArgs {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 
+    /// Scans what is printable in programs, images and other binary files, too
+    #[arg(long)]
+    pub(crate) binary: bool,
+
     /// Requests to a bucket's store that may be under way at once [default: 32]
     #[arg(long, value_name = "N", hide_short_help = true,
           value_parser = clap::value_parser!(u16).range(1..))]

@@ -70,7 +70,7 @@ fn kill_and_go_on(place: &Place, what: &What, kills: u64, bound: Option<u64>) {
     assert_eq!((code, expected.len() as u64), (Some(1), TOKENS));
     let totals_expected = totals(&place.path("undisturbed"));
 
-    let kills = kills * scale();
+    let kills = if scale() > 1 { KILLS_OF_A_SOAK.max(kills * scale()) } else { kills };
     let (mut killed, mut at_work, mut again_max, mut round) = (0, 0, 0, 0);
     while killed < kills {
         round += 1;
