@@ -19,7 +19,7 @@ use crate::source::{Target, engine, state_dir};
 use crate::{Outcome, progress};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
-    let target = Target::open_all(&scan.source.paths, scan.work.gitignore, || state_dir(args))?;
+    let target = Target::open_all(&scan.source, scan.work.gitignore, || state_dir(args))?;
     execute(args, &scan.work, &target, &engine(&scan.work.rules)?, scan.fresh)
 }
 

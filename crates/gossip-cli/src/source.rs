@@ -1,18 +1,23 @@
 //! From what the user typed to what a scan needs.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use gossip_connectors::binary::WithBinaries;
 use gossip_connectors::bytes::Bytes;
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_connectors::many::{Many, Part, Shown};
 use gossip_contracts::connector::Connector;
 use gossip_engine::{Engine, Options, RuleSet};
+use gossip_object_store::{ObjectOptions, ObjectSource};
 use gossip_runtime::StateDir;
 
 use crate::args::Args;
 use crate::failure::Failure;
 use crate::say::shown;
+use crate::source_args::SourceArgs;
 
 /// What is scanned, and the name under which its scans are remembered.
 pub(crate) struct Target {
@@ -28,18 +33,31 @@ const STDIN: &str = "-";
 impl Target {
     /// All that the user names, as one target. `state` has room for standard input.
     pub(crate) fn open_all(
-        paths: &[PathBuf],
+        source: &SourceArgs,
         gitignore: bool,
         state: impl Fn() -> Result<StateDir, Failure>,
     ) -> Result<Self, Failure> {
         let mut roots = Vec::new();
         let mut parts = Vec::new();
-        for path in paths {
-            if path.as_os_str() != STDIN {
+        let mut buckets = BTreeSet::new();
+        for path in &source.paths {
+            let word = path.to_str().unwrap_or_default();
+            if word == STDIN {
+                if parts.is_empty() {
+                    parts.push(Self::read_stdin(&state()?)?);
+                }
+            } else if ObjectSource::is_address(word) {
+                buckets.insert(word);
+            } else {
+                let path =
+                    Path::new(word.strip_prefix("file://").map_or(path.as_os_str(), OsStr::new));
                 roots.push(path.canonicalize().map_err(|error| Failure::file(path, &error))?);
-            } else if parts.is_empty() {
-                parts.push(Self::read_stdin(&state()?)?);
             }
+        }
+        let mut options = ObjectOptions::default();
+        options.requests = source.requests.map_or(options.requests, usize::from);
+        for url in buckets {
+            parts.push(Self::open_bucket(url, &options)?);
         }
         // What lies in another of them is scanned with it, once. A directory sorts before what is
         // in it.
@@ -53,7 +71,12 @@ impl Target {
         for root in kept {
             parts.push(Self::open(root, gitignore)?);
         }
-        Ok(Self::of_parts(parts))
+        let mut target = Self::of_parts(parts);
+        if source.binary {
+            target.source = Box::new(WithBinaries(target.source));
+            target.again.insert_str(0, "--binary ");
+        }
+        Ok(target)
     }
 
     /// A directory tree or a file.
@@ -69,6 +92,19 @@ impl Target {
         Ok(Self { source: Box::new(source), name, again: shown(&root) })
     }
 
+    /// The objects of a bucket.
+    fn open_bucket(url: &str, options: &ObjectOptions) -> Result<Self, Failure> {
+        let source =
+            ObjectSource::open(url, options).map_err(|error| Failure::new(error.to_string()))?;
+        // A bucket of the same name elsewhere is another.
+        let name = match endpoint() {
+            Some(endpoint) => format!("{}{AT}{endpoint}", source.url()),
+            None => source.url(),
+        };
+        let again = source.url();
+        Ok(Self { source: Box::new(source), name: name.into_bytes(), again })
+    }
+
     /// The target that a scan of before remembers under this name.
     pub(crate) fn reopen(name: &[u8]) -> Result<Self, Failure> {
         if let Some((path, gitignore)) = Self::parse_name(name) {
@@ -79,6 +115,15 @@ impl Target {
                 "it scanned standard input, which is gone; pipe the same into `gossip scan -`, \
                  and it goes on",
             ));
+        }
+        if let Some(name) = str::from_utf8(name).ok().filter(|name| ObjectSource::is_address(name))
+        {
+            let (url, at) = name.rsplit_once(AT).map_or((name, None), |(url, at)| (url, Some(at)));
+            if endpoint().as_deref() != at {
+                let at = at.unwrap_or("the vendor's own");
+                return Err(Failure::new(format!("its store was at another endpoint: {at}")));
+            }
+            return Self::open_bucket(url, &ObjectOptions::default());
         }
         let names = parse_names(name).ok_or_else(|| Failure::new("it scanned something else"))?;
         let parts: Result<Vec<Self>, Failure> = names.into_iter().map(Self::reopen).collect();
@@ -119,12 +164,21 @@ impl Target {
 
     /// The path and options behind the remembered name of a directory tree or a file.
     pub(crate) fn parse_name(name: &[u8]) -> Option<(PathBuf, bool)> {
-        let path = |bytes| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));
+        let path = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
         if let Some(rest) = name.strip_prefix(b"fs:") {
             return Some((path(rest), false));
         }
         name.strip_prefix(b"fs+gitignore:").map(|rest| (path(rest), true))
     }
+}
+
+/// Between the address of a bucket and the endpoint of its store.
+const AT: &str = " at ";
+
+/// Where the environment says that stores are, if it does.
+fn endpoint() -> Option<String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().find_map(variable)
 }
 
 /// Before the names of several targets that are scanned as one, each with its length.
@@ -199,7 +253,8 @@ mod tests {
         std::fs::write(&b, "one file").unwrap();
         let open = |paths: &[&PathBuf]| {
             let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).clone()).collect();
-            Target::open_all(&paths, false, || Err(Failure::new("no state"))).unwrap()
+            let source = SourceArgs { paths, binary: false, requests: None };
+            Target::open_all(&source, false, || Err(Failure::new("no state"))).unwrap()
         };
         let both = open(&[&a, &b]);
         assert_eq!(open(&[&b, &a.join("inner"), &a, &b]).name, both.name);

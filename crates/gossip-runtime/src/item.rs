@@ -5,10 +5,11 @@ use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEnt
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
-use gossip_engine::{Engine, Finding, Scratch, Stream};
+use gossip_engine::{Engine, Finding, Scratch, Stream, StreamMark};
 
 use crate::batch::{InProgress, Position};
 use crate::clock::now;
+use crate::crew::Round;
 use crate::findings::OccurrenceRow;
 use crate::ledger::{ItemRow, LedgerRow};
 use crate::partial_item::{PartialAt, PartialItem};
@@ -282,6 +283,22 @@ impl<'i> ItemInProgress<'i> {
     /// Bytes up to here were read.
     pub(crate) const fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Where it could be gone on with by a crew.
+    pub(crate) fn mark(&self) -> Option<StreamMark> {
+        self.stream.mark()
+    }
+
+    /// Goes on behind what a crew has read.
+    pub(crate) fn skip(mut self, round: Round) -> Self {
+        self.row.occurrences.extend(round.found);
+        let offset = round.mark.read_from();
+        Self { stream: self.stream.resume_at(round.mark), offset, ..self }
+    }
+
+    pub(crate) const fn size(&self) -> u64 {
+        self.size
     }
 
     /// It turned out to be an archive: what its path shows by itself is reported, and the rest is

@@ -48,6 +48,7 @@ mod admin;
 mod archive_item;
 mod batch;
 mod clock;
+mod crew;
 mod findings;
 mod item;
 mod ledger;

@@ -11,11 +11,12 @@ use gossip_contracts::connector::{ConnectorError, ItemReader, Page, PageEntry};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_coordination_sqlite::rusqlite::Transaction;
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
-use gossip_engine::Scratch;
+use gossip_engine::{Scratch, StreamMark};
 
 use crate::archive_item::{ArchiveInProgress, ArchiveScan};
 use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
+use crate::crew::{Crew, Plan};
 use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
@@ -92,6 +93,7 @@ pub(crate) struct ScanLoop {
     scratch: Scratch,
     page: Page,
     known: Vec<Option<LedgerRow>>,
+    crew: Crew,
     pub(crate) batch: Batch,
 }
 
@@ -108,8 +110,8 @@ impl ScanLoop {
         let ShardToken { counts, partial, listing } = token;
         self.batch = Batch::starting_after(reached, counts, listing);
         if let Some(partial) = partial {
-            let Self { scratch, batch, .. } = self;
-            let mut step = Step { shared, work, scratch, batch };
+            let Self { scratch, crew, batch, .. } = self;
+            let mut step = Step { shared, work, scratch, crew, batch };
             let flow = step.handle_partial(&partial)?;
             if flow != Flow::Continue {
                 return Ok(flow);
@@ -125,12 +127,10 @@ impl ScanLoop {
     }
 
     fn run_page(&mut self, shared: &Shared<'_>, work: &mut impl Work) -> Result<Flow, ScanError> {
-        let Self { scratch, page, known, batch } = self;
-        let cursor = CursorUpdate::new(batch.reached(), batch.listing());
-        match list(shared, work.range(), cursor, page) {
-            // Whether it would have passed will be seen next time.
-            Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
-            listed => listed?,
+        let Self { scratch, page, known, crew, batch } = self;
+        let flow = list(shared, work, batch, page)?;
+        if flow != Flow::Continue {
+            return Ok(flow);
         }
         let flow = work.page_listed(batch.reached(), page)?;
         if flow != Flow::Continue {
@@ -139,7 +139,7 @@ impl ScanLoop {
         let scope = shared.context.scope;
         let find = |tx: &Transaction<'_>| ledger::find_items(tx, scope, page, known);
         transaction::read(work.coordinator(), "ledger.read", find)?;
-        let mut step = Step { shared, work, scratch, batch };
+        let mut step = Step { shared, work, scratch, crew, batch };
         for (entry, row) in page.iter().zip(&*known) {
             let flow = step.handle(&entry, row.as_ref())?;
             if flow != Flow::Continue {
@@ -164,6 +164,7 @@ struct Step<'l, W> {
     shared: &'l Shared<'l>,
     work: &'l mut W,
     scratch: &'l mut Scratch,
+    crew: &'l mut Crew,
     batch: &'l mut Batch,
 }
 
@@ -230,7 +231,7 @@ impl<W: Work> Step<'_, W> {
     }
 
     fn read_once(&mut self, key: &[u8], partial: Option<&PartialItem>) -> Result<Read, ScanError> {
-        let Self { shared, work, scratch, batch } = self;
+        let Self { shared, work, scratch, crew, batch } = self;
         let context = &shared.context;
         let OpenItem { subject, mut reader } = context.open(key)?;
         // A part of another version is worth nothing.
@@ -245,11 +246,18 @@ impl<W: Work> Step<'_, W> {
         }
         let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
+        crew.begin_item();
         let mut has_more = !item.is_skipped();
         while has_more {
             let flow = pause(shared, *work, batch, &mut item)?;
             if flow != Flow::Continue {
                 return Ok(Read::Left(flow));
+            }
+            if let Some((mark, plan)) = plan_round(shared, &item) {
+                let round = crew.run(context, &subject, plan, mark)?;
+                batch.add_bytes(round.bytes);
+                item = item.skip(round);
+                continue;
             }
             let before = item.offset();
             match item.step()? {
@@ -266,6 +274,18 @@ impl<W: Work> Step<'_, W> {
         }
         Ok(Read::Done(item.finish()?))
     }
+}
+
+/// How the next part of a large item is read by this worker and those that have nothing to do, if
+/// there are any.
+fn plan_round(shared: &Shared<'_>, item: &ItemInProgress<'_>) -> Option<(StreamMark, Plan)> {
+    let idle = shared.idle.load(Ordering::Relaxed);
+    if idle == 0 || !shared.context.source.capabilities().range_reads {
+        return None;
+    }
+    let mark = item.mark()?;
+    let plan = Plan::new(1 + idle, shared.options.checkpoint_bytes, mark, item.size())?;
+    Some((mark, plan))
 }
 
 /// In the middle of an item: commits what is done when it is time or when the scan stops, and renews
@@ -301,23 +321,31 @@ fn archive_format(
     Ok((head, format))
 }
 
-/// Lists what comes after `cursor`, again while that fails transiently.
+/// Lists what comes after what was handled, again while that fails transiently and the worker may go
+/// on.
 fn list(
     shared: &Shared<'_>,
-    range: ShardSpecRef<'_>,
-    cursor: CursorUpdate<'_>,
+    work: &mut impl Work,
+    batch: &Batch,
     page: &mut Page,
-) -> Result<(), ConnectorError> {
+) -> Result<Flow, ScanError> {
+    let cursor = CursorUpdate::new(batch.reached(), batch.listing());
     let mut failures = 0;
     loop {
-        match shared.context.source.list(range, cursor, PAGE_ENTRIES, page) {
-            Err(error)
-                if error.is_retryable() && failures + 1 < LIST_TRIES && !shared.stopping() =>
-            {
+        match shared.context.source.list(work.range(), cursor, PAGE_ENTRIES, page) {
+            Ok(()) => return Ok(Flow::Continue),
+            // Whether it would have passed will be seen next time.
+            Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
+            Err(error) if error.is_retryable() && failures + 1 < LIST_TRIES => {
                 failures += 1;
                 std::thread::sleep(LIST_BACKOFF * failures);
             }
-            listed => return listed,
+            Err(error) => return Err(error.into()),
+        }
+        // A source may take its time to say that it does not answer.
+        let flow = work.renew_if_needed()?;
+        if flow != Flow::Continue {
+            return Ok(flow);
         }
     }
 }

@@ -120,3 +120,18 @@ fn archives_that_are_bombs_cut_short_or_lead_out_are_named_and_the_rest_is_scann
     place.write("cut.zip", &whole);
     place.run("scan TREE").exits(1).says("3 findings");
 }
+
+#[test]
+fn what_is_printable_in_binary_files_is_found_when_asked_for() {
+    let place = Place::new();
+    let program = [b"\x7fELF\x02\x01\0\0", token(1).as_bytes(), b"\0\xff\xfe\0"].concat();
+    place.write("program", &program);
+    place.write("in.zip", zip_of(&[("program", &program)]));
+    place.run("scan TREE").exits(0).says("2 binary: executable");
+    let ran = place.run("scan TREE --binary --format json").exits(1);
+    let found: Vec<_> =
+        ran.json().iter().map(|f| (f["path"].clone(), f["start"].clone())).collect();
+    assert_eq!(found, [("in.zip!program".into(), 8.into()), ("program".into(), 8.into())]);
+    // What was skipped without stays skipped.
+    place.run("scan TREE").exits(0);
+}
