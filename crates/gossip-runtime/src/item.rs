@@ -1,6 +1,8 @@
 //! One item: is it known, can it be read, what is in it.
 
-use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
+use gossip_contracts::connector::{
+    Connector, ConnectorError, ItemReader, PageEntry, Provenance, SkipReason,
+};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
@@ -81,7 +83,7 @@ impl ItemContext<'_> {
         ScanStats::add(&self.stats.items, 1);
         ScanStats::add(&self.stats.skipped, u64::from(row.skipped.is_some()));
         ScanStats::add(&self.stats.failed, u64::from(row.failed.is_some()));
-        ScanStats::add(&self.stats.findings, row.occurrences.len() as u64);
+        ScanStats::add(&self.stats.findings, row.findings());
     }
 
     /// Counts an item that has not changed.
@@ -91,7 +93,13 @@ impl ItemContext<'_> {
         ScanStats::add(&self.stats.unchanged_bytes, entry.size);
     }
 
-    fn occurrence(&self, key: &[u8], version: &[u8], found: &Finding<'_>) -> OccurrenceRow {
+    fn occurrence(
+        &self,
+        key: &[u8],
+        version: &[u8],
+        provenance: Option<&Provenance>,
+        found: &Finding<'_>,
+    ) -> OccurrenceRow {
         let item = ItemId::derive(self.target, key);
         let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
@@ -104,13 +112,21 @@ impl ItemContext<'_> {
             secret,
             rule: rule.id().to_owned(),
             fingerprint: rule.fingerprint(),
+            description: rule.description().to_owned(),
             severity: found.severity().to_string(),
             confidence: found.confidence().to_string(),
+            reason: found.reason().as_str(),
             redacted: found.secret().redact().to_string(),
             start: span.start,
             length: span.len,
             line: found.position().line,
             column: found.position().column,
+            end_line: found.end().line,
+            end_column: found.end().column,
+            before: found.context().before.to_owned(),
+            after: found.context().after.to_owned(),
+            is_silenced: found.is_silenced(),
+            provenance: provenance.cloned(),
         }
     }
 }
@@ -126,6 +142,7 @@ pub(crate) struct ItemInProgress<'i> {
     offset: u64,
     opened_at_ms: u64,
     resumed_from: Option<u64>,
+    provenance: Option<Provenance>,
 }
 
 impl<'i> ItemInProgress<'i> {
@@ -155,6 +172,7 @@ impl<'i> ItemInProgress<'i> {
         let resumed_from = partial.map(|partial| partial.mark.read_from());
         Ok(Self {
             context,
+            provenance: reader.provenance(),
             reader,
             stream,
             row,
@@ -203,17 +221,18 @@ impl<'i> ItemInProgress<'i> {
 
     /// Its occurrences up to now are committed.
     pub(crate) fn part_is_committed(&mut self) {
-        ScanStats::add(&self.context.stats.findings, self.row.occurrences.len() as u64);
+        ScanStats::add(&self.context.stats.findings, self.row.findings());
         self.row.occurrences.clear();
         self.row.begun = true;
     }
 
     /// Reads and scans the next piece; `false` when there is no more to read, or to scan.
     pub(crate) fn step(&mut self) -> Result<bool, ConnectorError> {
-        let Self { context, reader, stream, row, size, offset, .. } = self;
+        let Self { context, reader, stream, row, size, offset, provenance, .. } = self;
         let ItemRow { key, version, occurrences, .. } = row;
+        let provenance = provenance.as_ref();
         let read = stream.read(CHUNK, |room| reader.read_at(*offset, room), &mut |found| {
-            occurrences.push(context.occurrence(key, version, &found));
+            occurrences.push(context.occurrence(key, version, provenance, &found));
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);
         if *offset == 0
@@ -230,11 +249,11 @@ impl<'i> ItemInProgress<'i> {
 
     /// All of it was read, or it is skipped.
     pub(crate) fn finish(self) -> Result<ItemRow, ConnectorError> {
-        let Self { context, reader, stream, mut row, offset, opened_at_ms, .. } = self;
+        let Self { context, reader, stream, mut row, offset, opened_at_ms, provenance, .. } = self;
         let is_skipped = row.skipped.is_some();
         let ItemRow { key, version, occurrences, .. } = &mut row;
         let mut on_finding = |found: Finding<'_>| {
-            occurrences.push(context.occurrence(key, version, &found));
+            occurrences.push(context.occurrence(key, version, provenance.as_ref(), &found));
         };
         if is_skipped {
             // A rule may want a file for its name, whatever is in it.

@@ -48,6 +48,7 @@ mod admin;
 mod batch;
 mod clock;
 mod findings;
+mod fingerprint;
 mod item;
 mod ledger;
 mod options;
@@ -69,6 +70,8 @@ mod worker;
 
 pub use admin::Admin;
 pub use findings::ReportedFinding;
+pub use fingerprint::Fingerprints;
+pub use ledger::ReportedItem;
 pub use options::ScanOptions;
 pub use policy::policy_hash;
 pub use report::{ReportError, Reports, RunSummary};

@@ -46,7 +46,7 @@ impl Totals {
                 "SELECT count(*) FROM scan_occurrences o CROSS JOIN scan_ledger l
                  USING (scope, key) WHERE o.scope = ",
                 scope_of_run!(),
-                " AND l.run = ?1"
+                " AND l.run = ?1 AND NOT o.silenced"
             ))?
             .query_row([id], |row| Ok(row.get::<_, i64>(0)? as u64))?;
         Ok(totals)

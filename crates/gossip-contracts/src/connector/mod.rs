@@ -15,12 +15,14 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod content;
+mod provenance;
 
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
 
 pub use content::{Classifier, ContentKind};
+pub use provenance::Provenance;
 
 /// Reads one target. Shared by all workers of a process.
 pub trait Connector: Send + Sync {
@@ -76,6 +78,11 @@ pub trait ItemReader: Send {
     /// The version now. One that differs from [`ItemReader::version`] means that what was read may
     /// be a mixture.
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError>;
+
+    /// Who brought it in, if the source knows.
+    fn provenance(&self) -> Option<Provenance> {
+        None
+    }
 }
 
 /// What a connector can do beyond listing and opening.
