@@ -5,12 +5,14 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::clock::now;
 use crate::item::ItemInProgress;
-use crate::ledger::{self, ItemRow};
+use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::PartialItem;
 use crate::runs::Scope;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, Work};
+use crate::shard_token::ShardToken;
+use crate::totals::Counts;
 
 /// Findings that may wait for a commit: a bound on memory, not on findings.
 const OCCURRENCES_MAX: usize = 10_000;
@@ -26,6 +28,10 @@ pub(crate) struct Batch {
     began_ms: Option<u64>,
     /// The last key that was handled, committed or not.
     reached: Option<Vec<u8>>,
+    /// Of everything up to there, also of what was committed long ago (T2).
+    counts: Counts,
+    /// The source's token for what comes after the last page that was handled.
+    listing: Option<Vec<u8>>,
     /// Whether `reached` is ahead of the last commit.
     has_advanced: bool,
     /// Of the item in progress, the first byte that would be read again if the worker died.
@@ -45,9 +51,13 @@ impl Commit<'_> {
         self.batch.reached()
     }
 
-    /// The token of the item in progress.
-    pub(crate) fn token(&self) -> Option<Vec<u8>> {
-        self.in_progress.as_ref().map(|(partial, _)| partial.to_token())
+    /// What the cursor says beside that key.
+    pub(crate) fn token(&self) -> ShardToken {
+        ShardToken {
+            counts: self.batch.counts.clone(),
+            partial: self.in_progress.as_ref().map(|(partial, _)| partial.clone()),
+            listing: self.batch.listing.clone(),
+        }
     }
 
     /// Writes all of it.
@@ -71,9 +81,13 @@ impl Commit<'_> {
 }
 
 impl Batch {
-    /// Empty, and everything up to `reached` is committed.
-    pub(crate) fn starting_after(reached: Option<&[u8]>) -> Self {
-        Self { reached: reached.map(Into::into), ..Self::default() }
+    /// Empty, and everything up to `reached` is committed, with `counts`.
+    pub(crate) fn starting_after(
+        reached: Option<&[u8]>,
+        counts: Counts,
+        listing: Option<Vec<u8>>,
+    ) -> Self {
+        Self { reached: reached.map(Into::into), counts, listing, ..Self::default() }
     }
 
     /// The last key that was handled, committed or not.
@@ -81,13 +95,30 @@ impl Batch {
         self.reached.as_deref()
     }
 
+    /// The source's token for what comes after the last page that was handled.
+    pub(crate) fn listing(&self) -> Option<&[u8]> {
+        self.listing.as_deref()
+    }
+
+    /// Notes that a page was handled, and the source's token for what comes after it.
+    pub(crate) fn end_page(&mut self, listing: Option<&[u8]>) {
+        self.listing = listing.map(Into::into);
+    }
+
     pub(crate) fn add_row(&mut self, row: ItemRow) {
+        self.counts.add_item(row.bytes, row.not_scanned());
         self.occurrences += row.occurrences.len();
         self.rows.push(row);
     }
 
-    pub(crate) fn add_unchanged(&mut self, key: &[u8]) {
+    pub(crate) fn add_unchanged(&mut self, key: &[u8], row: &LedgerRow) {
+        self.add_covered(row);
         self.unchanged.push(key.to_vec());
+    }
+
+    /// Counts an item that the ledger has in this run.
+    pub(crate) fn add_covered(&mut self, row: &LedgerRow) {
+        self.counts.add_item(row.bytes, row.skipped);
     }
 
     /// Notes that everything up to `key` is handled.

@@ -13,6 +13,8 @@ use crate::schema::scope_of_run;
 pub(crate) struct OccurrenceRow {
     pub(crate) occurrence: OccurrenceId,
     pub(crate) finding: FindingId,
+    /// What it was found in, where that is not the item's key.
+    pub(crate) path: Option<Vec<u8>>,
     pub(crate) secret: SecretHash,
     pub(crate) rule: String,
     pub(crate) fingerprint: RuleFingerprint,
@@ -47,9 +49,9 @@ impl OccurrenceRow {
             "INSERT OR REPLACE INTO scan_occurrences(
                  scope, key, occurrence, finding, secret, rule, fingerprint, severity, confidence,
                  redacted, start, length, line, column, end_line, end_column, description, reason,
-                 before, after, silenced, commit_id, author, date_ms, other_paths)
+                 before, after, silenced, commit_id, author, date_ms, other_paths, path)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
         )?
         .execute(params![
             scope.0,
@@ -77,6 +79,7 @@ impl OccurrenceRow {
             provenance.map(|provenance| &provenance.author),
             provenance.map(|provenance| provenance.date_ms as i64),
             provenance.map(|provenance| provenance.other_paths.join(&0)),
+            self.path,
         ])?;
         tx.prepare_cached("INSERT INTO scan_seen VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
             .execute((self.finding.as_bytes(), run.as_raw() as i64))
@@ -110,6 +113,8 @@ pub struct ReportedFinding {
     pub reason: String,
     /// The item's key.
     pub key: Vec<u8>,
+    /// What to call the place: the key, unless the source has a better name for it.
+    pub path: Vec<u8>,
     /// Offset of its first byte.
     pub start: u64,
     /// Its length in bytes.
@@ -136,7 +141,7 @@ pub struct ReportedFinding {
     pub provenance: Option<Provenance>,
 }
 
-/// A key may be private; the rest may be shown.
+/// A key and a path may be private; the rest may be shown.
 impl fmt::Debug for ReportedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReportedFinding")
@@ -159,7 +164,7 @@ pub(crate) fn each_since<E>(
         "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
                 o.length, o.line, o.column, o.redacted, o.end_line, o.end_column, o.description,
                 o.reason, o.before, o.after, o.silenced, o.commit_id, o.author, o.date_ms,
-                o.other_paths, ifnull(s.run, l.run)
+                o.other_paths, ifnull(s.run, l.run), ifnull(o.path, o.key)
          FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
          LEFT JOIN scan_seen s USING (finding)
          WHERE o.scope = ",
@@ -197,6 +202,7 @@ fn reported(row: &Row<'_>) -> rusqlite::Result<ReportedFinding> {
         is_silenced: row.get(16)?,
         provenance: provenance(row)?,
         first_seen: RunId::from_raw(number(21)?),
+        path: row.get(22)?,
     })
 }
 

@@ -74,6 +74,7 @@ mod tests {
             confidence: String::new(),
             reason: String::new(),
             key: Vec::new(),
+            path: Vec::new(),
             start: 0,
             length: 0,
             line: 1,

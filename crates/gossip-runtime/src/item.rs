@@ -1,8 +1,6 @@
 //! One item: is it known, can it be read, what is in it.
 
-use gossip_contracts::connector::{
-    Connector, ConnectorError, ItemReader, PageEntry, Provenance, SkipReason,
-};
+use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
@@ -12,7 +10,7 @@ use crate::clock::now;
 use crate::findings::OccurrenceRow;
 use crate::ledger::{ItemRow, LedgerRow};
 use crate::partial_item::PartialItem;
-use crate::policy::skipped_as;
+use crate::reason::Reason;
 use crate::runs::Scope;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
@@ -35,11 +33,11 @@ pub(crate) struct ItemContext<'c> {
 }
 
 /// What a listing and the ledger say of an item.
-pub(crate) enum Known {
+pub(crate) enum Known<'r> {
     /// This run has it already.
-    Covered,
+    Covered(&'r LedgerRow),
     /// It has not changed since an earlier run.
-    Unchanged,
+    Unchanged(&'r LedgerRow),
     /// The source does not offer it for reading.
     NotOffered(ItemRow),
     /// It has to be read.
@@ -48,24 +46,28 @@ pub(crate) enum Known {
 
 impl ItemContext<'_> {
     /// Whether an entry has to be read, given its ledger row.
-    pub(crate) fn look_at(&self, entry: &PageEntry<'_>, row: Option<&LedgerRow>) -> Known {
+    pub(crate) fn look_at<'r>(
+        &self,
+        entry: &PageEntry<'_>,
+        row: Option<&'r LedgerRow>,
+    ) -> Known<'r> {
         if let Some(row) = row
             && !row.failed
             && !entry.version.is_empty()
             && row.version == entry.version
             && (row.run == self.run || !self.fresh)
         {
-            return if row.run == self.run { Known::Covered } else { Known::Unchanged };
+            return if row.run == self.run { Known::Covered(row) } else { Known::Unchanged(row) };
         }
         let Some(reason) = entry.skip else { return Known::MustRead };
         let mut row = ItemRow::new(entry.key);
-        match not_offered(reason) {
+        let reason = Reason::of_listing(reason);
+        if reason.is_failure() {
             // Nobody meant to leave it out, so it is tried again next time.
-            NotOffered::Failed(why) => row.failed = Some(why.to_owned()),
-            NotOffered::Skipped(why) => {
-                row.version = entry.version.to_vec();
-                row.skipped = Some(why.to_owned());
-            }
+            row.failed = Some(reason);
+        } else {
+            row.version = entry.version.to_vec();
+            row.skipped = Some(reason);
         }
         Known::NotOffered(row)
     }
@@ -74,7 +76,7 @@ impl ItemContext<'_> {
     pub(crate) fn unreadable(&self, key: &[u8], error: &ConnectorError) -> ItemRow {
         tracing::warn!(%error, "an item could not be read");
         let mut row = ItemRow::new(key);
-        row.failed = Some(failure_text(error).to_owned());
+        row.failed = Some(Reason::of_error(error));
         row
     }
 
@@ -93,14 +95,23 @@ impl ItemContext<'_> {
         ScanStats::add(&self.stats.unchanged_bytes, entry.size);
     }
 
-    fn occurrence(
-        &self,
-        key: &[u8],
-        version: &[u8],
-        provenance: Option<&Provenance>,
-        found: &Finding<'_>,
-    ) -> OccurrenceRow {
-        let item = ItemId::derive(self.target, key);
+    /// Opens an item.
+    pub(crate) fn open(&self, key: &[u8]) -> Result<OpenItem, ConnectorError> {
+        let opened_at_ms = now().as_raw();
+        let reader = self.source.open(key)?;
+        let subject = Subject {
+            key: key.to_vec(),
+            path: reader.path().map(<[u8]>::to_vec),
+            item: ItemId::derive(self.target, reader.identity().unwrap_or(key)),
+            version: reader.version().to_vec(),
+            opened_at_ms,
+            provenance: reader.provenance(),
+        };
+        Ok(OpenItem { subject, reader })
+    }
+
+    fn occurrence(&self, subject: &Subject, found: &Finding<'_>) -> OccurrenceRow {
+        let Subject { item, ref version, .. } = *subject;
         let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
         let secret = SecretHash::derive(self.tenant_key, found.secret().expose());
@@ -109,6 +120,7 @@ impl ItemContext<'_> {
         OccurrenceRow {
             occurrence: OccurrenceId::derive(finding, version, span.start, span.len),
             finding,
+            path: subject.path.clone(),
             secret,
             rule: rule.id().to_owned(),
             fingerprint: rule.fingerprint(),
@@ -126,61 +138,85 @@ impl ItemContext<'_> {
             before: found.context().before.to_owned(),
             after: found.context().after.to_owned(),
             is_silenced: found.is_silenced(),
-            provenance: provenance.cloned(),
+            provenance: subject.provenance.clone(),
         }
     }
+}
+
+/// What is known of an item once it is open. No `Debug`: names may be private.
+pub(crate) struct Subject {
+    pub(crate) key: Vec<u8>,
+    /// What rules and reports call it, where that is not its key.
+    path: Option<Vec<u8>>,
+    item: ItemId,
+    version: Vec<u8>,
+    opened_at_ms: u64,
+    provenance: Option<Provenance>,
+}
+
+impl Subject {
+    fn path(&self) -> &[u8] {
+        self.path.as_deref().unwrap_or(&self.key)
+    }
+}
+
+/// An item of which nothing is read yet.
+pub(crate) struct OpenItem {
+    pub(crate) subject: Subject,
+    pub(crate) reader: Box<dyn ItemReader>,
 }
 
 /// An item that is being read, piece by piece.
 pub(crate) struct ItemInProgress<'i> {
     context: &'i ItemContext<'i>,
+    subject: &'i Subject,
     reader: Box<dyn ItemReader>,
     stream: Stream<'i>,
     row: ItemRow,
     size: u64,
     /// Bytes up to here were read.
     offset: u64,
+    /// When its first byte was read.
     opened_at_ms: u64,
     resumed_from: Option<u64>,
-    provenance: Option<Provenance>,
 }
 
 impl<'i> ItemInProgress<'i> {
-    /// Opens an item, to be read from its start or from where `partial` ends.
-    pub(crate) fn open(
+    /// To be read from its start or from where `partial` ends.
+    pub(crate) fn begin(
         context: &'i ItemContext<'i>,
-        key: &'i [u8],
+        subject: &'i Subject,
+        reader: Box<dyn ItemReader>,
         partial: Option<&PartialItem>,
         scratch: &'i mut Scratch,
-    ) -> Result<Self, ConnectorError> {
-        let opened_at_ms = now().as_raw();
-        let reader = context.source.open(key)?;
-        let mut row = ItemRow::new(key);
-        row.version = reader.version().to_vec();
+    ) -> Self {
+        let mut row = ItemRow::new(&subject.key);
+        row.version = subject.version.clone();
         let size = reader.size();
         row.bytes = size;
         // A part of another version is worth nothing.
         let partial = partial.filter(|partial| partial.version == row.version);
         row.begun = partial.is_some();
+        let path = subject.path();
         let stream = match partial {
-            Some(partial) => context.engine.resume(scratch, Some(key), partial.mark),
-            None => context.engine.stream(scratch, Some(key)),
+            Some(partial) => context.engine.resume(scratch, Some(path), partial.mark),
+            None => context.engine.stream(scratch, Some(path)),
         };
         if stream.is_silent() {
-            row.skipped = Some("allowed path".to_owned());
+            row.skipped = Some(Reason::AllowedPath);
         }
         let resumed_from = partial.map(|partial| partial.mark.read_from());
-        Ok(Self {
+        Self {
             context,
-            provenance: reader.provenance(),
+            subject,
             reader,
             stream,
             row,
             size,
             offset: resumed_from.unwrap_or(0),
-            opened_at_ms: partial.map_or(opened_at_ms, |partial| partial.opened_at_ms),
+            opened_at_ms: partial.map_or(subject.opened_at_ms, |partial| partial.opened_at_ms),
             resumed_from,
-        })
+        }
     }
 
     /// The first byte that is read again, if an earlier scan of this version left it in the middle.
@@ -228,16 +264,16 @@ impl<'i> ItemInProgress<'i> {
 
     /// Reads and scans the next piece; `false` when there is no more to read, or to scan.
     pub(crate) fn step(&mut self) -> Result<bool, ConnectorError> {
-        let Self { context, reader, stream, row, size, offset, provenance, .. } = self;
-        let ItemRow { key, version, occurrences, .. } = row;
-        let provenance = provenance.as_ref();
+        let Self { context, subject, reader, stream, row, size, offset, .. } = self;
+        let occurrences = &mut row.occurrences;
         let read = stream.read(CHUNK, |room| reader.read_at(*offset, room), &mut |found| {
-            occurrences.push(context.occurrence(key, version, provenance, &found));
+            occurrences.push(context.occurrence(subject, &found));
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);
         if *offset == 0
-            && let Some(reason) =
-                skipped_as(context.source.classifier().kind(key, stream.buffered()))
+            && let Some(reason) = Reason::of_content(
+                context.source.classifier().kind(subject.path(), stream.buffered()),
+            )
         {
             row.skipped = Some(reason);
             return Ok(false);
@@ -249,11 +285,11 @@ impl<'i> ItemInProgress<'i> {
 
     /// All of it was read, or it is skipped.
     pub(crate) fn finish(self) -> Result<ItemRow, ConnectorError> {
-        let Self { context, reader, stream, mut row, offset, opened_at_ms, provenance, .. } = self;
+        let Self { context, subject, reader, stream, mut row, offset, opened_at_ms, .. } = self;
         let is_skipped = row.skipped.is_some();
-        let ItemRow { key, version, occurrences, .. } = &mut row;
+        let occurrences = &mut row.occurrences;
         let mut on_finding = |found: Finding<'_>| {
-            occurrences.push(context.occurrence(key, version, provenance.as_ref(), &found));
+            occurrences.push(context.occurrence(subject, &found));
         };
         if is_skipped {
             // A rule may want a file for its name, whatever is in it.
@@ -269,34 +305,5 @@ impl<'i> ItemInProgress<'i> {
             row.version.clear();
         }
         Ok(row)
-    }
-}
-
-/// Why the source does not offer an item.
-enum NotOffered {
-    /// It is not meant to be read.
-    Skipped(&'static str),
-    /// It should have been read.
-    Failed(&'static str),
-}
-
-fn not_offered(reason: SkipReason) -> NotOffered {
-    match reason {
-        SkipReason::Link => NotOffered::Skipped("link"),
-        SkipReason::Special => NotOffered::Skipped("not a file"),
-        SkipReason::Ignored => NotOffered::Skipped("ignored"),
-        SkipReason::OtherFileSystem => NotOffered::Skipped("on another file system"),
-        SkipReason::KeyTooLong => NotOffered::Failed("path too long"),
-        SkipReason::PermissionDenied => NotOffered::Failed("permission denied"),
-        _ => NotOffered::Failed("unreadable"),
-    }
-}
-
-fn failure_text(error: &ConnectorError) -> &'static str {
-    match error {
-        ConnectorError::NotFound { .. } => "vanished",
-        ConnectorError::PermissionDenied { .. } => "permission denied",
-        ConnectorError::Retryable { .. } => "kept failing",
-        _ => "unreadable",
     }
 }

@@ -9,6 +9,7 @@ use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::findings::{self, OccurrenceRow};
+use crate::reason::Reason;
 use crate::runs::Scope;
 use crate::schema::scope_of_run;
 
@@ -18,8 +19,8 @@ pub(crate) struct ItemRow {
     /// Empty if the bytes that were read cannot be named, so that they are read again next time.
     pub(crate) version: Vec<u8>,
     pub(crate) bytes: u64,
-    pub(crate) skipped: Option<String>,
-    pub(crate) failed: Option<String>,
+    pub(crate) skipped: Option<Reason>,
+    pub(crate) failed: Option<Reason>,
     /// Those that are not committed yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
     /// Earlier occurrences of this version are committed.
@@ -31,6 +32,8 @@ pub(crate) struct ItemRow {
 pub(crate) struct LedgerRow {
     pub(crate) version: Vec<u8>,
     pub(crate) run: RunId,
+    pub(crate) bytes: u64,
+    pub(crate) skipped: Option<Reason>,
     pub(crate) failed: bool,
 }
 
@@ -48,7 +51,7 @@ pub(crate) fn find_items(
     };
     // One walk along the table, beside the keys: a look-up for each would cost several times that.
     let mut statement = tx.prepare_cached(
-        "SELECT key, version, run, failed IS NOT NULL FROM scan_ledger
+        "SELECT key, version, run, bytes, skipped, failed IS NOT NULL FROM scan_ledger
          WHERE scope = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key",
     )?;
     let mut rows = statement.query((scope.0, first, last))?;
@@ -63,7 +66,9 @@ pub(crate) fn find_items(
             Some(known) if known.get_ref(0)?.as_blob()? == key => Some(LedgerRow {
                 version: known.get(1)?,
                 run: RunId::from_raw(known.get::<_, i64>(2)? as u64),
-                failed: known.get(3)?,
+                bytes: known.get::<_, i64>(3)? as u64,
+                skipped: known.get(4)?,
+                failed: known.get(5)?,
             }),
             _ => None,
         });
@@ -158,6 +163,11 @@ impl ItemRow {
     /// Occurrences that count as findings.
     pub(crate) fn findings(&self) -> u64 {
         self.occurrences.iter().filter(|found| !found.is_silenced).count() as u64
+    }
+
+    /// Why it was not scanned, if it was not.
+    pub(crate) fn not_scanned(&self) -> Option<Reason> {
+        self.skipped.or(self.failed)
     }
 
     /// Replaces all that was known of the item, but for earlier occurrences of the same version (D2).

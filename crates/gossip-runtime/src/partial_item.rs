@@ -1,11 +1,11 @@
-//! Where a worker stands inside an item, as the token of its shard's cursor.
+//! Where a worker stands inside an item, as a part of its shard's token.
 //!
 //! - T1: a token is committed with everything found up to its mark. Whoever goes on from it finds the
 //!   rest, if the item is still the same; if not, the item is read from its start.
 
 use gossip_engine::StreamMark;
 
-const FORMAT: u8 = 1;
+use crate::shard_token::{put_field, take, take_field};
 
 /// An item that was left in the middle: what was found up to its mark is committed.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,53 +19,42 @@ pub(crate) struct PartialItem {
 }
 
 impl PartialItem {
-    pub(crate) fn to_token(&self) -> Vec<u8> {
-        let mut token = vec![FORMAT];
-        for field in [&self.key, &self.version] {
-            let len = u16::try_from(field.len()).expect("keys and versions are short");
-            token.extend_from_slice(&len.to_le_bytes());
-            token.extend_from_slice(field);
-        }
-        token.extend_from_slice(&self.opened_at_ms.to_le_bytes());
-        token.extend_from_slice(&self.mark.to_bytes());
-        token
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        put_field(bytes, &self.key);
+        put_field(bytes, &self.version);
+        bytes.extend_from_slice(&self.opened_at_ms.to_le_bytes());
+        bytes.extend_from_slice(&self.mark.to_bytes());
     }
 
-    /// `None` if the token is none of ours.
-    pub(crate) fn from_token(token: &[u8]) -> Option<Self> {
-        let (&FORMAT, mut rest) = token.split_first()? else { return None };
-        let mut field = || {
-            let (len, bytes) = rest.split_first_chunk()?;
-            let (field, later) = bytes.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
-            rest = later;
-            Some(field.to_vec())
-        };
-        let (key, version) = (field()?, field()?);
-        let (opened_at_ms, mark) = rest.split_first_chunk()?;
-        let mark = StreamMark::from_bytes(mark.try_into().ok()?)?;
-        Some(Self { key, version, opened_at_ms: u64::from_le_bytes(*opened_at_ms), mark })
+    /// Takes one off the front.
+    pub(crate) fn decode(rest: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            key: take_field(rest)?,
+            version: take_field(rest)?,
+            opened_at_ms: u64::from_le_bytes(take(rest)?),
+            mark: StreamMark::from_bytes(&take(rest)?)?,
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn a_token_reads_back_and_no_part_of_it_or_more_than_it_does() {
-        let mark = StreamMark::from_bytes(&[1; StreamMark::SIZE]);
-        assert_eq!(mark, None);
+    pub(crate) fn example() -> PartialItem {
         let mut bytes = [0; StreamMark::SIZE];
         (bytes[0], bytes[8], bytes[16]) = (3, 40, 50);
         let mark = StreamMark::from_bytes(&bytes).unwrap();
-        let item =
-            PartialItem { key: b"k".to_vec(), version: b"ver".to_vec(), opened_at_ms: 7, mark };
-        let token = item.to_token();
-        assert!(PartialItem::from_token(&token) == Some(item));
-        for len in 0..token.len() {
-            assert!(PartialItem::from_token(&token[..len]).is_none());
-        }
-        assert!(PartialItem::from_token(&[&token[..], b"x"].concat()).is_none());
-        assert!(PartialItem::from_token(&[&[9], &token[1..]].concat()).is_none());
+        PartialItem { key: b"k".to_vec(), version: b"ver".to_vec(), opened_at_ms: 7, mark }
+    }
+
+    #[test]
+    fn a_mark_of_no_object_is_refused() {
+        assert_eq!(StreamMark::from_bytes(&[1; StreamMark::SIZE]), None);
+        let mut bytes = Vec::new();
+        example().encode(&mut bytes);
+        let mark = bytes.len() - StreamMark::SIZE;
+        bytes[mark..].fill(1);
+        assert!(PartialItem::decode(&mut &bytes[..]).is_none());
     }
 }

@@ -14,11 +14,12 @@ use gossip_engine::Scratch;
 
 use crate::batch::{Batch, Commit};
 use crate::clock::now;
-use crate::item::{ItemContext, ItemInProgress, Known};
+use crate::item::{ItemContext, ItemInProgress, Known, OpenItem};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::PartialItem;
 use crate::scan::ScanError;
+use crate::shard_token::ShardToken;
 use crate::transaction;
 
 /// Entries listed at a time.
@@ -93,16 +94,17 @@ pub(crate) struct ScanLoop {
 }
 
 impl ScanLoop {
-    /// Works through `work` after `reached`, beginning with an item that was left in the middle.
-    /// [`Flow::Continue`]: to its end, and [`Batch::rest`] is not committed yet.
+    /// Works through `work` after `reached`, beginning with an item that was left in the middle if
+    /// `token` has one. [`Flow::Continue`]: to its end, and [`Batch::rest`] is not committed yet.
     pub(crate) fn run(
         &mut self,
         shared: &Shared<'_>,
         work: &mut impl Work,
         reached: Option<&[u8]>,
-        partial: Option<PartialItem>,
+        token: ShardToken,
     ) -> Result<Flow, ScanError> {
-        self.batch = Batch::starting_after(reached);
+        let ShardToken { counts, partial, listing } = token;
+        self.batch = Batch::starting_after(reached, counts, listing);
         if let Some(partial) = partial {
             let Self { scratch, batch, .. } = self;
             let mut step = Step { shared, work, scratch, batch };
@@ -122,7 +124,8 @@ impl ScanLoop {
 
     fn run_page(&mut self, shared: &Shared<'_>, work: &mut impl Work) -> Result<Flow, ScanError> {
         let Self { scratch, page, known, batch } = self;
-        match list(shared, work.range(), batch.reached(), page) {
+        let cursor = CursorUpdate::new(batch.reached(), batch.listing());
+        match list(shared, work.range(), cursor, page) {
             // Whether it would have passed will be seen next time.
             Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
             listed => listed?,
@@ -141,6 +144,7 @@ impl ScanLoop {
                 return Ok(flow);
             }
         }
+        batch.end_page(page.token());
         Ok(Flow::Continue)
     }
 }
@@ -173,10 +177,10 @@ impl<W: Work> Step<'_, W> {
         }
         let context = &self.shared.context;
         match context.look_at(entry, row) {
-            Known::Covered => {}
-            Known::Unchanged => {
+            Known::Covered(row) => self.batch.add_covered(row),
+            Known::Unchanged(row) => {
                 context.count_unchanged(entry);
-                self.batch.add_unchanged(entry.key);
+                self.batch.add_unchanged(entry.key, row);
             }
             Known::NotOffered(row) => self.add(row),
             Known::MustRead => match self.read(entry.key, None)? {
@@ -225,7 +229,8 @@ impl<W: Work> Step<'_, W> {
 
     fn read_once(&mut self, key: &[u8], partial: Option<&PartialItem>) -> Result<Read, ScanError> {
         let Self { shared, work, scratch, batch } = self;
-        let mut item = ItemInProgress::open(&shared.context, key, partial, scratch)?;
+        let OpenItem { subject, reader } = shared.context.open(key)?;
+        let mut item = ItemInProgress::begin(&shared.context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
         let mut has_more = !item.is_skipped();
         while has_more {
@@ -246,14 +251,13 @@ impl<W: Work> Step<'_, W> {
     }
 }
 
-/// Lists what comes after `reached`, again while that fails transiently.
+/// Lists what comes after `cursor`, again while that fails transiently.
 fn list(
     shared: &Shared<'_>,
     range: ShardSpecRef<'_>,
-    reached: Option<&[u8]>,
+    cursor: CursorUpdate<'_>,
     page: &mut Page,
 ) -> Result<(), ConnectorError> {
-    let cursor = CursorUpdate::new(reached, None);
     let mut failures = 0;
     loop {
         match shared.context.source.list(range, cursor, PAGE_ENTRIES, page) {

@@ -70,6 +70,7 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
         ",
+        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;",
         // What a report says of a finding beyond its place, and in which run it was first seen. What
         // an older engine found is without; the newer is another policy, and reads everything again.
         "
