@@ -4,12 +4,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gossip_connectors::fs::{FsOptions, FsSource};
-use gossip_engine::{Engine, Options, RuleSet};
 use gossip_runtime::StateDir;
 
 use crate::args::Args;
 use crate::failure::Failure;
-use crate::say::shown;
 
 /// A directory tree, and the name under which its scans are remembered.
 pub(crate) struct Target {
@@ -39,20 +37,6 @@ impl Target {
         }
         name.strip_prefix(b"fs+gitignore:").map(|rest| (path(rest), true))
     }
-}
-
-/// The built-in rules and those of the user's files.
-pub(crate) fn rules(files: &[PathBuf]) -> Result<RuleSet, Failure> {
-    files.iter().try_fold(RuleSet::builtin(), |rules, file| {
-        let text = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
-        RuleSet::from_toml(&shown(file), &text)
-            .and_then(|more| rules.merged(more))
-            .map_err(|error| Failure::new(error.to_string()))
-    })
-}
-
-pub(crate) fn engine(files: &[PathBuf]) -> Result<Engine, Failure> {
-    Ok(Engine::new(rules(files)?, Options::default()))
 }
 
 pub(crate) fn state_dir(args: &Args) -> Result<StateDir, Failure> {

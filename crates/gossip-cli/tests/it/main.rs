@@ -2,7 +2,12 @@
 
 mod bad_input;
 mod commands;
+mod configs;
+mod fingerprints;
 mod kill;
+mod options;
+mod page;
 mod redaction;
+mod reports;
 mod support;
 mod terminal;
