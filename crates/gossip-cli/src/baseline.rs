@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
     let mut prints = Fingerprints::new();
     let mut findings = Vec::new();
     reports.each_finding(run, |found| {
-        let path = places.from_base(&found.path);
+        let path = places.in_repository(&found.path);
         let fingerprint = prints.next(found, &path);
         if !found.is_silenced {
             let path = String::from_utf8_lossy(&path).into_owned();

@@ -49,7 +49,7 @@ impl Places {
     }
 
     /// As seen from where the command runs: relative if it is below that.
-    pub(crate) fn from_here(&self, path: &[u8]) -> Vec<u8> {
+    pub(crate) fn as_seen(&self, path: &[u8]) -> Vec<u8> {
         match self {
             Self::Files { here, .. } => below(&self.whole(path), here),
             Self::Named => path.to_vec(),
@@ -57,7 +57,7 @@ impl Places {
     }
 
     /// From the root of the repository, or of what was scanned: the same on every machine.
-    pub(crate) fn from_base(&self, path: &[u8]) -> Vec<u8> {
+    pub(crate) fn in_repository(&self, path: &[u8]) -> Vec<u8> {
         match self {
             Self::Files { base, .. } => below(&self.whole(path), base),
             Self::Named => path.to_vec(),
@@ -119,12 +119,12 @@ mod tests {
             Places::Named => unreachable!("it is a directory"),
         };
         let of_tree = places(&tree, &top);
-        assert_eq!(of_tree.from_here(b"a.env"), b"repository/sub/a.env");
-        assert_eq!(of_tree.from_base(b"a.env"), b"sub/a.env");
+        assert_eq!(of_tree.as_seen(b"a.env"), b"repository/sub/a.env");
+        assert_eq!(of_tree.in_repository(b"a.env"), b"sub/a.env");
         assert_eq!(of_tree.directories(), [tree.clone(), top.join("repository")]);
         let of_file = places(&tree.join("a.env"), Path::new("/elsewhere"));
-        assert_eq!(of_file.from_here(b"a.env"), tree.join("a.env").as_os_str().as_bytes());
-        assert_eq!(of_file.from_base(b"a.env!inner"), b"sub/a.env!inner");
-        assert_eq!(Places::of(b"s3:bucket").from_here(b"key"), b"key");
+        assert_eq!(of_file.as_seen(b"a.env"), tree.join("a.env").as_os_str().as_bytes());
+        assert_eq!(of_file.in_repository(b"a.env!inner"), b"sub/a.env!inner");
+        assert_eq!(Places::of(b"s3:bucket").as_seen(b"key"), b"key");
     }
 }

@@ -17,12 +17,15 @@ use crate::say::{say, shown};
 /// The names of ignore files, in the directories in which configurations are looked for.
 const NAMES: [&str; 2] = [".gossipignore", ".gitleaksignore"];
 
+/// A rule, and the commit where one is named.
+type RuleAndCommit = (String, Option<String>);
+
 /// A file that names findings.
 struct IgnoreFile {
     path: PathBuf,
     fingerprints: BTreeSet<String>,
-    /// By path from the repository's root, and line: rules, and commits where one is named.
-    places: HashMap<(Vec<u8>, u64), Vec<(String, Option<String>)>>,
+    /// By path from the repository's root, and line.
+    places: HashMap<(Vec<u8>, u64), Vec<RuleAndCommit>>,
     paths: Gitignore,
 }
 

@@ -115,14 +115,14 @@ impl ReportTo<'_> {
         let mut prints = Fingerprints::new();
         let mut written = 0;
         let each = |found: &ReportedFinding| {
-            let base_path = self.places.from_base(&found.path);
+            let base_path = self.places.in_repository(&found.path);
             let fingerprint = prints.next(found, &base_path);
             let is_new = self.new_since.is_none_or(|run| found.first_seen > run);
             if !is_new || !silencer.lets_pass(found, &base_path, &fingerprint) {
                 return Ok(());
             }
             written += 1;
-            let path = self.places.from_here(&found.path);
+            let path = self.places.as_seen(&found.path);
             let secret = self.secret.map_or_else(|| found.redacted.clone(), |secret| secret(found));
             write(&Shown { found, path, base_path, fingerprint, secret })
         };

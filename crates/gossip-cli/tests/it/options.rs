@@ -212,7 +212,8 @@ fn a_hook_scans_before_a_commit_and_leaves_anothers_alone() {
     assert!(git("add .").status.success());
     let refused = git("commit -q -m two");
     assert!(!refused.status.success(), "{refused:?}");
-    assert!(String::from_utf8_lossy(&refused.stdout).contains("app.env:1:3: github-token"));
+    // Git shows on standard error what a hook prints.
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("app.env:1:3: github-token"));
     fs::write(place.tree.join(".git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
     place.run("hook install").exits(2).says("is there already; add this line");
     assert_eq!(fs::read(place.tree.join(".git/hooks/pre-commit")).unwrap(), b"#!/bin/sh\n");

@@ -1,9 +1,10 @@
 //! The page of findings in a real browser: Debian's Chromium, by its driver.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ impl Browser {
             let mut byte = [0];
             out.read_exact(&mut byte).expect("the driver says its port");
             said.push(char::from(byte[0]));
-            if let Some((_, rest)) = said.split_once("on port ")
+            if let Some((_, rest)) = said.split_once("successfully on port ")
                 && let Some((port, _)) = rest.split_once('.')
             {
                 break port.trim().to_owned();
@@ -59,21 +60,35 @@ impl Browser {
     fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         write!(
             stream,
-            "{method} /session{}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+            "{method} /session{}{path} HTTP/1.1\r\nHost: {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.session,
             self.address,
             body.len()
         )
         .unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{method} {path}: {answer}");
-        serde_json::from_str::<Value>(body).unwrap()["value"].take()
+        // The driver keeps the connection, so the answer ends where its head says.
+        let mut answer = BufReader::new(stream);
+        let (mut head, mut len) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            answer.read_line(&mut line).expect("the driver answers");
+            if let Some(number) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                len = number.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            head.push_str(&line);
+        }
+        let mut body = vec![0; len];
+        answer.read_exact(&mut body).expect("the driver answers");
+        let body = String::from_utf8_lossy(&body);
+        assert!(head.starts_with("HTTP/1.1 200"), "{method} {path}: {head}{body}");
+        serde_json::from_str::<Value>(&body).unwrap()["value"].take()
     }
 
     fn run(&self, script: &str) -> Value {

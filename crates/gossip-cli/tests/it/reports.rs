@@ -57,7 +57,13 @@ fn sarif_is_valid_and_points_to_every_finding() {
     let place = hostile();
     let text = place.run("scan TREE -f sarif").exits(1).stdout;
     let sarif: Value = serde_json::from_str(&text).unwrap();
-    let schema: Value = serde_json::from_str(include_str!("../schemas/sarif-2.1.0.json")).unwrap();
+    let mut schema: Value =
+        serde_json::from_str(include_str!("../schemas/sarif-2.1.0.json")).unwrap();
+    // The pattern of languages, which we do not write, is no regular expression of JavaScript.
+    for holder in ["run", "toolComponent"] {
+        let language = &mut schema["definitions"][holder]["properties"]["language"];
+        assert!(language.as_object_mut().unwrap().remove("pattern").is_some());
+    }
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<String> = validator.iter_errors(&sarif).map(|e| e.to_string()).collect();
     assert!(errors.is_empty(), "{errors:#?}");
