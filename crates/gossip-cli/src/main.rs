@@ -24,6 +24,7 @@ mod scan;
 mod show;
 mod silence;
 mod source;
+mod source_args;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

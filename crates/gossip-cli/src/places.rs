@@ -3,79 +3,98 @@
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::source::Target;
+use crate::source::{Target, parse_names};
 
-/// Turns the paths of a target's items into those that reports show.
-pub(crate) enum Places {
-    /// A directory tree, or one file.
-    Files {
-        root: PathBuf,
-        is_file: bool,
-        /// Where the command runs.
-        here: PathBuf,
-        /// What paths in fingerprints and SARIF are relative to.
-        base: PathBuf,
-    },
-    /// Something else, whose paths are names already.
-    Named,
+/// Turns the paths of a target's items into those that reports show. What is no file has a name
+/// already.
+pub(crate) struct Places {
+    roots: Vec<Root>,
+    /// Items of several roots carry theirs in their paths.
+    is_one: bool,
+    /// Where the command runs.
+    here: PathBuf,
+}
+
+/// A directory tree, or one file.
+struct Root {
+    path: PathBuf,
+    is_file: bool,
+    /// What paths in fingerprints and SARIF are relative to.
+    base: PathBuf,
 }
 
 impl Places {
     /// For the target of this name.
     pub(crate) fn of(target: &[u8]) -> Self {
-        let Some((root, _)) = Target::parse_name(target) else { return Self::Named };
-        let is_file = root.is_file();
+        let names = parse_names(target);
+        let is_one = names.is_none();
+        let names = names.unwrap_or_else(|| vec![target]);
+        let roots = names.into_iter().filter_map(Target::parse_name);
         let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).unwrap_or_default();
-        let dir = if is_file { root.parent().unwrap_or(&root) } else { &root };
-        let base = repository_of(dir).unwrap_or(dir).to_owned();
-        Self::Files { root, is_file, here, base }
+        Self { roots: roots.map(|(root, _)| Root::new(root)).collect(), is_one, here }
     }
 
-    /// What was scanned, if that is a directory tree or a file.
+    /// What was scanned, if that is a directory tree or a file; the first of several.
     pub(crate) fn root(&self) -> Option<&Path> {
-        match self {
-            Self::Files { root, .. } => Some(root),
-            Self::Named => None,
-        }
+        self.roots.first().map(|root| root.path.as_path())
     }
 
-    /// The directories that may hold a configuration or ignore file: that of the target, and those
-    /// above it up to the root of its repository.
+    /// The directories that may hold an ignore file: those of the roots, and those above them up to
+    /// the roots of their repositories.
     pub(crate) fn directories(&self) -> Vec<PathBuf> {
-        match self {
-            Self::Files { root, .. } => directories_above(root),
-            Self::Named => Vec::new(),
-        }
+        let mut directories: Vec<_> =
+            self.roots.iter().flat_map(|root| directories_above(&root.path)).collect();
+        directories.sort();
+        directories.dedup();
+        directories
     }
 
     /// As seen from where the command runs: relative if it is below that.
     pub(crate) fn as_seen(&self, path: &[u8]) -> Vec<u8> {
-        match self {
-            Self::Files { here, .. } => below(&self.whole(path), here),
-            Self::Named => path.to_vec(),
+        match self.whole(path) {
+            Some((whole, _)) => below(&whole, &self.here),
+            None => path.to_vec(),
         }
     }
 
     /// From the root of the repository, or of what was scanned: the same on every machine.
     pub(crate) fn in_repository(&self, path: &[u8]) -> Vec<u8> {
-        match self {
-            Self::Files { base, .. } => below(&self.whole(path), base),
-            Self::Named => path.to_vec(),
+        match self.whole(path) {
+            Some((whole, root)) => below(&whole, &root.base),
+            None => path.to_vec(),
         }
     }
 
-    fn whole(&self, path: &[u8]) -> PathBuf {
-        match self {
-            Self::Files { root, is_file: true, .. } => {
-                // The key is the name; what is behind it is inside of the file.
-                let name = root.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
-                let inside = path.strip_prefix(name).unwrap_or_default();
-                let whole = [root.as_os_str().as_bytes(), inside].concat();
-                PathBuf::from(std::ffi::OsString::from_vec(whole))
-            }
-            Self::Files { root, .. } => root.join(std::ffi::OsStr::from_bytes(path)),
-            Self::Named => PathBuf::from(std::ffi::OsStr::from_bytes(path)),
+    fn whole(&self, path: &[u8]) -> Option<(PathBuf, &Root)> {
+        if self.is_one {
+            let root = self.roots.first()?;
+            return Some((root.whole(path), root));
         }
+        let root = self.roots.iter().find(|root| {
+            let rest = path.strip_prefix(root.path.as_os_str().as_bytes());
+            rest.is_some_and(|rest| matches!(rest, [] | [b'/' | b'!', ..]))
+        })?;
+        Some((PathBuf::from(std::ffi::OsStr::from_bytes(path)), root))
+    }
+}
+
+impl Root {
+    fn new(path: PathBuf) -> Self {
+        let is_file = path.is_file();
+        let dir = if is_file { path.parent().unwrap_or(&path) } else { &path };
+        let base = repository_of(dir).unwrap_or(dir).to_owned();
+        Self { path, is_file, base }
+    }
+
+    fn whole(&self, key: &[u8]) -> PathBuf {
+        if !self.is_file {
+            return self.path.join(std::ffi::OsStr::from_bytes(key));
+        }
+        // The key is the name; what is behind it is inside of the file.
+        let name = self.path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
+        let inside = key.strip_prefix(name).unwrap_or_default();
+        let whole = [self.path.as_os_str().as_bytes(), inside].concat();
+        PathBuf::from(std::ffi::OsString::from_vec(whole))
     }
 }
 
@@ -110,21 +129,27 @@ mod tests {
         std::fs::create_dir_all(&tree).unwrap();
         std::fs::create_dir(top.join("repository/.git")).unwrap();
         std::fs::write(tree.join("a.env"), "").unwrap();
-        let places = |root: &Path, here: &Path| match Places::of(
-            &[b"fs:", root.as_os_str().as_bytes()].concat(),
-        ) {
-            Places::Files { root, is_file, base, .. } => {
-                Places::Files { root, is_file, here: here.to_owned(), base }
-            }
-            Places::Named => unreachable!("it is a directory"),
-        };
+        let name = |root: &Path| [b"fs:", root.as_os_str().as_bytes()].concat();
+        let places =
+            |root: &Path, here: &Path| Places { here: here.to_owned(), ..Places::of(&name(root)) };
         let of_tree = places(&tree, &top);
         assert_eq!(of_tree.as_seen(b"a.env"), b"repository/sub/a.env");
         assert_eq!(of_tree.in_repository(b"a.env"), b"sub/a.env");
-        assert_eq!(of_tree.directories(), [tree.clone(), top.join("repository")]);
+        assert_eq!(of_tree.directories(), [top.join("repository"), tree.clone()]);
         let of_file = places(&tree.join("a.env"), Path::new("/elsewhere"));
         assert_eq!(of_file.as_seen(b"a.env"), tree.join("a.env").as_os_str().as_bytes());
         assert_eq!(of_file.in_repository(b"a.env!inner"), b"sub/a.env!inner");
         assert_eq!(Places::of(b"s3:bucket").as_seen(b"key"), b"key");
+        let other = top.join("other");
+        std::fs::create_dir(&other).unwrap();
+        let names = [name(&other), name(&tree)]
+            .map(|name| [format!("{}:", name.len()).into_bytes(), name].concat());
+        let both =
+            Places { here: top, ..Places::of(&[b"many:", names.concat().as_slice()].concat()) };
+        let path = tree.join("a.env");
+        assert_eq!(both.as_seen(path.as_os_str().as_bytes()), b"repository/sub/a.env");
+        assert_eq!(both.in_repository(path.as_os_str().as_bytes()), b"sub/a.env");
+        assert_eq!(both.in_repository(other.join("b").as_os_str().as_bytes()), b"b");
+        assert_eq!(both.as_seen(b"stdin"), b"stdin");
     }
 }

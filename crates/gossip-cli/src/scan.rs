@@ -19,47 +19,44 @@ use crate::places::Places;
 use crate::progress::Progress;
 use crate::read_log::Logged;
 use crate::report::ReportTo;
-use crate::say::{say, shown, shown_bytes};
+use crate::say::{say, shown_bytes};
 use crate::silence::Silencer;
 use crate::source::{Target, state_dir};
 use crate::{Outcome, proof};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
-    let target = Target::open(&scan.path, scan.work.gitignore)?;
+    let target = Target::open_all(&scan.source.paths, scan.work.gitignore, || state_dir(args))?;
     let settings = settings(&scan.work, &target)?;
     execute(args, &scan.work, &target, &settings, scan.fresh)
 }
 
 pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failure> {
     let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(resume.run))?;
-    let Some((path, gitignore)) = Target::parse_name(&summary.target) else {
-        return Err(Failure::new(format!("run {} is not a scan of files", resume.run)));
-    };
+    let target = Target::reopen(&summary.target)
+        .map_err(|failure| Failure::new(format!("run {}: {failure}", resume.run)))?;
     if summary.ended_ms.is_some() {
         return Err(Failure::new(format!(
             "run {} has ended; `gossip scan {}` starts a new one",
-            resume.run,
-            shown(&path),
+            resume.run, target.again,
         )));
     }
-    let target = Target::open(&path, gitignore)?;
     let settings = settings(&resume.work, &target)?;
-    let filtered = Filtered::new(&target.source, &settings.filter)?;
+    let filtered = Filtered::new(&*target.source, &settings.filter)?;
     let classifier =
         if settings.filter.is_empty() { target.source.classifier() } else { filtered.classifier() };
     if policy_hash(&settings.engine(), classifier) != summary.policy {
         return Err(Failure::new(format!(
             "run {} was begun with other rules, with other options of what is scanned, or by another \
              version of gossip; give the same, or start a new run with `gossip scan {}`",
-            resume.run,
-            shown(&path),
+            resume.run, target.again,
         )));
     }
     execute(args, &resume.work, &target, &settings, false)
 }
 
 fn settings(work: &WorkArgs, target: &Target) -> Result<Settings, Failure> {
-    Settings::load(Some(&target.root), &work.detection, work.report.no_local_config)
+    let places = Places::of(&target.name);
+    Settings::load(places.root(), &work.detection, work.report.no_local_config)
 }
 
 fn execute(
@@ -88,9 +85,9 @@ fn execute(
     }
     let engine = settings.engine();
     let options = work.options(fresh);
-    let filtered = Filtered::new(&target.source, &settings.filter)?;
+    let filtered = Filtered::new(&*target.source, &settings.filter)?;
     let source: &dyn Connector =
-        if settings.filter.is_empty() { &target.source } else { &filtered };
+        if settings.filter.is_empty() { &*target.source } else { &filtered };
     let logged = work.tuning.read_log.as_deref();
     let logged = logged.map(|path| Logged::new(source, path)).transpose()?;
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
@@ -112,7 +109,9 @@ fn execute(
         progress.shown_during(|| scan.run())
     }?;
 
-    let raw = |found: &ReportedFinding| raw_secret(target, found);
+    let raw = |found: &ReportedFinding| {
+        if found.is_inside { found.redacted.clone() } else { raw_secret(target, found) }
+    };
     let report = ReportTo {
         reports: &reports,
         run: outcome.run,
@@ -200,7 +199,7 @@ fn say_end(
     if !summary.failed.is_empty() {
         say!("could not be read: {}", list(&summary.failed));
     }
-    let path = shown(&target.root);
+    let path = &target.again;
     match outcome.end {
         ScanEnd::Finished => {}
         ScanEnd::Interrupted => say!("interrupted; `gossip scan {path}` goes on"),

@@ -4,7 +4,6 @@ use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::clock::now;
-use crate::item::ItemInProgress;
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::PartialItem;
@@ -16,6 +15,33 @@ use crate::totals::Counts;
 
 /// Findings that may wait for a commit: a bound on memory, not on findings.
 const OCCURRENCES_MAX: usize = 10_000;
+
+/// A place in an item: a file of an archive, or 0, and an offset.
+pub(crate) type Position = (u64, u64);
+
+/// An item in whose middle a commit may be made.
+pub(crate) trait InProgress {
+    /// The row so far. Its version is that of the whole item.
+    fn row(&self) -> &ItemRow;
+
+    /// Its occurrences up to now are committed.
+    fn part_is_committed(&mut self);
+
+    /// What a token says of it, once something was scanned.
+    fn partial(&self) -> Option<PartialItem>;
+
+    /// Where it would be gone on with from there.
+    fn position(&self) -> Option<Position>;
+
+    /// Bytes that were read and would be read again from there.
+    fn read_again(&self) -> u64;
+
+    /// Bytes of it that the ledger calls done.
+    fn bytes_done(&self) -> u64;
+
+    /// How many bytes the next step reads, about.
+    fn next_len(&self) -> u64;
+}
 
 /// What was done since the last commit, and how far that goes.
 #[derive(Default)]
@@ -34,15 +60,15 @@ pub(crate) struct Batch {
     listing: Option<Vec<u8>>,
     /// Whether `reached` is ahead of the last commit.
     has_advanced: bool,
-    /// Of the item in progress, the first byte that would be read again if the worker died.
-    read_again_from: Option<u64>,
+    /// Of the item in progress, where it would be gone on with if the worker died.
+    committed_at: Position,
 }
 
 /// What one commit makes durable.
 pub(crate) struct Commit<'c> {
     batch: &'c Batch,
     /// The item in progress, if something of it was scanned, and what its token says.
-    in_progress: Option<(PartialItem, &'c ItemInProgress<'c>)>,
+    in_progress: Option<(PartialItem, &'c dyn InProgress)>,
 }
 
 impl Commit<'_> {
@@ -74,7 +100,7 @@ impl Commit<'_> {
             row.put(tx, scope, run)?;
         }
         match self.in_progress {
-            Some((_, item)) => item.row().put_partial(tx, scope, run, item.offset()),
+            Some((_, item)) => item.row().put_partial(tx, scope, run, item.bytes_done()),
             None => Ok(()),
         }
     }
@@ -106,7 +132,7 @@ impl Batch {
     }
 
     pub(crate) fn add_row(&mut self, row: ItemRow) {
-        self.counts.add_item(row.bytes, row.not_scanned());
+        self.counts.add_item(row.bytes, row.not_scanned(), &row.inside);
         self.occurrences += row.occurrences.len();
         self.rows.push(row);
     }
@@ -118,7 +144,7 @@ impl Batch {
 
     /// Counts an item that the ledger has in this run.
     pub(crate) fn add_covered(&mut self, row: &LedgerRow) {
-        self.counts.add_item(row.bytes, row.skipped);
+        self.counts.add_item(row.bytes, row.skipped, &row.inside);
     }
 
     /// Notes that everything up to `key` is handled.
@@ -131,8 +157,8 @@ impl Batch {
     }
 
     /// Notes that an item is begun, in whose middle commits may be made.
-    pub(crate) fn begin_item(&mut self, item: &ItemInProgress<'_>) {
-        self.read_again_from = item.resumed_from();
+    pub(crate) fn begin_item(&mut self, item: &dyn InProgress) {
+        self.committed_at = item.position().unwrap_or_default();
     }
 
     /// Whether it should be committed before `next` more bytes are read: what is read again after a
@@ -177,15 +203,14 @@ impl Batch {
         &mut self,
         work: &mut impl Work,
         options: &ScanOptions,
-        item: &mut ItemInProgress<'_>,
+        item: &mut dyn InProgress,
         force: bool,
     ) -> Result<Flow, ScanError> {
         let now_ms = now().as_raw();
         let due = force
             || self.is_due(item.next_len(), options, now_ms)
             || item.row().occurrences.len() >= OCCURRENCES_MAX;
-        let further =
-            item.mark().is_some_and(|mark| mark.read_from() > self.read_again_from.unwrap_or(0));
+        let further = item.position().unwrap_or_default() > self.committed_at;
         let has_rows = !self.rows.is_empty() || !self.unchanged.is_empty();
         if due && (further || has_rows) {
             let flow = self.commit_with(work, Some(item))?;
@@ -205,24 +230,22 @@ impl Batch {
     fn commit_with(
         &mut self,
         work: &mut impl Work,
-        item: Option<&mut ItemInProgress<'_>>,
+        item: Option<&mut dyn InProgress>,
     ) -> Result<Flow, ScanError> {
         let in_progress = item.as_deref().and_then(|item| Some((item.partial()?, item)));
-        let commit = Commit { batch: self, in_progress };
-        let flow = work.commit(&commit)?;
+        let has_part = in_progress.is_some();
+        let flow = work.commit(&Commit { batch: self, in_progress })?;
         if flow != Flow::Continue {
             return Ok(flow);
         }
-        let read_again_from = commit.in_progress.map(|(partial, _)| partial.mark.read_from());
-        let offset = item.as_ref().map_or(0, |item| item.offset());
         self.rows.clear();
         self.unchanged.clear();
         self.occurrences = 0;
         self.began_ms = None;
         self.has_advanced = false;
-        self.read_again_from = read_again_from;
-        self.uncommitted_bytes = offset.saturating_sub(read_again_from.unwrap_or(0));
-        if let Some(item) = item.filter(|_| read_again_from.is_some()) {
+        self.committed_at = item.as_ref().and_then(|item| item.position()).unwrap_or_default();
+        self.uncommitted_bytes = item.as_ref().map_or(0, |item| item.read_again());
+        if let Some(item) = item.filter(|_| has_part) {
             item.part_is_committed();
         }
         Ok(Flow::Continue)

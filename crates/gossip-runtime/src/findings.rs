@@ -4,6 +4,7 @@ use std::fmt;
 
 use gossip_contracts::connector::Provenance;
 use gossip_contracts::identity::{FindingId, OccurrenceId, RuleFingerprint, RunId, SecretHash};
+use gossip_coordination_sqlite::rusqlite::types::ValueRef;
 use gossip_coordination_sqlite::rusqlite::{self, Row, Transaction, params};
 
 use crate::runs::Scope;
@@ -13,8 +14,10 @@ use crate::schema::scope_of_run;
 pub(crate) struct OccurrenceRow {
     pub(crate) occurrence: OccurrenceId,
     pub(crate) finding: FindingId,
-    /// What it was found in, where that is not the item's key.
+    /// What the item is called, where that is not its key.
     pub(crate) path: Option<Vec<u8>>,
+    /// Of a file in an archive: where there.
+    pub(crate) inner: Option<Vec<u8>>,
     pub(crate) secret: SecretHash,
     pub(crate) rule: String,
     pub(crate) fingerprint: RuleFingerprint,
@@ -49,9 +52,9 @@ impl OccurrenceRow {
             "INSERT OR REPLACE INTO scan_occurrences(
                  scope, key, occurrence, finding, secret, rule, fingerprint, severity, confidence,
                  redacted, start, length, line, column, end_line, end_column, description, reason,
-                 before, after, silenced, commit_id, author, date_ms, other_paths, path)
+                 before, after, silenced, commit_id, author, date_ms, other_paths, path, inner)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)",
         )?
         .execute(params![
             scope.0,
@@ -80,6 +83,7 @@ impl OccurrenceRow {
             provenance.map(|provenance| provenance.date_ms as i64),
             provenance.map(|provenance| provenance.other_paths.join(&0)),
             self.path,
+            self.inner,
         ])?;
         tx.prepare_cached("INSERT INTO scan_seen VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
             .execute((self.finding.as_bytes(), run.as_raw() as i64))
@@ -113,8 +117,11 @@ pub struct ReportedFinding {
     pub reason: String,
     /// The item's key.
     pub key: Vec<u8>,
-    /// What to call the place: the key, unless the source has a better name for it.
+    /// What to call the place: the key, unless the source has a better name for it, and for a file
+    /// in an archive its path there after a `!`.
     pub path: Vec<u8>,
+    /// Whether it is in a file in an archive, so that offsets are not the item's.
+    pub is_inside: bool,
     /// Offset of its first byte.
     pub start: u64,
     /// Its length in bytes.
@@ -164,12 +171,12 @@ pub(crate) fn each_since<E>(
         "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
                 o.length, o.line, o.column, o.redacted, o.end_line, o.end_column, o.description,
                 o.reason, o.before, o.after, o.silenced, o.commit_id, o.author, o.date_ms,
-                o.other_paths, ifnull(s.run, l.run), ifnull(o.path, o.key)
+                o.other_paths, ifnull(s.run, l.run), ifnull(o.path, o.key), o.inner
          FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
          LEFT JOIN scan_seen s USING (finding)
          WHERE o.scope = ",
         scope_of_run!(),
-        " AND l.run >= ?1 ORDER BY o.key, o.start, o.rule"
+        " AND l.run >= ?1 ORDER BY o.key, o.inner, o.start, o.rule"
     ))?;
     let mut rows = statement.query([run.as_raw() as i64])?;
     while let Some(row) = rows.next()? {
@@ -202,7 +209,8 @@ fn reported(row: &Row<'_>) -> rusqlite::Result<ReportedFinding> {
         is_silenced: row.get(16)?,
         provenance: provenance(row)?,
         first_seen: RunId::from_raw(number(21)?),
-        path: row.get(22)?,
+        path: path_of(row)?,
+        is_inside: row.get_ref(23)? != ValueRef::Null,
     })
 }
 
@@ -216,4 +224,13 @@ fn provenance(row: &Row<'_>) -> rusqlite::Result<Option<Provenance>> {
     };
     let date_ms = row.get::<_, i64>(19)? as u64;
     Ok(Some(Provenance { commit, author: row.get(18)?, date_ms, other_paths }))
+}
+
+fn path_of(row: &Row<'_>) -> rusqlite::Result<Vec<u8>> {
+    let mut path: Vec<u8> = row.get(22)?;
+    if let Some(inner) = row.get_ref(23)?.as_blob_or_null()? {
+        path.push(b'!');
+        path.extend_from_slice(inner);
+    }
+    Ok(path)
 }

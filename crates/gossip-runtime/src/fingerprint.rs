@@ -75,6 +75,7 @@ mod tests {
             reason: String::new(),
             key: Vec::new(),
             path: Vec::new(),
+            is_inside: false,
             start: 0,
             length: 0,
             line: 1,

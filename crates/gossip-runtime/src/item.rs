@@ -1,22 +1,24 @@
 //! One item: is it known, can it be read, what is in it.
 
+use gossip_archive::Format;
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
-use gossip_engine::{Engine, Finding, Scratch, Stream, StreamMark};
+use gossip_engine::{Engine, Finding, Scratch, Stream};
 
+use crate::batch::{InProgress, Position};
 use crate::clock::now;
 use crate::findings::OccurrenceRow;
 use crate::ledger::{ItemRow, LedgerRow};
-use crate::partial_item::PartialItem;
+use crate::partial_item::{PartialAt, PartialItem};
 use crate::reason::Reason;
 use crate::runs::Scope;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
 
 /// Bytes read at a time, straight into the engine's buffer.
-const CHUNK: usize = 256 << 10;
+pub(crate) const CHUNK: usize = 256 << 10;
 const _: () = assert!(CHUNK <= Stream::READ_MAX, "what an item is, is told before it is judged");
 
 /// What is the same for all items of a run.
@@ -102,6 +104,7 @@ impl ItemContext<'_> {
         let subject = Subject {
             key: key.to_vec(),
             path: reader.path().map(<[u8]>::to_vec),
+            inner: None,
             item: ItemId::derive(self.target, reader.identity().unwrap_or(key)),
             version: reader.version().to_vec(),
             opened_at_ms,
@@ -110,7 +113,29 @@ impl ItemContext<'_> {
         Ok(OpenItem { subject, reader })
     }
 
-    fn occurrence(&self, subject: &Subject, found: &Finding<'_>) -> OccurrenceRow {
+    /// Notes that what was found in an item up to now is committed.
+    pub(crate) fn part_is_committed(&self, row: &mut ItemRow) {
+        ScanStats::add(&self.stats.findings, row.findings());
+        row.occurrences.clear();
+        row.begun = true;
+    }
+
+    /// Forgets the version of what changed while it was read, or may still change under the same
+    /// name: it is read again next time.
+    pub(crate) fn settle(
+        &self,
+        reader: &dyn ItemReader,
+        row: &mut ItemRow,
+        opened_at_ms: u64,
+    ) -> Result<(), ConnectorError> {
+        let settled = self.source.is_settled(&row.version, opened_at_ms);
+        if !settled || reader.version_now()? != row.version {
+            row.version.clear();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn occurrence(&self, subject: &Subject, found: &Finding<'_>) -> OccurrenceRow {
         let Subject { item, ref version, .. } = *subject;
         let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
@@ -121,6 +146,7 @@ impl ItemContext<'_> {
             occurrence: OccurrenceId::derive(finding, version, span.start, span.len),
             finding,
             path: subject.path.clone(),
+            inner: subject.inner.clone(),
             secret,
             rule: rule.id().to_owned(),
             fingerprint: rule.fingerprint(),
@@ -148,15 +174,49 @@ pub(crate) struct Subject {
     pub(crate) key: Vec<u8>,
     /// What rules and reports call it, where that is not its key.
     path: Option<Vec<u8>>,
+    /// Of a file in an archive: where there.
+    inner: Option<Vec<u8>>,
     item: ItemId,
     version: Vec<u8>,
-    opened_at_ms: u64,
+    pub(crate) opened_at_ms: u64,
     provenance: Option<Provenance>,
 }
 
 impl Subject {
-    fn path(&self) -> &[u8] {
+    pub(crate) fn path(&self) -> &[u8] {
         self.path.as_deref().unwrap_or(&self.key)
+    }
+
+    /// A file at `inner` in this archive.
+    pub(crate) fn inside(&self, inner: &[u8]) -> Self {
+        Self {
+            key: self.key.clone(),
+            path: self.path.clone(),
+            inner: Some(inner.to_vec()),
+            item: ItemId::derive(self.item.as_bytes(), inner),
+            version: self.version.clone(),
+            opened_at_ms: self.opened_at_ms,
+            provenance: self.provenance.clone(),
+        }
+    }
+
+    pub(crate) fn is_version(&self, version: &[u8]) -> bool {
+        self.version == version
+    }
+
+    /// What a token says of it, once something of it was scanned.
+    pub(crate) fn partial(&self, opened_at_ms: u64, at: PartialAt) -> PartialItem {
+        let (key, version) = (self.key.clone(), self.version.clone());
+        PartialItem { key, version, opened_at_ms, at }
+    }
+
+    /// The row of the item before anything is read of it, or after `partial` of it.
+    pub(crate) fn begin_row(&self, size: u64, partial: Option<&PartialItem>) -> ItemRow {
+        let mut row = ItemRow::new(&self.key);
+        row.version = self.version.clone();
+        row.bytes = size;
+        row.begun = partial.is_some();
+        row
     }
 }
 
@@ -164,6 +224,16 @@ impl Subject {
 pub(crate) struct OpenItem {
     pub(crate) subject: Subject,
     pub(crate) reader: Box<dyn ItemReader>,
+}
+
+/// What the next piece of an item was.
+pub(crate) enum Step {
+    /// There is more to read.
+    More,
+    /// There is no more to read, or to scan.
+    End,
+    /// The first, of an archive.
+    Archive(Format),
 }
 
 /// An item that is being read, piece by piece.
@@ -178,7 +248,6 @@ pub(crate) struct ItemInProgress<'i> {
     offset: u64,
     /// When its first byte was read.
     opened_at_ms: u64,
-    resumed_from: Option<u64>,
 }
 
 impl<'i> ItemInProgress<'i> {
@@ -190,22 +259,20 @@ impl<'i> ItemInProgress<'i> {
         partial: Option<&PartialItem>,
         scratch: &'i mut Scratch,
     ) -> Self {
-        let mut row = ItemRow::new(&subject.key);
-        row.version = subject.version.clone();
         let size = reader.size();
-        row.bytes = size;
-        // A part of another version is worth nothing.
-        let partial = partial.filter(|partial| partial.version == row.version);
-        row.begun = partial.is_some();
+        let mut row = subject.begin_row(size, partial);
+        let mark = partial.and_then(|partial| match partial.at {
+            PartialAt::Mark(mark) => Some(mark),
+            PartialAt::Inside(_) => None,
+        });
         let path = subject.path();
-        let stream = match partial {
-            Some(partial) => context.engine.resume(scratch, Some(path), partial.mark),
+        let stream = match mark {
+            Some(mark) => context.engine.resume(scratch, Some(path), mark),
             None => context.engine.stream(scratch, Some(path)),
         };
         if stream.is_silent() {
             row.skipped = Some(Reason::AllowedPath);
         }
-        let resumed_from = partial.map(|partial| partial.mark.read_from());
         Self {
             context,
             subject,
@@ -213,15 +280,9 @@ impl<'i> ItemInProgress<'i> {
             stream,
             row,
             size,
-            offset: resumed_from.unwrap_or(0),
+            offset: mark.map_or(0, |mark| mark.read_from()),
             opened_at_ms: partial.map_or(subject.opened_at_ms, |partial| partial.opened_at_ms),
-            resumed_from,
         }
-    }
-
-    /// The first byte that is read again, if an earlier scan of this version left it in the middle.
-    pub(crate) const fn resumed_from(&self) -> Option<u64> {
-        self.resumed_from
     }
 
     /// Whether it is skipped, for what has been seen of it.
@@ -234,36 +295,18 @@ impl<'i> ItemInProgress<'i> {
         self.offset
     }
 
-    /// How many bytes the next [`step`](Self::step) reads, if the item is as large as it says.
-    pub(crate) fn next_len(&self) -> u64 {
-        (CHUNK as u64).min(self.size.saturating_sub(self.offset))
+    /// It turned out to be an archive: what its path shows by itself is reported, and the rest is
+    /// inside. Gives what was read of it, too.
+    pub(crate) fn into_archive(self) -> (Box<dyn ItemReader>, ItemRow, Vec<u8>) {
+        let Self { context, subject, reader, stream, mut row, .. } = self;
+        let head = stream.buffered().to_vec();
+        let occurrences = &mut row.occurrences;
+        stream.finish_unread(&mut |found| occurrences.push(context.occurrence(subject, &found)));
+        (reader, row, head)
     }
 
-    /// Where the scan of it can go on, once something was scanned.
-    pub(crate) fn mark(&self) -> Option<StreamMark> {
-        self.stream.mark()
-    }
-
-    /// The row so far. Its version is that of the whole item.
-    pub(crate) const fn row(&self) -> &ItemRow {
-        &self.row
-    }
-
-    /// What a token says of it, once something was scanned.
-    pub(crate) fn partial(&self) -> Option<PartialItem> {
-        let (key, version) = (self.row.key.clone(), self.row.version.clone());
-        self.mark().map(|mark| PartialItem { key, version, opened_at_ms: self.opened_at_ms, mark })
-    }
-
-    /// Its occurrences up to now are committed.
-    pub(crate) fn part_is_committed(&mut self) {
-        ScanStats::add(&self.context.stats.findings, self.row.findings());
-        self.row.occurrences.clear();
-        self.row.begun = true;
-    }
-
-    /// Reads and scans the next piece; `false` when there is no more to read, or to scan.
-    pub(crate) fn step(&mut self) -> Result<bool, ConnectorError> {
+    /// Reads and scans the next piece.
+    pub(crate) fn step(&mut self) -> Result<Step, ConnectorError> {
         let Self { context, subject, reader, stream, row, size, offset, .. } = self;
         let occurrences = &mut row.occurrences;
         let read = stream.read(CHUNK, |room| reader.read_at(*offset, room), &mut |found| {
@@ -271,16 +314,22 @@ impl<'i> ItemInProgress<'i> {
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);
         if *offset == 0
+            && let Some(format) = Format::detect(stream.buffered())
+        {
+            return Ok(Step::Archive(format));
+        }
+        if *offset == 0
             && let Some(reason) = Reason::of_content(
                 context.source.classifier().kind(subject.path(), stream.buffered()),
             )
         {
             row.skipped = Some(reason);
-            return Ok(false);
+            return Ok(Step::End);
         }
         *offset += read as u64;
         // Not the size alone: what the kernel makes up as it is read says that it is empty.
-        Ok(read > 0 && (read == CHUNK || *size == 0 || *offset < *size))
+        let has_more = read > 0 && (read == CHUNK || *size == 0 || *offset < *size);
+        Ok(if has_more { Step::More } else { Step::End })
     }
 
     /// All of it was read, or it is skipped.
@@ -298,12 +347,39 @@ impl<'i> ItemInProgress<'i> {
             stream.finish(&mut on_finding);
             row.bytes = offset;
         }
-        // What changed while it was read, or may still change under the same name, is read again
-        // next time.
-        let settled = context.source.is_settled(&row.version, opened_at_ms);
-        if !settled || reader.version_now()? != row.version {
-            row.version.clear();
-        }
+        context.settle(&*reader, &mut row, opened_at_ms)?;
         Ok(row)
+    }
+}
+
+impl InProgress for ItemInProgress<'_> {
+    fn row(&self) -> &ItemRow {
+        &self.row
+    }
+
+    fn part_is_committed(&mut self) {
+        self.context.part_is_committed(&mut self.row);
+    }
+
+    fn partial(&self) -> Option<PartialItem> {
+        let mark = self.stream.mark()?;
+        Some(self.subject.partial(self.opened_at_ms, PartialAt::Mark(mark)))
+    }
+
+    fn position(&self) -> Option<Position> {
+        self.stream.mark().map(|mark| (0, mark.read_from()))
+    }
+
+    fn read_again(&self) -> u64 {
+        self.offset.saturating_sub(self.stream.mark().map_or(0, |mark| mark.read_from()))
+    }
+
+    fn bytes_done(&self) -> u64 {
+        self.offset
+    }
+
+    /// If the item is as large as it says.
+    fn next_len(&self) -> u64 {
+        (CHUNK as u64).min(self.size.saturating_sub(self.offset))
     }
 }

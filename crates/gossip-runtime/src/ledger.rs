@@ -12,6 +12,7 @@ use crate::findings::{self, OccurrenceRow};
 use crate::reason::Reason;
 use crate::runs::Scope;
 use crate::schema::scope_of_run;
+use crate::totals::Reasons;
 
 /// What became of one item. No `Debug`: a key may be private.
 pub(crate) struct ItemRow {
@@ -21,6 +22,8 @@ pub(crate) struct ItemRow {
     pub(crate) bytes: u64,
     pub(crate) skipped: Option<Reason>,
     pub(crate) failed: Option<Reason>,
+    /// Of an archive: what inside of it was not scanned, beyond that.
+    pub(crate) inside: Reasons,
     /// Those that are not committed yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
     /// Earlier occurrences of this version are committed.
@@ -34,6 +37,7 @@ pub(crate) struct LedgerRow {
     pub(crate) run: RunId,
     pub(crate) bytes: u64,
     pub(crate) skipped: Option<Reason>,
+    pub(crate) inside: Reasons,
     pub(crate) failed: bool,
 }
 
@@ -51,7 +55,7 @@ pub(crate) fn find_items(
     };
     // One walk along the table, beside the keys: a look-up for each would cost several times that.
     let mut statement = tx.prepare_cached(
-        "SELECT key, version, run, bytes, skipped, failed IS NOT NULL FROM scan_ledger
+        "SELECT key, version, run, bytes, skipped, failed IS NOT NULL, inside FROM scan_ledger
          WHERE scope = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key",
     )?;
     let mut rows = statement.query((scope.0, first, last))?;
@@ -69,6 +73,7 @@ pub(crate) fn find_items(
                 bytes: known.get::<_, i64>(3)? as u64,
                 skipped: known.get(4)?,
                 failed: known.get(5)?,
+                inside: Reasons::from_column(known.get_ref(6)?.as_blob_or_null()?)?,
             }),
             _ => None,
         });
@@ -155,6 +160,7 @@ impl ItemRow {
             bytes: 0,
             skipped: None,
             failed: None,
+            inside: Reasons::default(),
             occurrences: Vec::new(),
             begun: false,
         }
@@ -201,17 +207,19 @@ impl ItemRow {
         bytes: u64,
     ) -> rusqlite::Result<()> {
         let Self { key, skipped, failed, occurrences, begun, .. } = self;
-        let values = (scope.0, key, version, bytes as i64, skipped, failed, run.as_raw() as i64);
+        let inside = self.inside.to_column();
+        let id = run.as_raw() as i64;
+        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside);
         let is_new = tx
             .prepare_cached(
-                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
             )?
             .execute(values)?;
         if is_new == 0 {
             tx.prepare_cached(
-                "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7
-                 WHERE scope = ?1 AND key = ?2",
+                "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7,
+                 inside = ?8 WHERE scope = ?1 AND key = ?2",
             )?
             .execute(values)?;
             if !begun {

@@ -45,6 +45,7 @@
 //! is the engine's.
 
 mod admin;
+mod archive_item;
 mod batch;
 mod clock;
 mod findings;

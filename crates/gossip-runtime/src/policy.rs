@@ -1,8 +1,11 @@
 //! The identity of all that decides what is found: who trusts the ledger compares it.
 
+use gossip_archive::Limits;
 use gossip_contracts::connector::Classifier;
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 use gossip_engine::Engine;
+
+use crate::archive_item::LIMITS;
 
 /// What a scan with this engine of a source with this classifier is remembered under: rules, engine,
 /// limits and decoding, and what counts as binary. What was scanned under the same need not be
@@ -24,6 +27,11 @@ struct Policy<'p> {
 impl CanonicalBytes for Policy<'_> {
     fn feed(&self, hasher: &mut CanonicalHasher) {
         hasher.value(&RUNTIME_VERSION).value(self.engine).value(self.classifier);
+        let Limits { bytes, ratio, ratio_from, files, layers, memory } = LIMITS;
+        hasher.value(&gossip_archive::VERSION).value(&layers);
+        for limit in [bytes, ratio, ratio_from, files, memory as u64] {
+            hasher.value(&limit);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use gossip_archive::NotRead;
 use gossip_contracts::connector::{ConnectorError, ContentKind, SkipReason};
 use gossip_coordination_sqlite::rusqlite;
 use gossip_coordination_sqlite::rusqlite::types::{
@@ -25,6 +26,8 @@ pub(crate) enum Reason {
     Font = 11,
     NulBytes = 12,
     OtherContent = 13,
+    Encrypted = 14,
+    UnknownCompression = 15,
     Excluded = 32,
     TooLarge = 33,
     KeyTooLong = 64,
@@ -32,6 +35,8 @@ pub(crate) enum Reason {
     Vanished = 66,
     KeptFailing = 67,
     Unreadable = 68,
+    DamagedArchive = 69,
+    ArchiveLimits = 70,
 }
 
 /// From this code on, it should have been scanned.
@@ -52,6 +57,8 @@ const REASONS: &[(Reason, &str)] = &[
     (Reason::Font, "binary: font"),
     (Reason::NulBytes, "binary: NUL bytes"),
     (Reason::OtherContent, "binary"),
+    (Reason::Encrypted, "encrypted"),
+    (Reason::UnknownCompression, "unknown compression"),
     (Reason::Excluded, "excluded"),
     (Reason::TooLarge, "too large"),
     (Reason::KeyTooLong, "path too long"),
@@ -59,6 +66,8 @@ const REASONS: &[(Reason, &str)] = &[
     (Reason::Vanished, "vanished"),
     (Reason::KeptFailing, "kept failing"),
     (Reason::Unreadable, "unreadable"),
+    (Reason::DamagedArchive, "damaged archive"),
+    (Reason::ArchiveLimits, "archive beyond limits"),
 ];
 
 impl Reason {
@@ -89,6 +98,18 @@ impl Reason {
             ContentKind::Font => Some(Self::Font),
             ContentKind::NulBytes => Some(Self::NulBytes),
             _ => Some(Self::OtherContent),
+        }
+    }
+
+    /// Why something in an archive is not scanned.
+    pub(crate) const fn of_archive(why: NotRead) -> Self {
+        match why {
+            NotRead::Link => Self::Link,
+            NotRead::Special => Self::Special,
+            NotRead::Encrypted => Self::Encrypted,
+            NotRead::Unsupported => Self::UnknownCompression,
+            NotRead::TooMuch => Self::ArchiveLimits,
+            _ => Self::DamagedArchive,
         }
     }
 

@@ -6,7 +6,7 @@ use gossip_contracts::connector::{Connector, ConnectorError};
 use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{PolicyHash, RunId, TenantSecretKey};
 use gossip_coordination::{
-    AcquireScratch, CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
+    CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
     RunTerminalEvaluation, RunTransitionError, evaluate_run_terminal,
 };
 use gossip_coordination_sqlite::SqliteCoordinator;
@@ -119,7 +119,7 @@ impl Scan<'_> {
         };
         if resumed {
             // Whoever died in this run need not be waited for.
-            release_dead(&mut coordinator, run, &shared.slots, &mut AcquireScratch::new())?;
+            release_dead(&mut coordinator, run, &shared.slots)?;
         }
         self.work(&shared)?;
         let end = self.finish(&mut coordinator, &shared)?;

@@ -6,18 +6,20 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gossip_contracts::connector::{ConnectorError, Page, PageEntry};
+use gossip_archive::{Format, HEAD_SIZE};
+use gossip_contracts::connector::{ConnectorError, ItemReader, Page, PageEntry};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_coordination_sqlite::rusqlite::Transaction;
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
 use gossip_engine::Scratch;
 
-use crate::batch::{Batch, Commit};
+use crate::archive_item::{ArchiveInProgress, ArchiveScan};
+use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
-use crate::item::{ItemContext, ItemInProgress, Known, OpenItem};
+use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
-use crate::partial_item::PartialItem;
+use crate::partial_item::{PartialAt, PartialItem};
 use crate::scan::ScanError;
 use crate::shard_token::ShardToken;
 use crate::transaction;
@@ -150,7 +152,7 @@ impl ScanLoop {
 }
 
 /// How the reading of an item ended.
-enum Read {
+pub(crate) enum Read {
     /// All that is to be known of it is.
     Done(ItemRow),
     /// It was left in the middle.
@@ -229,26 +231,74 @@ impl<W: Work> Step<'_, W> {
 
     fn read_once(&mut self, key: &[u8], partial: Option<&PartialItem>) -> Result<Read, ScanError> {
         let Self { shared, work, scratch, batch } = self;
-        let OpenItem { subject, reader } = shared.context.open(key)?;
-        let mut item = ItemInProgress::begin(&shared.context, &subject, reader, partial, scratch);
+        let context = &shared.context;
+        let OpenItem { subject, mut reader } = context.open(key)?;
+        // A part of another version is worth nothing.
+        let partial = partial.filter(|partial| subject.is_version(&partial.version));
+        if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial
+            && let (head, Some(format)) = archive_format(&mut *reader)?
+        {
+            let row = subject.begin_row(reader.size(), partial);
+            let archive = ArchiveInProgress::new(context, &subject, row, partial);
+            let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
+            return scan.run(reader, format, head);
+        }
+        let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
         let mut has_more = !item.is_skipped();
         while has_more {
-            let stop = shared.stopping();
-            let flow = match batch.checkpoint_mid_item(*work, shared.options, &mut item, stop)? {
-                Flow::Continue if stop => Flow::Stop,
-                Flow::Continue => work.renew_if_needed()?,
-                flow => flow,
-            };
+            let flow = pause(shared, *work, batch, &mut item)?;
             if flow != Flow::Continue {
                 return Ok(Read::Left(flow));
             }
             let before = item.offset();
-            has_more = item.step()?;
+            match item.step()? {
+                ItemStep::More => {}
+                ItemStep::End => has_more = false,
+                ItemStep::Archive(format) => {
+                    let (reader, row, head) = item.into_archive();
+                    let archive = ArchiveInProgress::new(context, &subject, row, None);
+                    let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
+                    return scan.run(reader, format, head);
+                }
+            }
             batch.add_bytes(item.offset() - before);
         }
         Ok(Read::Done(item.finish()?))
     }
+}
+
+/// In the middle of an item: commits what is done when it is time or when the scan stops, and renews
+/// what gives the right to go on.
+pub(crate) fn pause(
+    shared: &Shared<'_>,
+    work: &mut impl Work,
+    batch: &mut Batch,
+    item: &mut dyn InProgress,
+) -> Result<Flow, ScanError> {
+    let stop = shared.stopping();
+    match batch.checkpoint_mid_item(work, shared.options, item, stop)? {
+        Flow::Continue if stop => Ok(Flow::Stop),
+        Flow::Continue => work.renew_if_needed(),
+        flow => Ok(flow),
+    }
+}
+
+/// The first bytes of an item of which an earlier scan said that it is an archive, and its format.
+fn archive_format(
+    reader: &mut dyn ItemReader,
+) -> Result<(Vec<u8>, Option<Format>), ConnectorError> {
+    let mut head = vec![0; HEAD_SIZE];
+    let mut len = 0;
+    while len < head.len() {
+        match reader.read_at(len as u64, &mut head[len..])? {
+            0 => break,
+            read => len += read,
+        }
+    }
+    head.truncate(len);
+    let format = Format::detect(&head);
+    Ok((head, format))
 }
 
 /// Lists what comes after `cursor`, again while that fails transiently.

@@ -70,7 +70,9 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
         ",
-        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;",
+        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;
+        ALTER TABLE scan_occurrences ADD COLUMN inner BLOB;
+        ALTER TABLE scan_ledger ADD COLUMN inside BLOB;",
         // What a report says of a finding beyond its place, and in which run it was first seen. What
         // an older engine found is without; the newer is another policy, and reads everything again.
         "

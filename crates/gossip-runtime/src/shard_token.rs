@@ -96,20 +96,28 @@ pub(crate) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partial_item::tests::example;
+    use crate::partial_item::tests::{example, inside};
     use crate::reason::Reason;
+    use crate::totals::Reasons;
 
     fn token() -> ShardToken {
         let mut counts = Counts::default();
-        counts.add_item(10, None);
-        counts.add_item(5, Some(Reason::Image));
-        counts.add_item(0, Some(Reason::Vanished));
+        let none = Reasons::default();
+        counts.add_item(10, None, &none);
+        counts.add_item(5, Some(Reason::Image), &none);
+        counts.add_item(0, Some(Reason::Vanished), &none);
         ShardToken { counts, partial: Some(example()), listing: Some(b"page 7".to_vec()) }
     }
 
     #[test]
     fn a_token_reads_back_with_and_without_each_part() {
-        let whole = token();
+        let mut whole = token();
+        reads_back_in_parts(&whole);
+        whole.partial = Some(inside());
+        reads_back_in_parts(&whole);
+    }
+
+    fn reads_back_in_parts(whole: &ShardToken) {
         for (partial, listing) in [(true, true), (true, false), (false, true), (false, false)] {
             let token = ShardToken {
                 partial: whole.partial.clone().filter(|_| partial),

@@ -22,8 +22,33 @@ impl Reasons {
         *self.0.entry(reason).or_default() += number;
     }
 
-    fn add_all(&mut self, other: &Self) {
+    pub(crate) fn add_all(&mut self, other: &Self) {
         other.0.iter().for_each(|(reason, number)| self.add(*reason, *number));
+    }
+
+    /// Takes one out that is a failure, if there is any.
+    pub(crate) fn take_failure(&mut self) -> Option<Reason> {
+        let reason = *self.0.keys().find(|reason| reason.is_failure())?;
+        let number = self.0.get_mut(&reason)?;
+        *number -= 1;
+        if *number == 0 {
+            self.0.remove(&reason);
+        }
+        Some(reason)
+    }
+
+    /// As a column: nothing if there are none.
+    pub(crate) fn to_column(&self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        (!self.0.is_empty()).then_some(bytes)
+    }
+
+    /// From a column.
+    pub(crate) fn from_column(column: Option<&[u8]>) -> rusqlite::Result<Self> {
+        let Some(mut rest) = column else { return Ok(Self::default()) };
+        let damaged = || rusqlite::Error::InvalidColumnName("inside".to_owned());
+        Self::decode(&mut rest).filter(|_| rest.is_empty()).ok_or_else(damaged)
     }
 
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
@@ -63,9 +88,10 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Counts an item.
-    pub(crate) fn add_item(&mut self, bytes: u64, not_scanned: Option<Reason>) {
+    /// Counts an item, and what inside of it is not scanned.
+    pub(crate) fn add_item(&mut self, bytes: u64, not_scanned: Option<Reason>, inside: &Reasons) {
         self.add_items(1, bytes, not_scanned);
+        self.not_scanned.add_all(inside);
     }
 
     fn add_items(&mut self, items: u64, bytes: u64, not_scanned: Option<Reason>) {
@@ -122,6 +148,16 @@ impl Totals {
         while let Some(row) = rows.next()? {
             let (items, bytes) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
             counts.add_items(items, bytes, row.get(0)?);
+        }
+        let mut statement = tx.prepare_cached(concat!(
+            "SELECT inside FROM scan_ledger WHERE scope = ",
+            scope_of_run!(),
+            " AND run = ?1 AND inside IS NOT NULL"
+        ))?;
+        let mut rows = statement.query([run.as_raw() as i64])?;
+        while let Some(row) = rows.next()? {
+            let inside = row.get_ref(0)?.as_blob_or_null()?;
+            counts.not_scanned.add_all(&Reasons::from_column(inside)?);
         }
         Self::of(tx, run, &counts)
     }

@@ -51,6 +51,7 @@ const TABLE: &[Row] = &[
         ],
     ),
     row("gossip-engine", &["gossip-contracts"]),
+    row("gossip-archive", &[]),
     row("gossip-connectors", &["gossip-contracts", "gossip-frontier"]),
     row(
         "gossip-runtime",
@@ -62,6 +63,7 @@ const TABLE: &[Row] = &[
             "gossip-coordination-sqlite",
             "gossip-coordination-etcd",
             "gossip-engine",
+            "gossip-archive",
             "gossip-connectors",
             "slipstream",
         ],

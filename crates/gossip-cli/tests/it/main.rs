@@ -9,5 +9,6 @@ mod options;
 mod page;
 mod redaction;
 mod reports;
+mod sources;
 mod support;
 mod terminal;
