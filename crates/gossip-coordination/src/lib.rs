@@ -73,6 +73,9 @@ mod traits;
 pub mod transition;
 pub mod validation;
 
+/// Identities, ranges, cursors and split plans, which the signatures here are made of.
+pub use gossip_contracts as contracts;
+
 pub use async_session::AsyncWorkerSession;
 pub use async_traits::{
     AsyncCoordinationBackend, AsyncRunManagement, AsyncShardClaiming, Immediate,

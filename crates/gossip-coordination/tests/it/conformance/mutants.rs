@@ -19,6 +19,7 @@ macro_rules! mutation_trait {
         )* })*
     ) => {
         /// What goes wrong. By default nothing does.
+        #[allow(clippy::too_many_arguments, reason = "a listing, and where in it")]
         trait Mutation: Send {
             fn restart(_inner: &mut InMemoryCoordinator) {}
 
