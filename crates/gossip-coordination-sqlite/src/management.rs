@@ -17,7 +17,7 @@ use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
 use crate::runs::{self, Run};
 use crate::shards::{self, Buffers, RunRow, Shard, Stored};
-use crate::sql;
+use crate::sql::{self, id_to_sql, time_to_sql};
 
 impl RunManagement for SqliteCoordinator {
     fn create_run(
@@ -171,6 +171,25 @@ impl RunManagement for SqliteCoordinator {
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
         self.collect_candidates(now, tenant, run, out)?.ok_or(GetRunError::RunNotFound)
+    }
+
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        let steps = steps!("note_idle");
+        sql::write(&self.conn, steps, |tx| {
+            let row = RunRow::find(tx, steps.load, tenant, run)?.ok_or(GetRunError::RunNotFound)?;
+            let until = time_to_sql(row.gate.config.lease_deadline(now));
+            let sql = "INSERT INTO coord_idle(run_id, worker, until) VALUES (?1, ?2, ?3) \
+                       ON CONFLICT(run_id, worker) DO UPDATE SET until = excluded.until";
+            let row = (row.id, id_to_sql(worker.as_raw()), until);
+            tx.prepare_cached(sql).and_then(|mut s| s.execute(row)).map(drop).at(steps.store)?;
+            Ok(())
+        })
     }
 }
 

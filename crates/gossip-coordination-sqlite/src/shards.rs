@@ -5,7 +5,7 @@
 //! - Q3: free shards of a run are claimed in the order in which they became free.
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::codec::{
     DecodeScratch, decode_shard_view, encode_shard, encode_shard_after,
 };
@@ -95,6 +95,31 @@ impl RunRow {
         })
     }
 
+    /// Workers that look for work in the run in vain.
+    pub(crate) fn idle_workers(
+        &self,
+        tx: &Transaction<'_>,
+        step: &'static str,
+        now: LogicalTime,
+    ) -> Result<u32, InfraError> {
+        let sql = "SELECT count(*) FROM coord_idle WHERE run_id = ?1 AND until > ?2";
+        tx.prepare_cached(sql)
+            .and_then(|mut s| s.query_row((self.id, time_to_sql(now)), |row| row.get(0)))
+            .at(step)
+    }
+
+    /// A worker that has a shard is not idle.
+    pub(crate) fn forget_idle(
+        &self,
+        tx: &Transaction<'_>,
+        step: &'static str,
+        worker: WorkerId,
+    ) -> Result<(), InfraError> {
+        let sql = "DELETE FROM coord_idle WHERE run_id = ?1 AND worker = ?2";
+        let row = (self.id, id_to_sql(worker.as_raw()));
+        tx.prepare_cached(sql).and_then(|mut s| s.execute(row)).map(drop).at(step)
+    }
+
     /// When the first of the current leases ends.
     pub(crate) fn earliest_deadline(
         &self,
@@ -123,7 +148,7 @@ pub(crate) struct Shard<'b> {
 pub(crate) struct Stored<'r> {
     pub(crate) tenant: TenantId,
     pub(crate) key: ShardKey,
-    pub(crate) fence_before: FenceEpoch,
+    pub(crate) before: ShardState,
     pub(crate) update: ShardUpdate<'r>,
 }
 
@@ -131,7 +156,7 @@ impl<'r> Stored<'r> {
     /// `shard` is as it was before.
     pub(crate) fn new(shard: &Shard<'_>, update: ShardUpdate<'r>) -> Self {
         let ShardRecordView { tenant, key, state, .. } = shard.view;
-        Self { tenant, key, fence_before: state.fence, update }
+        Self { tenant, key, before: state, update }
     }
 }
 

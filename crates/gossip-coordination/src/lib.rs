@@ -48,6 +48,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod async_session;
 mod async_traits;
 mod claim;
 pub mod codec;
@@ -72,8 +73,14 @@ mod traits;
 pub mod transition;
 pub mod validation;
 
-pub use async_traits::{AsyncCoordinationBackend, AsyncRunManagement, Immediate};
-pub use claim::{CoordinationFacade, ShardClaiming, claim_from_candidates};
+pub use async_session::AsyncWorkerSession;
+pub use async_traits::{
+    AsyncCoordinationBackend, AsyncRunManagement, AsyncShardClaiming, Immediate,
+};
+pub use claim::{
+    ClaimSearch, ClaimStep, CoordinationFacade, ShardClaiming, claim_from_candidates,
+    claim_from_candidates_async,
+};
 pub use error::{
     AcquireError, CheckpointError, ClaimError, CommitError, CompleteError, CoordError,
     CreateRunError, CursorOutOfBoundsDetail, GetRunError, IdempotentOutcome, InfraError,
@@ -99,9 +106,10 @@ pub use run::{
     RunStatus, RunTerminalEvaluation, ShardFilter, ShardSummary, evaluate_run_terminal,
 };
 pub use scratch::{
-    AcquireResultView, AcquireScratch, CapacityHint, RenewResult, ShardSnapshotView,
+    AcquireResultView, AcquireScratch, CapacityHint, CheckpointRenewal, Granted, RenewResult,
+    ShardSnapshotView,
 };
-pub use session::{EndError, WorkerSession};
+pub use session::{EndError, HeldShard, WorkerSession};
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom, SplitCaps};
 pub use status::{ParkReason, ShardStatus};
 pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement, TransactionalBackend};

@@ -93,6 +93,15 @@ impl RunConfig {
     }
 }
 
+impl RunConfig {
+    /// When a lease ends that is granted or renewed at `now`. Saturates: a lease that outlives the
+    /// clock is as good as one that never ends.
+    #[must_use]
+    pub fn lease_deadline(&self, now: LogicalTime) -> LogicalTime {
+        now.checked_add(self.lease_duration).unwrap_or(LogicalTime::from_raw(u64::MAX))
+    }
+}
+
 /// Why a configuration cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]

@@ -20,7 +20,7 @@ use crate::error::{
 };
 use crate::lease::Lease;
 use crate::run::{RunConfig, RunProgress, RunRecord, RunStatus, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
+use crate::scratch::{AcquireResultView, AcquireScratch, CheckpointRenewal, RenewResult};
 use crate::status::ParkReason;
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
 
@@ -63,6 +63,18 @@ pub trait CoordinationBackend {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError>;
+
+    /// Moves a shard's cursor and extends its lease with it, as [`CoordinationBackend::renew`] does:
+    /// a worker that checkpoints in time needs no renewals, and learns without asking whether others
+    /// wait for work. A replay extends nothing.
+    fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>;
 
     /// Marks a shard as done at a final cursor.
     fn complete(
@@ -128,6 +140,17 @@ pub trait TransactionalBackend: CoordinationBackend {
         op_id: OpId,
         writes: impl FnOnce(&Self::Transaction<'_>) -> Result<(), E>,
     ) -> Result<IdempotentOutcome<()>, CommitError<CheckpointError, E>>;
+
+    /// [`CoordinationBackend::checkpoint_and_renew`] with what `writes` writes, under the same rules.
+    fn checkpoint_and_renew_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&Self::Transaction<'_>) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CommitError<CheckpointError, E>>;
 
     /// Marks a shard as done and commits what `writes` writes, under the same rules.
     fn complete_with<E>(
@@ -236,6 +259,17 @@ pub trait RunManagement {
         run: RunId,
         worker: WorkerId,
         out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError>;
+
+    /// Notes that `worker` looks for work in the run in vain. It counts as idle until it is granted a
+    /// shard of the run, and for one lease duration at most; so a worker that goes on waiting says so
+    /// again.
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
     ) -> Result<(), GetRunError>;
 
     /// Creates a run and gives it its shards. Safe to repeat: a run that an earlier call left

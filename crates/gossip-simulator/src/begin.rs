@@ -165,4 +165,14 @@ impl<S: SimulatedBackend> RunManagement for WireManagement<'_, S> {
     ) -> Result<(), GetRunError> {
         unreachable!("{BEGINS}")
     }
+
+    fn note_idle(
+        &mut self,
+        _: LogicalTime,
+        _: TenantId,
+        _: RunId,
+        _: WorkerId,
+    ) -> Result<(), GetRunError> {
+        unreachable!("{BEGINS}")
+    }
 }

@@ -19,9 +19,10 @@ use crate::events::{EventCollector, EventKind, StateTransitionEvent};
 use crate::lease::Takeover;
 use crate::record::{ShardRecord, ShardState};
 use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireScratch, CapacityHint, RenewResult};
+use crate::scratch::{AcquireScratch, CapacityHint, CheckpointRenewal, RenewResult};
 use crate::status::{ParkReason, ShardStatus};
 use crate::traits::{ClaimCandidates, RunManagement};
+use crate::transition::{SplitReplaceResult, SplitResidualResult};
 
 /// What an operation may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +63,25 @@ impl Answer for RunRecord {}
 impl Answer for RunProgress {}
 impl Answer for Vec<ShardSummary> {}
 impl Answer for ClaimCandidates {}
-impl<T> Answer for IdempotentOutcome<T> {
+impl<T: Answer> Answer for Option<T> {
+    fn capacity(&self) -> Option<CapacityHint> {
+        self.as_ref().and_then(Answer::capacity)
+    }
+}
+impl Answer for CheckpointRenewal {
+    fn capacity(&self) -> Option<CapacityHint> {
+        Some(self.capacity)
+    }
+}
+impl Answer for SplitReplaceResult {}
+impl Answer for SplitResidualResult {}
+impl<T: Answer> Answer for IdempotentOutcome<T> {
     fn is_replay(&self) -> bool {
         IdempotentOutcome::is_replay(self)
+    }
+
+    fn capacity(&self) -> Option<CapacityHint> {
+        self.as_ref().into_inner().capacity()
     }
 }
 
@@ -90,7 +107,7 @@ impl<H: Harness> World<H> {
             assert_eq!((tenant, run, at), (self.tenant, self.run, self.now), "{kind:?}");
             events.push(kind);
         }
-        if matches!(operation, Operation::Acquire | Operation::Claim) {
+        if matches!(operation, Operation::Acquire | Operation::Claim | Operation::ReacquireOwn) {
             take_poisoned(operation, before.as_ref().zip(after.as_ref()), &mut events);
         }
         match &result {
@@ -248,7 +265,7 @@ impl<H: Harness> World<H> {
 
 /// Whether the shard was parked because it had been tried too often.
 fn was_poisoned(operation: Operation, old: &ShardRecord, new: &ShardRecord) -> bool {
-    matches!(operation, Operation::Acquire | Operation::Claim)
+    matches!(operation, Operation::Acquire | Operation::Claim | Operation::ReacquireOwn)
         && old.state.status == ShardStatus::Active
         && new.state.park_reason == Some(ParkReason::Poisoned)
 }

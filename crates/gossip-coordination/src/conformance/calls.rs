@@ -19,7 +19,7 @@ use crate::error::{
 use crate::events::{EventKind, RedactedKey};
 use crate::lease::Lease;
 use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
-use crate::scratch::RenewResult;
+use crate::scratch::{CheckpointRenewal, RenewResult};
 use crate::status::ParkReason;
 use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
@@ -50,6 +50,31 @@ impl<H: Harness> World<H> {
                 backend.claim_next_available(now, tenant, run, by, scratch).map(Into::into)
             },
             acquired,
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn reacquire_own(&mut self, by: u64) -> Result<Option<Acquired>, ClaimError> {
+        let (now, tenant, run, by) = (self.now, self.tenant, self.run, worker(by));
+        self.call(
+            Operation::ReacquireOwn,
+            Scope::AnyShard(run),
+            |backend, scratch| {
+                let own = backend.reacquire_own(now, tenant, run, by, scratch);
+                own.map(|own| own.map(Into::into))
+            },
+            |own| own.iter().flat_map(acquired).collect(),
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn note_idle(&mut self, by: u64) -> Result<(), GetRunError> {
+        let (now, tenant, run, by) = (self.now, self.tenant, self.run, worker(by));
+        self.call(
+            Operation::NoteIdle,
+            Scope::Nothing,
+            |backend, _| backend.note_idle(now, tenant, run, by),
+            |()| vec![],
         )
     }
 
@@ -107,7 +132,34 @@ impl<H: Harness> World<H> {
             |backend, _| backend.checkpoint(now, tenant, lease, cursor, op),
             |_| {
                 let last_key = RedactedKey::new(cursor.last_key());
-                vec![EventKind::ShardCheckpointed { shard: lease.shard(), last_key }]
+                let (shard, new_deadline) = (lease.shard(), None);
+                vec![EventKind::ShardCheckpointed { shard, last_key, new_deadline }]
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn checkpoint_and_renew(
+        &mut self,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op: OpId,
+    ) -> Done<CheckpointRenewal, CheckpointError> {
+        let (now, tenant) = (self.now, self.tenant);
+        // The answer does not say whether the deadline is a new one, and the event does.
+        let before = self.harness.dump().shard(tenant, lease.key());
+        let before = before.and_then(|shard| shard.state.lease).map(|holder| holder.deadline());
+        self.call(
+            Operation::CheckpointAndRenew,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.checkpoint_and_renew(now, tenant, lease, cursor, op),
+            |outcome| {
+                let deadline = outcome.as_ref().into_inner().new_deadline;
+                vec![EventKind::ShardCheckpointed {
+                    shard: lease.shard(),
+                    last_key: RedactedKey::new(cursor.last_key()),
+                    new_deadline: (before != Some(deadline)).then_some(deadline),
+                }]
             },
         )
     }

@@ -32,10 +32,10 @@ macro_rules! named {
 named! {
     /// An operation of a coordinator.
     Operation {
-        Acquire Renew Release Checkpoint Complete Park SplitReplace SplitResidual
-        Claim CollectCandidates
+        Acquire Renew Release Checkpoint CheckpointAndRenew Complete Park SplitReplace SplitResidual
+        Claim ReacquireOwn CollectCandidates
         CreateRun RegisterShards CreateRunWithShards
-        CompleteRun FailRun CancelRun Unpark
+        CompleteRun FailRun CancelRun Unpark NoteIdle
         GetRun GetRunProgress ListShards
     }
 }
@@ -46,6 +46,7 @@ impl Operation {
         Self::Renew,
         Self::Release,
         Self::Checkpoint,
+        Self::CheckpointAndRenew,
         Self::Complete,
         Self::Park,
         Self::SplitReplace,
@@ -53,8 +54,14 @@ impl Operation {
     ];
 
     /// The operations that present a lease and an operation id.
-    pub const LOGGED: &'static [Self] =
-        &[Self::Checkpoint, Self::Complete, Self::Park, Self::SplitReplace, Self::SplitResidual];
+    pub const LOGGED: &'static [Self] = &[
+        Self::Checkpoint,
+        Self::CheckpointAndRenew,
+        Self::Complete,
+        Self::Park,
+        Self::SplitReplace,
+        Self::SplitResidual,
+    ];
 }
 
 named! {
@@ -150,6 +157,7 @@ matrix! {
     Renew(RenewError): Executes Emits Keeps;
     Release(ReleaseError): Executes Emits Keeps;
     Checkpoint(CheckpointError): Executes Emits Keeps Replays;
+    CheckpointAndRenew(CheckpointError): Executes Emits Keeps Replays;
     Complete(CompleteError): Executes Emits Ends Replays;
     Park(ParkError): Executes Emits Ends Replays;
     SplitReplace(SplitError): Executes Emits Ends Replays
@@ -159,6 +167,7 @@ matrix! {
         ChildInvalid StartMismatch Gap Overlap EndMismatch CursorNotKept
         SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
     Claim(ClaimError): Executes Emits Keeps Poisons;
+    ReacquireOwn(ClaimError) never [NoneAvailable Throttled]: Executes Emits Keeps Poisons;
     CollectCandidates(GetRunError): Executes;
     CreateRun(CreateRunError) never [RegisterShardsFailed GetRunFailed ConfigMismatch]:
         Executes Emits ZeroLeaseDuration ZeroShardRetries;
@@ -171,6 +180,7 @@ matrix! {
     FailRun(RunTransitionError) never [ShardsRemaining]: Executes Emits Replays;
     CancelRun(RunTransitionError) never [ShardsRemaining WrongStatus]: Executes Emits Replays;
     Unpark(UnparkError): Executes Emits Keeps Replays;
+    NoteIdle(GetRunError): Executes;
     GetRun(GetRunError): Executes;
     GetRunProgress(GetRunError): Executes;
     ListShards(GetRunError): Executes;

@@ -10,15 +10,15 @@ use super::backend::carry_out;
 use super::run::Run;
 use super::shard::Shard;
 use super::{InMemoryCoordinator, decide, emit, find, find_run};
-use crate::claim::{ShardClaiming, claim_from_candidates};
+use crate::claim::{ClaimSearch, ClaimStep, ShardClaiming, claim_from_candidates};
 use crate::error::{
     ClaimError, CreateRunError, GetRunError, IdempotentOutcome, RegisterShardsError,
     RunTransitionError, UnparkError,
 };
 use crate::events::EventKind;
 use crate::run::{RunConfig, RunProgress, RunRecord, RunStatus, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireResultView, AcquireScratch};
-use crate::traits::{ClaimCandidates, RunManagement};
+use crate::scratch::{AcquireResultView, AcquireScratch, Granted};
+use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
 use crate::transition::{self, Decision, RunUpdate};
 
 /// Nobody can be faster, so the first candidate is taken. If it turns out to be poisoned, another
@@ -26,7 +26,7 @@ use crate::transition::{self, Decision, RunUpdate};
 const CANDIDATES: usize = 1;
 
 /// Waiting workers to remember before those whose wait is over are forgotten.
-const COOLDOWNS_MAX: usize = 4096;
+const WAITING_MAX: usize = 4096;
 
 impl InMemoryCoordinator {
     fn get(&self, tenant: TenantId, run: RunId) -> Result<&Run, GetRunError> {
@@ -204,6 +204,21 @@ impl RunManagement for InMemoryCoordinator {
         }
         Ok(())
     }
+
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        let run = find_run(&mut self.tenants, tenant, run).ok_or(GetRunError::RunNotFound)?;
+        if run.idle.len() >= WAITING_MAX {
+            run.idle.retain(|_, &mut until| now < until);
+        }
+        run.idle.insert(worker, run.record.config.lease_deadline(now));
+        Ok(())
+    }
 }
 
 impl ShardClaiming for InMemoryCoordinator {
@@ -236,11 +251,42 @@ impl ShardClaiming for InMemoryCoordinator {
             && found_nothing
             && let Some(entry) = self.tenants.get_mut(&tenant)
         {
-            if entry.cooldowns.len() >= COOLDOWNS_MAX {
+            if entry.cooldowns.len() >= WAITING_MAX {
                 entry.cooldowns.retain(|_, &mut retry_after| now < retry_after);
             }
             entry.cooldowns.insert(worker, until);
         }
         result
+    }
+
+    fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        let mut search = ClaimSearch::new(run);
+        loop {
+            match search.step() {
+                ClaimStep::Collect => {
+                    let found = self.get(tenant, run)?;
+                    let (status, own) = (found.record.status, found.owned_by(worker));
+                    let shards = own.into_iter().collect();
+                    let out = search.candidates_mut();
+                    *out = ClaimCandidates { status, shards, earliest_deadline: None };
+                }
+                ClaimStep::Acquire(key) => {
+                    let acquired = self.acquire_and_restore_into(now, tenant, key, worker, scratch);
+                    match acquired.map(|view| Granted::of(&view)) {
+                        Ok(granted) => return Ok(Some(granted.view(scratch))),
+                        Err(refusal) => search.refused(refusal)?,
+                    }
+                }
+                ClaimStep::End(ClaimError::NoneAvailable { .. }) => return Ok(None),
+                ClaimStep::End(error) => return Err(error),
+            }
+        }
     }
 }

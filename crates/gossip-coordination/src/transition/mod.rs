@@ -13,7 +13,10 @@ mod split;
 mod unpark;
 
 pub use lease::{AcquireDecision, acquire, release, renew, revoke_lease};
-pub use progress::{CursorRequest, ParkRequest, checkpoint, complete, park};
+pub use progress::{
+    CursorRequest, ParkRequest, RenewingCheckpoint, checkpoint, checkpoint_and_renew, complete,
+    park,
+};
 pub use register::{
     RegisterRequest, RegisterStep, discard_staged, register_shards, register_step, root_shard,
 };

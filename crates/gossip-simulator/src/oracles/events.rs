@@ -1,5 +1,6 @@
 //! S12: every change is reported by exactly its event, and nothing else is reported.
 
+use gossip_contracts::identity::LogicalTime;
 use gossip_coordination::{EventKind, ParkReason, ShardStatus, StateTransitionEvent};
 
 use super::ledger::Ledger;
@@ -50,6 +51,12 @@ fn is_like(told: &EventKind, expected: &EventKind) -> bool {
     }
 }
 
+/// The new deadline, if it is one.
+fn extended(ledger: &Ledger, operation: &Operation, deadline: LogicalTime) -> Option<LogicalTime> {
+    let held = ledger.subject(operation).and_then(|(shard, _)| shard.holder);
+    (held.map(|held| held.deadline) != Some(deadline)).then_some(deadline)
+}
+
 fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
     use gossip_contracts::identity::FenceEpoch;
 
@@ -86,6 +93,10 @@ fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
             (Operation::Checkpoint { cursor, .. }, _) => EventKind::ShardCheckpointed {
                 shard: shard?,
                 last_key: gossip_coordination::RedactedKey::new(cursor.last_key.as_deref()),
+                new_deadline: match *effect {
+                    Effect::Renewed { deadline, .. } => extended(ledger, seen.operation, deadline),
+                    _ => None,
+                },
             },
             (Operation::Complete { .. }, _) => EventKind::ShardCompleted { shard: shard? },
             (&Operation::Park { reason, .. }, _) => {

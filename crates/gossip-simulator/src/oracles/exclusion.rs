@@ -4,7 +4,7 @@ use gossip_coordination::{ShardRecordView, ShardStatus};
 
 use super::ledger::{Ledger, Shard};
 use super::{Observation, OracleResult, demand};
-use crate::op::{Answer, Operation, Refusal};
+use crate::op::{Answer, Effect, Operation, Refusal};
 
 const S1: &str = "S1 exclusion";
 
@@ -48,7 +48,11 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
             demand(held, S1, || {
                 format!("{key}: {lease:?} was obeyed at {}; holder {:?}", seen.now, shard.holder)
             })?;
-            let Answer::Renewed { deadline } = seen.answer else { return Ok(()) };
+            let (Answer::Renewed { deadline } | Answer::Executed(Effect::Renewed { deadline, .. })) =
+                seen.answer
+            else {
+                return Ok(());
+            };
             demand(shard.holder.is_some_and(|held| held.deadline <= *deadline), S1, || {
                 format!("{key}: a renewal moved the deadline back to {deadline}")
             })

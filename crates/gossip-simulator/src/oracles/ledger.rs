@@ -265,6 +265,7 @@ impl Ledger {
             self.take_in_run_change(now, place, operation);
             return;
         }
+        let skew = self.skew_allowance;
         let Some(shard) = self.subject_mut(operation) else { return };
         remember(&mut shard.recent, SHARD_WINDOW, executed);
         match operation {
@@ -273,6 +274,13 @@ impl Ledger {
                     shard.tries = 0;
                 }
                 shard.cursor = cursor.clone();
+                if let Effect::Renewed { deadline, .. } = *effect
+                    && let Some(holder) = &mut shard.holder
+                {
+                    holder.deadline = deadline;
+                    holder.free_from =
+                        LogicalTime::from_raw(deadline.as_raw().saturating_add(skew));
+                }
                 if matches!(operation, Operation::Complete { .. }) {
                     self.settle(operation, ShardStatus::Done, None);
                 }

@@ -1,7 +1,9 @@
 //! What whoever runs a scan may do, read off the documents.
 
 use gossip_contracts::coordination::ShardLimitScope;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{
     RunConfig, RunConfigError, RunProgress, RunStatus, ShardFilter, ShardStatus, ShardSummary,
 };
@@ -159,6 +161,19 @@ impl Reference {
         shard.memory.note(now, op_id, ShardOp::Unpark);
         run.line_up(key.shard);
         Ok(Answer::Executed(Effect::Nothing))
+    }
+
+    pub(super) fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Decided {
+        let run = self.run_mut(tenant, run)?;
+        let until = now.as_raw().saturating_add(run.config.lease_duration);
+        run.idle.insert(worker, LogicalTime::from_raw(until));
+        Ok(Answer::Accepted)
     }
 
     pub(super) fn get_run(&self, tenant: TenantId, run: RunId) -> Decided {

@@ -252,6 +252,13 @@ impl<S: SimulatedBackend> Wire<S> {
         })
     }
 
+    /// Tells the backend something that nobody waits for, and that is lost now and then.
+    pub(super) fn tell(&mut self, now: LogicalTime, operation: &Operation) {
+        if !self.draws(Ingredient::LoseRequest) {
+            self.deliver_operation(now, operation);
+        }
+    }
+
     /// Sends a request; `ask` puts it to the backend and says what was answered.
     pub(super) fn call<T: Clone + 'static, E: From<InfraError> + Clone + 'static>(
         &mut self,

@@ -179,6 +179,11 @@ pub(crate) fn allows<H: Harness>(status: RunStatus) {
                 Err(error) => assert_eq!(error, ClaimError::RunNotActive { run, status }),
                 Ok(_) => assert!(active),
             },
+            Operation::ReacquireOwn => match w.reacquire_own(1) {
+                Err(error) => assert_eq!(error, ClaimError::RunNotActive { run, status }),
+                Ok(own) => assert!(active && own.is_some()),
+            },
+            Operation::NoteIdle => assert_eq!(w.note_idle(1), Ok(())),
             Operation::CollectCandidates => {
                 let candidates = w.candidates(2).unwrap();
                 assert_eq!((candidates.status, !candidates.shards.is_empty()), (status, active));

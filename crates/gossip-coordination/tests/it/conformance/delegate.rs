@@ -15,6 +15,9 @@ macro_rules! methods {
             mut checkpoint<>(
                 now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>, op: OpId
             ) -> Result<IdempotentOutcome<()>, CheckpointError>;
+            mut checkpoint_and_renew<>(
+                now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>, op: OpId
+            ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>;
             mut complete<>(
                 now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>, op: OpId
             ) -> Result<IdempotentOutcome<()>, CompleteError>;
@@ -56,12 +59,18 @@ macro_rules! methods {
                 now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
                 out: &mut ClaimCandidates
             ) -> Result<(), GetRunError>;
+            mut note_idle<>(now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId)
+                -> Result<(), GetRunError>;
         }
-        ShardClaiming NoAsyncClaiming {
+        ShardClaiming AsyncShardClaiming {
             mut claim_next_available<'s>(
                 now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
                 scratch: &'s mut AcquireScratch
             ) -> Result<AcquireResultView<'s>, ClaimError>;
+            mut reacquire_own<'s>(
+                now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
+                scratch: &'s mut AcquireScratch
+            ) -> Result<Option<AcquireResultView<'s>>, ClaimError>;
         }
     } };
 }
@@ -119,10 +128,10 @@ pub(crate) mod names {
     };
     pub(crate) use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
     pub(crate) use gossip_coordination::{
-        AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimCandidates,
-        ClaimError, CompleteError, CoordinationBackend, CreateRunError, GetRunError,
-        IdempotentOutcome, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError,
-        RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord,
+        AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
+        ClaimCandidates, ClaimError, CompleteError, CoordinationBackend, CreateRunError,
+        GetRunError, IdempotentOutcome, Lease, ParkError, ParkReason, RegisterShardsError,
+        ReleaseError, RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord,
         RunTransitionError, ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError,
         SplitResidualError, UnparkError,
     };
