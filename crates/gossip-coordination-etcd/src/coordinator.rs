@@ -206,6 +206,9 @@ pub(crate) struct Outcome<R> {
 
 /// A change whose transaction was not answered.
 struct Unanswered<R> {
+    /// It was decided from what etcd had, and not from what was remembered: nobody had carried it out
+    /// before.
+    was_new: bool,
     record: Vec<u8>,
     answer: R,
     event: Option<EventKind>,
@@ -257,7 +260,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 _ if !is_fresh => continue,
                 Ok(Verdict::Keep(answer)) => {
                     // A replay of what this very call did is no replay.
-                    let (event, answer) = match unanswered {
+                    let (event, answer) = match unanswered.filter(|tried| tried.was_new) {
                         Some(done) => (done.event, done.answer),
                         None => (None, answer),
                     };
@@ -302,7 +305,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 }
                 Err(error) if may_pass(&error) => {
                     if matches!(error, KvError::Unanswered(_)) {
-                        unanswered = Some(Unanswered { record, answer, event });
+                        let was_new = is_fresh;
+                        unanswered = Some(Unanswered { was_new, record, answer, event });
                     }
                     attempts.next(steps.txn, Some(&error)).await?;
                 }
