@@ -149,3 +149,34 @@ macro_rules! steps {
     };
 }
 pub(crate) use steps;
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::types::FromSql;
+
+    use super::*;
+
+    fn read<T: FromSql>(sql: &str) -> InfraError {
+        let conn = rusqlite::Connection::open_in_memory().expect("SQLite opens in memory");
+        let result = conn.query_row(sql, [], |row| row.get::<_, T>(0));
+        result.at("load").err().expect("the row does not hold what is asked for")
+    }
+
+    #[test]
+    fn a_row_that_does_not_hold_what_its_type_says_is_corruption() {
+        for error in [
+            read::<i64>("SELECT 'text'"),
+            read::<u8>("SELECT 256"),
+            read::<[u8; 32]>("SELECT x'00'"),
+            read::<i64>("SELECT 1 WHERE 0"),
+        ] {
+            assert!(matches!(error, InfraError::Corruption { operation: "load", .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_about_the_bytes_is_transient() {
+        let error = infra("load", &rusqlite::Error::InvalidQuery);
+        assert!(matches!(error, InfraError::Transient { operation: "load", .. }), "{error:?}");
+    }
+}

@@ -367,6 +367,8 @@ pub struct ShardSummary {
     pub end: Box<[u8]>,
     /// The last key handled.
     pub last_key: Option<Box<[u8]>>,
+    /// Its cursor's token.
+    pub token: Option<Box<[u8]>>,
     /// When its lease ends, if one was granted and not released.
     pub lease_deadline: Option<LogicalTime>,
     /// Acquires since its cursor last moved.
@@ -387,6 +389,7 @@ impl ShardSummary {
             start: shard.spec.start().into(),
             end: shard.spec.end().into(),
             last_key: shard.cursor.last_key().map(Into::into),
+            token: shard.cursor.token().map(Into::into),
             lease_deadline: shard.state.lease.map(|holder| holder.deadline()),
             acquires_since_progress: shard.state.acquires_since_progress,
             parent: shard.parent,
@@ -395,7 +398,7 @@ impl ShardSummary {
     }
 }
 
-/// Keys show as lengths.
+/// Keys and the token show as lengths.
 impl fmt::Debug for ShardSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardSummary")
@@ -404,6 +407,7 @@ impl fmt::Debug for ShardSummary {
             .field("start", &format_args!("[{} bytes]", self.start.len()))
             .field("end", &format_args!("[{} bytes]", self.end.len()))
             .field("last_key", &self.last_key.as_ref().map(|key| key.len()))
+            .field("token", &self.token.as_ref().map(|token| token.len()))
             .field("lease_deadline", &self.lease_deadline)
             .field("acquires_since_progress", &self.acquires_since_progress)
             .field("parent", &self.parent)

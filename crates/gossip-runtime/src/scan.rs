@@ -85,6 +85,12 @@ pub enum ScanError {
     /// The run cannot be created as it was asked for.
     #[error("the run was not created: {0}")]
     NotCreated(CreateRunError),
+    /// A shard was left by a program that wrote another kind of token.
+    #[error(
+        "the run was begun by another version of gossip, and this one cannot go on with it; \
+             start over with `--fresh`"
+    )]
+    TokenOfAnotherKind,
     /// A worker broke. This is a bug in gossip.
     #[error(
         "a worker stopped unexpectedly; this is a bug in gossip. Nothing that was committed is \

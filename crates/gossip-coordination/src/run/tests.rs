@@ -204,6 +204,7 @@ fn a_summary_tells_all_but_the_metadata_and_shows_no_key() {
         start: b"hush/a"[..].into(),
         end: b"hush/cc"[..].into(),
         last_key: Some(b"hush/b"[..].into()),
+        token: Some(b"hush"[..].into()),
         lease_deadline: Some(LogicalTime::from_raw(6)),
         acquires_since_progress: 2,
         parent: Some(ShardId::from_raw(3)),

@@ -223,6 +223,7 @@ mod tests {
             start: crate::keys::key(0)[..].into(),
             end: crate::keys::key(10)[..].into(),
             last_key: Some(last_key.into()),
+            token: None,
             lease_deadline: Some(at(100)),
             acquires_since_progress: 0,
             parent: None,

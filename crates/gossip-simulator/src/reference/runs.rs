@@ -213,6 +213,7 @@ impl Reference {
             start: shard.range.start[..].into(),
             end: shard.range.end[..].into(),
             last_key: shard.cursor.last_key.as_ref().map(|key| key[..].into()),
+            token: shard.cursor.token.as_ref().map(|token| token[..].into()),
             lease_deadline: shard.holder.map(|holder| holder.deadline),
             acquires_since_progress: shard.tries,
             parent: shard.parent,
