@@ -4,6 +4,8 @@
 //! - Q2: a run's counts change in the transaction that changes its shards.
 //! - Q3: free shards of a run are claimed in the order in which they became free.
 
+use std::num::NonZeroUsize;
+
 use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::codec::{
@@ -16,7 +18,7 @@ use gossip_coordination::{
 use rusqlite::{Row, Transaction};
 
 use crate::error::{At, Steps};
-use crate::sql::{id_from_sql, id_to_sql, time_from_sql, time_to_sql};
+use crate::sql::{id_from_sql, id_to_sql, ids_behind, time_from_sql, time_to_sql};
 
 /// Room that operations share, so that none allocates once it has grown.
 #[derive(Default)]
@@ -268,6 +270,35 @@ pub(crate) fn insert<'s>(
     let sql = "UPDATE coord_totals SET shards = shards + ?1 WHERE id = 1";
     tx.prepare_cached(sql).and_then(|mut statement| statement.execute([counts.places])).at(step)?;
     Ok(())
+}
+
+/// Shows `f` the records of `limit` shards behind `after`, in id order; behind which one there are
+/// more, if there are.
+pub(crate) fn page(
+    tx: &Transaction<'_>,
+    step: &'static str,
+    run: i64,
+    after: Option<ShardId>,
+    limit: NonZeroUsize,
+    mut f: impl FnMut(&[u8]) -> Result<ShardId, InfraError>,
+) -> Result<Option<ShardId>, InfraError> {
+    let sql = "SELECT record FROM coord_shards WHERE run_id = ?1 AND shard BETWEEN ?2 AND ?3 \
+               ORDER BY shard";
+    let mut statement = tx.prepare_cached(sql).at(step)?;
+    let (mut last, mut left) = (None, limit.get());
+    for (first, until) in ids_behind(after.map(ShardId::as_raw)) {
+        let mut rows = statement.query((run, first, until)).at(step)?;
+        while let Some(row) = rows.next().at(step)? {
+            if left == 0 {
+                return Ok(last);
+            }
+            let Ok(bytes) = row.get_ref(0).at(step)?.as_blob() else {
+                return Err(InfraError::corruption(step, "a record is not a blob"));
+            };
+            (last, left) = (Some(f(bytes)?), left - 1);
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the run has a shard under this id.

@@ -12,22 +12,24 @@
 //! [`AsyncShardClaiming::reacquire_own`] gets it back, and until then its lease keeps others out.
 
 use core::future::Future;
+use core::num::NonZeroUsize;
 
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
 use gossip_contracts::identity::{
-    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 
 use crate::claim::ShardClaiming;
 use crate::error::{
-    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, GetRunError,
-    IdempotentOutcome, ParkError, RegisterShardsError, ReleaseError, RenewError,
-    RunTransitionError, SplitReplaceError, SplitResidualError, UnparkError,
+    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, DeleteRunError,
+    GetRunError, IdempotentOutcome, InfraError, ParkError, RegisterShardsError, ReleaseError,
+    RenewError, RevokeLeaseError, RunTransitionError, SplitReplaceError, SplitResidualError,
+    UnparkError,
 };
 use crate::lease::Lease;
-use crate::run::{RunConfig, RunProgress, RunRecord, ShardFilter, ShardSummary};
+use crate::run::{RunConfig, RunProgress, RunRecord, RunSummary, ShardFilter, ShardSummary};
 use crate::scratch::{AcquireResultView, AcquireScratch, CheckpointRenewal, RenewResult};
 use crate::status::ParkReason;
 use crate::traits::{
@@ -226,6 +228,45 @@ pub trait AsyncRunManagement {
         worker: WorkerId,
         out: &mut ClaimCandidates,
     ) -> impl Future<Output = Result<(), GetRunError>> + Send;
+
+    /// See [`RunManagement::revoke_lease`].
+    fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RevokeLeaseError>> + Send;
+
+    /// See [`RunManagement::list_runs_into`].
+    fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> impl Future<Output = Result<Option<RunId>, InfraError>> + Send;
+
+    /// See [`RunManagement::list_shards_page_into`].
+    #[allow(clippy::too_many_arguments, reason = "a listing, and where in it")]
+    fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> impl Future<Output = Result<Option<ShardId>, GetRunError>> + Send;
+
+    /// See [`RunManagement::delete_run`].
+    fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> impl Future<Output = Result<(), DeleteRunError>> + Send;
 
     /// See [`RunManagement::note_idle`].
     fn note_idle(
@@ -480,6 +521,48 @@ impl<B: RunManagement + Send + Sync> AsyncRunManagement for Immediate<B> {
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
         self.0.collect_claim_candidates_into(now, tenant, run, worker, out)
+    }
+
+    async fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        self.0.revoke_lease(now, tenant, key, fence)
+    }
+
+    async fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        self.0.list_runs_into(tenant, after, limit, out)
+    }
+
+    async fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        self.0.list_shards_page_into(now, tenant, run, filter, after, limit, out)
+    }
+
+    async fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError> {
+        self.0.delete_run(now, tenant, run)
     }
 
     async fn note_idle(

@@ -79,6 +79,8 @@ pub enum EventKind {
     RunFailed,
     /// A run was called off.
     RunCancelled,
+    /// A run that had ended was deleted, and its shards with it.
+    RunDeleted,
 }
 
 impl ShardUpdate<'_> {
@@ -161,7 +163,8 @@ impl EventKind {
             | Self::RunActivated { .. }
             | Self::RunCompleted
             | Self::RunFailed
-            | Self::RunCancelled => false,
+            | Self::RunCancelled
+            | Self::RunDeleted => false,
         }
     }
 
@@ -180,7 +183,8 @@ impl EventKind {
             | Self::ShardSplit { .. }
             | Self::RunCompleted
             | Self::RunFailed
-            | Self::RunCancelled => true,
+            | Self::RunCancelled
+            | Self::RunDeleted => true,
             Self::ShardAcquired { .. }
             | Self::ShardLeaseRenewed { .. }
             | Self::ShardReleased { .. }

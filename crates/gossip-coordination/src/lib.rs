@@ -83,8 +83,8 @@ pub use claim::{
 };
 pub use error::{
     AcquireError, CheckpointError, ClaimError, CommitError, CompleteError, CoordError,
-    CreateRunError, CursorOutOfBoundsDetail, GetRunError, IdempotentOutcome, InfraError,
-    LeasedOperationError, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    CreateRunError, CursorOutOfBoundsDetail, DeleteRunError, GetRunError, IdempotentOutcome,
+    InfraError, LeasedOperationError, ParkError, RegisterShardsError, ReleaseError, RenewError,
     RevokeLeaseError, RunOpIdConflict, RunTransitionError, SplitError, SplitReplaceError,
     SplitResidualError, UnparkError,
 };
@@ -103,7 +103,7 @@ pub use payload::{DerivedShardKind, derive_split_shard_id};
 pub use record::{Availability, FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
 pub use run::{
     GateRecord, Registration, RunConfig, RunConfigError, RunGate, RunProgress, RunRecord,
-    RunStatus, RunTerminalEvaluation, ShardFilter, ShardSummary, evaluate_run_terminal,
+    RunStatus, RunSummary, RunTerminalEvaluation, ShardFilter, ShardSummary, evaluate_run_terminal,
 };
 pub use scratch::{
     AcquireResultView, AcquireScratch, CapacityHint, CheckpointRenewal, Granted, RenewResult,

@@ -149,6 +149,8 @@ fn set_tenant(operation: &mut Operation, other: TenantId) {
         | Operation::CompleteRun { tenant, .. }
         | Operation::FailRun { tenant, .. }
         | Operation::CancelRun { tenant, .. }
+        | Operation::DeleteRun { tenant, .. }
+        | Operation::RevokeLease { tenant, .. }
         | Operation::NoteIdle { tenant, .. }
         | Operation::Unpark { tenant, .. }
         | Operation::Acquire { tenant, .. }

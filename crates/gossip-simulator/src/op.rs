@@ -141,6 +141,15 @@ pub enum Operation {
         run: RunId,
         op_id: OpId,
     },
+    DeleteRun {
+        tenant: TenantId,
+        run: RunId,
+    },
+    RevokeLease {
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    },
     NoteIdle {
         tenant: TenantId,
         run: RunId,
@@ -202,7 +211,7 @@ pub enum Operation {
 /// What a request was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// A request without an operation id was carried out: a creation, a release, a note.
+    /// A request without an operation id was carried out: a creation, a deletion, a release, a note.
     Accepted,
     /// Carried out by this request.
     Executed(Effect),
@@ -362,6 +371,13 @@ pub enum Refusal {
     NotParked {
         status: ShardStatus,
     },
+    FenceNotGranted {
+        presented: FenceEpoch,
+        current: FenceEpoch,
+    },
+    RunNotEnded {
+        status: RunStatus,
+    },
     /// The backend has no room. No model can know.
     ResourceExhausted,
     /// The backend failed; the request may have been carried out. No model can know.
@@ -383,6 +399,8 @@ impl Operation {
             | Self::CompleteRun { tenant, .. }
             | Self::FailRun { tenant, .. }
             | Self::CancelRun { tenant, .. }
+            | Self::DeleteRun { tenant, .. }
+            | Self::RevokeLease { tenant, .. }
             | Self::NoteIdle { tenant, .. }
             | Self::Unpark { tenant, .. }
             | Self::Acquire { tenant, .. }
@@ -439,9 +457,9 @@ impl Operation {
     #[must_use]
     pub fn shard(&self) -> Option<(TenantId, ShardKey)> {
         match self {
-            Self::Unpark { tenant, key, .. } | Self::Acquire { tenant, key, .. } => {
-                Some((*tenant, *key))
-            }
+            Self::Unpark { tenant, key, .. }
+            | Self::RevokeLease { tenant, key, .. }
+            | Self::Acquire { tenant, key, .. } => Some((*tenant, *key)),
             _ => self.lease().map(|lease| (self.tenant(), lease.key())),
         }
     }
@@ -458,6 +476,7 @@ impl Operation {
             | Self::CompleteRun { tenant, run, .. }
             | Self::FailRun { tenant, run, .. }
             | Self::CancelRun { tenant, run, .. }
+            | Self::DeleteRun { tenant, run }
             | Self::NoteIdle { tenant, run, .. } => Some((*tenant, *run)),
             _ => None,
         }

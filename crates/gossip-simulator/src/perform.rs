@@ -7,10 +7,10 @@ use gossip_contracts::identity::LogicalTime;
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
-    CommitError, CompleteError, CoordinationBackend, CreateRunError, GetRunError,
+    CommitError, CompleteError, CoordinationBackend, CreateRunError, DeleteRunError, GetRunError,
     IdempotentOutcome, InfraError, ParkError, RegisterShardsError, ReleaseError, RenewError,
-    RenewResult, RunManagement, RunProgress, RunRecord, RunStatus, RunTransitionError, SplitError,
-    UnparkError,
+    RenewResult, RevokeLeaseError, RunManagement, RunProgress, RunRecord, RunStatus,
+    RunTransitionError, SplitError, UnparkError,
 };
 
 use super::op::{Acquired, Answer, Effect, Operation, Refusal, RunView};
@@ -50,6 +50,10 @@ pub fn perform<B: CoordinationBackend + RunManagement>(
         }
         Operation::CancelRun { tenant, run, op_id } => {
             idempotent(&backend.cancel_run(now, *tenant, *run, *op_id))
+        }
+        Operation::DeleteRun { tenant, run } => accepted(&backend.delete_run(now, *tenant, *run)),
+        Operation::RevokeLease { tenant, key, fence } => {
+            idempotent(&backend.revoke_lease(now, *tenant, *key, *fence))
         }
         Operation::NoteIdle { tenant, run, worker } => {
             accepted(&backend.note_idle(now, *tenant, *run, *worker))
@@ -338,6 +342,13 @@ refusals! {
         WrongStatus { status, target } ShardsRemaining { active, parked };
         RunTransitionError::OpIdConflict(conflict) =>
             Self::OpIdConflict { op_id: conflict.op_id() },
+    }
+    DeleteRunError {
+        RunNotFound TenantMismatch { expected } RunNotEnded { status };
+    }
+    RevokeLeaseError {
+        ShardNotFound TenantMismatch { expected } RunTerminal { status }
+        FenceNotGranted { presented, current };
     }
     UnparkError {
         ShardNotFound TenantMismatch { expected } RunTerminal { status } NotParked { status };

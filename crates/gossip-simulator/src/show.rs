@@ -73,6 +73,10 @@ pub(super) fn operation(operation: &Operation) -> String {
         }
         Operation::FailRun { tenant: of, run, .. } => format!("fail run {}/{run}", tenant(*of)),
         Operation::CancelRun { tenant: of, run, .. } => format!("cancel run {}/{run}", tenant(*of)),
+        Operation::DeleteRun { tenant: of, run } => format!("delete run {}/{run}", tenant(*of)),
+        Operation::RevokeLease { tenant: of, key, fence } => {
+            format!("revoke {} at fence {fence}", place(*of, *key))
+        }
         Operation::NoteIdle { tenant: of, run, worker } => {
             format!("w{} is idle in {}/{run}", worker.as_raw(), tenant(*of))
         }

@@ -7,7 +7,7 @@
 //! - K5: records move in one direction: fences and cursors do not go back, terminal shards stay so
 //!   unless unparked, ranges only shrink, and only by a residual split.
 
-use gossip_contracts::identity::{RunId, ShardKey};
+use gossip_contracts::identity::{RunId, ShardId, ShardKey};
 
 use super::dump::{Dump, Place};
 use super::harness::Harness;
@@ -18,7 +18,7 @@ use crate::error::IdempotentOutcome;
 use crate::events::{EventCollector, EventKind, StateTransitionEvent};
 use crate::lease::Takeover;
 use crate::record::{ShardRecord, ShardState};
-use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
+use crate::run::{RunProgress, RunRecord, RunSummary, ShardFilter, ShardSummary};
 use crate::scratch::{AcquireScratch, CapacityHint, CheckpointRenewal, RenewResult};
 use crate::status::{ParkReason, ShardStatus};
 use crate::traits::{ClaimCandidates, RunManagement};
@@ -34,6 +34,8 @@ pub(super) enum Scope {
     Shard(ShardKey),
     /// Some shard of a run, after parking poisoned ones.
     AnyShard(RunId),
+    /// A run and its shards, which go.
+    Deletes(RunId),
 }
 
 /// An answer that is no refusal.
@@ -62,6 +64,8 @@ impl Answer for RenewResult {
 impl Answer for RunRecord {}
 impl Answer for RunProgress {}
 impl Answer for Vec<ShardSummary> {}
+impl Answer for (Vec<ShardSummary>, Option<ShardId>) {}
+impl Answer for (Vec<RunSummary>, Option<RunId>) {}
 impl Answer for ClaimCandidates {}
 impl<T: Answer> Answer for Option<T> {
     fn capacity(&self) -> Option<CapacityHint> {
@@ -165,6 +169,17 @@ impl<H: Harness> World<H> {
         let scope = if executed { scope } else { Scope::Nothing };
         for place in before.changes(after) {
             match *place {
+                Place::Run(tenant, run) | Place::Shard(tenant, run, _)
+                    if scope == Scope::Deletes(run) && tenant == self.tenant =>
+                {
+                    let is_gone = match *place {
+                        Place::Shard(_, _, shard) => {
+                            after.shard(tenant, ShardKey::new(run, shard)).is_none()
+                        }
+                        _ => after.run(tenant, run).is_none(),
+                    };
+                    assert!(is_gone, "{operation:?} changed {place:?}");
+                }
                 Place::Run(tenant, run) => {
                     let first_step = operation == Operation::CreateRunWithShards
                         && before.run(tenant, run).is_none()
@@ -180,7 +195,7 @@ impl<H: Harness> World<H> {
                     let record = after.shard(tenant, key).expect("shards are not deleted");
                     let old = before.shard(tenant, key);
                     let within = match scope {
-                        Scope::Nothing => false,
+                        Scope::Nothing | Scope::Deletes(_) => false,
                         Scope::Run(of) => of == run && old.is_none(),
                         Scope::AnyShard(of) => of == run,
                         Scope::Shard(of) => {

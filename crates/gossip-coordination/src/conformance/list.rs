@@ -516,6 +516,20 @@ macro_rules! for_each_case {
             capacity_hints_tell_how_much_waits
                 => [Acquire: Executes, Renew: Executes, Claim: Executes]
         }
+        admin {
+            a_revoked_shard_is_free_at_once_and_its_holder_shut_out
+                => [RevokeLease: Executes Emits Keeps, leased: StaleFence]
+            revoking_again_takes_nothing_from_the_next_holder => [RevokeLease: Replays]
+            a_fence_that_was_never_granted_is_not_revoked
+                => [RevokeLease: FenceNotGranted ShardNotFound]
+            a_run_that_is_over_has_no_lease_to_revoke => [RevokeLease: RunTerminal]
+            a_run_that_has_ended_is_deleted_with_its_shards
+                => [DeleteRun: Executes Emits RunNotFound]
+            a_run_that_has_not_ended_is_not_deleted => [DeleteRun: RunNotEnded]
+            deleting_runs_makes_room => [DeleteRun: Executes, RegisterShards: Executes]
+            runs_are_listed_a_page_at_a_time_in_the_order_of_their_ids => [ListRuns: Executes]
+            shards_are_listed_a_page_at_a_time => [ListShardsPage: Executes RunNotFound]
+        }
         tenants {
             the_same_ids_name_other_things_in_another_tenant
                 => [Acquire: Executes, Checkpoint: Executes, Unpark: NotParked]

@@ -340,6 +340,12 @@ fn no_variant_of_any_error_shows_a_secret() {
             OpIdConflict(conflict());
             BackendError(infra());
         ),
+        check_every_variant!(DeleteRunError:
+            RunNotFound;
+            TenantMismatch { expected };
+            RunNotEnded { status };
+            BackendError(infra());
+        ),
         check_every_variant!(RevokeLeaseError:
             ShardNotFound;
             TenantMismatch { expected };

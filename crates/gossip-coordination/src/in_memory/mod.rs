@@ -29,8 +29,8 @@ pub const DEFAULT_MAX_TOTAL_SHARDS: usize = 1_000_000;
 /// Bytes for keys, cursors and metadata unless configured otherwise. Reserved, not touched.
 pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 256 << 20;
 
-/// Limits of an [`InMemoryCoordinator`]. Nothing is ever forgotten, so they bound what it takes in
-/// over its whole life.
+/// Limits of an [`InMemoryCoordinator`]. Nothing is forgotten but runs that are deleted, so they bound
+/// what it takes in over its whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoordinatorRuntimeConfig {
     /// Shards that one tenant may have.

@@ -45,6 +45,13 @@ impl Run {
         }
     }
 
+    /// Gives the slab back what the run's shards took; how many they were.
+    pub(super) fn release(self, slab: &mut ByteSlab) -> usize {
+        let count = self.shards.len();
+        self.shards.into_iter().for_each(|shard| shard.release(slab));
+        count
+    }
+
     pub(super) fn find(&self, shard: ShardId) -> Option<u32> {
         self.by_id.get(&shard).copied()
     }

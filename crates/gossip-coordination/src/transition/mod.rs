@@ -20,7 +20,7 @@ pub use progress::{
 pub use register::{
     RegisterRequest, RegisterStep, discard_staged, register_shards, register_step, root_shard,
 };
-pub use run::{RunUpdate, cancel_run, complete_run, create_run, fail_run};
+pub use run::{RunUpdate, cancel_run, complete_run, create_run, delete_run, fail_run};
 pub use split::{
     NewShard, SplitReplaceRequest, SplitReplaceResult, SplitResidualRequest, SplitResidualResult,
     SplitUpdate, split_replace, split_residual,

@@ -63,6 +63,7 @@ fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
     let shard = seen.operation.shard().map(|(_, key)| key.shard);
     match (seen.operation, seen.answer) {
         (Operation::CreateRun { .. }, Answer::Accepted) => Some(EventKind::RunCreated),
+        (Operation::DeleteRun { .. }, Answer::Accepted) => Some(EventKind::RunDeleted),
         (Operation::Release { .. }, Answer::Accepted) => {
             Some(EventKind::ShardReleased { shard: shard? })
         }
@@ -83,6 +84,9 @@ fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
         (operation, Answer::Executed(effect)) => Some(match (operation, effect) {
             (Operation::RegisterShards { shards, .. }, _) => {
                 EventKind::RunActivated { shard_count: shards.len() }
+            }
+            (Operation::RevokeLease { fence, .. }, _) => {
+                EventKind::ShardLeaseRevoked { shard: shard?, new_fence_epoch: fence.next() }
             }
             (Operation::CompleteRun { .. }, _) => EventKind::RunCompleted,
             (Operation::FailRun { .. }, _) => EventKind::RunFailed,

@@ -39,6 +39,12 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
                 format!("{key} was parked as poisoned after {} tries", shard.tries)
             })
         }
+        // Whoever holds it, an administrator may end that; but only the lease that was meant.
+        (Operation::RevokeLease { fence, .. }, Answer::Executed(_)) => {
+            demand(shard.holder.is_some_and(|held| held.fence == fence.as_raw()), S1, || {
+                format!("{key}: fence {fence} was revoked from {:?}", shard.holder)
+            })
+        }
         (operation, Answer::Executed(_) | Answer::Renewed { .. } | Answer::Accepted) => {
             let Some(lease) = operation.lease() else { return Ok(()) };
             let held = shard.holder.is_some_and(|held| {

@@ -57,7 +57,7 @@ pub(super) fn inspect_run<'l>(
 
 /// All that was made is there; what is there was made ([`inspect`]).
 pub(super) fn inspect_counts(ledger: &Ledger, runs: usize, shards: usize) -> OracleResult {
-    let made = (ledger.runs().len(), ledger.shards().len());
+    let made = ledger.counts();
     demand(made == (runs, shards), S7, || {
         format!("{runs} runs and {shards} shards are stored; {made:?} were made")
     })

@@ -1,20 +1,23 @@
 //! The embedded coordinator as a scan uses it: every checkpoint and every completion brings a row of
 //! the caller's along, in the same transaction.
 
+use std::num::NonZeroUsize;
+
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
 use gossip_contracts::identity::{
-    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
     ClaimCandidates, ClaimError, CommitError, CompleteError, CoordinationBackend, CreateRunError,
-    EventCollector, GetRunError, IdempotentOutcome, InfraError, Lease, ParkError, ParkReason,
-    RegisterShardsError, ReleaseError, RenewError, RenewResult, RunConfig, RunManagement,
-    RunProgress, RunRecord, RunTransitionError, ShardClaiming, ShardFilter, ShardSummary,
-    SplitReplaceError, SplitResidualError, TransactionalBackend, UnparkError,
+    DeleteRunError, EventCollector, GetRunError, IdempotentOutcome, InfraError, Lease, ParkError,
+    ParkReason, RegisterShardsError, ReleaseError, RenewError, RenewResult, RevokeLeaseError,
+    RunConfig, RunManagement, RunProgress, RunRecord, RunSummary, RunTransitionError,
+    ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError,
+    TransactionalBackend, UnparkError,
 };
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_coordination_sqlite::{CallerSchema, SqliteCoordinator};
@@ -299,6 +302,48 @@ impl RunManagement for Store {
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
         self.ask(|it| it.collect_claim_candidates_into(now, tenant, run, worker, out))
+    }
+
+    fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        self.ask(|it| it.revoke_lease(now, tenant, key, fence))
+    }
+
+    fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        self.coordinator.list_runs_into(tenant, after, limit, out)
+    }
+
+    fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        self.coordinator.list_shards_page_into(now, tenant, run, filter, after, limit, out)
+    }
+
+    fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError> {
+        self.ask(|it| it.delete_run(now, tenant, run))
     }
 
     fn note_idle(

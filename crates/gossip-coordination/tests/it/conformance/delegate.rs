@@ -59,6 +59,19 @@ macro_rules! methods {
                 now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
                 out: &mut ClaimCandidates
             ) -> Result<(), GetRunError>;
+            mut revoke_lease<>(
+                now: LogicalTime, tenant: TenantId, key: ShardKey, fence: FenceEpoch
+            ) -> Result<IdempotentOutcome<()>, RevokeLeaseError>;
+            ref list_runs_into<>(
+                tenant: TenantId, after: Option<RunId>, limit: NonZeroUsize,
+                out: &mut Vec<RunSummary>
+            ) -> Result<Option<RunId>, InfraError>;
+            ref list_shards_page_into<>(
+                now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
+                after: Option<ShardId>, limit: NonZeroUsize, out: &mut Vec<ShardSummary>
+            ) -> Result<Option<ShardId>, GetRunError>;
+            mut delete_run<>(now: LogicalTime, tenant: TenantId, run: RunId)
+                -> Result<(), DeleteRunError>;
             mut note_idle<>(now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId)
                 -> Result<(), GetRunError>;
         }
@@ -124,7 +137,7 @@ pub(crate) mod names {
         CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
     };
     pub(crate) use gossip_contracts::identity::{
-        LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+        FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
     };
     pub(crate) use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
     pub(crate) use gossip_coordination::{
@@ -135,6 +148,10 @@ pub(crate) mod names {
         RunTransitionError, ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError,
         SplitResidualError, UnparkError,
     };
+    pub(crate) use gossip_coordination::{
+        DeleteRunError, InfraError, RevokeLeaseError, RunSummary,
+    };
+    pub(crate) use std::num::NonZeroUsize;
 }
 
 pub(crate) use {delegate_traits, impl_method, impl_trait, methods};

@@ -51,6 +51,12 @@ macro_rules! mutated {
     ($self:expr, $trait:ident, $async_trait:ident, get_run_progress, $($arg:expr),*) => {
         M::get_run_progress(&$self.0, $($arg),*)
     };
+    ($self:expr, $trait:ident, $async_trait:ident, list_runs_into, $($arg:expr),*) => {
+        M::list_runs_into(&$self.0, $($arg),*)
+    };
+    ($self:expr, $trait:ident, $async_trait:ident, list_shards_page_into, $($arg:expr),*) => {
+        M::list_shards_page_into(&$self.0, $($arg),*)
+    };
     ($self:expr, $trait:ident, $async_trait:ident, list_shards_into, $($arg:expr),*) => {
         M::list_shards_into(&$self.0, $($arg),*)
     };

@@ -31,6 +31,12 @@ macro_rules! awaited {
     ($self:expr, $trait:ident, AsyncRunManagement, get_run_progress, $($arg:expr),*) => {
         at_once(AsyncRunManagement::get_run_progress(&$self.0, $($arg),*))
     };
+    ($self:expr, $trait:ident, AsyncRunManagement, list_runs_into, $($arg:expr),*) => {
+        at_once(AsyncRunManagement::list_runs_into(&$self.0, $($arg),*))
+    };
+    ($self:expr, $trait:ident, AsyncRunManagement, list_shards_page_into, $($arg:expr),*) => {
+        at_once(AsyncRunManagement::list_shards_page_into(&$self.0, $($arg),*))
+    };
     ($self:expr, $trait:ident, AsyncRunManagement, list_shards_into, $($arg:expr),*) => {
         at_once(AsyncRunManagement::list_shards_into(&$self.0, $($arg),*))
     };
