@@ -16,11 +16,11 @@ use gossip_contracts::identity::{
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, AsyncCoordinationBackend, AsyncRunManagement,
-    CheckpointError, ClaimCandidates, ClaimError, CompleteError, CoordinationBackend,
-    CreateRunError, EventCollector, GetRunError, IdempotentOutcome, InfraError, Lease, ParkError,
-    ParkReason, RegisterShardsError, ReleaseError, RenewError, RenewResult, RunConfig,
-    RunManagement, RunProgress, RunRecord, RunTransitionError, ShardClaiming, ShardFilter,
-    ShardSummary, SplitReplaceError, SplitResidualError, UnparkError, claim_from_candidates,
+    AsyncShardClaiming, CheckpointError, CheckpointRenewal, ClaimCandidates, ClaimError,
+    CompleteError, CoordinationBackend, CreateRunError, EventCollector, GetRunError,
+    IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError,
+    RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
+    ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError, UnparkError,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -172,6 +172,10 @@ waits! {
             mut, now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>,
             op_id: OpId
         ) -> Result<IdempotentOutcome<()>, CheckpointError>;
+        fn checkpoint_and_renew(
+            mut, now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>,
+            op_id: OpId
+        ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>;
         fn complete(
             mut, now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>,
             op_id: OpId
@@ -216,6 +220,9 @@ waits! {
             mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
             out: &mut ClaimCandidates
         ) -> Result<(), GetRunError>;
+        fn note_idle(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId
+        ) -> Result<(), GetRunError>;
         where fn get_run(ref, tenant: TenantId, run: RunId) -> Result<RunRecord, GetRunError>;
         where fn get_run_progress(
             ref, tenant: TenantId, run: RunId
@@ -251,23 +258,16 @@ impl<K: Kv> EtcdCoordinator<K> {
     }
 }
 
-impl<K: Kv> ShardClaiming for EtcdCoordinator<K> {
-    fn claim_next_available<'s>(
-        &mut self,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<AcquireResultView<'s>, ClaimError> {
-        if let Some(retry_after) = self.inner.cooldown(now, tenant, worker) {
-            return Err(ClaimError::Throttled { retry_after });
-        }
-        let inner = self.inner.clone();
-        let claimed = claim_from_candidates(self, now, tenant, run, worker, scratch);
-        let found_nothing = matches!(claimed, Err(ClaimError::NoneAvailable { .. }));
-        inner.set_cooldown(now, tenant, worker, found_nothing);
-        claimed
+waits! {
+    impl ShardClaiming by AsyncShardClaiming {
+        fn claim_next_available<'s>(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
+            scratch: &'s mut AcquireScratch
+        ) -> Result<AcquireResultView<'s>, ClaimError>;
+        fn reacquire_own<'s>(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
+            scratch: &'s mut AcquireScratch
+        ) -> Result<Option<AcquireResultView<'s>>, ClaimError>;
     }
 }
 

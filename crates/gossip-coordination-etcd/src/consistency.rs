@@ -133,8 +133,10 @@ impl Stored {
         {
             return Err(format!("{} is missing: {what}", key.escape_ascii()));
         }
-        // Totals stay when the last shard is gone.
-        let is_known = |key: &[u8]| key.ends_with(b"/shards");
+        // Totals stay when the last shard is gone; who waits comes and goes.
+        let has = |key: &[u8], part: &[u8]| key.windows(part.len()).any(|window| window == part);
+        let is_known =
+            |key: &[u8]| key.ends_with(b"/shards") || has(key, b"/idle/") || has(key, b"/waiting/");
         let extra = self.entries.keys().find(|key| !expected.contains_key(*key) && !is_known(key));
         match extra {
             Some(key) => Err(format!("{} is there for nothing", key.escape_ascii())),

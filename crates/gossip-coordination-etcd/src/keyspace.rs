@@ -351,6 +351,25 @@ impl RunKeys {
         self.key(format_args!("worker/{:016x}/{:016x}", worker.as_raw(), shard.as_raw()))
     }
 
+    /// Until when a worker counts as waiting for work.
+    #[must_use]
+    pub fn waiting(&self, worker: WorkerId) -> Key {
+        self.key(format_args!("waiting/{:016x}", worker.as_raw()))
+    }
+
+    /// That a worker waits for work, and until when that counts.
+    #[must_use]
+    pub fn idle(&self, until: LogicalTime, worker: WorkerId) -> Key {
+        self.key(format_args!("idle/{:016x}/{:016x}", until.as_raw(), worker.as_raw()))
+    }
+
+    /// Every worker that waits for work at `now`.
+    #[must_use]
+    pub fn idle_at(&self, now: LogicalTime) -> KeyRange {
+        // `0` is the byte after `/`.
+        self.below("idle/").from(self.key(format_args!("idle/{:016x}0", now.as_raw())))
+    }
+
     /// What a worker holds.
     #[must_use]
     pub fn all_held_by(&self, worker: WorkerId) -> KeyRange {

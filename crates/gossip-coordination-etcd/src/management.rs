@@ -145,6 +145,16 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
     ) -> Result<(), GetRunError> {
         self.collect_candidates(now, tenant, run, worker, out).await
     }
+
+    async fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        self.put_idle(now, tenant, run, worker).await
+    }
 }
 
 impl<K: Kv> AsyncEtcdCoordinator<K> {

@@ -18,6 +18,8 @@ enum Named {
     Owner(u8, u64, u64),
     Listed(u8, u64, Listed, u64),
     HeldBy(u8, u64, u64, u64),
+    Waiting(u8, u64, u64),
+    Idle(u8, u64, u64, u64),
 }
 
 impl Named {
@@ -32,6 +34,10 @@ impl Named {
             Self::Shard(t, r, s) => run(t, r).shard(ShardId::from_raw(s)),
             Self::Owner(t, r, s) => run(t, r).owner(ShardId::from_raw(s)),
             Self::Listed(t, r, listed, s) => run(t, r).listed(listed, ShardId::from_raw(s)),
+            Self::Waiting(t, r, w) => run(t, r).waiting(WorkerId::from_raw(w)),
+            Self::Idle(t, r, at, w) => {
+                run(t, r).idle(LogicalTime::from_raw(at), WorkerId::from_raw(w))
+            }
             Self::HeldBy(t, r, w, s) => {
                 run(t, r).held_by(WorkerId::from_raw(w), ShardId::from_raw(s))
             }
@@ -48,6 +54,8 @@ impl Named {
             | Self::Shard(t, r, _)
             | Self::Owner(t, r, _)
             | Self::Listed(t, r, ..)
+            | Self::Waiting(t, r, _)
+            | Self::Idle(t, r, ..)
             | Self::HeldBy(t, r, ..) => (Some(t), Some(r)),
         }
     }
@@ -79,6 +87,8 @@ fn named() -> impl Strategy<Value = Named> {
         (t.clone(), id(), id()).prop_map(|(t, r, s)| Named::Shard(t, r, s)),
         (t.clone(), id(), id()).prop_map(|(t, r, s)| Named::Owner(t, r, s)),
         (t.clone(), id(), listed(), id()).prop_map(|(t, r, l, s)| Named::Listed(t, r, l, s)),
+        (t.clone(), id(), id()).prop_map(|(t, r, w)| Named::Waiting(t, r, w)),
+        (t.clone(), id(), id(), id()).prop_map(|(t, r, at, w)| Named::Idle(t, r, at, w)),
         (t, id(), id(), id()).prop_map(|(t, r, w, s)| Named::HeldBy(t, r, w, s)),
     ]
 }
@@ -127,6 +137,9 @@ proptest! {
         prop_assert_eq!(key(a).cmp(&key(b)), a.cmp(&b));
         let over = run.held_until(LogicalTime::from_raw(now));
         prop_assert_eq!(over.contains(key(a).as_bytes()), a.0 <= now);
+        let idle = run.idle(LogicalTime::from_raw(a.0), WorkerId::from_raw(a.1));
+        let waits = run.idle_at(LogicalTime::from_raw(now)).contains(idle.as_bytes());
+        prop_assert_eq!(waits, now < a.0);
     }
 
     #[test]
@@ -180,6 +193,11 @@ fn the_layout_is_pinned() {
         (run.listed(Listed::Done, shard), format!("{root}/done/0000000000000003")),
         (run.listed(Listed::Split, shard), format!("{root}/split/0000000000000003")),
         (run.listed(Listed::Parked, shard), format!("{root}/parked/0000000000000003")),
+        (run.waiting(worker), format!("{root}/waiting/0000000000000007")),
+        (
+            run.idle(LogicalTime::from_raw(0x1234), worker),
+            format!("{root}/idle/0000000000001234/0000000000000007"),
+        ),
         (run.held_by(worker, shard), format!("{root}/worker/0000000000000007/0000000000000003")),
     ] {
         assert_eq!(key.to_string(), expected);
