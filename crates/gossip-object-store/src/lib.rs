@@ -16,6 +16,15 @@
 //! **Left out**: empty objects, among which are the markers by which some tools make folders. **Not
 //! possible**: names with empty segments (`a//b`), `.` or `..` as a segment, or control characters; a
 //! part of a bucket that has one cannot be listed, and says so.
+//!
+//! ```
+//! use gossip_object_store::{ObjectOptions, ObjectSource};
+//!
+//! assert!(ObjectSource::is_address("s3://bucket/prefix"));
+//! // Credentials, regions and endpoints come from the environment.
+//! let refused = ObjectSource::open("s3://", &ObjectOptions::default()).unwrap_err();
+//! assert!(refused.to_string().contains("one looks like s3://bucket/prefix"));
+//! ```
 
 mod ahead;
 mod error;

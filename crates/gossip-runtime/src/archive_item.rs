@@ -124,10 +124,6 @@ impl InProgress for ArchiveInProgress<'_> {
     fn bytes_done(&self) -> u64 {
         0
     }
-
-    fn next_len(&self) -> u64 {
-        CHUNK as u64
-    }
 }
 
 /// What scanning an archive needs.
@@ -180,7 +176,7 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
 
     /// Commits and renews when it is time.
     fn pause(&mut self) -> Result<(), Stop> {
-        match pause(self.shared, self.work, self.batch, &mut self.archive) {
+        match pause(self.shared, self.work, self.batch, &mut self.archive, CHUNK as u64) {
             Ok(Flow::Continue) => Ok(()),
             other => {
                 self.halted = Some(other);

@@ -38,9 +38,6 @@ pub(crate) trait InProgress {
 
     /// Bytes of it that the ledger calls done.
     fn bytes_done(&self) -> u64;
-
-    /// How many bytes the next step reads, about.
-    fn next_len(&self) -> u64;
 }
 
 /// What was done since the last commit, and how far that goes.
@@ -197,18 +194,19 @@ impl Batch {
         Commit { batch: self, in_progress: None }
     }
 
-    /// Before the next read of an item: commits what is done, and the part of the item that is, when
-    /// it is time or when it is forced.
+    /// Before the next `next` bytes of an item are read: commits what is done, and the part of the item
+    /// that is, when it is time or when it is forced.
     pub(crate) fn checkpoint_mid_item(
         &mut self,
         work: &mut impl Work,
         options: &ScanOptions,
         item: &mut dyn InProgress,
+        next: u64,
         force: bool,
     ) -> Result<Flow, ScanError> {
         let now_ms = now().as_raw();
         let due = force
-            || self.is_due(item.next_len(), options, now_ms)
+            || self.is_due(next, options, now_ms)
             || item.row().occurrences.len() >= OCCURRENCES_MAX;
         let further = item.position().unwrap_or_default() > self.committed_at;
         let has_rows = !self.rows.is_empty() || !self.unchanged.is_empty();

@@ -19,7 +19,7 @@ use crate::stats::ScanStats;
 /// Threads beyond that would wait for the one that reads.
 const THREADS_MAX: usize = 16;
 
-/// What each thread of a crew needs; memory stays.
+/// What each thread of a crew needs.
 #[derive(Default)]
 pub(crate) struct Crew {
     members: Vec<Member>,
@@ -38,7 +38,6 @@ pub(crate) struct Round {
     /// Where the scan of the item can go on.
     pub(crate) mark: StreamMark,
     pub(crate) found: Vec<OccurrenceRow>,
-    pub(crate) bytes: u64,
 }
 
 /// How a round is cut.
@@ -60,6 +59,11 @@ impl Plan {
         (threads > 1 && end < size).then_some(Self { threads, steps })
     }
 
+    /// Bytes that the round reads, each counted once.
+    pub(crate) fn bytes(self, mark: StreamMark) -> u64 {
+        mark.read_to(self.steps * self.threads as u64) - mark.read_from()
+    }
+
     fn range(self, mark: StreamMark, part: usize) -> Range<u64> {
         let before = part as u64 * self.steps;
         mark.read_from_after(before)..mark.read_to(before + self.steps)
@@ -67,9 +71,9 @@ impl Plan {
 }
 
 impl Crew {
-    /// Nothing that was opened is kept for another item.
+    /// Nothing is kept for another item: large ones are few, and their buffers large.
     pub(crate) fn begin_item(&mut self) {
-        self.members.iter_mut().for_each(|member| member.reader = None);
+        self.members.clear();
     }
 
     /// Scans an item from `mark` on, which an earlier scan of it made.
@@ -92,9 +96,8 @@ impl Crew {
             marks.push(last.after(plan.steps, &member.bytes));
         }
         at_once(members, |part, member| member.scan(context, subject, marks[part]));
-        let bytes = members.iter().map(|member| member.bytes.len() as u64).sum();
         let found = members.iter_mut().flat_map(|member| member.found.drain(..)).collect();
-        Ok(Round { mark: marks[plan.threads], found, bytes })
+        Ok(Round { mark: marks[plan.threads], found })
     }
 }
 

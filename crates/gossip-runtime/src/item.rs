@@ -312,6 +312,11 @@ impl<'i> ItemInProgress<'i> {
         self.size
     }
 
+    /// How many bytes the next [`step`](Self::step) reads, if the item is as large as it says.
+    pub(crate) fn next_len(&self) -> u64 {
+        (CHUNK as u64).min(self.size.saturating_sub(self.offset))
+    }
+
     /// It turned out to be an archive: what its path shows by itself is reported, and the rest is
     /// inside. Gives what was read of it, too.
     pub(crate) fn into_archive(self) -> (Box<dyn ItemReader>, ItemRow, Vec<u8>) {
@@ -393,10 +398,5 @@ impl InProgress for ItemInProgress<'_> {
 
     fn bytes_done(&self) -> u64 {
         self.offset
-    }
-
-    /// If the item is as large as it says.
-    fn next_len(&self) -> u64 {
-        (CHUNK as u64).min(self.size.saturating_sub(self.offset))
     }
 }

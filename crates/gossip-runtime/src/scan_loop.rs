@@ -249,13 +249,15 @@ impl<W: Work> Step<'_, W> {
         crew.begin_item();
         let mut has_more = !item.is_skipped();
         while has_more {
-            let flow = pause(shared, *work, batch, &mut item)?;
+            let round = plan_round(shared, &item);
+            let next = round.map_or(item.next_len(), |(mark, plan)| plan.bytes(mark));
+            let flow = pause(shared, *work, batch, &mut item, next)?;
             if flow != Flow::Continue {
                 return Ok(Read::Left(flow));
             }
-            if let Some((mark, plan)) = plan_round(shared, &item) {
+            if let Some((mark, plan)) = round {
                 let round = crew.run(context, &subject, plan, mark)?;
-                batch.add_bytes(round.bytes);
+                batch.add_bytes(plan.bytes(mark));
                 item = item.skip(round);
                 continue;
             }
@@ -288,16 +290,17 @@ fn plan_round(shared: &Shared<'_>, item: &ItemInProgress<'_>) -> Option<(StreamM
     Some((mark, plan))
 }
 
-/// In the middle of an item: commits what is done when it is time or when the scan stops, and renews
-/// what gives the right to go on.
+/// In the middle of an item, before its `next` bytes are read: commits what is done when it is time or
+/// when the scan stops, and renews what gives the right to go on.
 pub(crate) fn pause(
     shared: &Shared<'_>,
     work: &mut impl Work,
     batch: &mut Batch,
     item: &mut dyn InProgress,
+    next: u64,
 ) -> Result<Flow, ScanError> {
     let stop = shared.stopping();
-    match batch.checkpoint_mid_item(work, shared.options, item, stop)? {
+    match batch.checkpoint_mid_item(work, shared.options, item, next, stop)? {
         Flow::Continue if stop => Ok(Flow::Stop),
         Flow::Continue => work.renew_if_needed(),
         flow => Ok(flow),

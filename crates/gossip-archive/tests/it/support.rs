@@ -33,7 +33,7 @@ impl<R: FnMut(usize) -> bool> Visitor for Reader<R> {
             if (self.reads)(number) { bytes.read_to_end(&mut content).map(drop) } else { Ok(()) };
         let slashed = String::from_utf8_lossy(path.slashed()).into_owned();
         let shown = String::from_utf8_lossy(path.shown()).into_owned();
-        assert_eq!(slashed, shown.replace('!', "/"));
+        assert_eq!(slashed.replace('!', "/"), shown.replace('!', "/"));
         self.seen.files.push((shown, content));
         Ok(read?)
     }
