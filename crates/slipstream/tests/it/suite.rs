@@ -23,6 +23,7 @@ mod reads {
         the_last_value_and_its_version_are_read,
         deletes_hide_the_value_and_leave_the_version,
         a_bucket_that_exists_is_returned_as_it_is,
+        the_capabilities_of_a_connection_are_those_of_its_buckets,
         a_bucket_that_does_not_exist_is_not_found,
         names_that_cannot_be_are_refused,
         many_keys_are_read_in_their_order,
