@@ -75,9 +75,12 @@ struct Began {
 impl Bucket {
     async fn begin_listing(&self) -> Result<Began, KvError> {
         let log = self.log_info().await?;
-        // What is listed was there by now, so that its tombstones are yet to come.
-        let position =
-            Position { observed_through_ms: log.read_at_ms, ..Position::at(log.incarnation, 0) };
+        // Whatever is listed was in the log at this reading or came later, and so did its tombstones.
+        let position = Position {
+            observed_through_ms: log.read_at_ms,
+            end: log.last,
+            ..Position::at(log.incarnation, 0)
+        };
         Ok(Began { log, start: Start::State, position, recent: RecentlySeen::default() })
     }
 
@@ -86,7 +89,8 @@ impl Bucket {
         let position = cursor.position;
         let log = self.log_through(position.incarnation, position.end).await?;
         let proven = self.resume(cursor, &log).await?;
-        let position = Position { revision: proven, ..position };
+        let end = position.end.max(log.last);
+        let position = Position { revision: proven, end, ..position };
         let recent = RecentlySeen::of(cursor, proven);
         Ok(Began { log, start: Start::At(proven + 1), position, recent })
     }
@@ -313,6 +317,7 @@ impl Watch for NatsWatch {
         let due = self.newest(&before).await?;
         let state = self.consumer.state().await?;
         let log = self.bucket.log_info().await?;
+        self.position.end = self.position.end.max(log.last);
         // A consumer does not outlive a server that comes back with another log.
         self.consumer.state().await?;
         if self.is_lost() {

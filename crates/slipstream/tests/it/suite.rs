@@ -67,6 +67,7 @@ mod watches {
         a_resumed_watch_brings_the_delta_only,
         a_resumed_watch_of_a_prefix_brings_the_delta_only,
         a_cursor_from_the_middle_of_a_state_sync_loses_nothing,
+        a_cursor_from_the_middle_of_a_watch_says_how_far_the_log_went,
         a_cursor_outlives_many_resumes_without_news,
         without_a_position_there_is_no_cursor,
         a_cursor_below_the_floor_has_expired,
