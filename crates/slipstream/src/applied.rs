@@ -19,8 +19,8 @@ mod batches;
 mod command;
 mod export;
 mod follow;
+mod listed;
 mod purge;
-mod seen;
 mod status;
 mod watch_loop;
 

@@ -10,7 +10,7 @@ use super::FoldError;
 use super::applier::Applier;
 use super::command::{Batch, Command, Finish, Finished, Standing};
 use super::export::ExportError;
-use super::seen::Seen;
+use super::listed::ListedKeys;
 use super::status::{Control, FoldStatus, Shared};
 use crate::kv::{Key, KvUpdate, LogCursor, VersionToken, WatchCursor};
 use crate::protocol::{self, Authority, Stored, Vanished};
@@ -25,7 +25,7 @@ struct Resync {
     cursor: WatchCursor,
     lists: bool,
     /// The keys that were listed; `None` if the fold had no entry that could have vanished.
-    seen: Option<Seen>,
+    listed: Option<ListedKeys>,
     /// How many updates came.
     delivered: u64,
     /// The version of the first one: nothing that came is below it.
@@ -128,8 +128,8 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         let has_entries =
             self.applier.keeps_entries() || !self.is_empty().map_err(FoldError::Read)?;
         let compares = lists && has_entries;
-        let seen = compares.then(Seen::new);
-        self.resync = Some(Resync { cursor, lists, seen, delivered: 0, first: None });
+        let listed = compares.then(ListedKeys::new);
+        self.resync = Some(Resync { cursor, lists, listed, delivered: 0, first: None });
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         let Finish { floor, vanished, subjects, untouched, cursor, finished } = finish;
         let Some(resync) = &self.resync else { unreachable!("a resync is begun before it ends") };
         let delivered = resync.count();
-        let counts = untouched || resync.seen.is_some();
+        let counts = untouched || resync.listed.is_some();
         if counts && subjects.is_some_and(|subjects| subjects != delivered) {
             let _ = finished.send(Finished::NotWhole { delivered });
             return Ok(());
@@ -302,7 +302,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         let mut gone = Vec::new();
         // Nothing to look for: the fold was empty, and nothing listed is below the floor.
         let all_above = resync.first.is_none_or(|first| first >= floor);
-        if resync.lists && resync.seen.is_none() && all_above {
+        if resync.lists && resync.listed.is_none() && all_above {
             return Ok(gone);
         }
         for prefix in &self.prefixes {
@@ -323,18 +323,18 @@ impl Resync {
         if self.first.is_none() {
             self.first = updates.iter().find_map(|update| update.version().as_u64());
         }
-        if let Some(seen) = &mut self.seen {
-            updates.iter().for_each(|update| seen.note(update));
+        if let Some(listed) = &mut self.listed {
+            updates.iter().for_each(|update| listed.note(update));
         }
     }
 
     fn is_vanished(&self, key: &str, version: VersionToken, floor: u64) -> bool {
-        let listed = self.seen.as_ref().is_none_or(|seen| seen.has_value(key.as_bytes()));
+        let listed = self.listed.as_ref().is_none_or(|keys| keys.has_value(key.as_bytes()));
         protocol::is_vanished(listed, version.as_u64(), floor)
     }
 
     /// The keys that came; or the updates, where nobody has looked at the keys.
     fn count(&self) -> u64 {
-        self.seen.as_ref().map_or(self.delivered, Seen::count)
+        self.listed.as_ref().map_or(self.delivered, ListedKeys::count)
     }
 }

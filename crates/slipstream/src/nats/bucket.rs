@@ -166,7 +166,7 @@ impl Bucket {
         *self.inner.furthest.lock().expect("nobody panics with it")
     }
 
-    /// As far as is believed.
+    /// Remembers how far a replicated log is believed to go.
     pub(super) fn went(&self, incarnation: u64, last: u64) {
         *self.inner.furthest.lock().expect("nobody panics with it") = (incarnation, last);
     }
