@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use gossip_runtime::ScanOptions;
 
+use crate::source_args::SourceArgs;
+
 /// Finds leaked secrets, and its progress never lies.
 ///
 /// A scan that is interrupted, killed or unplugged goes on where it stopped when the same command
@@ -29,7 +31,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Scans a directory or a file
+    /// Scans directories, files or standard input
     Scan(ScanArgs),
     /// Goes on with an interrupted run
     Resume(ResumeArgs),
@@ -147,11 +149,10 @@ pub(crate) struct TuningArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScanArgs {
-    /// What to scan
-    #[arg(value_name = "PATH")]
-    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
 
-    /// Starts over and reads everything again, whatever earlier scans of PATH remember
+    /// Starts over and reads everything again, whatever earlier scans of the same remember
     #[arg(long)]
     pub(crate) fresh: bool,
 

@@ -14,6 +14,7 @@ mod say;
 mod scan;
 mod show;
 mod source;
+mod source_args;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -29,7 +29,7 @@ struct FindingJson<'f> {
 
 impl<'f> From<&'f ReportedFinding> for FindingJson<'f> {
     fn from(found: &'f ReportedFinding) -> Self {
-        let (path, path_hex) = path_of(&found.key);
+        let (path, path_hex) = path_of(&found.path);
         Self {
             finding: &found.finding,
             rule: &found.rule,
@@ -140,7 +140,7 @@ pub(crate) fn write_findings(
                 writeln!(
                     out,
                     "{}:{}:{}: {} ({}, {} confidence): {}",
-                    shown_bytes(&found.key),
+                    shown_bytes(&found.path),
                     found.line,
                     found.column,
                     harmless(&found.rule),

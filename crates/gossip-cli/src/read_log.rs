@@ -97,6 +97,14 @@ impl ItemReader for LoggedReader {
         self.reader.version()
     }
 
+    fn path(&self) -> Option<&[u8]> {
+        self.reader.path()
+    }
+
+    fn identity(&self) -> Option<&[u8]> {
+        self.reader.identity()
+    }
+
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError> {
         let read = self.reader.read_at(offset, buf)?;
         let item: String =

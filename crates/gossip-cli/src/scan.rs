@@ -4,7 +4,6 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gossip_contracts::connector::Connector;
 use gossip_contracts::identity::RunId;
 use gossip_engine::Engine;
 use gossip_runtime::{
@@ -15,35 +14,31 @@ use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
 use crate::failure::Failure;
 use crate::output::{counted, write_findings};
 use crate::read_log::Logged;
-use crate::say::{say, shown, shown_bytes};
+use crate::say::{say, shown_bytes};
 use crate::source::{Target, engine, state_dir};
 use crate::{Outcome, progress};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
-    let target = Target::open(&scan.path, scan.work.gitignore)?;
+    let target = Target::open_all(&scan.source, scan.work.gitignore, || state_dir(args))?;
     execute(args, &scan.work, &target, &engine(&scan.work.rules)?, scan.fresh)
 }
 
 pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failure> {
     let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(resume.run))?;
-    let Some((path, gitignore)) = Target::parse_name(&summary.target) else {
-        return Err(Failure::new(format!("run {} is not a scan of files", resume.run)));
-    };
+    let target = Target::reopen(&summary.target)
+        .map_err(|failure| Failure::new(format!("run {}: {failure}", resume.run)))?;
     if summary.ended_ms.is_some() {
         return Err(Failure::new(format!(
             "run {} has ended; `gossip scan {}` starts a new one",
-            resume.run,
-            shown(&path),
+            resume.run, target.again,
         )));
     }
-    let target = Target::open(&path, gitignore)?;
     let engine = engine(&resume.work.rules)?;
     if policy_hash(&engine, target.source.classifier()) != summary.policy {
         return Err(Failure::new(format!(
             "run {} was begun with other rules or by another version of gossip; give the same \
              --rules, or start a new run with `gossip scan {}`",
-            resume.run,
-            shown(&path),
+            resume.run, target.again,
         )));
     }
     execute(args, &resume.work, &target, &engine, false)
@@ -65,11 +60,11 @@ fn execute(
     let reports = Reports::open(&state)?;
     let options = work.options(fresh);
     let logged = work.tuning.read_log.as_deref();
-    let logged = logged.map(|path| Logged::new(&target.source, path)).transpose()?;
+    let logged = logged.map(|path| Logged::new(&*target.source, path)).transpose()?;
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
     let scan = Scan {
         state: &state,
-        source: logged.as_ref().map_or(&target.source, |logged| logged),
+        source: logged.as_ref().map_or(&*target.source, |logged| logged),
         target: &target.name,
         engine,
         options: &options,
@@ -81,7 +76,8 @@ fn execute(
     let outcome = with_progress(work, &stats, expected_bytes, || scan.run())?;
 
     let shown = |found: &ReportedFinding| {
-        if work.show_secrets { raw_secret(target, found) } else { found.redacted.clone() }
+        let raw = work.show_secrets && !found.is_inside;
+        if raw { raw_secret(target, found) } else { found.redacted.clone() }
     };
     let findings = write_findings(work.output.format, shown, |write| {
         Ok(reports.each_finding_since(outcome.run, write)??)
@@ -181,7 +177,7 @@ fn say_end(
     if !summary.failed.is_empty() {
         say!("could not be read: {}", list(&summary.failed));
     }
-    let path = shown(&target.root);
+    let path = &target.again;
     match outcome.end {
         ScanEnd::Finished => {}
         ScanEnd::Interrupted => say!("interrupted; `gossip scan {path}` goes on"),

@@ -4,7 +4,7 @@ use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::transition::{self, AcquireDecision};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CapacityHint, Lease, ShardStatus,
+    AcquireError, AcquireResultView, AcquireScratch, CapacityHint, Lease, ShardStatus, Takeover,
 };
 use rusqlite::Transaction;
 
@@ -56,7 +56,10 @@ pub(crate) fn attempt(
 ) -> Result<Attempt, AcquireError> {
     let Buffers { record, decoded, encoded } = buffers;
     let found = Shard::find(tx, steps, tenant, key, record, decoded)?;
-    let decision = transition::acquire(found.as_ref().map(Shard::found), now, tenant, key, worker)?;
+    // One machine, one clock.
+    let found_shard = found.as_ref().map(Shard::found);
+    let decision =
+        transition::acquire(found_shard, now, Takeover::AT_DEADLINE, tenant, key, worker)?;
     let shard = found.expect("transitions refuse to act on a shard that is not there");
     match decision {
         AcquireDecision::Grant { lease, update } => {

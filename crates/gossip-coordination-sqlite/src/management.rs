@@ -1,13 +1,15 @@
 //! Operations on runs, and what can be read of them.
 
 use gossip_contracts::coordination::InitialShardInput;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::codec::{DecodeScratch, decode_shard_view};
 use gossip_coordination::transition::{self, Decision, RunUpdate};
 use gossip_coordination::{
     ClaimCandidates, CreateRunError, EventKind, GetRunError, IdempotentOutcome, InfraError,
     RegisterShardsError, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
-    ShardFilter, ShardSummary, UnparkError,
+    ShardFilter, ShardSummary, Takeover, UnparkError,
 };
 use rusqlite::Transaction;
 
@@ -63,7 +65,7 @@ impl RunManagement for SqliteCoordinator {
             let event = update.event();
             found.record.apply(update);
             found.store(tx, steps, &mut buffers.encoded)?;
-            Ok::<_, RegisterShardsError>(Some(event))
+            Ok::<_, RegisterShardsError>(event)
         })?;
         Ok(self.report_run(now, tenant, run, event))
     }
@@ -98,17 +100,18 @@ impl RunManagement for SqliteCoordinator {
         })
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         let steps = steps!("complete_run");
         self.end_run(steps, now, tenant, run, |tx, record| {
             let progress = runs::progress(tx, steps.load, tenant, run)?.unwrap_or_default();
-            transition::complete_run(record, now, tenant, &progress, op_id)
+            transition::complete_run(record, now, tenant, &progress, result, op_id)
         })
     }
 
@@ -191,7 +194,7 @@ impl SqliteCoordinator {
                     let event = update.event();
                     found.record.apply(update);
                     found.store(tx, steps, &mut buffers.encoded)?;
-                    Ok::<_, RunTransitionError>(Some(event))
+                    Ok::<_, RunTransitionError>(event)
                 }
                 (Decision::Replay(()), _) => Ok(None),
                 (Decision::Execute(_), None) => {
@@ -242,7 +245,7 @@ fn list(
                 return Err(InfraError::corruption(step, "a record is not a blob"));
             };
             let shard = decode_shard_view(bytes, &mut scratch).at(step)?;
-            if filter.admits(&shard, run.gate.status, now) {
+            if filter.admits(&shard, run.gate.status, now, Takeover::AT_DEADLINE) {
                 out.push(ShardSummary::of(&shard));
             }
         }

@@ -3,7 +3,7 @@
 use gossip_contracts::identity::{RunId, TenantId};
 use gossip_coordination::codec::{decode_run, encode_run};
 use gossip_coordination::{
-    InfraError, RunProgress, RunRecord, ShardCounts, ShardLimits, ShardRoom,
+    InfraError, RunProgress, RunRecord, ShardCounts, ShardLimits, ShardRoom, SplitCaps,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
@@ -171,7 +171,7 @@ pub(crate) fn room(
         let tenant = if row.get_ref(1)? == ValueRef::Null { 0 } else { count(row, 1)? };
         Ok(ShardCounts { global: count(row, 0)? as usize, tenant: tenant as usize })
     });
-    Ok(ShardRoom { limits, counts: counts.at(step)? })
+    Ok(ShardRoom { limits, counts: counts.at(step)?, split: SplitCaps::PROTOCOL })
 }
 
 /// A number that is not below zero.

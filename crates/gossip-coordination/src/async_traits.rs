@@ -8,7 +8,9 @@ use core::future::Future;
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+};
 
 use crate::error::{
     AcquireError, CheckpointError, CompleteError, CreateRunError, GetRunError, IdempotentOutcome,
@@ -148,6 +150,16 @@ pub trait AsyncRunManagement {
         out: &mut Vec<ShardSummary>,
     ) -> impl Future<Output = Result<(), GetRunError>> + Send;
 
+    /// See [`RunManagement::complete_run_with`].
+    fn complete_run_with(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        result: Option<RunResult>,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send;
+
     /// See [`RunManagement::complete_run`].
     fn complete_run(
         &mut self,
@@ -155,7 +167,9 @@ pub trait AsyncRunManagement {
         tenant: TenantId,
         run: RunId,
         op_id: OpId,
-    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send;
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send {
+        self.complete_run_with(now, tenant, run, None, op_id)
+    }
 
     /// See [`RunManagement::fail_run`].
     fn fail_run(
@@ -354,14 +368,15 @@ impl<B: RunManagement + Send + Sync> AsyncRunManagement for Immediate<B> {
         self.0.list_shards_into(now, tenant, run, filter, out)
     }
 
-    async fn complete_run(
+    async fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.0.complete_run(now, tenant, run, op_id)
+        self.0.complete_run_with(now, tenant, run, result, op_id)
     }
 
     async fn fail_run(

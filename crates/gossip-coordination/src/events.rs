@@ -7,9 +7,8 @@ use core::fmt;
 
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, TenantId, WorkerId};
 
-use crate::op_log::OpKind;
+use crate::op_log::{OpKind, RunOpKind};
 use crate::record::ShardUpdate;
-use crate::run::RunStatus;
 use crate::status::{ParkReason, ShardStatus};
 use crate::transition::RunUpdate;
 
@@ -51,6 +50,8 @@ pub enum EventKind {
     ShardLeaseRenewed { shard: ShardId, new_deadline: LogicalTime },
     /// A worker released a shard.
     ShardReleased { shard: ShardId },
+    /// A lease was taken from its holder.
+    ShardLeaseRevoked { shard: ShardId, new_fence_epoch: FenceEpoch },
     /// A cursor moved.
     ShardCheckpointed { shard: ShardId, last_key: RedactedKey },
     /// A shard gave away the rest of its range.
@@ -98,6 +99,9 @@ impl ShardUpdate<'_> {
             }
             (Some(OpKind::Park), _) => self.parked(shard),
             (None, _) if state.status == ShardStatus::Parked => self.parked(shard),
+            (None, None) if state.fence > fence_before => {
+                EventKind::ShardLeaseRevoked { shard, new_fence_epoch: state.fence }
+            }
             (None, None) => EventKind::ShardReleased { shard },
             (None, Some(lease)) if state.fence > fence_before => {
                 EventKind::ShardAcquired { shard, worker: lease.owner(), fence_epoch: state.fence }
@@ -115,21 +119,18 @@ impl ShardUpdate<'_> {
 }
 
 impl RunUpdate {
-    /// What a watcher is told of this change of a run.
-    ///
-    /// # Panics
-    /// If it leads to [`RunStatus::Initializing`]; runs begin there.
+    /// What a watcher is told of this change of a run. Nothing, of a step of a registration before
+    /// the last, and of what is cleared away after a run has ended.
     #[must_use]
-    pub fn event(&self) -> EventKind {
-        match self.status {
-            RunStatus::Active => EventKind::RunActivated {
+    pub fn event(&self) -> Option<EventKind> {
+        Some(match self.log?.kind() {
+            RunOpKind::RegisterShards => EventKind::RunActivated {
                 shard_count: self.root_shards.as_ref().map_or(0, Vec::len),
             },
-            RunStatus::Done => EventKind::RunCompleted,
-            RunStatus::Failed => EventKind::RunFailed,
-            RunStatus::Cancelled => EventKind::RunCancelled,
-            RunStatus::Initializing => unreachable!("no decision leads back to the beginning"),
-        }
+            RunOpKind::Complete => EventKind::RunCompleted,
+            RunOpKind::Fail => EventKind::RunFailed,
+            RunOpKind::Cancel => EventKind::RunCancelled,
+        })
     }
 }
 
@@ -141,6 +142,7 @@ impl EventKind {
             Self::ShardAcquired { .. }
             | Self::ShardLeaseRenewed { .. }
             | Self::ShardReleased { .. }
+            | Self::ShardLeaseRevoked { .. }
             | Self::ShardCheckpointed { .. }
             | Self::ShardResidualCreated { .. }
             | Self::ShardUnparked { .. }
@@ -174,6 +176,7 @@ impl EventKind {
             Self::ShardAcquired { .. }
             | Self::ShardLeaseRenewed { .. }
             | Self::ShardReleased { .. }
+            | Self::ShardLeaseRevoked { .. }
             | Self::ShardCheckpointed { .. }
             | Self::ShardResidualCreated { .. }
             | Self::ShardUnparked { .. }

@@ -9,7 +9,8 @@ use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
 use gossip_contracts::identity::{
-    CanonicalBytes, CanonicalHasher, OP_PAYLOAD_V1, OpId, RunId, SPLIT_ID_V1, ShardId, ShardKey,
+    CanonicalBytes, CanonicalHasher, OP_PAYLOAD_V1, OpId, RunId, RunResult, SPLIT_ID_V1, ShardId,
+    ShardKey,
 };
 
 use crate::status::ParkReason;
@@ -51,8 +52,18 @@ pub(crate) fn register_shards(shards: &[InitialShardInput<'_>]) -> u64 {
     fingerprint(b"register_shards", &Manifest(shards))
 }
 
-pub(crate) fn complete_run(run: RunId) -> u64 {
-    fingerprint(b"complete_run", &run)
+/// Without a result as it was before there were any.
+pub(crate) fn complete_run(run: RunId, result: Option<RunResult>) -> u64 {
+    struct Completion(RunId, RunResult);
+    impl CanonicalBytes for Completion {
+        fn feed(&self, hasher: &mut CanonicalHasher) {
+            hasher.value(&self.0).value(&self.1);
+        }
+    }
+    match result {
+        None => fingerprint(b"complete_run", &run),
+        Some(result) => fingerprint(b"complete_run_with_result", &Completion(run, result)),
+    }
 }
 
 pub(crate) fn fail_run(run: RunId) -> u64 {
@@ -128,7 +139,7 @@ mod tests {
             ("split_residual", split_residual(&SplitResidualPlan::new(left, right))),
             ("unpark", unpark(ShardKey::new(run, shard))),
             ("register_shards", register_shards(&[InitialShardInput::new(shard, left, cursor)])),
-            ("complete_run", complete_run(run)),
+            ("complete_run", complete_run(run, None)),
             ("fail_run", fail_run(run)),
             ("cancel_run", cancel_run(run)),
             ("child", derive_split_shard_id(run, shard, op, DerivedShardKind::Child, 0).as_raw()),

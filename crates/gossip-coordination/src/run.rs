@@ -1,13 +1,14 @@
 //! Runs: one scan of one target, from its creation to its end, and what can be asked about it.
 //!
-//! What must hold of a run's record, U1 to U3, stands with the invariants of shards.
+//! What must hold of a run's record, U1 to U5, stands with the invariants of shards.
 
 use core::fmt;
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardId, TenantId};
 
 use crate::invariants::check_run_invariants;
+use crate::lease::Takeover;
 use crate::op_log::RunOpLog;
 use crate::record::ShardRecordView;
 use crate::status::ShardStatus;
@@ -123,6 +124,49 @@ pub struct RunRecord {
     pub root_shards: Vec<ShardId>,
     /// Its last operations.
     pub op_log: RunOpLog,
+    /// A registration that is under way, or was when the run was cancelled.
+    pub registration: Option<Registration>,
+    /// What it came to, if it is done and whoever completed it said so.
+    pub result: Option<RunResult>,
+}
+
+/// A registration under way: what is to be registered, and how much of it is stored.
+///
+/// A backend whose transactions are too small for a manifest stores its shards in several steps.
+/// Until the last of them the run is initializing, and nobody sees a shard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Registration {
+    /// Under which id the shards are registered.
+    pub op_id: OpId,
+    /// The fingerprint of the manifest.
+    pub payload_hash: u64,
+    /// Shards of the manifest.
+    pub count: u32,
+    /// Those of them that are stored, from the front.
+    pub staged: u32,
+    /// Shards that an earlier registration has left, or this one when its run was cancelled: they
+    /// are to be deleted.
+    pub stale: u32,
+}
+
+impl Registration {
+    /// Shards that are stored and that nobody sees.
+    #[must_use]
+    pub const fn hidden(&self) -> u32 {
+        self.staged + self.stale
+    }
+}
+
+/// The hash stays out: who can read logs must not be able to probe manifests.
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration")
+            .field("op_id", &self.op_id)
+            .field("count", &self.count)
+            .field("staged", &self.staged)
+            .field("stale", &self.stale)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RunRecord {
@@ -132,10 +176,28 @@ impl RunRecord {
         RunGate { status: self.status, config: self.config }
     }
 
-    /// Panics unless U1 to U3 hold.
+    /// The gate, with whose it is.
+    #[must_use]
+    pub const fn gate_record(&self) -> GateRecord {
+        GateRecord { tenant: self.tenant, run: self.run, gate: self.gate() }
+    }
+
+    /// Panics unless U1 to U5 hold.
     pub fn assert_invariants(&self) {
         check_run_invariants(self).unwrap_or_else(|violation| panic!("{violation}"));
     }
+}
+
+/// A run's gate by itself: what a store keeps under a small key that only transitions of the run
+/// write, so that a shard's transaction can compare it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateRecord {
+    /// Whose run.
+    pub tenant: TenantId,
+    /// Which run.
+    pub run: RunId,
+    /// What it says.
+    pub gate: RunGate,
 }
 
 /// What a shard's transition needs to know of its run.
@@ -268,8 +330,15 @@ impl ShardFilter {
     /// Whether the listing at `now` shows this shard of a run that is `run`. Shards of a run that is
     /// not active are not available to anybody.
     #[must_use]
-    pub fn admits(&self, shard: &ShardRecordView<'_>, run: RunStatus, now: LogicalTime) -> bool {
-        let is_available = || run == RunStatus::Active && shard.state.is_available_at(now);
+    pub fn admits(
+        &self,
+        shard: &ShardRecordView<'_>,
+        run: RunStatus,
+        now: LogicalTime,
+        takeover: Takeover,
+    ) -> bool {
+        let is_available =
+            || run == RunStatus::Active && shard.state.is_available_at(now, takeover);
         self.status.is_none_or(|status| shard.state.status == status)
             && (!self.available_only || is_available())
             && (!self.root_only || shard.parent.is_none())
@@ -289,6 +358,8 @@ pub struct ShardSummary {
     pub end: Box<[u8]>,
     /// The last key handled.
     pub last_key: Option<Box<[u8]>>,
+    /// Its cursor's token.
+    pub token: Option<Box<[u8]>>,
     /// When its lease ends, if one was granted and not released.
     pub lease_deadline: Option<LogicalTime>,
     /// Acquires since its cursor last moved.
@@ -309,6 +380,7 @@ impl ShardSummary {
             start: shard.spec.start().into(),
             end: shard.spec.end().into(),
             last_key: shard.cursor.last_key().map(Into::into),
+            token: shard.cursor.token().map(Into::into),
             lease_deadline: shard.state.lease.map(|holder| holder.deadline()),
             acquires_since_progress: shard.state.acquires_since_progress,
             parent: shard.parent,
@@ -317,7 +389,7 @@ impl ShardSummary {
     }
 }
 
-/// Keys show as lengths.
+/// Keys and the token show as lengths.
 impl fmt::Debug for ShardSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardSummary")
@@ -326,6 +398,7 @@ impl fmt::Debug for ShardSummary {
             .field("start", &format_args!("[{} bytes]", self.start.len()))
             .field("end", &format_args!("[{} bytes]", self.end.len()))
             .field("last_key", &self.last_key.as_ref().map(|key| key.len()))
+            .field("token", &self.token.as_ref().map(|token| token.len()))
             .field("lease_deadline", &self.lease_deadline)
             .field("acquires_since_progress", &self.acquires_since_progress)
             .field("parent", &self.parent)

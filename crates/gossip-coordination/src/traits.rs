@@ -8,7 +8,9 @@
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_stdx::InlineVec;
 
 use crate::error::{
@@ -176,6 +178,17 @@ pub trait RunManagement {
         out: &mut Vec<ShardSummary>,
     ) -> Result<(), GetRunError>;
 
+    /// Ends an active run whose shards are all done or split, and keeps `result` with it, which
+    /// [`RunManagement::get_run`] returns.
+    fn complete_run_with(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        result: Option<RunResult>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError>;
+
     /// Ends an active run whose shards are all done or split.
     fn complete_run(
         &mut self,
@@ -183,7 +196,9 @@ pub trait RunManagement {
         tenant: TenantId,
         run: RunId,
         op_id: OpId,
-    ) -> Result<IdempotentOutcome<()>, RunTransitionError>;
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.complete_run_with(now, tenant, run, None, op_id)
+    }
 
     /// Gives an active run up.
     fn fail_run(

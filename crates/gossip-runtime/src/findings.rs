@@ -3,7 +3,8 @@
 use std::fmt;
 
 use gossip_contracts::identity::{FindingId, OccurrenceId, RuleFingerprint, RunId, SecretHash};
-use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+use gossip_coordination_sqlite::rusqlite::types::ValueRef;
+use gossip_coordination_sqlite::rusqlite::{self, Row, Transaction};
 
 use crate::runs::Scope;
 use crate::schema::scope_of_run;
@@ -12,6 +13,10 @@ use crate::schema::scope_of_run;
 pub(crate) struct OccurrenceRow {
     pub(crate) occurrence: OccurrenceId,
     pub(crate) finding: FindingId,
+    /// What the item is called, where that is not its key.
+    pub(crate) path: Option<Vec<u8>>,
+    /// Of a file in an archive: where there.
+    pub(crate) inner: Option<Vec<u8>>,
     pub(crate) secret: SecretHash,
     pub(crate) rule: String,
     pub(crate) fingerprint: RuleFingerprint,
@@ -33,7 +38,7 @@ impl OccurrenceRow {
     ) -> rusqlite::Result<()> {
         tx.prepare_cached(
             "INSERT OR REPLACE INTO scan_occurrences VALUES
-             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute((
             scope.0,
@@ -50,6 +55,8 @@ impl OccurrenceRow {
             self.length as i64,
             self.line as i64,
             self.column as i64,
+            &self.path,
+            &self.inner,
         ))
         .map(drop)
     }
@@ -75,6 +82,11 @@ pub struct ReportedFinding {
     pub confidence: String,
     /// The item's key.
     pub key: Vec<u8>,
+    /// What to call the place: the key, unless the source has a better name for it, and for a file
+    /// in an archive its path there after a `!`.
+    pub path: Vec<u8>,
+    /// Whether it is in a file in an archive, so that offsets are not the item's.
+    pub is_inside: bool,
     /// Offset of its first byte.
     pub start: u64,
     /// Its length in bytes.
@@ -87,7 +99,7 @@ pub struct ReportedFinding {
     pub redacted: String,
 }
 
-/// A key may be private; the rest may be shown.
+/// A key and a path may be private; the rest may be shown.
 impl fmt::Debug for ReportedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReportedFinding")
@@ -108,11 +120,11 @@ pub(crate) fn each_since<E>(
 ) -> rusqlite::Result<Result<(), E>> {
     let mut statement = tx.prepare(concat!(
         "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
-                o.length, o.line, o.column, o.redacted
+                o.length, o.line, o.column, o.redacted, ifnull(o.path, o.key), o.inner
          FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
          WHERE o.scope = ",
         scope_of_run!(),
-        " AND l.run >= ?1 ORDER BY o.key, o.start, o.rule"
+        " AND l.run >= ?1 ORDER BY o.key, o.inner, o.start, o.rule"
     ))?;
     let mut rows = statement.query([run.as_raw() as i64])?;
     while let Some(row) = rows.next()? {
@@ -127,10 +139,21 @@ pub(crate) fn each_since<E>(
             line: row.get::<_, i64>(7)? as u64,
             column: row.get::<_, i64>(8)? as u64,
             redacted: row.get(9)?,
+            path: path_of(row)?,
+            is_inside: row.get_ref(11)? != ValueRef::Null,
         };
         if let Err(error) = each(&found) {
             return Ok(Err(error));
         }
     }
     Ok(Ok(()))
+}
+
+fn path_of(row: &Row<'_>) -> rusqlite::Result<Vec<u8>> {
+    let mut path: Vec<u8> = row.get(10)?;
+    if let Some(inner) = row.get_ref(11)?.as_blob_or_null()? {
+        path.push(b'!');
+        path.extend_from_slice(inner);
+    }
+    Ok(path)
 }

@@ -45,8 +45,10 @@
 //! is the engine's.
 
 mod admin;
+mod archive_item;
 mod batch;
 mod clock;
+mod crew;
 mod findings;
 mod item;
 mod ledger;
@@ -54,12 +56,14 @@ mod options;
 mod partial_item;
 mod plan;
 mod policy;
+mod reason;
 mod report;
 mod runs;
 mod scan;
 mod scan_loop;
 mod schema;
 mod second_look;
+mod shard_token;
 mod shard_work;
 mod state;
 mod stats;

@@ -13,7 +13,8 @@ use gossip_coordination_sqlite::CallerSchema;
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
     retired: 3,
-    steps: &["
+    steps: &[
+        "
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
             target BLOB NOT NULL,
@@ -68,7 +69,11 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             column INTEGER NOT NULL,
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
-        "],
+        ",
+        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;
+        ALTER TABLE scan_occurrences ADD COLUMN inner BLOB;
+        ALTER TABLE scan_ledger ADD COLUMN inside BLOB;",
+    ],
 };
 
 /// The scope that a run belongs to, in SQL, with the run as its first parameter.

@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId,
+};
 use gossip_coordination::{RunConfig, ShardFilter, ShardStatus};
 
 use super::begin::begin;
@@ -173,7 +175,7 @@ impl Admin {
                 if !wire.is_calm && random.chance(20 * swarm.rate(Ingredient::Misuse)) {
                     let op_id = wire.next_op(tenant);
                     let ends = [
-                        Operation::CompleteRun { tenant, run, op_id },
+                        Operation::CompleteRun { tenant, run, result: None, op_id },
                         Operation::FailRun { tenant, run, op_id },
                     ];
                     wire.request(now, random.pick(&ends).clone());
@@ -258,11 +260,12 @@ fn look_after<S: SimulatedBackend>(
         _ => {
             let hasty = !wire.is_calm && random.chance(100);
             if hasty {
-                return Stage::End(Operation::CompleteRun { tenant, run, op_id });
+                return Stage::End(Operation::CompleteRun { tenant, run, result: None, op_id });
             }
             match wire.request(now, Operation::GetRunProgress { tenant, run }) {
                 Some(Answer::Progress(progress)) if progress.active + progress.parked == 0 => {
-                    Stage::End(Operation::CompleteRun { tenant, run, op_id })
+                    let result = random.chance(500).then(|| draw_result(random));
+                    Stage::End(Operation::CompleteRun { tenant, run, result, op_id })
                 }
                 Some(Answer::Progress(progress)) if progress.parked > 0 => {
                     unpark(tenant, run, op_id, now, wire, random)
@@ -289,6 +292,11 @@ fn unpark<S: SimulatedBackend>(
     }
     let key = ShardKey::new(run, random.pick(&parked).shard);
     Stage::Unpark(Operation::Unpark { tenant, key, op_id })
+}
+
+/// What a run came to, as its administrator has it.
+fn draw_result(random: &mut Random) -> RunResult {
+    RunResult::from_bytes([random.below(256) as u8; 32])
 }
 
 fn draw_filter(random: &mut Random) -> ShardFilter {

@@ -35,7 +35,7 @@ kinds!(REFUSAL_NAMES, kind_of_refusal(Refusal), "",
     InvalidConfig RunAlreadyExists ConfigMismatch RunTerminal WrongStatus ShardsRemaining NotParked
     ResourceExhausted Backend);
 kinds!(SPLIT_NAMES, kind_of_split(SplitValidationError), "Split",
-    TooFewChildren TooManyChildren EmptyPoint ChildInvalid StartMismatch Gap Overlap EndMismatch
+    TooFewChildren TooManyChildren PartsTooLarge EmptyPoint ChildInvalid StartMismatch Gap Overlap EndMismatch
     CursorNotKept SpawnLimitExceeded ShardLimitExceeded DerivedIdCollision; _);
 kinds!(MANIFEST_NAMES, kind_of_manifest(ManifestValidationError), "Manifest",
     Empty TooManyShards DerivedShardId SpecInvalid UnboundedRange CursorInvalid CursorOutOfBounds

@@ -4,7 +4,9 @@
 use std::cell::{Cell, RefCell};
 
 use gossip_contracts::coordination::InitialShardInput;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{
     ClaimCandidates, CreateRunError, GetRunError, IdempotentOutcome, RegisterShardsError,
     RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError, ShardFilter,
@@ -112,11 +114,12 @@ impl<S: SimulatedBackend> RunManagement for WireManagement<'_, S> {
         unreachable!("{BEGINS}")
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         _: LogicalTime,
         _: TenantId,
         _: RunId,
+        _: Option<RunResult>,
         _: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         unreachable!("{BEGINS}")

@@ -2,7 +2,9 @@
 //! harm. None claims progress that was not made, so whatever is accepted is true.
 
 use gossip_contracts::coordination::{MAX_KEY_SIZE, MAX_TOKEN_SIZE};
-use gossip_contracts::identity::{FenceEpoch, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{Lease, ParkReason};
 
 use super::keys;
@@ -233,14 +235,18 @@ fn alter(operation: &mut Operation, random: &mut Random) {
                 change(&mut row.range.metadata);
             }
         }
-        Operation::CompleteRun { tenant, run, op_id } => {
+        Operation::CompleteRun { result, .. } if random.chance(500) => {
+            *result = result.is_none().then_some(RunResult::from_bytes([7; 32]));
+        }
+        Operation::CompleteRun { tenant, run, op_id, .. } => {
             *operation = Operation::CancelRun { tenant: *tenant, run: *run, op_id: *op_id };
         }
         Operation::CancelRun { tenant, run, op_id } => {
             *operation = Operation::FailRun { tenant: *tenant, run: *run, op_id: *op_id };
         }
         Operation::Unpark { tenant, key, op_id } => {
-            *operation = Operation::CompleteRun { tenant: *tenant, run: key.run, op_id: *op_id };
+            let (tenant, run, op_id) = (*tenant, key.run, *op_id);
+            *operation = Operation::CompleteRun { tenant, run, result: None, op_id };
         }
         _ => {}
     }

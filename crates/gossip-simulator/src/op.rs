@@ -9,7 +9,7 @@ use gossip_contracts::coordination::{
     ShardSpecRef, SplitValidationError,
 };
 use gossip_contracts::identity::{
-    FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 use gossip_coordination::{
     Lease, ParkReason, RunConfig, RunConfigError, RunOpKind, RunProgress, RunStatus, ShardFilter,
@@ -128,6 +128,7 @@ pub enum Operation {
     CompleteRun {
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     },
     FailRun {
@@ -262,6 +263,8 @@ pub struct RunView {
     pub root_shards: Vec<ShardId>,
     /// Its last operations, oldest first, and when they were carried out.
     pub op_log: Vec<(OpId, RunOpKind, LogicalTime)>,
+    /// What it came to.
+    pub result: Option<RunResult>,
 }
 
 /// Why a request was refused: the variants of all error enums, without fingerprints and messages.
@@ -462,8 +465,8 @@ impl Operation {
                 Self::SplitResidual { kept: a, residual: b, .. },
                 Self::SplitResidual { kept: c, residual: d, .. },
             ) => (a, b) == (c, d),
-            (Self::CompleteRun { .. }, Self::CompleteRun { .. })
-            | (Self::FailRun { .. }, Self::FailRun { .. })
+            (Self::CompleteRun { result: a, .. }, Self::CompleteRun { result: b, .. }) => a == b,
+            (Self::FailRun { .. }, Self::FailRun { .. })
             | (Self::CancelRun { .. }, Self::CancelRun { .. })
             | (Self::Unpark { .. }, Self::Unpark { .. }) => true,
             _ => false,

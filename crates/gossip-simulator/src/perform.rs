@@ -41,8 +41,8 @@ pub fn perform<B: CoordinationBackend + RunManagement>(
                 Err(error) => Answer::Refused((&error).into()),
             }
         }
-        Operation::CompleteRun { tenant, run, op_id } => {
-            idempotent(&backend.complete_run(now, *tenant, *run, *op_id))
+        Operation::CompleteRun { tenant, run, result, op_id } => {
+            idempotent(&backend.complete_run_with(now, *tenant, *run, *result, *op_id))
         }
         Operation::FailRun { tenant, run, op_id } => {
             idempotent(&backend.fail_run(now, *tenant, *run, *op_id))
@@ -173,6 +173,7 @@ impl ToAnswer for Result<RunRecord, GetRunError> {
                     .iter()
                     .map(|entry| (entry.op_id(), entry.kind(), entry.executed_at()))
                     .collect(),
+                result: run.result,
             })),
             Err(error) => Answer::Refused(error.into()),
         }

@@ -342,7 +342,8 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             // Others have it all, or the administrator has to do something first.
             Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
                 let later = self.wakes + self.swarm.lease_duration;
-                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(at.as_raw()));
+                let free_from = |at: LogicalTime| at.as_raw() + self.swarm.skew_allowance;
+                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(free_from(at)));
             }
             Err(refusal) => {
                 let is_unsure = matches!(refusal, ClaimError::BackendError(_));

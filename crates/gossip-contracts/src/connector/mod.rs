@@ -35,6 +35,9 @@ pub trait Connector: Send + Sync {
 
     /// Replaces what `page` holds by the next entries of `range` behind `cursor` (K1, K2), at most
     /// `max_entries`. After an error the page is empty.
+    ///
+    /// A cursor's token is one that a page before its last key gave, and only saves time: entries up
+    /// to the last key are left out all the same, and a token that is no longer good is ignored.
     fn list(
         &self,
         range: ShardSpecRef<'_>,
@@ -69,6 +72,17 @@ pub trait ItemReader: Send {
     /// The opaque name of what was opened (K3). Empty if the source cannot say; then nothing may be
     /// concluded from equal versions.
     fn version(&self) -> &[u8];
+
+    /// The path by which rules and reports know the item, where that is not its key.
+    fn path(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// What the identity of the item, and so of what is found in it, is derived from, where that is
+    /// not its key: two items with the same are one.
+    fn identity(&self) -> Option<&[u8]> {
+        None
+    }
 
     /// Reads at `offset` into the front of `buf`; 0 at the end of the item.
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError>;

@@ -13,8 +13,8 @@ mod tenant_key;
 
 pub use canonical::{CanonicalBytes, CanonicalHasher, Domain};
 pub use digests::{
-    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RuleFingerprint, SecretHash,
-    TenantId,
+    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RuleFingerprint, RunResult,
+    SecretHash, TenantId,
 };
 pub use domains::{
     FINDING_ID_V1, ITEM_ID_V1, OBJECT_VERSION_ID_V1, OCCURRENCE_ID_V1, OP_PAYLOAD_V1,

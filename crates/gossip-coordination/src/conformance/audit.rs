@@ -16,6 +16,7 @@ use super::runner::observe;
 use super::world::{Acquired, World};
 use crate::error::IdempotentOutcome;
 use crate::events::{EventCollector, EventKind, StateTransitionEvent};
+use crate::lease::Takeover;
 use crate::record::{ShardRecord, ShardState};
 use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
 use crate::scratch::{AcquireScratch, CapacityHint, RenewResult};
@@ -231,7 +232,9 @@ impl<H: Harness> World<H> {
     fn check_hint(&self, hint: CapacityHint, records: &Dump) {
         let states: Vec<_> =
             records.shards(self.tenant, self.run).map(|shard| shard.state).collect();
-        let available = states.iter().filter(|state| state.is_available_at(self.now)).count();
+        let takeover = Takeover { holder_is_gone: false, skew_allowance: H::caps().takeover_delay };
+        let available =
+            states.iter().filter(|state| state.is_available_at(self.now, takeover)).count();
         let promised = hint.available_count as usize;
         let deadlines = states.iter().filter_map(|state| state.lease.map(|held| held.deadline()));
         if hint.is_estimate {

@@ -337,6 +337,12 @@ macro_rules! for_each_case {
         split_limits {
             as_many_children_as_the_backend_allows
                 => [SplitReplace: TooManyChildren Executes Replays]
+            a_replace_split_of_more_bytes_than_the_backend_allows_is_refused
+                = more_bytes_than_the_backend_allows(SplitReplace)
+                => [SplitReplace: PartsTooLarge Executes]
+            a_residual_split_of_more_bytes_than_the_backend_allows_is_refused
+                = more_bytes_than_the_backend_allows(SplitResidual)
+                => [SplitResidual: PartsTooLarge Executes]
             a_shard_spawns_no_more_than_it_may_by_residual_splits
                 => [SplitResidual: SpawnLimitExceeded, SplitReplace: SpawnLimitExceeded]
             a_shard_spawns_no_more_than_it_may_by_a_replace_split

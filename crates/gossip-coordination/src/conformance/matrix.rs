@@ -71,10 +71,10 @@ named! {
         SplitInvalid CheckpointMissingKey AlreadyLeased ResourceExhausted BackendError
         NoneAvailable RunNotFound Throttled
         InvalidConfig RunAlreadyExists RegisterShardsFailed GetRunFailed ConfigMismatch
-        WrongStatus ManifestInvalid ShardLimitExceeded RunTerminal ShardsRemaining NotParked
+        WrongStatus ManifestInvalid Overtaken ShardLimitExceeded RunTerminal ShardsRemaining NotParked
         // What is wrong with a split, a manifest, a configuration.
-        TooFewChildren TooManyChildren ChildInvalid StartMismatch Gap Overlap EndMismatch
-        CursorNotKept SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision
+        TooFewChildren TooManyChildren PartsTooLarge ChildInvalid StartMismatch Gap Overlap
+        EndMismatch CursorNotKept SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision
         Empty TooManyShards DerivedShardId SpecInvalid UnboundedRange CursorInvalid
         DuplicateShardId OverlappingRanges
         ZeroLeaseDuration ZeroShardRetries
@@ -125,6 +125,7 @@ pub fn out_of_reach((operation, aspect): Cell) -> Option<&'static str> {
     match aspect {
         Aspect::BackendError => Some("a storage fault: the backend's own tests cause those"),
         Aspect::GetRunFailed => Some("needs a run that vanishes between two steps"),
+        Aspect::Overtaken => Some("needs two registrations that meet half-way"),
         Aspect::TenantMismatch if !Operation::LEASED.contains(&operation) => {
             Some("look-up is by tenant: what belongs to another is not found")
         }
@@ -152,9 +153,9 @@ matrix! {
     Complete(CompleteError): Executes Emits Ends Replays;
     Park(ParkError): Executes Emits Ends Replays;
     SplitReplace(SplitError): Executes Emits Ends Replays
-        TooFewChildren TooManyChildren ChildInvalid StartMismatch Gap Overlap EndMismatch
-        SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
-    SplitResidual(SplitError): Executes Emits Keeps Replays
+        TooFewChildren TooManyChildren PartsTooLarge ChildInvalid StartMismatch Gap Overlap
+        EndMismatch SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
+    SplitResidual(SplitError): Executes Emits Keeps Replays PartsTooLarge
         ChildInvalid StartMismatch Gap Overlap EndMismatch CursorNotKept
         SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
     Claim(ClaimError): Executes Emits Keeps Poisons;
@@ -229,7 +230,7 @@ refusals! {
     CreateRunError(config_fault): InvalidConfig RunAlreadyExists RegisterShardsFailed
         GetRunFailed ConfigMismatch BackendError;
     RegisterShardsError(manifest_fault): RunNotFound TenantMismatch WrongStatus ManifestInvalid
-        OpIdConflict ShardLimitExceeded ResourceExhausted BackendError;
+        OpIdConflict Overtaken ShardLimitExceeded ResourceExhausted BackendError;
     RunTransitionError: RunNotFound TenantMismatch RunTerminal WrongStatus ShardsRemaining
         OpIdConflict BackendError;
     UnparkError: ShardNotFound TenantMismatch RunTerminal NotParked OpIdConflict BackendError;
@@ -249,6 +250,7 @@ fn split_fault(error: &SplitError) -> Option<Aspect> {
     Some(match *fault {
         Fault::TooFewChildren { .. } => Aspect::TooFewChildren,
         Fault::TooManyChildren { .. } => Aspect::TooManyChildren,
+        Fault::PartsTooLarge { .. } => Aspect::PartsTooLarge,
         Fault::ChildInvalid { .. } => Aspect::ChildInvalid,
         Fault::StartMismatch => Aspect::StartMismatch,
         Fault::Gap { .. } => Aspect::Gap,

@@ -33,9 +33,10 @@ impl CoordinationBackend for InMemoryCoordinator {
         worker: WorkerId,
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, AcquireError> {
+        let takeover = self.takeover();
         let found = find(&mut self.tenants, tenant, key);
         let decision = decide(found.as_ref(), &self.slab, |shard| {
-            transition::acquire(shard, now, tenant, key, worker)
+            transition::acquire(shard, now, takeover, tenant, key, worker)
         })?;
         let mut found = decided(found);
         match decision {
@@ -46,7 +47,7 @@ impl CoordinationBackend for InMemoryCoordinator {
                 scratch.write_record(&record);
                 let snapshot =
                     scratch.view(record.state.status, record.cursor_semantics, record.parent);
-                Ok(AcquireResultView { lease, snapshot, capacity: run.capacity(now) })
+                Ok(AcquireResultView { lease, snapshot, capacity: run.capacity(now, takeover) })
             }
             AcquireDecision::Poison { update, refusal } => {
                 apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
@@ -61,13 +62,14 @@ impl CoordinationBackend for InMemoryCoordinator {
         tenant: TenantId,
         lease: &Lease,
     ) -> Result<RenewResult, RenewError> {
+        let takeover = self.takeover();
         let found = find(&mut self.tenants, tenant, lease.key());
         let (new_deadline, update) = decide(found.as_ref(), &self.slab, |shard| {
             transition::renew(shard, now, tenant, lease)
         })?;
         let mut found = decided(found);
         apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
-        Ok(RenewResult { new_deadline, capacity: found.run.capacity(now) })
+        Ok(RenewResult { new_deadline, capacity: found.run.capacity(now, takeover) })
     }
 
     fn release(
@@ -195,7 +197,7 @@ fn apply(
     let before = run.view(*index, slab);
     let (tenant, key, fence) = (before.tenant, before.key, before.state.fence);
     run.apply(*index, slab, update)?;
-    emit(events, tenant, key.run, now, || update.event(key.shard, fence));
+    emit(events, tenant, key.run, now, || Some(update.event(key.shard, fence)));
     Ok(())
 }
 
@@ -240,6 +242,6 @@ fn carry_out_split(
     }
     run.reserve(stored.len());
     stored.into_iter().for_each(|shard| run.add(shard));
-    emit(events, tenant, key.run, now, || update.parent.event(key.shard, fence));
+    emit(events, tenant, key.run, now, || Some(update.parent.event(key.shard, fence)));
     Ok(())
 }

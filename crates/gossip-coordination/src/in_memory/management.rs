@@ -1,7 +1,9 @@
 //! Operations on runs, and claims.
 
 use gossip_contracts::coordination::InitialShardInput;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+};
 use gossip_stdx::SlabFull;
 
 use super::backend::carry_out;
@@ -66,7 +68,7 @@ impl RunManagement for InMemoryCoordinator {
         let existing = find_run(&mut self.tenants, tenant, run).map(|run| &run.record);
         let record = transition::create_run(existing, now, tenant, run, config)?;
         self.tenants.entry(tenant).or_default().runs.insert(run, Run::new(record));
-        emit(&mut self.events, tenant, run, now, || EventKind::RunCreated);
+        emit(&mut self.events, tenant, run, now, || Some(EventKind::RunCreated));
         Ok(())
     }
 
@@ -125,22 +127,24 @@ impl RunManagement for InMemoryCoordinator {
         let run = self.get(tenant, run)?;
         let shown = run
             .views(&self.slab)
-            .filter(|shard| filter.admits(shard, run.record.status, now))
+            .filter(|shard| filter.admits(shard, run.record.status, now, self.takeover()))
             .map(|shard| ShardSummary::of(&shard));
         out.extend(shown);
         Ok(())
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, |run| {
             let progress = run.map_or_else(RunProgress::default, |run| run.progress);
-            transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
+            let record = run.map(|run| &run.record);
+            transition::complete_run(record, now, tenant, &progress, result, op_id)
         })
     }
 
@@ -196,7 +200,7 @@ impl RunManagement for InMemoryCoordinator {
         out.status = run.record.status;
         out.earliest_deadline = run.earliest_deadline();
         if out.status == RunStatus::Active {
-            out.shards.extend(run.claimable(now).take(CANDIDATES));
+            out.shards.extend(run.claimable(now, self.takeover()).take(CANDIDATES));
         }
         Ok(())
     }

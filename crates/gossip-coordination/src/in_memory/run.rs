@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use super::deadlines::Deadlines;
 use super::list::{Link, List};
 use super::shard::Shard;
+use crate::lease::Takeover;
 use crate::record::{Availability, ShardRecordView, ShardUpdate};
 use crate::run::{RunProgress, RunRecord};
 use crate::scratch::CapacityHint;
@@ -114,8 +115,13 @@ impl Run {
 
     /// Shards that could be acquired at `now`: first one whose worker is gone, then those that have
     /// waited longest.
-    pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
-        let expired = self.leased.first().filter(|&(deadline, _)| deadline <= now);
+    pub(super) fn claimable(
+        &self,
+        now: LogicalTime,
+        takeover: Takeover,
+    ) -> impl Iterator<Item = ShardId> {
+        let is_over = |&(deadline, _): &_| takeover.free_from(deadline) <= now;
+        let expired = self.leased.first().filter(is_over);
         let expired = expired.into_iter().map(|(_, index)| index);
         let free = self.free.iter(&self.links);
         expired.chain(free).map(|index| self.shards[index as usize].id)
@@ -125,9 +131,10 @@ impl Run {
         self.leased.first().map(|(deadline, _)| deadline)
     }
 
-    pub(super) fn capacity(&self, now: LogicalTime) -> CapacityHint {
+    pub(super) fn capacity(&self, now: LogicalTime, takeover: Takeover) -> CapacityHint {
         let earliest_deadline = self.earliest_deadline();
-        let some_expired = earliest_deadline.is_some_and(|deadline| deadline <= now);
+        let some_expired =
+            earliest_deadline.is_some_and(|deadline| takeover.free_from(deadline) <= now);
         CapacityHint {
             available_count: self.free.len().saturating_add(u32::from(some_expired)),
             earliest_deadline,

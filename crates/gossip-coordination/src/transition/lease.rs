@@ -1,4 +1,4 @@
-//! Acquire, renew and release.
+//! Acquire, renew, release and revoke.
 //!
 //! - T1: a shard has at most one live lease, and every grant raises its fence.
 //! - T2: the current owner may acquire again, so that a lost answer does not lock it out; the lease
@@ -6,11 +6,14 @@
 //! - T3: a renewal never shortens a lease, whatever the clock does.
 //! - T4: a shard acquired as often as its run allows without its cursor moving is parked as
 //!   poisoned instead of being granted again.
+//! - T5: revoking a lease raises the fence, so that its holder, if it lives after all, does nothing
+//!   more; and the holder's acquire counts, as it may have died of the shard.
 
-use gossip_contracts::identity::{LogicalTime, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardKey, TenantId, WorkerId};
 
-use crate::error::{AcquireError, CoordError};
-use crate::lease::{Lease, LeaseHolder};
+use super::Decision;
+use crate::error::{AcquireError, CoordError, RevokeLeaseError};
+use crate::lease::{Lease, LeaseHolder, Takeover};
 use crate::record::{FoundShard, ShardState, ShardUpdate};
 use crate::run::{RunGate, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
@@ -43,6 +46,7 @@ pub enum AcquireDecision {
 pub fn acquire(
     found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
+    takeover: Takeover,
     tenant: TenantId,
     key: ShardKey,
     worker: WorkerId,
@@ -59,7 +63,7 @@ pub fn acquire(
     if state.status.is_terminal() {
         return Err(AcquireError::ShardTerminal { shard: key, status: state.status });
     }
-    if let Some(holder) = state.holder_at(now)
+    if let Some(holder) = state.holder_at(now, takeover)
         && holder.owner() != worker
     {
         return Err(AcquireError::AlreadyLeased {
@@ -122,6 +126,34 @@ pub fn release(
         ..shard.state
     });
     Ok(update.checked_against(shard))
+}
+
+/// Decides whether the lease that was granted under `fence` ends now, whoever holds it and however
+/// long it would last: an administrator's operation, without a lease. A lease that is over, or that
+/// another has followed, is not there to be revoked any more; that is a replay, so that asking twice
+/// never takes the shard from whoever got it in between.
+pub fn revoke_lease(
+    found: Option<FoundShard<'_, '_>>,
+    tenant: TenantId,
+    fence: FenceEpoch,
+) -> Result<Decision<ShardUpdate<'static>, ()>, RevokeLeaseError> {
+    let FoundShard { shard, run } = found.ok_or(RevokeLeaseError::ShardNotFound)?;
+    if shard.tenant != tenant {
+        return Err(RevokeLeaseError::TenantMismatch { expected: tenant });
+    }
+    let (current, lease) = (shard.state.fence, shard.state.lease);
+    if fence > current {
+        return Err(RevokeLeaseError::FenceNotGranted { presented: fence, current });
+    }
+    if fence < current || lease.is_none() {
+        return Ok(Decision::Replay(()));
+    }
+    if run.status.is_terminal() {
+        return Err(RevokeLeaseError::RunTerminal { status: run.status });
+    }
+    let update =
+        ShardUpdate::of_state(ShardState { fence: current.next(), lease: None, ..shard.state });
+    Ok(Decision::Execute(update.checked_against(shard)))
 }
 
 /// The checks of an operation that only touches the lease: all but the op-log.

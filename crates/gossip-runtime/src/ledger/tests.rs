@@ -19,6 +19,8 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
     let occurrence = |number| OccurrenceRow {
         occurrence: OccurrenceId::from_bytes([number as u8 + 1; 32]),
         finding: FindingId::from_bytes([9; 32]),
+        path: None,
+        inner: None,
         secret: SecretHash::from_bytes([9; 32]),
         rule: "r".to_owned(),
         fingerprint: RuleFingerprint::from_bytes([9; 32]),
@@ -36,6 +38,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         bytes: 10,
         skipped: None,
         failed: None,
+        inside: Reasons::default(),
         occurrences: (0..occurrences).map(occurrence).collect(),
         begun: false,
     }
@@ -103,7 +106,7 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     let scope = scope(&tx, b"target", policy).unwrap();
     for (scope, keys) in [(scope, "abcdefgh"), (other, "ceg")] {
         for key in keys.bytes() {
-            let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1)";
+            let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1, NULL)";
             tx.execute(sql, (scope.0, [key])).unwrap();
         }
     }

@@ -13,7 +13,7 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
     let key = shard.key;
     // Nobody gets a shard that another holds, nor parks it by asking.
     let check_unheld = |worker| {
-        let rival = shard.holder.filter(|held| held.deadline > seen.now);
+        let rival = shard.holder.filter(|held| held.free_from > seen.now);
         demand(rival.is_none_or(|held| held.worker == worker), S1, || {
             format!("{key} was taken at {} while another holds it: {rival:?}", seen.now)
         })

@@ -1,7 +1,7 @@
 //! What whoever runs a scan may do, read off the documents.
 
 use gossip_contracts::coordination::ShardLimitScope;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId};
 use gossip_coordination::{
     RunConfig, RunConfigError, RunProgress, RunStatus, ShardFilter, ShardStatus, ShardSummary,
 };
@@ -69,9 +69,10 @@ impl Reference {
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Decided {
-        self.end_run(now, tenant, run, op_id, RunOp::Complete)
+        self.end_run(now, tenant, run, op_id, RunOp::Complete(result))
     }
 
     pub(super) fn fail_run(
@@ -107,7 +108,7 @@ impl Reference {
             return Ok(Answer::Replayed(Effect::Nothing));
         }
         let target = match op {
-            RunOp::Complete => RunStatus::Done,
+            RunOp::Complete(_) => RunStatus::Done,
             RunOp::Fail => RunStatus::Failed,
             _ => RunStatus::Cancelled,
         };
@@ -124,6 +125,9 @@ impl Reference {
         }
         run.status = target;
         run.completed_at = Some(now);
+        if let RunOp::Complete(result) = op {
+            run.result = result;
+        }
         run.memory.note(now, op_id, op);
         Ok(Answer::Executed(Effect::Nothing))
     }
@@ -166,6 +170,7 @@ impl Reference {
             completed_at: run.completed_at,
             root_shards: run.roots.clone(),
             op_log: run.memory.done.iter().map(|(id, op, at)| (*id, op.kind(), *at)).collect(),
+            result: run.result,
         })))
     }
 
@@ -193,6 +198,7 @@ impl Reference {
             start: shard.range.start[..].into(),
             end: shard.range.end[..].into(),
             last_key: shard.cursor.last_key.as_ref().map(|key| key[..].into()),
+            token: shard.cursor.token.as_ref().map(|token| token[..].into()),
             lease_deadline: shard.holder.map(|holder| holder.deadline),
             acquires_since_progress: shard.tries,
             parent: shard.parent,
@@ -210,8 +216,9 @@ impl Reference {
                 .map(|(_, run)| run.shards.len())
                 .sum()
         };
-        let of_tenant = (ShardLimitScope::Tenant, count(Some(tenant)), self.limits.per_tenant);
-        let of_all = (ShardLimitScope::Global, count(None), self.limits.global);
+        let of_tenant =
+            (ShardLimitScope::Tenant, count(Some(tenant)), self.bounds.shards.per_tenant);
+        let of_all = (ShardLimitScope::Global, count(None), self.bounds.shards.global);
         [of_tenant, of_all]
             .into_iter()
             .find(|(_, current, max)| current + additional > *max)

@@ -4,7 +4,9 @@
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimCandidates, ClaimError,
@@ -232,14 +234,15 @@ impl RunManagement for Store {
         self.coordinator.list_shards_into(now, tenant, run, filter, out)
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.ask(|it| it.complete_run(now, tenant, run, op_id))
+        self.ask(|it| it.complete_run_with(now, tenant, run, result, op_id))
     }
 
     fn fail_run(

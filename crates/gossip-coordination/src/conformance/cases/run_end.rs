@@ -42,7 +42,7 @@ fn ready<H: Harness>() -> World<H> {
 
 fn fingerprint(operation: Operation, run: RunId) -> u64 {
     match operation {
-        Operation::CompleteRun => payload::complete_run(run),
+        Operation::CompleteRun => payload::complete_run(run, None),
         Operation::FailRun => payload::fail_run(run),
         _ => payload::cancel_run(run),
     }

@@ -43,8 +43,9 @@ macro_rules! methods {
                 now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
                 out: &mut Vec<ShardSummary>
             ) -> Result<(), GetRunError>;
-            mut complete_run<>(now: LogicalTime, tenant: TenantId, run: RunId, op: OpId)
-                -> Result<IdempotentOutcome<()>, RunTransitionError>;
+            mut complete_run_with<>(
+                now: LogicalTime, tenant: TenantId, run: RunId, result: Option<RunResult>, op: OpId
+            ) -> Result<IdempotentOutcome<()>, RunTransitionError>;
             mut fail_run<>(now: LogicalTime, tenant: TenantId, run: RunId, op: OpId)
                 -> Result<IdempotentOutcome<()>, RunTransitionError>;
             mut cancel_run<>(now: LogicalTime, tenant: TenantId, run: RunId, op: OpId)
@@ -114,7 +115,7 @@ pub(crate) mod names {
         CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
     };
     pub(crate) use gossip_contracts::identity::{
-        LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId,
+        LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
     };
     pub(crate) use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
     pub(crate) use gossip_coordination::{

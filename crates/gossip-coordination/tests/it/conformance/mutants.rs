@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use gossip_coordination::conformance::{CASES, Caps, run_case};
-use gossip_coordination::{EventCollector, InMemoryCoordinator, ShardRecordView};
+use gossip_coordination::{EventCollector, InMemoryCoordinator, ShardRecordView, Takeover};
 
 use super::delegate::names::*;
 use super::delegate::{delegate_traits, impl_method, impl_trait, methods};
@@ -167,7 +167,9 @@ impl Mutation for ClaimHandsOutWhatTheCallerHolds {
         let mut held = None;
         inner.for_each_shard(|shard: &ShardRecordView<'_>| {
             let by_caller = |state: &gossip_coordination::ShardState| {
-                state.holder_at(now).is_some_and(|holder| holder.owner() == worker)
+                state
+                    .holder_at(now, Takeover::AT_DEADLINE)
+                    .is_some_and(|holder| holder.owner() == worker)
             };
             if shard.tenant == tenant && shard.key.run == run && by_caller(&shard.state) {
                 held = Some(shard.key);

@@ -1,0 +1,117 @@
+//! Reading all shards of a run, page by page, in one view.
+//!
+//! Every page is read at the first one's revision. If that is compacted meanwhile, reading starts
+//! over.
+
+use gossip_contracts::identity::{RunId, TenantId};
+use gossip_coordination::codec::{DecodeScratch, decode_shard_view};
+use gossip_coordination::{GetRunError, InfraError, RunStatus, ShardRecordView};
+
+use crate::coordinator::AsyncEtcdCoordinator;
+use crate::error::{Steps, damaged, infra};
+use crate::keyspace::KeyRange;
+use crate::kv::{Entry, Found, Kv, KvError, Read, Revision, Txn, Wanted};
+use crate::limits::PAGE;
+use crate::retry::{Attempts, may_pass};
+use crate::runs::{decode_record, shows_shards};
+use crate::shards::Stored;
+
+impl<K: Kv> AsyncEtcdCoordinator<K> {
+    /// Shows `see` every shard of a run in id order, with the run's status. What `out` holds is
+    /// dropped when reading starts over.
+    pub(crate) async fn for_each_shard<T: Send>(
+        &self,
+        steps: Steps,
+        tenant: TenantId,
+        run: RunId,
+        out: &mut Vec<T>,
+        mut see: impl FnMut(&mut Vec<T>, RunStatus, &ShardRecordView<'_>) + Send,
+    ) -> Result<(), GetRunError> {
+        let keys = self.keyspace.run(tenant, run);
+        let mut attempts = Attempts::new(&self.config);
+        let mut scratch = DecodeScratch::new();
+        'view: loop {
+            out.clear();
+            let shards = Read { limit: PAGE, ..Read::range(keys.shards()) };
+            let first = [Read::key(&keys.record()), shards];
+            let answer = self.read(steps.load, Txn::reads(first)).await?;
+            let stored = Stored::of(&answer.found[0]);
+            if !stored.exists() {
+                return Err(GetRunError::RunNotFound);
+            }
+            let record = decode_record(&stored.bytes, &keys, tenant, run, steps.load)?;
+            if !shows_shards(&record) {
+                return Ok(());
+            }
+            let mut page = answer.found.into_iter().nth(1).expect("two reads were asked for");
+            loop {
+                for entry in &page.entries {
+                    let shard = decode_shard_view(&entry.value, &mut scratch)
+                        .map_err(|error| damaged(steps.load, &keys.named(&entry.key), &error))?;
+                    see(out, record.status, &shard);
+                }
+                let Some(last) = page.entries.last().filter(|_| page.has_more) else {
+                    return Ok(());
+                };
+                let rest = keys.shards().after(&last.key);
+                match self
+                    .page_at(steps, rest, Wanted::Entries, answer.revision, &mut attempts)
+                    .await?
+                {
+                    Some(next) => page = next,
+                    None => continue 'view,
+                }
+            }
+        }
+    }
+
+    /// Every entry of a range in one view.
+    pub(crate) async fn all_in(
+        &self,
+        steps: Steps,
+        range: KeyRange,
+        wanted: Wanted,
+    ) -> Result<Vec<Entry>, InfraError> {
+        let mut attempts = Attempts::new(&self.config);
+        'view: loop {
+            let first = Read { limit: PAGE, wanted, ..Read::range(range.clone()) };
+            let answer = self.read(steps.load, Txn::reads([first])).await?;
+            let (revision, mut found) = (answer.revision, answer.found);
+            let mut page = found.pop().expect("one read was asked for");
+            let mut entries = Vec::new();
+            loop {
+                let has_more = page.has_more;
+                entries.append(&mut page.entries);
+                let Some(last) = entries.last().filter(|_| has_more) else { return Ok(entries) };
+                let rest = range.after(&last.key);
+                match self.page_at(steps, rest, wanted, revision, &mut attempts).await? {
+                    Some(next) => page = next,
+                    None => continue 'view,
+                }
+            }
+        }
+    }
+
+    /// The next page as of `revision`, or nothing if that is compacted.
+    async fn page_at(
+        &self,
+        steps: Steps,
+        range: KeyRange,
+        wanted: Wanted,
+        revision: Revision,
+        attempts: &mut Attempts,
+    ) -> Result<Option<Found>, InfraError> {
+        let read = Read { limit: PAGE, wanted, revision, ..Read::range(range) };
+        loop {
+            match self.kv.txn(Txn::reads([read.clone()])).await {
+                Ok(mut answer) => return Ok(answer.found.pop()),
+                Err(KvError::Compacted) => {
+                    attempts.next(steps.load, Some(&KvError::Compacted)).await?;
+                    return Ok(None);
+                }
+                Err(error) if may_pass(&error) => attempts.next(steps.load, Some(&error)).await?,
+                Err(error) => return Err(infra(steps.load, &error)),
+            }
+        }
+    }
+}
