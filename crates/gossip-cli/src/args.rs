@@ -116,7 +116,7 @@ pub(crate) struct OutputArgs {
 }
 
 /// What of the findings is reported, and how.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct ReportArgs {
     /// How findings are written [default: by the ending of --output, else text]
@@ -153,7 +153,7 @@ pub(crate) struct ReportArgs {
 }
 
 /// What is scanned for, and where not.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "What is found")]
 pub(crate) struct DetectionArgs {
     /// Uses this configuration [default: gossip.toml or .gitleaks.toml, from what is scanned up to

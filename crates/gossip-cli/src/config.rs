@@ -7,10 +7,11 @@ use gossip_engine::{
     Confidence, Engine, Options, Origin, RuleSet, Severity, rules_for_gitleaks_id,
 };
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::args::{DetectionArgs, ReportArgs, parse_size};
 use crate::failure::Failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, patterns};
 use crate::output::counted;
 use crate::places::directories_above;
 use crate::say::{say, shown};
@@ -22,11 +23,11 @@ const NAMES: [&str; 3] = ["gossip.toml", ".gossip.toml", ".gitleaks.toml"];
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct ScanTable {
-    exclude: Vec<String>,
-    include: Vec<String>,
+    exclude: Vec<Spanned<String>>,
+    include: Vec<Spanned<String>>,
     max_file_size: Option<Size>,
-    disable_rules: Vec<String>,
-    only_rules: Vec<String>,
+    disable_rules: Vec<Spanned<String>>,
+    only_rules: Vec<Spanned<String>>,
     severity: Option<Severity>,
     confidence: Option<Confidence>,
     baseline: Option<PathBuf>,
@@ -107,6 +108,21 @@ impl Config {
         self.origin == Origin::Target
     }
 
+    /// Checks words of its `[scan]` table, and names the place of the one that is wrong.
+    fn checked<T>(
+        &self,
+        words: &[Spanned<String>],
+        check: impl Fn(&[String]) -> Result<T, Failure>,
+    ) -> Result<Vec<String>, Failure> {
+        for word in words {
+            check(std::slice::from_ref(word.get_ref())).map_err(|failure| {
+                let (line, column) = line_and_column(&self.text, word.span().start);
+                Failure::new(format!("{}:{line}:{column}: {failure}", shown(&self.path)))
+            })?;
+        }
+        Ok(words.iter().map(|word| word.get_ref().clone()).collect())
+    }
+
     /// What it does to the rules, in words.
     pub(crate) fn effect(&self, rules: &RuleSet) -> String {
         let builtin = RuleSet::builtin();
@@ -158,26 +174,33 @@ impl Settings {
         let mut rules = base_rules(config.as_ref())?;
         rules = with_files(rules, &detection.rules)?;
         let scan = config.as_ref().map(|config| &config.scan);
-        let both = |config: Option<&Vec<String>>, given: &[String]| {
-            config.into_iter().flatten().chain(given).cloned().collect::<Vec<_>>()
-        };
-        let disabled = both(scan.map(|scan| &scan.disable_rules), &detection.disable_rule);
-        let disabled = known_rules(&rules, &disabled)?;
-        let only = both(scan.map(|scan| &scan.only_rules), &detection.only_rule);
-        let only = known_rules(&rules, &only)?;
-        if !only.is_empty() {
-            rules = rules.only(&only);
-        }
-        let rules = rules.without(&disabled);
+        let known = |ids: &[String]| known_rules(&rules, ids);
+        // Those of the configuration, and those of the command line.
+        let both =
+            |words: fn(&ScanTable) -> &[Spanned<String>], given: &[String], is_rule: bool| {
+                let mut all = match &config {
+                    Some(config) if is_rule => config.checked(words(&config.scan), known)?,
+                    Some(config) => config.checked(words(&config.scan), patterns)?,
+                    None => Vec::new(),
+                };
+                all.extend_from_slice(given);
+                Ok::<_, Failure>(all)
+            };
+        let disabled = known(&both(|scan| &scan.disable_rules, &detection.disable_rule, true)?)?;
+        let only = known(&both(|scan| &scan.only_rules, &detection.only_rule, true)?)?;
         let filter = Filter {
-            exclude: both(scan.map(|scan| &scan.exclude), &detection.exclude),
-            include: both(scan.map(|scan| &scan.include), &detection.include),
+            exclude: both(|scan| &scan.exclude, &detection.exclude, false)?,
+            include: both(|scan| &scan.include, &detection.include, false)?,
             max_file_size: detection
                 .max_file_size
                 .or_else(|| scan.and_then(|scan| scan.max_file_size.as_ref()).map(|size| size.0)),
         };
-        crate::filter::patterns(&filter.exclude)?;
-        crate::filter::patterns(&filter.include)?;
+        patterns(&filter.exclude)?;
+        patterns(&filter.include)?;
+        if !only.is_empty() {
+            rules = rules.only(&only);
+        }
+        let rules = rules.without(&disabled);
         Ok(Self { rules, filter, config })
     }
 
@@ -228,7 +251,7 @@ impl ReportSettings {
 }
 
 /// The rules below those that the user adds.
-pub(crate) fn base_rules(config: Option<&Config>) -> Result<RuleSet, Failure> {
+fn base_rules(config: Option<&Config>) -> Result<RuleSet, Failure> {
     let Some(config) = config else { return Ok(RuleSet::builtin()) };
     let base = if config.is_of_gitleaks() { RuleSet::empty() } else { RuleSet::builtin() };
     add(base, &config.path, &config.text, config.origin)

@@ -1,17 +1,22 @@
 //! `gossip rules` and `gossip config`.
 
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use gossip_engine::{Engine, Options, Origin, RuleSet, Scratch, template};
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::args::{ConfigArgs, ConfigCommand, Format, RulesArgs, RulesCommand};
-use crate::config::{Config, add, base_rules, rules};
+use crate::args::{
+    ConfigArgs, ConfigCommand, DetectionArgs, Format, ReportArgs, RulesArgs, RulesCommand,
+};
+use crate::config::{ReportSettings, Settings, add, rules};
 use crate::failure::Failure;
 use crate::output::{counted, stdout};
+use crate::places::Places;
 use crate::say::{harmless, say, shown};
+use crate::silence::Silencer;
 
 #[derive(Serialize)]
 struct RuleJson<'r> {
@@ -78,10 +83,14 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<Outcome, Failure> {
     let ConfigCommand::Check { path } = &args.command;
     let path = path.canonicalize().map_err(|error| Failure::file(path, &error))?;
     let is_config = path.extension().is_some_and(|ending| ending == "toml");
-    let given = is_config.then_some(path.as_path());
-    let config = Config::find(given, Some(&path), false)?;
-    let set = base_rules(config.as_ref())?;
+    let given = is_config.then(|| path.clone());
+    let detection = DetectionArgs { config: given, ..DetectionArgs::default() };
+    let Settings { rules: set, config, .. } = Settings::load(Some(&path), &detection, false)?;
     set.notes().iter().for_each(|note| say!("{note}"));
+    // The files beside it, too: a scan reads them all first.
+    let settings = ReportSettings::of(config.as_ref(), &ReportArgs::default());
+    let places = Places::of(&[b"fs:", path.as_os_str().as_bytes()].concat());
+    Silencer::load(&places, &settings, config.as_ref(), is_config)?;
     let mut out = stdout();
     match &config {
         Some(config) => writeln!(out, "{}: {}", shown(config.path()), config.effect(&set))?,

@@ -1,7 +1,7 @@
 //! What stands beside a secret in its line, with every secret in it masked.
 //!
-//! - B1: nothing of a candidate, reported or not, is left in a context, nor any other word that
-//!   could be a value.
+//! Nothing of a candidate, reported or not, is left in a context, nor any other word that could be a
+//! value.
 
 use std::ops::Range;
 
@@ -83,8 +83,9 @@ pub(crate) fn masked(
             hide(at..at + secret.len());
         }
     }
-    let text = decoded(bytes, &hidden, unit_len(encoding));
-    let is_cut = text.chars().count() >= REACH;
+    let unit = unit_len(encoding);
+    let text = decoded(bytes, &hidden, unit);
+    let is_cut = bytes.len() >= REACH * unit;
     let text = if is_cut { without_cut_word(&text, side) } else { &text };
     let text = without_values(text);
     match side {
@@ -201,6 +202,10 @@ mod tests {
         let text = [&[b'a'; 500][..], b" k=SECRET ", &[b'b'; 500]].concat();
         let (before, after) = contexts(&text, 503..509, Encoding::Plain);
         assert_eq!((before.as_str(), after.as_str()), ("k=", ""));
+        // What is masked behind the cut makes the text shorter, and the word no less cut off.
+        let text = [&b"a".repeat(200)[..], b" SECRET SECRET SECRET k=SECRET"].concat();
+        let (before, _) = contexts(&text, 224..230, Encoding::Plain);
+        assert_eq!(before, "\u{2026} \u{2026} \u{2026} k=");
     }
 
     #[test]
