@@ -3,6 +3,7 @@
 
 use core::fmt;
 use core::future::Future;
+use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +12,17 @@ use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
 use gossip_contracts::identity::{
-    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, AsyncCoordinationBackend, AsyncRunManagement,
     AsyncShardClaiming, CheckpointError, CheckpointRenewal, ClaimCandidates, ClaimError,
-    CompleteError, CoordinationBackend, CreateRunError, EventCollector, GetRunError,
-    IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError,
-    RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
-    ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError, UnparkError,
+    CompleteError, CoordinationBackend, CreateRunError, DeleteRunError, EventCollector,
+    GetRunError, IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, RegisterShardsError,
+    ReleaseError, RenewError, RenewResult, RevokeLeaseError, RunConfig, RunManagement, RunProgress,
+    RunRecord, RunSummary, RunTransitionError, ShardClaiming, ShardFilter, ShardSummary,
+    SplitReplaceError, SplitResidualError, UnparkError,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -220,6 +222,12 @@ waits! {
             mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
             out: &mut ClaimCandidates
         ) -> Result<(), GetRunError>;
+        fn revoke_lease(
+            mut, now: LogicalTime, tenant: TenantId, key: ShardKey, fence: FenceEpoch
+        ) -> Result<IdempotentOutcome<()>, RevokeLeaseError>;
+        fn delete_run(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId
+        ) -> Result<(), DeleteRunError>;
         fn note_idle(
             mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId
         ) -> Result<(), GetRunError>;
@@ -227,6 +235,14 @@ waits! {
         where fn get_run_progress(
             ref, tenant: TenantId, run: RunId
         ) -> Result<RunProgress, GetRunError>;
+        where fn list_runs_into(
+            ref, tenant: TenantId, after: Option<RunId>, limit: NonZeroUsize,
+            out: &mut Vec<RunSummary>
+        ) -> Result<Option<RunId>, InfraError>;
+        where fn list_shards_page_into(
+            ref, now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
+            after: Option<ShardId>, limit: NonZeroUsize, out: &mut Vec<ShardSummary>
+        ) -> Result<Option<ShardId>, GetRunError>;
         where fn list_shards_into(
             ref, now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
             out: &mut Vec<ShardSummary>

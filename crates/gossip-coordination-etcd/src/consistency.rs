@@ -86,6 +86,8 @@ impl Stored {
             let keys = self.keyspace.run(run.tenant, run.run);
             expect(keys.record(), format!("the record of run {}", run.run));
             expect(keys.gate(), format!("the gate of run {}", run.run));
+            let listed = self.keyspace.tenant(run.tenant).listed_run(run.run);
+            expect(listed, format!("run {} in its tenant's list", run.run));
             if !run.status.is_terminal() {
                 expect(keys.open(), format!("the open run {}", run.run));
             }

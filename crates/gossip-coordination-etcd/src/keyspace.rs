@@ -201,6 +201,19 @@ impl TenantKeys<'_> {
         KeyRange::below(format!("{}tenant/{}/run/", self.keyspace.root, self.tenant))
     }
 
+    /// The list of its runs, open or not.
+    #[must_use]
+    pub fn run_list(&self) -> KeyRange {
+        KeyRange::below(format!("{}tenant/{}/runs/", self.keyspace.root, self.tenant))
+    }
+
+    /// A run in that list.
+    #[must_use]
+    pub fn listed_run(&self, run: RunId) -> Key {
+        let (root, tenant) = (&self.keyspace.root, self.tenant);
+        Key::new(format!("{root}tenant/{tenant}/runs/{:016x}", run.as_raw()))
+    }
+
     /// Its runs that have not ended.
     #[must_use]
     pub fn open_runs(&self) -> KeyRange {

@@ -12,6 +12,7 @@ enum Named {
     Total,
     TenantTotal(u8),
     Open(u8, u64),
+    ListedRun(u8, u64),
     Record(u8, u64),
     Gate(u8, u64),
     Shard(u8, u64, u64),
@@ -29,6 +30,7 @@ impl Named {
             Self::Total => keyspace.shard_total(),
             Self::TenantTotal(t) => keyspace.tenant(tenant(t)).shard_total(),
             Self::Open(t, r) => run(t, r).open(),
+            Self::ListedRun(t, r) => keyspace.tenant(tenant(t)).listed_run(RunId::from_raw(r)),
             Self::Record(t, r) => run(t, r).record(),
             Self::Gate(t, r) => run(t, r).gate(),
             Self::Shard(t, r, s) => run(t, r).shard(ShardId::from_raw(s)),
@@ -47,7 +49,7 @@ impl Named {
     fn of(&self) -> (Option<u8>, Option<u64>) {
         match *self {
             Self::Total => (None, None),
-            Self::TenantTotal(t) => (Some(t), None),
+            Self::TenantTotal(t) | Self::ListedRun(t, _) => (Some(t), None),
             Self::Open(t, r)
             | Self::Record(t, r)
             | Self::Gate(t, r)
@@ -82,6 +84,7 @@ fn named() -> impl Strategy<Value = Named> {
         Just(Named::Total),
         t.clone().prop_map(Named::TenantTotal),
         (t.clone(), id()).prop_map(|(t, r)| Named::Open(t, r)),
+        (t.clone(), id()).prop_map(|(t, r)| Named::ListedRun(t, r)),
         (t.clone(), id()).prop_map(|(t, r)| Named::Record(t, r)),
         (t.clone(), id()).prop_map(|(t, r)| Named::Gate(t, r)),
         (t.clone(), id(), id()).prop_map(|(t, r, s)| Named::Shard(t, r, s)),
@@ -183,6 +186,10 @@ fn the_layout_is_pinned() {
     for (key, expected) in [
         (keyspace.shard_total(), "gossip/shards".to_owned()),
         (keyspace.tenant(tenant(0xab)).shard_total(), format!("gossip/tenant/{t}/shards")),
+        (
+            keyspace.tenant(tenant(0xab)).listed_run(RunId::from_raw(16)),
+            format!("gossip/tenant/{t}/runs/0000000000000010"),
+        ),
         (run.open(), format!("gossip/open/{t}/0000000000000010")),
         (run.record(), format!("{root}/record")),
         (run.gate(), format!("{root}/gate")),
