@@ -10,7 +10,6 @@ use gossip_connectors::bytes::Bytes;
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_connectors::many::{Many, Part, Shown};
 use gossip_contracts::connector::Connector;
-use gossip_engine::{Engine, Options, RuleSet};
 use gossip_object_store::{ObjectOptions, ObjectSource};
 use gossip_runtime::StateDir;
 
@@ -184,7 +183,8 @@ fn endpoint() -> Option<String> {
 /// Before the names of several targets that are scanned as one, each with its length.
 const MANY: &[u8] = b"many:";
 
-fn parse_names(name: &[u8]) -> Option<Vec<&[u8]>> {
+/// The names of the targets that are scanned as one under this name.
+pub(crate) fn parse_names(name: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = name.strip_prefix(MANY)?;
     let mut names = Vec::new();
     while !rest.is_empty() {
@@ -195,20 +195,6 @@ fn parse_names(name: &[u8]) -> Option<Vec<&[u8]>> {
         rest = later;
     }
     Some(names)
-}
-
-/// The built-in rules and those of the user's files.
-pub(crate) fn rules(files: &[PathBuf]) -> Result<RuleSet, Failure> {
-    files.iter().try_fold(RuleSet::builtin(), |rules, file| {
-        let text = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
-        RuleSet::from_toml(&shown(file), &text)
-            .and_then(|more| rules.merged(more))
-            .map_err(|error| Failure::new(error.to_string()))
-    })
-}
-
-pub(crate) fn engine(files: &[PathBuf]) -> Result<Engine, Failure> {
-    Ok(Engine::new(rules(files)?, Options::default()))
 }
 
 pub(crate) fn state_dir(args: &Args) -> Result<StateDir, Failure> {

@@ -3,14 +3,15 @@
 use gossip_contracts::coordination::{CursorUpdate, SplitReplacePlan, SplitResidualPlan};
 use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::transition::{
-    self, AcquireDecision, CursorRequest, Decision, ParkRequest, SplitReplaceRequest,
-    SplitReplaceResult, SplitResidualRequest, SplitResidualResult, SplitUpdate,
+    self, AcquireDecision, CursorRequest, Decision, ParkRequest, RenewingCheckpoint,
+    SplitReplaceRequest, SplitReplaceResult, SplitResidualRequest, SplitResidualResult,
+    SplitUpdate,
 };
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, AsyncCoordinationBackend, CheckpointError,
-    CompleteError, CoordError, FoundShard, IdempotentOutcome, InfraError, Lease, ParkError,
-    ParkReason, ReleaseError, RenewError, RenewResult, ShardRoom, ShardUpdate, SplitError,
-    SplitReplaceError, SplitResidualError,
+    CheckpointRenewal, CompleteError, CoordError, FoundShard, IdempotentOutcome, InfraError, Lease,
+    ParkError, ParkReason, ReleaseError, RenewError, RenewResult, ShardRoom, ShardUpdate,
+    SplitError, SplitReplaceError, SplitResidualError,
 };
 
 use crate::coordinator::{AsyncEtcdCoordinator, Manner, Outcome, Verdict};
@@ -32,7 +33,7 @@ impl<'r> Verdict<'r, IdempotentOutcome<()>> {
 
 impl Manner {
     pub(crate) const fn plain(steps: Steps, now: LogicalTime) -> Self {
-        Self { steps, now, grows: false, tells_capacity: false }
+        Self { steps, now, grows: false, applicant: None, tells_capacity: false }
     }
 
     const fn telling_capacity(steps: Steps, now: LogicalTime) -> Self {
@@ -50,6 +51,7 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, AcquireError> {
         let manner = Manner::telling_capacity(steps!("acquire"), now);
+        let manner = Manner { applicant: Some(worker), ..manner };
         let skewed = self.takeover(false);
         let decide = |seen: Seen<'_, '_>| {
             let takeover =
@@ -116,6 +118,30 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
         let decide =
             |found: Option<FoundShard<'_, '_>>| transition::checkpoint(found, now, &request);
         self.change_leased(steps!("checkpoint"), now, tenant, lease, decide).await
+    }
+
+    async fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
+        let request = CursorRequest { tenant, lease, cursor, op_id };
+        let decide = |seen: Seen<'_, '_>| {
+            let decision = transition::checkpoint_and_renew(seen.found, now, &request)?;
+            Ok::<_, CheckpointError>(match decision {
+                Decision::Execute(RenewingCheckpoint { update, new_deadline }) => {
+                    Verdict::Store(Change::of(update), IdempotentOutcome::Executed(new_deadline))
+                }
+                Decision::Replay(deadline) => Verdict::Keep(IdempotentOutcome::Replayed(deadline)),
+            })
+        };
+        let manner = Manner::telling_capacity(steps!("checkpoint_and_renew"), now);
+        let Outcome { answer, capacity, idle_workers } =
+            self.change_shard(manner, tenant, lease.key(), decide).await?;
+        Ok(answer.map(|new_deadline| CheckpointRenewal { new_deadline, capacity, idle_workers }))
     }
 
     async fn complete(

@@ -3,6 +3,7 @@
 
 use core::fmt;
 use core::future::Future;
+use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +12,17 @@ use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
 use gossip_contracts::identity::{
-    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
     AcquireError, AcquireResultView, AcquireScratch, AsyncCoordinationBackend, AsyncRunManagement,
-    CheckpointError, ClaimCandidates, ClaimError, CompleteError, CoordinationBackend,
-    CreateRunError, EventCollector, GetRunError, IdempotentOutcome, InfraError, Lease, ParkError,
-    ParkReason, RegisterShardsError, ReleaseError, RenewError, RenewResult, RunConfig,
-    RunManagement, RunProgress, RunRecord, RunTransitionError, ShardClaiming, ShardFilter,
-    ShardSummary, SplitReplaceError, SplitResidualError, UnparkError, claim_from_candidates,
+    AsyncShardClaiming, CheckpointError, CheckpointRenewal, ClaimCandidates, ClaimError,
+    CompleteError, CoordinationBackend, CreateRunError, DeleteRunError, EventCollector,
+    GetRunError, IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, RegisterShardsError,
+    ReleaseError, RenewError, RenewResult, RevokeLeaseError, RunConfig, RunManagement, RunProgress,
+    RunRecord, RunSummary, RunTransitionError, ShardClaiming, ShardFilter, ShardSummary,
+    SplitReplaceError, SplitResidualError, UnparkError,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -172,6 +174,10 @@ waits! {
             mut, now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>,
             op_id: OpId
         ) -> Result<IdempotentOutcome<()>, CheckpointError>;
+        fn checkpoint_and_renew(
+            mut, now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>,
+            op_id: OpId
+        ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>;
         fn complete(
             mut, now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>,
             op_id: OpId
@@ -216,10 +222,27 @@ waits! {
             mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
             out: &mut ClaimCandidates
         ) -> Result<(), GetRunError>;
+        fn revoke_lease(
+            mut, now: LogicalTime, tenant: TenantId, key: ShardKey, fence: FenceEpoch
+        ) -> Result<IdempotentOutcome<()>, RevokeLeaseError>;
+        fn delete_run(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId
+        ) -> Result<(), DeleteRunError>;
+        fn note_idle(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId
+        ) -> Result<(), GetRunError>;
         where fn get_run(ref, tenant: TenantId, run: RunId) -> Result<RunRecord, GetRunError>;
         where fn get_run_progress(
             ref, tenant: TenantId, run: RunId
         ) -> Result<RunProgress, GetRunError>;
+        where fn list_runs_into(
+            ref, tenant: TenantId, after: Option<RunId>, limit: NonZeroUsize,
+            out: &mut Vec<RunSummary>
+        ) -> Result<Option<RunId>, InfraError>;
+        where fn list_shards_page_into(
+            ref, now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
+            after: Option<ShardId>, limit: NonZeroUsize, out: &mut Vec<ShardSummary>
+        ) -> Result<Option<ShardId>, GetRunError>;
         where fn list_shards_into(
             ref, now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
             out: &mut Vec<ShardSummary>
@@ -251,23 +274,16 @@ impl<K: Kv> EtcdCoordinator<K> {
     }
 }
 
-impl<K: Kv> ShardClaiming for EtcdCoordinator<K> {
-    fn claim_next_available<'s>(
-        &mut self,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<AcquireResultView<'s>, ClaimError> {
-        if let Some(retry_after) = self.inner.cooldown(now, tenant, worker) {
-            return Err(ClaimError::Throttled { retry_after });
-        }
-        let inner = self.inner.clone();
-        let claimed = claim_from_candidates(self, now, tenant, run, worker, scratch);
-        let found_nothing = matches!(claimed, Err(ClaimError::NoneAvailable { .. }));
-        inner.set_cooldown(now, tenant, worker, found_nothing);
-        claimed
+waits! {
+    impl ShardClaiming by AsyncShardClaiming {
+        fn claim_next_available<'s>(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
+            scratch: &'s mut AcquireScratch
+        ) -> Result<AcquireResultView<'s>, ClaimError>;
+        fn reacquire_own<'s>(
+            mut, now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
+            scratch: &'s mut AcquireScratch
+        ) -> Result<Option<AcquireResultView<'s>>, ClaimError>;
     }
 }
 

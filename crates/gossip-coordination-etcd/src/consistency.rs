@@ -86,6 +86,8 @@ impl Stored {
             let keys = self.keyspace.run(run.tenant, run.run);
             expect(keys.record(), format!("the record of run {}", run.run));
             expect(keys.gate(), format!("the gate of run {}", run.run));
+            let listed = self.keyspace.tenant(run.tenant).listed_run(run.run);
+            expect(listed, format!("run {} in its tenant's list", run.run));
             if !run.status.is_terminal() {
                 expect(keys.open(), format!("the open run {}", run.run));
             }
@@ -133,8 +135,10 @@ impl Stored {
         {
             return Err(format!("{} is missing: {what}", key.escape_ascii()));
         }
-        // Totals stay when the last shard is gone.
-        let is_known = |key: &[u8]| key.ends_with(b"/shards");
+        // Totals stay when the last shard is gone; who waits comes and goes.
+        let has = |key: &[u8], part: &[u8]| key.windows(part.len()).any(|window| window == part);
+        let is_known =
+            |key: &[u8]| key.ends_with(b"/shards") || has(key, b"/idle/") || has(key, b"/waiting/");
         let extra = self.entries.keys().find(|key| !expected.contains_key(*key) && !is_known(key));
         match extra {
             Some(key) => Err(format!("{} is there for nothing", key.escape_ascii())),

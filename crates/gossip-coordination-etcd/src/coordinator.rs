@@ -190,6 +190,8 @@ pub(crate) struct Manner {
     pub(crate) now: LogicalTime,
     /// It may make shards.
     pub(crate) grows: bool,
+    /// Who is to get the shard.
+    pub(crate) applicant: Option<WorkerId>,
     /// Its answer says what else there is to do in the run.
     pub(crate) tells_capacity: bool,
 }
@@ -198,10 +200,15 @@ pub(crate) struct Manner {
 pub(crate) struct Outcome<R> {
     pub(crate) answer: R,
     pub(crate) capacity: CapacityHint,
+    /// Workers that look for work in the run in vain.
+    pub(crate) idle_workers: u32,
 }
 
 /// A change whose transaction was not answered.
 struct Unanswered<R> {
+    /// It was decided from what etcd had, and not from what was remembered: nobody had carried it out
+    /// before.
+    was_new: bool,
     record: Vec<u8>,
     answer: R,
     event: Option<EventKind>,
@@ -221,9 +228,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         E: From<InfraError> + Send,
     {
         let steps = manner.steps;
-        let place = ShardPlace::new(&self.keyspace, tenant, key, manner.grows);
+        let place = ShardPlace::new(&self.keyspace, tenant, key, manner.grows, manner.applicant);
         let mut attempts = Attempts::new(&self.config);
-        let remembered = if manner.grows { None } else { self.memory.remove(&(tenant, key)) };
+        let is_remembered = !manner.grows && manner.applicant.is_none();
+        let remembered = self.memory.remove(&(tenant, key)).filter(|_| is_remembered);
         let mut is_fresh = remembered.is_none();
         let mut next = remembered;
         let mut unanswered: Option<Unanswered<R>> = None;
@@ -252,7 +260,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 _ if !is_fresh => continue,
                 Ok(Verdict::Keep(answer)) => {
                     // A replay of what this very call did is no replay.
-                    let (event, answer) = match unanswered {
+                    let (event, answer) = match unanswered.filter(|tried| tried.was_new) {
                         Some(done) => (done.event, done.answer),
                         None => (None, answer),
                     };
@@ -263,7 +271,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             };
 
             let event = self.events.is_some();
-            let event = event.then(|| change.update.event(key.shard, before.fence));
+            let event = event.then(|| change.update.event(key.shard, &before));
             let lease = if change.puts_owner(&before, snapshot.owner) {
                 Some(self.lease_id(steps.lease).await?)
             } else {
@@ -272,7 +280,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             let shard = snapshot.decode(&place, steps.load, &mut self.decoded)?;
             let (mut txn, record) = snapshot.store(&place, steps.load, &shard, &change, lease)?;
             if manner.tells_capacity {
-                txn.then.extend(capacity_reads(&place.run).map(Op::Read));
+                txn.then.extend(capacity_reads(&place.run, manner.now).map(Op::Read));
             }
             match self.kv.txn(txn).await {
                 Ok(stored) if stored.succeeded => {
@@ -297,7 +305,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 }
                 Err(error) if may_pass(&error) => {
                     if matches!(error, KvError::Unanswered(_)) {
-                        unanswered = Some(Unanswered { record, answer, event });
+                        let was_new = is_fresh;
+                        unanswered = Some(Unanswered { was_new, record, answer, event });
                     }
                     attempts.next(steps.txn, Some(&error)).await?;
                 }
@@ -323,28 +332,32 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             Some(found) => found,
             // The answer that had it was lost.
             None => {
-                let reads = Txn::reads(capacity_reads(&place.run));
+                let reads = Txn::reads(capacity_reads(&place.run, manner.now));
                 self.read(manner.steps.load, reads).await?.found
             }
         };
-        Ok(Outcome { answer, capacity: self.capacity(manner.now, &found) })
+        let (capacity, idle_workers) = self.capacity(manner.now, &found);
+        Ok(Outcome { answer, capacity, idle_workers })
     }
 
     /// What [`capacity_reads`] found.
-    fn capacity(&self, now: LogicalTime, found: &[Found]) -> CapacityHint {
-        let [free, held] = found else {
-            return CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
+    fn capacity(&self, now: LogicalTime, found: &[Found]) -> (CapacityHint, u32) {
+        let [free, held, idle] = found else {
+            let nothing =
+                CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
+            return (nothing, 0);
         };
-        let free = u32::try_from(free.count).unwrap_or(u32::MAX);
+        let count = |found: &Found| u32::try_from(found.count).unwrap_or(u32::MAX);
         let earliest_deadline = held.entries.first().and_then(|entry| deadline_of(&entry.key));
         let takeover = self.takeover(false);
         let some_expired =
             earliest_deadline.is_some_and(|deadline| takeover.free_from(deadline) <= now);
-        CapacityHint {
-            available_count: free.saturating_add(u32::from(some_expired)),
+        let hint = CapacityHint {
+            available_count: count(free).saturating_add(u32::from(some_expired)),
             earliest_deadline,
             is_estimate: some_expired,
-        }
+        };
+        (hint, count(idle))
     }
 
     fn memory_insert(&mut self, tenant: TenantId, key: ShardKey, snapshot: Snapshot) {
@@ -384,8 +397,9 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
 }
 
 /// What a hint is made of, read in the transaction that it goes with.
-fn capacity_reads(run: &RunKeys) -> impl Iterator<Item = Read> {
-    [Read::count(run.free()), Read::first_keys(run.held(), 1)].into_iter()
+fn capacity_reads(run: &RunKeys, now: LogicalTime) -> impl Iterator<Item = Read> {
+    let first_held = Read::first_keys(run.held(), 1);
+    [Read::count(run.free()), first_held, Read::count(run.idle_at(now))].into_iter()
 }
 
 impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {

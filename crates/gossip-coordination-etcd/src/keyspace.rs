@@ -201,6 +201,19 @@ impl TenantKeys<'_> {
         KeyRange::below(format!("{}tenant/{}/run/", self.keyspace.root, self.tenant))
     }
 
+    /// The list of its runs, open or not.
+    #[must_use]
+    pub fn run_list(&self) -> KeyRange {
+        KeyRange::below(format!("{}tenant/{}/runs/", self.keyspace.root, self.tenant))
+    }
+
+    /// A run in that list.
+    #[must_use]
+    pub fn listed_run(&self, run: RunId) -> Key {
+        let (root, tenant) = (&self.keyspace.root, self.tenant);
+        Key::new(format!("{root}tenant/{tenant}/runs/{:016x}", run.as_raw()))
+    }
+
     /// Its runs that have not ended.
     #[must_use]
     pub fn open_runs(&self) -> KeyRange {
@@ -349,6 +362,25 @@ impl RunKeys {
     #[must_use]
     pub fn held_by(&self, worker: WorkerId, shard: ShardId) -> Key {
         self.key(format_args!("worker/{:016x}/{:016x}", worker.as_raw(), shard.as_raw()))
+    }
+
+    /// Until when a worker counts as waiting for work.
+    #[must_use]
+    pub fn waiting(&self, worker: WorkerId) -> Key {
+        self.key(format_args!("waiting/{:016x}", worker.as_raw()))
+    }
+
+    /// That a worker waits for work, and until when that counts.
+    #[must_use]
+    pub fn idle(&self, until: LogicalTime, worker: WorkerId) -> Key {
+        self.key(format_args!("idle/{:016x}/{:016x}", until.as_raw(), worker.as_raw()))
+    }
+
+    /// Every worker that waits for work at `now`.
+    #[must_use]
+    pub fn idle_at(&self, now: LogicalTime) -> KeyRange {
+        // `0` is the byte after `/`.
+        self.below("idle/").from(self.key(format_args!("idle/{:016x}0", now.as_raw())))
     }
 
     /// What a worker holds.

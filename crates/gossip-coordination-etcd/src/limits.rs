@@ -16,14 +16,19 @@ pub(crate) const fn largest_split(txn_ops_max: usize) -> usize {
 }
 
 /// Most operations of a step of a registration besides two for each shard: the run's record, its
-/// gate, its entry among the open runs, and two totals.
-const REGISTER_OPS: usize = 5;
+/// gate, its entries among the runs and the open ones, and two totals.
+const REGISTER_OPS: usize = 6;
 /// Most bytes of records in one step of a registration.
 pub(crate) const REGISTER_BYTES_MAX: usize = 1_000_000;
 
 /// The most shards of one step in a transaction of so many operations.
 pub(crate) const fn largest_step(txn_ops_max: usize) -> usize {
     txn_ops_max.saturating_sub(REGISTER_OPS) / 2
+}
+
+/// The most shards that one step deletes: four keys each.
+pub(crate) const fn largest_deletion(txn_ops_max: usize) -> usize {
+    txn_ops_max.saturating_sub(REGISTER_OPS) / 4
 }
 
 /// Entries of one page: of the largest records there are, 3.5 MiB.

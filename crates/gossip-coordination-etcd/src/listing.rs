@@ -3,13 +3,15 @@
 //! Every page is read at the first one's revision. If that is compacted meanwhile, reading starts
 //! over.
 
-use gossip_contracts::identity::{RunId, TenantId};
+use core::num::NonZeroUsize;
+
+use gossip_contracts::identity::{RunId, ShardId, TenantId};
 use gossip_coordination::codec::{DecodeScratch, decode_shard_view};
-use gossip_coordination::{GetRunError, InfraError, RunStatus, ShardRecordView};
+use gossip_coordination::{GetRunError, InfraError, RunStatus, RunSummary, ShardRecordView};
 
 use crate::coordinator::AsyncEtcdCoordinator;
-use crate::error::{Steps, damaged, infra};
-use crate::keyspace::KeyRange;
+use crate::error::{Steps, damaged, infra, steps};
+use crate::keyspace::{KeyRange, id_at_end};
 use crate::kv::{Entry, Found, Kv, KvError, Read, Revision, Txn, Wanted};
 use crate::limits::PAGE;
 use crate::retry::{Attempts, may_pass};
@@ -63,6 +65,72 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 }
             }
         }
+    }
+
+    /// Shows `see` at most `limit` shards behind `after` in one view, and says behind which the next
+    /// page begins.
+    pub(crate) async fn shards_page(
+        &self,
+        steps: Steps,
+        tenant: TenantId,
+        run: RunId,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        mut see: impl FnMut(RunStatus, &ShardRecordView<'_>) + Send,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        let keys = self.keyspace.run(tenant, run);
+        let shards = match after {
+            Some(after) => keys.shards().after(keys.shard(after).as_bytes()),
+            None => keys.shards(),
+        };
+        let page = Read { limit: limit.get().min(PAGE), ..Read::range(shards) };
+        let (record, found) = self.read_run(steps, tenant, run, [page]).await?;
+        if !shows_shards(&record) {
+            return Ok(None);
+        }
+        let mut scratch = DecodeScratch::new();
+        let mut last = None;
+        for entry in &found[0].entries {
+            let shard = decode_shard_view(&entry.value, &mut scratch)
+                .map_err(|error| damaged(steps.load, &keys.named(&entry.key), &error))?;
+            see(record.status, &shard);
+            last = Some(shard.key.shard);
+        }
+        Ok(last.filter(|_| found[0].has_more))
+    }
+
+    /// Replaces what `out` holds by at most `limit` runs behind `after`, and says behind which the next
+    /// page begins.
+    pub(crate) async fn runs_page_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        let steps = steps!("list_runs");
+        out.clear();
+        let tenant_keys = self.keyspace.tenant(tenant);
+        let list = match after {
+            Some(after) => tenant_keys.run_list().after(tenant_keys.listed_run(after).as_bytes()),
+            None => tenant_keys.run_list(),
+        };
+        let page = Read::first_keys(list, limit.get().min(PAGE));
+        let listed = self.read(steps.load, Txn::reads([page])).await?.found.remove(0);
+        let runs = listed.entries.iter().filter_map(|entry| id_at_end(&entry.key));
+        let runs: Vec<RunId> = runs.map(RunId::from_raw).collect();
+        let records = runs.iter().map(|&run| Read::key(&self.keyspace.run(tenant, run).record()));
+        let answer = self.read(steps.load, Txn::reads(records)).await?;
+        for (&run, found) in runs.iter().zip(&answer.found) {
+            let stored = Stored::of(found);
+            // It may have been deleted in between.
+            if stored.exists() {
+                let keys = self.keyspace.run(tenant, run);
+                let record = decode_record(&stored.bytes, &keys, tenant, run, steps.load)?;
+                out.push(RunSummary::of(&record));
+            }
+        }
+        Ok(runs.last().copied().filter(|_| listed.has_more))
     }
 
     /// Every entry of a range in one view.

@@ -1,19 +1,22 @@
 //! Operations on runs, and what can be read of them.
 
+use core::num::NonZeroUsize;
+
 use gossip_contracts::coordination::InitialShardInput;
 use gossip_contracts::identity::{
-    LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 use gossip_coordination::transition::{self, Decision, RunUpdate};
 use gossip_coordination::{
-    AsyncRunManagement, ClaimCandidates, CreateRunError, EventKind, GetRunError, IdempotentOutcome,
-    RegisterShardsError, RunConfig, RunProgress, RunRecord, RunTransitionError, ShardFilter,
-    ShardSummary, UnparkError,
+    AsyncRunManagement, ClaimCandidates, CreateRunError, DeleteRunError, EventKind, GetRunError,
+    IdempotentOutcome, InfraError, RegisterShardsError, RevokeLeaseError, RunConfig, RunProgress,
+    RunRecord, RunSummary, RunTransitionError, ShardFilter, ShardSummary, UnparkError,
 };
 
 use crate::coordinator::{AsyncEtcdCoordinator, Manner, Verdict};
 use crate::error::{Steps, steps};
 use crate::kv::{Kv, Read, Txn};
+use crate::limits::largest_deletion;
 use crate::runs::{
     Also, RunChange, RunVerdict, SeenRun, decode_record, parse_progress, progress_reads,
     shows_shards,
@@ -144,6 +147,82 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
         self.collect_candidates(now, tenant, run, worker, out).await
+    }
+
+    async fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        let decide = |seen: Seen<'_, '_>| {
+            let decision = transition::revoke_lease(seen.found, tenant, fence)?;
+            Ok::<_, RevokeLeaseError>(Verdict::of(decision))
+        };
+        let manner = Manner::plain(steps!("revoke_lease"), now);
+        Ok(self.change_shard(manner, tenant, key, decide).await?.answer)
+    }
+
+    async fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        self.runs_page_into(tenant, after, limit, out).await
+    }
+
+    async fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        let takeover = self.takeover(false);
+        out.clear();
+        self.shards_page(steps!("list_shards_page"), tenant, run, after, limit, |status, shard| {
+            if filter.admits(shard, status, now, takeover) {
+                out.push(ShardSummary::of(shard));
+            }
+        })
+        .await
+    }
+
+    async fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError> {
+        let keys = self.keyspace.run(tenant, run);
+        let also = Also::Records(largest_deletion(self.config.txn_ops_max));
+        loop {
+            let decide = |seen: SeenRun<'_>| {
+                transition::delete_run(seen.record, tenant)?;
+                let record = seen.record.expect("a run that is deleted is there");
+                let change = RunChange::delete(&keys, record, &seen.records);
+                Ok::<_, DeleteRunError>(RunVerdict::Store(change, seen.records.is_empty()))
+            };
+            if self.change_run(steps!("delete_run"), now, (tenant, run), also, decide).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        self.put_idle(now, tenant, run, worker).await
     }
 }
 

@@ -4,18 +4,18 @@
 //! open runs and the totals change with it.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
-use gossip_coordination::codec::{decode_run, encode_gate, encode_run};
+use gossip_coordination::codec::{decode_run, decode_shard, encode_gate, encode_run};
 use gossip_coordination::transition::RunUpdate;
 use gossip_coordination::{
-    EventKind, InfraError, RunProgress, RunRecord, RunStatus, ShardCounts, ShardState,
+    EventKind, InfraError, RunProgress, RunRecord, RunStatus, ShardCounts, ShardRecord, ShardState,
 };
 
 use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, damaged, infra};
 use crate::keyspace::{Key, Keyspace, RunKeys, id_at_end};
-use crate::kv::{Found, Kv, KvError, Op, Read, Txn};
+use crate::kv::{Entry, Found, Kv, KvError, Op, Read, Txn};
 use crate::retry::{Attempts, may_pass};
-use crate::shards::{Stored, decode_total, encode_total, list_key};
+use crate::shards::{Stored, decode_total, encode_total, list_key, worker_key};
 
 /// What else a decision about a run needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(crate) enum Also {
     Progress,
     /// Some of its shards' ids, whichever.
     Shards(usize),
+    /// Some of its shards' records, whichever.
+    Records(usize),
 }
 
 /// What a decision about a run is made from, in one consistent read.
@@ -33,6 +35,7 @@ pub(crate) struct SeenRun<'v> {
     pub(crate) counts: ShardCounts,
     pub(crate) progress: RunProgress,
     pub(crate) shards: Vec<ShardId>,
+    pub(crate) records: Vec<ShardRecord>,
 }
 
 /// What to do about a run.
@@ -44,7 +47,8 @@ pub(crate) enum RunVerdict<R> {
 
 /// What a decision about a run changes.
 pub(crate) struct RunChange {
-    pub(crate) next: RunRecord,
+    /// The record; nothing, when the run is deleted.
+    pub(crate) next: Option<RunRecord>,
     /// What a watcher is told of it, if anything.
     pub(crate) event: Option<EventKind>,
     /// Changes of shards that go with it.
@@ -55,7 +59,7 @@ pub(crate) struct RunChange {
 
 impl RunChange {
     pub(crate) fn new(next: RunRecord, event: Option<EventKind>) -> Self {
-        Self { next, event, ops: Vec::new(), shards_more: 0 }
+        Self { next: Some(next), event, ops: Vec::new(), shards_more: 0 }
     }
 
     /// A change of a record that is there.
@@ -64,6 +68,23 @@ impl RunChange {
         let event = update.event();
         next.apply(update);
         Self::new(next, event)
+    }
+
+    /// Deletes shards of a run that has ended, and the run itself when there are no more.
+    pub(crate) fn delete(run: &RunKeys, record: &RunRecord, shards: &[ShardRecord]) -> Self {
+        let mut change = Self::new(record.clone(), None);
+        if shards.is_empty() {
+            (change.next, change.event) = (None, Some(EventKind::RunDeleted));
+        }
+        for shard in shards {
+            let (id, state) = (shard.key.shard, &shard.state);
+            change.ops.push(Op::Delete(run.shard(id)));
+            change.ops.push(Op::Delete(run.owner(id)));
+            change.ops.push(Op::Delete(list_key(run, state, id)));
+            change.ops.extend(worker_key(run, state, id).map(Op::Delete));
+        }
+        change.shards_more = -isize::try_from(shards.len()).expect("a step is small");
+        change
     }
 
     /// Deletes shards that nobody has seen yet.
@@ -81,13 +102,16 @@ struct RunPlace {
     tenant: TenantId,
     run: RunId,
     keys: RunKeys,
+    /// Its entry in the tenant's list of runs.
+    listed: Key,
     totals: [Key; 2],
 }
 
 impl RunPlace {
     fn new(keyspace: &Keyspace, tenant: TenantId, run: RunId) -> Self {
         let totals = [keyspace.tenant(tenant).shard_total(), keyspace.shard_total()];
-        Self { tenant, run, keys: keyspace.run(tenant, run), totals }
+        let listed = keyspace.tenant(tenant).listed_run(run);
+        Self { tenant, run, keys: keyspace.run(tenant, run), listed, totals }
     }
 
     fn reads(&self, also: Also) -> Vec<Read> {
@@ -97,6 +121,7 @@ impl RunPlace {
             Also::Nothing => Vec::new(),
             Also::Progress => progress_reads(&self.keys),
             Also::Shards(limit) => vec![Read::first_keys(self.keys.shards(), limit)],
+            Also::Records(limit) => vec![Read { limit, ..Read::range(self.keys.shards()) }],
         };
         fixed.into_iter().chain(more).collect()
     }
@@ -108,18 +133,21 @@ struct RunSnapshot {
     totals: [Stored; 2],
     progress: RunProgress,
     shards: Vec<ShardId>,
+    records: Vec<Entry>,
 }
 
 impl RunSnapshot {
     fn parse(also: Also, found: &[Found]) -> Self {
         let (mut progress, mut shards) = (RunProgress::default(), Vec::new());
+        let mut records = Vec::new();
         match also {
             Also::Nothing => {}
             Also::Progress => progress = parse_progress(&found[3..]),
             Also::Shards(_) => shards = shard_ids(&found[3]),
+            Also::Records(_) => records = found[3].entries.clone(),
         }
         let totals = [Stored::of(&found[1]), Stored::of(&found[2])];
-        Self { record: Stored::of(&found[0]), totals, progress, shards }
+        Self { record: Stored::of(&found[0]), totals, progress, shards, records }
     }
 }
 
@@ -233,11 +261,16 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let record = stored.exists().then(decode).transpose()?;
         let counts = counts(steps, place, snapshot)?;
         let shards = snapshot.shards.clone();
+        let decode = |entry: &Entry| {
+            let damaged = |error| damaged(steps.load, &keys.named(&entry.key), &error);
+            decode_shard(&entry.value).map_err(damaged)
+        };
+        let records = snapshot.records.iter().map(decode).collect::<Result<_, _>>()?;
         let progress = match &record {
             Some(record) if shows_shards(record) => snapshot.progress,
             _ => RunProgress::default(),
         };
-        decide(SeenRun { record: record.as_ref(), counts, progress, shards })
+        decide(SeenRun { record: record.as_ref(), counts, progress, shards, records })
     }
 
     fn emit_some(
@@ -273,16 +306,14 @@ fn store(
 ) -> Result<(Txn, Vec<u8>), InfraError> {
     let mut txn = Txn::default();
     txn.expect(place.keys.record(), snapshot.record.revision);
-    let (mut record, mut gate) = (Vec::new(), Vec::new());
-    encode_run(&change.next, &mut record);
-    encode_gate(&change.next.gate_record(), &mut gate);
-    txn.then.push(Op::put(place.keys.record(), record.clone()));
-    txn.then.push(Op::put(place.keys.gate(), gate));
-    txn.then.push(if change.next.status.is_terminal() {
-        Op::Delete(place.keys.open())
-    } else {
-        Op::put(place.keys.open(), [])
-    });
+    let mut record = Vec::new();
+    match &change.next {
+        Some(next) => put_run(&mut txn, place, next, &mut record),
+        None => {
+            let keys = [place.keys.record(), place.keys.gate(), place.keys.open()];
+            txn.then.extend(keys.into_iter().chain([place.listed.clone()]).map(Op::Delete));
+        }
+    }
     if change.shards_more != 0 {
         let counts = counts(steps, place, snapshot)?;
         let totals = place.totals.iter().zip(&snapshot.totals).zip([counts.tenant, counts.global]);
@@ -297,4 +328,18 @@ fn store(
     }
     txn.then.extend(change.ops);
     Ok((txn, record))
+}
+
+fn put_run(txn: &mut Txn, place: &RunPlace, next: &RunRecord, record: &mut Vec<u8>) {
+    let mut gate = Vec::new();
+    encode_run(next, record);
+    encode_gate(&next.gate_record(), &mut gate);
+    txn.then.push(Op::put(place.keys.record(), record.clone()));
+    txn.then.push(Op::put(place.keys.gate(), gate));
+    txn.then.push(Op::put(place.listed.clone(), []));
+    txn.then.push(if next.status.is_terminal() {
+        Op::Delete(place.keys.open())
+    } else {
+        Op::put(place.keys.open(), [])
+    });
 }

@@ -4,7 +4,7 @@
 //! - Z2: a change is stored only if record, gate and owner key are as they were when it was decided.
 //! - Z3: a shard that is held has an owner key after every change that its holder makes.
 
-use gossip_contracts::identity::{ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::codec::{
     DecodeScratch, decode_gate, decode_shard_view, encode_owner, encode_shard, encode_shard_after,
 };
@@ -47,12 +47,21 @@ pub(crate) struct ShardPlace {
     pub(crate) run: RunKeys,
     /// Of the tenant and of all tenants, for operations that make shards.
     totals: Option<[Key; 2]>,
+    /// Who is to get the shard, for operations that grant it.
+    applicant: Option<WorkerId>,
 }
 
 impl ShardPlace {
-    pub(crate) fn new(keyspace: &Keyspace, tenant: TenantId, key: ShardKey, grows: bool) -> Self {
+    pub(crate) fn new(
+        keyspace: &Keyspace,
+        tenant: TenantId,
+        key: ShardKey,
+        grows: bool,
+        applicant: Option<WorkerId>,
+    ) -> Self {
         let totals = || [keyspace.tenant(tenant).shard_total(), keyspace.shard_total()];
-        Self { tenant, key, run: keyspace.run(tenant, key.run), totals: grows.then(totals) }
+        let run = keyspace.run(tenant, key.run);
+        Self { tenant, key, run, totals: grows.then(totals), applicant }
     }
 
     fn compared(&self) -> impl Iterator<Item = Key> {
@@ -63,7 +72,12 @@ impl ShardPlace {
 
     /// What a decision needs, in one consistent read.
     pub(crate) fn read(&self) -> Txn {
-        Txn::reads(self.compared().map(|key| Read::key(&key)))
+        Txn::reads(self.compared().map(|key| Read::key(&key)).chain(self.read_beside()))
+    }
+
+    /// What is read and not compared: whether the applicant waits, which only itself says.
+    fn read_beside(&self) -> impl Iterator<Item = Read> {
+        self.applicant.iter().map(|&worker| Read::key(&self.run.waiting(worker)))
     }
 }
 
@@ -75,6 +89,8 @@ pub(crate) struct Snapshot {
     /// When the owner's key was written; zero, if there is none.
     pub(crate) owner: Revision,
     totals: Option<[Stored; 2]>,
+    /// Until when the applicant counts as idle.
+    idle_until: Option<LogicalTime>,
     /// Children that a split wanted to make, and that are there.
     taken: InlineVec<ShardId, 4>,
 }
@@ -85,7 +101,11 @@ impl Snapshot {
     pub(crate) fn parse(place: &ShardPlace, found: &[Found], children: &[NewShard<'_>]) -> Self {
         let stored = |at: usize| Stored::of(&found[at]);
         let totals = place.totals.as_ref().map(|_| [stored(3), stored(4)]);
-        let fixed = if totals.is_some() { 5 } else { 3 };
+        let mut fixed = if totals.is_some() { 5 } else { 3 };
+        let idle_until = place.applicant.and_then(|_| {
+            fixed += 1;
+            decode_until(&stored(fixed - 1))
+        });
         let taken = children.iter().zip(&found[fixed..]);
         let taken = taken.filter(|(_, found)| found.count > 0).map(|(child, _)| child.id);
         Self {
@@ -93,6 +113,7 @@ impl Snapshot {
             record: stored(1),
             owner: stored(2).revision,
             totals,
+            idle_until,
             taken: taken.collect(),
         }
     }
@@ -167,6 +188,7 @@ impl Snapshot {
         for (key, revision) in place.compared().zip(revisions.into_iter().chain(totals)) {
             txn.expect(key, revision);
         }
+        txn.otherwise.extend(place.read_beside());
         let mut record = Vec::new();
         encode_shard_after(shard, &change.update, &mut record);
         let (id, run) = (place.key.shard, &place.run);
@@ -179,6 +201,10 @@ impl Snapshot {
             let mut value = Vec::new();
             encode_owner(&OwnerRecord::new(holder.owner(), after.fence), &mut value);
             txn.then.push(Op::Put { key: run.owner(id), value, lease });
+            if let Some(until) = self.idle_until {
+                txn.then.push(Op::Delete(run.waiting(holder.owner())));
+                txn.then.push(Op::Delete(run.idle(until, holder.owner())));
+            }
         } else if after.lease.is_none() && self.owner != 0 {
             txn.then.push(Op::Delete(run.owner(id)));
         }
@@ -203,7 +229,7 @@ impl Snapshot {
         revision: Revision,
     ) -> Self {
         let owner = if change.puts_owner(before, self.owner) { revision } else { self.owner };
-        Self { record: Stored { bytes: record, revision }, owner, ..self }
+        Self { record: Stored { bytes: record, revision }, owner, idle_until: None, ..self }
     }
 }
 
@@ -272,6 +298,17 @@ fn replace(ops: &mut Vec<Op>, before: Option<Key>, after: Option<Key>) {
     }
     ops.extend(before.map(Op::Delete));
     ops.extend(after.map(|key| Op::put(key, [])));
+}
+
+/// How the end of a wait is stored, beside the keys that have it in hex.
+pub(crate) fn encode_until(until: LogicalTime) -> Vec<u8> {
+    until.as_raw().to_be_bytes().to_vec()
+}
+
+/// Advice only, so that what cannot be read is as good as nothing.
+pub(crate) fn decode_until(stored: &Stored) -> Option<LogicalTime> {
+    let raw = u64::from_be_bytes(stored.bytes.as_slice().try_into().ok()?);
+    Some(LogicalTime::from_raw(raw))
 }
 
 pub(crate) fn encode_total(total: usize) -> Vec<u8> {

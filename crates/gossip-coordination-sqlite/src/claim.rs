@@ -7,12 +7,12 @@
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::transition::{self, Decision};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, ClaimCandidates, ClaimError, InfraError,
-    RevokeLeaseError, RunStatus, ShardClaiming,
+    AcquireError, AcquireResultView, AcquireScratch, ClaimCandidates, ClaimError, Granted,
+    InfraError, RevokeLeaseError, RunStatus, ShardClaiming,
 };
 use rusqlite::Transaction;
 
-use crate::acquire::{self, Applicant, Attempt, Granted};
+use crate::acquire::{self, Applicant, Attempt};
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
 use crate::shards::{Buffers, RunRow, Shard, Stored};
@@ -84,16 +84,8 @@ impl ShardClaiming for SqliteCoordinator {
         let granted = self.claim(steps!("claim"), by, run, Wanted::Claimable, scratch)?;
         Ok(granted.view(scratch))
     }
-}
 
-impl SqliteCoordinator {
-    /// Takes back a shard that the worker still holds, whether or not its lease has run out: what a
-    /// process does first that has taken over a worker's id ([`crate::WorkerSlots`]). Fence and
-    /// count of tries go up as with every acquire.
-    ///
-    /// For a worker that holds nothing that it knows of. Call it until it returns `None`, working on
-    /// each shard before asking for the next: a shard that is still held is returned again.
-    pub fn reacquire_own<'s>(
+    fn reacquire_own<'s>(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
@@ -108,7 +100,9 @@ impl SqliteCoordinator {
             Err(error) => Err(error),
         }
     }
+}
 
+impl SqliteCoordinator {
     /// Releases at once what dead workers of this machine hold in the run, instead of waiting for
     /// their leases to run out, and returns how many shards that is. A worker is dead when its slot
     /// is free; so every worker of this database must hold a slot of `slots`.

@@ -81,9 +81,15 @@ CREATE TABLE coord_components(
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Changes no table.
+/// Workers that look for work in vain, and until when that counts. Run records have format version 2
+/// from here on, which programs that know one step only do not read.
 const V2: &str = "
--- Run records have format version 2 from here on, which programs that know one step do not read.
+CREATE TABLE coord_idle(
+    run_id INTEGER NOT NULL,
+    worker INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (run_id, worker)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Why a schema was not brought up to date.
@@ -270,7 +276,7 @@ mod tests {
         };
         assert_eq!(
             MIGRATIONS.iter().map(|step| hash(step)).collect::<Vec<_>>(),
-            [3_750_318_613_227_153_921, 332_141_294_444_758_326]
+            [3_750_318_613_227_153_921, 1_400_452_491_948_666_195]
         );
     }
 }

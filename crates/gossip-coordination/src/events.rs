@@ -8,7 +8,7 @@ use core::fmt;
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, TenantId, WorkerId};
 
 use crate::op_log::{OpKind, RunOpKind};
-use crate::record::ShardUpdate;
+use crate::record::{ShardState, ShardUpdate};
 use crate::status::{ParkReason, ShardStatus};
 use crate::transition::RunUpdate;
 
@@ -53,7 +53,12 @@ pub enum EventKind {
     /// A lease was taken from its holder.
     ShardLeaseRevoked { shard: ShardId, new_fence_epoch: FenceEpoch },
     /// A cursor moved.
-    ShardCheckpointed { shard: ShardId, last_key: RedactedKey },
+    ShardCheckpointed {
+        shard: ShardId,
+        last_key: RedactedKey,
+        /// When the lease ends now, if the checkpoint extended it.
+        new_deadline: Option<LogicalTime>,
+    },
     /// A shard gave away the rest of its range.
     ShardResidualCreated { parent: ShardId, residual: ShardId },
     /// A parked shard was set going again.
@@ -74,18 +79,23 @@ pub enum EventKind {
     RunFailed,
     /// A run was called off.
     RunCancelled,
+    /// A run that had ended was deleted, and its shards with it.
+    RunDeleted,
 }
 
 impl ShardUpdate<'_> {
-    /// What a watcher is told of this change of `shard`, whose fence was `fence_before`. Every
-    /// backend reports this, once the change is durable.
+    /// What a watcher is told of this change of `shard`, which stood at `before`. Every backend
+    /// reports this, once the change is durable.
     #[must_use]
-    pub fn event(&self, shard: ShardId, fence_before: FenceEpoch) -> EventKind {
-        let state = &self.state;
+    pub fn event(&self, shard: ShardId, before: &ShardState) -> EventKind {
+        let (state, fence_before) = (&self.state, before.fence);
         match (self.log.map(|entry| entry.kind()), state.lease) {
             (Some(OpKind::Checkpoint), _) => {
                 let last_key = self.cursor.and_then(|cursor| cursor.last_key());
-                EventKind::ShardCheckpointed { shard, last_key: RedactedKey::new(last_key) }
+                let last_key = RedactedKey::new(last_key);
+                let deadline = |state: &ShardState| state.lease.map(|holder| holder.deadline());
+                let new_deadline = deadline(state).filter(|_| deadline(state) != deadline(before));
+                EventKind::ShardCheckpointed { shard, last_key, new_deadline }
             }
             (Some(OpKind::Complete), _) => EventKind::ShardCompleted { shard },
             (Some(OpKind::SplitReplace), _) => {
@@ -153,7 +163,8 @@ impl EventKind {
             | Self::RunActivated { .. }
             | Self::RunCompleted
             | Self::RunFailed
-            | Self::RunCancelled => false,
+            | Self::RunCancelled
+            | Self::RunDeleted => false,
         }
     }
 
@@ -172,7 +183,8 @@ impl EventKind {
             | Self::ShardSplit { .. }
             | Self::RunCompleted
             | Self::RunFailed
-            | Self::RunCancelled => true,
+            | Self::RunCancelled
+            | Self::RunDeleted => true,
             Self::ShardAcquired { .. }
             | Self::ShardLeaseRenewed { .. }
             | Self::ShardReleased { .. }
@@ -350,7 +362,8 @@ mod tests {
     #[test]
     fn debug_shows_no_key_byte() {
         let last_key = RedactedKey::new(Some(b"hush"));
-        let kind = EventKind::ShardCheckpointed { shard: ShardId::from_raw(1), last_key };
+        let (shard, new_deadline) = (ShardId::from_raw(1), None);
+        let kind = EventKind::ShardCheckpointed { shard, last_key, new_deadline };
         let shown = format!("{kind:?}");
         assert!(shown.contains("Some(<4 bytes>)") && !shown.contains("hush"));
     }

@@ -48,6 +48,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod async_session;
 mod async_traits;
 mod claim;
 pub mod codec;
@@ -72,12 +73,21 @@ mod traits;
 pub mod transition;
 pub mod validation;
 
-pub use async_traits::{AsyncCoordinationBackend, AsyncRunManagement, Immediate};
-pub use claim::{CoordinationFacade, ShardClaiming, claim_from_candidates};
+/// Identities, ranges, cursors and split plans, which the signatures here are made of.
+pub use gossip_contracts as contracts;
+
+pub use async_session::AsyncWorkerSession;
+pub use async_traits::{
+    AsyncCoordinationBackend, AsyncRunManagement, AsyncShardClaiming, Immediate,
+};
+pub use claim::{
+    ClaimSearch, ClaimStep, CoordinationFacade, ShardClaiming, claim_from_candidates,
+    claim_from_candidates_async,
+};
 pub use error::{
     AcquireError, CheckpointError, ClaimError, CommitError, CompleteError, CoordError,
-    CreateRunError, CursorOutOfBoundsDetail, GetRunError, IdempotentOutcome, InfraError,
-    LeasedOperationError, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    CreateRunError, CursorOutOfBoundsDetail, DeleteRunError, GetRunError, IdempotentOutcome,
+    InfraError, LeasedOperationError, ParkError, RegisterShardsError, ReleaseError, RenewError,
     RevokeLeaseError, RunOpIdConflict, RunTransitionError, SplitError, SplitReplaceError,
     SplitResidualError, UnparkError,
 };
@@ -96,12 +106,13 @@ pub use payload::{DerivedShardKind, derive_split_shard_id};
 pub use record::{Availability, FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
 pub use run::{
     GateRecord, Registration, RunConfig, RunConfigError, RunGate, RunProgress, RunRecord,
-    RunStatus, RunTerminalEvaluation, ShardFilter, ShardSummary, evaluate_run_terminal,
+    RunStatus, RunSummary, RunTerminalEvaluation, ShardFilter, ShardSummary, evaluate_run_terminal,
 };
 pub use scratch::{
-    AcquireResultView, AcquireScratch, CapacityHint, RenewResult, ShardSnapshotView,
+    AcquireResultView, AcquireScratch, CapacityHint, CheckpointRenewal, Granted, RenewResult,
+    ShardSnapshotView,
 };
-pub use session::{EndError, WorkerSession};
+pub use session::{EndError, HeldShard, WorkerSession};
 pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom, SplitCaps};
 pub use status::{ParkReason, ShardStatus};
 pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement, TransactionalBackend};

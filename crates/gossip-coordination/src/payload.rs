@@ -19,6 +19,10 @@ pub(crate) fn checkpoint(cursor: CursorUpdate<'_>) -> u64 {
     fingerprint(b"checkpoint", &cursor)
 }
 
+pub(crate) fn checkpoint_and_renew(cursor: CursorUpdate<'_>) -> u64 {
+    fingerprint(b"checkpoint_and_renew", &cursor)
+}
+
 pub(crate) fn complete(cursor: CursorUpdate<'_>) -> u64 {
     fingerprint(b"complete", &cursor)
 }
@@ -151,6 +155,20 @@ mod tests {
         .map(|(name, value)| format!("{name} {value:016x}\n"))
         .concat();
         assert_eq!(shown, include_str!("../tests/golden/payloads.txt"));
+    }
+
+    /// The operations that were added after the first format was written.
+    #[test]
+    fn golden_values_of_later_operations() {
+        let cursor = CursorUpdate::new(Some(b"key"), Some(b"token"));
+        let (run, result) = (RunId::from_raw(1), RunResult::from_bytes([7; 32]));
+        let shown = [
+            ("checkpoint_and_renew", checkpoint_and_renew(cursor)),
+            ("complete_run_with_result", complete_run(run, Some(result))),
+        ]
+        .map(|(name, value)| format!("{name} {value:016x}\n"))
+        .concat();
+        assert_eq!(shown, include_str!("../tests/golden/payloads-2.txt"));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 use core::fmt;
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardId, TenantId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, TenantId,
+};
 
 use crate::invariants::check_run_invariants;
 use crate::lease::Takeover;
@@ -90,6 +92,15 @@ impl RunConfig {
             return Err(RunConfigError::ZeroShardRetries);
         }
         Ok(())
+    }
+}
+
+impl RunConfig {
+    /// When a lease ends that is granted or renewed at `now`. Saturates: a lease that outlives the
+    /// clock is as good as one that never ends.
+    #[must_use]
+    pub fn lease_deadline(&self, now: LogicalTime) -> LogicalTime {
+        now.checked_add(self.lease_duration).unwrap_or(LogicalTime::from_raw(u64::MAX))
     }
 }
 
@@ -207,6 +218,32 @@ pub struct RunGate {
     pub status: RunStatus,
     /// Lease duration and retries.
     pub config: RunConfig,
+}
+
+/// One line of a listing of runs: a run without its shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Which run.
+    pub run: RunId,
+    /// How it is worked on.
+    pub config: RunConfig,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// When it was created.
+    pub created_at: LogicalTime,
+    /// When it ended.
+    pub completed_at: Option<LogicalTime>,
+    /// What it came to.
+    pub result: Option<RunResult>,
+}
+
+impl RunSummary {
+    /// The summary of a record.
+    #[must_use]
+    pub const fn of(record: &RunRecord) -> Self {
+        let RunRecord { run, config, status, created_at, completed_at, result, .. } = *record;
+        Self { run, config, status, created_at, completed_at, result }
+    }
 }
 
 /// How many shards of a run stand where, in one consistent view.
@@ -362,6 +399,8 @@ pub struct ShardSummary {
     pub token: Option<Box<[u8]>>,
     /// When its lease ends, if one was granted and not released.
     pub lease_deadline: Option<LogicalTime>,
+    /// The fence of that lease, or of the last one: what revoking it asks for.
+    pub fence: FenceEpoch,
     /// Acquires since its cursor last moved.
     pub acquires_since_progress: u32,
     /// The shard from which it was split.
@@ -382,6 +421,7 @@ impl ShardSummary {
             last_key: shard.cursor.last_key().map(Into::into),
             token: shard.cursor.token().map(Into::into),
             lease_deadline: shard.state.lease.map(|holder| holder.deadline()),
+            fence: shard.state.fence,
             acquires_since_progress: shard.state.acquires_since_progress,
             parent: shard.parent,
             spawned_count: shard.spawned.len(),
@@ -400,6 +440,7 @@ impl fmt::Debug for ShardSummary {
             .field("last_key", &self.last_key.as_ref().map(|key| key.len()))
             .field("token", &self.token.as_ref().map(|token| token.len()))
             .field("lease_deadline", &self.lease_deadline)
+            .field("fence", &self.fence)
             .field("acquires_since_progress", &self.acquires_since_progress)
             .field("parent", &self.parent)
             .field("spawned_count", &self.spawned_count)

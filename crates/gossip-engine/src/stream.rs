@@ -96,8 +96,8 @@ impl StreamMark {
             u64::from_le_bytes(bytes)
         };
         let end = number(0).checked_add(1)?.checked_mul(SEGMENT_LEN as u64)?;
-        let lines = LineCounter::from_raw(number(1), number(2));
-        (number(1) <= end && number(2) <= end).then_some(Self { segment: number(0), lines })
+        let lines = LineCounter::from_raw(number(1), number(2), end)?;
+        Some(Self { segment: number(0), lines })
     }
 
     /// The length of what is judged at once: marks are so far apart.
@@ -152,7 +152,7 @@ impl<'e> Stream<'e> {
         path: Option<&'e [u8]>,
         skipped: bool,
     ) -> Self {
-        let (lines, mark) = (LineCounter::new(), None);
+        let (lines, mark) = (LineCounter::default(), None);
         Self {
             engine,
             scratch,
@@ -277,6 +277,9 @@ impl<'e> Stream<'e> {
     fn scan_segment(&mut self, len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
         // Taken out, so that the scratch is free.
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
+        if self.base == 0 {
+            self.lines = LineCounter::at_start_of(&buffer[..self.filled]);
+        }
         let end = self.next + len;
         let to = self.filled.min(end + CONTEXT_AFTER);
         let segment =

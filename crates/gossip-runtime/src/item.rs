@@ -1,7 +1,7 @@
 //! One item: is it known, can it be read, what is in it.
 
 use gossip_archive::Format;
-use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry};
+use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
@@ -88,7 +88,7 @@ impl ItemContext<'_> {
         ScanStats::add(&self.stats.items, 1);
         ScanStats::add(&self.stats.skipped, u64::from(row.skipped.is_some()));
         ScanStats::add(&self.stats.failed, u64::from(row.failed.is_some()));
-        ScanStats::add(&self.stats.findings, row.occurrences.len() as u64);
+        ScanStats::add(&self.stats.findings, row.findings());
     }
 
     /// Counts an item that has not changed.
@@ -109,13 +109,14 @@ impl ItemContext<'_> {
             item: ItemId::derive(self.target, reader.identity().unwrap_or(key)),
             version: reader.version().to_vec(),
             opened_at_ms,
+            provenance: reader.provenance(),
         };
         Ok(OpenItem { subject, reader })
     }
 
     /// Notes that what was found in an item up to now is committed.
     pub(crate) fn part_is_committed(&self, row: &mut ItemRow) {
-        ScanStats::add(&self.stats.findings, row.occurrences.len() as u64);
+        ScanStats::add(&self.stats.findings, row.findings());
         row.occurrences.clear();
         row.begun = true;
     }
@@ -150,13 +151,21 @@ impl ItemContext<'_> {
             secret,
             rule: rule.id().to_owned(),
             fingerprint: rule.fingerprint(),
+            description: rule.description().to_owned(),
             severity: found.severity().to_string(),
             confidence: found.confidence().to_string(),
+            reason: found.reason().as_str(),
             redacted: found.secret().redact().to_string(),
             start: span.start,
             length: span.len,
             line: found.position().line,
             column: found.position().column,
+            end_line: found.end().line,
+            end_column: found.end().column,
+            before: found.context().before.to_owned(),
+            after: found.context().after.to_owned(),
+            is_silenced: found.is_silenced(),
+            provenance: subject.provenance.clone(),
         }
     }
 }
@@ -171,6 +180,7 @@ pub(crate) struct Subject {
     item: ItemId,
     version: Vec<u8>,
     pub(crate) opened_at_ms: u64,
+    provenance: Option<Provenance>,
 }
 
 impl Subject {
@@ -187,6 +197,7 @@ impl Subject {
             item: ItemId::derive(self.item.as_bytes(), inner),
             version: self.version.clone(),
             opened_at_ms: self.opened_at_ms,
+            provenance: self.provenance.clone(),
         }
     }
 

@@ -166,6 +166,11 @@ impl ItemRow {
         }
     }
 
+    /// Occurrences that count as findings.
+    pub(crate) fn findings(&self) -> u64 {
+        self.occurrences.iter().filter(|found| !found.is_silenced).count() as u64
+    }
+
     /// Why it was not scanned, if it was not.
     pub(crate) fn not_scanned(&self) -> Option<Reason> {
         self.skipped.or(self.failed)
@@ -203,8 +208,8 @@ impl ItemRow {
     ) -> rusqlite::Result<()> {
         let Self { key, skipped, failed, occurrences, begun, .. } = self;
         let inside = self.inside.to_column();
-        let run = run.as_raw() as i64;
-        let values = (scope.0, key, version, bytes as i64, skipped, failed, run, &inside);
+        let id = run.as_raw() as i64;
+        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside);
         let is_new = tx
             .prepare_cached(
                 "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside)
@@ -221,8 +226,52 @@ impl ItemRow {
                 findings::forget_item(tx, scope, key)?;
             }
         }
-        occurrences.iter().try_for_each(|found| found.put(tx, scope, key))
+        occurrences.iter().try_for_each(|found| found.put(tx, scope, key, run))
     }
+}
+
+/// What became of one item, as it may be shown.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReportedItem {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// What was scanned of it; empty if that cannot be named.
+    pub version: Vec<u8>,
+    /// Bytes that it has.
+    pub bytes: u64,
+    /// Why it was not scanned.
+    pub skipped: Option<String>,
+    /// Why it could not be read.
+    pub failed: Option<String>,
+}
+
+/// The items that a run covered, with those that newer runs of the same scope have taken over, in
+/// key order.
+pub(crate) fn each_item_since<E>(
+    tx: &Transaction<'_>,
+    run: RunId,
+    mut each: impl FnMut(ReportedItem) -> Result<(), E>,
+) -> rusqlite::Result<Result<(), E>> {
+    let mut statement = tx.prepare(concat!(
+        "SELECT key, version, bytes, skipped, failed FROM scan_ledger WHERE scope = ",
+        scope_of_run!(),
+        " AND run >= ?1 ORDER BY key"
+    ))?;
+    let mut rows = statement.query([run.as_raw() as i64])?;
+    while let Some(row) = rows.next()? {
+        let item = ReportedItem {
+            key: row.get(0)?,
+            version: row.get(1)?,
+            bytes: row.get::<_, i64>(2)? as u64,
+            skipped: row.get(3)?,
+            failed: row.get(4)?,
+        };
+        if let Err(error) = each(item) {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok(()))
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ mod batch;
 mod clock;
 mod crew;
 mod findings;
+mod fingerprint;
 mod item;
 mod ledger;
 mod options;
@@ -73,6 +74,8 @@ mod worker;
 
 pub use admin::Admin;
 pub use findings::ReportedFinding;
+pub use fingerprint::Fingerprints;
+pub use ledger::ReportedItem;
 pub use options::ScanOptions;
 pub use policy::policy_hash;
 pub use report::{ReportError, Reports, RunSummary};

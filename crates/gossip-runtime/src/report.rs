@@ -11,6 +11,7 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::clock::now;
 use crate::findings::{ReportedFinding, each_since};
+use crate::ledger::{ReportedItem, each_item_since};
 use crate::runs;
 use crate::shard_token::ShardToken;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
@@ -146,6 +147,23 @@ impl Reports {
         each: impl FnMut(&ReportedFinding) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
         self.read(|tx| each_since(tx, run, each))
+    }
+
+    /// The items of a run, in key order: what was scanned and what was not. For the newest run of a
+    /// target and policy, as for [`findings`](Self::findings).
+    pub fn each_item<E>(
+        &self,
+        run: RunId,
+        each: impl FnMut(ReportedItem) -> Result<(), E>,
+    ) -> Result<Result<(), E>, ReportError> {
+        self.read(|tx| each_item_since(tx, run, each))
+    }
+
+    /// The shards of the open run of a target, if there is one: for whoever draws a progress bar.
+    pub fn open_progress(&self, target: &[u8]) -> Result<Option<RunProgress>, ReportError> {
+        let open = self.read(|tx| runs::newest_open_run(tx, target))?;
+        let Some(run) = open else { return Ok(None) };
+        created(self.coordinator.get_run_progress(LOCAL_TENANT, run))
     }
 
     fn summarize(&self, row: runs::RunRow) -> Result<RunSummary, ReportError> {

@@ -141,7 +141,9 @@ impl Work for ShardWork<'_> {
         let cursor = CursorUpdate::new(Some(&last_key), Some(&token));
         let (scope, run) = (self.shared.context.scope, self.shared.context.run);
         let moved = retrying(|op_id| {
-            self.session.checkpoint_with(now(), cursor, op_id, |tx| commit.write(tx, scope, run))
+            // The lease goes on with it: who commits in time renews nothing else.
+            self.session
+                .checkpoint_and_renew_with(now(), cursor, op_id, |tx| commit.write(tx, scope, run))
         });
         lost_if_refused(
             "a checkpoint",

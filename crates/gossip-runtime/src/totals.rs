@@ -227,7 +227,7 @@ fn count_findings(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<u64> {
         "SELECT count(*) FROM scan_occurrences o CROSS JOIN scan_ledger l
          USING (scope, key) WHERE o.scope = ",
         scope_of_run!(),
-        " AND l.run = ?1"
+        " AND l.run = ?1 AND NOT o.silenced"
     ))?
     .query_row([run.as_raw() as i64], |row| Ok(row.get::<_, i64>(0)? as u64))
 }

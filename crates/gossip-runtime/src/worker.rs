@@ -6,7 +6,7 @@ use std::time::Duration;
 use gossip_contracts::identity::{RunId, WorkerId};
 use gossip_coordination::{
     AcquireScratch, ClaimError, GetRunError, InfraError, RevokeLeaseError, RunManagement,
-    WorkerSession,
+    ShardClaiming, WorkerSession,
 };
 use gossip_coordination_sqlite::{ReleaseDeadError, SqliteCoordinator, WorkerSlots};
 

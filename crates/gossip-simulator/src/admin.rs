@@ -57,6 +57,19 @@ impl Admin {
         Self { plans: Vec::new(), swarm: swarm.clone(), wakes: 1_000_000, patience: 1 }
     }
 
+    /// Deletes a run that has ended, now and then.
+    fn clear_away<S: SimulatedBackend>(&mut self, wire: &mut Wire<S>, random: &mut Random) {
+        if !random.chance(20 * self.swarm.rate(Ingredient::EndRuns)) {
+            return;
+        }
+        let ended = self.plans.iter().filter(|plan| matches!(plan.stage, Stage::Ended));
+        let ended: Vec<RunName> = ended.map(|plan| (plan.tenant, plan.run)).collect();
+        if !ended.is_empty() {
+            let (tenant, run) = *random.pick(&ended);
+            wire.delete_run(LogicalTime::from_raw(wire.time), tenant, run);
+        }
+    }
+
     /// A run that a worker might find work in; while there are faults, sometimes another.
     pub(super) fn some_run(&self, is_calm: bool, random: &mut Random) -> Option<RunName> {
         if self.plans.is_empty() {
@@ -98,6 +111,7 @@ impl Admin {
         self.wakes = wire.time + 1 + random.below(self.swarm.think) + self.patience / 2;
         if !wire.is_calm {
             self.begin_runs(wire);
+            self.clear_away(wire, random);
         }
         let is_open = |plan: &Plan| !matches!(plan.stage, Stage::Ended);
         if wire.is_calm {
@@ -262,6 +276,9 @@ fn look_after<S: SimulatedBackend>(
             if hasty {
                 return Stage::End(Operation::CompleteRun { tenant, run, result: None, op_id });
             }
+            if !wire.is_calm && random.chance(60) {
+                revoke(tenant, run, now, wire, random);
+            }
             match wire.request(now, Operation::GetRunProgress { tenant, run }) {
                 Some(Answer::Progress(progress)) if progress.active + progress.parked == 0 => {
                     let result = random.chance(500).then(|| draw_result(random));
@@ -274,6 +291,28 @@ fn look_after<S: SimulatedBackend>(
             }
         }
     }
+}
+
+/// Takes a lease from whoever holds it.
+fn revoke<S: SimulatedBackend>(
+    tenant: TenantId,
+    run: RunId,
+    now: LogicalTime,
+    wire: &mut Wire<S>,
+    random: &mut Random,
+) {
+    let filter = ShardFilter::active();
+    let listed = wire.request(now, Operation::ListShards { tenant, run, filter });
+    let Some(Answer::Shards(shards)) = listed else { return };
+    if shards.is_empty() {
+        return;
+    }
+    let shard = random.pick(&shards);
+    let (key, mut fence) = (ShardKey::new(run, shard.shard), shard.fence);
+    if random.chance(100) {
+        fence = fence.next();
+    }
+    wire.request(now, Operation::RevokeLease { tenant, key, fence });
 }
 
 fn unpark<S: SimulatedBackend>(

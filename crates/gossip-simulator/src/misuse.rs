@@ -99,7 +99,7 @@ fn edge_of<S: SimulatedBackend>(
         if completes {
             Operation::Complete { tenant, lease, cursor, op_id }
         } else {
-            Operation::Checkpoint { tenant, lease, cursor, op_id }
+            Operation::Checkpoint { tenant, lease, cursor, renews: false, op_id }
         }
     };
     Some(match random.below(4) {
@@ -149,6 +149,9 @@ fn set_tenant(operation: &mut Operation, other: TenantId) {
         | Operation::CompleteRun { tenant, .. }
         | Operation::FailRun { tenant, .. }
         | Operation::CancelRun { tenant, .. }
+        | Operation::DeleteRun { tenant, .. }
+        | Operation::RevokeLease { tenant, .. }
+        | Operation::NoteIdle { tenant, .. }
         | Operation::Unpark { tenant, .. }
         | Operation::Acquire { tenant, .. }
         | Operation::Renew { tenant, .. }
@@ -202,8 +205,10 @@ fn alter(operation: &mut Operation, random: &mut Random) {
         Operation::Complete { tenant, lease, cursor, op_id } if random.chance(500) => {
             let (tenant, lease, op_id) = (*tenant, *lease, *op_id);
             let cursor = cursor.clone();
-            *operation = Operation::Checkpoint { tenant, lease, cursor, op_id };
+            *operation = Operation::Checkpoint { tenant, lease, cursor, renews: false, op_id };
         }
+        // The other kind of checkpoint at the same cursor.
+        Operation::Checkpoint { renews, .. } if random.chance(300) => *renews = !*renews,
         Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
             change(cursor.token.get_or_insert_default());
         }
@@ -256,7 +261,7 @@ fn alter(operation: &mut Operation, random: &mut Random) {
 fn spoil(operation: &mut Operation, random: &mut Random) {
     match operation {
         // A lease that has been checkpointed under is more likely live than one completed under.
-        Operation::Checkpoint { tenant, lease, op_id, .. } if random.chance(400) => {
+        Operation::Checkpoint { tenant, lease, renews: false, op_id, .. } if random.chance(400) => {
             let (tenant, lease, op_id) = (*tenant, *lease, *op_id);
             *operation =
                 Operation::Complete { tenant, lease, cursor: spoiled_cursor(random), op_id };

@@ -141,6 +141,20 @@ pub enum Operation {
         run: RunId,
         op_id: OpId,
     },
+    DeleteRun {
+        tenant: TenantId,
+        run: RunId,
+    },
+    RevokeLease {
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    },
+    NoteIdle {
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    },
     Unpark {
         tenant: TenantId,
         key: ShardKey,
@@ -159,10 +173,12 @@ pub enum Operation {
         tenant: TenantId,
         lease: Lease,
     },
+    /// With `renews`, `checkpoint_and_renew`.
     Checkpoint {
         tenant: TenantId,
         lease: Lease,
         cursor: OwnedCursor,
+        renews: bool,
         op_id: OpId,
     },
     Complete {
@@ -195,7 +211,7 @@ pub enum Operation {
 /// What a request was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// A request without an operation id was carried out: a creation or a release.
+    /// A request without an operation id was carried out: a creation, a deletion, a release, a note.
     Accepted,
     /// Carried out by this request.
     Executed(Effect),
@@ -227,6 +243,13 @@ pub enum Effect {
     Children(Vec<ShardId>),
     /// The shard that took the rest.
     Residual(ShardId),
+    /// The lease of a checkpoint that renewed it.
+    Renewed {
+        /// When it ends.
+        deadline: LogicalTime,
+        /// Workers without work.
+        idle: u32,
+    },
 }
 
 /// An acquired shard; without the hint about other work, which is advice and not an answer.
@@ -348,6 +371,13 @@ pub enum Refusal {
     NotParked {
         status: ShardStatus,
     },
+    FenceNotGranted {
+        presented: FenceEpoch,
+        current: FenceEpoch,
+    },
+    RunNotEnded {
+        status: RunStatus,
+    },
     /// The backend has no room. No model can know.
     ResourceExhausted,
     /// The backend failed; the request may have been carried out. No model can know.
@@ -369,6 +399,9 @@ impl Operation {
             | Self::CompleteRun { tenant, .. }
             | Self::FailRun { tenant, .. }
             | Self::CancelRun { tenant, .. }
+            | Self::DeleteRun { tenant, .. }
+            | Self::RevokeLease { tenant, .. }
+            | Self::NoteIdle { tenant, .. }
             | Self::Unpark { tenant, .. }
             | Self::Acquire { tenant, .. }
             | Self::Renew { tenant, .. }
@@ -424,9 +457,9 @@ impl Operation {
     #[must_use]
     pub fn shard(&self) -> Option<(TenantId, ShardKey)> {
         match self {
-            Self::Unpark { tenant, key, .. } | Self::Acquire { tenant, key, .. } => {
-                Some((*tenant, *key))
-            }
+            Self::Unpark { tenant, key, .. }
+            | Self::RevokeLease { tenant, key, .. }
+            | Self::Acquire { tenant, key, .. } => Some((*tenant, *key)),
             _ => self.lease().map(|lease| (self.tenant(), lease.key())),
         }
     }
@@ -442,7 +475,9 @@ impl Operation {
             | Self::ListShards { tenant, run, .. }
             | Self::CompleteRun { tenant, run, .. }
             | Self::FailRun { tenant, run, .. }
-            | Self::CancelRun { tenant, run, .. } => Some((*tenant, *run)),
+            | Self::CancelRun { tenant, run, .. }
+            | Self::DeleteRun { tenant, run }
+            | Self::NoteIdle { tenant, run, .. } => Some((*tenant, *run)),
             _ => None,
         }
     }
@@ -455,8 +490,11 @@ impl Operation {
             (Self::RegisterShards { shards: a, .. }, Self::RegisterShards { shards: b, .. }) => {
                 a == b
             }
-            (Self::Checkpoint { cursor: a, .. }, Self::Checkpoint { cursor: b, .. })
-            | (Self::Complete { cursor: a, .. }, Self::Complete { cursor: b, .. }) => a == b,
+            (
+                Self::Checkpoint { cursor: a, renews: c, .. },
+                Self::Checkpoint { cursor: b, renews: d, .. },
+            ) => (a, c) == (b, d),
+            (Self::Complete { cursor: a, .. }, Self::Complete { cursor: b, .. }) => a == b,
             (Self::Park { reason: a, .. }, Self::Park { reason: b, .. }) => a == b,
             (Self::SplitReplace { children: a, .. }, Self::SplitReplace { children: b, .. }) => {
                 a == b

@@ -2,9 +2,8 @@
 
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
 use gossip_coordination::{
-    AcquireResultView, AcquireScratch, ClaimError, CoordinationFacade, CoordinatorRuntimeConfig,
-    EventCollector, InMemoryCoordinator, RunRecord, ShardLimits, ShardRecordView, SplitCaps,
-    StateTransitionEvent,
+    CoordinationFacade, CoordinatorRuntimeConfig, EventCollector, InMemoryCoordinator, RunRecord,
+    ShardLimits, ShardRecordView, SplitCaps, StateTransitionEvent,
 };
 
 /// With what a simulated backend is opened.
@@ -100,9 +99,6 @@ pub trait SimulatedBackend: Sized {
     /// The backend.
     type Backend: CoordinationFacade;
 
-    /// Whether the backend offers [`SimulatedBackend::reacquire_own`].
-    const HAS_REACQUIRE: bool = false;
-
     /// Whether [`BackendLimits::claim_cooldown`] is kept.
     const HAS_COOLDOWN: bool;
 
@@ -146,16 +142,6 @@ pub trait SimulatedBackend: Sized {
     ) -> Option<(R, bool)> {
         let _ = (collector, written, f);
         None
-    }
-
-    /// Takes back a shard that the worker still holds, whether or not its lease is over.
-    fn reacquire_own<'s>(
-        backend: &mut Self::Backend,
-        by: Applicant,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
-        let _ = (backend, by, scratch);
-        Ok(None)
     }
 
     /// Runs `f` on a store that fails as `fault` says. `None` where there is no store that could.

@@ -3,8 +3,13 @@
 mod bad_input;
 mod buckets;
 mod commands;
+mod configs;
+mod fingerprints;
 mod kill;
+mod options;
+mod page;
 mod redaction;
+mod reports;
 mod sources;
 mod support;
 mod terminal;

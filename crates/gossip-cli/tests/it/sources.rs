@@ -38,7 +38,8 @@ fn several_paths_are_scanned_in_one_run_and_what_is_named_twice_once() {
     let words = [path("b"), path("a"), path("c.env"), path("a/in"), path("b")];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let ran = scan(&place, &words, None).exits(1);
-    let expected = ["a/in/two.env", "a/one.env", "b/three.env", "c.env"].map(path);
+    // As seen from the tree, where it runs.
+    let expected = ["a/in/two.env", "a/one.env", "b/three.env", "c.env"];
     let mut found = paths(&ran);
     found.sort();
     assert_eq!(found, expected);
@@ -72,7 +73,7 @@ fn standard_input_is_scanned_and_the_same_again_is_not_read_again() {
     let both = scan(&place, &["-", &tree], Some(text.as_bytes())).exits(1);
     let mut found = paths(&both);
     found.sort();
-    assert_eq!(found, [place.tree.join("x.env").display().to_string(), "stdin".to_owned()]);
+    assert_eq!(found, ["stdin", "x.env"]);
 }
 
 #[test]

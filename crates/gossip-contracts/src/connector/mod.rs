@@ -15,12 +15,14 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod content;
+mod provenance;
 
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
 
 pub use content::{Classifier, ContentKind};
+pub use provenance::Provenance;
 
 /// Reads one target. Shared by all workers of a process.
 pub trait Connector: Send + Sync {
@@ -90,6 +92,11 @@ pub trait ItemReader: Send {
     /// The version now. One that differs from [`ItemReader::version`] means that what was read may
     /// be a mixture.
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError>;
+
+    /// Who brought it in, if the source knows.
+    fn provenance(&self) -> Option<Provenance> {
+        None
+    }
 }
 
 /// What a connector can do beyond listing and opening.
@@ -149,6 +156,10 @@ pub enum SkipReason {
     Unreadable,
     /// An ignore file excludes it, or an option does.
     Ignored,
+    /// Whoever scans does not want it.
+    Excluded,
+    /// It is larger than whoever scans wants to read.
+    TooLarge,
     /// It lies on another file system, and the listing was to stay on one.
     OtherFileSystem,
     /// Its key is longer than a key may be.

@@ -12,12 +12,15 @@ enum Named {
     Total,
     TenantTotal(u8),
     Open(u8, u64),
+    ListedRun(u8, u64),
     Record(u8, u64),
     Gate(u8, u64),
     Shard(u8, u64, u64),
     Owner(u8, u64, u64),
     Listed(u8, u64, Listed, u64),
     HeldBy(u8, u64, u64, u64),
+    Waiting(u8, u64, u64),
+    Idle(u8, u64, u64, u64),
 }
 
 impl Named {
@@ -27,11 +30,16 @@ impl Named {
             Self::Total => keyspace.shard_total(),
             Self::TenantTotal(t) => keyspace.tenant(tenant(t)).shard_total(),
             Self::Open(t, r) => run(t, r).open(),
+            Self::ListedRun(t, r) => keyspace.tenant(tenant(t)).listed_run(RunId::from_raw(r)),
             Self::Record(t, r) => run(t, r).record(),
             Self::Gate(t, r) => run(t, r).gate(),
             Self::Shard(t, r, s) => run(t, r).shard(ShardId::from_raw(s)),
             Self::Owner(t, r, s) => run(t, r).owner(ShardId::from_raw(s)),
             Self::Listed(t, r, listed, s) => run(t, r).listed(listed, ShardId::from_raw(s)),
+            Self::Waiting(t, r, w) => run(t, r).waiting(WorkerId::from_raw(w)),
+            Self::Idle(t, r, at, w) => {
+                run(t, r).idle(LogicalTime::from_raw(at), WorkerId::from_raw(w))
+            }
             Self::HeldBy(t, r, w, s) => {
                 run(t, r).held_by(WorkerId::from_raw(w), ShardId::from_raw(s))
             }
@@ -41,13 +49,15 @@ impl Named {
     fn of(&self) -> (Option<u8>, Option<u64>) {
         match *self {
             Self::Total => (None, None),
-            Self::TenantTotal(t) => (Some(t), None),
+            Self::TenantTotal(t) | Self::ListedRun(t, _) => (Some(t), None),
             Self::Open(t, r)
             | Self::Record(t, r)
             | Self::Gate(t, r)
             | Self::Shard(t, r, _)
             | Self::Owner(t, r, _)
             | Self::Listed(t, r, ..)
+            | Self::Waiting(t, r, _)
+            | Self::Idle(t, r, ..)
             | Self::HeldBy(t, r, ..) => (Some(t), Some(r)),
         }
     }
@@ -74,11 +84,14 @@ fn named() -> impl Strategy<Value = Named> {
         Just(Named::Total),
         t.clone().prop_map(Named::TenantTotal),
         (t.clone(), id()).prop_map(|(t, r)| Named::Open(t, r)),
+        (t.clone(), id()).prop_map(|(t, r)| Named::ListedRun(t, r)),
         (t.clone(), id()).prop_map(|(t, r)| Named::Record(t, r)),
         (t.clone(), id()).prop_map(|(t, r)| Named::Gate(t, r)),
         (t.clone(), id(), id()).prop_map(|(t, r, s)| Named::Shard(t, r, s)),
         (t.clone(), id(), id()).prop_map(|(t, r, s)| Named::Owner(t, r, s)),
         (t.clone(), id(), listed(), id()).prop_map(|(t, r, l, s)| Named::Listed(t, r, l, s)),
+        (t.clone(), id(), id()).prop_map(|(t, r, w)| Named::Waiting(t, r, w)),
+        (t.clone(), id(), id(), id()).prop_map(|(t, r, at, w)| Named::Idle(t, r, at, w)),
         (t, id(), id(), id()).prop_map(|(t, r, w, s)| Named::HeldBy(t, r, w, s)),
     ]
 }
@@ -127,6 +140,9 @@ proptest! {
         prop_assert_eq!(key(a).cmp(&key(b)), a.cmp(&b));
         let over = run.held_until(LogicalTime::from_raw(now));
         prop_assert_eq!(over.contains(key(a).as_bytes()), a.0 <= now);
+        let idle = run.idle(LogicalTime::from_raw(a.0), WorkerId::from_raw(a.1));
+        let waits = run.idle_at(LogicalTime::from_raw(now)).contains(idle.as_bytes());
+        prop_assert_eq!(waits, now < a.0);
     }
 
     #[test]
@@ -170,6 +186,10 @@ fn the_layout_is_pinned() {
     for (key, expected) in [
         (keyspace.shard_total(), "gossip/shards".to_owned()),
         (keyspace.tenant(tenant(0xab)).shard_total(), format!("gossip/tenant/{t}/shards")),
+        (
+            keyspace.tenant(tenant(0xab)).listed_run(RunId::from_raw(16)),
+            format!("gossip/tenant/{t}/runs/0000000000000010"),
+        ),
         (run.open(), format!("gossip/open/{t}/0000000000000010")),
         (run.record(), format!("{root}/record")),
         (run.gate(), format!("{root}/gate")),
@@ -180,6 +200,11 @@ fn the_layout_is_pinned() {
         (run.listed(Listed::Done, shard), format!("{root}/done/0000000000000003")),
         (run.listed(Listed::Split, shard), format!("{root}/split/0000000000000003")),
         (run.listed(Listed::Parked, shard), format!("{root}/parked/0000000000000003")),
+        (run.waiting(worker), format!("{root}/waiting/0000000000000007")),
+        (
+            run.idle(LogicalTime::from_raw(0x1234), worker),
+            format!("{root}/idle/0000000000001234/0000000000000007"),
+        ),
         (run.held_by(worker, shard), format!("{root}/worker/0000000000000007/0000000000000003")),
     ] {
         assert_eq!(key.to_string(), expected);

@@ -21,9 +21,14 @@ struct Pair {
     revisions: Vec<i64>,
 }
 
-#[tokio::test]
-async fn the_model_answers_as_etcd_does() {
+#[test]
+fn the_model_answers_as_etcd_does() {
     let server = EtcdServer::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(compare(&server));
+}
+
+async fn compare(server: &EtcdServer) {
     let mut pair = Pair {
         etcd: EtcdKv::connect(&server.config()).await.unwrap(),
         model: SimKv::new(),

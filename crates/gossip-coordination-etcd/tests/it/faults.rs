@@ -175,7 +175,7 @@ fn assert_fences_do_not_overlap(of_workers: &[Vec<StateTransitionEvent>]) {
                 EventKind::ShardAcquired { shard, fence_epoch, .. } => {
                     fences.insert(*shard, fence_epoch.as_raw());
                 }
-                EventKind::ShardCheckpointed { shard, last_key } => {
+                EventKind::ShardCheckpointed { shard, last_key, .. } => {
                     let key = last_key.expose_bytes().unwrap().to_vec();
                     let place = (*shard, fences[shard]);
                     let range = ranges.entry(place).or_insert((key.clone(), key.clone()));

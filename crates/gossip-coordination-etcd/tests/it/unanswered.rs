@@ -186,6 +186,30 @@ fn a_lost_message_at_any_step_of_any_operation_changes_nothing() {
     }
 }
 
+/// What another handle has carried out is a replay to this one, also when its own try went unanswered:
+/// it was decided from what this handle remembered, and was refused. Found by the simulator.
+#[test]
+fn a_lost_refusal_of_what_another_handle_did_is_a_replay() {
+    let kv = SimKv::new();
+    let mut remembering = on_model(&kv);
+    let lease = prepare(&mut remembering, "checkpoint").unwrap();
+    let mut other = on_model_in(&kv, &remembering);
+    let cursor = key(4);
+    let cursor = CursorUpdate::at(&cursor);
+    let executed = other.checkpoint(NOW, TENANT, &lease, cursor, op(9)).unwrap();
+    assert_eq!(executed, IdempotentOutcome::Executed(()));
+    let mut is_first = true;
+    kv.intercept(move |_| match std::mem::take(&mut is_first) {
+        true => Interception::LoseReply,
+        false => Interception::Pass,
+    });
+    let mut collector = EventCollector::new();
+    let again = remembering
+        .with_events(&mut collector, |it| it.checkpoint(at(1), TENANT, &lease, cursor, op(9)));
+    assert_eq!(again.unwrap(), IdempotentOutcome::Replayed(()));
+    assert!(collector.is_empty());
+}
+
 /// A process that dies between any two messages leaves what another finishes: both splits all or
 /// nothing, a registration to be gone on with.
 #[test]

@@ -9,9 +9,9 @@ use gossip_contracts::coordination::{
 };
 
 use crate::error::{
-    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, GetRunError,
-    ParkError, RegisterShardsError, ReleaseError, RenewError, RunTransitionError, SplitError,
-    UnparkError,
+    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, DeleteRunError,
+    GetRunError, InfraError, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    RevokeLeaseError, RunTransitionError, SplitError, UnparkError,
 };
 use crate::run::{RunConfigError, RunStatus};
 
@@ -32,11 +32,11 @@ macro_rules! named {
 named! {
     /// An operation of a coordinator.
     Operation {
-        Acquire Renew Release Checkpoint Complete Park SplitReplace SplitResidual
-        Claim CollectCandidates
+        Acquire Renew Release Checkpoint CheckpointAndRenew Complete Park SplitReplace SplitResidual
+        Claim ReacquireOwn CollectCandidates
         CreateRun RegisterShards CreateRunWithShards
-        CompleteRun FailRun CancelRun Unpark
-        GetRun GetRunProgress ListShards
+        CompleteRun FailRun CancelRun DeleteRun Unpark RevokeLease NoteIdle
+        GetRun GetRunProgress ListShards ListShardsPage ListRuns
     }
 }
 
@@ -46,6 +46,7 @@ impl Operation {
         Self::Renew,
         Self::Release,
         Self::Checkpoint,
+        Self::CheckpointAndRenew,
         Self::Complete,
         Self::Park,
         Self::SplitReplace,
@@ -53,8 +54,14 @@ impl Operation {
     ];
 
     /// The operations that present a lease and an operation id.
-    pub const LOGGED: &'static [Self] =
-        &[Self::Checkpoint, Self::Complete, Self::Park, Self::SplitReplace, Self::SplitResidual];
+    pub const LOGGED: &'static [Self] = &[
+        Self::Checkpoint,
+        Self::CheckpointAndRenew,
+        Self::Complete,
+        Self::Park,
+        Self::SplitReplace,
+        Self::SplitResidual,
+    ];
 }
 
 named! {
@@ -71,7 +78,7 @@ named! {
         SplitInvalid CheckpointMissingKey AlreadyLeased ResourceExhausted BackendError
         NoneAvailable RunNotFound Throttled
         InvalidConfig RunAlreadyExists RegisterShardsFailed GetRunFailed ConfigMismatch
-        WrongStatus ManifestInvalid Overtaken ShardLimitExceeded RunTerminal ShardsRemaining NotParked
+        FenceNotGranted RunNotEnded WrongStatus ManifestInvalid Overtaken ShardLimitExceeded RunTerminal ShardsRemaining NotParked
         // What is wrong with a split, a manifest, a configuration.
         TooFewChildren TooManyChildren PartsTooLarge ChildInvalid StartMismatch Gap Overlap
         EndMismatch CursorNotKept SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision
@@ -150,6 +157,7 @@ matrix! {
     Renew(RenewError): Executes Emits Keeps;
     Release(ReleaseError): Executes Emits Keeps;
     Checkpoint(CheckpointError): Executes Emits Keeps Replays;
+    CheckpointAndRenew(CheckpointError): Executes Emits Keeps Replays;
     Complete(CompleteError): Executes Emits Ends Replays;
     Park(ParkError): Executes Emits Ends Replays;
     SplitReplace(SplitError): Executes Emits Ends Replays
@@ -159,6 +167,7 @@ matrix! {
         ChildInvalid StartMismatch Gap Overlap EndMismatch CursorNotKept
         SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
     Claim(ClaimError): Executes Emits Keeps Poisons;
+    ReacquireOwn(ClaimError) never [NoneAvailable Throttled]: Executes Emits Keeps Poisons;
     CollectCandidates(GetRunError): Executes;
     CreateRun(CreateRunError) never [RegisterShardsFailed GetRunFailed ConfigMismatch]:
         Executes Emits ZeroLeaseDuration ZeroShardRetries;
@@ -170,10 +179,15 @@ matrix! {
     CompleteRun(RunTransitionError): Executes Emits Replays;
     FailRun(RunTransitionError) never [ShardsRemaining]: Executes Emits Replays;
     CancelRun(RunTransitionError) never [ShardsRemaining WrongStatus]: Executes Emits Replays;
+    DeleteRun(DeleteRunError): Executes Emits;
     Unpark(UnparkError): Executes Emits Keeps Replays;
+    RevokeLease(RevokeLeaseError): Executes Emits Keeps Replays;
+    NoteIdle(GetRunError): Executes;
     GetRun(GetRunError): Executes;
     GetRunProgress(GetRunError): Executes;
     ListShards(GetRunError): Executes;
+    ListShardsPage(GetRunError): Executes;
+    ListRuns(InfraError): Executes;
 }
 
 /// A refusal that knows its place in the matrix.
@@ -235,6 +249,21 @@ refusals! {
         OpIdConflict BackendError;
     UnparkError: ShardNotFound TenantMismatch RunTerminal NotParked OpIdConflict BackendError;
     GetRunError: RunNotFound TenantMismatch BackendError;
+    DeleteRunError: RunNotFound TenantMismatch RunNotEnded BackendError;
+    RevokeLeaseError: ShardNotFound TenantMismatch FenceNotGranted RunTerminal BackendError;
+}
+
+/// Of an operation that is never refused.
+impl Refusal for InfraError {
+    const ASPECTS: &'static [Aspect] = &[Aspect::BackendError];
+
+    fn aspect(&self) -> Aspect {
+        Aspect::BackendError
+    }
+
+    fn fault(&self) -> Option<Aspect> {
+        None
+    }
 }
 
 fn ceiling(scope: ShardLimitScope) -> Aspect {

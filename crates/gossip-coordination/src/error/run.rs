@@ -206,6 +206,28 @@ pub enum UnparkError {
     BackendError(#[from] InfraError),
 }
 
+/// Why a run was not deleted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
+pub enum DeleteRunError {
+    /// The tenant has no such run: it never had, or it is deleted.
+    #[error("there is no such run")]
+    RunNotFound,
+    /// The run belongs to another tenant.
+    #[error("the run does not belong to tenant {expected}")]
+    TenantMismatch {
+        /// The tenant of the request.
+        expected: TenantId,
+    },
+    /// Only a run that has ended is deleted.
+    #[error("the run is {status:?}; only one that has ended is deleted")]
+    RunNotEnded { status: RunStatus },
+    /// The backend failed.
+    #[error("{0}")]
+    BackendError(#[from] InfraError),
+}
+
 /// Why a lease was not revoked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

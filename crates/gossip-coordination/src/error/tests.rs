@@ -340,6 +340,12 @@ fn no_variant_of_any_error_shows_a_secret() {
             OpIdConflict(conflict());
             BackendError(infra());
         ),
+        check_every_variant!(DeleteRunError:
+            RunNotFound;
+            TenantMismatch { expected };
+            RunNotEnded { status };
+            BackendError(infra());
+        ),
         check_every_variant!(RevokeLeaseError:
             ShardNotFound;
             TenantMismatch { expected };
@@ -517,4 +523,17 @@ fn refusals_of_marked_requests_show_no_secret() {
     check_hidden(&format!("{view:?} {view:#?} {record:?} {record:#?} {lease:?} {lease:#?}"));
     let input = InitialShardInput::new(SHARD.shard, view.spec, view.cursor);
     check_hidden(&format!("{input:?} {input:#?}"));
+}
+
+/// A log that shows an error says which one it is.
+#[test]
+fn debug_names_the_variant() {
+    let expired = CoordError::LeaseExpired {
+        deadline: LogicalTime::from_raw(9),
+        now: LogicalTime::from_raw(10),
+    };
+    let shown = format!("{:?}", CheckpointError::from(expired));
+    assert_eq!(shown, "CheckpointError::LeaseExpired(the lease ended at 9; it is 10)");
+    let missing = format!("{:?}", AcquireError::ShardNotFound { shard: SHARD });
+    assert_eq!(missing, "AcquireError::ShardNotFound(there is no shard 1/2)");
 }

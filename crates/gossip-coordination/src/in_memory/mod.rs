@@ -26,11 +26,12 @@ use run::Run;
 pub const DEFAULT_MAX_SHARDS_PER_TENANT: usize = 100_000;
 /// Shards that all tenants may have unless configured otherwise.
 pub const DEFAULT_MAX_TOTAL_SHARDS: usize = 1_000_000;
-/// Bytes for keys, cursors and metadata unless configured otherwise. Reserved, not touched.
-pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 256 << 20;
+/// Bytes for keys, cursors and metadata unless configured otherwise: enough for some ten thousand
+/// shards. Reserved at once; whoever has more configures more.
+pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 16 << 20;
 
-/// Limits of an [`InMemoryCoordinator`]. Nothing is ever forgotten, so they bound what it takes in
-/// over its whole life.
+/// Limits of an [`InMemoryCoordinator`]. Nothing is forgotten but runs that are deleted, so they bound
+/// what it takes in over its whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoordinatorRuntimeConfig {
     /// Shards that one tenant may have.

@@ -206,6 +206,7 @@ fn a_summary_tells_all_but_the_metadata_and_shows_no_key() {
         last_key: Some(b"hush/b"[..].into()),
         token: Some(b"hush"[..].into()),
         lease_deadline: Some(LogicalTime::from_raw(6)),
+        fence: FenceEpoch::INITIAL,
         acquires_since_progress: 2,
         parent: Some(ShardId::from_raw(3)),
         spawned_count: 2,

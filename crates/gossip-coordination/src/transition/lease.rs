@@ -15,7 +15,7 @@ use super::Decision;
 use crate::error::{AcquireError, CoordError, RevokeLeaseError};
 use crate::lease::{Lease, LeaseHolder, Takeover};
 use crate::record::{FoundShard, ShardState, ShardUpdate};
-use crate::run::{RunGate, RunStatus};
+use crate::run::RunStatus;
 use crate::status::{ParkReason, ShardStatus};
 use crate::validation::{check_run_active, find_leased, validate_lease};
 
@@ -82,7 +82,7 @@ pub fn acquire(
         return Ok(AcquireDecision::Poison { update: update.checked_against(shard), refusal });
     }
     let fence = state.fence.next();
-    let deadline = deadline_after(now, run);
+    let deadline = run.config.lease_deadline(now);
     let update = ShardUpdate::of_state(ShardState {
         fence,
         lease: Some(LeaseHolder::new(worker, deadline)),
@@ -103,7 +103,7 @@ pub fn renew(
     lease: &Lease,
 ) -> Result<(LogicalTime, ShardUpdate<'static>), CoordError> {
     let (FoundShard { shard, run }, holder) = find_held(found, now, tenant, lease)?;
-    let deadline = holder.deadline().max(deadline_after(now, run));
+    let deadline = holder.deadline().max(run.config.lease_deadline(now));
     let update = ShardUpdate::of_state(ShardState {
         lease: Some(LeaseHolder::new(holder.owner(), deadline)),
         ..shard.state
@@ -168,9 +168,4 @@ fn find_held<'v, 'a>(
     check_run_active(run, shard.key)?;
     validate_lease(now, tenant, lease, shard)?;
     Ok((found, shard.state.lease.expect("a validated lease has a holder")))
-}
-
-/// Saturates: a lease that outlives the clock is as good as one that never ends.
-fn deadline_after(now: LogicalTime, run: &RunGate) -> LogicalTime {
-    now.checked_add(run.config.lease_duration).unwrap_or(LogicalTime::from_raw(u64::MAX))
 }

@@ -13,11 +13,14 @@ mod split;
 mod unpark;
 
 pub use lease::{AcquireDecision, acquire, release, renew, revoke_lease};
-pub use progress::{CursorRequest, ParkRequest, checkpoint, complete, park};
+pub use progress::{
+    CursorRequest, ParkRequest, RenewingCheckpoint, checkpoint, checkpoint_and_renew, complete,
+    park,
+};
 pub use register::{
     RegisterRequest, RegisterStep, discard_staged, register_shards, register_step, root_shard,
 };
-pub use run::{RunUpdate, cancel_run, complete_run, create_run, fail_run};
+pub use run::{RunUpdate, cancel_run, complete_run, create_run, delete_run, fail_run};
 pub use split::{
     NewShard, SplitReplaceRequest, SplitReplaceResult, SplitResidualRequest, SplitResidualResult,
     SplitUpdate, split_replace, split_residual,

@@ -11,7 +11,9 @@
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardId, TenantId};
 
 use super::Decision;
-use crate::error::{CreateRunError, InfraError, RunOpIdConflict, RunTransitionError};
+use crate::error::{
+    CreateRunError, DeleteRunError, InfraError, RunOpIdConflict, RunTransitionError,
+};
 use crate::op_log::{OpLogEntry, OpResult, Remembered, RunOpKind, RunOpLog};
 use crate::payload;
 use crate::run::{
@@ -143,6 +145,19 @@ pub fn cancel_run(
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
     let run = owned_by(tenant, run)?;
     end(run, now, RunStatus::Cancelled, RunOpKind::Cancel, op_id, payload::cancel_run(run.run))
+}
+
+/// Decides whether a run may be deleted, with its shards: when it has ended (V3 says how, for as long
+/// as it is there).
+pub fn delete_run(run: Option<&RunRecord>, tenant: TenantId) -> Result<(), DeleteRunError> {
+    let run = run.ok_or(DeleteRunError::RunNotFound)?;
+    if run.tenant != tenant {
+        return Err(DeleteRunError::TenantMismatch { expected: tenant });
+    }
+    if !run.status.is_terminal() {
+        return Err(DeleteRunError::RunNotEnded { status: run.status });
+    }
+    Ok(())
 }
 
 /// Look-up is by tenant; a store that offers another tenant's run is stopped here, before its

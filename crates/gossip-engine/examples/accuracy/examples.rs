@@ -1,10 +1,11 @@
 //! Examples that other scanners' authors wrote for their own rules, by vendor.
 //!
 //! A positive counts as found if any rule finds anything in it. A negative says only that one rule
-//! must not match, so it counts as wrong only if a rule that names the same vendor finds something
-//! (for the sources' general rules: a general one).
+//! must not match, so it counts as wrong only if something is found by a rule that also finds one of
+//! that rule's positives: its counterpart here. A token of the same vendor but of another kind is no
+//! false alarm for a scanner that tells the kinds apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Request;
 use crate::case::{Case, Half, Hit, read_objects};
@@ -15,6 +16,13 @@ struct Example {
     rule: String,
     vendor: String,
     positive: bool,
+}
+
+impl Example {
+    /// The rule that it was written for.
+    fn key(&self) -> (&str, &str) {
+        (&self.source, &self.rule)
+    }
 }
 
 pub(crate) fn measure(request: &Request) -> Result<(), String> {
@@ -45,18 +53,18 @@ pub(crate) fn measure(request: &Request) -> Result<(), String> {
     let mut columns: Vec<BTreeMap<(Half, &str), Counts>> = Vec::new();
     for scanner in &request.scanners {
         let hits = scanner.hits("examples", &cases, &request.work)?;
+        let flagged = flagged(&examples, &hits);
         let mut vendors: BTreeMap<(Half, &str), Counts> = BTreeMap::new();
-        for (example, hits) in examples.iter().zip(&hits) {
-            let flagged = if example.positive { !hits.is_empty() } else { is_wrong(example, hits) };
+        for (example, flagged) in examples.iter().zip(flagged.iter().copied()) {
             let key = (Half::of(&example.vendor), example.vendor.as_str());
             vendors.entry(key).or_default().add(example.positive, flagged);
         }
         header.push(format!("{}: recall by vendor, false", scanner.name()));
         columns.push(vendors);
         if request.misses && scanner.name() == "gossip" {
-            list_misses(&examples, &hits);
+            list_misses(&examples, &flagged);
             if let Some(path) = &request.dump {
-                dump(path, &objects, &examples, &hits)?;
+                dump(path, &objects, &examples, &hits, &flagged)?;
             }
         }
     }
@@ -78,19 +86,27 @@ pub(crate) fn measure(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a rule of the example's own vendor found something.
-fn is_wrong(example: &Example, hits: &[Hit]) -> bool {
-    let general = ["generic", "curl", "basic", "api", "hashes", "uri", "auth"];
-    let is_general = general.contains(&example.vendor.as_str());
-    hits.iter().any(|hit| {
-        if is_general {
-            general.contains(&vendor(&hit.rule).as_str())
-        } else {
-            let parts = hit.rule.split(['-', '.', '_']);
-            parts.into_iter().any(|part| part == example.vendor)
-                || vendor(&hit.rule) == example.vendor
-        }
-    })
+/// The rules of a scanner that find positives of each source's rule.
+type Counterparts<'e> = BTreeMap<(&'e str, &'e str), BTreeSet<&'e str>>;
+
+fn counterparts<'e>(examples: &'e [Example], hits: &'e [Vec<Hit>]) -> Counterparts<'e> {
+    let mut rules = Counterparts::new();
+    for (example, hits) in examples.iter().zip(hits).filter(|(example, _)| example.positive) {
+        let found = hits.iter().map(|hit| hit.rule.as_str());
+        rules.entry(example.key()).or_default().extend(found);
+    }
+    rules
+}
+
+/// Whether each example is flagged: a positive by anything, a negative by its rule's counterpart.
+fn flagged(examples: &[Example], hits: &[Vec<Hit>]) -> Vec<bool> {
+    let counterparts = counterparts(examples, hits);
+    let is_flagged = |(example, hits): (&Example, &Vec<Hit>)| {
+        let own = counterparts.get(&example.key());
+        let is_own = |hit: &Hit| own.is_some_and(|own| own.contains(hit.rule.as_str()));
+        if example.positive { !hits.is_empty() } else { hits.iter().any(is_own) }
+    };
+    examples.iter().zip(hits).map(is_flagged).collect()
 }
 
 /// `kingfisher.slack.2`, `np.slack.3` and `slack-bot-token` are all slack's.
@@ -104,13 +120,11 @@ fn vendor(rule: &str) -> String {
 }
 
 /// The tuning half only.
-fn list_misses(examples: &[Example], hits: &[Vec<Hit>]) {
+fn list_misses(examples: &[Example], flagged: &[bool]) {
     let mut rules: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
-    for (example, hits) in examples.iter().zip(hits) {
+    for (example, flagged) in examples.iter().zip(flagged) {
         if Half::of(&example.vendor) == Half::Tuning {
-            let flagged = if example.positive { !hits.is_empty() } else { is_wrong(example, hits) };
-            let key = (example.source.as_str(), example.rule.as_str());
-            rules.entry(key).or_default().add(example.positive, flagged);
+            rules.entry(example.key()).or_default().add(example.positive, *flagged);
         }
     }
     for ((source, rule), counts) in rules {
@@ -131,11 +145,12 @@ fn dump(
     objects: &[serde_json::Value],
     examples: &[Example],
     hits: &[Vec<Hit>],
+    flagged: &[bool],
 ) -> Result<(), String> {
     let mut out = String::new();
-    for ((object, example), hits) in objects.iter().zip(examples).zip(hits) {
-        let flagged = if example.positive { !hits.is_empty() } else { is_wrong(example, hits) };
-        if Half::of(&example.vendor) == Half::Tuning && example.positive != flagged {
+    let all = objects.iter().zip(examples).zip(hits.iter().zip(flagged));
+    for ((object, example), (hits, flagged)) in all {
+        if Half::of(&example.vendor) == Half::Tuning && example.positive != *flagged {
             let rules: Vec<_> = hits.iter().map(|hit| hit.rule.as_str()).collect();
             out.push_str(&format!("{object} {rules:?}\n"));
         }

@@ -11,6 +11,7 @@ mod authorization;
 mod file_kind;
 mod name;
 mod named;
+mod service;
 mod services;
 mod syntax;
 mod url;
@@ -36,6 +37,7 @@ const _: () = assert!(syntax::REACH_BEFORE + services::MAX_BEFORE <= REACH_BEFOR
 const _: () = assert!(syntax::REACH_BEFORE <= REACH_BEFORE && syntax::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
 const _: () = assert!(REACH_AFTER + NEARBY <= CONTEXT_AFTER);
 
@@ -62,6 +64,8 @@ pub enum Detector {
     UrlPassword,
     /// `Basic …`, `Bearer …`, `Token …`.
     Authorization,
+    /// A key beside the name of the service that gave it out.
+    ServiceKey,
 }
 
 /// What a detector found.
@@ -78,11 +82,12 @@ mod tests;
 impl Detector {
     /// The words that announce it.
     pub(crate) fn anchors(self) -> Vec<Anchor> {
-        let words: &[&str] = match self {
-            Self::NamedPassword => &name::PASSWORD_ANCHORS,
-            Self::NamedSecret => &name::SECRET_ANCHORS,
-            Self::UrlPassword => &["://"],
-            Self::Authorization => &authorization::ANCHORS,
+        let words: Vec<&str> = match self {
+            Self::NamedPassword => name::PASSWORD_ANCHORS.to_vec(),
+            Self::NamedSecret => name::SECRET_ANCHORS.to_vec(),
+            Self::UrlPassword => vec!["://"],
+            Self::Authorization => authorization::ANCHORS.to_vec(),
+            Self::ServiceKey => service::anchors().collect(),
         };
         let anchor = |word: &&str| Anchor {
             bytes: word.as_bytes().to_vec(),
@@ -101,6 +106,7 @@ impl Detector {
             // A user's name begins so, or there is none.
             Self::UrlPassword => next.is_ascii_alphanumeric() || matches!(next, b':' | b'_'),
             Self::Authorization => matches!(next, b' ' | b'\t'),
+            Self::ServiceKey => service::may_follow(next),
         }
     }
 
@@ -118,6 +124,7 @@ impl Detector {
             Self::NamedPassword | Self::NamedSecret => named::detect(text, path, word),
             Self::UrlPassword => url::detect(text, word),
             Self::Authorization => authorization::detect(text, word),
+            Self::ServiceKey => service::detect(text, word),
         }
     }
 }

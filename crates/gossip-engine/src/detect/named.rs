@@ -40,6 +40,9 @@ pub(super) fn detect(text: &[u8], path: Option<&[u8]>, word: Range<usize>) -> Op
     let floor = name.start.saturating_sub(services::MAX_BEFORE);
     let line = memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
     let is_service = || services::is_named(&text[line..name.end]);
+    if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
+        return None;
+    }
     let confidence = match judge(named, found.syntax, kind, value) {
         Some(confidence) => confidence,
         None => judge_service(named, found.syntax, value).filter(|_| is_service())?,
@@ -52,10 +55,17 @@ pub(super) fn detect(text: &[u8], path: Option<&[u8]>, word: Range<usize>) -> Op
     Some(Detected { whole, secret: found.value, confidence, reason })
 }
 
+/// Whether the address before a parameter is that of a picture: `….svg?token=` shows a badge, and
+/// its token opens no more than that.
+fn is_picture(address: &[u8]) -> bool {
+    let has = |part: &[u8]| memchr::memmem::find(address, part).is_some();
+    has(b".svg?") || has(b".png?") || has(b"badge")
+}
+
 fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<Confidence> {
     if syntax == Syntax::Bytes {
         let is_key = matches!(named.kind, Kind::Key | Kind::Secret | Kind::Token);
-        return (is_key && named.bits > 0.0).then_some(Confidence::Low);
+        return (is_key && named.is_explicit && named.bits > 0.0).then_some(Confidence::Low);
     }
     if named.kind == Kind::Auth
         && let Some(confidence) = authorization::basic(value)
@@ -93,12 +103,21 @@ fn judge_service(named: Named, syntax: Syntax, value: &[u8]) -> Option<Confidenc
 /// Whether a value of such a shape is what the name speaks of.
 fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     let len = value.len();
+    // What names anything names identifiers and code, too.
+    let is_code = || {
+        value::is_camel_case(value)
+            || value::ends_in_uuid(value)
+            || value.iter().any(|byte| b"()[]{}".contains(byte))
+    };
+    if !named.is_explicit && is_code() {
+        return false;
+    }
     match named.kind {
         Kind::Password => (4..=128).contains(&len),
-        Kind::Secret => (6..=512).contains(&len) && weight.shape != Shape::Phrase,
+        Kind::Secret => (6..=1024).contains(&len) && weight.shape != Shape::Phrase,
         Kind::Token | Kind::Key | Kind::Auth => {
             let shape = !matches!(weight.shape, Shape::Phrase | Shape::Number);
-            (8..=512).contains(&len) && shape && (named.is_explicit || len >= 12)
+            (8..=1024).contains(&len) && shape && (named.is_explicit || len >= 12)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("services.txt");
 /// Longer words name none.
-const MAX_WORD: usize = 24;
+pub(super) const MAX_WORD: usize = 24;
 /// How far before a name its service may be named.
 pub(super) const MAX_BEFORE: usize = 40;
 
@@ -36,10 +36,17 @@ fn is_service(word: &[u8]) -> bool {
     services().binary_search_by(|service| service.as_bytes().cmp(lower)).is_ok()
 }
 
+/// What nobody else is called.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let (_, names) = TEXT.split_once("[names]").expect("services.txt has such a section");
+    names.split_ascii_whitespace()
+}
+
+/// All of them, sorted.
 fn services() -> &'static [&'static str] {
     static SERVICES: OnceLock<Vec<&str>> = OnceLock::new();
     SERVICES.get_or_init(|| {
-        let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
+        let lines = TEXT.lines().filter(|line| !line.starts_with(['#', '[']));
         let mut services: Vec<_> = lines.flat_map(str::split_ascii_whitespace).collect();
         services.sort_unstable();
         services
@@ -58,5 +65,13 @@ mod tests {
         assert!(!is_named(b"clockifying_key"));
         assert!(!is_named(b"api_key"));
         assert!(services().iter().all(|service| service.len() <= MAX_WORD));
+        assert!(services().windows(2).all(|pair| pair[0] < pair[1]), "each once");
+    }
+
+    #[test]
+    fn words_announce_nothing_by_themselves() {
+        let names: Vec<_> = names().collect();
+        assert!(names.contains(&"clockify") && !names.contains(&"here"));
+        assert!(is_service(b"here") && is_service(b"clockify"));
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
 use cursor::Cursor;
-use values::{bare, bytes, element, pair, quoted, wrapped};
+use values::{bare, bytes, declared, element, pair, quoted, wrapped};
 
 /// Blanks between a name, its operator and its value.
 const MAX_BLANKS: usize = 40;
@@ -21,12 +21,15 @@ const MAX_BLANKS: usize = 40;
 const MAX_WRAPPER: usize = 48;
 /// What may stand between a name and the `value` that goes with it.
 const MAX_PAIR_GAP: usize = 64;
+/// What a declaration may say before its default: two fields, each of a name and a line.
+const MAX_DECLARED: usize = 2 * (3 * MAX_BLANKS + MAX_FIELD_NAME + MAX_PAIR_GAP + 1);
+const MAX_FIELD_NAME: usize = 16;
 /// The longest value.
-pub(super) const MAX_VALUE: usize = 512;
+pub(super) const MAX_VALUE: usize = 1024;
 
 /// How far behind the credential word the answer can depend on the text.
 pub(super) const REACH_AFTER: usize =
-    MAX_SIDE + 4 * MAX_BLANKS + 3 * MAX_WRAPPER + MAX_PAIR_GAP + MAX_VALUE + 64;
+    MAX_SIDE + 4 * MAX_BLANKS + 3 * MAX_WRAPPER + MAX_PAIR_GAP + MAX_DECLARED + MAX_VALUE + 64;
 /// How far before it.
 pub(super) const REACH_BEFORE: usize = MAX_SIDE + 6;
 
@@ -135,6 +138,9 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     let closed = cursor.at;
     let blanks = cursor.skip_blanks();
     let Some(operator) = operator(&mut cursor) else {
+        if quoted_name && let Some(found) = declared(&cursor) {
+            return Some(found);
+        }
         let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));
         let pair = if may_pair { pair(&Cursor { text, at: closed }, kind) } else { None };
         return pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind));
@@ -220,7 +226,8 @@ fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
         [b'=', b'=', b'=', ..] | [b'!', b'=', b'=', ..] => (Operator::Compare, 3),
         [b'=', b'=' | b'~', ..] | [b'!', b'=', ..] => (Operator::Compare, 2),
         [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] => (Operator::Equals, 3),
-        [b'=', b'>', ..] | [b':' | b'?', b'=', ..] => (Operator::Equals, 2),
+        [b':', b':', b':', b'=', ..] => (Operator::Equals, 4),
+        [b'=', b'>', ..] | [b':' | b'?' | b'.', b'=', ..] => (Operator::Equals, 2),
         [b'=', ..] => (Operator::Equals, 1),
         [b':', b':', ..] => return None,
         [b'?', b':', ..] => (Operator::Colon, 2),
@@ -246,7 +253,9 @@ fn by_blank(
     if blanks == 0 || quoted_name {
         return None;
     }
-    let is_flag = text[name.clone()].starts_with(b"--");
+    let word = &text[name.clone()];
+    // One dash is enough for PowerShell and Java; `-k` and the like are no names.
+    let is_flag = word.starts_with(b"-") && !word.contains(&b'.');
     if is_flag {
         return match quoted(Cursor { text, at: cursor.at }, Syntax::Flag) {
             Some(found) => Some(found),
@@ -254,10 +263,27 @@ fn by_blank(
             None => bare(&cursor, Syntax::Flag, kind),
         };
     }
+    if let Some(found) = typed(&cursor) {
+        return Some(found);
+    }
     // SQL writes its words in capitals, or at least all alike.
-    let word = &text[name.clone()];
     let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
     if is_sql { quoted(cursor, Syntax::Sql) } else { blank(&cursor) }
+}
+
+/// `name string = "…"`: Go writes the type behind the name.
+fn typed(cursor: &Cursor<'_>) -> Option<Assignment> {
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+    let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_.*[]".contains(&byte);
+    let len = cursor.skip_while(MAX_WRAPPER, in_type);
+    let blanks = cursor.skip_blanks();
+    let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
+    if len == 0 || blanks == 0 || !assigns || cursor.starts_with(b"=>") {
+        return None;
+    }
+    cursor.at += 1;
+    cursor.skip_blanks();
+    quoted(cursor, Syntax::Quoted)
 }
 
 /// A bare value with a digit in it, right behind a name.

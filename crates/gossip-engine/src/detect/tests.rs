@@ -4,11 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-const DETECTORS: [Detector; 4] = [
+const DETECTORS: [Detector; 5] = [
     Detector::NamedPassword,
     Detector::NamedSecret,
     Detector::UrlPassword,
     Detector::Authorization,
+    Detector::ServiceKey,
 ];
 
 /// Pieces of which text near a credential is made.
@@ -17,7 +18,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         4 => prop::sample::select(vec![
             "password", "api_key", "Token", "SECRET", "auth", "://", "basic ", "Bearer ", "key",
             "--", "=", ": ", " = \"", "\"", "'", "\\\"", "(", ")", ",", "\n", "  value: ", "name: ",
-            "<", ">", "</", "{", "0x4f, 12, 7, 99, 200, 3, 8, 17", "stripe", "user:", "@host", "${",
+            "<", ">", "</", "{", "0x4f, 12, 7, 99, 200, 3, 8, 17", "stripe", "clockify", "cloudsmith ", "_private-", "user:", "@host", "${",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
         1 => "[ -~]{0,80}".prop_map(String::into_bytes),
@@ -27,13 +28,11 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn words(text: &[u8], detector: Detector) -> Vec<Range<usize>> {
+    let lower = text.to_ascii_lowercase();
     let mut words = Vec::new();
     for anchor in detector.anchors() {
-        for (at, window) in text.windows(anchor.bytes.len()).enumerate() {
-            if window.eq_ignore_ascii_case(&anchor.bytes) {
-                words.push(at..at + window.len());
-            }
-        }
+        let starts = memchr::memmem::find_iter(&lower, &anchor.bytes);
+        words.extend(starts.map(|at| at..at + anchor.bytes.len()));
     }
     words
 }

@@ -40,8 +40,11 @@ const STAND_INS: &[&str] = &[
     "nopass", "xyz", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
-    "bcrypt", "argon2",
+    "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret",
 ];
+
+/// What people number when they need several: `pwd1`, `user2`.
+const NUMBERED: &[&str] = &["pwd", "pass", "pw", "user", "token", "key", "test", "root", "admin"];
 
 /// What somebody typed.
 const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert"];
@@ -60,7 +63,7 @@ const TELLING_PARTS: &[&str] = &[
 pub(super) fn weigh(value: &[u8], least: f32) -> Option<Weight> {
     let weight = weigh_typed(value, least)?;
     let is_typed = TYPED_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()));
-    (!is_typed).then_some(weight)
+    (!is_typed && !judge::looks_typed(value)).then_some(weight)
 }
 
 /// The same, but of a value in which the alphabet or the digits may stand in order. What is cheap to
@@ -82,12 +85,16 @@ fn is_stand_in(value: &[u8]) -> bool {
     const SIGNS: [&[u8]; 9] = [b"${", b"{{", b"#{", b"<%", b"%(", b"$(", b"()", b"{0}", b"%s"];
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     value.starts_with(b"@{")
-        || value.starts_with(b"ENC(")
+        || [b"ENC(".as_slice(), b"ENC[", b"ENCRYPTED["].iter().any(|sign| value.starts_with(sign))
         || is_in(value, STAND_INS)
+        || is_numbered(value)
+        || is_escaped_bytes(value)
+        || has_uuid_in_braces(value)
         || is_monotonous(value)
         || is_path(value)
         || is_hash(value)
         || has(b"://")
+        || has(b"::")
         || (value.iter().any(|byte| b"{(%".contains(byte)) && SIGNS.into_iter().any(has))
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
 }
@@ -99,7 +106,7 @@ pub(super) fn is_wordlike(value: &[u8]) -> bool {
 }
 
 fn weight(value: &[u8]) -> Weight {
-    if value.iter().all(u8::is_ascii_digit) {
+    if is_number(value) {
         let bits = if value.len() >= 5 && !judge::looks_typed(value) { 3.0 } else { -4.0 };
         return Weight { bits, shape: Shape::Number };
     }
@@ -201,7 +208,51 @@ fn is_path(value: &[u8]) -> bool {
     let from_here =
         value.starts_with(b"~/") || value.starts_with(b"./") || value.starts_with(b"../");
     let sign = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
-    from_here || (value[0] == b'/' && (value.iter().any(sign) || value.len() < 16))
+    let is_file = value.contains(&b'/') && has_extension(value);
+    from_here || is_file || (value[0] == b'/' && (value.iter().any(sign) || value.len() < 16))
+}
+
+/// `….txt`, `….gz`: two to four small letters behind the last dot.
+fn has_extension(value: &[u8]) -> bool {
+    let letters = value.iter().rev().take_while(|byte| byte.is_ascii_lowercase()).count();
+    (2..=4).contains(&letters) && value.iter().rev().nth(letters) == Some(&b'.')
+}
+
+/// Whether the value is a name in camel case: no two capitals in a row, and three letters to a word.
+pub(super) fn is_camel_case(value: &[u8]) -> bool {
+    let capitals = value.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    let apart = !value.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase));
+    capitals > 1
+        && apart
+        && value.iter().all(u8::is_ascii_alphabetic)
+        && capitals * 3 <= value.len()
+}
+
+/// Digits with or without the suffix of a type, `1296188491u32`; hexadecimal ones of a register's
+/// width.
+fn is_number(value: &[u8]) -> bool {
+    const SUFFIXES: [&str; 16] = [
+        "", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "usize", "l", "u", "ul", "ull",
+        "ll", "n",
+    ];
+    let hex = value.strip_prefix(b"0x").or_else(|| value.strip_prefix(b"0X"));
+    if let Some(hex) = hex {
+        return hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit);
+    }
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && is_in(&value[digits..], &SUFFIXES)
+}
+
+/// `pwd1`.
+fn is_numbered(value: &[u8]) -> bool {
+    let digits = value.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    (1..=4).contains(&digits) && is_in(&value[..value.len() - digits], NUMBERED)
+}
+
+/// Bytes in a string, `\x1f\x8b…` or `\0`: what they say is judged where they are decoded.
+fn is_escaped_bytes(value: &[u8]) -> bool {
+    let escapes = value.windows(2).filter(|pair| *pair == b"\\x" || *pair == b"\\0").count();
+    escapes > 0 && (escapes * 8 >= value.len() || value.ends_with(b"\\0"))
 }
 
 /// What a password was made of, not a password: `pbkdf2_sha256$10000$…`.
@@ -236,6 +287,18 @@ pub(super) fn is_uuid(value: &[u8]) -> bool {
         && value.iter().enumerate().all(|(at, byte)| {
             if matches!(at, 8 | 13 | 18 | 23) { *byte == b'-' } else { byte.is_ascii_hexdigit() }
         })
+}
+
+/// `PROVIDER_KEY_3BD1C4BF-…`: a name that was made unique.
+pub(super) fn ends_in_uuid(value: &[u8]) -> bool {
+    let start = value.len().saturating_sub(36);
+    start > 0 && is_uuid(&value[start..])
+}
+
+/// `{262E99C9-…}`: an identifier of Windows, with or without more around it.
+fn has_uuid_in_braces(value: &[u8]) -> bool {
+    let uuid = memchr::memchr(b'{', value).and_then(|at| value.get(at + 1..at + 37));
+    uuid.is_some_and(is_uuid)
 }
 
 fn is_hex(value: &[u8]) -> bool {
@@ -287,6 +350,23 @@ mod tests {
     }
 
     #[test]
+    fn numbers_with_a_type_are_numbers() {
+        for value in ["1296188491u32", "826688587", "0x0B96", "17UL"] {
+            assert_eq!(weight(value.as_bytes()).shape, Shape::Number, "{value}");
+        }
+        for value in ["1296188491u33", "u32", "0x8ea332e7f666980cdd51651661ba02c9"] {
+            assert_ne!(weight(value.as_bytes()).shape, Shape::Number, "{value}");
+        }
+    }
+
+    #[test]
+    fn names_in_camel_case_are_told_from_random_letters() {
+        assert!(is_camel_case(b"IsIfxTpmWeakKey") && is_camel_case(b"KeyValueMetadata"));
+        assert!(!is_camel_case(b"GESRVTMCJBHPHYXZ") && !is_camel_case(b"kdxnyjwb"));
+        assert!(!is_camel_case(b"wzmXIVdasQW"));
+    }
+
+    #[test]
     fn stand_ins_have_no_weight() {
         for value in [
             "${TOKEN}",
@@ -306,6 +386,15 @@ mod tests {
             "https://x.y/z",
             "aaaa",
             "ENC(abc)",
+            "ENCRYPTED[cfd48b16731c2540]",
+            "pwd1",
+            "s3cr3t",
+            "\\x65\\x78\\x70\\x20",
+            "nfkc\\0\\0",
+            "_SA_{262E99C9-6160-4871-ACEC-4E61736B6F21}",
+            "hkdf::Prk",
+            "a6ddcc84-8e4d/data.FPKM-UQ.txt.gz",
+            "reordered-hijklmnopq",
             "",
         ] {
             assert_eq!(weigh(value.as_bytes(), f32::MIN), None, "{value}");

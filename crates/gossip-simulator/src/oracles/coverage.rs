@@ -74,7 +74,7 @@ pub(super) fn inspect(ledger: &Ledger, subject: &mut impl SimulatedBackend) -> O
             leaves.entry((shard.tenant, shard.key.run)).or_default().push(shard.spec.into());
         }
     });
-    for run in ledger.runs() {
+    for run in ledger.runs().iter().filter(|run| !run.is_deleted) {
         let mut ranges = leaves.remove(&(run.tenant, run.run)).unwrap_or_default();
         ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
         let mut left = ranges.as_slice();

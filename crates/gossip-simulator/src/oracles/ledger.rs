@@ -79,6 +79,8 @@ pub(super) struct Run {
     pub(super) manifest: Vec<OwnedRange>,
     pub(super) roots: Vec<ShardId>,
     pub(super) progress: RunProgress,
+    /// It has been deleted.
+    pub(super) is_deleted: bool,
     /// Since faults stopped, something in it was refused for want of room.
     pub(super) ran_out: bool,
     /// All its shards' places in the ledger.
@@ -128,8 +130,9 @@ impl Ledger {
         &self.shards[place]
     }
 
-    pub(super) fn shards(&self) -> &[Shard] {
-        &self.shards
+    /// Runs and shards that were made and not deleted.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.run_places.len(), self.shard_places.len())
     }
 
     pub(super) fn runs(&self) -> &[Run] {
@@ -234,10 +237,16 @@ impl Ledger {
                     manifest: Vec::new(),
                     roots: Vec::new(),
                     progress: RunProgress::default(),
+                    is_deleted: false,
                     ran_out: false,
                     shards: Vec::new(),
                     recent: VecDeque::new(),
                 });
+            }
+            Operation::DeleteRun { tenant, run } => {
+                let Some(place) = self.run_places.remove(&(*tenant, *run)) else { return };
+                self.runs[place].is_deleted = true;
+                self.shard_places.retain(|(of, key), _| (*of, key.run) != (*tenant, *run));
             }
             Operation::Release { .. } => {
                 if let Some(shard) = self.subject_mut(operation) {
@@ -256,6 +265,12 @@ impl Ledger {
         effect: &Effect,
         events: &[gossip_coordination::StateTransitionEvent],
     ) {
+        if let Operation::RevokeLease { .. } = operation
+            && let Some(shard) = self.subject_mut(operation)
+        {
+            shard.holder = None;
+            shard.fence += 1;
+        }
         let Some(op_id) = operation.op_id() else { return };
         let executed =
             Executed { op_id, at: now, operation: operation.clone(), effect: effect.clone() };
@@ -265,6 +280,7 @@ impl Ledger {
             self.take_in_run_change(now, place, operation);
             return;
         }
+        let skew = self.skew_allowance;
         let Some(shard) = self.subject_mut(operation) else { return };
         remember(&mut shard.recent, SHARD_WINDOW, executed);
         match operation {
@@ -273,6 +289,13 @@ impl Ledger {
                     shard.tries = 0;
                 }
                 shard.cursor = cursor.clone();
+                if let Effect::Renewed { deadline, .. } = *effect
+                    && let Some(holder) = &mut shard.holder
+                {
+                    holder.deadline = deadline;
+                    holder.free_from =
+                        LogicalTime::from_raw(deadline.as_raw().saturating_add(skew));
+                }
                 if matches!(operation, Operation::Complete { .. }) {
                     self.settle(operation, ShardStatus::Done, None);
                 }

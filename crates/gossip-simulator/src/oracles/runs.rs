@@ -83,6 +83,11 @@ fn check_run(ledger: &Ledger, run: &Run, seen: Observation<'_>) -> OracleResult 
         (Operation::CreateRun { .. }, answer) => {
             demand(!matches!(answer, Answer::Accepted), S8, || format!("run {name} was made twice"))
         }
+        (Operation::DeleteRun { .. }, Answer::Accepted) => {
+            demand(run.status.is_terminal(), S8, || {
+                format!("run {name} was deleted while it was {:?}", run.status)
+            })
+        }
         (Operation::RegisterShards { .. }, Answer::Executed(_)) => {
             demand(run.status == RunStatus::Initializing, S8, || {
                 format!("run {name} got shards while it was {:?}", run.status)
@@ -151,6 +156,7 @@ fn check_listing(
                 && *shard.range.end == *row.end
                 && shard.cursor.last_key.as_deref() == row.last_key.as_deref()
                 && shard.holder.map(|held| held.deadline) == row.lease_deadline
+                && shard.fence == row.fence.as_raw()
                 && shard.tries == row.acquires_since_progress
                 && shard.parent == row.parent
                 && shard.spawned.len() == row.spawned_count
@@ -225,6 +231,7 @@ mod tests {
             last_key: Some(last_key.into()),
             token: None,
             lease_deadline: Some(at(100)),
+            fence: gossip_contracts::identity::FenceEpoch::from_raw(2),
             acquires_since_progress: 0,
             parent: None,
             spawned_count: 0,

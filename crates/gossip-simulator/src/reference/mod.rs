@@ -139,8 +139,16 @@ impl Reference {
             Op::Acquire { tenant, key, worker } => self.acquire(now, *tenant, *key, *worker),
             Op::Renew { tenant, lease } => self.renew(now, *tenant, lease),
             Op::Release { tenant, lease } => self.release(now, *tenant, lease),
-            Op::Checkpoint { tenant, lease, cursor, op_id } => {
+            Op::DeleteRun { tenant, run } => self.delete_run(*tenant, *run),
+            Op::RevokeLease { tenant, key, fence } => {
+                self.revoke_lease(*tenant, *key, fence.as_raw())
+            }
+            Op::NoteIdle { tenant, run, worker } => self.note_idle(now, *tenant, *run, *worker),
+            Op::Checkpoint { tenant, lease, cursor, renews: false, op_id } => {
                 self.checkpoint(now, *tenant, lease, cursor, *op_id)
+            }
+            Op::Checkpoint { tenant, lease, cursor, renews: true, op_id } => {
+                self.checkpoint_and_renew(now, *tenant, lease, cursor, *op_id)
             }
             Op::Complete { tenant, lease, cursor, op_id } => {
                 self.complete(now, *tenant, lease, cursor, *op_id)

@@ -35,6 +35,7 @@ impl Reference {
             return Err(Refusal::RunNotActive { run: key.run, status: run.status });
         }
         let config = run.config;
+        let idle = &mut run.idle;
         let shard = run.shards.get_mut(&key.shard).expect("it was looked up above");
         if shard.status != ShardStatus::Active {
             return Err(Refusal::ShardTerminal { shard: key, status: shard.status });
@@ -48,6 +49,7 @@ impl Reference {
             return Err(Refusal::ShardTerminal { shard: key, status: ShardStatus::Parked });
         }
         let deadline = later(now, config.lease_duration);
+        idle.remove(&worker);
         shard.tries += 1;
         shard.fence += 1;
         shard.holder = Some(Holder { owner: worker, deadline, keeps_until: later(deadline, skew) });
@@ -94,6 +96,35 @@ impl Reference {
     ) -> Decided {
         let op = ShardOp::Checkpoint(cursor.clone());
         self.move_cursor(now, tenant, lease, cursor, op_id, op)
+    }
+
+    pub(super) fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: &OwnedCursor,
+        op_id: OpId,
+    ) -> Decided {
+        let skew = self.bounds.skew_allowance;
+        let op = ShardOp::CheckpointAndRenew(cursor.clone());
+        let outcome = self.move_cursor(now, tenant, lease, cursor, op_id, op)?;
+        let key = lease.key();
+        let run = self.runs.get_mut(&(tenant, key.run)).expect("it was found");
+        let idle = run.idle.values().filter(|&&until| now < until).count() as u32;
+        let shard = run.shards.get_mut(&key.shard).expect("it was found");
+        if !matches!(outcome, Answer::Executed(_)) {
+            // What the first time made of the lease, as far as the shard and the asker remember.
+            let first = shard.memory.done.iter().find(|(id, ..)| *id == op_id);
+            let (.., at) = first.expect("a replay is of something remembered");
+            let deadline = lease.deadline().max(later(*at, run.config.lease_duration));
+            return Ok(Answer::Replayed(Effect::Renewed { deadline, idle }));
+        }
+        let holder = shard.holder.as_mut().expect("a live lease has a holder");
+        holder.deadline = holder.deadline.max(later(now, run.config.lease_duration));
+        holder.keeps_until = later(holder.deadline, skew);
+        let deadline = holder.deadline;
+        Ok(Answer::Executed(Effect::Renewed { deadline, idle }))
     }
 
     pub(super) fn complete(

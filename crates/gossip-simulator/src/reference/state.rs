@@ -21,6 +21,7 @@ pub(super) struct Holder {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ShardOp {
     Checkpoint(OwnedCursor),
+    CheckpointAndRenew(OwnedCursor),
     Complete(OwnedCursor),
     Park(ParkReason),
     Replace(Vec<OwnedRange>),
@@ -161,6 +162,8 @@ pub(super) struct Run {
     pub(super) result: Option<RunResult>,
     pub(super) roots: Vec<ShardId>,
     pub(super) shards: BTreeMap<ShardId, Shard>,
+    /// Workers that found nothing to do and said so, and until when that counts.
+    pub(super) idle: BTreeMap<WorkerId, LogicalTime>,
     /// How often a shard of it has begun to wait.
     waits: u64,
     pub(super) memory: Memory<RunOp>,
@@ -176,6 +179,7 @@ impl Run {
             result: None,
             roots: Vec::new(),
             shards: BTreeMap::new(),
+            idle: BTreeMap::new(),
             waits: 0,
             memory: Memory::new(RUN_MEMORY),
         }

@@ -179,9 +179,13 @@ impl Callers {
         match (self.dice.roll(if rare { 10 } else { 9 }), lease) {
             (0, Some(lease)) => Operation::Renew { tenant, lease },
             (1, Some(lease)) if self.dice.one_in(2) => Operation::Release { tenant, lease },
-            (2 | 3, Some(lease)) => {
-                Operation::Checkpoint { tenant, lease, cursor: self.cursor(&start), op_id }
-            }
+            (2 | 3, Some(lease)) => Operation::Checkpoint {
+                tenant,
+                lease,
+                cursor: self.cursor(&start),
+                renews: self.dice.one_in(3),
+                op_id,
+            },
             (4, Some(lease)) if self.dice.one_in(3) => {
                 Operation::Complete { tenant, lease, cursor: self.cursor(&start), op_id }
             }
@@ -388,6 +392,7 @@ fn the_model_tells_the_scenario_of_the_book() {
     let Answer::Acquired(first) = ask(10, acquire(ada)) else { panic!("a free shard is granted") };
     assert_eq!((first.lease.fence().as_raw(), first.lease.deadline()), (2, at(30_010)));
     let checkpoint = |lease, last_key, op| Operation::Checkpoint {
+        renews: false,
         tenant,
         lease,
         cursor: cursor(last_key),
@@ -459,7 +464,8 @@ fn a_backend_with_room_that_says_it_has_none_is_contradicted() {
             panic!("a free shard is granted")
         };
         let (lease, op_id) = (held.lease, OpId::from_raw(2));
-        let checkpoint = Operation::Checkpoint { tenant, lease, cursor: cursor(b"m"), op_id };
+        let checkpoint =
+            Operation::Checkpoint { tenant, lease, cursor: cursor(b"m"), renews: false, op_id };
         let verdict = model.check(at(3), &checkpoint, &no_room);
         assert_eq!(verdict.is_ok(), is_believed, "{capacity:?}: {verdict:?}");
         // What stores nothing always fits.

@@ -119,7 +119,7 @@ fn a_revoked_lease_is_dead_and_its_shard_free() {
     let state = ShardState { fence: fence(3), lease: None, ..world.shard.state };
     assert_eq!(update, of_state(state));
     assert_eq!(state.acquires_since_progress, 1);
-    let event = update.event(SHARD, fence(2));
+    let event = update.event(SHARD, &world.shard.state);
     let told = crate::EventKind::ShardLeaseRevoked { shard: SHARD, new_fence_epoch: fence(3) };
     assert_eq!(event, told);
     world.shard.apply(&update);

@@ -19,6 +19,7 @@ macro_rules! mutation_trait {
         )* })*
     ) => {
         /// What goes wrong. By default nothing does.
+        #[allow(clippy::too_many_arguments, reason = "a listing, and where in it")]
         trait Mutation: Send {
             fn restart(_inner: &mut InMemoryCoordinator) {}
 
@@ -50,6 +51,12 @@ macro_rules! mutated {
     };
     ($self:expr, $trait:ident, $async_trait:ident, get_run_progress, $($arg:expr),*) => {
         M::get_run_progress(&$self.0, $($arg),*)
+    };
+    ($self:expr, $trait:ident, $async_trait:ident, list_runs_into, $($arg:expr),*) => {
+        M::list_runs_into(&$self.0, $($arg),*)
+    };
+    ($self:expr, $trait:ident, $async_trait:ident, list_shards_page_into, $($arg:expr),*) => {
+        M::list_shards_page_into(&$self.0, $($arg),*)
     };
     ($self:expr, $trait:ident, $async_trait:ident, list_shards_into, $($arg:expr),*) => {
         M::list_shards_into(&$self.0, $($arg),*)

@@ -1,7 +1,7 @@
 //! The value itself: quoted, wrapped, bare, of numbers, or further on.
 
 use super::cursor::Cursor;
-use super::{Assignment, MAX_BLANKS, MAX_PAIR_GAP, MAX_VALUE, MAX_WRAPPER, Syntax};
+use super::{Assignment, MAX_BLANKS, MAX_FIELD_NAME, MAX_PAIR_GAP, MAX_VALUE, MAX_WRAPPER, Syntax};
 use crate::detect::file_kind::FileKind;
 
 /// A quoted value at the cursor, with or without a letter before the quote.
@@ -53,7 +53,8 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
         cursor.skip_while(MAX_WRAPPER, in_wrapper);
         let name = &cursor.text[start..cursor.at];
         let reads = [b"env".as_slice(), b"get", b"read", b"load", b"config", b"param", b"prompt"];
-        let is_reader = reads.iter().any(|word| crate::rules::contains_ignore_case(name, word));
+        let is_reader = reads.iter().any(|word| crate::rules::contains_ignore_case(name, word))
+            || name == b"var";
         if name.is_empty() || is_reader || !cursor.eat(b"(") {
             return None;
         }
@@ -66,9 +67,9 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
     None
 }
 
-/// Numbers below 256 in braces or brackets, at least eight.
+/// Numbers below 256 in braces or brackets, as many as a key has.
 pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
-    const MIN_BYTES: usize = 8;
+    const KEY_LENS: [usize; 8] = [8, 16, 20, 24, 32, 48, 64, 128];
     let mut cursor = Cursor { text: cursor.text, at: cursor.at };
     let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>[]&*! ;".contains(&byte);
     let start = cursor.at;
@@ -106,9 +107,11 @@ pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
         }
         cursor.skip_blanks_and_lines();
     }
+    cursor.skip_blanks_and_lines();
+    let closed = matches!(cursor.peek(), Some(b'}' | b']' | b')'));
     let counted = rising * 2 >= count;
     let found = Assignment { value: first..end, syntax: Syntax::Bytes };
-    (count >= MIN_BYTES && !counted).then_some(found)
+    (KEY_LENS.contains(&count) && closed && !counted).then_some(found)
 }
 
 /// `name: NAME`, then `value: VALUE`; `key="NAME" value="VALUE"`.
@@ -134,14 +137,42 @@ pub(super) fn pair(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     }
 }
 
-/// Up to the tag that closes the element.
+/// Up to the tag that closes the element; the value may have a line of its own.
 pub(super) fn element(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let limit = cursor.text.len().min(cursor.at + MAX_VALUE);
-    let rest = &cursor.text[cursor.at..limit];
-    let len = rest.iter().position(|byte| matches!(byte, b'<' | b'\n'))?;
-    let value = cursor.at..cursor.at + len;
-    let found = Assignment { value, syntax: Syntax::Element };
-    (rest[len..].starts_with(b"</") && len > 0).then_some(found)
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+    cursor.skip_blanks_and_lines();
+    let start = cursor.at;
+    let len = cursor.skip_while(MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n' | b'\r'));
+    cursor.skip_blanks_and_lines();
+    let blanks = cursor.text[start..start + len].iter().rev().take_while(|byte| **byte == b' ');
+    let value = start..start + len - blanks.count();
+    let is_value = cursor.starts_with(b"</") && !value.is_empty();
+    is_value.then_some(Assignment { value, syntax: Syntax::Element })
+}
+
+/// `variable "NAME" { default = "VALUE" }`, as Terraform declares it: the default may stand behind a
+/// type.
+pub(super) fn declared(cursor: &Cursor<'_>) -> Option<Assignment> {
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+    cursor.skip_blanks();
+    if !cursor.eat(b"{") {
+        return None;
+    }
+    for _ in 0..2 {
+        cursor.skip_blanks_and_lines();
+        let is_default = cursor.starts_with(b"default");
+        cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_lowercase());
+        cursor.skip_blanks();
+        if !cursor.eat(b"=") {
+            return None;
+        }
+        cursor.skip_blanks();
+        if is_default {
+            return quoted(cursor, Syntax::Quoted);
+        }
+        cursor.skip_while(MAX_PAIR_GAP, |byte| byte != b'\n');
+    }
+    None
 }
 
 /// A value without quotes: up to a blank, or to what ends an expression.

@@ -1,0 +1,264 @@
+//! Keys beside the name of the service that gave them out, however they are joined to it:
+//! `clockify TOKEN x`, `cloudsmith x`, `blynk_api_key-x`.
+//!
+//! Behind the service's name come words that say what the value is, and what separates them; then
+//! the value. Each is bounded, so that nothing beyond [`REACH_AFTER`] is looked at. Whether the
+//! words speak of a credential decides how much the value must look like a key.
+
+use std::ops::Range;
+
+use super::Detected;
+use super::services;
+use super::value::{self, Shape};
+use crate::finding::Reason;
+use crate::judge;
+use crate::rules::Confidence;
+
+/// Between the service's name and the value.
+const MAX_GAP: usize = 64;
+const MAX_VALUE: usize = 1024;
+/// A shorter name turns up in what was decoded from bytes that are no text: it needs a word.
+const MIN_NAME: usize = 5;
+/// Words that are none of ours, behind one that is: `CLOCKIFY_KEY_MAIN=x`.
+const MAX_OTHER_WORDS: usize = 2;
+const MAX_OTHER_WORD: usize = 12;
+
+pub(super) const REACH_BEFORE: usize = 1;
+pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
+
+/// Words that say what the value is, and whether it is a credential.
+#[rustfmt::skip]
+const WORDS: &[(&str, bool)] = &[
+    ("credentials", true), ("credential", true), ("account", false), ("private", true),
+    ("secrets", true), ("service", false), ("project", false), ("access", true),
+    ("bearer", true), ("client", false), ("consumer", false), ("secret", true), ("server", false),
+    ("tokens", true), ("admin", false), ("oauth", true), ("token", true), ("auth", true),
+    ("cloud", false), ("live", false), ("prod", false), ("test", false), ("user", false),
+    ("code", false), ("keys", true), ("rest", false), ("api", true), ("app", false),
+    ("bot", false), ("dev", false), ("key", true), ("pat", true), ("sdk", false), ("the", false),
+    ("io", false), ("is", false), ("v1", false), ("v2", false), ("v3", false),
+];
+
+pub(super) fn anchors() -> impl Iterator<Item = &'static str> {
+    services::names()
+}
+
+/// Whether a service's name that `next` follows may be one: a separator or one of [`WORDS`] does.
+pub(super) fn may_follow(next: u8) -> bool {
+    is_separator(next) || (next.is_ascii_alphabetic() && b"acikopst".contains(&(next | 0x20)))
+}
+
+fn is_separator(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || b"_-.:=>\"'`([{,|".contains(&byte)
+}
+
+pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
+    if !begins_word(text, word.start) {
+        return None;
+    }
+    let limit = text.len().min(word.end + MAX_GAP);
+    let mut at = word.end;
+    let mut is_credential = false;
+    let mut first_other = None;
+    for _ in 0..=MAX_OTHER_WORDS {
+        let words = known_words(text, at, limit);
+        is_credential |= words.is_credential;
+        at = words.end;
+        if at == limit {
+            return None;
+        }
+        // Joined to a word by nothing it is the word's tail.
+        let is_named = is_credential || word.len() >= MIN_NAME;
+        if words.is_separated
+            && is_named
+            && let Some(value) = value_at(text, at)
+            && let Some(confidence) = judge(&text[value.clone()], is_credential)
+        {
+            // `example-token-0a9b…` is one stand-in, and not two words and a value.
+            let from = first_other.unwrap_or(value.start);
+            if judge::is_placeholder(&text[from..value.end], 0) {
+                return None;
+            }
+            let whole = word.start..value.end;
+            return Some(Detected {
+                whole,
+                secret: value,
+                confidence,
+                reason: Reason::NamedSecret,
+            });
+        }
+        if !is_credential {
+            return None;
+        }
+        first_other = first_other.or(Some(at));
+        at = end_of_other_word(text, at, limit)?;
+    }
+    None
+}
+
+/// The tail of another word names no service; the hump of a name in camel case does.
+fn begins_word(text: &[u8], start: usize) -> bool {
+    let Some(before) = start.checked_sub(1).map(|at| text[at]) else { return true };
+    let is_hump = before.is_ascii_lowercase() && text[start].is_ascii_uppercase();
+    !before.is_ascii_alphanumeric() || is_hump
+}
+
+/// Separators and words of ours.
+struct Words {
+    end: usize,
+    is_credential: bool,
+    /// Something separates the last word from what follows.
+    is_separated: bool,
+}
+
+fn known_words(text: &[u8], from: usize, limit: usize) -> Words {
+    let mut words = Words { end: from, is_credential: false, is_separated: false };
+    loop {
+        let rest = &text[words.end..limit];
+        let separators = rest.iter().take_while(|byte| is_separator(**byte)).count();
+        words.end += separators;
+        words.is_separated = separators > 0;
+        let Some((word, is_credential)) = known_word(&text[words.end..limit]) else { return words };
+        words.is_credential |= is_credential;
+        words.end += word.len();
+    }
+}
+
+/// Behind a word that is none of ours: `KEY_MAIN=x`, `token for you x`.
+fn end_of_other_word(text: &[u8], at: usize, limit: usize) -> Option<usize> {
+    let rest = &text[at..limit];
+    let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let ends = rest.get(len).is_some_and(|byte| is_separator(*byte));
+    (ends && len <= MAX_OTHER_WORD).then_some(at + len)
+}
+
+/// One of [`WORDS`] at the start of `rest`, unless it goes on as another word.
+fn known_word(rest: &[u8]) -> Option<(&'static str, bool)> {
+    let found = WORDS.iter().find(|(word, _)| {
+        rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    })?;
+    let next = rest.get(found.0.len());
+    // `accessKey`, `secrettoken`, but not `apiary`: what follows is no letter, another of them, or a
+    // hump.
+    let goes_on = next.is_some_and(u8::is_ascii_lowercase)
+        && rest[found.0.len() - 1].is_ascii_lowercase()
+        && known_word(&rest[found.0.len()..]).is_none();
+    let is_digit = next.is_some_and(u8::is_ascii_digit);
+    (!goes_on && !is_digit).then_some(*found)
+}
+
+/// The value at `start`, up to what cannot be part of a key.
+fn value_at(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let rest = &text[start..text.len().min(start + MAX_VALUE + 1)];
+    let in_value = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.+/~".contains(byte);
+    let mut len = rest.iter().take_while(in_value).count();
+    len += rest[len..].iter().take(3).take_while(|byte| **byte == b'=').count();
+    // A name, a call, an address: what goes on is none.
+    let goes_on = rest.get(len).is_some_and(|byte| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'(' | b'[' | b'{' | b'@' | b'$' | b':' | b'%')
+    });
+    if len > MAX_VALUE || goes_on {
+        return None;
+    }
+    while len > 0 && matches!(rest[len - 1], b'.' | b'-') {
+        len -= 1;
+    }
+    Some(start..start + len)
+}
+
+fn judge(value: &[u8], is_credential: bool) -> Option<Confidence> {
+    const MIN_LEN: usize = 12;
+    const MIN_NUMBER: usize = 20;
+    const MIN_LETTERS: usize = 20;
+    if value.len() < MIN_LEN || is_address(value) {
+        return None;
+    }
+    let weight = value::weigh_typed(value, f32::MIN)?;
+    let is_plain = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte));
+    let looks_like_key = match weight.shape {
+        // A hash of anything looks like a key: without a word that says so it needs a key's length.
+        Shape::Hex => is_credential || matches!(value.len(), 32 | 40 | 48 | 64),
+        Shape::Uuid => true,
+        Shape::Number => is_credential && value.len() >= MIN_NUMBER,
+        Shape::Letters => is_credential && value.len() >= MIN_LETTERS && weight.bits >= 2.0,
+        Shape::Mixed if is_credential => has_digit(value) && weight.bits >= typed_bits(value),
+        Shape::Mixed => is_plain && has_digit(value) && value.len() >= 24 && weight.bits >= 10.0,
+        Shape::Phrase => false,
+    };
+    let is_sure = is_credential && weight.bits >= 16.0 && !judge::looks_typed(value);
+    let confidence = if is_sure { Confidence::Medium } else { Confidence::Low };
+    looks_like_key.then_some(confidence)
+}
+
+/// What a value must weigh that may have been typed: `abcde12345abcde67890` is no name, whatever
+/// its letters say, as names have few digits.
+fn typed_bits(value: &[u8]) -> f32 {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if digits * 4 >= value.len() { -12.0 } else { 0.0 }
+}
+
+fn has_digit(value: &[u8]) -> bool {
+    value.iter().any(u8::is_ascii_digit)
+}
+
+/// `me/api/v1/…`: the first part of a path is a word in small letters, and base64 is not.
+fn is_address(value: &[u8]) -> bool {
+    let slash = memchr::memchr(b'/', value);
+    slash.is_some_and(|at| value[..at].iter().all(u8::is_ascii_lowercase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Option<String> {
+        let lower = text.to_ascii_lowercase();
+        let (start, len) = services::names()
+            .filter_map(|name| lower.find(name).map(|at| (at, name.len())))
+            .max_by_key(|(_, len)| *len)?;
+        let found = detect(text.as_bytes(), start..start + len)?;
+        Some(text[found.secret].to_owned())
+    }
+
+    #[test]
+    fn keys_are_found_however_they_are_joined() {
+        let key = "y7sbilkqxym49dra8fpzc7wbdke3qvlh";
+        for text in [
+            format!("clockify TOKEN {key}"),
+            format!("clockify PRIVATE {key}"),
+            format!("clockifySECRETkey-{key}"),
+            format!("CLOCKIFY_API_KEY={key}"),
+            format!("myClockifyToken:{key}"),
+            format!("clockify:\n  api_key: {key}\n"),
+            format!("CLOCKIFY_TOKEN_MAIN={key}"),
+            format!("clockifySECRETmine-{key}"),
+            format!("a clockify token for you: {key}"),
+            format!("the-clockify-access-{key}"),
+            format!("clockify {key}"),
+        ] {
+            assert_eq!(found(&text).as_deref(), Some(key), "{text}");
+        }
+        let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
+        assert_eq!(found(&format!("blazemeter {uuid}")).as_deref(), Some(uuid));
+    }
+
+    #[test]
+    fn what_else_stands_beside_a_service_is_no_key() {
+        for text in [
+            "https://api.clockify.me/api/v1/workspaces/64a687e29ae1f428e7ebe303",
+            "clockify = require('clockify-client')",
+            "clockify_token = get_token_from_environment(1)",
+            "clockify_token=your-clockify-token-1",
+            "CLOCKIFY_API_KEY=example-token-0a9b8c7d6e5f4a3b",
+            "clockify key management for beginners",
+            "clockify token ${CLOCKIFY_TOKEN}",
+            "clockify_host: clockify.internal.net",
+            "clockifying 0123456789abcdef0123456789abcdef",
+            "clockify 2024-01-02T03:04:05",
+            "clockify_key: short1",
+        ] {
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
+}
