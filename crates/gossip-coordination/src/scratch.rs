@@ -186,7 +186,7 @@ pub struct Granted {
 impl Granted {
     /// What is not in the scratch.
     #[must_use]
-    pub const fn of(acquired: &AcquireResultView<'_>) -> Self {
+    pub fn of(acquired: &AcquireResultView<'_>) -> Self {
         let AcquireResultView { lease, snapshot, capacity } = *acquired;
         let ShardSnapshotView { status, cursor_semantics, parent, .. } = snapshot;
         Self { lease, capacity, status, cursor_semantics, parent }
