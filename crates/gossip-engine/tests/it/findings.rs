@@ -27,7 +27,7 @@ fn columns_are_characters_and_the_end_is_just_behind() {
     let expected =
         (at(2, 16), at(2, 29), "schlüssel = \"".to_owned(), "\"; // für später".to_owned());
     let engine = engine(RULE);
-    assert_eq!(places(&engine, line.as_bytes()), [expected.clone()]);
+    assert_eq!(places(&engine, line.as_bytes()), std::slice::from_ref(&expected));
     for unit in [u16::to_le_bytes, u16::to_be_bytes] {
         for mark in ["", "\u{feff}"] {
             let text: Vec<u8> = format!("{mark}{line}").encode_utf16().flat_map(unit).collect();
