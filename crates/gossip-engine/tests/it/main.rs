@@ -6,6 +6,7 @@ mod checks;
 mod contexts;
 mod encodings;
 mod key_files;
+mod redaction;
 mod rule_files;
 mod scanning;
 mod support;
