@@ -12,7 +12,7 @@ pub(crate) const HELP: &str = "\
 Runs the coordination protocol under faults that a seed draws, and holds every answer against oracles
 and a model. docs/verification.md says how.
 
-Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite] [--seen] [--twice]
+Usage: cargo xtask sim [--seeds N] [--start S] [--backend memory|sqlite|etcd] [--seen] [--twice]
        cargo xtask sim --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]
                        [--twice]
 
@@ -40,9 +40,10 @@ pub(crate) struct Share {
     twice: u64,
 }
 
-pub(crate) const SHARES: [Share; 2] = [
+pub(crate) const SHARES: [Share; 3] = [
     Share { backend: "memory", seeds: 2_000, twice: 100 },
     Share { backend: "sqlite", seeds: 200, twice: 10 },
+    Share { backend: "etcd", seeds: 200, twice: 10 },
 ];
 
 impl Share {

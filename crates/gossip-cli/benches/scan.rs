@@ -81,7 +81,7 @@ fn tools(place: &Path) -> Vec<Tool> {
     let strings = |args: &[&str]| args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>();
     let tool = |name, program: PathBuf, args: &[&str], finding| {
         let args = strings(args);
-        Tool { name, program, args, finding, is_scanner: name != "ripgrep" }
+        Tool { name, program, args, finding, is_scanner: !matches!(name, "ripgrep" | "gossip-j1") }
     };
     let kingfisher = packages.join("kingfisher/bin/kingfisher");
     let kingfisher_args = ["scan", "--no-validate", "-j", "2", "--no-update-check", "--format"];
@@ -94,6 +94,13 @@ fn tools(place: &Path) -> Vec<Tool> {
             "gossip",
             env!("CARGO_BIN_EXE_gossip").into(),
             &["scan", "-j", "2", "--format", "jsonl", "--state-dir", "STATE"],
+            "",
+        ),
+        // What a second thread brings, on a tree and on one large log.
+        tool(
+            "gossip-j1",
+            env!("CARGO_BIN_EXE_gossip").into(),
+            &["scan", "-j", "1", "--format", "jsonl", "--state-dir", "STATE"],
             "",
         ),
         tool("kingfisher", kingfisher.clone(), &kingfisher_args, "{\"rule\":"),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use gossip_runtime::ScanOptions;
 
+use crate::source_args::SourceArgs;
+
 /// Finds leaked secrets, and its progress never lies.
 ///
 /// A scan that is interrupted, killed or unplugged goes on where it stopped when the same command
@@ -20,8 +22,16 @@ pub(crate) struct Args {
     pub(crate) state_dir: Option<PathBuf>,
 
     /// Says more on standard error; twice, much more
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
+
+    /// Says nothing on standard error but what went wrong
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Uses no colours; so does NO_COLOR, and output that is no terminal
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -29,7 +39,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Scans a directory or a file
+    /// Scans directories, files or standard input
     Scan(ScanArgs),
     /// Goes on with an interrupted run
     Resume(ResumeArgs),
@@ -39,17 +49,34 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Shows what a run found
     Findings(FindingsArgs),
+    /// Writes down what a run found, so that later scans report what is new
+    Baseline(BaselineArgs),
+    /// Says what a rule finds, why, and what to do about it
+    Explain(ExplainArgs),
     /// Calls a run off
     Cancel(RunArgs),
     /// Sets the parked shards of a run going again
     Unpark(RunArgs),
-    /// Lists and tests rules
+    /// Lists, tests and checks rules
     Rules(RulesArgs),
+    /// Checks configurations
+    Config(ConfigArgs),
+    /// Checks proofs of scans
+    Proof(ProofArgs),
+    /// Scans before every commit of a git repository
+    Hook(HookArgs),
     /// Checks the state directory
     Doctor,
+    /// Prints a script that completes commands and options
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page
+    Man,
 }
 
-/// How findings and runs are written.
+/// How runs and rules are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -60,6 +87,27 @@ pub(crate) enum Format {
     Jsonl,
 }
 
+/// How findings are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people
+    Text,
+    /// One JSON document
+    Json,
+    /// One JSON object a line
+    Jsonl,
+    /// SARIF 2.1.0, for code scanning services and editors
+    Sarif,
+    /// Comma-separated values, for spreadsheets
+    Csv,
+    /// JUnit's XML, for build servers
+    Junit,
+    /// GitLab's secret detection report
+    Gitlab,
+    /// One page for browsers, with filters, that needs no network
+    Html,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct OutputArgs {
     /// How results are written
@@ -67,15 +115,99 @@ pub(crate) struct OutputArgs {
     pub(crate) format: Format,
 }
 
+/// What of the findings is reported, and how.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Report")]
+pub(crate) struct ReportArgs {
+    /// How findings are written [default: by the ending of --output, else text]
+    #[arg(long, short, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
+
+    /// Writes findings to FILE, whole or not at all; `-` for standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Leaves out findings that are less severe
+    #[arg(long, value_name = "LEVEL", value_parser = ["low", "medium", "high", "critical"])]
+    pub(crate) severity: Option<String>,
+
+    /// Leaves out findings that are less sure
+    #[arg(long, value_name = "LEVEL", value_parser = ["low", "medium", "high"])]
+    pub(crate) confidence: Option<String>,
+
+    /// Leaves out what this file of `gossip baseline` knows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+
+    /// Exits with this code when something is reported [default: 1]
+    #[arg(long, value_name = "CODE")]
+    pub(crate) exit_code: Option<u8>,
+
+    /// Shows secrets redacted, which is the default: this option is for those who are used to it
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true)]
+    pub(crate) redact: Option<Option<u8>>,
+
+    /// Uses no configuration or ignore file that is found in or above what is scanned
+    #[arg(long)]
+    pub(crate) no_local_config: bool,
+}
+
+/// What is scanned for, and where not.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "What is found")]
+pub(crate) struct DetectionArgs {
+    /// Uses this configuration [default: gossip.toml or .gitleaks.toml, from what is scanned up to
+    /// the root of its repository]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Adds rules from a gitleaks-style TOML file; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
+
+    /// Leaves a rule out; may be given more than once
+    #[arg(long, value_name = "RULE")]
+    pub(crate) disable_rule: Vec<String>,
+
+    /// Uses no other rule; may be given more than once
+    #[arg(long, value_name = "RULE")]
+    pub(crate) only_rule: Vec<String>,
+
+    /// Leaves out paths that this pattern matches, in gitignore's syntax; may be given more than once
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exclude: Vec<String>,
+
+    /// Scans only paths that this pattern matches, in gitignore's syntax; may be given more than once
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) include: Vec<String>,
+
+    /// Leaves out files that are larger: bytes, or with k, M or G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) max_file_size: Option<u64>,
+}
+
+/// A number of bytes: `512`, `64k`, `10MB`, `1GiB`; all by 1024.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_lowercase();
+    let unit = unit.strip_suffix("ib").or(unit.strip_suffix('b')).unwrap_or(&unit);
+    let shift = match unit {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err("a size is a number of bytes, or one with k, M, G or T".to_owned()),
+    };
+    let number: u64 = digits.trim().parse().map_err(|error| format!("`{digits}`: {error}"))?;
+    number.checked_shl(shift).filter(|size| size >> shift == number).ok_or("too large".to_owned())
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkArgs {
     /// Threads [default: one for each core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-
-    /// Adds rules from a gitleaks-style TOML file; may be given more than once
-    #[arg(long, value_name = "FILE")]
-    pub(crate) rules: Vec<PathBuf>,
 
     /// Leaves out what .gitignore files exclude
     #[arg(long)]
@@ -85,12 +217,19 @@ pub(crate) struct WorkArgs {
     #[arg(long)]
     pub(crate) no_progress: bool,
 
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-
     /// Shows secrets in full; on a terminal only
     #[arg(long)]
     pub(crate) show_secrets: bool,
+
+    /// Writes to FILE what was scanned, what was not and why, with a hash over all of it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proof: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) detection: DetectionArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
 
     #[command(flatten)]
     pub(crate) tuning: TuningArgs,
@@ -147,11 +286,10 @@ pub(crate) struct TuningArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScanArgs {
-    /// What to scan
-    #[arg(value_name = "PATH")]
-    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
 
-    /// Starts over and reads everything again, whatever earlier scans of PATH remember
+    /// Starts over and reads everything again, whatever earlier scans of the same remember
     #[arg(long)]
     pub(crate) fresh: bool,
 
@@ -188,8 +326,32 @@ pub(crate) struct FindingsArgs {
     /// The run [default: the newest]
     pub(crate) run: Option<u64>,
 
+    /// Shows only what no run up to RUN had seen
+    #[arg(long, value_name = "RUN")]
+    pub(crate) new_since: Option<u64>,
+
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) report: ReportArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BaselineArgs {
+    /// The run [default: the newest]
+    pub(crate) run: Option<u64>,
+
+    /// Writes it to FILE, whole or not at all; `-` for standard output
+    #[arg(long, short, value_name = "FILE", default_value = "gossip-baseline.json")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    /// The rule
+    pub(crate) rule: String,
+
+    /// Adds rules from a gitleaks-style TOML file; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -219,6 +381,58 @@ pub(crate) enum RulesCommand {
         #[arg(long, value_name = "FILE")]
         rules: Vec<PathBuf>,
     },
+    /// Says what is wrong with a rule file, and whether its rules find their examples
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Says which configuration a scan of a path would use, what it does, and what is wrong with it
+    Check {
+        /// What would be scanned, or the configuration itself
+        #[arg(value_name = "PATH", default_value = ".")]
+        path: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProofArgs {
+    #[command(subcommand)]
+    pub(crate) command: ProofCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProofCommand {
+    /// Checks that a proof is whole and unchanged
+    Verify {
+        /// The file that `gossip scan --proof` wrote
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct HookArgs {
+    #[command(subcommand)]
+    pub(crate) command: HookCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    /// Installs a pre-commit hook; one that is there already is left alone
+    Install {
+        /// The repository
+        #[arg(value_name = "DIR", default_value = ".")]
+        repository: PathBuf,
+    },
 }
 
 #[cfg(test)]
@@ -229,6 +443,18 @@ mod tests {
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory;
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_bytes_or_have_a_unit() {
+        for (text, size) in
+            [("0", 0), ("512", 512), ("64k", 65_536), ("2MB", 2 << 20), ("1GiB", 1 << 30)]
+        {
+            assert_eq!(parse_size(text), Ok(size), "{text}");
+        }
+        for text in ["", "k", "10x", "-1", "1.5M", "99999999999T"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -23,6 +23,11 @@ impl Failure {
         Self::new(format!("{}: {error}", shown(path)))
     }
 
+    /// The same, of a file.
+    pub(crate) fn about(self, path: &Path) -> Self {
+        Self { message: format!("{}: {}", shown(path), self.message), ..self }
+    }
+
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.closed_pipe
     }

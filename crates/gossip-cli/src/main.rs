@@ -1,26 +1,37 @@
 //! `gossip`: finds leaked secrets, and its progress never lies.
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 nothing found,
-//! 1 secrets found, 2 something went wrong or was interrupted.
+//! 1 (or what `--exit-code` says) secrets found, 2 something went wrong or was interrupted.
 
 mod admin;
 mod args;
+mod baseline;
+mod config;
+mod explain;
 mod failure;
+mod filter;
+mod hook;
 mod output;
+mod output_file;
+mod places;
 mod progress;
+mod proof;
 mod read_log;
+mod report;
 mod rules;
 mod say;
 mod scan;
 mod show;
+mod silence;
 mod source;
+mod source_args;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use args::{Args, Command};
+use args::{Args, Command, HookCommand, ProofCommand};
 use failure::Failure;
 use say::say;
 
@@ -28,8 +39,8 @@ use say::say;
 enum Outcome {
     /// Nothing to worry about.
     Clean,
-    /// Secrets were found.
-    Found,
+    /// Secrets were found, which is to be said with this code.
+    Found(u8),
     /// Not everything could be done.
     Incomplete,
 }
@@ -38,7 +49,7 @@ impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Clean => Self::SUCCESS,
-            Outcome::Found => Self::from(1),
+            Outcome::Found(code) => Self::from(code),
             Outcome::Incomplete => Self::from(2),
         }
     }
@@ -46,7 +57,7 @@ impl From<Outcome> for ExitCode {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    start_logging(args.verbose);
+    start_logging(args.verbose, args.no_color);
     match run(&args) {
         Ok(outcome) => outcome.into(),
         // Whoever reads our output has had enough.
@@ -65,21 +76,49 @@ fn run(args: &Args) -> Result<Outcome, Failure> {
         Command::Runs(runs) => show::runs(args, runs),
         Command::Show(show) => show::run(args, show),
         Command::Findings(findings) => show::findings(args, findings),
+        Command::Baseline(baseline) => baseline::run(args, baseline),
+        Command::Explain(explain) => explain::run(explain),
         Command::Cancel(run) => admin::cancel(args, run),
         Command::Unpark(run) => admin::unpark(args, run),
         Command::Rules(rules) => rules::run(rules),
+        Command::Config(config) => rules::config(config),
+        Command::Proof(proof) => {
+            let ProofCommand::Verify { file } = &proof.command;
+            proof::verify(file)
+        }
+        Command::Hook(hook) => {
+            let HookCommand::Install { repository } = &hook.command;
+            hook::install(repository)
+        }
         Command::Doctor => admin::doctor(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "gossip", &mut script);
+            print(&script)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Args::command()).render(&mut page)?;
+            print(&page)
+        }
     }
 }
 
+fn print(bytes: &[u8]) -> Result<Outcome, Failure> {
+    let mut out = output::stdout();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
+
 /// Logs are for finding out what went wrong; they hold no key and no secret.
-fn start_logging(verbose: u8) {
+fn start_logging(verbose: u8, no_color: bool) {
     let level = match verbose {
         0 => tracing::Level::ERROR,
         1 => tracing::Level::INFO,
         _ => tracing::Level::DEBUG,
     };
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let no_color = no_color || report::no_color();
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && !no_color)

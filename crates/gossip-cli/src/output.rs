@@ -1,50 +1,12 @@
-//! Findings and runs as text, JSON and JSON lines.
+//! Runs as text, JSON and JSON lines.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-use gossip_runtime::{ReportedFinding, RunSummary};
+use gossip_runtime::RunSummary;
 use serde::Serialize;
-use serde::ser::{SerializeSeq, Serializer};
 
 use crate::args::Format;
-use crate::failure::Failure;
-use crate::say::{harmless, shown_bytes};
-
-/// A finding in JSON. The path's exact bytes are given when they are not UTF-8.
-#[derive(Serialize)]
-struct FindingJson<'f> {
-    finding: &'f str,
-    rule: &'f str,
-    severity: &'f str,
-    confidence: &'f str,
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_hex: Option<String>,
-    line: u64,
-    column: u64,
-    start: u64,
-    length: u64,
-    secret: &'f str,
-}
-
-impl<'f> From<&'f ReportedFinding> for FindingJson<'f> {
-    fn from(found: &'f ReportedFinding) -> Self {
-        let (path, path_hex) = path_of(&found.key);
-        Self {
-            finding: &found.finding,
-            rule: &found.rule,
-            severity: &found.severity,
-            confidence: &found.confidence,
-            path,
-            path_hex,
-            line: found.line,
-            column: found.column,
-            start: found.start,
-            length: found.length,
-            secret: &found.redacted,
-        }
-    }
-}
+use crate::say::shown_bytes;
 
 /// A run in JSON.
 #[derive(Serialize)]
@@ -110,7 +72,8 @@ impl From<&RunSummary> for RunJson {
     }
 }
 
-fn path_of(key: &[u8]) -> (String, Option<String>) {
+/// A path as text, and its bytes in hexadecimal where they are not UTF-8.
+pub(crate) fn path_of(key: &[u8]) -> (String, Option<String>) {
     match std::str::from_utf8(key) {
         Ok(path) => (path.to_owned(), None),
         Err(_) => {
@@ -122,54 +85,6 @@ fn path_of(key: &[u8]) -> (String, Option<String>) {
 
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
-}
-
-/// Writes the findings that `give` hands over one by one; says how many. `secret` gives what to show
-/// of one in text.
-pub(crate) fn write_findings(
-    format: Format,
-    secret: impl Fn(&ReportedFinding) -> String,
-    give: impl FnOnce(&mut dyn FnMut(&ReportedFinding) -> io::Result<()>) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
-    let mut out = stdout();
-    let mut written = 0;
-    match format {
-        Format::Text => {
-            give(&mut |found| {
-                written += 1;
-                writeln!(
-                    out,
-                    "{}:{}:{}: {} ({}, {} confidence): {}",
-                    shown_bytes(&found.key),
-                    found.line,
-                    found.column,
-                    harmless(&found.rule),
-                    found.severity,
-                    found.confidence,
-                    secret(found),
-                )
-            })?;
-        }
-        Format::Json => {
-            let mut json = serde_json::Serializer::pretty(&mut out);
-            let mut all = json.serialize_seq(None).map_err(io::Error::from)?;
-            give(&mut |found| {
-                written += 1;
-                Ok(all.serialize_element(&FindingJson::from(found))?)
-            })?;
-            all.end().map_err(io::Error::from)?;
-            writeln!(out)?;
-        }
-        Format::Jsonl => {
-            give(&mut |found| {
-                written += 1;
-                serde_json::to_writer(&mut out, &FindingJson::from(found))?;
-                writeln!(out)
-            })?;
-        }
-    }
-    out.flush()?;
-    Ok(written)
 }
 
 /// Writes runs.

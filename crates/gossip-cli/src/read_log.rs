@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page,
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, Provenance,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::ItemId;
@@ -95,6 +95,18 @@ impl ItemReader for LoggedReader {
 
     fn version(&self) -> &[u8] {
         self.reader.version()
+    }
+
+    fn path(&self) -> Option<&[u8]> {
+        self.reader.path()
+    }
+
+    fn identity(&self) -> Option<&[u8]> {
+        self.reader.identity()
+    }
+
+    fn provenance(&self) -> Option<Provenance> {
+        self.reader.provenance()
     }
 
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError> {

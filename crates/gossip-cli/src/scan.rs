@@ -6,92 +6,135 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::connector::Connector;
 use gossip_contracts::identity::RunId;
-use gossip_engine::Engine;
 use gossip_runtime::{
     ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOutcome, ScanStats, policy_hash,
 };
 
-use crate::args::{Args, Format, ResumeArgs, ScanArgs, WorkArgs};
+use crate::args::{Args, ReportFormat, ResumeArgs, ScanArgs, WorkArgs};
+use crate::config::{ReportSettings, Settings};
 use crate::failure::Failure;
-use crate::output::{counted, write_findings};
+use crate::filter::Filtered;
+use crate::output::counted;
+use crate::places::Places;
+use crate::progress::Progress;
 use crate::read_log::Logged;
-use crate::say::{say, shown, shown_bytes};
-use crate::source::{Target, engine, state_dir};
-use crate::{Outcome, progress};
+use crate::report::ReportTo;
+use crate::say::{say, shown_bytes};
+use crate::silence::Silencer;
+use crate::source::{Target, state_dir};
+use crate::{Outcome, proof};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
-    let target = Target::open(&scan.path, scan.work.gitignore)?;
-    execute(args, &scan.work, &target, &engine(&scan.work.rules)?, scan.fresh)
+    let target = Target::open_all(&scan.source, scan.work.gitignore, || state_dir(args))?;
+    let settings = settings(&scan.work, &target)?;
+    execute(args, &scan.work, &target, &settings, scan.fresh)
 }
 
 pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failure> {
     let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(resume.run))?;
-    let Some((path, gitignore)) = Target::parse_name(&summary.target) else {
-        return Err(Failure::new(format!("run {} is not a scan of files", resume.run)));
-    };
+    let target = Target::reopen(&summary.target)
+        .map_err(|failure| Failure::new(format!("run {}: {failure}", resume.run)))?;
     if summary.ended_ms.is_some() {
         return Err(Failure::new(format!(
             "run {} has ended; `gossip scan {}` starts a new one",
-            resume.run,
-            shown(&path),
+            resume.run, target.again,
         )));
     }
-    let target = Target::open(&path, gitignore)?;
-    let engine = engine(&resume.work.rules)?;
-    if policy_hash(&engine, target.source.classifier()) != summary.policy {
+    let settings = settings(&resume.work, &target)?;
+    let filtered = Filtered::new(&*target.source, &settings.filter)?;
+    let classifier =
+        if settings.filter.is_empty() { target.source.classifier() } else { filtered.classifier() };
+    if policy_hash(&settings.engine(), classifier) != summary.policy {
         return Err(Failure::new(format!(
-            "run {} was begun with other rules or by another version of gossip; give the same \
-             --rules, or start a new run with `gossip scan {}`",
-            resume.run,
-            shown(&path),
+            "run {} was begun with other rules, with other options of what is scanned, or by another \
+             version of gossip; give the same, or start a new run with `gossip scan {}`",
+            resume.run, target.again,
         )));
     }
-    execute(args, &resume.work, &target, &engine, false)
+    execute(args, &resume.work, &target, &settings, false)
+}
+
+fn settings(work: &WorkArgs, target: &Target) -> Result<Settings, Failure> {
+    let places = Places::of(&target.name);
+    Settings::load(places.root(), &work.detection, work.report.no_local_config)
 }
 
 fn execute(
     args: &Args,
     work: &WorkArgs,
     target: &Target,
-    engine: &Engine,
+    settings: &Settings,
     fresh: bool,
 ) -> Result<Outcome, Failure> {
-    if work.show_secrets && !std::io::stdout().is_terminal() {
+    let to_file = work.report.output.is_some();
+    if work.show_secrets && (to_file || !std::io::stdout().is_terminal()) {
         return Err(Failure::new(
             "--show-secrets writes to a terminal only; leave it out, or do not redirect the output",
         ));
     }
+    // Everything that a report needs is read before anything is scanned.
+    let places = Places::of(&target.name);
+    let config = settings.config.as_ref();
+    let report_settings = ReportSettings::of(config, &work.report);
+    let no_local = work.report.no_local_config;
+    let mut silencer = Silencer::load(&places, &report_settings, config, no_local)?;
     let state = state_dir(args)?;
     let reports = Reports::open(&state)?;
+    if !args.quiet {
+        settings.say();
+    }
+    let engine = settings.engine();
     let options = work.options(fresh);
+    let filtered = Filtered::new(&*target.source, &settings.filter)?;
+    let source: &dyn Connector =
+        if settings.filter.is_empty() { &*target.source } else { &filtered };
     let logged = work.tuning.read_log.as_deref();
-    let logged = logged.map(|path| Logged::new(&target.source, path)).transpose()?;
+    let logged = logged.map(|path| Logged::new(source, path)).transpose()?;
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
     let scan = Scan {
         state: &state,
-        source: logged.as_ref().map_or(&target.source, |logged| logged),
+        source: logged.as_ref().map_or(source, |logged| logged),
         target: &target.name,
-        engine,
+        engine: &engine,
         options: &options,
         stats: &stats,
         stop: &stop,
     };
     // What the last scan of the same covered.
     let expected_bytes = reports.last_bytes(&target.name)?.filter(|&bytes| bytes > 0);
-    let outcome = with_progress(work, &stats, expected_bytes, || scan.run())?;
+    let progress = Progress { state: &state, target: &target.name, stats: &stats, expected_bytes };
+    let outcome = if work.no_progress || args.quiet {
+        scan.run()
+    } else {
+        progress.shown_during(|| scan.run())
+    }?;
 
-    let shown = |found: &ReportedFinding| {
-        if work.show_secrets { raw_secret(target, found) } else { found.redacted.clone() }
+    let raw = |found: &ReportedFinding| {
+        if found.is_inside { found.redacted.clone() } else { raw_secret(target, found) }
     };
-    let findings = write_findings(work.output.format, shown, |write| {
-        Ok(reports.each_finding_since(outcome.run, write)??)
-    })?;
+    let report = ReportTo {
+        reports: &reports,
+        run: outcome.run,
+        places: &places,
+        args: &work.report,
+        no_color: args.no_color,
+        new_since: None,
+        with_newer: true,
+        secret: work.show_secrets.then_some(&raw),
+    };
+    let findings = report.write(&mut silencer)?;
+    if let Some(path) = &work.proof {
+        proof::write(&reports, outcome.run, path)?;
+    }
     let summary = reports.run(outcome.run)?;
-    say_end(work, &outcome, &summary, &stats, target);
+    if !args.quiet {
+        say_end(work, &outcome, &summary, &stats, target);
+        silencer.say();
+    }
     Ok(match outcome.end {
         ScanEnd::Finished if !summary.failed.is_empty() => Outcome::Incomplete,
         ScanEnd::Finished if findings == 0 => Outcome::Clean,
-        ScanEnd::Finished => Outcome::Found,
+        ScanEnd::Finished => Outcome::Found(report_settings.exit_code),
         _ => Outcome::Incomplete,
     })
 }
@@ -108,32 +151,6 @@ fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     })
     .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
     Ok(stop)
-}
-
-fn with_progress<R>(
-    work: &WorkArgs,
-    stats: &ScanStats,
-    expected_bytes: Option<u64>,
-    scan: impl FnOnce() -> R,
-) -> R {
-    if work.no_progress {
-        return scan();
-    }
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| progress::draw(stats, expected_bytes, &done));
-        // However the scan ends: the scope waits for the bar.
-        let _done = SetOnDrop(&done);
-        scan()
-    })
-}
-
-struct SetOnDrop<'f>(&'f AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// The bytes of a finding as they are in the file now.
@@ -156,7 +173,8 @@ fn say_end(
     stats: &ScanStats,
     target: &Target,
 ) {
-    if work.output.format != Format::Text && !std::io::stderr().is_terminal() {
+    let is_for_people = matches!(work.report.format, None | Some(ReportFormat::Text));
+    if !is_for_people && work.report.output.is_none() && !std::io::stderr().is_terminal() {
         return;
     }
     let run = outcome.run;
@@ -181,7 +199,7 @@ fn say_end(
     if !summary.failed.is_empty() {
         say!("could not be read: {}", list(&summary.failed));
     }
-    let path = shown(&target.root);
+    let path = &target.again;
     match outcome.end {
         ScanEnd::Finished => {}
         ScanEnd::Interrupted => say!("interrupted; `gossip scan {path}` goes on"),

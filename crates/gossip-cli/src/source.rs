@@ -1,24 +1,84 @@
 //! From what the user typed to what a scan needs.
 
-use std::os::unix::ffi::OsStrExt;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use gossip_connectors::binary::WithBinaries;
+use gossip_connectors::bytes::Bytes;
 use gossip_connectors::fs::{FsOptions, FsSource};
-use gossip_engine::{Engine, Options, RuleSet};
+use gossip_connectors::many::{Many, Part, Shown};
+use gossip_contracts::connector::Connector;
+use gossip_object_store::{ObjectOptions, ObjectSource};
 use gossip_runtime::StateDir;
 
 use crate::args::Args;
 use crate::failure::Failure;
 use crate::say::shown;
+use crate::source_args::SourceArgs;
 
-/// A directory tree, and the name under which its scans are remembered.
+/// What is scanned, and the name under which its scans are remembered.
 pub(crate) struct Target {
-    pub(crate) source: FsSource,
+    pub(crate) source: Box<dyn Connector>,
     pub(crate) name: Vec<u8>,
-    pub(crate) root: PathBuf,
+    /// What to type after `gossip scan` to scan it again.
+    pub(crate) again: String,
 }
 
+/// The word for standard input.
+const STDIN: &str = "-";
+
 impl Target {
+    /// All that the user names, as one target. `state` has room for standard input.
+    pub(crate) fn open_all(
+        source: &SourceArgs,
+        gitignore: bool,
+        state: impl Fn() -> Result<StateDir, Failure>,
+    ) -> Result<Self, Failure> {
+        let mut roots = Vec::new();
+        let mut parts = Vec::new();
+        let mut buckets = BTreeSet::new();
+        for path in &source.paths {
+            let word = path.to_str().unwrap_or_default();
+            if word == STDIN {
+                if parts.is_empty() {
+                    parts.push(Self::read_stdin(&state()?)?);
+                }
+            } else if ObjectSource::is_address(word) {
+                buckets.insert(word);
+            } else {
+                let path =
+                    Path::new(word.strip_prefix("file://").map_or(path.as_os_str(), OsStr::new));
+                roots.push(path.canonicalize().map_err(|error| Failure::file(path, &error))?);
+            }
+        }
+        let mut options = ObjectOptions::default();
+        options.requests = source.requests.map_or(options.requests, usize::from);
+        for url in buckets {
+            parts.push(Self::open_bucket(url, &options)?);
+        }
+        // What lies in another of them is scanned with it, once. A directory sorts before what is
+        // in it.
+        roots.sort();
+        let mut kept: Vec<&PathBuf> = Vec::new();
+        for root in &roots {
+            if kept.iter().all(|above| !root.starts_with(above)) {
+                kept.push(root);
+            }
+        }
+        for root in kept {
+            parts.push(Self::open(root, gitignore)?);
+        }
+        let mut target = Self::of_parts(parts);
+        if source.binary {
+            target.source = Box::new(WithBinaries(target.source));
+            target.again.insert_str(0, "--binary ");
+        }
+        Ok(target)
+    }
+
+    /// A directory tree or a file.
     pub(crate) fn open(path: &Path, gitignore: bool) -> Result<Self, Failure> {
         let root = path.canonicalize().map_err(|error| Failure::file(path, &error))?;
         let mut options = FsOptions::default();
@@ -28,12 +88,82 @@ impl Target {
         // Leaving things out makes another target: its scans say nothing about this one's.
         let kind: &[u8] = if gitignore { b"fs+gitignore:" } else { b"fs:" };
         let name = [kind, root.as_os_str().as_bytes()].concat();
-        Ok(Self { source, name, root })
+        Ok(Self { source: Box::new(source), name, again: shown(&root) })
     }
 
-    /// The path and options behind a remembered name.
+    /// The objects of a bucket.
+    fn open_bucket(url: &str, options: &ObjectOptions) -> Result<Self, Failure> {
+        let source =
+            ObjectSource::open(url, options).map_err(|error| Failure::new(error.to_string()))?;
+        // A bucket of the same name elsewhere is another.
+        let name = match endpoint() {
+            Some(endpoint) => format!("{}{AT}{endpoint}", source.url()),
+            None => source.url(),
+        };
+        let again = source.url();
+        Ok(Self { source: Box::new(source), name: name.into_bytes(), again })
+    }
+
+    /// The target that a scan of before remembers under this name.
+    pub(crate) fn reopen(name: &[u8]) -> Result<Self, Failure> {
+        if let Some((path, gitignore)) = Self::parse_name(name) {
+            return Self::open(&path, gitignore);
+        }
+        if name.starts_with(b"stdin:") {
+            return Err(Failure::new(
+                "it scanned standard input, which is gone; pipe the same into `gossip scan -`, \
+                 and it goes on",
+            ));
+        }
+        if let Some(name) = str::from_utf8(name).ok().filter(|name| ObjectSource::is_address(name))
+        {
+            let (url, at) = name.rsplit_once(AT).map_or((name, None), |(url, at)| (url, Some(at)));
+            if endpoint().as_deref() != at {
+                let at = at.unwrap_or("the vendor's own");
+                return Err(Failure::new(format!("its store was at another endpoint: {at}")));
+            }
+            return Self::open_bucket(url, &ObjectOptions::default());
+        }
+        let names = parse_names(name).ok_or_else(|| Failure::new("it scanned something else"))?;
+        let parts: Result<Vec<Self>, Failure> = names.into_iter().map(Self::reopen).collect();
+        Ok(Self::of_parts(parts?))
+    }
+
+    /// Several as one, in one order.
+    fn of_parts(mut parts: Vec<Self>) -> Self {
+        if parts.len() == 1 {
+            return parts.remove(0);
+        }
+        parts.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut name = MANY.to_vec();
+        let mut again = Vec::new();
+        let mut sources = Vec::new();
+        for part in parts {
+            name.extend_from_slice(format!("{}:", part.name.len()).as_bytes());
+            name.extend_from_slice(&part.name);
+            let shown = match Self::parse_name(&part.name) {
+                Some((root, _)) if root.is_file() => Shown::As(root.into_os_string().into_vec()),
+                Some((root, _)) => Shown::Below([root.as_os_str().as_bytes(), b"/"].concat()),
+                None => Shown::Below(Vec::new()),
+            };
+            again.push(part.again);
+            sources.push(Part { source: part.source, shown });
+        }
+        Self { source: Box::new(Many::new(sources)), name, again: again.join(" ") }
+    }
+
+    fn read_stdin(state: &StateDir) -> Result<Self, Failure> {
+        let spill = || tempfile::tempfile_in(state.path());
+        let bytes = Bytes::read(b"stdin", &mut std::io::stdin().lock(), spill);
+        let bytes = bytes.map_err(|error| Failure::new(format!("standard input: {error}")))?;
+        // The bytes are all that makes one piped scan the same as another.
+        let name = format!("stdin:{}", bytes.hash()).into_bytes();
+        Ok(Self { source: Box::new(bytes), name, again: STDIN.to_owned() })
+    }
+
+    /// The path and options behind the remembered name of a directory tree or a file.
     pub(crate) fn parse_name(name: &[u8]) -> Option<(PathBuf, bool)> {
-        let path = |bytes| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));
+        let path = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
         if let Some(rest) = name.strip_prefix(b"fs:") {
             return Some((path(rest), false));
         }
@@ -41,18 +171,30 @@ impl Target {
     }
 }
 
-/// The built-in rules and those of the user's files.
-pub(crate) fn rules(files: &[PathBuf]) -> Result<RuleSet, Failure> {
-    files.iter().try_fold(RuleSet::builtin(), |rules, file| {
-        let text = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
-        RuleSet::from_toml(&shown(file), &text)
-            .and_then(|more| rules.merged(more))
-            .map_err(|error| Failure::new(error.to_string()))
-    })
+/// Between the address of a bucket and the endpoint of its store.
+const AT: &str = " at ";
+
+/// Where the environment says that stores are, if it does.
+fn endpoint() -> Option<String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().find_map(variable)
 }
 
-pub(crate) fn engine(files: &[PathBuf]) -> Result<Engine, Failure> {
-    Ok(Engine::new(rules(files)?, Options::default()))
+/// Before the names of several targets that are scanned as one, each with its length.
+const MANY: &[u8] = b"many:";
+
+/// The names of the targets that are scanned as one under this name.
+pub(crate) fn parse_names(name: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut rest = name.strip_prefix(MANY)?;
+    let mut names = Vec::new();
+    while !rest.is_empty() {
+        let colon = rest.iter().position(|byte| *byte == b':')?;
+        let len: usize = str::from_utf8(&rest[..colon]).ok()?.parse().ok()?;
+        let (name, later) = rest[colon + 1..].split_at_checked(len)?;
+        names.push(name);
+        rest = later;
+    }
+    Some(names)
 }
 
 pub(crate) fn state_dir(args: &Args) -> Result<StateDir, Failure> {
@@ -87,5 +229,25 @@ mod tests {
             assert_eq!(Target::parse_name(&target.name), Some((root.clone(), gitignore)));
         }
         assert_eq!(Target::parse_name(b"s3:bucket"), None);
+    }
+
+    #[test]
+    fn the_name_of_several_targets_leads_back_to_them_in_any_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
+        std::fs::create_dir_all(a.join("inner")).unwrap();
+        std::fs::write(&b, "one file").unwrap();
+        let open = |paths: &[&PathBuf]| {
+            let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).clone()).collect();
+            let source = SourceArgs { paths, binary: false, requests: None };
+            Target::open_all(&source, false, || Err(Failure::new("no state"))).unwrap()
+        };
+        let both = open(&[&a, &b]);
+        assert_eq!(open(&[&b, &a.join("inner"), &a, &b]).name, both.name);
+        assert_eq!(Target::reopen(&both.name).unwrap().name, both.name);
+        assert_eq!(open(&[&a.join("inner"), &a]).name, open(&[&a]).name);
+        for cut in [&both.name[..both.name.len() - 1], b"many:", b"many:9:x", b"other"] {
+            assert!(parse_names(cut).is_none_or(|names| names.is_empty()));
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Sources of things to scan.
 //!
 //! - [`fs`]: a directory tree, or one file.
+//! - [`binary`]: another source, with what is in its binary content.
+//! - [`bytes`]: what came through a pipe.
+//! - [`many`]: several sources as one.
 //! - [`content`]: what the beginning of an item shows that it is.
 //!
 //! Each source implements [`Connector`](gossip_contracts::connector::Connector): its keys in byte order,
@@ -30,5 +33,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod binary;
+pub mod bytes;
 pub mod content;
 pub mod fs;
+pub mod many;

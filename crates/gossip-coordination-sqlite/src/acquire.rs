@@ -1,11 +1,8 @@
 //! Granting a shard: the part that an acquire and the claims share.
 
-use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, ShardKey, TenantId, WorkerId};
 use gossip_coordination::transition::{self, AcquireDecision};
-use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CapacityHint, Lease, ShardStatus,
-};
+use gossip_coordination::{AcquireError, AcquireScratch, Granted, Takeover};
 use rusqlite::Transaction;
 
 use crate::error::Steps;
@@ -26,25 +23,6 @@ pub(crate) struct Attempt {
     pub(crate) outcome: Result<Granted, AcquireError>,
 }
 
-/// A granted shard, without what is in the caller's scratch.
-pub(crate) struct Granted {
-    lease: Lease,
-    capacity: CapacityHint,
-    status: ShardStatus,
-    cursor_semantics: CursorSemantics,
-    parent: Option<ShardId>,
-}
-
-impl Granted {
-    pub(crate) fn view<'s>(&self, scratch: &'s AcquireScratch) -> AcquireResultView<'s> {
-        AcquireResultView {
-            lease: self.lease,
-            snapshot: scratch.view(self.status, self.cursor_semantics, self.parent),
-            capacity: self.capacity,
-        }
-    }
-}
-
 /// Decides about an acquire and stores the decision.
 pub(crate) fn attempt(
     tx: &Transaction<'_>,
@@ -56,12 +34,16 @@ pub(crate) fn attempt(
 ) -> Result<Attempt, AcquireError> {
     let Buffers { record, decoded, encoded } = buffers;
     let found = Shard::find(tx, steps, tenant, key, record, decoded)?;
-    let decision = transition::acquire(found.as_ref().map(Shard::found), now, tenant, key, worker)?;
+    // One machine, one clock.
+    let found_shard = found.as_ref().map(Shard::found);
+    let decision =
+        transition::acquire(found_shard, now, Takeover::AT_DEADLINE, tenant, key, worker)?;
     let shard = found.expect("transitions refuse to act on a shard that is not there");
     match decision {
         AcquireDecision::Grant { lease, update } => {
             shard.store(tx, steps, &update, encoded)?;
             scratch.write_record(&shard.view);
+            shard.run.forget_idle(tx, steps.store, worker)?;
             let granted = Granted {
                 lease,
                 capacity: shard.run.capacity(tx, steps.load, now)?,

@@ -7,10 +7,10 @@ use gossip_coordination::transition::{
     SplitResidualResult, SplitUpdate,
 };
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CommitError, CompleteError,
-    CoordError, CoordinationBackend, FoundShard, IdempotentOutcome, Lease, ParkError, ParkReason,
-    ReleaseError, RenewError, RenewResult, ShardRoom, SplitError, SplitReplaceError,
-    SplitResidualError, TransactionalBackend,
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
+    CommitError, CompleteError, CoordError, CoordinationBackend, FoundShard, IdempotentOutcome,
+    Lease, ParkError, ParkReason, ReleaseError, RenewError, RenewResult, ShardRoom, SplitError,
+    SplitReplaceError, SplitResidualError, TransactionalBackend,
 };
 
 use crate::acquire::{self, Applicant};
@@ -94,6 +94,18 @@ impl CoordinationBackend for SqliteCoordinator {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError> {
         self.checkpoint_with(now, tenant, lease, cursor, op_id, nothing)
+            .map_err(CommitError::into_refusal)
+    }
+
+    fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
+        self.checkpoint_and_renew_with(now, tenant, lease, cursor, op_id, nothing)
             .map_err(CommitError::into_refusal)
     }
 

@@ -5,21 +5,25 @@
 //! so idle workers do not hold up busy ones.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::transition::{self, Decision};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, ClaimCandidates, ClaimError,
-    CoordinationBackend, InfraError, ReleaseError, RunStatus, ShardClaiming,
+    AcquireError, AcquireResultView, AcquireScratch, ClaimCandidates, ClaimError, Granted,
+    InfraError, RevokeLeaseError, RunStatus, ShardClaiming,
 };
 use rusqlite::Transaction;
 
-use crate::acquire::{self, Applicant, Attempt, Granted};
+use crate::acquire::{self, Applicant, Attempt};
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
-use crate::shards::{RunRow, Stored};
+use crate::shards::{Buffers, RunRow, Shard, Stored};
 use crate::slots::{SlotError, WorkerSlots};
 use crate::sql::{self, id_from_sql, id_to_sql, shard_from_sql, time_to_sql};
 
 /// Poisoned shards that one transaction parks on its way to one that can be granted.
 const PARKED_MAX: usize = 64;
+
+/// Leases of a dead worker that one transaction revokes.
+const REVOKED_MAX: usize = 64;
 
 /// Which shards a claim is about.
 #[derive(Clone, Copy)]
@@ -34,15 +38,21 @@ enum Wanted {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseDeadError {
-    /// A shard could not be taken back.
+    /// The run could not be looked at.
     #[error("{0}")]
     Claim(#[from] ClaimError),
-    /// A shard could not be released.
+    /// A lease could not be revoked.
     #[error("{0}")]
-    Release(#[from] ReleaseError),
+    Revoke(#[from] RevokeLeaseError),
     /// A slot could not be looked at.
     #[error("{0}")]
     Slot(#[from] SlotError),
+}
+
+impl From<InfraError> for ReleaseDeadError {
+    fn from(error: InfraError) -> Self {
+        Self::Revoke(error.into())
+    }
 }
 
 /// What one transaction of a claim came to.
@@ -74,16 +84,8 @@ impl ShardClaiming for SqliteCoordinator {
         let granted = self.claim(steps!("claim"), by, run, Wanted::Claimable, scratch)?;
         Ok(granted.view(scratch))
     }
-}
 
-impl SqliteCoordinator {
-    /// Takes back a shard that the worker still holds, whether or not its lease has run out: what a
-    /// process does first that has taken over a worker's id ([`crate::WorkerSlots`]). Fence and
-    /// count of tries go up as with every acquire.
-    ///
-    /// For a worker that holds nothing that it knows of. Call it until it returns `None`, working on
-    /// each shard before asking for the next: a shard that is still held is returned again.
-    pub fn reacquire_own<'s>(
+    fn reacquire_own<'s>(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
@@ -98,7 +100,9 @@ impl SqliteCoordinator {
             Err(error) => Err(error),
         }
     }
+}
 
+impl SqliteCoordinator {
     /// Releases at once what dead workers of this machine hold in the run, instead of waiting for
     /// their leases to run out, and returns how many shards that is. A worker is dead when its slot
     /// is free; so every worker of this database must hold a slot of `slots`.
@@ -108,19 +112,58 @@ impl SqliteCoordinator {
         tenant: TenantId,
         run: RunId,
         slots: &WorkerSlots,
-        scratch: &mut AcquireScratch,
     ) -> Result<u64, ReleaseDeadError> {
         let mut released = 0;
         for owner in self.owners(tenant, run)? {
-            // Whoever holds the slot is that worker, and may release its shards.
+            // While this process holds the slot, no worker of that id begins.
             let Some(slot) = slots.try_take(owner)? else { continue };
-            while let Some(own) = self.reacquire_own(now, tenant, run, slot.id(), scratch)? {
-                let lease = own.lease;
-                self.release(now, tenant, &lease)?;
-                released += 1;
+            loop {
+                let revoked = self.revoke_some(tenant, run, slot.id())?;
+                if revoked.is_empty() {
+                    break;
+                }
+                for stored in revoked {
+                    self.report(now, Some(stored));
+                    released += 1;
+                }
             }
         }
         Ok(released)
+    }
+
+    /// Revokes the leases of a worker that is gone, a transaction's worth of them.
+    fn revoke_some(
+        &mut self,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<Vec<Stored<'static>>, ReleaseDeadError> {
+        let steps = steps!("release_dead");
+        let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
+        sql::write(conn, steps, |tx| {
+            let row = find_active(tx, steps, tenant, run)?;
+            let mut owned = Vec::new();
+            let worker = id_to_sql(worker.as_raw());
+            select(tx, steps.load, OWN, row.id, worker, REVOKED_MAX, |shard| owned.push(shard))?;
+            let mut revoked = Vec::with_capacity(owned.len());
+            for shard in owned {
+                let key = ShardKey::new(run, shard);
+                let found = Shard::find(tx, steps, tenant, key, record, decoded)?;
+                let shard = found.ok_or(RevokeLeaseError::ShardNotFound)?;
+                let fence = shard.view.state.fence;
+                match transition::revoke_lease(Some(shard.found()), tenant, fence)? {
+                    Decision::Execute(update) => {
+                        shard.store(tx, steps, &update, encoded)?;
+                        revoked.push(Stored::new(&shard, update));
+                    }
+                    Decision::Replay(()) => {
+                        let message = "the index names an owner that the record does not";
+                        return Err(InfraError::corruption(steps.load, message).into());
+                    }
+                }
+            }
+            Ok(revoked)
+        })
     }
 
     /// Every worker that holds a shard of the run, dead or alive.

@@ -5,27 +5,23 @@ use std::convert::Infallible;
 
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{LogicalTime, OpId, TenantId};
-use gossip_coordination::transition::{self, CursorRequest, Decision};
+use gossip_coordination::transition::{self, CursorRequest, Decision, RenewingCheckpoint};
 use gossip_coordination::{
-    CheckpointError, CommitError, CompleteError, CoordError, FoundShard, IdempotentOutcome,
-    InfraError, Lease, ShardUpdate, TransactionalBackend,
+    CheckpointError, CheckpointRenewal, CommitError, CompleteError, CoordError, FoundShard,
+    IdempotentOutcome, InfraError, Lease, ShardUpdate, TransactionalBackend,
 };
 use rusqlite::Transaction;
 
 use crate::coordinator::SqliteCoordinator;
 use crate::error::{Steps, steps};
-use crate::shards::{Buffers, Shard, Stored};
+use crate::shards::{Buffers, RunRow, Shard, Stored};
 use crate::sql;
 
 /// What the caller's writes come to.
-type Outcome<R, E> = Result<IdempotentOutcome<()>, CommitError<R, E>>;
+type Outcome<T, R, E> = Result<IdempotentOutcome<T>, CommitError<R, E>>;
 
-/// A checkpoint or a completion, undecided.
-type Decide = for<'v, 'a, 'q, 'r> fn(
-    Option<FoundShard<'v, 'a>>,
-    LogicalTime,
-    &'q CursorRequest<'r>,
-) -> Result<Decision<ShardUpdate<'r>, ()>, CoordError>;
+/// What was decided of a cursor: its shard's change, and something to answer.
+type Decided<'r, A> = Result<Decision<(ShardUpdate<'r>, A), A>, CoordError>;
 
 impl TransactionalBackend for SqliteCoordinator {
     type Transaction<'t> = Transaction<'t>;
@@ -38,9 +34,41 @@ impl TransactionalBackend for SqliteCoordinator {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
         writes: impl FnOnce(&Transaction<'_>) -> Result<(), E>,
-    ) -> Outcome<CheckpointError, E> {
+    ) -> Outcome<(), CheckpointError, E> {
         let request = CursorRequest { tenant, lease, cursor, op_id };
-        self.move_cursor(steps!("checkpoint"), now, &request, transition::checkpoint, writes)
+        let decide = |found: Option<FoundShard<'_, '_>>| {
+            transition::checkpoint(found, now, &request).map(without_answer)
+        };
+        self.move_cursor(steps!("checkpoint"), now, &request, decide, writes, |_, _, ()| Ok(()))
+    }
+
+    fn checkpoint_and_renew_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&Transaction<'_>) -> Result<(), E>,
+    ) -> Outcome<CheckpointRenewal, CheckpointError, E> {
+        let steps = steps!("checkpoint_and_renew");
+        let request = CursorRequest { tenant, lease, cursor, op_id };
+        let decide = |found: Option<FoundShard<'_, '_>>| {
+            let decision = transition::checkpoint_and_renew(found, now, &request)?;
+            Ok(match decision {
+                Decision::Execute(RenewingCheckpoint { update, new_deadline }) => {
+                    Decision::Execute((update, new_deadline))
+                }
+                Decision::Replay(new_deadline) => Decision::Replay(new_deadline),
+            })
+        };
+        self.move_cursor(steps, now, &request, decide, writes, |tx, run, new_deadline| {
+            Ok(CheckpointRenewal {
+                new_deadline,
+                capacity: run.capacity(tx, steps.load, now)?,
+                idle_workers: run.idle_workers(tx, steps.load, now)?,
+            })
+        })
     }
 
     fn complete_with<E>(
@@ -51,9 +79,12 @@ impl TransactionalBackend for SqliteCoordinator {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
         writes: impl FnOnce(&Transaction<'_>) -> Result<(), E>,
-    ) -> Outcome<CompleteError, E> {
+    ) -> Outcome<(), CompleteError, E> {
         let request = CursorRequest { tenant, lease, cursor, op_id };
-        self.move_cursor(steps!("complete"), now, &request, transition::complete, writes)
+        let decide = |found: Option<FoundShard<'_, '_>>| {
+            transition::complete(found, now, &request).map(without_answer)
+        };
+        self.move_cursor(steps!("complete"), now, &request, decide, writes, |_, _, ()| Ok(()))
     }
 }
 
@@ -76,32 +107,46 @@ impl SqliteCoordinator {
         sql::read(&self.conn, steps!("read"), |tx| f(tx).map_err(CommitError::Caller))
     }
 
-    fn move_cursor<R, E>(
+    /// Decides, runs the caller's writes, stores the decision and makes the answer, in one transaction.
+    fn move_cursor<'r, R, E, A, T>(
         &mut self,
         steps: &Steps,
         now: LogicalTime,
-        request: &CursorRequest<'_>,
-        decide: Decide,
+        request: &CursorRequest<'r>,
+        decide: impl FnOnce(Option<FoundShard<'_, '_>>) -> Decided<'r, A>,
         writes: impl FnOnce(&Transaction<'_>) -> Result<(), E>,
-    ) -> Outcome<R, E>
+        answer: impl FnOnce(&Transaction<'_>, &RunRow, A) -> Result<T, InfraError>,
+    ) -> Outcome<T, R, E>
     where
         R: From<CoordError> + From<InfraError>,
     {
         let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
         let key = request.lease.key();
-        let stored = sql::write(conn, steps, |tx| {
+        let (answer, stored) = sql::write(conn, steps, |tx| {
             let found = Shard::find(tx, steps, request.tenant, key, record, decoded)?;
-            let decision = decide(found.as_ref().map(Shard::found), now, request);
+            let decision = decide(found.as_ref().map(Shard::found));
             let decision = decision.map_err(|refusal| CommitError::Refused(refusal.into()))?;
-            let Decision::Execute(update) = decision else {
-                return Ok::<_, CommitError<R, E>>(None);
+            let shard = found.expect("transitions refuse to act on a shard that is not there");
+            let (update, decided) = match decision {
+                Decision::Execute((update, decided)) => (update, decided),
+                Decision::Replay(decided) => {
+                    return Ok::<_, CommitError<R, E>>((answer(tx, &shard.run, decided)?, None));
+                }
             };
             run_writes(tx, steps, writes)?;
-            let shard = found.expect("transitions refuse to act on a shard that is not there");
             shard.store(tx, steps, &update, encoded)?;
-            Ok(Some(Stored::new(&shard, update)))
+            let answer = answer(tx, &shard.run, decided)?;
+            Ok((answer, Some(Stored::new(&shard, update))))
         })?;
-        Ok(self.report(now, stored))
+        Ok(self.report(now, stored).map(|()| answer))
+    }
+}
+
+/// A decision that says no more than that it was made.
+fn without_answer(decision: Decision<ShardUpdate<'_>, ()>) -> Decision<(ShardUpdate<'_>, ()), ()> {
+    match decision {
+        Decision::Execute(update) => Decision::Execute((update, ())),
+        Decision::Replay(()) => Decision::Replay(()),
     }
 }
 

@@ -59,10 +59,10 @@ impl SqliteCoordinator {
         now: LogicalTime,
         stored: Option<Stored<'_>>,
     ) -> IdempotentOutcome<()> {
-        let Some(Stored { tenant, key, fence_before, update }) = stored else {
+        let Some(Stored { tenant, key, before, update }) = stored else {
             return IdempotentOutcome::Replayed(());
         };
-        self.emit(tenant, key.run, now, || update.event(key.shard, fence_before));
+        self.emit(tenant, key.run, now, || update.event(key.shard, &before));
         IdempotentOutcome::Executed(())
     }
 

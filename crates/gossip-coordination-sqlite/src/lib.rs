@@ -75,7 +75,6 @@ pub use claim::ReleaseDeadError;
 pub use config::{Durability, SqliteConfig};
 pub use coordinator::SqliteCoordinator;
 pub use error::OpenError;
-pub use runs::RunSummary;
 pub use slots::{SlotError, WorkerSlot, WorkerSlots};
 pub use verify::{Fault, Verification};
 

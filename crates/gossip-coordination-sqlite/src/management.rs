@@ -1,13 +1,17 @@
 //! Operations on runs, and what can be read of them.
 
+use std::num::NonZeroUsize;
+
 use gossip_contracts::coordination::InitialShardInput;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::codec::{DecodeScratch, decode_shard_view};
 use gossip_coordination::transition::{self, Decision, RunUpdate};
 use gossip_coordination::{
-    ClaimCandidates, CreateRunError, EventKind, GetRunError, IdempotentOutcome, InfraError,
-    RegisterShardsError, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
-    ShardFilter, ShardSummary, UnparkError,
+    ClaimCandidates, CreateRunError, DeleteRunError, EventKind, GetRunError, IdempotentOutcome,
+    InfraError, RegisterShardsError, RevokeLeaseError, RunConfig, RunManagement, RunProgress,
+    RunRecord, RunSummary, RunTransitionError, ShardFilter, ShardSummary, Takeover, UnparkError,
 };
 use rusqlite::Transaction;
 
@@ -15,7 +19,7 @@ use crate::coordinator::SqliteCoordinator;
 use crate::error::{At, Steps, steps};
 use crate::runs::{self, Run};
 use crate::shards::{self, Buffers, RunRow, Shard, Stored};
-use crate::sql;
+use crate::sql::{self, id_to_sql, time_to_sql};
 
 impl RunManagement for SqliteCoordinator {
     fn create_run(
@@ -63,7 +67,7 @@ impl RunManagement for SqliteCoordinator {
             let event = update.event();
             found.record.apply(update);
             found.store(tx, steps, &mut buffers.encoded)?;
-            Ok::<_, RegisterShardsError>(Some(event))
+            Ok::<_, RegisterShardsError>(event)
         })?;
         Ok(self.report_run(now, tenant, run, event))
     }
@@ -98,17 +102,18 @@ impl RunManagement for SqliteCoordinator {
         })
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         let steps = steps!("complete_run");
         self.end_run(steps, now, tenant, run, |tx, record| {
             let progress = runs::progress(tx, steps.load, tenant, run)?.unwrap_or_default();
-            transition::complete_run(record, now, tenant, &progress, op_id)
+            transition::complete_run(record, now, tenant, &progress, result, op_id)
         })
     }
 
@@ -169,6 +174,103 @@ impl RunManagement for SqliteCoordinator {
     ) -> Result<(), GetRunError> {
         self.collect_candidates(now, tenant, run, out)?.ok_or(GetRunError::RunNotFound)
     }
+
+    fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        let steps = steps!("revoke_lease");
+        let Self { conn, buffers: Buffers { record, decoded, encoded }, .. } = self;
+        let stored = sql::write(conn, steps, |tx| {
+            let found = Shard::find(tx, steps, tenant, key, record, decoded)?;
+            let decision =
+                transition::revoke_lease(found.as_ref().map(Shard::found), tenant, fence)?;
+            let Decision::Execute(update) = decision else {
+                return Ok::<_, RevokeLeaseError>(None);
+            };
+            let shard = found.expect("a lease is revoked on a shard that is there");
+            shard.store(tx, steps, &update, encoded)?;
+            Ok(Some(Stored::new(&shard, update)))
+        })?;
+        Ok(self.report(now, stored))
+    }
+
+    fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        let steps = steps!("list_runs");
+        out.clear();
+        sql::read(&self.conn, steps, |tx| runs::list(tx, steps.load, tenant, after, limit, out))
+    }
+
+    fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        let steps = steps!("list_shards");
+        out.clear();
+        sql::read(&self.conn, steps, |tx| {
+            let run = RunRow::find(tx, steps.load, tenant, run)?.ok_or(GetRunError::RunNotFound)?;
+            let mut scratch = DecodeScratch::new();
+            let next = shards::page(tx, steps.load, run.id, after, limit, |bytes| {
+                let shard = decode_shard_view(bytes, &mut scratch).at(steps.load)?;
+                if filter.admits(&shard, run.gate.status, now, Takeover::AT_DEADLINE) {
+                    out.push(ShardSummary::of(&shard));
+                }
+                Ok(shard.key.shard)
+            });
+            Ok(next?)
+        })
+    }
+
+    fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError> {
+        let steps = steps!("delete_run");
+        sql::write(&self.conn, steps, |tx| {
+            let found = Run::find(tx, steps, tenant, run)?;
+            transition::delete_run(found.as_ref().map(|run| &run.record), tenant)?;
+            let found = found.expect("a run that is deleted is there");
+            Ok::<_, DeleteRunError>(runs::delete(tx, steps.store, tenant, found.row.id)?)
+        })?;
+        self.emit(tenant, run, now, || EventKind::RunDeleted);
+        Ok(())
+    }
+
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        let steps = steps!("note_idle");
+        sql::write(&self.conn, steps, |tx| {
+            let row = RunRow::find(tx, steps.load, tenant, run)?.ok_or(GetRunError::RunNotFound)?;
+            let until = time_to_sql(row.gate.config.lease_deadline(now));
+            let sql = "INSERT INTO coord_idle(run_id, worker, until) VALUES (?1, ?2, ?3) \
+                       ON CONFLICT(run_id, worker) DO UPDATE SET until = excluded.until";
+            let row = (row.id, id_to_sql(worker.as_raw()), until);
+            tx.prepare_cached(sql).and_then(|mut s| s.execute(row)).map(drop).at(steps.store)?;
+            Ok(())
+        })
+    }
 }
 
 impl SqliteCoordinator {
@@ -191,7 +293,7 @@ impl SqliteCoordinator {
                     let event = update.event();
                     found.record.apply(update);
                     found.store(tx, steps, &mut buffers.encoded)?;
-                    Ok::<_, RunTransitionError>(Some(event))
+                    Ok::<_, RunTransitionError>(event)
                 }
                 (Decision::Replay(()), _) => Ok(None),
                 (Decision::Execute(_), None) => {
@@ -242,7 +344,7 @@ fn list(
                 return Err(InfraError::corruption(step, "a record is not a blob"));
             };
             let shard = decode_shard_view(bytes, &mut scratch).at(step)?;
-            if filter.admits(&shard, run.gate.status, now) {
+            if filter.admits(&shard, run.gate.status, now, Takeover::AT_DEADLINE) {
                 out.push(ShardSummary::of(&shard));
             }
         }

@@ -1,17 +1,18 @@
 //! Runs as rows: a small one that every operation reads, and the record beside it.
 
+use std::num::NonZeroUsize;
+
 use gossip_contracts::identity::{RunId, TenantId};
 use gossip_coordination::codec::{decode_run, encode_run};
 use gossip_coordination::{
-    InfraError, RunProgress, RunRecord, ShardCounts, ShardLimits, ShardRoom,
+    InfraError, RunProgress, RunRecord, RunSummary, ShardCounts, ShardLimits, ShardRoom, SplitCaps,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use crate::coordinator::SqliteCoordinator;
-use crate::error::{At, Steps, steps};
+use crate::error::{At, Steps};
 use crate::shards::RunRow;
-use crate::sql::{self, id_to_sql};
+use crate::sql::{id_to_sql, ids_behind};
 
 /// A run that was found, decoded.
 pub(crate) struct Run {
@@ -120,34 +121,50 @@ pub(crate) fn progress(
     counts.at(step)
 }
 
-/// A run and how far it has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunSummary {
-    /// Its record.
-    pub record: RunRecord,
-    /// How many of its shards stand where.
-    pub progress: RunProgress,
+/// Appends the tenant's runs behind `after`, in id order; behind which one there are more, if there
+/// are.
+pub(crate) fn list(
+    tx: &Transaction<'_>,
+    step: &'static str,
+    tenant: TenantId,
+    after: Option<RunId>,
+    limit: NonZeroUsize,
+    out: &mut Vec<RunSummary>,
+) -> Result<Option<RunId>, InfraError> {
+    let sql = "SELECT id FROM coord_runs WHERE tenant = ?1 AND run BETWEEN ?2 AND ?3 ORDER BY run";
+    let mut statement = tx.prepare_cached(sql).at(step)?;
+    for (first, until) in ids_behind(after.map(RunId::as_raw)) {
+        let mut rows = statement.query((tenant.as_bytes(), first, until)).at(step)?;
+        while let Some(row) = rows.next().at(step)? {
+            if out.len() == limit.get() {
+                return Ok(out.last().map(|run| run.run));
+            }
+            out.push(RunSummary::of(&read_record(tx, step, row.get(0).at(step)?)?));
+        }
+    }
+    Ok(None)
 }
 
-impl SqliteCoordinator {
-    /// The tenant's runs, oldest first, in one consistent view.
-    pub fn list_runs(&self, tenant: TenantId) -> Result<Vec<RunSummary>, InfraError> {
-        let steps = steps!("list_runs");
-        let step = steps.load;
-        sql::read(&self.conn, steps, |tx| {
-            let sql = "SELECT active, done, split, parked, id FROM coord_runs \
-                       WHERE tenant = ?1 ORDER BY id";
-            let mut statement = tx.prepare_cached(sql).at(step)?;
-            let mut rows = statement.query([tenant.as_bytes()]).at(step)?;
-            let mut runs = Vec::new();
-            while let Some(row) = rows.next().at(step)? {
-                let progress = read_progress(row).at(step)?;
-                let record = read_record(tx, step, row.get(4).at(step)?)?;
-                runs.push(RunSummary { record, progress });
-            }
-            Ok(runs)
-        })
+/// Deletes a run, its shards and all that counts them.
+pub(crate) fn delete(
+    tx: &Transaction<'_>,
+    step: &'static str,
+    tenant: TenantId,
+    run_id: i64,
+) -> Result<(), InfraError> {
+    let shards = tx.execute("DELETE FROM coord_shards WHERE run_id = ?1", [run_id]).at(step)?;
+    for sql in [
+        "DELETE FROM coord_run_records WHERE run_id = ?1",
+        "DELETE FROM coord_idle WHERE run_id = ?1",
+        "DELETE FROM coord_runs WHERE id = ?1",
+    ] {
+        tx.execute(sql, [run_id]).at(step)?;
     }
+    let shards = shards as i64;
+    let sql = "UPDATE coord_tenants SET shards = shards - ?2 WHERE tenant = ?1";
+    tx.execute(sql, (tenant.as_bytes(), shards)).at(step)?;
+    let sql = "UPDATE coord_totals SET shards = shards - ?1 WHERE id = 1";
+    tx.execute(sql, [shards]).map(drop).at(step)
 }
 
 /// From the first four columns.
@@ -171,7 +188,7 @@ pub(crate) fn room(
         let tenant = if row.get_ref(1)? == ValueRef::Null { 0 } else { count(row, 1)? };
         Ok(ShardCounts { global: count(row, 0)? as usize, tenant: tenant as usize })
     });
-    Ok(ShardRoom { limits, counts: counts.at(step)? })
+    Ok(ShardRoom { limits, counts: counts.at(step)?, split: SplitCaps::PROTOCOL })
 }
 
 /// A number that is not below zero.

@@ -13,7 +13,7 @@ use crate::caller_schema::{CallerSchema, CallerSchemaFault};
 pub(crate) const APPLICATION_ID: u32 = u32::from_be_bytes(*b"gosC");
 
 /// Version *n* is what the first *n* steps make. Never edited, only added to.
-pub(crate) const MIGRATIONS: &[&str] = &[V1];
+pub(crate) const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// The version that this program writes.
 pub(crate) const NEWEST: i64 = MIGRATIONS.len() as i64;
@@ -78,6 +78,17 @@ CREATE INDEX coord_shards_owned ON coord_shards(run_id, owner) WHERE owner IS NO
 CREATE TABLE coord_components(
     name TEXT PRIMARY KEY,
     version INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// Workers that look for work in vain, and until when that counts. Run records have format version 2
+/// from here on, which programs that know one step only do not read.
+const V2: &str = "
+CREATE TABLE coord_idle(
+    run_id INTEGER NOT NULL,
+    worker INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (run_id, worker)
 ) STRICT, WITHOUT ROWID;
 ";
 
@@ -265,7 +276,7 @@ mod tests {
         };
         assert_eq!(
             MIGRATIONS.iter().map(|step| hash(step)).collect::<Vec<_>>(),
-            [3_750_318_613_227_153_921]
+            [3_750_318_613_227_153_921, 1_400_452_491_948_666_195]
         );
     }
 }

@@ -4,8 +4,10 @@
 //! - Q2: a run's counts change in the transaction that changes its shards.
 //! - Q3: free shards of a run are claimed in the order in which they became free.
 
+use std::num::NonZeroUsize;
+
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::codec::{
     DecodeScratch, decode_shard_view, encode_shard, encode_shard_after,
 };
@@ -16,7 +18,7 @@ use gossip_coordination::{
 use rusqlite::{Row, Transaction};
 
 use crate::error::{At, Steps};
-use crate::sql::{id_from_sql, id_to_sql, time_from_sql, time_to_sql};
+use crate::sql::{id_from_sql, id_to_sql, ids_behind, time_from_sql, time_to_sql};
 
 /// Room that operations share, so that none allocates once it has grown.
 #[derive(Default)]
@@ -95,6 +97,31 @@ impl RunRow {
         })
     }
 
+    /// Workers that look for work in the run in vain.
+    pub(crate) fn idle_workers(
+        &self,
+        tx: &Transaction<'_>,
+        step: &'static str,
+        now: LogicalTime,
+    ) -> Result<u32, InfraError> {
+        let sql = "SELECT count(*) FROM coord_idle WHERE run_id = ?1 AND until > ?2";
+        tx.prepare_cached(sql)
+            .and_then(|mut s| s.query_row((self.id, time_to_sql(now)), |row| row.get(0)))
+            .at(step)
+    }
+
+    /// A worker that has a shard is not idle.
+    pub(crate) fn forget_idle(
+        &self,
+        tx: &Transaction<'_>,
+        step: &'static str,
+        worker: WorkerId,
+    ) -> Result<(), InfraError> {
+        let sql = "DELETE FROM coord_idle WHERE run_id = ?1 AND worker = ?2";
+        let row = (self.id, id_to_sql(worker.as_raw()));
+        tx.prepare_cached(sql).and_then(|mut s| s.execute(row)).map(drop).at(step)
+    }
+
     /// When the first of the current leases ends.
     pub(crate) fn earliest_deadline(
         &self,
@@ -123,7 +150,7 @@ pub(crate) struct Shard<'b> {
 pub(crate) struct Stored<'r> {
     pub(crate) tenant: TenantId,
     pub(crate) key: ShardKey,
-    pub(crate) fence_before: FenceEpoch,
+    pub(crate) before: ShardState,
     pub(crate) update: ShardUpdate<'r>,
 }
 
@@ -131,7 +158,7 @@ impl<'r> Stored<'r> {
     /// `shard` is as it was before.
     pub(crate) fn new(shard: &Shard<'_>, update: ShardUpdate<'r>) -> Self {
         let ShardRecordView { tenant, key, state, .. } = shard.view;
-        Self { tenant, key, fence_before: state.fence, update }
+        Self { tenant, key, before: state, update }
     }
 }
 
@@ -243,6 +270,35 @@ pub(crate) fn insert<'s>(
     let sql = "UPDATE coord_totals SET shards = shards + ?1 WHERE id = 1";
     tx.prepare_cached(sql).and_then(|mut statement| statement.execute([counts.places])).at(step)?;
     Ok(())
+}
+
+/// Shows `f` the records of `limit` shards behind `after`, in id order; behind which one there are
+/// more, if there are.
+pub(crate) fn page(
+    tx: &Transaction<'_>,
+    step: &'static str,
+    run: i64,
+    after: Option<ShardId>,
+    limit: NonZeroUsize,
+    mut f: impl FnMut(&[u8]) -> Result<ShardId, InfraError>,
+) -> Result<Option<ShardId>, InfraError> {
+    let sql = "SELECT record FROM coord_shards WHERE run_id = ?1 AND shard BETWEEN ?2 AND ?3 \
+               ORDER BY shard";
+    let mut statement = tx.prepare_cached(sql).at(step)?;
+    let (mut last, mut left) = (None, limit.get());
+    for (first, until) in ids_behind(after.map(ShardId::as_raw)) {
+        let mut rows = statement.query((run, first, until)).at(step)?;
+        while let Some(row) = rows.next().at(step)? {
+            if left == 0 {
+                return Ok(last);
+            }
+            let Ok(bytes) = row.get_ref(0).at(step)?.as_blob() else {
+                return Err(InfraError::corruption(step, "a record is not a blob"));
+            };
+            (last, left) = (Some(f(bytes)?), left - 1);
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the run has a shard under this id.

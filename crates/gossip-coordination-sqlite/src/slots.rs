@@ -3,7 +3,7 @@
 //! - W1: a slot is held by at most one [`WorkerSlot`] at a time, in whichever process.
 //! - W2: the operating system frees a slot when its process ends, however it ends. Whoever takes the
 //!   slot next knows by that alone that the worker before it is gone, and may have its shards
-//!   ([`crate::SqliteCoordinator::reacquire_own`]).
+//!   ([`gossip_coordination::ShardClaiming::reacquire_own`]).
 //!
 //! Lock files are never deleted: a file that is locked and one that was made again under the same
 //! name would be two.

@@ -29,6 +29,17 @@ pub(crate) const fn time_from_sql(stored: i64) -> LogicalTime {
     LogicalTime::from_raw(stored.cast_unsigned() ^ (1 << 63))
 }
 
+/// The ids behind `after`, as two ranges of columns in the order of unsigned ids: SQLite takes ids with
+/// the top bit set for negative, so they come second. Each with its first and last.
+pub(crate) fn ids_behind(after: Option<u64>) -> impl Iterator<Item = (i64, i64)> {
+    const HIGH: u64 = 1 << 63;
+    let first = after.map_or(Some(0), |after| after.checked_add(1));
+    first.into_iter().flat_map(|first| {
+        let low = (first < HIGH).then_some((id_to_sql(first), i64::MAX));
+        low.into_iter().chain([(id_to_sql(first.max(HIGH)), -1)])
+    })
+}
+
 /// Runs `f` alone on the database. What it wrote is stored if it succeeds; nothing if it fails or
 /// panics.
 pub(crate) fn write<T, E: From<InfraError>>(
@@ -64,5 +75,16 @@ mod tests {
         assert_eq!(stored.map(|stored| time_from_sql(stored).as_raw()), times);
         assert_eq!(times.map(|raw| id_from_sql(id_to_sql(raw))), times);
         assert_eq!(id_to_sql(7), 7);
+    }
+
+    #[test]
+    fn a_listing_goes_on_behind_where_it_stopped() {
+        let behind = |after| ids_behind(after).collect::<Vec<_>>();
+        let (all_high, high) = ((i64::MIN, -1), 1 << 63);
+        assert_eq!(behind(None), [(0, i64::MAX), all_high]);
+        assert_eq!(behind(Some(0)), [(1, i64::MAX), all_high]);
+        assert_eq!(behind(Some(high - 1)), [all_high]);
+        assert_eq!(behind(Some(high)), [(i64::MIN + 1, -1)]);
+        assert_eq!(behind(Some(u64::MAX)), []);
     }
 }

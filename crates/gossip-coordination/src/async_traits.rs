@@ -1,23 +1,36 @@
 //! The same traits for async callers, and an adapter that implements them for a sync backend.
 //!
-//! Semantics are those of [`CoordinationBackend`] and [`RunManagement`]. The rules themselves are in
-//! [`crate::transition`] for both; only the waiting differs.
+//! Semantics are those of [`CoordinationBackend`], [`RunManagement`] and [`ShardClaiming`]. The rules
+//! themselves are in [`crate::transition`] for both; only the waiting differs.
+//!
+//! # Futures that are dropped
+//!
+//! A future that is dropped before it is ready leaves behind what a lost answer leaves: its operation
+//! was carried out whole, or not at all, or will be yet. What to do is the same, too. An operation
+//! with an id is asked again under that id, unchanged. A renewal or a release is asked again as it
+//! was. After a claim or an acquire the worker may hold a shard that it does not know of:
+//! [`AsyncShardClaiming::reacquire_own`] gets it back, and until then its lease keeps others out.
 
 use core::future::Future;
+use core::num::NonZeroUsize;
 
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 
+use crate::claim::ShardClaiming;
 use crate::error::{
-    AcquireError, CheckpointError, CompleteError, CreateRunError, GetRunError, IdempotentOutcome,
-    ParkError, RegisterShardsError, ReleaseError, RenewError, RunTransitionError,
-    SplitReplaceError, SplitResidualError, UnparkError,
+    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, DeleteRunError,
+    GetRunError, IdempotentOutcome, InfraError, ParkError, RegisterShardsError, ReleaseError,
+    RenewError, RevokeLeaseError, RunTransitionError, SplitReplaceError, SplitResidualError,
+    UnparkError,
 };
 use crate::lease::Lease;
-use crate::run::{RunConfig, RunProgress, RunRecord, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
+use crate::run::{RunConfig, RunProgress, RunRecord, RunSummary, ShardFilter, ShardSummary};
+use crate::scratch::{AcquireResultView, AcquireScratch, CheckpointRenewal, RenewResult};
 use crate::status::ParkReason;
 use crate::traits::{
     ClaimCandidates, CoordinationBackend, RunManagement, check_same_config, exists_already,
@@ -61,6 +74,16 @@ pub trait AsyncCoordinationBackend {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> impl Future<Output = Result<IdempotentOutcome<()>, CheckpointError>> + Send;
+
+    /// See [`CoordinationBackend::checkpoint_and_renew`].
+    fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>> + Send;
 
     /// See [`CoordinationBackend::complete`].
     fn complete(
@@ -148,6 +171,16 @@ pub trait AsyncRunManagement {
         out: &mut Vec<ShardSummary>,
     ) -> impl Future<Output = Result<(), GetRunError>> + Send;
 
+    /// See [`RunManagement::complete_run_with`].
+    fn complete_run_with(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        result: Option<RunResult>,
+        op_id: OpId,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send;
+
     /// See [`RunManagement::complete_run`].
     fn complete_run(
         &mut self,
@@ -155,7 +188,9 @@ pub trait AsyncRunManagement {
         tenant: TenantId,
         run: RunId,
         op_id: OpId,
-    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send;
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RunTransitionError>> + Send {
+        self.complete_run_with(now, tenant, run, None, op_id)
+    }
 
     /// See [`RunManagement::fail_run`].
     fn fail_run(
@@ -194,6 +229,54 @@ pub trait AsyncRunManagement {
         out: &mut ClaimCandidates,
     ) -> impl Future<Output = Result<(), GetRunError>> + Send;
 
+    /// See [`RunManagement::revoke_lease`].
+    fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> impl Future<Output = Result<IdempotentOutcome<()>, RevokeLeaseError>> + Send;
+
+    /// See [`RunManagement::list_runs_into`].
+    fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> impl Future<Output = Result<Option<RunId>, InfraError>> + Send;
+
+    /// See [`RunManagement::list_shards_page_into`].
+    #[allow(clippy::too_many_arguments, reason = "a listing, and where in it")]
+    fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> impl Future<Output = Result<Option<ShardId>, GetRunError>> + Send;
+
+    /// See [`RunManagement::delete_run`].
+    fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> impl Future<Output = Result<(), DeleteRunError>> + Send;
+
+    /// See [`RunManagement::note_idle`].
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> impl Future<Output = Result<(), GetRunError>> + Send;
+
     /// See [`RunManagement::create_run_with_shards`].
     fn create_run_with_shards(
         &mut self,
@@ -216,6 +299,29 @@ pub trait AsyncRunManagement {
                 .map_err(CreateRunError::RegisterShardsFailed)
         }
     }
+}
+
+/// [`ShardClaiming`] for async callers.
+pub trait AsyncShardClaiming {
+    /// See [`ShardClaiming::claim_next_available`].
+    fn claim_next_available<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> impl Future<Output = Result<AcquireResultView<'s>, ClaimError>> + Send;
+
+    /// See [`ShardClaiming::reacquire_own`].
+    fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> impl Future<Output = Result<Option<AcquireResultView<'s>>, ClaimError>> + Send;
 }
 
 /// A sync backend behind the async traits. It answers at once and on the caller's thread, so it is
@@ -262,6 +368,17 @@ impl<B: CoordinationBackend + Send + Sync> AsyncCoordinationBackend for Immediat
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError> {
         self.0.checkpoint(now, tenant, lease, cursor, op_id)
+    }
+
+    async fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
+        self.0.checkpoint_and_renew(now, tenant, lease, cursor, op_id)
     }
 
     async fn complete(
@@ -354,14 +471,15 @@ impl<B: RunManagement + Send + Sync> AsyncRunManagement for Immediate<B> {
         self.0.list_shards_into(now, tenant, run, filter, out)
     }
 
-    async fn complete_run(
+    async fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.0.complete_run(now, tenant, run, op_id)
+        self.0.complete_run_with(now, tenant, run, result, op_id)
     }
 
     async fn fail_run(
@@ -403,5 +521,81 @@ impl<B: RunManagement + Send + Sync> AsyncRunManagement for Immediate<B> {
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
         self.0.collect_claim_candidates_into(now, tenant, run, worker, out)
+    }
+
+    async fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        self.0.revoke_lease(now, tenant, key, fence)
+    }
+
+    async fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        self.0.list_runs_into(tenant, after, limit, out)
+    }
+
+    async fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        self.0.list_shards_page_into(now, tenant, run, filter, after, limit, out)
+    }
+
+    async fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError> {
+        self.0.delete_run(now, tenant, run)
+    }
+
+    async fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        self.0.note_idle(now, tenant, run, worker)
+    }
+}
+
+impl<B: ShardClaiming + Send + Sync> AsyncShardClaiming for Immediate<B> {
+    async fn claim_next_available<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, ClaimError> {
+        self.0.claim_next_available(now, tenant, run, worker, scratch)
+    }
+
+    async fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        self.0.reacquire_own(now, tenant, run, worker, scratch)
     }
 }

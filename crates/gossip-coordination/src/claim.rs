@@ -1,11 +1,12 @@
 //! Claims: getting some shard of a run rather than a particular one.
 
 use gossip_contracts::coordination::MAX_INITIAL_SHARDS;
-use gossip_contracts::identity::{LogicalTime, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
+use crate::async_traits::{AsyncCoordinationBackend, AsyncRunManagement};
 use crate::error::{AcquireError, ClaimError};
 use crate::run::RunStatus;
-use crate::scratch::{AcquireResultView, AcquireScratch};
+use crate::scratch::{AcquireResultView, AcquireScratch, Granted};
 use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
 
 /// Collections of candidates that a claim may lose to other workers before it gives up. One that
@@ -17,7 +18,7 @@ const LOST_ROUNDS_MAX: usize = 16;
 /// that offers the same settled shard again lies, and that counts as a loss.
 const SETTLED_ROUNDS_MAX: usize = MAX_INITIAL_SHARDS;
 
-/// Claims a shard of a run.
+/// Claims shards of a run.
 pub trait ShardClaiming {
     /// Acquires some shard of `run` that is free, if there is one.
     fn claim_next_available<'s>(
@@ -28,6 +29,21 @@ pub trait ShardClaiming {
         worker: WorkerId,
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, ClaimError>;
+
+    /// Takes back a shard of `run` that the worker still holds, whether or not its lease has run out:
+    /// what a worker does first whose claim was not answered, or that has taken over another's id.
+    /// Fence and count of tries go up as with every acquire.
+    ///
+    /// For a worker that holds nothing that it knows of. Call it until it returns `None`, working on
+    /// each shard before asking for the next: a shard that is still held is returned again.
+    fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError>;
 }
 
 /// All that a coordinator offers to sync callers.
@@ -35,8 +51,105 @@ pub trait CoordinationFacade: CoordinationBackend + RunManagement + ShardClaimin
 
 impl<B: CoordinationBackend + RunManagement + ShardClaiming> CoordinationFacade for B {}
 
-/// The claim that fits every backend: try the candidates one by one, and collect again while other
-/// workers are faster.
+/// What a claim wants to know next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimStep {
+    /// Collect candidates into [`ClaimSearch::candidates_mut`].
+    Collect,
+    /// Acquire this shard, and end with it or say [`ClaimSearch::refused`].
+    Acquire(ShardKey),
+    /// No shard is to be had.
+    End(ClaimError),
+}
+
+/// The search for a shard that fits every backend, without I/O: try the candidates one by one, and
+/// collect again while other workers are faster. [`claim_from_candidates`] and
+/// [`claim_from_candidates_async`] drive it.
+#[derive(Clone, Debug)]
+pub struct ClaimSearch {
+    run: RunId,
+    candidates: ClaimCandidates,
+    /// The candidate to try next; `None` before they are collected.
+    next: Option<usize>,
+    /// One that turned out to be settled, of these candidates and of those before.
+    settled: Option<ShardId>,
+    last_settled: Option<ShardId>,
+    lost_rounds: usize,
+    settled_rounds: usize,
+}
+
+impl ClaimSearch {
+    /// A search that begins.
+    #[must_use]
+    pub const fn new(run: RunId) -> Self {
+        Self {
+            run,
+            candidates: ClaimCandidates::new(),
+            next: None,
+            settled: None,
+            last_settled: None,
+            lost_rounds: 0,
+            settled_rounds: 0,
+        }
+    }
+
+    /// Where [`ClaimStep::Collect`] puts what it finds.
+    pub const fn candidates_mut(&mut self) -> &mut ClaimCandidates {
+        &mut self.candidates
+    }
+
+    /// What to do next.
+    pub fn step(&mut self) -> ClaimStep {
+        let Some(next) = self.next else {
+            self.next = Some(0);
+            return ClaimStep::Collect;
+        };
+        let status = self.candidates.status;
+        if status != RunStatus::Active {
+            return ClaimStep::End(ClaimError::RunNotActive { run: self.run, status });
+        }
+        if let Some(&shard) = self.candidates.shards.get(next) {
+            self.next = Some(next + 1);
+            return ClaimStep::Acquire(ShardKey::new(self.run, shard));
+        }
+        if self.candidates.shards.is_empty() || !self.may_look_again() {
+            let earliest_deadline = self.candidates.earliest_deadline;
+            return ClaimStep::End(ClaimError::NoneAvailable { earliest_deadline });
+        }
+        self.next = Some(0);
+        ClaimStep::Collect
+    }
+
+    /// Counts a collection that came to nothing.
+    fn may_look_again(&mut self) -> bool {
+        let settled = self.settled.take();
+        if settled.is_some() && settled != self.last_settled {
+            self.settled_rounds += 1;
+        } else {
+            self.lost_rounds += 1;
+        }
+        self.last_settled = settled;
+        self.lost_rounds < LOST_ROUNDS_MAX && self.settled_rounds < SETTLED_ROUNDS_MAX
+    }
+
+    /// A candidate was not granted: goes on with the next, or ends.
+    pub fn refused(&mut self, refusal: AcquireError) -> Result<(), ClaimError> {
+        match refusal {
+            AcquireError::ShardTerminal { shard, .. } => self.settled = Some(shard.shard),
+            AcquireError::AlreadyLeased { .. } | AcquireError::ShardNotFound { .. } => {}
+            AcquireError::RunNotActive { run, status } => {
+                return Err(ClaimError::RunNotActive { run, status });
+            }
+            AcquireError::TenantMismatch { expected } => {
+                return Err(ClaimError::TenantMismatch { expected });
+            }
+            AcquireError::BackendError(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+/// The claim that fits every backend.
 pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
     backend: &mut B,
     now: LogicalTime,
@@ -45,48 +158,50 @@ pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
     worker: WorkerId,
     scratch: &'s mut AcquireScratch,
 ) -> Result<AcquireResultView<'s>, ClaimError> {
-    let mut candidates = ClaimCandidates::new();
-    let (mut lost_rounds, mut settled_rounds) = (0, 0);
-    let mut last_settled = None;
-    while lost_rounds < LOST_ROUNDS_MAX && settled_rounds < SETTLED_ROUNDS_MAX {
-        backend.collect_claim_candidates_into(now, tenant, run, worker, &mut candidates)?;
-        if candidates.status != RunStatus::Active {
-            return Err(ClaimError::RunNotActive { run, status: candidates.status });
-        }
-        if candidates.shards.is_empty() {
-            break;
-        }
-        let mut settled = None;
-        for &shard in &candidates.shards {
-            let key = ShardKey::new(run, shard);
-            match backend.acquire_and_restore_into(now, tenant, key, worker, scratch) {
-                Ok(acquired) => {
-                    // The borrow checker does not let a loop return a view of `scratch`; its small
-                    // fields are carried out and the view is taken again.
-                    let (lease, capacity) = (acquired.lease, acquired.capacity);
-                    let small = acquired.snapshot;
-                    let (status, semantics, parent) =
-                        (small.status, small.cursor_semantics, small.parent);
-                    let snapshot = scratch.view(status, semantics, parent);
-                    return Ok(AcquireResultView { lease, snapshot, capacity });
-                }
-                Err(AcquireError::ShardTerminal { .. }) => settled = Some(shard),
-                Err(AcquireError::AlreadyLeased { .. } | AcquireError::ShardNotFound { .. }) => {}
-                Err(AcquireError::RunNotActive { run, status }) => {
-                    return Err(ClaimError::RunNotActive { run, status });
-                }
-                Err(AcquireError::TenantMismatch { expected }) => {
-                    return Err(ClaimError::TenantMismatch { expected });
-                }
-                Err(AcquireError::BackendError(error)) => return Err(error.into()),
+    let mut search = ClaimSearch::new(run);
+    loop {
+        match search.step() {
+            ClaimStep::Collect => {
+                let out = search.candidates_mut();
+                backend.collect_claim_candidates_into(now, tenant, run, worker, out)?;
             }
+            ClaimStep::Acquire(key) => {
+                let acquired = backend.acquire_and_restore_into(now, tenant, key, worker, scratch);
+                match acquired.map(|view| Granted::of(&view)) {
+                    Ok(granted) => return Ok(granted.view(scratch)),
+                    Err(refusal) => search.refused(refusal)?,
+                }
+            }
+            ClaimStep::End(error) => return Err(error),
         }
-        if settled.is_some() && settled != last_settled {
-            settled_rounds += 1;
-        } else {
-            lost_rounds += 1;
-        }
-        last_settled = settled;
     }
-    Err(ClaimError::NoneAvailable { earliest_deadline: candidates.earliest_deadline })
+}
+
+/// The claim that fits every async backend.
+pub async fn claim_from_candidates_async<'s, B: AsyncCoordinationBackend + AsyncRunManagement>(
+    backend: &mut B,
+    now: LogicalTime,
+    tenant: TenantId,
+    run: RunId,
+    worker: WorkerId,
+    scratch: &'s mut AcquireScratch,
+) -> Result<AcquireResultView<'s>, ClaimError> {
+    let mut search = ClaimSearch::new(run);
+    loop {
+        match search.step() {
+            ClaimStep::Collect => {
+                let out = search.candidates_mut();
+                backend.collect_claim_candidates_into(now, tenant, run, worker, out).await?;
+            }
+            ClaimStep::Acquire(key) => {
+                let acquired =
+                    backend.acquire_and_restore_into(now, tenant, key, worker, scratch).await;
+                match acquired.map(|view| Granted::of(&view)) {
+                    Ok(granted) => return Ok(granted.view(scratch)),
+                    Err(refusal) => search.refused(refusal)?,
+                }
+            }
+            ClaimStep::End(error) => return Err(error),
+        }
+    }
 }

@@ -7,9 +7,8 @@ use core::fmt;
 
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, TenantId, WorkerId};
 
-use crate::op_log::OpKind;
-use crate::record::ShardUpdate;
-use crate::run::RunStatus;
+use crate::op_log::{OpKind, RunOpKind};
+use crate::record::{ShardState, ShardUpdate};
 use crate::status::{ParkReason, ShardStatus};
 use crate::transition::RunUpdate;
 
@@ -51,8 +50,15 @@ pub enum EventKind {
     ShardLeaseRenewed { shard: ShardId, new_deadline: LogicalTime },
     /// A worker released a shard.
     ShardReleased { shard: ShardId },
+    /// A lease was taken from its holder.
+    ShardLeaseRevoked { shard: ShardId, new_fence_epoch: FenceEpoch },
     /// A cursor moved.
-    ShardCheckpointed { shard: ShardId, last_key: RedactedKey },
+    ShardCheckpointed {
+        shard: ShardId,
+        last_key: RedactedKey,
+        /// When the lease ends now, if the checkpoint extended it.
+        new_deadline: Option<LogicalTime>,
+    },
     /// A shard gave away the rest of its range.
     ShardResidualCreated { parent: ShardId, residual: ShardId },
     /// A parked shard was set going again.
@@ -73,18 +79,23 @@ pub enum EventKind {
     RunFailed,
     /// A run was called off.
     RunCancelled,
+    /// A run that had ended was deleted, and its shards with it.
+    RunDeleted,
 }
 
 impl ShardUpdate<'_> {
-    /// What a watcher is told of this change of `shard`, whose fence was `fence_before`. Every
-    /// backend reports this, once the change is durable.
+    /// What a watcher is told of this change of `shard`, which stood at `before`. Every backend
+    /// reports this, once the change is durable.
     #[must_use]
-    pub fn event(&self, shard: ShardId, fence_before: FenceEpoch) -> EventKind {
-        let state = &self.state;
+    pub fn event(&self, shard: ShardId, before: &ShardState) -> EventKind {
+        let (state, fence_before) = (&self.state, before.fence);
         match (self.log.map(|entry| entry.kind()), state.lease) {
             (Some(OpKind::Checkpoint), _) => {
                 let last_key = self.cursor.and_then(|cursor| cursor.last_key());
-                EventKind::ShardCheckpointed { shard, last_key: RedactedKey::new(last_key) }
+                let last_key = RedactedKey::new(last_key);
+                let deadline = |state: &ShardState| state.lease.map(|holder| holder.deadline());
+                let new_deadline = deadline(state).filter(|_| deadline(state) != deadline(before));
+                EventKind::ShardCheckpointed { shard, last_key, new_deadline }
             }
             (Some(OpKind::Complete), _) => EventKind::ShardCompleted { shard },
             (Some(OpKind::SplitReplace), _) => {
@@ -98,6 +109,9 @@ impl ShardUpdate<'_> {
             }
             (Some(OpKind::Park), _) => self.parked(shard),
             (None, _) if state.status == ShardStatus::Parked => self.parked(shard),
+            (None, None) if state.fence > fence_before => {
+                EventKind::ShardLeaseRevoked { shard, new_fence_epoch: state.fence }
+            }
             (None, None) => EventKind::ShardReleased { shard },
             (None, Some(lease)) if state.fence > fence_before => {
                 EventKind::ShardAcquired { shard, worker: lease.owner(), fence_epoch: state.fence }
@@ -115,21 +129,18 @@ impl ShardUpdate<'_> {
 }
 
 impl RunUpdate {
-    /// What a watcher is told of this change of a run.
-    ///
-    /// # Panics
-    /// If it leads to [`RunStatus::Initializing`]; runs begin there.
+    /// What a watcher is told of this change of a run. Nothing, of a step of a registration before
+    /// the last, and of what is cleared away after a run has ended.
     #[must_use]
-    pub fn event(&self) -> EventKind {
-        match self.status {
-            RunStatus::Active => EventKind::RunActivated {
+    pub fn event(&self) -> Option<EventKind> {
+        Some(match self.log?.kind() {
+            RunOpKind::RegisterShards => EventKind::RunActivated {
                 shard_count: self.root_shards.as_ref().map_or(0, Vec::len),
             },
-            RunStatus::Done => EventKind::RunCompleted,
-            RunStatus::Failed => EventKind::RunFailed,
-            RunStatus::Cancelled => EventKind::RunCancelled,
-            RunStatus::Initializing => unreachable!("no decision leads back to the beginning"),
-        }
+            RunOpKind::Complete => EventKind::RunCompleted,
+            RunOpKind::Fail => EventKind::RunFailed,
+            RunOpKind::Cancel => EventKind::RunCancelled,
+        })
     }
 }
 
@@ -141,6 +152,7 @@ impl EventKind {
             Self::ShardAcquired { .. }
             | Self::ShardLeaseRenewed { .. }
             | Self::ShardReleased { .. }
+            | Self::ShardLeaseRevoked { .. }
             | Self::ShardCheckpointed { .. }
             | Self::ShardResidualCreated { .. }
             | Self::ShardUnparked { .. }
@@ -151,7 +163,8 @@ impl EventKind {
             | Self::RunActivated { .. }
             | Self::RunCompleted
             | Self::RunFailed
-            | Self::RunCancelled => false,
+            | Self::RunCancelled
+            | Self::RunDeleted => false,
         }
     }
 
@@ -170,10 +183,12 @@ impl EventKind {
             | Self::ShardSplit { .. }
             | Self::RunCompleted
             | Self::RunFailed
-            | Self::RunCancelled => true,
+            | Self::RunCancelled
+            | Self::RunDeleted => true,
             Self::ShardAcquired { .. }
             | Self::ShardLeaseRenewed { .. }
             | Self::ShardReleased { .. }
+            | Self::ShardLeaseRevoked { .. }
             | Self::ShardCheckpointed { .. }
             | Self::ShardResidualCreated { .. }
             | Self::ShardUnparked { .. }
@@ -347,7 +362,8 @@ mod tests {
     #[test]
     fn debug_shows_no_key_byte() {
         let last_key = RedactedKey::new(Some(b"hush"));
-        let kind = EventKind::ShardCheckpointed { shard: ShardId::from_raw(1), last_key };
+        let (shard, new_deadline) = (ShardId::from_raw(1), None);
+        let kind = EventKind::ShardCheckpointed { shard, last_key, new_deadline };
         let shown = format!("{kind:?}");
         assert!(shown.contains("Some(<4 bytes>)") && !shown.contains("hush"));
     }

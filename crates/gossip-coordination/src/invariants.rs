@@ -17,13 +17,17 @@
 //! - U2: a run has root shards unless it never got that far: it is initializing, or was cancelled
 //!   while it was.
 //! - U3: an operation id stands in a run's op-log at most once.
+//! - U4: only a run without root shards has a registration under way. It is of at least one shard
+//!   and stages no more than it counts. It stages none while stale ones are left, and a cancelled run
+//!   has stale ones only.
+//! - U5: only a run that is done has a result.
 
 use gossip_contracts::coordination::MAX_SPAWNED_PER_SHARD;
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey};
 
 use crate::op_log::{OP_LOG_CAP, RUN_OP_LOG_CAP};
 use crate::record::{ShardRecordView, ShardState, ShardUpdate};
-use crate::run::{RunRecord, RunStatus};
+use crate::run::{Registration, RunRecord, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
 
 /// An invariant that a record breaks. Messages start with its number.
@@ -81,6 +85,12 @@ pub enum InvariantViolation {
     /// U3.
     #[error("U3: run {run} has operation {op_id} twice in its log")]
     RepeatedRunOp { run: RunId, op_id: OpId },
+    /// U4.
+    #[error("U4: run {run} is {status:?} with {registration:?}")]
+    Registration { run: RunId, status: RunStatus, registration: Registration },
+    /// U5.
+    #[error("U5: run {run} is {status:?} and has a result")]
+    RunResult { run: RunId, status: RunStatus },
 }
 
 /// R1 to R10, of a whole record.
@@ -164,7 +174,7 @@ fn check_spawned(
     Ok(())
 }
 
-/// U1 to U3.
+/// U1 to U5.
 pub(crate) fn check_run_invariants(record: &RunRecord) -> Result<(), InvariantViolation> {
     let (run, status, end) = (record.run, record.status, record.completed_at);
     if end.is_some() != status.is_terminal() {
@@ -178,6 +188,21 @@ pub(crate) fn check_run_invariants(record: &RunRecord) -> Result<(), InvariantVi
     };
     if !in_order {
         return Err(InvariantViolation::RunShards { run, status, count });
+    }
+    if let Some(registration) = record.registration {
+        let Registration { count: wanted, staged, stale, .. } = registration;
+        let fits = wanted > 0 && staged <= wanted && (staged == 0 || stale == 0);
+        let may_be = match status {
+            RunStatus::Initializing => true,
+            RunStatus::Cancelled => count == 0 && staged == 0 && stale > 0,
+            RunStatus::Active | RunStatus::Done | RunStatus::Failed => false,
+        };
+        if !fits || !may_be {
+            return Err(InvariantViolation::Registration { run, status, registration });
+        }
+    }
+    if record.result.is_some() && status != RunStatus::Done {
+        return Err(InvariantViolation::RunResult { run, status });
     }
     let op_ids = record.op_log.op_ids();
     check_op_ids::<RUN_OP_LOG_CAP>(op_ids).map_err(|fault| match fault {

@@ -2,6 +2,8 @@
 //!
 //! - L1: a lease is live in `now < deadline` and over from `deadline` on.
 //! - L2: renewing never shortens a lease.
+//! - L3: a lease keeps other workers out while it is live, and then for as long as clocks may differ;
+//!   not at all once its holder is known to be gone.
 
 use core::fmt;
 
@@ -142,6 +144,36 @@ impl LeaseHolder {
     pub fn is_live_at(&self, now: LogicalTime) -> bool {
         now < self.deadline
     }
+
+    /// L3.
+    #[must_use]
+    pub fn keeps_others_out_at(&self, now: LogicalTime, takeover: Takeover) -> bool {
+        !takeover.holder_is_gone && now < takeover.free_from(self.deadline)
+    }
+}
+
+/// What a backend knows about a shard's holder beyond the shard's record: when another worker may
+/// take the shard over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Takeover {
+    /// The holder of the lease in the record is known to be gone: the key that vanishes with it has
+    /// vanished, say. As of the view from which the record was read.
+    pub holder_is_gone: bool,
+    /// How far the clocks of workers may differ, in milliseconds: for so long after its deadline a
+    /// lease keeps other workers out. The holder itself stops at the deadline.
+    pub skew_allowance: u64,
+}
+
+impl Takeover {
+    /// When the deadline has passed, where all workers have one clock.
+    pub const AT_DEADLINE: Self = Self { holder_is_gone: false, skew_allowance: 0 };
+
+    /// From when on others may take a shard whose lease ends at `deadline`, unless its holder goes
+    /// first.
+    #[must_use]
+    pub fn free_from(self, deadline: LogicalTime) -> LogicalTime {
+        deadline.checked_add(self.skew_allowance).unwrap_or(LogicalTime::from_raw(u64::MAX))
+    }
 }
 
 impl fmt::Debug for LeaseHolder {
@@ -213,6 +245,20 @@ mod tests {
         let holder = LeaseHolder::new(WorkerId::from_raw(1), LogicalTime::from_raw(10));
         assert!(holder.is_live_at(LogicalTime::from_raw(9)));
         assert!(!holder.is_live_at(LogicalTime::from_raw(10)));
+    }
+
+    #[test]
+    fn a_lease_keeps_others_out_until_no_clock_may_take_it_for_live() {
+        let holder = LeaseHolder::new(WorkerId::from_raw(1), LogicalTime::from_raw(10));
+        let out = |now, holder_is_gone, skew_allowance| {
+            let takeover = Takeover { holder_is_gone, skew_allowance };
+            holder.keeps_others_out_at(LogicalTime::from_raw(now), takeover)
+        };
+        assert!(out(9, false, 0) && !out(10, false, 0));
+        assert!(out(14, false, 5) && !out(15, false, 5));
+        assert!(!out(1, true, 0) && !out(12, true, 5));
+        // An allowance beyond all times: until the last of them.
+        assert!(out(u64::MAX - 1, false, u64::MAX) && !out(u64::MAX, false, u64::MAX));
     }
 
     #[test]

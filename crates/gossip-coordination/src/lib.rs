@@ -12,7 +12,7 @@
 //! use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
 //! use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
 //! use gossip_coordination::transition::{self, AcquireDecision, CursorRequest, Decision};
-//! use gossip_coordination::{FoundShard, RunConfig, RunGate, RunStatus, ShardRecord, ShardRecordView};
+//! use gossip_coordination::{FoundShard, RunConfig, RunGate, RunStatus, ShardRecord, ShardRecordView, Takeover};
 //!
 //! let tenant = TenantId::from_bytes([1; 32]);
 //! let key = ShardKey::new(RunId::from_raw(1), ShardId::from_raw(0));
@@ -28,7 +28,7 @@
 //! // A worker acquires the shard …
 //! let (now, worker) = (LogicalTime::from_raw(1_000), WorkerId::from_raw(7));
 //! let found = FoundShard { shard: &shard.view(), run: &run };
-//! let decision = transition::acquire(Some(found), now, tenant, key, worker)?;
+//! let decision = transition::acquire(Some(found), now, Takeover::AT_DEADLINE, tenant, key, worker)?;
 //! let AcquireDecision::Grant { lease, update } = decision else { unreachable!() };
 //! shard.apply(&update);
 //!
@@ -48,6 +48,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod async_session;
 mod async_traits;
 mod claim;
 pub mod codec;
@@ -72,14 +73,23 @@ mod traits;
 pub mod transition;
 pub mod validation;
 
-pub use async_traits::{AsyncCoordinationBackend, AsyncRunManagement, Immediate};
-pub use claim::{CoordinationFacade, ShardClaiming, claim_from_candidates};
+/// Identities, ranges, cursors and split plans, which the signatures here are made of.
+pub use gossip_contracts as contracts;
+
+pub use async_session::AsyncWorkerSession;
+pub use async_traits::{
+    AsyncCoordinationBackend, AsyncRunManagement, AsyncShardClaiming, Immediate,
+};
+pub use claim::{
+    ClaimSearch, ClaimStep, CoordinationFacade, ShardClaiming, claim_from_candidates,
+    claim_from_candidates_async,
+};
 pub use error::{
     AcquireError, CheckpointError, ClaimError, CommitError, CompleteError, CoordError,
-    CreateRunError, CursorOutOfBoundsDetail, GetRunError, IdempotentOutcome, InfraError,
-    LeasedOperationError, ParkError, RegisterShardsError, ReleaseError, RenewError,
-    RunOpIdConflict, RunTransitionError, SplitError, SplitReplaceError, SplitResidualError,
-    UnparkError,
+    CreateRunError, CursorOutOfBoundsDetail, DeleteRunError, GetRunError, IdempotentOutcome,
+    InfraError, LeasedOperationError, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    RevokeLeaseError, RunOpIdConflict, RunTransitionError, SplitError, SplitReplaceError,
+    SplitResidualError, UnparkError,
 };
 pub use events::{EventCollector, EventKind, RedactedKey, StateTransitionEvent};
 pub use in_memory::{
@@ -87,7 +97,7 @@ pub use in_memory::{
     DEFAULT_MAX_TOTAL_SHARDS, InMemoryCoordinator,
 };
 pub use invariants::InvariantViolation;
-pub use lease::{Lease, LeaseHolder, OwnerRecord};
+pub use lease::{Lease, LeaseHolder, OwnerRecord, Takeover};
 pub use op_log::{
     OP_LOG_CAP, OpKind, OpLog, OpLogEntry, OpResult, OperationLog, RUN_OP_LOG_CAP, RunOpKind,
     RunOpLog,
@@ -95,14 +105,15 @@ pub use op_log::{
 pub use payload::{DerivedShardKind, derive_split_shard_id};
 pub use record::{Availability, FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
 pub use run::{
-    RunConfig, RunConfigError, RunGate, RunProgress, RunRecord, RunStatus, RunTerminalEvaluation,
-    ShardFilter, ShardSummary, evaluate_run_terminal,
+    GateRecord, Registration, RunConfig, RunConfigError, RunGate, RunProgress, RunRecord,
+    RunStatus, RunSummary, RunTerminalEvaluation, ShardFilter, ShardSummary, evaluate_run_terminal,
 };
 pub use scratch::{
-    AcquireResultView, AcquireScratch, CapacityHint, RenewResult, ShardSnapshotView,
+    AcquireResultView, AcquireScratch, CapacityHint, CheckpointRenewal, Granted, RenewResult,
+    ShardSnapshotView,
 };
-pub use session::{EndError, WorkerSession};
-pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom};
+pub use session::{EndError, HeldShard, WorkerSession};
+pub use shard_limits::{ShardCounts, ShardLimitViolation, ShardLimits, ShardRoom, SplitCaps};
 pub use status::{ParkReason, ShardStatus};
 pub use traits::{ClaimCandidates, CoordinationBackend, RunManagement, TransactionalBackend};
 

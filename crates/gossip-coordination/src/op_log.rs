@@ -94,7 +94,8 @@ impl<K: Copy, const N: usize> OperationLog<K, N> {
             return Remembered::New;
         };
         let outcome = self.outcomes.get(position).expect("every id has an outcome");
-        if outcome.payload_hash == payload_hash {
+        // This protocol logs what it carried out. Anything else was not, and is no success to repeat.
+        if outcome.payload_hash == payload_hash && outcome.result == OpResult::Completed {
             Remembered::Before(outcome.of(op_id))
         } else {
             Remembered::Otherwise(outcome.payload_hash)
@@ -289,7 +290,7 @@ pub(crate) enum Remembered<K> {
     New,
     /// It was executed with these very parameters.
     Before(OpLogEntry<K>),
-    /// Its id was used with other parameters, whose hash this is.
+    /// Its id was used otherwise, with parameters whose hash this is.
     Otherwise(u64),
 }
 
@@ -323,6 +324,16 @@ mod tests {
         assert_eq!(log.look_up(OpId::from_raw(2), 10), Remembered::New);
         assert_eq!(log.look_up(OpId::from_raw(1), 10), Remembered::Before(entry(1, 10)));
         assert_eq!(log.look_up(OpId::from_raw(1), 11), Remembered::Otherwise(10));
+    }
+
+    #[test]
+    fn an_operation_that_was_logged_as_anything_but_completed_is_not_repeated_as_a_success() {
+        for result in [OpResult::Error, OpResult::Superseded] {
+            let mut log = OpLog::new();
+            let (op_id, at) = (OpId::from_raw(1), LogicalTime::from_raw(1));
+            log.push_back_overwrite(OpLogEntry::new(op_id, OpKind::Park, result, 10, at));
+            assert_eq!(log.look_up(op_id, 10), Remembered::Otherwise(10));
+        }
     }
 
     #[test]

@@ -9,13 +9,18 @@ use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
 use gossip_contracts::identity::{
-    CanonicalBytes, CanonicalHasher, OP_PAYLOAD_V1, OpId, RunId, SPLIT_ID_V1, ShardId, ShardKey,
+    CanonicalBytes, CanonicalHasher, OP_PAYLOAD_V1, OpId, RunId, RunResult, SPLIT_ID_V1, ShardId,
+    ShardKey,
 };
 
 use crate::status::ParkReason;
 
 pub(crate) fn checkpoint(cursor: CursorUpdate<'_>) -> u64 {
     fingerprint(b"checkpoint", &cursor)
+}
+
+pub(crate) fn checkpoint_and_renew(cursor: CursorUpdate<'_>) -> u64 {
+    fingerprint(b"checkpoint_and_renew", &cursor)
 }
 
 pub(crate) fn complete(cursor: CursorUpdate<'_>) -> u64 {
@@ -51,8 +56,18 @@ pub(crate) fn register_shards(shards: &[InitialShardInput<'_>]) -> u64 {
     fingerprint(b"register_shards", &Manifest(shards))
 }
 
-pub(crate) fn complete_run(run: RunId) -> u64 {
-    fingerprint(b"complete_run", &run)
+/// Without a result as it was before there were any.
+pub(crate) fn complete_run(run: RunId, result: Option<RunResult>) -> u64 {
+    struct Completion(RunId, RunResult);
+    impl CanonicalBytes for Completion {
+        fn feed(&self, hasher: &mut CanonicalHasher) {
+            hasher.value(&self.0).value(&self.1);
+        }
+    }
+    match result {
+        None => fingerprint(b"complete_run", &run),
+        Some(result) => fingerprint(b"complete_run_with_result", &Completion(run, result)),
+    }
 }
 
 pub(crate) fn fail_run(run: RunId) -> u64 {
@@ -128,7 +143,7 @@ mod tests {
             ("split_residual", split_residual(&SplitResidualPlan::new(left, right))),
             ("unpark", unpark(ShardKey::new(run, shard))),
             ("register_shards", register_shards(&[InitialShardInput::new(shard, left, cursor)])),
-            ("complete_run", complete_run(run)),
+            ("complete_run", complete_run(run, None)),
             ("fail_run", fail_run(run)),
             ("cancel_run", cancel_run(run)),
             ("child", derive_split_shard_id(run, shard, op, DerivedShardKind::Child, 0).as_raw()),
@@ -140,6 +155,20 @@ mod tests {
         .map(|(name, value)| format!("{name} {value:016x}\n"))
         .concat();
         assert_eq!(shown, include_str!("../tests/golden/payloads.txt"));
+    }
+
+    /// The operations that were added after the first format was written.
+    #[test]
+    fn golden_values_of_later_operations() {
+        let cursor = CursorUpdate::new(Some(b"key"), Some(b"token"));
+        let (run, result) = (RunId::from_raw(1), RunResult::from_bytes([7; 32]));
+        let shown = [
+            ("checkpoint_and_renew", checkpoint_and_renew(cursor)),
+            ("complete_run_with_result", complete_run(run, Some(result))),
+        ]
+        .map(|(name, value)| format!("{name} {value:016x}\n"))
+        .concat();
+        assert_eq!(shown, include_str!("../tests/golden/payloads-2.txt"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardId, ShardKey, Ten
 use gossip_stdx::InlineVec;
 
 use crate::invariants::{InvariantViolation, check_shard_invariants, check_update};
-use crate::lease::LeaseHolder;
+use crate::lease::{LeaseHolder, Takeover};
 use crate::op_log::{OpKind, OpLog, OpLogEntry};
 use crate::run::RunGate;
 use crate::status::{ParkReason, ShardStatus};
@@ -37,7 +37,7 @@ pub struct ShardState {
 pub enum Availability {
     /// At once: nobody holds it.
     Now,
-    /// Once its lease is over: from this time on.
+    /// Once its lease is over: from this deadline on, and what [`Takeover`] adds to it.
     From(LogicalTime),
     /// It is done, split or parked.
     Never,
@@ -53,20 +53,16 @@ impl ShardState {
         acquires_since_progress: 0,
     };
 
-    /// The holder of a live lease at `now`.
+    /// The holder that keeps other workers out at `now` (L3).
     #[must_use]
-    pub fn holder_at(&self, now: LogicalTime) -> Option<LeaseHolder> {
-        self.lease.filter(|holder| holder.is_live_at(now))
+    pub fn holder_at(&self, now: LogicalTime, takeover: Takeover) -> Option<LeaseHolder> {
+        self.lease.filter(|holder| holder.keeps_others_out_at(now, takeover))
     }
 
     /// Whether a worker could claim the shard at `now`.
     #[must_use]
-    pub fn is_available_at(&self, now: LogicalTime) -> bool {
-        match self.availability() {
-            Availability::Now => true,
-            Availability::From(deadline) => deadline <= now,
-            Availability::Never => false,
-        }
+    pub fn is_available_at(&self, now: LogicalTime, takeover: Takeover) -> bool {
+        self.status == ShardStatus::Active && self.holder_at(now, takeover).is_none()
     }
 
     /// When somebody else than its holder may acquire it. Backends build their indexes of free shards
@@ -333,12 +329,14 @@ mod tests {
             lease: Some(LeaseHolder::new(WorkerId::from_raw(1), at(10))),
             ..ShardState::NEW
         };
-        assert!(ShardState::NEW.is_available_at(at(1)));
-        assert!(!held.is_available_at(at(9)));
-        assert!(held.is_available_at(at(10)));
-        assert!(
-            !ShardState { status: ShardStatus::Done, ..ShardState::NEW }.is_available_at(at(1))
-        );
+        let available =
+            |state: &ShardState, now| state.is_available_at(at(now), Takeover::AT_DEADLINE);
+        assert!(available(&ShardState::NEW, 1));
+        assert!(!available(&held, 9));
+        assert!(available(&held, 10));
+        assert!(!available(&ShardState { status: ShardStatus::Done, ..ShardState::NEW }, 1));
+        let gone = Takeover { holder_is_gone: true, ..Takeover::AT_DEADLINE };
+        assert!(held.is_available_at(at(9), gone));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Runs: one scan of one target, from its creation to its end, and what can be asked about it.
 //!
-//! What must hold of a run's record, U1 to U3, stands with the invariants of shards.
+//! What must hold of a run's record, U1 to U5, stands with the invariants of shards.
 
 use core::fmt;
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, TenantId,
+};
 
 use crate::invariants::check_run_invariants;
+use crate::lease::Takeover;
 use crate::op_log::RunOpLog;
 use crate::record::ShardRecordView;
 use crate::status::ShardStatus;
@@ -92,6 +95,15 @@ impl RunConfig {
     }
 }
 
+impl RunConfig {
+    /// When a lease ends that is granted or renewed at `now`. Saturates: a lease that outlives the
+    /// clock is as good as one that never ends.
+    #[must_use]
+    pub fn lease_deadline(&self, now: LogicalTime) -> LogicalTime {
+        now.checked_add(self.lease_duration).unwrap_or(LogicalTime::from_raw(u64::MAX))
+    }
+}
+
 /// Why a configuration cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -123,6 +135,49 @@ pub struct RunRecord {
     pub root_shards: Vec<ShardId>,
     /// Its last operations.
     pub op_log: RunOpLog,
+    /// A registration that is under way, or was when the run was cancelled.
+    pub registration: Option<Registration>,
+    /// What it came to, if it is done and whoever completed it said so.
+    pub result: Option<RunResult>,
+}
+
+/// A registration under way: what is to be registered, and how much of it is stored.
+///
+/// A backend whose transactions are too small for a manifest stores its shards in several steps.
+/// Until the last of them the run is initializing, and nobody sees a shard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Registration {
+    /// Under which id the shards are registered.
+    pub op_id: OpId,
+    /// The fingerprint of the manifest.
+    pub payload_hash: u64,
+    /// Shards of the manifest.
+    pub count: u32,
+    /// Those of them that are stored, from the front.
+    pub staged: u32,
+    /// Shards that an earlier registration has left, or this one when its run was cancelled: they
+    /// are to be deleted.
+    pub stale: u32,
+}
+
+impl Registration {
+    /// Shards that are stored and that nobody sees.
+    #[must_use]
+    pub const fn hidden(&self) -> u32 {
+        self.staged + self.stale
+    }
+}
+
+/// The hash stays out: who can read logs must not be able to probe manifests.
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration")
+            .field("op_id", &self.op_id)
+            .field("count", &self.count)
+            .field("staged", &self.staged)
+            .field("stale", &self.stale)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RunRecord {
@@ -132,10 +187,28 @@ impl RunRecord {
         RunGate { status: self.status, config: self.config }
     }
 
-    /// Panics unless U1 to U3 hold.
+    /// The gate, with whose it is.
+    #[must_use]
+    pub const fn gate_record(&self) -> GateRecord {
+        GateRecord { tenant: self.tenant, run: self.run, gate: self.gate() }
+    }
+
+    /// Panics unless U1 to U5 hold.
     pub fn assert_invariants(&self) {
         check_run_invariants(self).unwrap_or_else(|violation| panic!("{violation}"));
     }
+}
+
+/// A run's gate by itself: what a store keeps under a small key that only transitions of the run
+/// write, so that a shard's transaction can compare it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateRecord {
+    /// Whose run.
+    pub tenant: TenantId,
+    /// Which run.
+    pub run: RunId,
+    /// What it says.
+    pub gate: RunGate,
 }
 
 /// What a shard's transition needs to know of its run.
@@ -145,6 +218,32 @@ pub struct RunGate {
     pub status: RunStatus,
     /// Lease duration and retries.
     pub config: RunConfig,
+}
+
+/// One line of a listing of runs: a run without its shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Which run.
+    pub run: RunId,
+    /// How it is worked on.
+    pub config: RunConfig,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// When it was created.
+    pub created_at: LogicalTime,
+    /// When it ended.
+    pub completed_at: Option<LogicalTime>,
+    /// What it came to.
+    pub result: Option<RunResult>,
+}
+
+impl RunSummary {
+    /// The summary of a record.
+    #[must_use]
+    pub const fn of(record: &RunRecord) -> Self {
+        let RunRecord { run, config, status, created_at, completed_at, result, .. } = *record;
+        Self { run, config, status, created_at, completed_at, result }
+    }
 }
 
 /// How many shards of a run stand where, in one consistent view.
@@ -268,8 +367,15 @@ impl ShardFilter {
     /// Whether the listing at `now` shows this shard of a run that is `run`. Shards of a run that is
     /// not active are not available to anybody.
     #[must_use]
-    pub fn admits(&self, shard: &ShardRecordView<'_>, run: RunStatus, now: LogicalTime) -> bool {
-        let is_available = || run == RunStatus::Active && shard.state.is_available_at(now);
+    pub fn admits(
+        &self,
+        shard: &ShardRecordView<'_>,
+        run: RunStatus,
+        now: LogicalTime,
+        takeover: Takeover,
+    ) -> bool {
+        let is_available =
+            || run == RunStatus::Active && shard.state.is_available_at(now, takeover);
         self.status.is_none_or(|status| shard.state.status == status)
             && (!self.available_only || is_available())
             && (!self.root_only || shard.parent.is_none())
@@ -289,8 +395,12 @@ pub struct ShardSummary {
     pub end: Box<[u8]>,
     /// The last key handled.
     pub last_key: Option<Box<[u8]>>,
+    /// Its cursor's token.
+    pub token: Option<Box<[u8]>>,
     /// When its lease ends, if one was granted and not released.
     pub lease_deadline: Option<LogicalTime>,
+    /// The fence of that lease, or of the last one: what revoking it asks for.
+    pub fence: FenceEpoch,
     /// Acquires since its cursor last moved.
     pub acquires_since_progress: u32,
     /// The shard from which it was split.
@@ -309,7 +419,9 @@ impl ShardSummary {
             start: shard.spec.start().into(),
             end: shard.spec.end().into(),
             last_key: shard.cursor.last_key().map(Into::into),
+            token: shard.cursor.token().map(Into::into),
             lease_deadline: shard.state.lease.map(|holder| holder.deadline()),
+            fence: shard.state.fence,
             acquires_since_progress: shard.state.acquires_since_progress,
             parent: shard.parent,
             spawned_count: shard.spawned.len(),
@@ -317,7 +429,7 @@ impl ShardSummary {
     }
 }
 
-/// Keys show as lengths.
+/// Keys and the token show as lengths.
 impl fmt::Debug for ShardSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardSummary")
@@ -326,7 +438,9 @@ impl fmt::Debug for ShardSummary {
             .field("start", &format_args!("[{} bytes]", self.start.len()))
             .field("end", &format_args!("[{} bytes]", self.end.len()))
             .field("last_key", &self.last_key.as_ref().map(|key| key.len()))
+            .field("token", &self.token.as_ref().map(|token| token.len()))
             .field("lease_deadline", &self.lease_deadline)
+            .field("fence", &self.fence)
             .field("acquires_since_progress", &self.acquires_since_progress)
             .field("parent", &self.parent)
             .field("spawned_count", &self.spawned_count)

@@ -168,6 +168,38 @@ impl AcquireResultView<'_> {
     }
 }
 
+/// An acquired shard without its bytes, which stay in the scratch that it was copied into.
+#[derive(Clone, Copy, Debug)]
+pub struct Granted {
+    /// The capability for every further operation.
+    pub lease: Lease,
+    /// What else there is to do.
+    pub capacity: CapacityHint,
+    /// Where the shard stood.
+    pub status: ShardStatus,
+    /// What its cursor promises.
+    pub cursor_semantics: CursorSemantics,
+    /// The shard from which it was split.
+    pub parent: Option<ShardId>,
+}
+
+impl Granted {
+    /// What is not in the scratch.
+    #[must_use]
+    pub const fn of(acquired: &AcquireResultView<'_>) -> Self {
+        let AcquireResultView { lease, snapshot, capacity } = *acquired;
+        let ShardSnapshotView { status, cursor_semantics, parent, .. } = snapshot;
+        Self { lease, capacity, status, cursor_semantics, parent }
+    }
+
+    /// The acquired shard, with the bytes in `scratch`.
+    #[must_use]
+    pub fn view<'s>(&self, scratch: &'s AcquireScratch) -> AcquireResultView<'s> {
+        let snapshot = scratch.view(self.status, self.cursor_semantics, self.parent);
+        AcquireResultView { lease: self.lease, snapshot, capacity: self.capacity }
+    }
+}
+
 /// A hint how much work waits in the run, sent along with acquires and renewals. Advice only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CapacityHint {
@@ -186,6 +218,17 @@ pub struct RenewResult {
     pub new_deadline: LogicalTime,
     /// What else there is to do.
     pub capacity: CapacityHint,
+}
+
+/// A checkpoint that renewed its lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointRenewal {
+    /// When the lease ends. A replay says when it ended after the first execution.
+    pub new_deadline: LogicalTime,
+    /// What else there is to do, as of this answer.
+    pub capacity: CapacityHint,
+    /// Workers that look for work in the run in vain, as of this answer.
+    pub idle_workers: u32,
 }
 
 #[cfg(test)]

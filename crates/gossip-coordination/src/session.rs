@@ -6,9 +6,10 @@
 //! renews by itself.
 
 use core::fmt;
+use core::ops::Deref;
 
 use gossip_contracts::coordination::{
-    CursorSemantics, CursorUpdate, ShardSpecRef, SplitReplacePlan, SplitResidualPlan,
+    CursorUpdate, ShardSpecRef, SplitReplacePlan, SplitResidualPlan,
 };
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
@@ -20,9 +21,10 @@ use crate::error::{
 };
 use crate::lease::Lease;
 use crate::scratch::{
-    AcquireResultView, AcquireScratch, CapacityHint, RenewResult, ShardSnapshotView,
+    AcquireResultView, AcquireScratch, CapacityHint, CheckpointRenewal, Granted, RenewResult,
+    ShardSnapshotView,
 };
-use crate::status::{ParkReason, ShardStatus};
+use crate::status::ParkReason;
 use crate::traits::{CoordinationBackend, TransactionalBackend};
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
 
@@ -32,6 +34,13 @@ pub struct EndError<S, E> {
     pub error: E,
     /// The session, unless its lease is over.
     pub session: Option<Box<S>>,
+}
+
+impl<S, E: LeasedOperationError> EndError<S, E> {
+    pub(crate) fn of(error: E, session: S) -> Self {
+        let session = (!error.lease_is_over()).then(|| Box::new(session));
+        Self { error, session }
+    }
 }
 
 impl<S, E> EndError<S, E> {
@@ -59,82 +68,39 @@ impl<S, E: fmt::Debug> fmt::Debug for EndError<S, E> {
 
 impl<S, E: core::error::Error> core::error::Error for EndError<S, E> {}
 
-/// A shard held by a worker.
+/// A shard as its session knows it: the lease, and the shard as it was acquired.
 #[derive(Debug)]
-pub struct WorkerSession<'b, B> {
-    backend: &'b mut B,
-    lease: Lease,
-    capacity: CapacityHint,
+pub struct HeldShard {
+    granted: Granted,
     scratch: Box<AcquireScratch>,
-    status: ShardStatus,
-    cursor_semantics: CursorSemantics,
-    parent: Option<ShardId>,
 }
 
-impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
-    /// Acquires a shard.
-    pub fn new(
-        backend: &'b mut B,
-        now: LogicalTime,
-        tenant: TenantId,
-        key: ShardKey,
-        worker: WorkerId,
-    ) -> Result<Self, AcquireError> {
-        let mut scratch = Box::new(AcquireScratch::new());
-        let acquired = backend.acquire_and_restore_into(now, tenant, key, worker, &mut scratch)?;
-        let parts = Parts::of(&acquired);
-        Ok(Self::assemble(backend, parts, scratch))
+impl HeldShard {
+    /// `scratch` is what the shard was acquired into.
+    pub(crate) const fn new(granted: Granted, scratch: Box<AcquireScratch>) -> Self {
+        Self { granted, scratch }
     }
 
-    /// Claims some free shard of a run.
-    pub fn claim(
-        backend: &'b mut B,
-        now: LogicalTime,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
-    ) -> Result<Self, ClaimError>
-    where
-        B: ShardClaiming,
-    {
-        let mut scratch = Box::new(AcquireScratch::new());
-        let acquired = backend.claim_next_available(now, tenant, run, worker, &mut scratch)?;
-        let parts = Parts::of(&acquired);
-        Ok(Self::assemble(backend, parts, scratch))
-    }
-
-    /// Takes over a shard that was acquired already.
-    #[must_use]
-    pub fn from_acquire_result(backend: &'b mut B, acquired: &AcquireResultView<'_>) -> Self {
+    /// A copy of a shard that was acquired into somebody else's scratch.
+    pub(crate) fn copy_of(acquired: &AcquireResultView<'_>) -> Self {
         let mut scratch = Box::new(AcquireScratch::new());
         scratch.write_spec(acquired.snapshot.spec);
         scratch.write_cursor(acquired.snapshot.cursor);
         scratch.write_spawned_iter(acquired.snapshot.spawned.iter().copied());
-        Self::assemble(backend, Parts::of(acquired), scratch)
-    }
-
-    fn assemble(backend: &'b mut B, parts: Parts, scratch: Box<AcquireScratch>) -> Self {
-        let Parts { lease, capacity, status, cursor_semantics, parent } = parts;
-        Self { backend, lease, capacity, scratch, status, cursor_semantics, parent }
-    }
-
-    /// The backend, for reading beside the work.
-    #[must_use]
-    pub const fn backend(&self) -> &B {
-        self.backend
+        Self::new(Granted::of(acquired), scratch)
     }
 
     /// The lease. Its deadline follows renewals.
     #[must_use]
     pub const fn lease(&self) -> &Lease {
-        &self.lease
+        &self.granted.lease
     }
 
     /// The shard as it was acquired, except that a residual split narrows its range and adds to
     /// what it spawned. Checkpoints do not show here.
     #[must_use]
     pub fn initial_snapshot(&self) -> ShardSnapshotView<'_> {
-        self.scratch.view(self.status, self.cursor_semantics, self.parent)
+        self.granted.view(&self.scratch).snapshot
     }
 
     /// The keys to work on, narrowed by residual splits.
@@ -152,32 +118,109 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     /// Whose shard it is.
     #[must_use]
     pub const fn tenant(&self) -> TenantId {
-        self.lease.tenant()
+        self.granted.lease.tenant()
     }
 
     /// Who holds it.
     #[must_use]
     pub const fn worker(&self) -> WorkerId {
-        self.lease.owner()
+        self.granted.lease.owner()
     }
 
     /// Which shard it is.
     #[must_use]
     pub const fn shard_key(&self) -> ShardKey {
-        self.lease.key()
+        self.granted.lease.key()
     }
 
     /// What else there was to do at the acquire or the last renewal.
     #[must_use]
     pub const fn capacity(&self) -> CapacityHint {
-        self.capacity
+        self.granted.capacity
+    }
+
+    /// Takes over what a renewal brought. A replayed one may know less than the lease does.
+    pub(crate) fn renewed(&mut self, new_deadline: LogicalTime, capacity: CapacityHint) {
+        let lease = &mut self.granted.lease;
+        lease.set_deadline(new_deadline.max(lease.deadline()));
+        self.granted.capacity = capacity;
+    }
+
+    /// Takes over what a residual split left.
+    pub(crate) fn gave_away(&mut self, plan: &SplitResidualPlan<'_>, residual: ShardId) {
+        // A replay of a split that later ones have overtaken must not widen the range again.
+        let (new_end, end) = (plan.parent.end(), self.spec().end());
+        let narrows = !new_end.is_empty() && (end.is_empty() || new_end < end);
+        if narrows {
+            self.scratch.write_spec(plan.parent);
+        }
+        self.scratch.note_spawned(residual);
+    }
+}
+
+/// A shard held by a worker.
+#[derive(Debug)]
+pub struct WorkerSession<'b, B> {
+    backend: &'b mut B,
+    held: HeldShard,
+}
+
+impl<B> Deref for WorkerSession<'_, B> {
+    type Target = HeldShard;
+
+    fn deref(&self) -> &HeldShard {
+        &self.held
+    }
+}
+
+impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
+    /// Acquires a shard.
+    pub fn new(
+        backend: &'b mut B,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        worker: WorkerId,
+    ) -> Result<Self, AcquireError> {
+        let mut scratch = Box::new(AcquireScratch::new());
+        let acquired = backend.acquire_and_restore_into(now, tenant, key, worker, &mut scratch)?;
+        let granted = Granted::of(&acquired);
+        Ok(Self { backend, held: HeldShard::new(granted, scratch) })
+    }
+
+    /// Claims some free shard of a run.
+    pub fn claim(
+        backend: &'b mut B,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<Self, ClaimError>
+    where
+        B: ShardClaiming,
+    {
+        let mut scratch = Box::new(AcquireScratch::new());
+        let acquired = backend.claim_next_available(now, tenant, run, worker, &mut scratch)?;
+        let granted = Granted::of(&acquired);
+        Ok(Self { backend, held: HeldShard::new(granted, scratch) })
+    }
+
+    /// Takes over a shard that was acquired already.
+    #[must_use]
+    pub fn from_acquire_result(backend: &'b mut B, acquired: &AcquireResultView<'_>) -> Self {
+        Self { backend, held: HeldShard::copy_of(acquired) }
+    }
+
+    /// The backend, for reading beside the work.
+    #[must_use]
+    pub const fn backend(&self) -> &B {
+        self.backend
     }
 
     /// Extends the lease.
     pub fn renew(&mut self, now: LogicalTime) -> Result<RenewResult, RenewError> {
-        let renewed = self.backend.renew(now, self.tenant(), &self.lease)?;
-        self.lease.set_deadline(renewed.new_deadline);
-        self.capacity = renewed.capacity;
+        let renewed = self.backend.renew(now, self.held.tenant(), self.held.lease())?;
+        self.held.renewed(renewed.new_deadline, renewed.capacity);
         Ok(renewed)
     }
 
@@ -188,7 +231,7 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError> {
-        self.backend.checkpoint(now, self.lease.tenant(), &self.lease, cursor, op_id)
+        self.backend.checkpoint(now, self.held.tenant(), self.held.lease(), cursor, op_id)
     }
 
     /// Moves the cursor and commits the caller's writes with it; see
@@ -203,8 +246,42 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     where
         B: TransactionalBackend,
     {
-        let tenant = self.lease.tenant();
-        self.backend.checkpoint_with(now, tenant, &self.lease, cursor, op_id, writes)
+        let tenant = self.held.tenant();
+        self.backend.checkpoint_with(now, tenant, self.held.lease(), cursor, op_id, writes)
+    }
+
+    /// Moves the cursor and extends the lease with it.
+    pub fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
+        let (tenant, lease) = (self.held.tenant(), self.held.lease());
+        let outcome = self.backend.checkpoint_and_renew(now, tenant, lease, cursor, op_id)?;
+        let renewal = outcome.as_ref().into_inner();
+        self.held.renewed(renewal.new_deadline, renewal.capacity);
+        Ok(outcome)
+    }
+
+    /// Moves the cursor, extends the lease and commits the caller's writes; see
+    /// [`TransactionalBackend::checkpoint_and_renew_with`].
+    pub fn checkpoint_and_renew_with<E>(
+        &mut self,
+        now: LogicalTime,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&B::Transaction<'_>) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CommitError<CheckpointError, E>>
+    where
+        B: TransactionalBackend,
+    {
+        let (tenant, lease) = (self.held.tenant(), self.held.lease());
+        let outcome =
+            self.backend.checkpoint_and_renew_with(now, tenant, lease, cursor, op_id, writes)?;
+        let renewal = outcome.as_ref().into_inner();
+        self.held.renewed(renewal.new_deadline, renewal.capacity);
+        Ok(outcome)
     }
 
     /// Gives the rest of the range to a new shard and goes on with what is left.
@@ -214,16 +291,9 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         plan: &SplitResidualPlan<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<SplitResidualResult>, SplitResidualError> {
-        let outcome =
-            self.backend.split_residual(now, self.lease.tenant(), &self.lease, plan, op_id)?;
-        let residual = outcome.as_ref().into_inner().residual;
-        // A replay of a split that later ones have overtaken must not widen the range again.
-        let (new_end, end) = (plan.parent.end(), self.spec().end());
-        let narrows = !new_end.is_empty() && (end.is_empty() || new_end < end);
-        if narrows {
-            self.scratch.write_spec(plan.parent);
-        }
-        self.scratch.note_spawned(residual);
+        let (tenant, lease) = (self.held.tenant(), self.held.lease());
+        let outcome = self.backend.split_residual(now, tenant, lease, plan, op_id)?;
+        self.held.gave_away(plan, outcome.as_ref().into_inner().residual);
         Ok(outcome)
     }
 
@@ -234,7 +304,8 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, EndError<Self, CompleteError>> {
-        let ended = self.backend.complete(now, self.lease.tenant(), &self.lease, cursor, op_id);
+        let ended =
+            self.backend.complete(now, self.held.tenant(), self.held.lease(), cursor, op_id);
         self.end(ended)
     }
 
@@ -250,8 +321,9 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     where
         B: TransactionalBackend,
     {
-        let tenant = self.lease.tenant();
-        let ended = self.backend.complete_with(now, tenant, &self.lease, cursor, op_id, writes);
+        let tenant = self.held.tenant();
+        let ended =
+            self.backend.complete_with(now, tenant, self.held.lease(), cursor, op_id, writes);
         self.end(ended)
     }
 
@@ -262,7 +334,8 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         reason: ParkReason,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, EndError<Self, ParkError>> {
-        let ended = self.backend.park_shard(now, self.lease.tenant(), &self.lease, reason, op_id);
+        let ended =
+            self.backend.park_shard(now, self.held.tenant(), self.held.lease(), reason, op_id);
         self.end(ended)
     }
 
@@ -273,42 +346,19 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         plan: &SplitReplacePlan<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<SplitReplaceResult>, EndError<Self, SplitReplaceError>> {
-        let ended = self.backend.split_replace(now, self.lease.tenant(), &self.lease, plan, op_id);
+        let ended =
+            self.backend.split_replace(now, self.held.tenant(), self.held.lease(), plan, op_id);
         self.end(ended)
     }
 
     /// Releases the shard, its cursor kept.
     pub fn release(self, now: LogicalTime) -> Result<(), EndError<Self, ReleaseError>> {
-        let ended = self.backend.release(now, self.lease.tenant(), &self.lease);
+        let ended = self.backend.release(now, self.held.tenant(), self.held.lease());
         self.end(ended)
     }
 
     /// Hands the session back unless the error says that its lease is over.
     fn end<T, E: LeasedOperationError>(self, ended: Result<T, E>) -> Result<T, EndError<Self, E>> {
-        ended.map_err(|error| {
-            let session = (!error.lease_is_over()).then(|| Box::new(self));
-            EndError { error, session }
-        })
-    }
-}
-
-/// What a session keeps of an acquire, beside the bytes in its scratch.
-struct Parts {
-    lease: Lease,
-    capacity: CapacityHint,
-    status: ShardStatus,
-    cursor_semantics: CursorSemantics,
-    parent: Option<ShardId>,
-}
-
-impl Parts {
-    fn of(acquired: &AcquireResultView<'_>) -> Self {
-        Self {
-            lease: acquired.lease,
-            capacity: acquired.capacity,
-            status: acquired.snapshot.status,
-            cursor_semantics: acquired.snapshot.cursor_semantics,
-            parent: acquired.snapshot.parent,
-        }
+        ended.map_err(|error| EndError::of(error, self))
     }
 }

@@ -1,6 +1,9 @@
-//! Ceilings on the number of shards: splits must not be able to flood a coordinator.
+//! Ceilings on the number of shards, so that splits cannot flood a coordinator, and the largest
+//! split that a backend commits in one step.
 
-use gossip_contracts::coordination::{ShardLimitScope, SplitValidationError};
+use gossip_contracts::coordination::{
+    MAX_SPLIT_CHILDREN, ShardLimitScope, ShardSpecRef, SplitValidationError,
+};
 
 use crate::error::RegisterShardsError;
 
@@ -22,6 +25,43 @@ pub struct ShardCounts {
     pub global: usize,
 }
 
+/// The largest split that a backend commits in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitCaps {
+    /// Most children of one split; at most [`MAX_SPLIT_CHILDREN`].
+    pub max_children: usize,
+    /// Most bytes of keys and metadata in the ranges of one plan.
+    pub max_bytes: usize,
+}
+
+impl SplitCaps {
+    /// What the protocol allows: for a backend without caps of its own.
+    pub const PROTOCOL: Self = Self { max_children: MAX_SPLIT_CHILDREN, max_bytes: usize::MAX };
+
+    /// Whether so many children are few enough.
+    pub(crate) fn check_count(&self, count: usize) -> Result<(), SplitValidationError> {
+        let max = self.max_children.min(MAX_SPLIT_CHILDREN);
+        if count > max {
+            return Err(SplitValidationError::TooManyChildren { count, max });
+        }
+        Ok(())
+    }
+
+    /// Whether the ranges of a plan are small enough.
+    pub(crate) fn check_bytes(
+        &self,
+        parts: &[ShardSpecRef<'_>],
+    ) -> Result<(), SplitValidationError> {
+        let of =
+            |part: &ShardSpecRef<'_>| part.start().len() + part.end().len() + part.metadata().len();
+        let size = parts.iter().map(of).sum();
+        if size > self.max_bytes {
+            return Err(SplitValidationError::PartsTooLarge { size, max: self.max_bytes });
+        }
+        Ok(())
+    }
+}
+
 /// Ceilings and counts as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardRoom {
@@ -29,6 +69,8 @@ pub struct ShardRoom {
     pub limits: ShardLimits,
     /// What exists.
     pub counts: ShardCounts,
+    /// The largest split.
+    pub split: SplitCaps,
 }
 
 impl ShardRoom {
@@ -81,6 +123,7 @@ mod tests {
         let room = |tenant, global| ShardRoom {
             limits: ShardLimits { per_tenant: 10, global: 15 },
             counts: ShardCounts { tenant, global },
+            split: SplitCaps::PROTOCOL,
         };
         assert_eq!(room(7, 12).check(3), Ok(()));
         assert_eq!(

@@ -2,23 +2,30 @@
 //! a scan may ask ([`RunManagement`]), and [`crate::AsyncCoordinationBackend`] with its sibling for async callers.
 //!
 //! Every operation is one atomic step: it is carried out whole, or refused, or fails with an
-//! [`InfraError`](crate::InfraError) after which it may have been carried out; retrying it under
+//! [`InfraError`] after which it may have been carried out; retrying it under
 //! the same operation id then settles the matter. `now` must not be [`LogicalTime::ZERO`].
+
+use core::num::NonZeroUsize;
 
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_stdx::InlineVec;
 
 use crate::error::{
-    AcquireError, CheckpointError, CommitError, CompleteError, CreateRunError, GetRunError,
-    IdempotentOutcome, ParkError, RegisterShardsError, ReleaseError, RenewError,
-    RunTransitionError, SplitReplaceError, SplitResidualError, UnparkError,
+    AcquireError, CheckpointError, CommitError, CompleteError, CreateRunError, DeleteRunError,
+    GetRunError, IdempotentOutcome, InfraError, ParkError, RegisterShardsError, ReleaseError,
+    RenewError, RevokeLeaseError, RunTransitionError, SplitReplaceError, SplitResidualError,
+    UnparkError,
 };
 use crate::lease::Lease;
-use crate::run::{RunConfig, RunProgress, RunRecord, RunStatus, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
+use crate::run::{
+    RunConfig, RunProgress, RunRecord, RunStatus, RunSummary, ShardFilter, ShardSummary,
+};
+use crate::scratch::{AcquireResultView, AcquireScratch, CheckpointRenewal, RenewResult};
 use crate::status::ParkReason;
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
 
@@ -61,6 +68,18 @@ pub trait CoordinationBackend {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError>;
+
+    /// Moves a shard's cursor and extends its lease with it, as [`CoordinationBackend::renew`] does:
+    /// a worker that checkpoints in time needs no renewals, and learns without asking whether others
+    /// wait for work. A replay extends nothing.
+    fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>;
 
     /// Marks a shard as done at a final cursor.
     fn complete(
@@ -127,6 +146,17 @@ pub trait TransactionalBackend: CoordinationBackend {
         writes: impl FnOnce(&Self::Transaction<'_>) -> Result<(), E>,
     ) -> Result<IdempotentOutcome<()>, CommitError<CheckpointError, E>>;
 
+    /// [`CoordinationBackend::checkpoint_and_renew`] with what `writes` writes, under the same rules.
+    fn checkpoint_and_renew_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&Self::Transaction<'_>) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CommitError<CheckpointError, E>>;
+
     /// Marks a shard as done and commits what `writes` writes, under the same rules.
     fn complete_with<E>(
         &mut self,
@@ -176,6 +206,17 @@ pub trait RunManagement {
         out: &mut Vec<ShardSummary>,
     ) -> Result<(), GetRunError>;
 
+    /// Ends an active run whose shards are all done or split, and keeps `result` with it, which
+    /// [`RunManagement::get_run`] returns.
+    fn complete_run_with(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        result: Option<RunResult>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError>;
+
     /// Ends an active run whose shards are all done or split.
     fn complete_run(
         &mut self,
@@ -183,7 +224,9 @@ pub trait RunManagement {
         tenant: TenantId,
         run: RunId,
         op_id: OpId,
-    ) -> Result<IdempotentOutcome<()>, RunTransitionError>;
+    ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
+        self.complete_run_with(now, tenant, run, None, op_id)
+    }
 
     /// Gives an active run up.
     fn fail_run(
@@ -221,6 +264,65 @@ pub trait RunManagement {
         run: RunId,
         worker: WorkerId,
         out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError>;
+
+    /// Takes the lease that was granted under `fence` from its holder at once, however long it would
+    /// last: for a worker whose clock was a year ahead. The fence goes up, so the holder does nothing
+    /// more; the shard is free, its cursor kept. A lease that is over is a replay.
+    fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError>;
+
+    /// Replaces what `out` holds by the tenant's runs behind `after` in id order, `limit` at most.
+    /// Returns behind which run the next page begins, if there is one.
+    fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError>;
+
+    /// [`RunManagement::list_shards_into`], a page at a time: looks at the shards behind `after` in id
+    /// order, `limit` of them at most, and shows those that `filter` admits. Returns behind which
+    /// shard the next page begins, if there is one. Each page is a view by itself.
+    #[allow(clippy::too_many_arguments, reason = "a listing, and where in it")]
+    fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError>;
+
+    /// Deletes a run that has ended, and its shards: ceilings count what exists. A failure may leave
+    /// some of it; asking again deletes the rest, and is told `RunNotFound` when nothing was left.
+    ///
+    /// The id must not be used again: a worker of the deleted run could take the new one's shards for
+    /// its own.
+    fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError>;
+
+    /// Notes that `worker` looks for work in the run in vain. It counts as idle until it is granted a
+    /// shard of the run, and for one lease duration at most; so a worker that goes on waiting says so
+    /// again.
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
     ) -> Result<(), GetRunError>;
 
     /// Creates a run and gives it its shards. Safe to repeat: a run that an earlier call left

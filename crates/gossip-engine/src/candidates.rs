@@ -3,8 +3,11 @@
 //! - C1: findings come in order of start, end and rule, whatever the segments.
 //! - C2: of candidates that are largely the same bytes one is reported: the most specific.
 
+use std::ops::Range;
+
 use zeroize::Zeroize;
 
+use crate::context::{self, Context, Side};
 use crate::decode::Encoding;
 use crate::finding::{Finding, Reason, Secret, Span};
 use crate::limits::NEARBY;
@@ -28,9 +31,15 @@ pub(crate) struct Candidate {
     pub(crate) reason: Reason,
     pub(crate) encoding: Encoding,
     pub(crate) position: Position,
+    /// Just behind it.
+    pub(crate) end: Position,
+    /// A configuration that came with the scanned tree allows it.
+    pub(crate) silenced: bool,
     /// Place of the secret's bytes in the store.
-    pub(crate) stored_at: usize,
-    pub(crate) stored_len: usize,
+    pub(crate) stored: Range<usize>,
+    /// Place of what stands before and behind it, in the other store.
+    pub(crate) beside: Range<usize>,
+    pub(crate) before_len: usize,
     pub(crate) public_len: usize,
 }
 
@@ -73,7 +82,19 @@ pub(crate) struct Candidates {
     past: Vec<Candidate>,
     /// The bytes of the secrets.
     store: Vec<u8>,
+    /// The bytes beside them.
+    beside: Vec<u8>,
     longest: u64,
+    /// What rules found that others require, in this segment and the one before it.
+    companions: Vec<Companion>,
+    segment: u64,
+}
+
+/// Where a rule found something.
+struct Companion {
+    segment: u64,
+    rule: u32,
+    position: Position,
 }
 
 impl Candidates {
@@ -83,12 +104,12 @@ impl Candidates {
         self.past.clear();
         self.forget_secrets();
         self.longest = 0;
+        self.companions.clear();
+        self.segment = 0;
     }
 
     pub(crate) fn push(&mut self, mut candidate: Candidate, secret: &[u8]) {
-        candidate.stored_at = self.store.len();
-        candidate.stored_len = secret.len();
-        self.store.extend_from_slice(secret);
+        candidate.stored = append(&mut self.store, secret);
         self.longest = self.longest.max(candidate.secret.len);
         self.waiting.push(candidate);
         self.unplaced += 1;
@@ -103,10 +124,17 @@ impl Candidates {
         new.sort_by_key(|candidate| candidate.secret.start);
         let mut at = 0;
         for candidate in new {
-            let start = (candidate.secret.start - base) as usize;
+            let start = (lines.unit_start(candidate.secret.start) - base) as usize;
+            let end = (candidate.secret.end() - base) as usize;
             lines.advance(&text[at..start]);
-            candidate.position = lines.position(&[], 0);
+            candidate.position = lines.here();
+            candidate.end = lines.position(&text[start..], end - start);
             at = start;
+            let secret = (candidate.secret.start - base) as usize..end;
+            let (before, after) = context::beside(text, secret, candidate.encoding);
+            candidate.before_len = before.len();
+            let from = append(&mut self.beside, &text[before]).start;
+            candidate.beside = from..append(&mut self.beside, &text[after]).end;
         }
     }
 
@@ -118,6 +146,7 @@ impl Candidates {
         on_finding: &mut impl FnMut(Finding<'_>),
     ) {
         debug_assert_eq!(self.unplaced, 0);
+        self.note_companions(done, rules);
         if self.waiting.is_empty() && self.past.is_empty() {
             return;
         }
@@ -133,12 +162,18 @@ impl Candidates {
         for at in 0..ready {
             let candidate = &self.waiting[at];
             self.past.push(candidate.clone());
-            if self.is_overruled(at) {
+            let rule = rules.rule(candidate.rule as usize);
+            if rule.skip_report
+                || self.is_overruled(at, rules)
+                || !self.has_companions(candidate, rules)
+            {
                 continue;
             }
-            let stored = candidate.stored_at..candidate.stored_at + candidate.stored_len;
+            let secret = &self.store[candidate.stored.clone()];
+            let before = self.context(at, Side::Before);
+            let after = self.context(at, Side::After);
             on_finding(Finding {
-                rule: rules.rule(candidate.rule as usize),
+                rule,
                 rule_index: candidate.rule as usize,
                 matched: candidate.matched,
                 secret_span: candidate.secret,
@@ -146,7 +181,10 @@ impl Candidates {
                 reason: candidate.reason,
                 encoding: candidate.encoding,
                 position: candidate.position,
-                secret: Secret::new(&self.store[stored], candidate.public_len),
+                end: candidate.end,
+                is_silenced: candidate.silenced,
+                context: Context { before: &before, after: &after },
+                secret: Secret::new(secret, candidate.public_len),
             });
         }
         self.waiting.drain(..ready);
@@ -154,31 +192,82 @@ impl Candidates {
         self.forget_reported_secrets();
     }
 
+    /// What stands on one side of the candidate at `at`, masked.
+    fn context(&self, at: usize, side: Side) -> String {
+        let candidate = &self.waiting[at];
+        let beside = &self.beside[candidate.beside.clone()];
+        let (before, after) = beside.split_at(candidate.before_len);
+        let (bytes, start) = match side {
+            Side::Before => (before, candidate.secret.start - before.len() as u64),
+            Side::After => (after, candidate.secret.end()),
+        };
+        let end = start + bytes.len() as u64;
+        let secret = &self.store[candidate.stored.clone()];
+        let behind = self.waiting[at + 1..].iter().take_while(|other| other.secret.start < end);
+        let ahead = self.past.iter().rev();
+        let ahead = ahead.take_while(|other| other.secret.start + self.longest >= start);
+        let spans = ahead.chain(behind).map(|other| other.secret);
+        context::masked(bytes, start, side, candidate.encoding, secret, spans)
+    }
+
+    /// Notes where rules that others require found something, and forgets what is further back than
+    /// the segment before: a scan that goes on from a mark knows as much.
+    fn note_companions(&mut self, done: u64, rules: &RuleSet) {
+        if !rules.has_required() {
+            return;
+        }
+        if done != u64::MAX {
+            self.segment += 1;
+        }
+        let segment = self.segment;
+        self.companions.retain(|companion| companion.segment + 1 >= segment);
+        let found = self.waiting.iter().filter(|candidate| !candidate.silenced);
+        self.companions.extend(found.map(|candidate| Companion {
+            segment,
+            rule: candidate.rule,
+            position: candidate.position,
+        }));
+    }
+
+    /// Whether each rule that the candidate's rule requires found something near enough.
+    fn has_companions(&self, candidate: &Candidate, rules: &RuleSet) -> bool {
+        let required = &rules.rule(candidate.rule as usize).required;
+        required.iter().all(|required| {
+            self.companions.iter().any(|companion| {
+                rules.rule(companion.rule as usize).id() == required.id
+                    && required.is_near(candidate.position, companion.position)
+            })
+        })
+    }
+
     /// Keeps the bytes of those that still wait: without, an object in which something always waits
     /// would be held in memory.
     fn forget_reported_secrets(&mut self) {
-        let mut kept = 0;
-        self.waiting.sort_by_key(|candidate| candidate.stored_at);
-        for candidate in &mut self.waiting {
-            let stored = candidate.stored_at..candidate.stored_at + candidate.stored_len;
-            self.store.copy_within(stored, kept);
-            candidate.stored_at = kept;
-            kept += candidate.stored_len;
-        }
-        self.store[kept..].zeroize();
-        self.store.truncate(kept);
+        self.waiting.sort_by_key(|candidate| candidate.stored.start);
+        compact(&mut self.store, self.waiting.iter_mut().map(|candidate| &mut candidate.stored));
+        self.waiting.sort_by_key(|candidate| candidate.beside.start);
+        compact(&mut self.beside, self.waiting.iter_mut().map(|candidate| &mut candidate.beside));
     }
 
     fn forget_secrets(&mut self) {
         if !self.store.is_empty() {
             self.store.zeroize();
         }
+        if !self.beside.is_empty() {
+            self.beside.zeroize();
+        }
     }
 
-    fn is_overruled(&self, at: usize) -> bool {
+    fn is_overruled(&self, at: usize, rules: &RuleSet) -> bool {
         let candidate = &self.waiting[at];
+        // What is not reported hides nothing that is.
+        let counts = |other: &Candidate| {
+            (candidate.silenced || !other.silenced) && !rules.rule(other.rule as usize).skip_report
+        };
         let overrules = |other: &Candidate| {
-            candidate.is_same_value(other) && other.specificity() >= candidate.specificity()
+            candidate.is_same_value(other)
+                && other.specificity() >= candidate.specificity()
+                && counts(other)
         };
         // Waiting ones are sorted by start, and none is longer than the longest.
         let far = |other: &&Candidate| other.secret.start + self.longest >= candidate.secret.start;
@@ -190,14 +279,36 @@ impl Candidates {
                 .iter()
                 .take_while(|other| other.secret.start <= candidate.secret.end())
                 .any(|other| {
-                    candidate.is_same_value(other) && other.specificity() > candidate.specificity()
+                    candidate.is_same_value(other)
+                        && other.specificity() > candidate.specificity()
+                        && counts(other)
                 })
     }
+}
+
+fn append(store: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
+    let start = store.len();
+    store.extend_from_slice(bytes);
+    start..store.len()
+}
+
+/// Moves what the ranges, which ascend, name to the front, and wipes the rest.
+fn compact<'r>(store: &mut Vec<u8>, ranges: impl Iterator<Item = &'r mut Range<usize>>) {
+    let mut kept = 0;
+    for range in ranges {
+        let len = range.len();
+        store.copy_within(range.clone(), kept);
+        *range = kept..kept + len;
+        kept += len;
+    }
+    store[kept..].zeroize();
+    store.truncate(kept);
 }
 
 impl Drop for Candidates {
     fn drop(&mut self) {
         self.store.zeroize();
+        self.beside.zeroize();
     }
 }
 
@@ -215,9 +326,12 @@ mod tests {
             confidence: Confidence::High,
             reason: Reason::Format,
             encoding: Encoding::Plain,
-            position: Position { line: 1, column: 1 },
-            stored_at: 0,
-            stored_len: 0,
+            position: Position::START,
+            end: Position::START,
+            silenced: false,
+            stored: 0..0,
+            beside: 0..0,
+            before_len: 0,
             public_len: 0,
         }
     }
@@ -240,7 +354,7 @@ mod tests {
                     found.push(finding.span().start);
                 });
                 assert!(!candidates.waiting.is_empty(), "or nothing is tested");
-                let held: usize = candidates.waiting.iter().map(|c| c.stored_len).sum();
+                let held: usize = candidates.waiting.iter().map(|c| c.stored.len()).sum();
                 assert_eq!(candidates.store.len(), held);
             }
         }

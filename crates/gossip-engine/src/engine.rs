@@ -179,7 +179,7 @@ impl Engine {
             Segment { engine: self, path: Some(path), base: 0, text: &[] }
                 .judge_path(scratch, index);
         }
-        scratch.candidates.place(&[], 0, LineCounter::new());
+        scratch.candidates.place(&[], 0, LineCounter::default());
     }
 }
 

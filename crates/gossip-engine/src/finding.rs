@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::context::Context;
 use crate::decode::Encoding;
 use crate::position::Position;
 use crate::rules::{Confidence, Rule, Severity};
@@ -63,6 +64,37 @@ impl Reason {
             Self::Container => "key file",
         }
     }
+
+    /// Why that speaks for a secret, in a few words.
+    #[must_use]
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::Format => "has the format of one",
+            Self::Checksum => "has the format of one, and its checksum or structure is right",
+            Self::NamedPassword => "stands beside the name of a password and is no plain word",
+            Self::NamedSecret => "stands beside the name of a secret and looks random",
+            Self::Url => "is the password of a URL",
+            Self::Header => "is the credential of an HTTP header",
+            Self::Path => "the file's name says so",
+            Self::Container => "the file is a key or a store of keys",
+        }
+    }
+
+    /// The reason that [`as_str`](Self::as_str) names.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [
+            Self::Format,
+            Self::Checksum,
+            Self::NamedPassword,
+            Self::NamedSecret,
+            Self::Url,
+            Self::Header,
+            Self::Path,
+            Self::Container,
+        ];
+        all.into_iter().find(|reason| reason.as_str() == name)
+    }
 }
 
 /// A secret at a place. Borrows from the scan; what is to be kept must be copied out.
@@ -76,6 +108,9 @@ pub struct Finding<'s> {
     pub(crate) reason: Reason,
     pub(crate) encoding: Encoding,
     pub(crate) position: Position,
+    pub(crate) end: Position,
+    pub(crate) is_silenced: bool,
+    pub(crate) context: Context<'s>,
     pub(crate) secret: Secret<'s>,
 }
 
@@ -132,6 +167,25 @@ impl<'s> Finding<'s> {
     #[must_use]
     pub fn position(&self) -> Position {
         self.position
+    }
+
+    /// The line and column just behind the secret.
+    #[must_use]
+    pub fn end(&self) -> Position {
+        self.end
+    }
+
+    /// Whether only a configuration that came with the scanned tree allows it. Such findings come
+    /// if [`Options::report_silenced`](crate::Options) asks for them.
+    #[must_use]
+    pub fn is_silenced(&self) -> bool {
+        self.is_silenced
+    }
+
+    /// What stands beside the secret in its line, with everything masked that is one.
+    #[must_use]
+    pub fn context(&self) -> Context<'s> {
+        self.context
     }
 
     /// The secret, decoded.

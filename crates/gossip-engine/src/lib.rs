@@ -18,6 +18,7 @@
 
 mod candidates;
 mod checksum;
+mod context;
 mod decode;
 mod detect;
 mod engine;
@@ -35,6 +36,7 @@ mod segment;
 mod stream;
 pub mod template;
 
+pub use context::Context;
 pub use decode::Encoding;
 pub use detect::Detector;
 pub use engine::Engine;
@@ -42,7 +44,8 @@ pub use finding::{Finding, Reason, Redacted, Secret, Span};
 pub use options::{BadChecksum, Decoding, Options};
 pub use position::{LineCounter, Position};
 pub use rules::{
-    Checksum, Confidence, Location, Rule, RuleFault, RuleFileError, RuleSet, Severity,
+    Checksum, Confidence, Location, Origin, Rule, RuleFault, RuleFileError, RuleNote, RuleSet,
+    Severity, rules_for_gitleaks_id,
 };
 pub use scratch::Scratch;
 pub use stream::{Stream, StreamMark};

@@ -60,6 +60,8 @@ pub struct Options {
     pub bad_checksum: BadChecksum,
     /// Whether `gossip:allow` and `gitleaks:allow` in a line silence it.
     pub allow_comments: bool,
+    /// Whether what only a local configuration allows is reported, marked as silenced.
+    pub report_silenced: bool,
 }
 
 impl Default for Options {
@@ -68,6 +70,7 @@ impl Default for Options {
             decoding: Decoding::default(),
             bad_checksum: BadChecksum::default(),
             allow_comments: true,
+            report_silenced: false,
         }
     }
 }
@@ -95,5 +98,6 @@ impl CanonicalBytes for Options {
         }
         hasher.value(&max_depth.min(limits::MAX_DECODE_DEPTH));
         hasher.value(&(self.bad_checksum as u8)).value(&u8::from(self.allow_comments));
+        hasher.value(&u8::from(self.report_silenced));
     }
 }

@@ -96,8 +96,40 @@ impl StreamMark {
             u64::from_le_bytes(bytes)
         };
         let end = number(0).checked_add(1)?.checked_mul(SEGMENT_LEN as u64)?;
-        let lines = LineCounter::from_raw(number(1), number(2));
-        (number(1) <= end && number(2) <= end).then_some(Self { segment: number(0), lines })
+        let lines = LineCounter::from_raw(number(1), number(2), end)?;
+        Some(Self { segment: number(0), lines })
+    }
+
+    /// The length of what is judged at once: marks are so far apart.
+    pub const STEP: u64 = SEGMENT_LEN as u64;
+
+    /// The offset of the first byte that a scan wants to have from the mark `steps` after this one.
+    #[must_use]
+    pub fn read_from_after(&self, steps: u64) -> u64 {
+        Self { segment: self.segment + steps, ..*self }.read_from()
+    }
+
+    /// The offset behind the bytes that a scan from here takes to make the mark `steps` after this
+    /// one, and no further mark. If the object ends before, it makes fewer.
+    #[must_use]
+    pub fn read_to(&self, steps: u64) -> u64 {
+        (self.segment + steps + 1) * Self::STEP + CONTEXT_AFTER as u64 + 1
+    }
+
+    /// The mark `steps` after this one. `bytes` are those of the object from
+    /// [`read_from`](Self::read_from) on, at least up to where that mark reads from.
+    ///
+    /// So a large object is scanned in parts at once: a scan from each of two marks, up to
+    /// [`read_to`](Self::read_to), reports what one scan would have reported between them (M1).
+    ///
+    /// # Panics
+    /// If there are fewer bytes.
+    #[must_use]
+    pub fn after(&self, steps: u64, bytes: &[u8]) -> Self {
+        let passed = self.read_from_after(steps) - self.read_from();
+        let mut lines = self.lines;
+        lines.advance(&bytes[..usize::try_from(passed).expect("it is in memory")]);
+        Self { segment: self.segment + steps, lines }
     }
 
     fn start(&self) -> u64 {
@@ -120,7 +152,7 @@ impl<'e> Stream<'e> {
         path: Option<&'e [u8]>,
         skipped: bool,
     ) -> Self {
-        let (lines, mark) = (LineCounter::new(), None);
+        let (lines, mark) = (LineCounter::default(), None);
         Self {
             engine,
             scratch,
@@ -143,6 +175,12 @@ impl<'e> Stream<'e> {
         self.mark = Some(mark);
         self.again = true;
         self
+    }
+
+    /// Goes on from a mark of the same object that another scan made.
+    pub fn resume_at(self, mark: StreamMark) -> Self {
+        let Self { engine, scratch, path, .. } = self;
+        engine.resume(scratch, path, mark)
     }
 
     /// Whether nothing will be reported whatever the bytes, as the rules allow everything in this
@@ -239,6 +277,9 @@ impl<'e> Stream<'e> {
     fn scan_segment(&mut self, len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
         // Taken out, so that the scratch is free.
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
+        if self.base == 0 {
+            self.lines = LineCounter::at_start_of(&buffer[..self.filled]);
+        }
         let end = self.next + len;
         let to = self.filled.min(end + CONTEXT_AFTER);
         let segment =

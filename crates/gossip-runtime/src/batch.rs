@@ -4,16 +4,41 @@ use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::clock::now;
-use crate::item::ItemInProgress;
-use crate::ledger::{self, ItemRow};
+use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::PartialItem;
 use crate::runs::Scope;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, Work};
+use crate::shard_token::ShardToken;
+use crate::totals::Counts;
 
 /// Findings that may wait for a commit: a bound on memory, not on findings.
 const OCCURRENCES_MAX: usize = 10_000;
+
+/// A place in an item: a file of an archive, or 0, and an offset.
+pub(crate) type Position = (u64, u64);
+
+/// An item in whose middle a commit may be made.
+pub(crate) trait InProgress {
+    /// The row so far. Its version is that of the whole item.
+    fn row(&self) -> &ItemRow;
+
+    /// Its occurrences up to now are committed.
+    fn part_is_committed(&mut self);
+
+    /// What a token says of it, once something was scanned.
+    fn partial(&self) -> Option<PartialItem>;
+
+    /// Where it would be gone on with from there.
+    fn position(&self) -> Option<Position>;
+
+    /// Bytes that were read and would be read again from there.
+    fn read_again(&self) -> u64;
+
+    /// Bytes of it that the ledger calls done.
+    fn bytes_done(&self) -> u64;
+}
 
 /// What was done since the last commit, and how far that goes.
 #[derive(Default)]
@@ -26,17 +51,21 @@ pub(crate) struct Batch {
     began_ms: Option<u64>,
     /// The last key that was handled, committed or not.
     reached: Option<Vec<u8>>,
+    /// Of everything up to there, also of what was committed long ago (T2).
+    counts: Counts,
+    /// The source's token for what comes after the last page that was handled.
+    listing: Option<Vec<u8>>,
     /// Whether `reached` is ahead of the last commit.
     has_advanced: bool,
-    /// Of the item in progress, the first byte that would be read again if the worker died.
-    read_again_from: Option<u64>,
+    /// Of the item in progress, where it would be gone on with if the worker died.
+    committed_at: Position,
 }
 
 /// What one commit makes durable.
 pub(crate) struct Commit<'c> {
     batch: &'c Batch,
     /// The item in progress, if something of it was scanned, and what its token says.
-    in_progress: Option<(PartialItem, &'c ItemInProgress<'c>)>,
+    in_progress: Option<(PartialItem, &'c dyn InProgress)>,
 }
 
 impl Commit<'_> {
@@ -45,9 +74,13 @@ impl Commit<'_> {
         self.batch.reached()
     }
 
-    /// The token of the item in progress.
-    pub(crate) fn token(&self) -> Option<Vec<u8>> {
-        self.in_progress.as_ref().map(|(partial, _)| partial.to_token())
+    /// What the cursor says beside that key.
+    pub(crate) fn token(&self) -> ShardToken {
+        ShardToken {
+            counts: self.batch.counts.clone(),
+            partial: self.in_progress.as_ref().map(|(partial, _)| partial.clone()),
+            listing: self.batch.listing.clone(),
+        }
     }
 
     /// Writes all of it.
@@ -64,16 +97,20 @@ impl Commit<'_> {
             row.put(tx, scope, run)?;
         }
         match self.in_progress {
-            Some((_, item)) => item.row().put_partial(tx, scope, run, item.offset()),
+            Some((_, item)) => item.row().put_partial(tx, scope, run, item.bytes_done()),
             None => Ok(()),
         }
     }
 }
 
 impl Batch {
-    /// Empty, and everything up to `reached` is committed.
-    pub(crate) fn starting_after(reached: Option<&[u8]>) -> Self {
-        Self { reached: reached.map(Into::into), ..Self::default() }
+    /// Empty, and everything up to `reached` is committed, with `counts`.
+    pub(crate) fn starting_after(
+        reached: Option<&[u8]>,
+        counts: Counts,
+        listing: Option<Vec<u8>>,
+    ) -> Self {
+        Self { reached: reached.map(Into::into), counts, listing, ..Self::default() }
     }
 
     /// The last key that was handled, committed or not.
@@ -81,13 +118,30 @@ impl Batch {
         self.reached.as_deref()
     }
 
+    /// The source's token for what comes after the last page that was handled.
+    pub(crate) fn listing(&self) -> Option<&[u8]> {
+        self.listing.as_deref()
+    }
+
+    /// Notes that a page was handled, and the source's token for what comes after it.
+    pub(crate) fn end_page(&mut self, listing: Option<&[u8]>) {
+        self.listing = listing.map(Into::into);
+    }
+
     pub(crate) fn add_row(&mut self, row: ItemRow) {
+        self.counts.add_item(row.bytes, row.not_scanned(), &row.inside);
         self.occurrences += row.occurrences.len();
         self.rows.push(row);
     }
 
-    pub(crate) fn add_unchanged(&mut self, key: &[u8]) {
+    pub(crate) fn add_unchanged(&mut self, key: &[u8], row: &LedgerRow) {
+        self.add_covered(row);
         self.unchanged.push(key.to_vec());
+    }
+
+    /// Counts an item that the ledger has in this run.
+    pub(crate) fn add_covered(&mut self, row: &LedgerRow) {
+        self.counts.add_item(row.bytes, row.skipped, &row.inside);
     }
 
     /// Notes that everything up to `key` is handled.
@@ -100,8 +154,8 @@ impl Batch {
     }
 
     /// Notes that an item is begun, in whose middle commits may be made.
-    pub(crate) fn begin_item(&mut self, item: &ItemInProgress<'_>) {
-        self.read_again_from = item.resumed_from();
+    pub(crate) fn begin_item(&mut self, item: &dyn InProgress) {
+        self.committed_at = item.position().unwrap_or_default();
     }
 
     /// Whether it should be committed before `next` more bytes are read: what is read again after a
@@ -140,21 +194,21 @@ impl Batch {
         Commit { batch: self, in_progress: None }
     }
 
-    /// Before the next read of an item: commits what is done, and the part of the item that is, when
-    /// it is time or when it is forced.
+    /// Before the next `next` bytes of an item are read: commits what is done, and the part of the item
+    /// that is, when it is time or when it is forced.
     pub(crate) fn checkpoint_mid_item(
         &mut self,
         work: &mut impl Work,
         options: &ScanOptions,
-        item: &mut ItemInProgress<'_>,
+        item: &mut dyn InProgress,
+        next: u64,
         force: bool,
     ) -> Result<Flow, ScanError> {
         let now_ms = now().as_raw();
         let due = force
-            || self.is_due(item.next_len(), options, now_ms)
+            || self.is_due(next, options, now_ms)
             || item.row().occurrences.len() >= OCCURRENCES_MAX;
-        let further =
-            item.mark().is_some_and(|mark| mark.read_from() > self.read_again_from.unwrap_or(0));
+        let further = item.position().unwrap_or_default() > self.committed_at;
         let has_rows = !self.rows.is_empty() || !self.unchanged.is_empty();
         if due && (further || has_rows) {
             let flow = self.commit_with(work, Some(item))?;
@@ -174,24 +228,22 @@ impl Batch {
     fn commit_with(
         &mut self,
         work: &mut impl Work,
-        item: Option<&mut ItemInProgress<'_>>,
+        item: Option<&mut dyn InProgress>,
     ) -> Result<Flow, ScanError> {
         let in_progress = item.as_deref().and_then(|item| Some((item.partial()?, item)));
-        let commit = Commit { batch: self, in_progress };
-        let flow = work.commit(&commit)?;
+        let has_part = in_progress.is_some();
+        let flow = work.commit(&Commit { batch: self, in_progress })?;
         if flow != Flow::Continue {
             return Ok(flow);
         }
-        let read_again_from = commit.in_progress.map(|(partial, _)| partial.mark.read_from());
-        let offset = item.as_ref().map_or(0, |item| item.offset());
         self.rows.clear();
         self.unchanged.clear();
         self.occurrences = 0;
         self.began_ms = None;
         self.has_advanced = false;
-        self.read_again_from = read_again_from;
-        self.uncommitted_bytes = offset.saturating_sub(read_again_from.unwrap_or(0));
-        if let Some(item) = item.filter(|_| read_again_from.is_some()) {
+        self.committed_at = item.as_ref().and_then(|item| item.position()).unwrap_or_default();
+        self.uncommitted_bytes = item.as_ref().map_or(0, |item| item.read_again());
+        if let Some(item) = item.filter(|_| has_part) {
             item.part_is_committed();
         }
         Ok(Flow::Continue)

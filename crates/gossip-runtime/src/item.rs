@@ -1,22 +1,25 @@
 //! One item: is it known, can it be read, what is in it.
 
-use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, SkipReason};
+use gossip_archive::Format;
+use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
 use gossip_engine::{Engine, Finding, Scratch, Stream, StreamMark};
 
+use crate::batch::{InProgress, Position};
 use crate::clock::now;
+use crate::crew::Round;
 use crate::findings::OccurrenceRow;
 use crate::ledger::{ItemRow, LedgerRow};
-use crate::partial_item::PartialItem;
-use crate::policy::skipped_as;
+use crate::partial_item::{PartialAt, PartialItem};
+use crate::reason::Reason;
 use crate::runs::Scope;
 use crate::state::LOCAL_TENANT;
 use crate::stats::ScanStats;
 
 /// Bytes read at a time, straight into the engine's buffer.
-const CHUNK: usize = 256 << 10;
+pub(crate) const CHUNK: usize = 256 << 10;
 const _: () = assert!(CHUNK <= Stream::READ_MAX, "what an item is, is told before it is judged");
 
 /// What is the same for all items of a run.
@@ -33,11 +36,11 @@ pub(crate) struct ItemContext<'c> {
 }
 
 /// What a listing and the ledger say of an item.
-pub(crate) enum Known {
+pub(crate) enum Known<'r> {
     /// This run has it already.
-    Covered,
+    Covered(&'r LedgerRow),
     /// It has not changed since an earlier run.
-    Unchanged,
+    Unchanged(&'r LedgerRow),
     /// The source does not offer it for reading.
     NotOffered(ItemRow),
     /// It has to be read.
@@ -46,24 +49,28 @@ pub(crate) enum Known {
 
 impl ItemContext<'_> {
     /// Whether an entry has to be read, given its ledger row.
-    pub(crate) fn look_at(&self, entry: &PageEntry<'_>, row: Option<&LedgerRow>) -> Known {
+    pub(crate) fn look_at<'r>(
+        &self,
+        entry: &PageEntry<'_>,
+        row: Option<&'r LedgerRow>,
+    ) -> Known<'r> {
         if let Some(row) = row
             && !row.failed
             && !entry.version.is_empty()
             && row.version == entry.version
             && (row.run == self.run || !self.fresh)
         {
-            return if row.run == self.run { Known::Covered } else { Known::Unchanged };
+            return if row.run == self.run { Known::Covered(row) } else { Known::Unchanged(row) };
         }
         let Some(reason) = entry.skip else { return Known::MustRead };
         let mut row = ItemRow::new(entry.key);
-        match not_offered(reason) {
+        let reason = Reason::of_listing(reason);
+        if reason.is_failure() {
             // Nobody meant to leave it out, so it is tried again next time.
-            NotOffered::Failed(why) => row.failed = Some(why.to_owned()),
-            NotOffered::Skipped(why) => {
-                row.version = entry.version.to_vec();
-                row.skipped = Some(why.to_owned());
-            }
+            row.failed = Some(reason);
+        } else {
+            row.version = entry.version.to_vec();
+            row.skipped = Some(reason);
         }
         Known::NotOffered(row)
     }
@@ -72,7 +79,7 @@ impl ItemContext<'_> {
     pub(crate) fn unreadable(&self, key: &[u8], error: &ConnectorError) -> ItemRow {
         tracing::warn!(%error, "an item could not be read");
         let mut row = ItemRow::new(key);
-        row.failed = Some(failure_text(error).to_owned());
+        row.failed = Some(Reason::of_error(error));
         row
     }
 
@@ -81,7 +88,7 @@ impl ItemContext<'_> {
         ScanStats::add(&self.stats.items, 1);
         ScanStats::add(&self.stats.skipped, u64::from(row.skipped.is_some()));
         ScanStats::add(&self.stats.failed, u64::from(row.failed.is_some()));
-        ScanStats::add(&self.stats.findings, row.occurrences.len() as u64);
+        ScanStats::add(&self.stats.findings, row.findings());
     }
 
     /// Counts an item that has not changed.
@@ -91,8 +98,46 @@ impl ItemContext<'_> {
         ScanStats::add(&self.stats.unchanged_bytes, entry.size);
     }
 
-    fn occurrence(&self, key: &[u8], version: &[u8], found: &Finding<'_>) -> OccurrenceRow {
-        let item = ItemId::derive(self.target, key);
+    /// Opens an item.
+    pub(crate) fn open(&self, key: &[u8]) -> Result<OpenItem, ConnectorError> {
+        let opened_at_ms = now().as_raw();
+        let reader = self.source.open(key)?;
+        let subject = Subject {
+            key: key.to_vec(),
+            path: reader.path().map(<[u8]>::to_vec),
+            inner: None,
+            item: ItemId::derive(self.target, reader.identity().unwrap_or(key)),
+            version: reader.version().to_vec(),
+            opened_at_ms,
+            provenance: reader.provenance(),
+        };
+        Ok(OpenItem { subject, reader })
+    }
+
+    /// Notes that what was found in an item up to now is committed.
+    pub(crate) fn part_is_committed(&self, row: &mut ItemRow) {
+        ScanStats::add(&self.stats.findings, row.findings());
+        row.occurrences.clear();
+        row.begun = true;
+    }
+
+    /// Forgets the version of what changed while it was read, or may still change under the same
+    /// name: it is read again next time.
+    pub(crate) fn settle(
+        &self,
+        reader: &dyn ItemReader,
+        row: &mut ItemRow,
+        opened_at_ms: u64,
+    ) -> Result<(), ConnectorError> {
+        let settled = self.source.is_settled(&row.version, opened_at_ms);
+        if !settled || reader.version_now()? != row.version {
+            row.version.clear();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn occurrence(&self, subject: &Subject, found: &Finding<'_>) -> OccurrenceRow {
+        let Subject { item, ref version, .. } = *subject;
         let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
         let secret = SecretHash::derive(self.tenant_key, found.secret().expose());
@@ -101,73 +146,144 @@ impl ItemContext<'_> {
         OccurrenceRow {
             occurrence: OccurrenceId::derive(finding, version, span.start, span.len),
             finding,
+            path: subject.path.clone(),
+            inner: subject.inner.clone(),
             secret,
             rule: rule.id().to_owned(),
             fingerprint: rule.fingerprint(),
+            description: rule.description().to_owned(),
             severity: found.severity().to_string(),
             confidence: found.confidence().to_string(),
+            reason: found.reason().as_str(),
             redacted: found.secret().redact().to_string(),
             start: span.start,
             length: span.len,
             line: found.position().line,
             column: found.position().column,
+            end_line: found.end().line,
+            end_column: found.end().column,
+            before: found.context().before.to_owned(),
+            after: found.context().after.to_owned(),
+            is_silenced: found.is_silenced(),
+            provenance: subject.provenance.clone(),
         }
     }
+}
+
+/// What is known of an item once it is open. No `Debug`: names may be private.
+pub(crate) struct Subject {
+    pub(crate) key: Vec<u8>,
+    /// What rules and reports call it, where that is not its key.
+    path: Option<Vec<u8>>,
+    /// Of a file in an archive: where there.
+    inner: Option<Vec<u8>>,
+    item: ItemId,
+    version: Vec<u8>,
+    pub(crate) opened_at_ms: u64,
+    provenance: Option<Provenance>,
+}
+
+impl Subject {
+    pub(crate) fn path(&self) -> &[u8] {
+        self.path.as_deref().unwrap_or(&self.key)
+    }
+
+    /// A file at `inner` in this archive.
+    pub(crate) fn inside(&self, inner: &[u8]) -> Self {
+        Self {
+            key: self.key.clone(),
+            path: self.path.clone(),
+            inner: Some(inner.to_vec()),
+            item: ItemId::derive(self.item.as_bytes(), inner),
+            version: self.version.clone(),
+            opened_at_ms: self.opened_at_ms,
+            provenance: self.provenance.clone(),
+        }
+    }
+
+    pub(crate) fn is_version(&self, version: &[u8]) -> bool {
+        self.version == version
+    }
+
+    /// What a token says of it, once something of it was scanned.
+    pub(crate) fn partial(&self, opened_at_ms: u64, at: PartialAt) -> PartialItem {
+        let (key, version) = (self.key.clone(), self.version.clone());
+        PartialItem { key, version, opened_at_ms, at }
+    }
+
+    /// The row of the item before anything is read of it, or after `partial` of it.
+    pub(crate) fn begin_row(&self, size: u64, partial: Option<&PartialItem>) -> ItemRow {
+        let mut row = ItemRow::new(&self.key);
+        row.version = self.version.clone();
+        row.bytes = size;
+        row.begun = partial.is_some();
+        row
+    }
+}
+
+/// An item of which nothing is read yet.
+pub(crate) struct OpenItem {
+    pub(crate) subject: Subject,
+    pub(crate) reader: Box<dyn ItemReader>,
+}
+
+/// What the next piece of an item was.
+pub(crate) enum Step {
+    /// There is more to read.
+    More,
+    /// There is no more to read, or to scan.
+    End,
+    /// The first, of an archive.
+    Archive(Format),
 }
 
 /// An item that is being read, piece by piece.
 pub(crate) struct ItemInProgress<'i> {
     context: &'i ItemContext<'i>,
+    subject: &'i Subject,
     reader: Box<dyn ItemReader>,
     stream: Stream<'i>,
     row: ItemRow,
     size: u64,
     /// Bytes up to here were read.
     offset: u64,
+    /// When its first byte was read.
     opened_at_ms: u64,
-    resumed_from: Option<u64>,
 }
 
 impl<'i> ItemInProgress<'i> {
-    /// Opens an item, to be read from its start or from where `partial` ends.
-    pub(crate) fn open(
+    /// To be read from its start or from where `partial` ends.
+    pub(crate) fn begin(
         context: &'i ItemContext<'i>,
-        key: &'i [u8],
+        subject: &'i Subject,
+        reader: Box<dyn ItemReader>,
         partial: Option<&PartialItem>,
         scratch: &'i mut Scratch,
-    ) -> Result<Self, ConnectorError> {
-        let opened_at_ms = now().as_raw();
-        let reader = context.source.open(key)?;
-        let mut row = ItemRow::new(key);
-        row.version = reader.version().to_vec();
+    ) -> Self {
         let size = reader.size();
-        row.bytes = size;
-        // A part of another version is worth nothing.
-        let partial = partial.filter(|partial| partial.version == row.version);
-        row.begun = partial.is_some();
-        let stream = match partial {
-            Some(partial) => context.engine.resume(scratch, Some(key), partial.mark),
-            None => context.engine.stream(scratch, Some(key)),
+        let mut row = subject.begin_row(size, partial);
+        let mark = partial.and_then(|partial| match partial.at {
+            PartialAt::Mark(mark) => Some(mark),
+            PartialAt::Inside(_) => None,
+        });
+        let path = subject.path();
+        let stream = match mark {
+            Some(mark) => context.engine.resume(scratch, Some(path), mark),
+            None => context.engine.stream(scratch, Some(path)),
         };
         if stream.is_silent() {
-            row.skipped = Some("allowed path".to_owned());
+            row.skipped = Some(Reason::AllowedPath);
         }
-        let resumed_from = partial.map(|partial| partial.mark.read_from());
-        Ok(Self {
+        Self {
             context,
+            subject,
             reader,
             stream,
             row,
             size,
-            offset: resumed_from.unwrap_or(0),
-            opened_at_ms: partial.map_or(opened_at_ms, |partial| partial.opened_at_ms),
-            resumed_from,
-        })
-    }
-
-    /// The first byte that is read again, if an earlier scan of this version left it in the middle.
-    pub(crate) const fn resumed_from(&self) -> Option<u64> {
-        self.resumed_from
+            offset: mark.map_or(0, |mark| mark.read_from()),
+            opened_at_ms: partial.map_or(subject.opened_at_ms, |partial| partial.opened_at_ms),
+        }
     }
 
     /// Whether it is skipped, for what has been seen of it.
@@ -180,61 +296,71 @@ impl<'i> ItemInProgress<'i> {
         self.offset
     }
 
+    /// Where it could be gone on with by a crew.
+    pub(crate) fn mark(&self) -> Option<StreamMark> {
+        self.stream.mark()
+    }
+
+    /// Goes on behind what a crew has read.
+    pub(crate) fn skip(mut self, round: Round) -> Self {
+        self.row.occurrences.extend(round.found);
+        let offset = round.mark.read_from();
+        Self { stream: self.stream.resume_at(round.mark), offset, ..self }
+    }
+
+    pub(crate) const fn size(&self) -> u64 {
+        self.size
+    }
+
     /// How many bytes the next [`step`](Self::step) reads, if the item is as large as it says.
     pub(crate) fn next_len(&self) -> u64 {
         (CHUNK as u64).min(self.size.saturating_sub(self.offset))
     }
 
-    /// Where the scan of it can go on, once something was scanned.
-    pub(crate) fn mark(&self) -> Option<StreamMark> {
-        self.stream.mark()
+    /// It turned out to be an archive: what its path shows by itself is reported, and the rest is
+    /// inside. Gives what was read of it, too.
+    pub(crate) fn into_archive(self) -> (Box<dyn ItemReader>, ItemRow, Vec<u8>) {
+        let Self { context, subject, reader, stream, mut row, .. } = self;
+        let head = stream.buffered().to_vec();
+        let occurrences = &mut row.occurrences;
+        stream.finish_unread(&mut |found| occurrences.push(context.occurrence(subject, &found)));
+        (reader, row, head)
     }
 
-    /// The row so far. Its version is that of the whole item.
-    pub(crate) const fn row(&self) -> &ItemRow {
-        &self.row
-    }
-
-    /// What a token says of it, once something was scanned.
-    pub(crate) fn partial(&self) -> Option<PartialItem> {
-        let (key, version) = (self.row.key.clone(), self.row.version.clone());
-        self.mark().map(|mark| PartialItem { key, version, opened_at_ms: self.opened_at_ms, mark })
-    }
-
-    /// Its occurrences up to now are committed.
-    pub(crate) fn part_is_committed(&mut self) {
-        ScanStats::add(&self.context.stats.findings, self.row.occurrences.len() as u64);
-        self.row.occurrences.clear();
-        self.row.begun = true;
-    }
-
-    /// Reads and scans the next piece; `false` when there is no more to read, or to scan.
-    pub(crate) fn step(&mut self) -> Result<bool, ConnectorError> {
-        let Self { context, reader, stream, row, size, offset, .. } = self;
-        let ItemRow { key, version, occurrences, .. } = row;
+    /// Reads and scans the next piece.
+    pub(crate) fn step(&mut self) -> Result<Step, ConnectorError> {
+        let Self { context, subject, reader, stream, row, size, offset, .. } = self;
+        let occurrences = &mut row.occurrences;
         let read = stream.read(CHUNK, |room| reader.read_at(*offset, room), &mut |found| {
-            occurrences.push(context.occurrence(key, version, &found));
+            occurrences.push(context.occurrence(subject, &found));
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);
         if *offset == 0
-            && let Some(reason) =
-                skipped_as(context.source.classifier().kind(key, stream.buffered()))
+            && let Some(format) = Format::detect(stream.buffered())
+        {
+            return Ok(Step::Archive(format));
+        }
+        if *offset == 0
+            && let Some(reason) = Reason::of_content(
+                context.source.classifier().kind(subject.path(), stream.buffered()),
+            )
         {
             row.skipped = Some(reason);
-            return Ok(false);
+            return Ok(Step::End);
         }
         *offset += read as u64;
         // Not the size alone: what the kernel makes up as it is read says that it is empty.
-        Ok(read > 0 && (read == CHUNK || *size == 0 || *offset < *size))
+        let has_more = read > 0 && (read == CHUNK || *size == 0 || *offset < *size);
+        Ok(if has_more { Step::More } else { Step::End })
     }
 
     /// All of it was read, or it is skipped.
     pub(crate) fn finish(self) -> Result<ItemRow, ConnectorError> {
-        let Self { context, reader, stream, mut row, offset, opened_at_ms, .. } = self;
+        let Self { context, subject, reader, stream, mut row, offset, opened_at_ms, .. } = self;
         let is_skipped = row.skipped.is_some();
-        let ItemRow { key, version, occurrences, .. } = &mut row;
+        let occurrences = &mut row.occurrences;
         let mut on_finding = |found: Finding<'_>| {
-            occurrences.push(context.occurrence(key, version, &found));
+            occurrences.push(context.occurrence(subject, &found));
         };
         if is_skipped {
             // A rule may want a file for its name, whatever is in it.
@@ -243,41 +369,34 @@ impl<'i> ItemInProgress<'i> {
             stream.finish(&mut on_finding);
             row.bytes = offset;
         }
-        // What changed while it was read, or may still change under the same name, is read again
-        // next time.
-        let settled = context.source.is_settled(&row.version, opened_at_ms);
-        if !settled || reader.version_now()? != row.version {
-            row.version.clear();
-        }
+        context.settle(&*reader, &mut row, opened_at_ms)?;
         Ok(row)
     }
 }
 
-/// Why the source does not offer an item.
-enum NotOffered {
-    /// It is not meant to be read.
-    Skipped(&'static str),
-    /// It should have been read.
-    Failed(&'static str),
-}
-
-fn not_offered(reason: SkipReason) -> NotOffered {
-    match reason {
-        SkipReason::Link => NotOffered::Skipped("link"),
-        SkipReason::Special => NotOffered::Skipped("not a file"),
-        SkipReason::Ignored => NotOffered::Skipped("ignored"),
-        SkipReason::OtherFileSystem => NotOffered::Skipped("on another file system"),
-        SkipReason::KeyTooLong => NotOffered::Failed("path too long"),
-        SkipReason::PermissionDenied => NotOffered::Failed("permission denied"),
-        _ => NotOffered::Failed("unreadable"),
+impl InProgress for ItemInProgress<'_> {
+    fn row(&self) -> &ItemRow {
+        &self.row
     }
-}
 
-fn failure_text(error: &ConnectorError) -> &'static str {
-    match error {
-        ConnectorError::NotFound { .. } => "vanished",
-        ConnectorError::PermissionDenied { .. } => "permission denied",
-        ConnectorError::Retryable { .. } => "kept failing",
-        _ => "unreadable",
+    fn part_is_committed(&mut self) {
+        self.context.part_is_committed(&mut self.row);
+    }
+
+    fn partial(&self) -> Option<PartialItem> {
+        let mark = self.stream.mark()?;
+        Some(self.subject.partial(self.opened_at_ms, PartialAt::Mark(mark)))
+    }
+
+    fn position(&self) -> Option<Position> {
+        self.stream.mark().map(|mark| (0, mark.read_from()))
+    }
+
+    fn read_again(&self) -> u64 {
+        self.offset.saturating_sub(self.stream.mark().map_or(0, |mark| mark.read_from()))
+    }
+
+    fn bytes_done(&self) -> u64 {
+        self.offset
     }
 }

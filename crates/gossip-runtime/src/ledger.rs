@@ -9,8 +9,10 @@ use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::findings::{self, OccurrenceRow};
+use crate::reason::Reason;
 use crate::runs::Scope;
 use crate::schema::scope_of_run;
+use crate::totals::Reasons;
 
 /// What became of one item. No `Debug`: a key may be private.
 pub(crate) struct ItemRow {
@@ -18,8 +20,10 @@ pub(crate) struct ItemRow {
     /// Empty if the bytes that were read cannot be named, so that they are read again next time.
     pub(crate) version: Vec<u8>,
     pub(crate) bytes: u64,
-    pub(crate) skipped: Option<String>,
-    pub(crate) failed: Option<String>,
+    pub(crate) skipped: Option<Reason>,
+    pub(crate) failed: Option<Reason>,
+    /// Of an archive: what inside of it was not scanned, beyond that.
+    pub(crate) inside: Reasons,
     /// Those that are not committed yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
     /// Earlier occurrences of this version are committed.
@@ -31,6 +35,9 @@ pub(crate) struct ItemRow {
 pub(crate) struct LedgerRow {
     pub(crate) version: Vec<u8>,
     pub(crate) run: RunId,
+    pub(crate) bytes: u64,
+    pub(crate) skipped: Option<Reason>,
+    pub(crate) inside: Reasons,
     pub(crate) failed: bool,
 }
 
@@ -48,7 +55,7 @@ pub(crate) fn find_items(
     };
     // One walk along the table, beside the keys: a look-up for each would cost several times that.
     let mut statement = tx.prepare_cached(
-        "SELECT key, version, run, failed IS NOT NULL FROM scan_ledger
+        "SELECT key, version, run, bytes, skipped, failed IS NOT NULL, inside FROM scan_ledger
          WHERE scope = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key",
     )?;
     let mut rows = statement.query((scope.0, first, last))?;
@@ -63,7 +70,10 @@ pub(crate) fn find_items(
             Some(known) if known.get_ref(0)?.as_blob()? == key => Some(LedgerRow {
                 version: known.get(1)?,
                 run: RunId::from_raw(known.get::<_, i64>(2)? as u64),
-                failed: known.get(3)?,
+                bytes: known.get::<_, i64>(3)? as u64,
+                skipped: known.get(4)?,
+                failed: known.get(5)?,
+                inside: Reasons::from_column(known.get_ref(6)?.as_blob_or_null()?)?,
             }),
             _ => None,
         });
@@ -150,9 +160,20 @@ impl ItemRow {
             bytes: 0,
             skipped: None,
             failed: None,
+            inside: Reasons::default(),
             occurrences: Vec::new(),
             begun: false,
         }
+    }
+
+    /// Occurrences that count as findings.
+    pub(crate) fn findings(&self) -> u64 {
+        self.occurrences.iter().filter(|found| !found.is_silenced).count() as u64
+    }
+
+    /// Why it was not scanned, if it was not.
+    pub(crate) fn not_scanned(&self) -> Option<Reason> {
+        self.skipped.or(self.failed)
     }
 
     /// Replaces all that was known of the item, but for earlier occurrences of the same version (D2).
@@ -186,25 +207,71 @@ impl ItemRow {
         bytes: u64,
     ) -> rusqlite::Result<()> {
         let Self { key, skipped, failed, occurrences, begun, .. } = self;
-        let values = (scope.0, key, version, bytes as i64, skipped, failed, run.as_raw() as i64);
+        let inside = self.inside.to_column();
+        let id = run.as_raw() as i64;
+        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside);
         let is_new = tx
             .prepare_cached(
-                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
             )?
             .execute(values)?;
         if is_new == 0 {
             tx.prepare_cached(
-                "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7
-                 WHERE scope = ?1 AND key = ?2",
+                "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7,
+                 inside = ?8 WHERE scope = ?1 AND key = ?2",
             )?
             .execute(values)?;
             if !begun {
                 findings::forget_item(tx, scope, key)?;
             }
         }
-        occurrences.iter().try_for_each(|found| found.put(tx, scope, key))
+        occurrences.iter().try_for_each(|found| found.put(tx, scope, key, run))
     }
+}
+
+/// What became of one item, as it may be shown.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReportedItem {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// What was scanned of it; empty if that cannot be named.
+    pub version: Vec<u8>,
+    /// Bytes that it has.
+    pub bytes: u64,
+    /// Why it was not scanned.
+    pub skipped: Option<String>,
+    /// Why it could not be read.
+    pub failed: Option<String>,
+}
+
+/// The items that a run covered, with those that newer runs of the same scope have taken over, in
+/// key order.
+pub(crate) fn each_item_since<E>(
+    tx: &Transaction<'_>,
+    run: RunId,
+    mut each: impl FnMut(ReportedItem) -> Result<(), E>,
+) -> rusqlite::Result<Result<(), E>> {
+    let mut statement = tx.prepare(concat!(
+        "SELECT key, version, bytes, skipped, failed FROM scan_ledger WHERE scope = ",
+        scope_of_run!(),
+        " AND run >= ?1 ORDER BY key"
+    ))?;
+    let mut rows = statement.query([run.as_raw() as i64])?;
+    while let Some(row) = rows.next()? {
+        let item = ReportedItem {
+            key: row.get(0)?,
+            version: row.get(1)?,
+            bytes: row.get::<_, i64>(2)? as u64,
+            skipped: row.get(3)?,
+            failed: row.get(4)?,
+        };
+        if let Err(error) = each(item) {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok(()))
 }
 
 #[cfg(test)]

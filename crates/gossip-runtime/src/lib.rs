@@ -45,21 +45,26 @@
 //! is the engine's.
 
 mod admin;
+mod archive_item;
 mod batch;
 mod clock;
+mod crew;
 mod findings;
+mod fingerprint;
 mod item;
 mod ledger;
 mod options;
 mod partial_item;
 mod plan;
 mod policy;
+mod reason;
 mod report;
 mod runs;
 mod scan;
 mod scan_loop;
 mod schema;
 mod second_look;
+mod shard_token;
 mod shard_work;
 mod state;
 mod stats;
@@ -69,6 +74,8 @@ mod worker;
 
 pub use admin::Admin;
 pub use findings::ReportedFinding;
+pub use fingerprint::Fingerprints;
+pub use ledger::ReportedItem;
 pub use options::ScanOptions;
 pub use policy::policy_hash;
 pub use report::{ReportError, Reports, RunSummary};

@@ -1,11 +1,12 @@
-//! Where a worker stands inside an item, as the token of its shard's cursor.
+//! Where a worker stands inside an item, as a part of its shard's token.
 //!
 //! - T1: a token is committed with everything found up to its mark. Whoever goes on from it finds the
 //!   rest, if the item is still the same; if not, the item is read from its start.
 
 use gossip_engine::StreamMark;
 
-const FORMAT: u8 = 1;
+use crate::shard_token::{put_field, take, take_field};
+use crate::totals::Reasons;
 
 /// An item that was left in the middle: what was found up to its mark is committed.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,57 +16,107 @@ pub(crate) struct PartialItem {
     pub(crate) version: Vec<u8>,
     /// When the first byte of it was read: a version is trusted or not by that.
     pub(crate) opened_at_ms: u64,
-    pub(crate) mark: StreamMark,
+    pub(crate) at: PartialAt,
 }
 
+/// Where in an item.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum PartialAt {
+    /// In its bytes.
+    Mark(StreamMark),
+    /// Among the files of an archive.
+    Inside(Inside),
+}
+
+/// How far an archive is scanned.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Inside {
+    /// Files that are done.
+    pub(crate) done: u64,
+    /// Why some of those were not scanned.
+    pub(crate) not_scanned: Reasons,
+    /// Where in the next.
+    pub(crate) mark: Option<StreamMark>,
+}
+
+const AT_MARK: u8 = 1;
+const INSIDE: u8 = 2;
+const INSIDE_AT_MARK: u8 = 3;
+
 impl PartialItem {
-    pub(crate) fn to_token(&self) -> Vec<u8> {
-        let mut token = vec![FORMAT];
-        for field in [&self.key, &self.version] {
-            let len = u16::try_from(field.len()).expect("keys and versions are short");
-            token.extend_from_slice(&len.to_le_bytes());
-            token.extend_from_slice(field);
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        put_field(bytes, &self.key);
+        put_field(bytes, &self.version);
+        bytes.extend_from_slice(&self.opened_at_ms.to_le_bytes());
+        match &self.at {
+            PartialAt::Mark(mark) => {
+                bytes.push(AT_MARK);
+                bytes.extend_from_slice(&mark.to_bytes());
+            }
+            PartialAt::Inside(Inside { done, not_scanned, mark }) => {
+                bytes.push(if mark.is_some() { INSIDE_AT_MARK } else { INSIDE });
+                bytes.extend_from_slice(&done.to_le_bytes());
+                not_scanned.encode(bytes);
+                bytes.extend(mark.iter().flat_map(StreamMark::to_bytes));
+            }
         }
-        token.extend_from_slice(&self.opened_at_ms.to_le_bytes());
-        token.extend_from_slice(&self.mark.to_bytes());
-        token
     }
 
-    /// `None` if the token is none of ours.
-    pub(crate) fn from_token(token: &[u8]) -> Option<Self> {
-        let (&FORMAT, mut rest) = token.split_first()? else { return None };
-        let mut field = || {
-            let (len, bytes) = rest.split_first_chunk()?;
-            let (field, later) = bytes.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
-            rest = later;
-            Some(field.to_vec())
+    /// Takes one off the front.
+    pub(crate) fn decode(rest: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            key: take_field(rest)?,
+            version: take_field(rest)?,
+            opened_at_ms: u64::from_le_bytes(take(rest)?),
+            at: PartialAt::decode(rest)?,
+        })
+    }
+}
+
+impl PartialAt {
+    fn decode(rest: &mut &[u8]) -> Option<Self> {
+        let [kind] = take(rest)?;
+        if kind == AT_MARK {
+            return Some(Self::Mark(StreamMark::from_bytes(&take(rest)?)?));
+        }
+        let done = u64::from_le_bytes(take(rest)?);
+        let not_scanned = Reasons::decode(rest)?;
+        let mark = match kind {
+            INSIDE => None,
+            INSIDE_AT_MARK => Some(StreamMark::from_bytes(&take(rest)?)?),
+            _ => return None,
         };
-        let (key, version) = (field()?, field()?);
-        let (opened_at_ms, mark) = rest.split_first_chunk()?;
-        let mark = StreamMark::from_bytes(mark.try_into().ok()?)?;
-        Some(Self { key, version, opened_at_ms: u64::from_le_bytes(*opened_at_ms), mark })
+        Some(Self::Inside(Inside { done, not_scanned, mark }))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::reason::Reason;
 
-    #[test]
-    fn a_token_reads_back_and_no_part_of_it_or_more_than_it_does() {
-        let mark = StreamMark::from_bytes(&[1; StreamMark::SIZE]);
-        assert_eq!(mark, None);
+    pub(crate) fn example() -> PartialItem {
         let mut bytes = [0; StreamMark::SIZE];
         (bytes[0], bytes[8], bytes[16]) = (3, 40, 50);
-        let mark = StreamMark::from_bytes(&bytes).unwrap();
-        let item =
-            PartialItem { key: b"k".to_vec(), version: b"ver".to_vec(), opened_at_ms: 7, mark };
-        let token = item.to_token();
-        assert!(PartialItem::from_token(&token) == Some(item));
-        for len in 0..token.len() {
-            assert!(PartialItem::from_token(&token[..len]).is_none());
-        }
-        assert!(PartialItem::from_token(&[&token[..], b"x"].concat()).is_none());
-        assert!(PartialItem::from_token(&[&[9], &token[1..]].concat()).is_none());
+        let at = PartialAt::Mark(StreamMark::from_bytes(&bytes).unwrap());
+        PartialItem { key: b"k".to_vec(), version: b"ver".to_vec(), opened_at_ms: 7, at }
+    }
+
+    pub(crate) fn inside() -> PartialItem {
+        let mut not_scanned = Reasons::default();
+        not_scanned.add(Reason::Image, 2);
+        let mark = StreamMark::from_bytes(&[0; StreamMark::SIZE]);
+        let at = PartialAt::Inside(Inside { done: 9, not_scanned, mark });
+        PartialItem { at, ..example() }
+    }
+
+    #[test]
+    fn a_mark_of_no_object_is_refused() {
+        assert_eq!(StreamMark::from_bytes(&[1; StreamMark::SIZE]), None);
+        let mut bytes = Vec::new();
+        example().encode(&mut bytes);
+        let mark = bytes.len() - StreamMark::SIZE;
+        bytes[mark..].fill(1);
+        assert!(PartialItem::decode(&mut &bytes[..]).is_none());
     }
 }

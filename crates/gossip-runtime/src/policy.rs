@@ -1,9 +1,11 @@
-//! Which kinds of content are scanned, and the identity of all that decides what is found: who
-//! trusts the ledger compares it.
+//! The identity of all that decides what is found: who trusts the ledger compares it.
 
-use gossip_contracts::connector::{Classifier, ContentKind};
+use gossip_archive::Limits;
+use gossip_contracts::connector::Classifier;
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 use gossip_engine::Engine;
+
+use crate::archive_item::LIMITS;
 
 /// What a scan with this engine of a source with this classifier is remembered under: rules, engine,
 /// limits and decoding, and what counts as binary. What was scanned under the same need not be
@@ -13,10 +15,9 @@ pub fn policy_hash(engine: &Engine, classifier: &dyn Classifier) -> PolicyHash {
     PolicyHash::derive(&Policy { engine, classifier })
 }
 
-/// Why the content of this kind is not scanned; `None` if it is.
-pub(crate) fn skipped_as(kind: ContentKind) -> Option<String> {
-    (kind != ContentKind::Text).then(|| format!("binary: {kind}"))
-}
+/// Raised when this crate reads the same items in another way, or stores what became of them or where
+/// it stands in another form: runs and ledgers of before are then another policy's.
+const RUNTIME_VERSION: u32 = 2;
 
 struct Policy<'p> {
     engine: &'p Engine,
@@ -25,13 +26,19 @@ struct Policy<'p> {
 
 impl CanonicalBytes for Policy<'_> {
     fn feed(&self, hasher: &mut CanonicalHasher) {
-        hasher.value(self.engine).value(self.classifier);
+        hasher.value(&RUNTIME_VERSION).value(self.engine).value(self.classifier);
+        let Limits { bytes, ratio, ratio_from, files, layers, memory } = LIMITS;
+        hasher.value(&gossip_archive::VERSION).value(&layers);
+        for limit in [bytes, ratio, ratio_from, files, memory as u64] {
+            hasher.value(&limit);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use gossip_connectors::content::HeadClassifier;
+    use gossip_contracts::connector::ContentKind;
     use gossip_engine::{Options, RuleSet};
 
     use super::*;
@@ -47,25 +54,6 @@ mod tests {
     impl CanonicalBytes for Another {
         fn feed(&self, hasher: &mut CanonicalHasher) {
             hasher.value(&2_u32);
-        }
-    }
-
-    /// If this changes, what earlier scans skipped is not read again: feed a version to the policy's
-    /// hash then.
-    #[test]
-    fn text_is_scanned_and_nothing_else() {
-        let kinds = [
-            ContentKind::Archive,
-            ContentKind::Image,
-            ContentKind::Media,
-            ContentKind::Executable,
-            ContentKind::Database,
-            ContentKind::Font,
-            ContentKind::NulBytes,
-        ];
-        assert_eq!(skipped_as(ContentKind::Text), None);
-        for kind in kinds {
-            assert_eq!(skipped_as(kind), Some(format!("binary: {kind}")));
         }
     }
 

@@ -3,14 +3,19 @@
 use std::convert::Infallible;
 
 use gossip_contracts::identity::{PolicyHash, RunId};
-use gossip_coordination::{GetRunError, InfraError, RunManagement, RunProgress, RunStatus};
+use gossip_coordination::{
+    GetRunError, InfraError, RunManagement, RunProgress, RunStatus, ShardFilter, ShardStatus,
+};
 use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
+use crate::clock::now;
 use crate::findings::{ReportedFinding, each_since};
+use crate::ledger::{ReportedItem, each_item_since};
 use crate::runs;
+use crate::shard_token::ShardToken;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
-use crate::totals::Totals;
+use crate::totals::{Counts, Totals};
 use crate::transaction;
 
 /// A run in numbers.
@@ -144,6 +149,23 @@ impl Reports {
         self.read(|tx| each_since(tx, run, each))
     }
 
+    /// The items of a run, in key order: what was scanned and what was not. For the newest run of a
+    /// target and policy, as for [`findings`](Self::findings).
+    pub fn each_item<E>(
+        &self,
+        run: RunId,
+        each: impl FnMut(ReportedItem) -> Result<(), E>,
+    ) -> Result<Result<(), E>, ReportError> {
+        self.read(|tx| each_item_since(tx, run, each))
+    }
+
+    /// The shards of the open run of a target, if there is one: for whoever draws a progress bar.
+    pub fn open_progress(&self, target: &[u8]) -> Result<Option<RunProgress>, ReportError> {
+        let open = self.read(|tx| runs::newest_open_run(tx, target))?;
+        let Some(run) = open else { return Ok(None) };
+        created(self.coordinator.get_run_progress(LOCAL_TENANT, run))
+    }
+
     fn summarize(&self, row: runs::RunRow) -> Result<RunSummary, ReportError> {
         let run = row.run;
         let record = created(self.coordinator.get_run(LOCAL_TENANT, run))?;
@@ -154,11 +176,15 @@ impl Reports {
         };
         let progress = created(self.coordinator.get_run_progress(LOCAL_TENANT, run))?;
         let progress = progress.unwrap_or_default();
+        let covered = match row.ended_ms {
+            Some(_) => Counts::default(),
+            None => self.covered(run)?,
+        };
         let totals = self.read(|tx| match row.ended_ms {
             Some(_) => Totals::kept(tx, run),
             // It may have ended since the row was read.
             None if runs::has_ended(tx, run)? => Totals::kept(tx, run),
-            None => Totals::count(tx, run),
+            None => Totals::of(tx, run, &covered),
         })?;
         let Totals { items, bytes, findings, skipped, failed } = totals;
         Ok(RunSummary {
@@ -175,6 +201,20 @@ impl Reports {
             failed,
             findings,
         })
+    }
+
+    /// What the shards of a run have covered, each item once (T2).
+    fn covered(&self, run: RunId) -> Result<Counts, ReportError> {
+        let mut shards = Vec::new();
+        let (now, all) = (now(), ShardFilter::all());
+        created(self.coordinator.list_shards_into(now, LOCAL_TENANT, run, all, &mut shards))?;
+        let mut covered = Counts::default();
+        for shard in shards.iter().filter(|shard| shard.status != ShardStatus::Split) {
+            let token = shard.token.as_deref().map(ShardToken::from_bytes);
+            // One of another version says nothing that could be shown.
+            covered.add(&token.flatten().unwrap_or_default().counts);
+        }
+        Ok(covered)
     }
 
     fn read<T>(

@@ -120,6 +120,16 @@ pub(crate) fn newest_run(tx: &Transaction<'_>) -> rusqlite::Result<Option<RunId>
     Ok(run.map(|run| RunId::from_raw(run as u64)))
 }
 
+/// The newest run of a target that has not ended, whatever its policy.
+pub(crate) fn newest_open_run(
+    tx: &Transaction<'_>,
+    target: &[u8],
+) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(run) FROM scan_runs WHERE target = ?1 AND ended_ms IS NULL";
+    let run: Option<i64> = tx.query_row(sql, [target], |row| row.get(0))?;
+    Ok(run.map(|run| RunId::from_raw(run as u64)))
+}
+
 /// The newest run of a target that has ended, whatever its policy.
 pub(crate) fn last_ended_run(
     tx: &Transaction<'_>,

@@ -6,7 +6,7 @@ use gossip_contracts::connector::{Connector, ConnectorError};
 use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{PolicyHash, RunId, TenantSecretKey};
 use gossip_coordination::{
-    AcquireScratch, CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
+    CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
     RunTerminalEvaluation, RunTransitionError, evaluate_run_terminal,
 };
 use gossip_coordination_sqlite::SqliteCoordinator;
@@ -85,6 +85,12 @@ pub enum ScanError {
     /// The run cannot be created as it was asked for.
     #[error("the run was not created: {0}")]
     NotCreated(CreateRunError),
+    /// A shard was left by a program that wrote another kind of token.
+    #[error(
+        "the run was begun by another version of gossip, and this one cannot go on with it; \
+             start over with `--fresh`"
+    )]
+    TokenOfAnotherKind,
     /// A worker broke. This is a bug in gossip.
     #[error(
         "a worker stopped unexpectedly; this is a bug in gossip. Nothing that was committed is \
@@ -113,7 +119,7 @@ impl Scan<'_> {
         };
         if resumed {
             // Whoever died in this run need not be waited for.
-            release_dead(&mut coordinator, run, &shared.slots, &mut AcquireScratch::new())?;
+            release_dead(&mut coordinator, run, &shared.slots)?;
         }
         self.work(&shared)?;
         let end = self.finish(&mut coordinator, &shared)?;

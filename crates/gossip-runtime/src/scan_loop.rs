@@ -6,19 +6,23 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gossip_contracts::connector::{ConnectorError, Page, PageEntry};
+use gossip_archive::{Format, HEAD_SIZE};
+use gossip_contracts::connector::{ConnectorError, ItemReader, Page, PageEntry};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_coordination_sqlite::rusqlite::Transaction;
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
-use gossip_engine::Scratch;
+use gossip_engine::{Scratch, StreamMark};
 
-use crate::batch::{Batch, Commit};
+use crate::archive_item::{ArchiveInProgress, ArchiveScan};
+use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
-use crate::item::{ItemContext, ItemInProgress, Known};
+use crate::crew::{Crew, Plan};
+use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
-use crate::partial_item::PartialItem;
+use crate::partial_item::{PartialAt, PartialItem};
 use crate::scan::ScanError;
+use crate::shard_token::ShardToken;
 use crate::transaction;
 
 /// Entries listed at a time.
@@ -89,23 +93,25 @@ pub(crate) struct ScanLoop {
     scratch: Scratch,
     page: Page,
     known: Vec<Option<LedgerRow>>,
+    crew: Crew,
     pub(crate) batch: Batch,
 }
 
 impl ScanLoop {
-    /// Works through `work` after `reached`, beginning with an item that was left in the middle.
-    /// [`Flow::Continue`]: to its end, and [`Batch::rest`] is not committed yet.
+    /// Works through `work` after `reached`, beginning with an item that was left in the middle if
+    /// `token` has one. [`Flow::Continue`]: to its end, and [`Batch::rest`] is not committed yet.
     pub(crate) fn run(
         &mut self,
         shared: &Shared<'_>,
         work: &mut impl Work,
         reached: Option<&[u8]>,
-        partial: Option<PartialItem>,
+        token: ShardToken,
     ) -> Result<Flow, ScanError> {
-        self.batch = Batch::starting_after(reached);
+        let ShardToken { counts, partial, listing } = token;
+        self.batch = Batch::starting_after(reached, counts, listing);
         if let Some(partial) = partial {
-            let Self { scratch, batch, .. } = self;
-            let mut step = Step { shared, work, scratch, batch };
+            let Self { scratch, crew, batch, .. } = self;
+            let mut step = Step { shared, work, scratch, crew, batch };
             let flow = step.handle_partial(&partial)?;
             if flow != Flow::Continue {
                 return Ok(flow);
@@ -121,11 +127,10 @@ impl ScanLoop {
     }
 
     fn run_page(&mut self, shared: &Shared<'_>, work: &mut impl Work) -> Result<Flow, ScanError> {
-        let Self { scratch, page, known, batch } = self;
-        match list(shared, work.range(), batch.reached(), page) {
-            // Whether it would have passed will be seen next time.
-            Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
-            listed => listed?,
+        let Self { scratch, page, known, crew, batch } = self;
+        let flow = list(shared, work, batch, page)?;
+        if flow != Flow::Continue {
+            return Ok(flow);
         }
         let flow = work.page_listed(batch.reached(), page)?;
         if flow != Flow::Continue {
@@ -134,19 +139,20 @@ impl ScanLoop {
         let scope = shared.context.scope;
         let find = |tx: &Transaction<'_>| ledger::find_items(tx, scope, page, known);
         transaction::read(work.coordinator(), "ledger.read", find)?;
-        let mut step = Step { shared, work, scratch, batch };
+        let mut step = Step { shared, work, scratch, crew, batch };
         for (entry, row) in page.iter().zip(&*known) {
             let flow = step.handle(&entry, row.as_ref())?;
             if flow != Flow::Continue {
                 return Ok(flow);
             }
         }
+        batch.end_page(page.token());
         Ok(Flow::Continue)
     }
 }
 
 /// How the reading of an item ended.
-enum Read {
+pub(crate) enum Read {
     /// All that is to be known of it is.
     Done(ItemRow),
     /// It was left in the middle.
@@ -158,6 +164,7 @@ struct Step<'l, W> {
     shared: &'l Shared<'l>,
     work: &'l mut W,
     scratch: &'l mut Scratch,
+    crew: &'l mut Crew,
     batch: &'l mut Batch,
 }
 
@@ -173,10 +180,10 @@ impl<W: Work> Step<'_, W> {
         }
         let context = &self.shared.context;
         match context.look_at(entry, row) {
-            Known::Covered => {}
-            Known::Unchanged => {
+            Known::Covered(row) => self.batch.add_covered(row),
+            Known::Unchanged(row) => {
                 context.count_unchanged(entry);
-                self.batch.add_unchanged(entry.key);
+                self.batch.add_unchanged(entry.key, row);
             }
             Known::NotOffered(row) => self.add(row),
             Known::MustRead => match self.read(entry.key, None)? {
@@ -224,46 +231,124 @@ impl<W: Work> Step<'_, W> {
     }
 
     fn read_once(&mut self, key: &[u8], partial: Option<&PartialItem>) -> Result<Read, ScanError> {
-        let Self { shared, work, scratch, batch } = self;
-        let mut item = ItemInProgress::open(&shared.context, key, partial, scratch)?;
+        let Self { shared, work, scratch, crew, batch } = self;
+        let context = &shared.context;
+        let OpenItem { subject, mut reader } = context.open(key)?;
+        // A part of another version is worth nothing.
+        let partial = partial.filter(|partial| subject.is_version(&partial.version));
+        if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial
+            && let (head, Some(format)) = archive_format(&mut *reader)?
+        {
+            let row = subject.begin_row(reader.size(), partial);
+            let archive = ArchiveInProgress::new(context, &subject, row, partial);
+            let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
+            return scan.run(reader, format, head);
+        }
+        let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
+        crew.begin_item();
         let mut has_more = !item.is_skipped();
         while has_more {
-            let stop = shared.stopping();
-            let flow = match batch.checkpoint_mid_item(*work, shared.options, &mut item, stop)? {
-                Flow::Continue if stop => Flow::Stop,
-                Flow::Continue => work.renew_if_needed()?,
-                flow => flow,
-            };
+            let round = plan_round(shared, &item);
+            let next = round.map_or(item.next_len(), |(mark, plan)| plan.bytes(mark));
+            let flow = pause(shared, *work, batch, &mut item, next)?;
             if flow != Flow::Continue {
                 return Ok(Read::Left(flow));
             }
+            if let Some((mark, plan)) = round {
+                let round = crew.run(context, &subject, plan, mark)?;
+                batch.add_bytes(plan.bytes(mark));
+                item = item.skip(round);
+                continue;
+            }
             let before = item.offset();
-            has_more = item.step()?;
+            match item.step()? {
+                ItemStep::More => {}
+                ItemStep::End => has_more = false,
+                ItemStep::Archive(format) => {
+                    let (reader, row, head) = item.into_archive();
+                    let archive = ArchiveInProgress::new(context, &subject, row, None);
+                    let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
+                    return scan.run(reader, format, head);
+                }
+            }
             batch.add_bytes(item.offset() - before);
         }
         Ok(Read::Done(item.finish()?))
     }
 }
 
-/// Lists what comes after `reached`, again while that fails transiently.
+/// How the next part of a large item is read by this worker and those that have nothing to do, if
+/// there are any.
+fn plan_round(shared: &Shared<'_>, item: &ItemInProgress<'_>) -> Option<(StreamMark, Plan)> {
+    let idle = shared.idle.load(Ordering::Relaxed);
+    if idle == 0 || !shared.context.source.capabilities().range_reads {
+        return None;
+    }
+    let mark = item.mark()?;
+    let plan = Plan::new(1 + idle, shared.options.checkpoint_bytes, mark, item.size())?;
+    Some((mark, plan))
+}
+
+/// In the middle of an item, before its `next` bytes are read: commits what is done when it is time or
+/// when the scan stops, and renews what gives the right to go on.
+pub(crate) fn pause(
+    shared: &Shared<'_>,
+    work: &mut impl Work,
+    batch: &mut Batch,
+    item: &mut dyn InProgress,
+    next: u64,
+) -> Result<Flow, ScanError> {
+    let stop = shared.stopping();
+    match batch.checkpoint_mid_item(work, shared.options, item, next, stop)? {
+        Flow::Continue if stop => Ok(Flow::Stop),
+        Flow::Continue => work.renew_if_needed(),
+        flow => Ok(flow),
+    }
+}
+
+/// The first bytes of an item of which an earlier scan said that it is an archive, and its format.
+fn archive_format(
+    reader: &mut dyn ItemReader,
+) -> Result<(Vec<u8>, Option<Format>), ConnectorError> {
+    let mut head = vec![0; HEAD_SIZE];
+    let mut len = 0;
+    while len < head.len() {
+        match reader.read_at(len as u64, &mut head[len..])? {
+            0 => break,
+            read => len += read,
+        }
+    }
+    head.truncate(len);
+    let format = Format::detect(&head);
+    Ok((head, format))
+}
+
+/// Lists what comes after what was handled, again while that fails transiently and the worker may go
+/// on.
 fn list(
     shared: &Shared<'_>,
-    range: ShardSpecRef<'_>,
-    reached: Option<&[u8]>,
+    work: &mut impl Work,
+    batch: &Batch,
     page: &mut Page,
-) -> Result<(), ConnectorError> {
-    let cursor = CursorUpdate::new(reached, None);
+) -> Result<Flow, ScanError> {
+    let cursor = CursorUpdate::new(batch.reached(), batch.listing());
     let mut failures = 0;
     loop {
-        match shared.context.source.list(range, cursor, PAGE_ENTRIES, page) {
-            Err(error)
-                if error.is_retryable() && failures + 1 < LIST_TRIES && !shared.stopping() =>
-            {
+        match shared.context.source.list(work.range(), cursor, PAGE_ENTRIES, page) {
+            Ok(()) => return Ok(Flow::Continue),
+            // Whether it would have passed will be seen next time.
+            Err(error) if error.is_retryable() && shared.stopping() => return Ok(Flow::Stop),
+            Err(error) if error.is_retryable() && failures + 1 < LIST_TRIES => {
                 failures += 1;
                 std::thread::sleep(LIST_BACKOFF * failures);
             }
-            listed => return listed,
+            Err(error) => return Err(error.into()),
+        }
+        // A source may take its time to say that it does not answer.
+        let flow = work.renew_if_needed()?;
+        if flow != Flow::Continue {
+            return Ok(flow);
         }
     }
 }

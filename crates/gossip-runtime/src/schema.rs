@@ -13,7 +13,8 @@ use gossip_coordination_sqlite::CallerSchema;
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
     retired: 3,
-    steps: &["
+    steps: &[
+        "
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
             target BLOB NOT NULL,
@@ -68,7 +69,34 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             column INTEGER NOT NULL,
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
-        "],
+        ",
+        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;
+        ALTER TABLE scan_occurrences ADD COLUMN inner BLOB;
+        ALTER TABLE scan_ledger ADD COLUMN inside BLOB;",
+        // What a report says of a finding beyond its place, and in which run it was first seen. What
+        // an older engine found is without; the newer is another policy, and reads everything again.
+        "
+        ALTER TABLE scan_occurrences ADD COLUMN end_line INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE scan_occurrences ADD COLUMN end_column INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE scan_occurrences ADD COLUMN description TEXT NOT NULL DEFAULT '';
+        ALTER TABLE scan_occurrences ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+        ALTER TABLE scan_occurrences ADD COLUMN before TEXT NOT NULL DEFAULT '';
+        ALTER TABLE scan_occurrences ADD COLUMN after TEXT NOT NULL DEFAULT '';
+        ALTER TABLE scan_occurrences ADD COLUMN silenced INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE scan_occurrences ADD COLUMN commit_id TEXT;
+        ALTER TABLE scan_occurrences ADD COLUMN author TEXT;
+        ALTER TABLE scan_occurrences ADD COLUMN date_ms INTEGER;
+        ALTER TABLE scan_occurrences ADD COLUMN other_paths BLOB;
+
+        CREATE TABLE scan_seen(
+            finding BLOB PRIMARY KEY,
+            run INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO scan_seen
+            SELECT finding, min(run) FROM scan_occurrences JOIN scan_ledger USING (scope, key)
+            GROUP BY finding;
+        ",
+    ],
 };
 
 /// The scope that a run belongs to, in SQL, with the run as its first parameter.

@@ -14,6 +14,7 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use crate::batch::Commit;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
+use crate::shard_token::ShardToken;
 use crate::transaction::{in_transaction, read};
 use crate::{ledger, runs};
 
@@ -26,7 +27,7 @@ impl SecondLook<'_> {
     /// [`Flow::Lost`]: somebody else has ended the run.
     pub(crate) fn run(mut self) -> Result<Flow, ScanError> {
         let mut scan_loop = ScanLoop::default();
-        let outcome = scan_loop.run(self.shared, &mut self, None, None);
+        let outcome = scan_loop.run(self.shared, &mut self, None, ShardToken::default());
         if matches!(outcome, Ok(Flow::Lost) | Err(ScanError::Storage(_))) {
             return outcome;
         }

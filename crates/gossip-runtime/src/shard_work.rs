@@ -13,15 +13,15 @@ use std::time::Duration;
 use gossip_contracts::connector::{ConnectorError, Page};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::OpId;
-use gossip_coordination::{EndError, InfraError, LeasedOperationError, ParkReason, WorkerSession};
+use gossip_coordination::{EndError, LeasedOperationError, ParkReason, WorkerSession};
 use gossip_coordination_sqlite::SqliteCoordinator;
 
 use crate::batch::{Batch, Commit};
 use crate::clock::{new_op_id, now};
-use crate::partial_item::PartialItem;
 use crate::plan::ResidualSplit;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
+use crate::shard_token::ShardToken;
 use crate::transaction::infra_error;
 
 /// Times that an operation is tried when the database fails in passing.
@@ -45,13 +45,12 @@ impl<'w> ShardWork<'w> {
     /// Works on the shard until it is done, parked, released or lost.
     pub(crate) fn run(mut self, scan_loop: &mut ScanLoop) -> Result<(), ScanError> {
         let cursor = self.session.cursor();
-        let partial = cursor.token().map(|token| {
-            PartialItem::from_token(token).ok_or_else(|| {
-                InfraError::corruption("claim", "the shard's cursor has a token of another kind")
-            })
-        });
-        let (partial, reached) = (partial.transpose()?, cursor.last_key().map(<[u8]>::to_vec));
-        let flow = match scan_loop.run(self.shared, &mut self, reached.as_deref(), partial) {
+        let token = match cursor.token() {
+            Some(token) => ShardToken::from_bytes(token).ok_or(ScanError::TokenOfAnotherKind)?,
+            None => ShardToken::default(),
+        };
+        let reached = cursor.last_key().map(<[u8]>::to_vec);
+        let flow = match scan_loop.run(self.shared, &mut self, reached.as_deref(), token) {
             Ok(Flow::Continue) => self.complete(&scan_loop.batch.rest())?,
             Ok(Flow::Stop) => self.release(&mut scan_loop.batch)?,
             Ok(Flow::Lost) => Flow::Lost,
@@ -68,10 +67,10 @@ impl<'w> ShardWork<'w> {
     fn complete(self, rest: &Commit<'_>) -> Result<Flow, ScanError> {
         let last_key = self.cursor_key(rest.reached());
         let (scope, run) = (self.shared.context.scope, self.shared.context.run);
+        let token = rest.token().to_bytes();
+        let cursor = CursorUpdate::new(Some(&last_key), Some(&token));
         let ended = end(self.session, |session, op_id| {
-            session.complete_with(now(), CursorUpdate::at(&last_key), op_id, |tx| {
-                rest.write(tx, scope, run)
-            })
+            session.complete_with(now(), cursor, op_id, |tx| rest.write(tx, scope, run))
         });
         lost_if_refused(
             "a completion",
@@ -138,11 +137,13 @@ impl Work for ShardWork<'_> {
     /// W1, W2.
     fn commit(&mut self, commit: &Commit<'_>) -> Result<Flow, ScanError> {
         let last_key = self.cursor_key(commit.reached());
-        let token = commit.token();
-        let cursor = CursorUpdate::new(Some(&last_key), token.as_deref());
+        let token = commit.token().to_bytes();
+        let cursor = CursorUpdate::new(Some(&last_key), Some(&token));
         let (scope, run) = (self.shared.context.scope, self.shared.context.run);
         let moved = retrying(|op_id| {
-            self.session.checkpoint_with(now(), cursor, op_id, |tx| commit.write(tx, scope, run))
+            // The lease goes on with it: who commits in time renews nothing else.
+            self.session
+                .checkpoint_and_renew_with(now(), cursor, op_id, |tx| commit.write(tx, scope, run))
         });
         lost_if_refused(
             "a checkpoint",

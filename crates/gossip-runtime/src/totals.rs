@@ -1,12 +1,129 @@
-//! A run in numbers: counted while it goes on, kept once it has ended.
+//! A run in numbers: those of its shards' tokens (T2) while it goes on, those of the ledger once it has
+//! ended, which has also what a second look saw.
 //!
 //! - N1: a ledger row belongs to the newest run that covered its item, so an ended run's numbers
 //!   cannot be counted later: they are kept in the transaction that ends it.
 
+use std::collections::BTreeMap;
+
 use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
+use crate::reason::Reason;
 use crate::schema::scope_of_run;
+use crate::shard_token::take;
+
+/// How many are not scanned, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reasons(BTreeMap<Reason, u64>);
+
+impl Reasons {
+    pub(crate) fn add(&mut self, reason: Reason, number: u64) {
+        *self.0.entry(reason).or_default() += number;
+    }
+
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        other.0.iter().for_each(|(reason, number)| self.add(*reason, *number));
+    }
+
+    /// Takes one out that is a failure, if there is any.
+    pub(crate) fn take_failure(&mut self) -> Option<Reason> {
+        let reason = *self.0.keys().find(|reason| reason.is_failure())?;
+        let number = self.0.get_mut(&reason)?;
+        *number -= 1;
+        if *number == 0 {
+            self.0.remove(&reason);
+        }
+        Some(reason)
+    }
+
+    /// As a column: nothing if there are none.
+    pub(crate) fn to_column(&self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        (!self.0.is_empty()).then_some(bytes)
+    }
+
+    /// From a column.
+    pub(crate) fn from_column(column: Option<&[u8]>) -> rusqlite::Result<Self> {
+        let Some(mut rest) = column else { return Ok(Self::default()) };
+        let damaged = || rusqlite::Error::InvalidColumnName("inside".to_owned());
+        Self::decode(&mut rest).filter(|_| rest.is_empty()).ok_or_else(damaged)
+    }
+
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.push(u8::try_from(self.0.len()).expect("there are few reasons"));
+        for (reason, number) in &self.0 {
+            bytes.push(reason.code());
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// Takes them off the front. `None` if a reason is not known.
+    pub(crate) fn decode(rest: &mut &[u8]) -> Option<Self> {
+        let [len] = take(rest)?;
+        let mut reasons = BTreeMap::new();
+        for _ in 0..len {
+            let [code] = take(rest)?;
+            reasons.insert(Reason::from_code(code)?, u64::from_le_bytes(take(rest)?));
+        }
+        Some(Self(reasons))
+    }
+
+    /// In words, those that are failures or those that are not.
+    fn in_words(&self, failures: bool) -> Vec<(String, u64)> {
+        let of_kind = self.0.iter().filter(|(reason, _)| reason.is_failure() == failures);
+        let mut of_kind: Vec<_> = of_kind.map(|(reason, n)| (reason.to_string(), *n)).collect();
+        of_kind.sort();
+        of_kind
+    }
+}
+
+/// Items, and how many of them are not scanned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    items: u64,
+    bytes: u64,
+    not_scanned: Reasons,
+}
+
+impl Counts {
+    /// Counts an item, and what inside of it is not scanned.
+    pub(crate) fn add_item(&mut self, bytes: u64, not_scanned: Option<Reason>, inside: &Reasons) {
+        self.add_items(1, bytes, not_scanned);
+        self.not_scanned.add_all(inside);
+    }
+
+    fn add_items(&mut self, items: u64, bytes: u64, not_scanned: Option<Reason>) {
+        self.items += items;
+        self.bytes += bytes;
+        if let Some(reason) = not_scanned {
+            self.not_scanned.add(reason, items);
+        }
+    }
+
+    /// Counts what another counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.items += other.items;
+        self.bytes += other.bytes;
+        self.not_scanned.add_all(&other.not_scanned);
+    }
+
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.items.to_le_bytes());
+        bytes.extend_from_slice(&self.bytes.to_le_bytes());
+        self.not_scanned.encode(bytes);
+    }
+
+    /// Takes them off the front.
+    pub(crate) fn decode(rest: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            items: u64::from_le_bytes(take(rest)?),
+            bytes: u64::from_le_bytes(take(rest)?),
+            not_scanned: Reasons::decode(rest)?,
+        })
+    }
+}
 
 /// How much of what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,35 +138,39 @@ pub(crate) struct Totals {
 impl Totals {
     /// Counts what the ledger holds of a run.
     pub(crate) fn count(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Self> {
-        let id = run.as_raw() as i64;
-        let mut totals = Self::default();
+        let mut counts = Counts::default();
         let mut statement = tx.prepare_cached(concat!(
-            "SELECT skipped, failed, count(*), sum(bytes) FROM scan_ledger WHERE scope = ",
+            "SELECT ifnull(skipped, failed), count(*), sum(bytes) FROM scan_ledger WHERE scope = ",
             scope_of_run!(),
-            " AND run = ?1 GROUP BY 1, 2 ORDER BY 1, 2"
+            " AND run = ?1 GROUP BY 1"
         ))?;
-        let mut rows = statement.query([id])?;
+        let mut rows = statement.query([run.as_raw() as i64])?;
         while let Some(row) = rows.next()? {
-            let (items, bytes) = (row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as u64);
-            totals.items += items;
-            totals.bytes += bytes;
-            if let Some(reason) = row.get(0)? {
-                totals.skipped.push((reason, items));
-            }
-            if let Some(reason) = row.get(1)? {
-                totals.failed.push((reason, items));
-            }
+            let (items, bytes) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
+            counts.add_items(items, bytes, row.get(0)?);
         }
-        // From the occurrences, which are few, to their items.
-        totals.findings = tx
-            .prepare_cached(concat!(
-                "SELECT count(*) FROM scan_occurrences o CROSS JOIN scan_ledger l
-                 USING (scope, key) WHERE o.scope = ",
-                scope_of_run!(),
-                " AND l.run = ?1"
-            ))?
-            .query_row([id], |row| Ok(row.get::<_, i64>(0)? as u64))?;
-        Ok(totals)
+        let mut statement = tx.prepare_cached(concat!(
+            "SELECT inside FROM scan_ledger WHERE scope = ",
+            scope_of_run!(),
+            " AND run = ?1 AND inside IS NOT NULL"
+        ))?;
+        let mut rows = statement.query([run.as_raw() as i64])?;
+        while let Some(row) = rows.next()? {
+            let inside = row.get_ref(0)?.as_blob_or_null()?;
+            counts.not_scanned.add_all(&Reasons::from_column(inside)?);
+        }
+        Self::of(tx, run, &counts)
+    }
+
+    /// Of items that were counted elsewhere.
+    pub(crate) fn of(tx: &Transaction<'_>, run: RunId, counts: &Counts) -> rusqlite::Result<Self> {
+        Ok(Self {
+            items: counts.items,
+            bytes: counts.bytes,
+            findings: count_findings(tx, run)?,
+            skipped: counts.not_scanned.in_words(false),
+            failed: counts.not_scanned.in_words(true),
+        })
     }
 
     /// Keeps them (N1).
@@ -98,4 +219,15 @@ fn by_reason(tx: &Transaction<'_>, sql: &str, run: i64) -> rusqlite::Result<Vec<
     tx.prepare_cached(sql)?
         .query_map([run], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?
         .collect()
+}
+
+fn count_findings(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<u64> {
+    // From the occurrences, which are few, to their items.
+    tx.prepare_cached(concat!(
+        "SELECT count(*) FROM scan_occurrences o CROSS JOIN scan_ledger l
+         USING (scope, key) WHERE o.scope = ",
+        scope_of_run!(),
+        " AND l.run = ?1 AND NOT o.silenced"
+    ))?
+    .query_row([run.as_raw() as i64], |row| Ok(row.get::<_, i64>(0)? as u64))
 }

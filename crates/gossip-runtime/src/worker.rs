@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use gossip_contracts::identity::{RunId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, ClaimError, GetRunError, InfraError, ReleaseError, RunManagement, WorkerSession,
+    AcquireScratch, ClaimError, GetRunError, InfraError, RevokeLeaseError, RunManagement,
+    ShardClaiming, WorkerSession,
 };
 use gossip_coordination_sqlite::{ReleaseDeadError, SqliteCoordinator, WorkerSlots};
 
@@ -74,7 +75,7 @@ impl<'w> Worker<'w> {
         self.waits += 1;
         if self.waits.is_multiple_of(WAITS_PER_LOOK) {
             let run = self.shared.context.run;
-            release_dead(&mut self.coordinator, run, &self.shared.slots, &mut self.scratch)?;
+            release_dead(&mut self.coordinator, run, &self.shared.slots)?;
         }
         Ok(())
     }
@@ -99,9 +100,8 @@ pub(crate) fn release_dead(
     coordinator: &mut SqliteCoordinator,
     run: RunId,
     slots: &WorkerSlots,
-    scratch: &mut AcquireScratch,
 ) -> Result<(), InfraError> {
-    match coordinator.release_dead(now(), LOCAL_TENANT, run, slots, scratch) {
+    match coordinator.release_dead(now(), LOCAL_TENANT, run, slots) {
         Ok(0) => Ok(()),
         Ok(shards) => {
             tracing::info!(shards, "shards of workers that are gone are free again");
@@ -109,7 +109,7 @@ pub(crate) fn release_dead(
         }
         Err(
             ReleaseDeadError::Claim(ClaimError::BackendError(error))
-            | ReleaseDeadError::Release(ReleaseError::BackendError(error)),
+            | ReleaseDeadError::Revoke(RevokeLeaseError::BackendError(error)),
         ) => Err(error),
         // The run is over, or another process did the same.
         Err(error) => {

@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId,
+};
 use gossip_coordination::{RunConfig, ShardFilter, ShardStatus};
 
 use super::begin::begin;
@@ -55,6 +57,19 @@ impl Admin {
         Self { plans: Vec::new(), swarm: swarm.clone(), wakes: 1_000_000, patience: 1 }
     }
 
+    /// Deletes a run that has ended, now and then.
+    fn clear_away<S: SimulatedBackend>(&mut self, wire: &mut Wire<S>, random: &mut Random) {
+        if !random.chance(20 * self.swarm.rate(Ingredient::EndRuns)) {
+            return;
+        }
+        let ended = self.plans.iter().filter(|plan| matches!(plan.stage, Stage::Ended));
+        let ended: Vec<RunName> = ended.map(|plan| (plan.tenant, plan.run)).collect();
+        if !ended.is_empty() {
+            let (tenant, run) = *random.pick(&ended);
+            wire.delete_run(LogicalTime::from_raw(wire.time), tenant, run);
+        }
+    }
+
     /// A run that a worker might find work in; while there are faults, sometimes another.
     pub(super) fn some_run(&self, is_calm: bool, random: &mut Random) -> Option<RunName> {
         if self.plans.is_empty() {
@@ -96,6 +111,7 @@ impl Admin {
         self.wakes = wire.time + 1 + random.below(self.swarm.think) + self.patience / 2;
         if !wire.is_calm {
             self.begin_runs(wire);
+            self.clear_away(wire, random);
         }
         let is_open = |plan: &Plan| !matches!(plan.stage, Stage::Ended);
         if wire.is_calm {
@@ -173,7 +189,7 @@ impl Admin {
                 if !wire.is_calm && random.chance(20 * swarm.rate(Ingredient::Misuse)) {
                     let op_id = wire.next_op(tenant);
                     let ends = [
-                        Operation::CompleteRun { tenant, run, op_id },
+                        Operation::CompleteRun { tenant, run, result: None, op_id },
                         Operation::FailRun { tenant, run, op_id },
                     ];
                     wire.request(now, random.pick(&ends).clone());
@@ -258,11 +274,15 @@ fn look_after<S: SimulatedBackend>(
         _ => {
             let hasty = !wire.is_calm && random.chance(100);
             if hasty {
-                return Stage::End(Operation::CompleteRun { tenant, run, op_id });
+                return Stage::End(Operation::CompleteRun { tenant, run, result: None, op_id });
+            }
+            if !wire.is_calm && random.chance(60) {
+                revoke(tenant, run, now, wire, random);
             }
             match wire.request(now, Operation::GetRunProgress { tenant, run }) {
                 Some(Answer::Progress(progress)) if progress.active + progress.parked == 0 => {
-                    Stage::End(Operation::CompleteRun { tenant, run, op_id })
+                    let result = random.chance(500).then(|| draw_result(random));
+                    Stage::End(Operation::CompleteRun { tenant, run, result, op_id })
                 }
                 Some(Answer::Progress(progress)) if progress.parked > 0 => {
                     unpark(tenant, run, op_id, now, wire, random)
@@ -271,6 +291,28 @@ fn look_after<S: SimulatedBackend>(
             }
         }
     }
+}
+
+/// Takes a lease from whoever holds it.
+fn revoke<S: SimulatedBackend>(
+    tenant: TenantId,
+    run: RunId,
+    now: LogicalTime,
+    wire: &mut Wire<S>,
+    random: &mut Random,
+) {
+    let filter = ShardFilter::active();
+    let listed = wire.request(now, Operation::ListShards { tenant, run, filter });
+    let Some(Answer::Shards(shards)) = listed else { return };
+    if shards.is_empty() {
+        return;
+    }
+    let shard = random.pick(&shards);
+    let (key, mut fence) = (ShardKey::new(run, shard.shard), shard.fence);
+    if random.chance(100) {
+        fence = fence.next();
+    }
+    wire.request(now, Operation::RevokeLease { tenant, key, fence });
 }
 
 fn unpark<S: SimulatedBackend>(
@@ -289,6 +331,11 @@ fn unpark<S: SimulatedBackend>(
     }
     let key = ShardKey::new(run, random.pick(&parked).shard);
     Stage::Unpark(Operation::Unpark { tenant, key, op_id })
+}
+
+/// What a run came to, as its administrator has it.
+fn draw_result(random: &mut Random) -> RunResult {
+    RunResult::from_bytes([random.below(256) as u8; 32])
 }
 
 fn draw_filter(random: &mut Random) -> ShardFilter {

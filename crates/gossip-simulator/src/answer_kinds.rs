@@ -24,8 +24,8 @@ macro_rules! kinds {
 }
 
 kinds!(OPERATION_NAMES, kind_of(Operation), "",
-    CreateRun RegisterShards GetRun GetRunProgress ListShards CompleteRun FailRun CancelRun Unpark
-    Acquire Renew Release Checkpoint Complete Park SplitReplace SplitResidual);
+    CreateRun RegisterShards GetRun GetRunProgress ListShards CompleteRun FailRun CancelRun DeleteRun RevokeLease NoteIdle
+    Unpark Acquire Renew Release Checkpoint Complete Park SplitReplace SplitResidual);
 kinds!(ANSWER_NAMES, kind_of_answer(Answer), "",
     Accepted Executed Replayed Acquired Renewed Run Progress Shards Refused);
 kinds!(REFUSAL_NAMES, kind_of_refusal(Refusal), "",
@@ -33,9 +33,10 @@ kinds!(REFUSAL_NAMES, kind_of_refusal(Refusal), "",
     AlreadyLeased OpIdConflict CursorRegression CursorOutOfBounds CursorKeyTooLarge
     CursorTokenTooLarge CheckpointMissingKey SplitInvalid ManifestInvalid ShardLimitExceeded
     InvalidConfig RunAlreadyExists ConfigMismatch RunTerminal WrongStatus ShardsRemaining NotParked
+    FenceNotGranted RunNotEnded
     ResourceExhausted Backend);
 kinds!(SPLIT_NAMES, kind_of_split(SplitValidationError), "Split",
-    TooFewChildren TooManyChildren EmptyPoint ChildInvalid StartMismatch Gap Overlap EndMismatch
+    TooFewChildren TooManyChildren PartsTooLarge EmptyPoint ChildInvalid StartMismatch Gap Overlap EndMismatch
     CursorNotKept SpawnLimitExceeded ShardLimitExceeded DerivedIdCollision; _);
 kinds!(MANIFEST_NAMES, kind_of_manifest(ManifestValidationError), "Manifest",
     Empty TooManyShards DerivedShardId SpecInvalid UnboundedRange CursorInvalid CursorOutOfBounds

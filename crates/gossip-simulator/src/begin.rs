@@ -2,13 +2,16 @@
 //! scan calls it, each of its steps over the wire, where it may be lost, late or doubled.
 
 use std::cell::{Cell, RefCell};
+use std::num::NonZeroUsize;
 
 use gossip_contracts::coordination::InitialShardInput;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{
-    ClaimCandidates, CreateRunError, GetRunError, IdempotentOutcome, RegisterShardsError,
-    RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError, ShardFilter,
-    ShardSummary, UnparkError,
+    ClaimCandidates, CreateRunError, DeleteRunError, GetRunError, IdempotentOutcome, InfraError,
+    RegisterShardsError, RevokeLeaseError, RunConfig, RunManagement, RunProgress, RunRecord,
+    RunSummary, RunTransitionError, ShardFilter, ShardSummary, UnparkError,
 };
 
 use super::op::{Answer, Operation, OwnedShardInput};
@@ -112,11 +115,12 @@ impl<S: SimulatedBackend> RunManagement for WireManagement<'_, S> {
         unreachable!("{BEGINS}")
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         _: LogicalTime,
         _: TenantId,
         _: RunId,
+        _: Option<RunResult>,
         _: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         unreachable!("{BEGINS}")
@@ -159,6 +163,53 @@ impl<S: SimulatedBackend> RunManagement for WireManagement<'_, S> {
         _: RunId,
         _: WorkerId,
         _: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        unreachable!("{BEGINS}")
+    }
+
+    fn revoke_lease(
+        &mut self,
+        _: LogicalTime,
+        _: TenantId,
+        _: ShardKey,
+        _: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        unreachable!("{BEGINS}")
+    }
+
+    fn list_runs_into(
+        &self,
+        _: TenantId,
+        _: Option<RunId>,
+        _: NonZeroUsize,
+        _: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        unreachable!("{BEGINS}")
+    }
+
+    fn list_shards_page_into(
+        &self,
+        _: LogicalTime,
+        _: TenantId,
+        _: RunId,
+        _: ShardFilter,
+        _: Option<ShardId>,
+        _: NonZeroUsize,
+        _: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        unreachable!("{BEGINS}")
+    }
+
+    fn delete_run(&mut self, _: LogicalTime, _: TenantId, _: RunId) -> Result<(), DeleteRunError> {
+        unreachable!("{BEGINS}")
+    }
+
+    fn note_idle(
+        &mut self,
+        _: LogicalTime,
+        _: TenantId,
+        _: RunId,
+        _: WorkerId,
     ) -> Result<(), GetRunError> {
         unreachable!("{BEGINS}")
     }

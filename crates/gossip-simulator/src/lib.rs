@@ -1,7 +1,7 @@
 //! Simulates coordination: one seed fixes workers, faults, clocks and the order of everything.
 //!
-//! A backend implements [`SimulatedBackend`] to be simulated; [`Memory`] and [`Sqlite`] are the two
-//! that do. `docs/verification.md` is the guide.
+//! A backend implements [`SimulatedBackend`] to be simulated; [`Memory`], [`Sqlite`] and
+//! [`Etcd`] do. `docs/verification.md` is the guide.
 //!
 //! ```
 //! use gossip_simulator::{Memory, Options, run_seed};
@@ -14,6 +14,7 @@
 mod admin;
 mod answer_kinds;
 mod begin;
+mod etcd;
 mod keys;
 mod misuse;
 mod op;
@@ -35,6 +36,7 @@ mod worker;
 mod world;
 
 pub use answer_kinds::AnswerKinds;
+pub use etcd::Etcd;
 pub use op::{
     Acquired, Answer, Bytes, Effect, Operation, OwnedCursor, OwnedRange, OwnedShardInput, Refusal,
     RunView,

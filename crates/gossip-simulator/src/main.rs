@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use gossip_simulator::{
-    AnswerKinds, Failures, Ingredient, Memory, Options, Report, SimulatedBackend, Sqlite,
+    AnswerKinds, Etcd, Failures, Ingredient, Memory, Options, Report, SimulatedBackend, Sqlite,
     Violation, run_seed, shrink,
 };
 
 const USAGE: &str = "\
-usage: gossip-simulator [--backend memory|sqlite] [--seeds N] [--start S] [--threads T] [--seen]
+usage: gossip-simulator [--backend memory|sqlite|etcd] [--seeds N] [--start S] [--threads T] [--seen]
                         [--kinds] [--twice] [--until-violation]
        gossip-simulator --seed N [--backend B] [--without A,B…] [--operations N] [--every] [--text]
                         [--twice]";
@@ -48,6 +48,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let passed = match args.backend.as_str() {
         "sqlite" => run::<Sqlite>(&args),
+        "etcd" => run::<Etcd>(&args),
         _ => run::<Memory>(&args),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -96,7 +97,7 @@ impl Args {
                 _ => return Err(format!("`{word}` has no meaning")),
             }
         }
-        if !["memory", "sqlite"].contains(&args.backend.as_str()) {
+        if !["memory", "sqlite", "etcd"].contains(&args.backend.as_str()) {
             return Err(format!("there is no backend `{}`", args.backend));
         }
         Ok(args)
@@ -232,6 +233,7 @@ fn sweep<S: SimulatedBackend>(args: &Args) -> bool {
 fn kinds_of(backend: &str) -> &'static str {
     match backend {
         "sqlite" => include_str!("../kinds/sqlite.txt"),
+        "etcd" => include_str!("../kinds/etcd.txt"),
         _ => include_str!("../kinds/memory.txt"),
     }
 }

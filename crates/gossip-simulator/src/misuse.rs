@@ -2,7 +2,9 @@
 //! harm. None claims progress that was not made, so whatever is accepted is true.
 
 use gossip_contracts::coordination::{MAX_KEY_SIZE, MAX_TOKEN_SIZE};
-use gossip_contracts::identity::{FenceEpoch, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{Lease, ParkReason};
 
 use super::keys;
@@ -97,7 +99,7 @@ fn edge_of<S: SimulatedBackend>(
         if completes {
             Operation::Complete { tenant, lease, cursor, op_id }
         } else {
-            Operation::Checkpoint { tenant, lease, cursor, op_id }
+            Operation::Checkpoint { tenant, lease, cursor, renews: false, op_id }
         }
     };
     Some(match random.below(4) {
@@ -147,6 +149,9 @@ fn set_tenant(operation: &mut Operation, other: TenantId) {
         | Operation::CompleteRun { tenant, .. }
         | Operation::FailRun { tenant, .. }
         | Operation::CancelRun { tenant, .. }
+        | Operation::DeleteRun { tenant, .. }
+        | Operation::RevokeLease { tenant, .. }
+        | Operation::NoteIdle { tenant, .. }
         | Operation::Unpark { tenant, .. }
         | Operation::Acquire { tenant, .. }
         | Operation::Renew { tenant, .. }
@@ -200,8 +205,10 @@ fn alter(operation: &mut Operation, random: &mut Random) {
         Operation::Complete { tenant, lease, cursor, op_id } if random.chance(500) => {
             let (tenant, lease, op_id) = (*tenant, *lease, *op_id);
             let cursor = cursor.clone();
-            *operation = Operation::Checkpoint { tenant, lease, cursor, op_id };
+            *operation = Operation::Checkpoint { tenant, lease, cursor, renews: false, op_id };
         }
+        // The other kind of checkpoint at the same cursor.
+        Operation::Checkpoint { renews, .. } if random.chance(300) => *renews = !*renews,
         Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
             change(cursor.token.get_or_insert_default());
         }
@@ -233,14 +240,18 @@ fn alter(operation: &mut Operation, random: &mut Random) {
                 change(&mut row.range.metadata);
             }
         }
-        Operation::CompleteRun { tenant, run, op_id } => {
+        Operation::CompleteRun { result, .. } if random.chance(500) => {
+            *result = result.is_none().then_some(RunResult::from_bytes([7; 32]));
+        }
+        Operation::CompleteRun { tenant, run, op_id, .. } => {
             *operation = Operation::CancelRun { tenant: *tenant, run: *run, op_id: *op_id };
         }
         Operation::CancelRun { tenant, run, op_id } => {
             *operation = Operation::FailRun { tenant: *tenant, run: *run, op_id: *op_id };
         }
         Operation::Unpark { tenant, key, op_id } => {
-            *operation = Operation::CompleteRun { tenant: *tenant, run: key.run, op_id: *op_id };
+            let (tenant, run, op_id) = (*tenant, key.run, *op_id);
+            *operation = Operation::CompleteRun { tenant, run, result: None, op_id };
         }
         _ => {}
     }
@@ -250,7 +261,7 @@ fn alter(operation: &mut Operation, random: &mut Random) {
 fn spoil(operation: &mut Operation, random: &mut Random) {
     match operation {
         // A lease that has been checkpointed under is more likely live than one completed under.
-        Operation::Checkpoint { tenant, lease, op_id, .. } if random.chance(400) => {
+        Operation::Checkpoint { tenant, lease, renews: false, op_id, .. } if random.chance(400) => {
             let (tenant, lease, op_id) = (*tenant, *lease, *op_id);
             *operation =
                 Operation::Complete { tenant, lease, cursor: spoiled_cursor(random), op_id };

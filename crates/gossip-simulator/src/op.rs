@@ -9,7 +9,7 @@ use gossip_contracts::coordination::{
     ShardSpecRef, SplitValidationError,
 };
 use gossip_contracts::identity::{
-    FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 use gossip_coordination::{
     Lease, ParkReason, RunConfig, RunConfigError, RunOpKind, RunProgress, RunStatus, ShardFilter,
@@ -128,6 +128,7 @@ pub enum Operation {
     CompleteRun {
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     },
     FailRun {
@@ -139,6 +140,20 @@ pub enum Operation {
         tenant: TenantId,
         run: RunId,
         op_id: OpId,
+    },
+    DeleteRun {
+        tenant: TenantId,
+        run: RunId,
+    },
+    RevokeLease {
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    },
+    NoteIdle {
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
     },
     Unpark {
         tenant: TenantId,
@@ -158,10 +173,12 @@ pub enum Operation {
         tenant: TenantId,
         lease: Lease,
     },
+    /// With `renews`, `checkpoint_and_renew`.
     Checkpoint {
         tenant: TenantId,
         lease: Lease,
         cursor: OwnedCursor,
+        renews: bool,
         op_id: OpId,
     },
     Complete {
@@ -194,7 +211,7 @@ pub enum Operation {
 /// What a request was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// A request without an operation id was carried out: a creation or a release.
+    /// A request without an operation id was carried out: a creation, a deletion, a release, a note.
     Accepted,
     /// Carried out by this request.
     Executed(Effect),
@@ -226,6 +243,13 @@ pub enum Effect {
     Children(Vec<ShardId>),
     /// The shard that took the rest.
     Residual(ShardId),
+    /// The lease of a checkpoint that renewed it.
+    Renewed {
+        /// When it ends.
+        deadline: LogicalTime,
+        /// Workers without work.
+        idle: u32,
+    },
 }
 
 /// An acquired shard; without the hint about other work, which is advice and not an answer.
@@ -262,6 +286,8 @@ pub struct RunView {
     pub root_shards: Vec<ShardId>,
     /// Its last operations, oldest first, and when they were carried out.
     pub op_log: Vec<(OpId, RunOpKind, LogicalTime)>,
+    /// What it came to.
+    pub result: Option<RunResult>,
 }
 
 /// Why a request was refused: the variants of all error enums, without fingerprints and messages.
@@ -345,6 +371,13 @@ pub enum Refusal {
     NotParked {
         status: ShardStatus,
     },
+    FenceNotGranted {
+        presented: FenceEpoch,
+        current: FenceEpoch,
+    },
+    RunNotEnded {
+        status: RunStatus,
+    },
     /// The backend has no room. No model can know.
     ResourceExhausted,
     /// The backend failed; the request may have been carried out. No model can know.
@@ -366,6 +399,9 @@ impl Operation {
             | Self::CompleteRun { tenant, .. }
             | Self::FailRun { tenant, .. }
             | Self::CancelRun { tenant, .. }
+            | Self::DeleteRun { tenant, .. }
+            | Self::RevokeLease { tenant, .. }
+            | Self::NoteIdle { tenant, .. }
             | Self::Unpark { tenant, .. }
             | Self::Acquire { tenant, .. }
             | Self::Renew { tenant, .. }
@@ -421,9 +457,9 @@ impl Operation {
     #[must_use]
     pub fn shard(&self) -> Option<(TenantId, ShardKey)> {
         match self {
-            Self::Unpark { tenant, key, .. } | Self::Acquire { tenant, key, .. } => {
-                Some((*tenant, *key))
-            }
+            Self::Unpark { tenant, key, .. }
+            | Self::RevokeLease { tenant, key, .. }
+            | Self::Acquire { tenant, key, .. } => Some((*tenant, *key)),
             _ => self.lease().map(|lease| (self.tenant(), lease.key())),
         }
     }
@@ -439,7 +475,9 @@ impl Operation {
             | Self::ListShards { tenant, run, .. }
             | Self::CompleteRun { tenant, run, .. }
             | Self::FailRun { tenant, run, .. }
-            | Self::CancelRun { tenant, run, .. } => Some((*tenant, *run)),
+            | Self::CancelRun { tenant, run, .. }
+            | Self::DeleteRun { tenant, run }
+            | Self::NoteIdle { tenant, run, .. } => Some((*tenant, *run)),
             _ => None,
         }
     }
@@ -452,8 +490,11 @@ impl Operation {
             (Self::RegisterShards { shards: a, .. }, Self::RegisterShards { shards: b, .. }) => {
                 a == b
             }
-            (Self::Checkpoint { cursor: a, .. }, Self::Checkpoint { cursor: b, .. })
-            | (Self::Complete { cursor: a, .. }, Self::Complete { cursor: b, .. }) => a == b,
+            (
+                Self::Checkpoint { cursor: a, renews: c, .. },
+                Self::Checkpoint { cursor: b, renews: d, .. },
+            ) => (a, c) == (b, d),
+            (Self::Complete { cursor: a, .. }, Self::Complete { cursor: b, .. }) => a == b,
             (Self::Park { reason: a, .. }, Self::Park { reason: b, .. }) => a == b,
             (Self::SplitReplace { children: a, .. }, Self::SplitReplace { children: b, .. }) => {
                 a == b
@@ -462,8 +503,8 @@ impl Operation {
                 Self::SplitResidual { kept: a, residual: b, .. },
                 Self::SplitResidual { kept: c, residual: d, .. },
             ) => (a, b) == (c, d),
-            (Self::CompleteRun { .. }, Self::CompleteRun { .. })
-            | (Self::FailRun { .. }, Self::FailRun { .. })
+            (Self::CompleteRun { result: a, .. }, Self::CompleteRun { result: b, .. }) => a == b,
+            (Self::FailRun { .. }, Self::FailRun { .. })
             | (Self::CancelRun { .. }, Self::CancelRun { .. })
             | (Self::Unpark { .. }, Self::Unpark { .. }) => true,
             _ => false,

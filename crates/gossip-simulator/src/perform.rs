@@ -6,10 +6,11 @@ use gossip_contracts::coordination::{InitialShardInput, SplitReplacePlan, SplitR
 use gossip_contracts::identity::LogicalTime;
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CommitError, CompleteError,
-    CoordinationBackend, CreateRunError, GetRunError, IdempotentOutcome, InfraError, ParkError,
-    RegisterShardsError, ReleaseError, RenewError, RenewResult, RunManagement, RunProgress,
-    RunRecord, RunStatus, RunTransitionError, SplitError, UnparkError,
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
+    CommitError, CompleteError, CoordinationBackend, CreateRunError, DeleteRunError, GetRunError,
+    IdempotentOutcome, InfraError, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    RenewResult, RevokeLeaseError, RunManagement, RunProgress, RunRecord, RunStatus,
+    RunTransitionError, SplitError, UnparkError,
 };
 
 use super::op::{Acquired, Answer, Effect, Operation, Refusal, RunView};
@@ -41,14 +42,21 @@ pub fn perform<B: CoordinationBackend + RunManagement>(
                 Err(error) => Answer::Refused((&error).into()),
             }
         }
-        Operation::CompleteRun { tenant, run, op_id } => {
-            idempotent(&backend.complete_run(now, *tenant, *run, *op_id))
+        Operation::CompleteRun { tenant, run, result, op_id } => {
+            idempotent(&backend.complete_run_with(now, *tenant, *run, *result, *op_id))
         }
         Operation::FailRun { tenant, run, op_id } => {
             idempotent(&backend.fail_run(now, *tenant, *run, *op_id))
         }
         Operation::CancelRun { tenant, run, op_id } => {
             idempotent(&backend.cancel_run(now, *tenant, *run, *op_id))
+        }
+        Operation::DeleteRun { tenant, run } => accepted(&backend.delete_run(now, *tenant, *run)),
+        Operation::RevokeLease { tenant, key, fence } => {
+            idempotent(&backend.revoke_lease(now, *tenant, *key, *fence))
+        }
+        Operation::NoteIdle { tenant, run, worker } => {
+            accepted(&backend.note_idle(now, *tenant, *run, *worker))
         }
         Operation::Unpark { tenant, key, op_id } => {
             idempotent(&backend.unpark_shard(now, *tenant, *key, *op_id))
@@ -58,8 +66,13 @@ pub fn perform<B: CoordinationBackend + RunManagement>(
         }
         Operation::Renew { tenant, lease } => backend.renew(now, *tenant, lease).answer(),
         Operation::Release { tenant, lease } => accepted(&backend.release(now, *tenant, lease)),
-        Operation::Checkpoint { tenant, lease, cursor, op_id } => {
-            idempotent(&backend.checkpoint(now, *tenant, lease, cursor.as_update(), *op_id))
+        Operation::Checkpoint { tenant, lease, cursor, renews, op_id } => {
+            let cursor = cursor.as_update();
+            if *renews {
+                backend.checkpoint_and_renew(now, *tenant, lease, cursor, *op_id).answer()
+            } else {
+                idempotent(&backend.checkpoint(now, *tenant, lease, cursor, *op_id))
+            }
         }
         Operation::Complete { tenant, lease, cursor, op_id } => {
             idempotent(&backend.complete(now, *tenant, lease, cursor.as_update(), *op_id))
@@ -136,6 +149,22 @@ impl ToAnswer for Result<RenewResult, RenewError> {
     }
 }
 
+impl<E> ToAnswer for Result<IdempotentOutcome<CheckpointRenewal>, E>
+where
+    for<'e> &'e E: Into<Refusal>,
+{
+    fn answer(&self) -> Answer {
+        match self {
+            Ok(outcome) => {
+                let renewal = outcome.as_ref().into_inner();
+                let (deadline, idle) = (renewal.new_deadline, renewal.idle_workers);
+                outcome_of(outcome, Effect::Renewed { deadline, idle })
+            }
+            Err(error) => Answer::Refused(error.into()),
+        }
+    }
+}
+
 impl ToAnswer for Result<IdempotentOutcome<SplitReplaceResult>, SplitError> {
     fn answer(&self) -> Answer {
         match self {
@@ -173,6 +202,7 @@ impl ToAnswer for Result<RunRecord, GetRunError> {
                     .iter()
                     .map(|entry| (entry.op_id(), entry.kind(), entry.executed_at()))
                     .collect(),
+                result: run.result,
             })),
             Err(error) => Answer::Refused(error.into()),
         }
@@ -312,6 +342,13 @@ refusals! {
         WrongStatus { status, target } ShardsRemaining { active, parked };
         RunTransitionError::OpIdConflict(conflict) =>
             Self::OpIdConflict { op_id: conflict.op_id() },
+    }
+    DeleteRunError {
+        RunNotFound TenantMismatch { expected } RunNotEnded { status };
+    }
+    RevokeLeaseError {
+        ShardNotFound TenantMismatch { expected } RunTerminal { status }
+        FenceNotGranted { presented, current };
     }
     UnparkError {
         ShardNotFound TenantMismatch { expected } RunTerminal { status } NotParked { status };

@@ -6,16 +6,26 @@ use gossip_contracts::coordination::{CursorUpdate, SplitReplacePlan, SplitResidu
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimError, CommitError,
-    CompleteError, CoordinationBackend, IdempotentOutcome, Lease, ParkError, ParkReason,
-    ReleaseError, RenewError, RenewResult, ShardClaiming, SplitReplaceError, SplitResidualError,
-    TransactionalBackend,
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
+    ClaimError, CommitError, CompleteError, CoordinationBackend, IdempotentOutcome, Lease,
+    ParkError, ParkReason, ReleaseError, RenewError, RenewResult, ShardClaiming, SplitReplaceError,
+    SplitResidualError, TransactionalBackend,
 };
 
 use super::op::Operation;
 use super::perform::{ToAnswer, accepted, idempotent};
 use super::simulated::{Applicant, SimulatedBackend};
 use super::wire::{Grant, Wire};
+
+fn checkpoint(
+    tenant: TenantId,
+    lease: &Lease,
+    cursor: CursorUpdate<'_>,
+    renews: bool,
+    op_id: OpId,
+) -> Operation {
+    Operation::Checkpoint { tenant, lease: *lease, cursor: cursor.into(), renews, op_id }
+}
 
 /// Every session gets its own.
 pub(super) struct Port<'w, S>(pub(super) &'w RefCell<Wire<S>>);
@@ -74,11 +84,26 @@ impl<S: SimulatedBackend> CoordinationBackend for Port<'_, S> {
         cursor: CursorUpdate<'_>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CheckpointError> {
-        let operation =
-            Operation::Checkpoint { tenant, lease: *lease, cursor: cursor.into(), op_id };
+        let operation = checkpoint(tenant, lease, cursor, false, op_id);
         self.0.borrow_mut().call(now, operation, |backend| {
             let result = backend.checkpoint(now, tenant, lease, cursor, op_id);
             (idempotent(&result), None, result)
+        })
+    }
+
+    fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
+        let operation = checkpoint(tenant, lease, cursor, true, op_id);
+        self.0.borrow_mut().call(now, operation, |backend| {
+            let result = backend.checkpoint_and_renew(now, tenant, lease, cursor, op_id);
+            let hint = result.as_ref().ok().map(|outcome| outcome.as_ref().into_inner().capacity);
+            (result.answer(), hint, result)
         })
     }
 
@@ -163,6 +188,19 @@ impl<S: SimulatedBackend> TransactionalBackend for Port<'_, S> {
         write_if_executed(moved.map_err(CommitError::Refused)?, writes)
     }
 
+    fn checkpoint_and_renew_with<E>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+        writes: impl FnOnce(&()) -> Result<(), E>,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CommitError<CheckpointError, E>> {
+        let moved = self.checkpoint_and_renew(now, tenant, lease, cursor, op_id);
+        write_if_executed(moved.map_err(CommitError::Refused)?, writes)
+    }
+
     fn complete_with<E>(
         &mut self,
         now: LogicalTime,
@@ -177,10 +215,10 @@ impl<S: SimulatedBackend> TransactionalBackend for Port<'_, S> {
     }
 }
 
-fn write_if_executed<R, E>(
-    outcome: IdempotentOutcome<()>,
+fn write_if_executed<T, R, E>(
+    outcome: IdempotentOutcome<T>,
     writes: impl FnOnce(&()) -> Result<(), E>,
-) -> Result<IdempotentOutcome<()>, CommitError<R, E>> {
+) -> Result<IdempotentOutcome<T>, CommitError<R, E>> {
     if outcome.is_executed() {
         writes(&()).map_err(CommitError::Caller)?;
     }
@@ -199,5 +237,18 @@ impl<S: SimulatedBackend> ShardClaiming for Port<'_, S> {
         let mut wire = self.0.borrow_mut();
         let grant = wire.claim(Applicant { now, tenant, run, worker })?;
         Ok(wire.granted.insert(grant).restore(scratch))
+    }
+
+    fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        let mut wire = self.0.borrow_mut();
+        let own = wire.reacquire_own(Applicant { now, tenant, run, worker })?;
+        Ok(own.map(|grant| wire.granted.insert(grant).restore(scratch)))
     }
 }

@@ -73,14 +73,22 @@ pub(super) fn operation(operation: &Operation) -> String {
         }
         Operation::FailRun { tenant: of, run, .. } => format!("fail run {}/{run}", tenant(*of)),
         Operation::CancelRun { tenant: of, run, .. } => format!("cancel run {}/{run}", tenant(*of)),
+        Operation::DeleteRun { tenant: of, run } => format!("delete run {}/{run}", tenant(*of)),
+        Operation::RevokeLease { tenant: of, key, fence } => {
+            format!("revoke {} at fence {fence}", place(*of, *key))
+        }
+        Operation::NoteIdle { tenant: of, run, worker } => {
+            format!("w{} is idle in {}/{run}", worker.as_raw(), tenant(*of))
+        }
         Operation::Unpark { tenant: of, key, .. } => format!("unpark {}", place(*of, *key)),
         Operation::Acquire { tenant: of, key, worker } => {
             format!("w{} acquire {}", worker.as_raw(), place(*of, *key))
         }
         Operation::Renew { tenant: of, lease } => format!("{} renew", held(*of, lease)),
         Operation::Release { tenant: of, lease } => format!("{} release", held(*of, lease)),
-        Operation::Checkpoint { tenant: of, lease, cursor: at, .. } => {
-            format!("{} checkpoint at {}", held(*of, lease), cursor(at))
+        Operation::Checkpoint { tenant: of, lease, cursor: at, renews, .. } => {
+            let what = if *renews { "checkpoint and renew" } else { "checkpoint" };
+            format!("{} {what} at {}", held(*of, lease), cursor(at))
         }
         Operation::Complete { tenant: of, lease, cursor: at, .. } => {
             format!("{} complete at {}", held(*of, lease), cursor(at))
@@ -109,6 +117,7 @@ fn effect(effect: &Effect) -> String {
             ids.iter().map(|&id| format!(" {}", shard(id))).collect::<String>()
         }
         Effect::Residual(id) => format!(" {}", shard(*id)),
+        Effect::Renewed { deadline, idle } => format!(" until {deadline}, {idle} idle"),
     }
 }
 

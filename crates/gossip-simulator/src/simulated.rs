@@ -2,9 +2,8 @@
 
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
 use gossip_coordination::{
-    AcquireResultView, AcquireScratch, ClaimError, CoordinationFacade, CoordinatorRuntimeConfig,
-    EventCollector, InMemoryCoordinator, RunRecord, ShardLimits, ShardRecordView,
-    StateTransitionEvent,
+    CoordinationFacade, CoordinatorRuntimeConfig, EventCollector, InMemoryCoordinator, RunRecord,
+    ShardLimits, ShardRecordView, SplitCaps, StateTransitionEvent,
 };
 
 /// With what a simulated backend is opened.
@@ -16,6 +15,20 @@ pub struct BackendLimits {
     pub claim_cooldown: u64,
     /// Bytes for keys, cursors and metadata, where the backend bounds them.
     pub byte_capacity: usize,
+    /// For how long after its deadline a lease keeps other workers out, in milliseconds, where the
+    /// backend allows for clocks that differ.
+    pub skew_allowance: u64,
+    /// The largest split, where the backend has caps of its own.
+    pub split: SplitCaps,
+}
+
+impl BackendLimits {
+    /// Ceilings and room for a test, and nothing else.
+    #[must_use]
+    pub const fn of_shards(shards: ShardLimits) -> Self {
+        let split = SplitCaps::PROTOCOL;
+        Self { shards, claim_cooldown: 0, byte_capacity: 1 << 16, skew_allowance: 0, split }
+    }
 }
 
 /// A worker, and where it looks for a shard.
@@ -86,9 +99,6 @@ pub trait SimulatedBackend: Sized {
     /// The backend.
     type Backend: CoordinationFacade;
 
-    /// Whether the backend offers [`SimulatedBackend::reacquire_own`].
-    const HAS_REACQUIRE: bool = false;
-
     /// Whether [`BackendLimits::claim_cooldown`] is kept.
     const HAS_COOLDOWN: bool;
 
@@ -97,6 +107,15 @@ pub trait SimulatedBackend: Sized {
 
     /// Whether [`BackendLimits::byte_capacity`] bounds what it stores.
     const BOUNDS_BYTES: bool = false;
+
+    /// Whether [`BackendLimits::skew_allowance`] and [`BackendLimits::split`] are kept.
+    const HAS_CAPS: bool = false;
+
+    /// Whether claims get the shard that has waited longest, rather than any.
+    const CLAIMS_IN_TURN: bool = true;
+
+    /// The largest split that it can be opened with.
+    const SPLIT_MAX: SplitCaps = SplitCaps::PROTOCOL;
 
     /// A fresh and empty backend.
     fn open(limits: &BackendLimits) -> Self;
@@ -123,16 +142,6 @@ pub trait SimulatedBackend: Sized {
     ) -> Option<(R, bool)> {
         let _ = (collector, written, f);
         None
-    }
-
-    /// Takes back a shard that the worker still holds, whether or not its lease is over.
-    fn reacquire_own<'s>(
-        backend: &mut Self::Backend,
-        by: Applicant,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
-        let _ = (backend, by, scratch);
-        Ok(None)
     }
 
     /// Runs `f` on a store that fails as `fault` says. `None` where there is no store that could.
@@ -178,6 +187,7 @@ impl SimulatedBackend for Memory {
     const HAS_COOLDOWN: bool = true;
     const IS_DURABLE: bool = false;
     const BOUNDS_BYTES: bool = true;
+    const HAS_CAPS: bool = true;
 
     fn open(limits: &BackendLimits) -> Self {
         Self(InMemoryCoordinator::new(CoordinatorRuntimeConfig {
@@ -185,6 +195,8 @@ impl SimulatedBackend for Memory {
             max_total_shards: limits.shards.global,
             claim_cooldown_interval: limits.claim_cooldown,
             slab_capacity: limits.byte_capacity,
+            skew_allowance: limits.skew_allowance,
+            split_caps: limits.split,
         }))
     }
 

@@ -137,6 +137,8 @@ pub struct Swarm {
     /// Shards with which a run begins.
     pub(super) roots: u32,
     pub(super) lease_duration: u64,
+    /// For how long after its deadline a lease keeps other workers out, where a backend does that.
+    pub(super) skew_allowance: u64,
     pub(super) max_shard_retries: u32,
     /// Items between checkpoints, at most.
     pub(super) stride: u32,
@@ -184,6 +186,7 @@ impl Swarm {
             items: *random.pick(&[12, 40, 40, 120, 300]),
             roots: random.between(1, 6) as u32,
             lease_duration: *random.pick(&LEASES),
+            skew_allowance: *random.pick(&[0, 0, 20, 300]),
             max_shard_retries: *random.pick(&TRIES),
             stride: *random.pick(&[1, 2, 4, 10]),
             think: *random.pick(&[4, 20, 20, 80]),

@@ -19,6 +19,7 @@ macro_rules! subject_like_memory {
             const HAS_COOLDOWN: bool = true;
             const IS_DURABLE: bool = false;
             const BOUNDS_BYTES: bool = true;
+            const HAS_CAPS: bool = true;
 
             fn open(limits: &BackendLimits) -> Self {
                 Self(Memory::open(limits))
@@ -78,6 +79,7 @@ impl SimulatedBackend for Forgetful {
     const HAS_COOLDOWN: bool = true;
     const IS_DURABLE: bool = true;
     const BOUNDS_BYTES: bool = true;
+    const HAS_CAPS: bool = true;
 
     fn open(limits: &BackendLimits) -> Self {
         Self { memory: Memory::open(limits), asked_since_crash: None }

@@ -75,7 +75,7 @@ struct Shift<'p, 'w, S> {
 
 #[derive(Clone)]
 enum Pending {
-    Checkpoint { cursor: OwnedCursor, op_id: OpId },
+    Checkpoint { cursor: OwnedCursor, renews: bool, op_id: OpId },
     Residual { kept: OwnedRange, residual: OwnedRange, op_id: OpId },
     End(Ending),
 }
@@ -139,7 +139,7 @@ impl Writes {
     }
 
     /// W2: they run when the operation is executed, and only then.
-    fn check(&self, outcome: Option<&IdempotentOutcome<()>>) {
+    fn check<T: std::fmt::Debug>(&self, outcome: Option<&IdempotentOutcome<T>>) {
         let executed = outcome.is_some_and(IdempotentOutcome::is_executed);
         assert_eq!(self.0.get(), executed, "the caller's writes of {outcome:?}");
     }
@@ -310,10 +310,8 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
         self.last_run = Some((tenant, run));
         // Who cannot know what it holds asks for that first, as `gossip scan` always does.
         let may_own = self.may_own.take().or_else(|| random.chance(200).then_some((tenant, run)));
-        if let Some(run) = may_own
-            && let Some(own) = self.come_back(wire, now, run)
-        {
-            if let Some(own) = own {
+        if let Some(run) = may_own {
+            if let Some(own) = self.come_back(wire, now, run) {
                 let session =
                     WorkerSession::from_acquire_result(port, &own.restore(&mut self.scratch));
                 wire.borrow_mut().granted = Some(own);
@@ -342,9 +340,14 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             // Others have it all, or the administrator has to do something first.
             Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
                 let later = self.wakes + self.swarm.lease_duration;
-                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(at.as_raw()));
+                let free_from = |at: LogicalTime| at.as_raw() + self.swarm.skew_allowance;
+                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(free_from(at)));
             }
             Err(refusal) => {
+                if matches!(refusal, ClaimError::NoneAvailable { .. }) && random.chance(300) {
+                    let idle = Operation::NoteIdle { tenant, run, worker: self.id };
+                    wire.borrow_mut().tell(now, &idle);
+                }
                 let is_unsure = matches!(refusal, ClaimError::BackendError(_));
                 self.may_own = (is_unsure && random.chance(500)).then_some((tenant, run));
                 self.wakes += random.below(4 * self.swarm.think);
@@ -352,19 +355,19 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
         }
     }
 
-    /// Asks for what it may still hold. `None` where that cannot be asked.
+    /// Asks for what it may still hold.
     fn come_back(
         &mut self,
         wire: &RefCell<Wire<S>>,
         now: LogicalTime,
         run: RunName,
-    ) -> Option<Option<Grant>> {
+    ) -> Option<Grant> {
         let by = Applicant { now, tenant: run.0, run: run.1, worker: self.id };
-        let returned = wire.borrow_mut().reacquire_own(by)?;
+        let returned = wire.borrow_mut().reacquire_own(by);
         // There may be more behind the first, or no answer came.
         let ask_again = matches!(returned, Ok(Some(_)) | Err(ClaimError::BackendError(_)));
         self.may_own = ask_again.then_some(run);
-        Some(returned.ok().flatten())
+        returned.ok().flatten()
     }
 
     fn work(
@@ -398,7 +401,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             1 => {
                 let renewed = shift.session.renew(now);
                 if let Ok(renewed) = &renewed {
-                    shift.told.renewed(renewed);
+                    shift.told.renewed(renewed.new_deadline, renewed.capacity);
                     wire.borrow_mut().conclude(shift.told.check(&shift.session));
                 }
                 match Reception::of(&renewed) {
@@ -432,7 +435,8 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             shift.part += 1;
             let token = Some(part_token(shift.next, shift.part));
             let cursor = OwnedCursor { last_key: Some(shift.reached()), token };
-            shift.pending = Some(Pending::Checkpoint { cursor, op_id });
+            let renews = self.renews(random);
+            shift.pending = Some(Pending::Checkpoint { cursor, renews, op_id });
             return shift.settle(wire, now);
         }
         let (tenant, run) = (shift.session.tenant(), shift.session.shard_key().run);
@@ -450,7 +454,8 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
         let cursor =
             OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
         if shift.next < shift.end {
-            shift.pending = Some(Pending::Checkpoint { cursor, op_id });
+            let renews = self.renews(random);
+            shift.pending = Some(Pending::Checkpoint { cursor, renews, op_id });
             return shift.settle(wire, now);
         }
         shift.end(wire, now, Ending::Complete { cursor, op_id })
@@ -468,6 +473,11 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
 
     fn is_large(&self, item: u32) -> bool {
         self.swarm.has(Ingredient::LargeItems) && item % 5 == 2
+    }
+
+    /// Whether a checkpoint renews the lease.
+    fn renews(&self, random: &mut Random) -> bool {
+        self.swarm.has(Ingredient::Renew) && random.chance(500)
     }
 
     fn draw_token(&self, random: &mut Random) -> Option<Bytes> {
@@ -599,7 +609,20 @@ impl<'p, 'w, S: SimulatedBackend> Shift<'p, 'w, S> {
     ) -> WorkerState<'p, 'w, S> {
         let pending = self.pending.take().expect("something is pending");
         let received = match &pending {
-            Pending::Checkpoint { cursor, op_id } => {
+            Pending::Checkpoint { cursor, renews: true, op_id } => {
+                let writes = Writes::default();
+                let cursor = cursor.as_update();
+                let moved =
+                    self.session.checkpoint_and_renew_with(now, cursor, *op_id, |_| writes.run());
+                writes.check(moved.as_ref().ok());
+                if let Ok(moved) = &moved {
+                    let renewal = moved.as_ref().into_inner();
+                    self.told.renewed(renewal.new_deadline, renewal.capacity);
+                    wire.borrow_mut().conclude(self.told.check(&self.session));
+                }
+                Reception::of(&moved)
+            }
+            Pending::Checkpoint { cursor, renews: false, op_id } => {
                 let cursor: CursorUpdate<'_> = cursor.as_update();
                 let writes = Writes::default();
                 let moved = self.session.checkpoint_with(now, cursor, *op_id, |_| writes.run());

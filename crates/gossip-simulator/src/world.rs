@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gossip_contracts::identity::TenantId;
-use gossip_coordination::ShardLimits;
+use gossip_coordination::{ShardLimits, SplitCaps};
 
 use super::admin::Admin;
 use super::answer_kinds::AnswerKinds;
 use super::oracles::{Oracles, PANIC, Violation};
 use super::port::Port;
 use super::random::Random;
+use super::reference::Bounds;
 use super::simulated::{BackendLimits, SimulatedBackend};
 use super::swarm::{Ingredient, Swarm};
 use super::trace::Trace;
@@ -63,7 +64,11 @@ pub fn run_seed<S: SimulatedBackend>(seed: u64, options: &Options) -> Report {
     let mut random = Random::new(seed);
     let mut swarm = Swarm::draw(&mut random);
     options.without.iter().for_each(|&it| swarm.remove(it));
-    let limits = limits(&swarm, &mut random);
+    let mut limits = limits(&swarm, &mut random);
+    limits.split = SplitCaps {
+        max_children: limits.split.max_children.min(S::SPLIT_MAX.max_children),
+        max_bytes: limits.split.max_bytes.min(S::SPLIT_MAX.max_bytes),
+    };
     let subject = match catch_unwind(|| S::open(&limits)) {
         Ok(subject) => subject,
         Err(panic) => {
@@ -86,9 +91,14 @@ pub fn run_seed<S: SimulatedBackend>(seed: u64, options: &Options) -> Report {
     let tenants: Vec<TenantId> =
         (1..=swarm.tenants).map(|number| TenantId::from_bytes([number as u8; 32])).collect();
     let trace = Trace::new(options.with_text);
-    let cooldown = if S::HAS_COOLDOWN { limits.claim_cooldown } else { 0 };
-    let oracles =
-        Oracles::new(limits.shards, cooldown, S::BOUNDS_BYTES.then_some(limits.byte_capacity));
+    let oracles = Oracles::new(Bounds {
+        shards: limits.shards,
+        claim_cooldown: if S::HAS_COOLDOWN { limits.claim_cooldown } else { 0 },
+        byte_capacity: S::BOUNDS_BYTES.then_some(limits.byte_capacity),
+        skew_allowance: if S::HAS_CAPS { limits.skew_allowance } else { 0 },
+        split: if S::HAS_CAPS { limits.split } else { SplitCaps::PROTOCOL },
+        claims_in_turn: S::CLAIMS_IN_TURN,
+    });
     let faults = Random::new(random.next());
     let mut wire = Wire::new(subject, swarm.clone(), faults, trace, tenants, oracles);
     wire.operations_max = options.operations_max.unwrap_or(u64::MAX);
@@ -128,10 +138,19 @@ fn limits(swarm: &Swarm, random: &mut Random) -> BackendLimits {
         ShardLimits { per_tenant: 3_000, global: 4_000 }
     };
     let scarce = random.between(600, 6_000) as usize;
+    let (max_children, max_bytes) =
+        (random.between(2, 4) as usize, random.between(20, 120) as usize);
+    let split = if swarm.has(Ingredient::Ceilings) {
+        SplitCaps { max_children, max_bytes }
+    } else {
+        SplitCaps::PROTOCOL
+    };
     BackendLimits {
         shards,
         claim_cooldown: if swarm.has(Ingredient::Cooldown) { swarm.think } else { 0 },
         byte_capacity: if swarm.has(Ingredient::Slab) { scarce } else { 1 << 20 },
+        skew_allowance: swarm.skew_allowance,
+        split,
     }
 }
 

@@ -20,11 +20,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedIndexType, BlockBasedOptions, ColumnFamily, ColumnFamilyDescriptor, DB,
+    BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB,
     DBCompressionType, DBRecoveryMode, Error, ErrorKind, Options, PrefixRange, ReadOptions,
     WriteBatch, WriteOptions,
 };
-use slipstream::engine::{Engine, EngineReader, EngineSnapshot};
+use slipstream::engine::{Engine, EngineOptions, EngineReader, EngineSnapshot};
 use slipstream::record::{self, Change};
 use slipstream::{EntryRef, KvEntry, SnapshotError, WatchCursor};
 
@@ -59,7 +59,10 @@ impl Engine for RocksDb {
         unfinished.iter().any(|known| name.starts_with(known))
     }
 
-    fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
+    fn open(
+        path: &Path,
+        settings: &EngineOptions,
+    ) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
         let mut options = Options::default();
         options.create_if_missing(true);
         options.create_missing_column_families(true);
@@ -70,7 +73,7 @@ impl Engine for RocksDb {
         options.set_keep_log_file_num(2);
         let families = [
             ColumnFamilyDescriptor::new("default", Options::default()),
-            ColumnFamilyDescriptor::new(DATA, data_options()),
+            ColumnFamilyDescriptor::new(DATA, data_options(settings)),
             ColumnFamilyDescriptor::new(META, Options::default()),
         ];
         let engine = Self(DB::open_cf_descriptors(&options, path, families).map_err(error)?);
@@ -128,8 +131,12 @@ impl Engine for RocksDb {
 /// For very many keys, most of which are asked for because they are there: small filters, none at
 /// the last level, an index in parts that need not stay in memory, and compression only at the last
 /// level, where nearly all of the data is.
-fn data_options() -> Options {
+fn data_options(settings: &EngineOptions) -> Options {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut blocks = BlockBasedOptions::default();
+    if let Some(cache) = settings.cache_bytes {
+        blocks.set_block_cache(&Cache::new_lru_cache(bytes(cache)));
+    }
     blocks.set_ribbon_filter(10.0);
     blocks.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
     blocks.set_partition_filters(true);
@@ -137,6 +144,9 @@ fn data_options() -> Options {
     blocks.set_pin_top_level_index_and_filter(true);
     let mut options = Options::default();
     options.set_block_based_table_factory(&blocks);
+    if let Some(memtable) = settings.memtable_bytes {
+        options.set_write_buffer_size(bytes(memtable));
+    }
     options.set_optimize_filters_for_hits(true);
     options.set_level_compaction_dynamic_level_bytes(true);
     options.set_compression_type(DBCompressionType::None);

@@ -8,16 +8,19 @@
 //!   together, `on_applied` is told.
 //! - A2: a batch that the store did not take comes before everything that follows it.
 //! - A3: each watch that is armed passes the resume guard, or begins a resync with a listing.
-//! - A4: a batch that was received across a gap waits for the floor of the log, or is part of a resync.
+//! - A4: a batch that was received across a gap waits for the floor of the log (P2, by B2), or is part
+//!   of a resync.
 //! - A5: the store comes back to the caller, however the watch ends (but for a panic, which takes it
 //!   along; what it had stored is on disk).
 
+mod applier;
 mod apply_loop;
 mod batches;
+mod command;
 mod export;
 mod follow;
+mod listed;
 mod purge;
-mod seen;
 mod status;
 mod watch_loop;
 
@@ -27,7 +30,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-pub use self::apply_loop::Applier;
+pub use self::applier::Applier;
 pub use self::export::ExportError;
 pub use self::status::{FoldEnded, FoldHandle, FoldStatus, Repair};
 
@@ -51,10 +54,12 @@ pub struct FoldConfig {
     /// How updates are gathered.
     pub batch: BatchConfig,
     /// See [`FLOOR_GUARD_INTERVAL`], the default. A quarter of the life of tombstones of expired keys,
-    /// if that is shorter.
+    /// if that is shorter; a day at most.
     pub probe_interval: Duration,
     /// Whether keys stay in the fold that the limits of the log may have evicted, as is the default.
-    /// If not, they leave it with the log: also those of a bucket that was deleted.
+    /// If not, they leave it with the log: also those of a bucket that was deleted. (By default those
+    /// stay if the bucket that was made in its place has dropped its first message, too: a log that
+    /// has not has evicted nothing.)
     pub keep_evicted: bool,
 }
 
@@ -155,10 +160,11 @@ pub fn fold_control() -> (FoldHandle, FoldControl) {
 ///
 /// It goes on from the store's cursor where the log still has what follows, and repairs the fold by
 /// listing where it does not. Lost servers and connections are waited out. Updates may be applied
-/// more than once, never out of order, and never skipped.
+/// more than once and never out of order. None is skipped, but for what a log with limits has evicted
+/// before it was read ([`FoldStatus::passed_gaps`]).
 ///
-/// `applier` runs on a thread that may block. A panic in it is passed on, after which the store
-/// is gone, as it was last applied.
+/// `applier` runs on a thread that may block. A panic in it is passed on, and takes the store along;
+/// what was stored is on disk.
 ///
 /// When the returned future is dropped, what has been handed to the store is still stored.
 ///

@@ -119,8 +119,8 @@ pub trait KvReader: Send + Sync {
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError>;
 
     /// All keys with a value that begin with `prefix`, in no particular order. Complete or an error:
-    /// as new as the log was when it was asked for, at least, whichever copy of it answers. A fold
-    /// deletes keys that are not here.
+    /// as new as the log was when it was asked for, at least, whichever copy of it answers. Who folds
+    /// by hand deletes what is not here ([`Snapshot`](crate::Snapshot)).
     async fn keys(&self, prefix: &str) -> Result<Vec<Key>, KvError>;
 
     /// All entries with a value whose keys begin with `prefix`, in no particular order. Complete or

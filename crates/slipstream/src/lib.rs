@@ -33,6 +33,19 @@
 //! ```
 //!
 //! It is not a database of its own: the bucket is the truth, the fold a copy that survives.
+//!
+//! | word | means |
+//! |---|---|
+//! | log, revision | the messages of a bucket, and the number of one |
+//! | floor, head | the first revision that the log still has, and the last that it gave out |
+//! | state sync, listing | what a watch without a cursor begins with: the last message of every key |
+//! | position, frontier | how far a watch has handed out; how far a complete fold has everything |
+//! | gap | revisions that a watch skipped: superseded, of other keys, or lost |
+//! | witness | a message that a cursor remembers, to recognise the log by |
+//! | resync | making a fold equal to its bucket again: by a listing, or after an overrun |
+//! | repair | a resync by a listing, because the cursor was of no use |
+//! | overrun | a resync of a running watch that the floor has passed |
+//! | vanished key | one of the fold's that the log no longer has |
 
 mod applied;
 mod kv;

@@ -38,7 +38,7 @@ pub struct LogCursor {
     /// the cursor is.
     pub(crate) scope: u32,
     /// Messages handed out, newest first, at most [`MAX_WITNESSES`].
-    pub(crate) witnesses: Vec<Seen>,
+    pub(crate) witnesses: Vec<WitnessMessage>,
 }
 
 impl fmt::Debug for LogCursor {
@@ -54,15 +54,15 @@ impl fmt::Debug for LogCursor {
 
 /// A message that the log had, remembered to recognise the log by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct WitnessMessage {
     pub(crate) revision: u64,
-    /// What tells it from another message at the same revision: see [`Seen::digest`].
+    /// What tells it from another message at the same revision: see [`WitnessMessage::digest`].
     pub(crate) digest: u32,
     /// Its key; `None` if the cursor had no room for it.
     pub(crate) key: Option<Key>,
 }
 
-impl Seen {
+impl WitnessMessage {
     /// Of when a message was stored (or anything else that two messages at the same revision do not
     /// share) and its key.
     pub(crate) fn digest(stamp: u64, key: &[u8]) -> u32 {
@@ -182,7 +182,7 @@ pub(crate) fn scope_hash(scope: &WatchScope) -> u32 {
 
 /// Appends the witness with its key if there is room, else without it. Whether another may follow:
 /// none does after one without its key (C2).
-fn encode_witness(bytes: &mut Vec<u8>, newest: u64, witness: &Seen) -> bool {
+fn encode_witness(bytes: &mut Vec<u8>, newest: u64, witness: &WitnessMessage) -> bool {
     let (age, age_len) = varint(newest - witness.revision);
     let bare_len = age_len + 4 + 1;
     let room = WatchCursor::MAX_LEN - bytes.len();
@@ -198,7 +198,7 @@ fn encode_witness(bytes: &mut Vec<u8>, newest: u64, witness: &Seen) -> bool {
     !key.is_empty()
 }
 
-fn parse_witness(bytes: &[u8], newest: u64) -> Option<(Seen, &[u8])> {
+fn parse_witness(bytes: &[u8], newest: u64) -> Option<(WitnessMessage, &[u8])> {
     let (age, bytes) = parse_varint(bytes)?;
     let (digest, bytes) = bytes.split_first_chunk()?;
     let (&key_len, bytes) = bytes.split_first()?;
@@ -208,7 +208,7 @@ fn parse_witness(bytes: &[u8], newest: u64) -> Option<(Seen, &[u8])> {
         key => Some(Key::try_from(Bytes::copy_from_slice(key)).ok()?),
     };
     let revision = newest.checked_sub(age)?;
-    Some((Seen { revision, digest: u32::from_le_bytes(*digest), key }, rest))
+    Some((WitnessMessage { revision, digest: u32::from_le_bytes(*digest), key }, rest))
 }
 
 /// Seven bits a byte, lowest first, the high bit on all but the last.
@@ -245,7 +245,7 @@ fn parse_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentlySeen {
     /// Newest first.
-    witnesses: VecDeque<Seen>,
+    witnesses: VecDeque<WitnessMessage>,
 }
 
 impl RecentlySeen {
@@ -257,7 +257,7 @@ impl RecentlySeen {
 
     /// Takes the messages of a chunk, in ascending order. The iterator is walked from its end, and no
     /// further than to the last message of the eighth key.
-    pub(crate) fn chunk(&mut self, messages: impl DoubleEndedIterator<Item = Seen>) {
+    pub(crate) fn chunk(&mut self, messages: impl DoubleEndedIterator<Item = WitnessMessage>) {
         let older = std::mem::take(&mut self.witnesses);
         for witness in messages.rev() {
             self.push_older(witness);
@@ -272,7 +272,7 @@ impl RecentlySeen {
         self.witnesses.truncate(MAX_WITNESSES);
     }
 
-    fn push_older(&mut self, witness: Seen) {
+    fn push_older(&mut self, witness: WitnessMessage) {
         if self.witnesses.iter().all(|newer| newer.key != witness.key) {
             self.witnesses.push_back(witness);
         }
@@ -291,8 +291,12 @@ mod tests {
 
     use super::*;
 
-    fn witness(revision: u64, key: &str) -> Seen {
-        Seen { revision, digest: Seen::digest(revision, key.as_bytes()), key: Some(key.into()) }
+    fn witness(revision: u64, key: &str) -> WitnessMessage {
+        WitnessMessage {
+            revision,
+            digest: WitnessMessage::digest(revision, key.as_bytes()),
+            key: Some(key.into()),
+        }
     }
 
     fn any_position() -> impl Strategy<Value = LogCursor> {
@@ -317,7 +321,7 @@ mod tests {
                     scope: incarnation as u32,
                     witnesses: witnesses
                         .into_iter()
-                        .map(|(at, digest, key)| Seen {
+                        .map(|(at, digest, key)| WitnessMessage {
                             revision: at % end.max(1),
                             digest,
                             key: key.map(Key::from),
@@ -457,8 +461,8 @@ mod tests {
             evicted: false,
             scope: 0x1122_3344,
             witnesses: vec![
-                Seen { revision: 300, digest: 0xaabb_ccdd, key: Some("a.b".into()) },
-                Seen { revision: 1, digest: 1, key: None },
+                WitnessMessage { revision: 300, digest: 0xaabb_ccdd, key: Some("a.b".into()) },
+                WitnessMessage { revision: 1, digest: 1, key: None },
             ],
         }
     }

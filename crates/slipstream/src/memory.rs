@@ -130,6 +130,7 @@ impl Connection for MemoryConnection {
             resumable_watch: true,
             multi_prefix_watch: true,
             ttl: true,
+            direct_reads: false,
         }
     }
 }

@@ -5,11 +5,12 @@
 //!
 //! - P1: a resumed watch misses nothing that the fold lacks, or the cursor is reported expired.
 //! - P2: no update is applied across a gap unless the log's floor, read after the update was
-//!   received, was not past the revision before that gap; or the fold is in a resync (P6).
+//!   received, was not past the revision before that gap; or the fold is in a resync (P6); or the log
+//!   evicts current values, so that the fold keeps what it has (P5) and a resync would change nothing.
 //! - P3: a filtered watch's frontier passes unseen revisions only when none of them can have been
 //!   one of its own.
 //! - P4: a stored cursor names only revisions whose updates were applied and stored, and does not
-//!   move back within a watch.
+//!   move back within a watch, but for in-repair cursors, which name none.
 //! - P5: a key leaves the fold because somebody deleted it, never because the log evicted it.
 //! - P6: a resync ends only after a listing that is known to be whole, or after every value that the
 //!   log had was received, and until then no cursor says that the fold is complete.
@@ -42,16 +43,18 @@ pub const fn resume_window_ok(revision: u64, first_sequence: u64) -> bool {
 pub struct Position {
     /// The log that the fold was made from.
     pub incarnation: u64,
-    /// All up to here is in the fold, but for what was superseded by then.
+    /// Every message up to here is in the fold, unless a later one had superseded it when it was to be
+    /// read, or the log had evicted it (P2).
     pub revision: u64,
-    /// How far the log is known to have gone by then. What was superseded up to the revision may have
-    /// been so by a message up to here: in a log that is shorter it is back, and no witness tells.
+    /// How far the log is known to have gone. At revision 5, the fold may lack k@2 because k@10 had
+    /// replaced it; a log that is rolled back to 7 has k@2 again, and no witness tells. So the log
+    /// must reach the end, here 10.
     pub end: u64,
-    /// A time, in Unix milliseconds by the server's clock: whatever the fold lacks was stored later.
+    /// A time, in Unix milliseconds by the server's clock: whatever the fold lacks was written later.
     /// 0 if that is not known; nobody asks where the log's tombstones do not expire.
     pub observed_through_ms: u64,
-    /// How many keys the log had a message of at some time at or before the revision; 0 if that is
-    /// not known. Only a purge, or an eviction, makes it fewer.
+    /// How many keys the log had a message of at some time before the cursor was stored; 0 if that is
+    /// not known. A purge makes it fewer, and so do evictions and tombstones that expire.
     pub subjects: u64,
 }
 
@@ -107,15 +110,15 @@ pub enum Resume {
 /// lost messages from above it, and the log others under their numbers. But those messages are of
 /// the keys of the witnesses before it, which were found overwritten above the cursor. So reading
 /// on from the proven witness repairs each of them. A witness whose key has no message at all is
-/// repaired by nothing, which ends the search. Without witnesses the fold has applied nothing, and
-/// everything is read.
+/// repaired by nothing, which ends the search. Without witnesses (the fold has applied nothing, or a
+/// resync dropped all that it had) everything is read, if the log still has its first message.
 pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) -> Resume {
     assert!(witnesses.len() <= named, "{} findings of {named} witnesses", witnesses.len());
     let end = at.end.max(at.revision);
     if let Guard::Trip(why) = live_guard(at.incarnation, at.revision, end, log) {
         return Resume::Expired(why);
     }
-    // What nobody has written to has no tombstone that is new.
+    // A log that nobody has written to since has no tombstone that the fold lacks.
     if log.last > at.revision && !tombstones_are_left(log, at.observed_through_ms) {
         return Resume::Expired(CursorExpiry::TombstonesExpired);
     }
@@ -144,8 +147,8 @@ pub fn resume(at: Position, log: &LogInfo, witnesses: &[Witness], named: usize) 
     }
 }
 
-/// Whether keys left a log without a tombstone, which once had messages of so many: somebody purged
-/// subjects, or the tombstones of some. A log that evicts values drops keys by itself.
+/// Whether a log that had messages of `subjects` keys has fewer, though its limits evict none: somebody
+/// purged keys, or tombstones expired.
 pub fn was_purged(subjects: u64, log: &LogInfo) -> bool {
     log.subjects < subjects && !evicts_current_values(&log.retention)
 }

@@ -41,6 +41,15 @@ pub trait KvStore: Send + Sync {
     /// Reads.
     fn reader(&self) -> Arc<dyn KvReader>;
 
+    /// Reads of which `get`, `multi_get` and `entry` are answered by any copy of the bucket, where the
+    /// backend has such and the bucket allows it.
+    ///
+    /// They are cheaper for the servers, and spread over them. A copy may be behind its leader: what
+    /// was just written may be missing, and a later read may show an earlier version.
+    fn direct_reader(&self) -> Option<Arc<dyn KvReader>> {
+        None
+    }
+
     /// Watches, where the backend can.
     fn watcher(&self) -> Option<Arc<dyn KvWatcher>>;
 
@@ -102,7 +111,8 @@ pub enum Discard {
     Old,
 }
 
-/// What a connection's buckets can do. Advice for branching early; nothing is enforced by it.
+/// What a connection's buckets can do. Advice for branching early; nothing is enforced by it. What a
+/// bucket by itself does not allow, it does not vend ([`KvStore`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionCapabilities {
     /// Compare-and-swap writes.
@@ -115,4 +125,6 @@ pub struct ConnectionCapabilities {
     pub multi_prefix_watch: bool,
     /// Writes that expire.
     pub ttl: bool,
+    /// Reads that any copy of a bucket answers ([`KvStore::direct_reader`]).
+    pub direct_reads: bool,
 }

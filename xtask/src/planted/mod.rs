@@ -21,7 +21,8 @@ const SEEDS_MAX: u64 = 2_000;
 
 /// Seeds of the same build with no bug switched on: whatever is noticed there, the bugs are not the
 /// cause of what is noticed with them.
-const CONTROL: [(Backend, u64); 2] = [(Backend::Memory, 500), (Backend::Sqlite, 50)];
+const CONTROL: [(Backend, u64); 3] =
+    [(Backend::Memory, 500), (Backend::Sqlite, 50), (Backend::Etcd, 50)];
 
 /// What is wrong with the files of planted bugs, each with its path: one that cannot be read, or
 /// that no longer finds its text exactly once.

@@ -33,6 +33,7 @@ pub(super) struct Described {
 pub(super) enum Backend {
     Memory,
     Sqlite,
+    Etcd,
 }
 
 impl Backend {
@@ -41,6 +42,7 @@ impl Backend {
         match self {
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
+            Self::Etcd => "etcd",
         }
     }
 }
@@ -169,7 +171,7 @@ mod tests {
         refused("OffByOne.toml", BUG);
         refused("a.toml", "");
         refused("a.toml", "harm = \"h\"\nbackend = \"memory\"\npatch = []\n");
-        refused("a.toml", &BUG.replace("sqlite", "etcd"));
+        refused("a.toml", &BUG.replace("sqlite", "redis"));
         refused("a.toml", &BUG.replace("function = \"f\"\n", ""));
         refused("a.toml", &BUG.replace("replace = \"a <= b\"\n", ""));
         refused("a.toml", &BUG.replace("a <= b", "a < b"));

@@ -87,6 +87,12 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Simulated { backend: "sqlite", seeds: 1_000, chunks: 10 },
     },
     Soak {
+        name: "sim-etcd",
+        what: "the fleet's coordinator on a model of etcd, under lost answers and rivals",
+        share: (sim::SHARES[2].seeds, "seeds"),
+        how: How::Simulated { backend: "etcd", seeds: 2_000, chunks: 10 },
+    },
+    Soak {
         name: "planted-bugs",
         what: "whether the simulator notices bugs planted on purpose",
         share: (0, "bugs"),

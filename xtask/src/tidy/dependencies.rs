@@ -51,7 +51,9 @@ const TABLE: &[Row] = &[
         ],
     ),
     row("gossip-engine", &["gossip-contracts"]),
+    row("gossip-archive", &[]),
     row("gossip-connectors", &["gossip-contracts", "gossip-frontier"]),
+    row("gossip-object-store", &["gossip-contracts", "gossip-frontier", "gossip-connectors"]),
     row(
         "gossip-runtime",
         &[
@@ -62,6 +64,7 @@ const TABLE: &[Row] = &[
             "gossip-coordination-sqlite",
             "gossip-coordination-etcd",
             "gossip-engine",
+            "gossip-archive",
             "gossip-connectors",
             "slipstream",
         ],
@@ -77,6 +80,7 @@ const TABLE: &[Row] = &[
             "gossip-coordination-etcd",
             "gossip-engine",
             "gossip-connectors",
+            "gossip-object-store",
             "gossip-runtime",
             "slipstream",
             "slipstream-rocksdb",

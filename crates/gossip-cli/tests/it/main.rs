@@ -1,8 +1,17 @@
 //! The real program, on real files.
 
 mod bad_input;
+mod buckets;
 mod commands;
+mod configs;
+mod fingerprints;
 mod kill;
+mod options;
+mod page;
 mod redaction;
+mod reports;
+mod sources;
 mod support;
 mod terminal;
+#[path = "../../../gossip-object-store/tests/it/server.rs"]
+mod weed;

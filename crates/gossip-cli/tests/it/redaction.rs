@@ -41,6 +41,14 @@ fn no_output_and_no_file_holds_a_secret() {
         "-vv findings --format json",
         "-vv runs --format jsonl",
         "-vv show 1 --format json",
+        "-vv findings --format sarif",
+        "-vv findings --format csv",
+        "-vv findings --format junit",
+        "-vv findings --format gitlab",
+        "-vv findings --format html",
+        "-vv findings --new-since 1 --format jsonl",
+        "-vv baseline -o -",
+        "scan TREE --quiet --redact",
         "-vv doctor",
     ] {
         let ran = place.run(words);
@@ -51,6 +59,11 @@ fn no_output_and_no_file_holds_a_secret() {
         }
     }
     assert!(findings >= 200, "only {findings} were found, so little was tested");
+    for option in ["proof", "output"] {
+        let file = place.path(option);
+        place.run(&format!("scan TREE --{option} {}", file.display())).exits(1);
+        check(&fs::read(&file).unwrap(), &format!("the file of --{option}"));
+    }
     let mut files = 0;
     each_file(&place.state, &mut |path| {
         files += 1;

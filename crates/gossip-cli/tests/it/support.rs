@@ -46,8 +46,11 @@ impl Place {
         fs::write(path, content).unwrap();
     }
 
+    /// It runs in the tree, so paths are shown from there.
     pub(crate) fn command(&self) -> Command {
-        gossip(&self.state)
+        let mut command = gossip(&self.state);
+        command.current_dir(&self.tree);
+        command
     }
 
     /// Runs it with these words; `TREE` is the tree.
@@ -108,7 +111,17 @@ impl Ran {
         }
     }
 
+    /// The lines of findings in a report for people; their contexts are indented.
+    pub(crate) fn finding_lines(&self) -> Vec<&str> {
+        finding_lines(&self.stdout)
+    }
+
     pub(crate) fn jsonl(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// The lines of findings in a report for people.
+pub(crate) fn finding_lines(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')).collect()
 }

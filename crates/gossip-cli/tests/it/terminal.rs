@@ -16,8 +16,9 @@ fn names_do_not_command_the_terminal() {
     for name in names {
         fs::write(place.tree.join(OsStr::from_bytes(name)), format!("T={}\n", token(1))).unwrap();
     }
-    let text = place.run("scan TREE").exits(1).stdout;
-    let shown: Vec<&str> = text.lines().map(|line| line.split(":1:3: ").next().unwrap()).collect();
+    let ran = place.run("scan TREE").exits(1);
+    let shown: Vec<&str> =
+        ran.finding_lines().iter().map(|line| line.split(":1:3: ").next().unwrap()).collect();
     let expected = ["\\u{1b}[31mred\\nline.env", "bad\\xff.env", "plain.env", "\\u{202e}vne.env"];
     assert_eq!(shown, expected);
     let json = place.run("findings --format json").exits(1).json();

@@ -8,7 +8,7 @@
 //! **Left out, and reported as skipped entries**: links, whatever they point to; pipes, sockets and
 //! devices; directories and files that cannot be read; what the options exclude. Files and
 //! directories whose keys would be longer than
-//! [`MAX_KEY_SIZE`](gossip_contracts::coordination::MAX_KEY_SIZE) are reported once for the
+//! [`INNER_KEY_SIZE_MAX`](crate::many::INNER_KEY_SIZE_MAX) are reported once for the
 //! directory that holds them, under its key.
 //!
 //! **Links are never followed**, not even if one takes the place of a directory while it is being
@@ -50,6 +50,8 @@ use rustix::fs::{AtFlags, FileType, fstat, statat};
 use rustix::io::Errno;
 
 use crate::content::HeadClassifier;
+// A tree may be one of several sources, whose number is before its keys.
+use crate::many::INNER_KEY_SIZE_MAX as KEY_SIZE_MAX;
 use beneath::{open_child_file, open_root, open_root_parent};
 use bounds::{Lower, Upper};
 use error::FsError;

@@ -9,9 +9,9 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use gossip_contracts::coordination::MAX_KEY_SIZE;
 use rustix::fs::fstat;
 
+use super::KEY_SIZE_MAX;
 use super::bounds::{Lower, Upper};
 use super::error::FsError;
 use super::ignore::Ignores;
@@ -116,7 +116,7 @@ impl Survey<'_> {
                 }
                 _ => lower.admits(&name),
             };
-            if is_inside && upper.admits(&name) && path.len() + name.len() <= MAX_KEY_SIZE {
+            if is_inside && upper.admits(&name) && path.len() + name.len() <= KEY_SIZE_MAX {
                 sample.add(name, kind);
             }
         })?;

@@ -10,7 +10,7 @@ use gossip_contracts::connector::conformance::{Harness, Item, sample_paths};
 
 use crate::support::Disk;
 
-struct Directory {
+pub(crate) struct Directory {
     disk: Disk,
     outside: Disk,
 }

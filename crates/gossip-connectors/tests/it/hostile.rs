@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use gossip_connectors::fs::{FsOpenError, FsOptions, FsSource};
+use gossip_connectors::many::INNER_KEY_SIZE_MAX;
 use gossip_contracts::connector::{Connector, ConnectorError, Page, SkipReason};
-use gossip_contracts::coordination::{CursorUpdate, MAX_KEY_SIZE, ShardSpecRef};
+use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use rustix::fs::{FileType, Mode};
 
 use crate::support::{Disk, EVERYTHING, file, list, list_all, listed, read, skipped};
@@ -290,13 +291,13 @@ fn what_has_no_key_is_reported_under_its_directory() {
     let name = [b'n'; 250];
     let mut key = Vec::new();
     let mut at = rustix::fs::open(disk.path(), OPEN_DIR, Mode::empty()).unwrap();
-    while key.len() + name.len() < MAX_KEY_SIZE {
+    while key.len() + name.len() < INNER_KEY_SIZE_MAX {
         rustix::fs::mkdirat(&at, &name[..], Mode::RWXU).unwrap();
         at = rustix::fs::openat(&at, &name[..], OPEN_DIR, Mode::empty()).unwrap();
         key.extend_from_slice(&name);
         key.push(b'/');
     }
-    let room = MAX_KEY_SIZE - key.len();
+    let room = INNER_KEY_SIZE_MAX - key.len();
     let create = |len: usize| {
         let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
         rustix::fs::openat(&at, &name[..len], flags, Mode::RWXU).unwrap();

@@ -3,6 +3,7 @@
 mod conformance;
 mod hostile;
 mod ignore;
+mod many;
 mod order;
 mod scale;
 mod split;

@@ -15,12 +15,14 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod content;
+mod provenance;
 
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
 
 pub use content::{Classifier, ContentKind};
+pub use provenance::Provenance;
 
 /// Reads one target. Shared by all workers of a process.
 pub trait Connector: Send + Sync {
@@ -35,6 +37,9 @@ pub trait Connector: Send + Sync {
 
     /// Replaces what `page` holds by the next entries of `range` behind `cursor` (K1, K2), at most
     /// `max_entries`. After an error the page is empty.
+    ///
+    /// A cursor's token is one that a page before its last key gave, and only saves time: entries up
+    /// to the last key are left out all the same, and a token that is no longer good is ignored.
     fn list(
         &self,
         range: ShardSpecRef<'_>,
@@ -70,12 +75,28 @@ pub trait ItemReader: Send {
     /// concluded from equal versions.
     fn version(&self) -> &[u8];
 
+    /// The path by which rules and reports know the item, where that is not its key.
+    fn path(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// What the identity of the item, and so of what is found in it, is derived from, where that is
+    /// not its key: two items with the same are one.
+    fn identity(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Reads at `offset` into the front of `buf`; 0 at the end of the item.
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError>;
 
     /// The version now. One that differs from [`ItemReader::version`] means that what was read may
     /// be a mixture.
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError>;
+
+    /// Who brought it in, if the source knows.
+    fn provenance(&self) -> Option<Provenance> {
+        None
+    }
 }
 
 /// What a connector can do beyond listing and opening.
@@ -135,6 +156,10 @@ pub enum SkipReason {
     Unreadable,
     /// An ignore file excludes it, or an option does.
     Ignored,
+    /// Whoever scans does not want it.
+    Excluded,
+    /// It is larger than whoever scans wants to read.
+    TooLarge,
     /// It lies on another file system, and the listing was to stay on one.
     OtherFileSystem,
     /// Its key is longer than a key may be.

@@ -244,6 +244,14 @@ pub enum SplitValidationError {
         /// Parts allowed.
         max: usize,
     },
+    /// The parts' keys and metadata are more than one split may bring.
+    #[error("the parts of the split have {size} bytes; at most {max} are allowed")]
+    PartsTooLarge {
+        /// Bytes given.
+        size: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
     /// A split point is the empty string, which is no key.
     #[error("split point {index} is empty")]
     EmptyPoint {

@@ -91,6 +91,12 @@ digest! {
     OccurrenceId
 }
 
+digest! {
+    /// What a run came to: the root of a tree over what was scanned, say. Whoever completes the run
+    /// gives it its meaning.
+    RunResult
+}
+
 impl PolicyHash {
     /// The hash of a policy's canonical bytes.
     #[must_use]

@@ -19,6 +19,10 @@ pub static POLICY_HASH_V1: Domain = Domain::new("gossip identity policy-hash v1"
 pub static FINDING_ID_V1: Domain = Domain::new("gossip identity finding-id v1");
 /// [`OccurrenceId`](super::OccurrenceId).
 pub static OCCURRENCE_ID_V1: Domain = Domain::new("gossip identity occurrence-id v1");
+/// What a report calls a finding on every machine.
+pub static FINDING_FINGERPRINT_V1: Domain = Domain::new("gossip report finding-fingerprint v1");
+/// All that a proof of a scan says.
+pub static SCAN_PROOF_V1: Domain = Domain::new("gossip report scan-proof v1");
 
 #[cfg(test)]
 mod tests {
@@ -26,7 +30,7 @@ mod tests {
 
     use super::*;
 
-    static ALL_DOMAINS: [&Domain; 8] = [
+    static ALL_DOMAINS: [&Domain; 10] = [
         &OP_PAYLOAD_V1,
         &SPLIT_ID_V1,
         &ITEM_ID_V1,
@@ -35,6 +39,8 @@ mod tests {
         &POLICY_HASH_V1,
         &FINDING_ID_V1,
         &OCCURRENCE_ID_V1,
+        &FINDING_FINGERPRINT_V1,
+        &SCAN_PROOF_V1,
     ];
 
     #[test]

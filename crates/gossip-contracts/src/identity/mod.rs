@@ -13,12 +13,12 @@ mod tenant_key;
 
 pub use canonical::{CanonicalBytes, CanonicalHasher, Domain};
 pub use digests::{
-    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RuleFingerprint, SecretHash,
-    TenantId,
+    FindingId, ItemId, ObjectVersionId, OccurrenceId, PolicyHash, RuleFingerprint, RunResult,
+    SecretHash, TenantId,
 };
 pub use domains::{
-    FINDING_ID_V1, ITEM_ID_V1, OBJECT_VERSION_ID_V1, OCCURRENCE_ID_V1, OP_PAYLOAD_V1,
-    POLICY_HASH_V1, RULE_FINGERPRINT_V1, SPLIT_ID_V1,
+    FINDING_FINGERPRINT_V1, FINDING_ID_V1, ITEM_ID_V1, OBJECT_VERSION_ID_V1, OCCURRENCE_ID_V1,
+    OP_PAYLOAD_V1, POLICY_HASH_V1, RULE_FINGERPRINT_V1, SCAN_PROOF_V1, SPLIT_ID_V1,
 };
 pub use ids::{FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, WorkerId};
 pub use tenant_key::TenantSecretKey;

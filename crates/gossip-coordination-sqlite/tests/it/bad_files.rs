@@ -81,7 +81,7 @@ fn a_database_of_a_newer_version_is_left_alone() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     // The version is in the log only …
     let refused = refuses(&place, "use a newer version of this program");
-    assert!(matches!(refused, OpenError::Newer { found: 99, newest: 1, .. }));
+    assert!(matches!(refused, OpenError::Newer { found: 99, newest: 2, .. }));
     // … and in the file.
     drop(newer);
     refuses(&place, "schema version 99");
@@ -257,7 +257,7 @@ fn the_fixture_of_version_1_opens_and_says_what_it_said() {
     let place = Place::new();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.db");
     fs::copy(fixture, place.db()).unwrap();
-    let coordinator = place.open();
+    let mut coordinator = place.open();
     assert_sound(&coordinator);
     let progress = coordinator.get_run_progress(TENANT, RUN).unwrap();
     assert_eq!((progress.active, progress.done, progress.split, progress.parked), (5, 1, 1, 1));
@@ -267,6 +267,12 @@ fn the_fixture_of_version_1_opens_and_says_what_it_said() {
     assert_eq!(statuses, [Split, Done, Parked, Active, Active, Active, Active, Active]);
     assert_eq!(listed[3].last_key.as_deref(), Some(&key(33)[..]));
     assert_eq!(listed[3].lease_deadline, NOW.checked_add(60_000));
+    // Its run is written again as this version writes it.
+    let before = coordinator.get_run(TENANT, RUN).unwrap();
+    coordinator.cancel_run(NOW, TENANT, RUN, OpId::from_raw(77)).unwrap();
+    let after = coordinator.get_run(TENANT, RUN).unwrap();
+    assert_eq!((after.root_shards, after.op_log.len()), (before.root_shards, 2));
+    assert_sound(&coordinator);
 }
 
 #[test]

@@ -42,6 +42,7 @@ impl Harness for OnSqlite {
     fn caps() -> Caps {
         Caps {
             max_split_children: gossip_contracts::coordination::MAX_SPLIT_CHILDREN,
+            max_split_bytes: usize::MAX,
             max_initial_shards: gossip_contracts::coordination::MAX_INITIAL_SHARDS,
             takeover_delay: 0,
             shard_ceilings: true,

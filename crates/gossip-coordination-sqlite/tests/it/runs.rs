@@ -1,32 +1,33 @@
-//! Listing runs.
+//! Deleting runs.
 
-use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{OpId, RunId, TenantId};
-use gossip_coordination::{RunConfig, RunManagement, RunStatus};
+use gossip_contracts::identity::{OpId, WorkerId};
+use gossip_coordination::{AcquireScratch, RunManagement, ShardClaiming};
+use gossip_coordination_sqlite::rusqlite;
 
-use crate::support::{NOW, Place, RUN, TENANT, begin};
+use crate::support::{NOW, Place, RUN, TENANT, assert_sound, begin};
 
+/// Nothing of it is left in any table, and its room is used again.
 #[test]
-fn the_runs_of_a_tenant_are_listed_oldest_first_with_their_progress() {
+fn a_deleted_run_leaves_no_row() {
     let place = Place::new();
     let mut coordinator = place.open();
-    assert_eq!(coordinator.list_runs(TENANT).unwrap(), []);
-    let config = RunConfig {
-        cursor_semantics: CursorSemantics::Dispatched,
-        lease_duration: u64::MAX,
-        max_shard_retries: 3,
-    };
-    let (other, last) = (TenantId::from_bytes([8; 32]), RunId::from_raw(u64::MAX));
-    coordinator.create_run(NOW, TENANT, last, config).unwrap();
-    coordinator.create_run(NOW, other, RUN, config).unwrap();
-    begin(&mut coordinator, 3, 10, 1000);
-    coordinator.cancel_run(NOW, TENANT, last, OpId::from_raw(1)).unwrap();
-
-    let runs = coordinator.list_runs(TENANT).unwrap();
-    let seen: Vec<_> =
-        runs.iter().map(|run| (run.record.run, run.record.status, run.progress.active)).collect();
-    assert_eq!(seen, [(last, RunStatus::Cancelled, 0), (RUN, RunStatus::Active, 3)]);
-    assert_eq!(runs[0].record, coordinator.get_run(TENANT, last).unwrap());
-    assert_eq!(runs[0].record.config, config);
-    assert_eq!(coordinator.list_runs(other).unwrap().len(), 1);
+    begin(&mut coordinator, 50, 10, 1000);
+    let mut scratch = Box::new(AcquireScratch::new());
+    coordinator
+        .claim_next_available(NOW, TENANT, RUN, WorkerId::from_raw(1), &mut scratch)
+        .unwrap();
+    coordinator.note_idle(NOW, TENANT, RUN, WorkerId::from_raw(2)).unwrap();
+    coordinator.cancel_run(NOW, TENANT, RUN, OpId::from_raw(77)).unwrap();
+    coordinator.delete_run(NOW, TENANT, RUN).unwrap();
+    let rows = coordinator.read(|tx| {
+        ["coord_runs", "coord_run_records", "coord_shards", "coord_idle"]
+            .iter()
+            .map(|table| {
+                let sql = format!("SELECT count(*) FROM {table}");
+                tx.query_row(&sql, [], |row| row.get::<_, i64>(0))
+            })
+            .sum::<rusqlite::Result<i64>>()
+    });
+    assert_eq!(rows.unwrap(), 0);
+    assert_sound(&coordinator);
 }

@@ -84,12 +84,12 @@ fn what_dead_workers_hold_is_given_back_without_taking_their_place() {
     let mut coordinator = place.open();
     let mut scratch = Box::new(AcquireScratch::new());
     let now = clock();
-    let nothing = coordinator.release_dead(now, TENANT, RUN, &slots, &mut scratch).unwrap();
+    let nothing = coordinator.release_dead(now, TENANT, RUN, &slots).unwrap();
     assert_eq!(nothing, 0, "all of them live");
 
     children[0].kill();
     children[2].kill();
-    let released = coordinator.release_dead(now, TENANT, RUN, &slots, &mut scratch).unwrap();
+    let released = coordinator.release_dead(now, TENANT, RUN, &slots).unwrap();
     assert_eq!(released, 2);
     let worker = WorkerId::from_raw(99);
     for _ in 0..2 {

@@ -15,6 +15,20 @@ pub enum RecordKind {
     Run = 2,
     /// An [`OwnerRecord`](crate::OwnerRecord).
     Owner = 3,
+    /// A [`GateRecord`](crate::GateRecord).
+    Gate = 4,
+}
+
+impl RecordKind {
+    /// The format version of this kind that is written, and the newest that is read. Every version
+    /// from 1 on is read.
+    #[must_use]
+    pub const fn newest_version(self) -> u8 {
+        match self {
+            Self::Shard | Self::Owner | Self::Gate => 1,
+            Self::Run => 2,
+        }
+    }
 }
 
 /// Why bytes were not decoded. Names fields and sizes, never what a field holds.
@@ -42,8 +56,11 @@ pub enum CodecError {
         found: u8,
     },
     /// A newer program wrote the record.
-    #[error("the record has format version {found}; this program reads up to {newest}: upgrade it")]
+    #[error(
+        "the {kind:?} record has format version {found}; this program reads up to {newest}: upgrade it"
+    )]
     NewerVersion {
+        kind: RecordKind,
         found: u8,
         /// The newest that can be read.
         newest: u8,

@@ -1,6 +1,5 @@
 //! The pieces of which records are made, written and read.
 
-use super::FORMAT_VERSION;
 use super::error::{CodecError, RecordKind};
 use crate::op_log::{OpLogEntry, OpResult, OperationLog};
 use gossip_contracts::identity::{LogicalTime, OpId, ShardId};
@@ -14,7 +13,7 @@ impl<'o> Writer<'o> {
     /// Empties `out` and starts a record in it.
     pub(super) fn begin(kind: RecordKind, out: &'o mut Vec<u8>) -> Self {
         out.clear();
-        out.extend([kind as u8, FORMAT_VERSION]);
+        out.extend([kind as u8, kind.newest_version()]);
         Self { out }
     }
 
@@ -99,6 +98,7 @@ impl<'o> Writer<'o> {
 /// Takes fields off the front of what remains. Every method names the field for its errors.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
+    version: u8,
 }
 
 impl<'a> Reader<'a> {
@@ -110,10 +110,11 @@ impl<'a> Reader<'a> {
         if found_kind != kind as u8 {
             return Err(CodecError::WrongKind { expected: kind, found: found_kind });
         }
-        if found_version > FORMAT_VERSION {
-            return Err(CodecError::NewerVersion { found: found_version, newest: FORMAT_VERSION });
+        let newest = kind.newest_version();
+        if found_version > newest {
+            return Err(CodecError::NewerVersion { kind, found: found_version, newest });
         }
-        if found_version != FORMAT_VERSION {
+        if found_version == 0 {
             return Err(CodecError::UnknownVersion { found: found_version });
         }
         let (body, crc) = bytes[2..]
@@ -123,7 +124,12 @@ impl<'a> Reader<'a> {
         if crc32fast::hash(&bytes[..2 + body.len()]) != crc {
             return Err(CodecError::ChecksumMismatch);
         }
-        Ok(Self { rest: body })
+        Ok(Self { rest: body, version: found_version })
+    }
+
+    /// The format version of the record.
+    pub(super) const fn version(&self) -> u8 {
+        self.version
     }
 
     /// Checks that nothing remains.

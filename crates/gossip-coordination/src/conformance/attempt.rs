@@ -70,6 +70,7 @@ impl Parameters {
     fn fingerprint(&self, operation: Operation) -> u64 {
         match operation {
             Operation::Checkpoint => payload::checkpoint(self.cursor()),
+            Operation::CheckpointAndRenew => payload::checkpoint_and_renew(self.cursor()),
             Operation::Complete => payload::complete(self.cursor()),
             Operation::Park => payload::park(self.reason),
             Operation::SplitReplace => payload::split_replace(&self.replace()),
@@ -100,6 +101,10 @@ impl<H: Harness> World<H> {
             Operation::Renew => self.renew(lease).map(|_| at_once).map_err(widen),
             Operation::Release => self.release(lease).map(|()| at_once).map_err(widen),
             Operation::Checkpoint => self.checkpoint(lease, parameters.cursor(), op).map_err(widen),
+            Operation::CheckpointAndRenew => {
+                let outcome = self.checkpoint_and_renew(lease, parameters.cursor(), op);
+                outcome.map(|outcome| outcome.map(drop)).map_err(widen)
+            }
             Operation::Complete => self.complete(lease, parameters.cursor(), op).map_err(widen),
             Operation::Park => self.park(lease, parameters.reason, op).map_err(widen),
             Operation::SplitReplace => {

@@ -7,7 +7,7 @@
 //! - K5: records move in one direction: fences and cursors do not go back, terminal shards stay so
 //!   unless unparked, ranges only shrink, and only by a residual split.
 
-use gossip_contracts::identity::{RunId, ShardKey};
+use gossip_contracts::identity::{RunId, ShardId, ShardKey};
 
 use super::dump::{Dump, Place};
 use super::harness::Harness;
@@ -16,11 +16,13 @@ use super::runner::observe;
 use super::world::{Acquired, World};
 use crate::error::IdempotentOutcome;
 use crate::events::{EventCollector, EventKind, StateTransitionEvent};
+use crate::lease::Takeover;
 use crate::record::{ShardRecord, ShardState};
-use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireScratch, CapacityHint, RenewResult};
+use crate::run::{RunProgress, RunRecord, RunSummary, ShardFilter, ShardSummary};
+use crate::scratch::{AcquireScratch, CapacityHint, CheckpointRenewal, RenewResult};
 use crate::status::{ParkReason, ShardStatus};
 use crate::traits::{ClaimCandidates, RunManagement};
+use crate::transition::{SplitReplaceResult, SplitResidualResult};
 
 /// What an operation may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(super) enum Scope {
     Shard(ShardKey),
     /// Some shard of a run, after parking poisoned ones.
     AnyShard(RunId),
+    /// A run and its shards, which go.
+    Deletes(RunId),
 }
 
 /// An answer that is no refusal.
@@ -60,10 +64,28 @@ impl Answer for RenewResult {
 impl Answer for RunRecord {}
 impl Answer for RunProgress {}
 impl Answer for Vec<ShardSummary> {}
+impl Answer for (Vec<ShardSummary>, Option<ShardId>) {}
+impl Answer for (Vec<RunSummary>, Option<RunId>) {}
 impl Answer for ClaimCandidates {}
-impl<T> Answer for IdempotentOutcome<T> {
+impl<T: Answer> Answer for Option<T> {
+    fn capacity(&self) -> Option<CapacityHint> {
+        self.as_ref().and_then(Answer::capacity)
+    }
+}
+impl Answer for CheckpointRenewal {
+    fn capacity(&self) -> Option<CapacityHint> {
+        Some(self.capacity)
+    }
+}
+impl Answer for SplitReplaceResult {}
+impl Answer for SplitResidualResult {}
+impl<T: Answer> Answer for IdempotentOutcome<T> {
     fn is_replay(&self) -> bool {
         IdempotentOutcome::is_replay(self)
+    }
+
+    fn capacity(&self) -> Option<CapacityHint> {
+        self.as_ref().into_inner().capacity()
     }
 }
 
@@ -89,7 +111,7 @@ impl<H: Harness> World<H> {
             assert_eq!((tenant, run, at), (self.tenant, self.run, self.now), "{kind:?}");
             events.push(kind);
         }
-        if matches!(operation, Operation::Acquire | Operation::Claim) {
+        if matches!(operation, Operation::Acquire | Operation::Claim | Operation::ReacquireOwn) {
             take_poisoned(operation, before.as_ref().zip(after.as_ref()), &mut events);
         }
         match &result {
@@ -147,6 +169,17 @@ impl<H: Harness> World<H> {
         let scope = if executed { scope } else { Scope::Nothing };
         for place in before.changes(after) {
             match *place {
+                Place::Run(tenant, run) | Place::Shard(tenant, run, _)
+                    if scope == Scope::Deletes(run) && tenant == self.tenant =>
+                {
+                    let is_gone = match *place {
+                        Place::Shard(_, _, shard) => {
+                            after.shard(tenant, ShardKey::new(run, shard)).is_none()
+                        }
+                        _ => after.run(tenant, run).is_none(),
+                    };
+                    assert!(is_gone, "{operation:?} changed {place:?}");
+                }
                 Place::Run(tenant, run) => {
                     let first_step = operation == Operation::CreateRunWithShards
                         && before.run(tenant, run).is_none()
@@ -162,7 +195,7 @@ impl<H: Harness> World<H> {
                     let record = after.shard(tenant, key).expect("shards are not deleted");
                     let old = before.shard(tenant, key);
                     let within = match scope {
-                        Scope::Nothing => false,
+                        Scope::Nothing | Scope::Deletes(_) => false,
                         Scope::Run(of) => of == run && old.is_none(),
                         Scope::AnyShard(of) => of == run,
                         Scope::Shard(of) => {
@@ -231,7 +264,9 @@ impl<H: Harness> World<H> {
     fn check_hint(&self, hint: CapacityHint, records: &Dump) {
         let states: Vec<_> =
             records.shards(self.tenant, self.run).map(|shard| shard.state).collect();
-        let available = states.iter().filter(|state| state.is_available_at(self.now)).count();
+        let takeover = Takeover { holder_is_gone: false, skew_allowance: H::caps().takeover_delay };
+        let available =
+            states.iter().filter(|state| state.is_available_at(self.now, takeover)).count();
         let promised = hint.available_count as usize;
         let deadlines = states.iter().filter_map(|state| state.lease.map(|held| held.deadline()));
         if hint.is_estimate {
@@ -245,7 +280,7 @@ impl<H: Harness> World<H> {
 
 /// Whether the shard was parked because it had been tried too often.
 fn was_poisoned(operation: Operation, old: &ShardRecord, new: &ShardRecord) -> bool {
-    matches!(operation, Operation::Acquire | Operation::Claim)
+    matches!(operation, Operation::Acquire | Operation::Claim | Operation::ReacquireOwn)
         && old.state.status == ShardStatus::Active
         && new.state.park_reason == Some(ParkReason::Poisoned)
 }

@@ -1,10 +1,12 @@
 //! Every operation as a case asks for it: tenant, run and time come from the world, and every call
 //! is audited.
 
+use core::num::NonZeroUsize;
+
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{OpId, ShardId};
+use gossip_contracts::identity::{FenceEpoch, OpId, RunId, ShardId};
 
 use super::audit::Scope;
 use super::harness::Harness;
@@ -12,14 +14,14 @@ use super::matrix::Operation;
 use super::world::{Acquired, World, worker};
 use crate::claim::ShardClaiming;
 use crate::error::{
-    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, GetRunError,
-    IdempotentOutcome, ParkError, RegisterShardsError, ReleaseError, RenewError,
-    RunTransitionError, SplitError, UnparkError,
+    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, DeleteRunError,
+    GetRunError, IdempotentOutcome, InfraError, ParkError, RegisterShardsError, ReleaseError,
+    RenewError, RevokeLeaseError, RunTransitionError, SplitError, UnparkError,
 };
 use crate::events::{EventKind, RedactedKey};
 use crate::lease::Lease;
-use crate::run::{RunProgress, RunRecord, ShardFilter, ShardSummary};
-use crate::scratch::RenewResult;
+use crate::run::{RunProgress, RunRecord, RunSummary, ShardFilter, ShardSummary};
+use crate::scratch::{CheckpointRenewal, RenewResult};
 use crate::status::ParkReason;
 use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
@@ -50,6 +52,31 @@ impl<H: Harness> World<H> {
                 backend.claim_next_available(now, tenant, run, by, scratch).map(Into::into)
             },
             acquired,
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn reacquire_own(&mut self, by: u64) -> Result<Option<Acquired>, ClaimError> {
+        let (now, tenant, run, by) = (self.now, self.tenant, self.run, worker(by));
+        self.call(
+            Operation::ReacquireOwn,
+            Scope::AnyShard(run),
+            |backend, scratch| {
+                let own = backend.reacquire_own(now, tenant, run, by, scratch);
+                own.map(|own| own.map(Into::into))
+            },
+            |own| own.iter().flat_map(acquired).collect(),
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn note_idle(&mut self, by: u64) -> Result<(), GetRunError> {
+        let (now, tenant, run, by) = (self.now, self.tenant, self.run, worker(by));
+        self.call(
+            Operation::NoteIdle,
+            Scope::Nothing,
+            |backend, _| backend.note_idle(now, tenant, run, by),
+            |()| vec![],
         )
     }
 
@@ -107,7 +134,34 @@ impl<H: Harness> World<H> {
             |backend, _| backend.checkpoint(now, tenant, lease, cursor, op),
             |_| {
                 let last_key = RedactedKey::new(cursor.last_key());
-                vec![EventKind::ShardCheckpointed { shard: lease.shard(), last_key }]
+                let (shard, new_deadline) = (lease.shard(), None);
+                vec![EventKind::ShardCheckpointed { shard, last_key, new_deadline }]
+            },
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn checkpoint_and_renew(
+        &mut self,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op: OpId,
+    ) -> Done<CheckpointRenewal, CheckpointError> {
+        let (now, tenant) = (self.now, self.tenant);
+        // The answer does not say whether the deadline is a new one, and the event does.
+        let before = self.harness.dump().shard(tenant, lease.key());
+        let before = before.and_then(|shard| shard.state.lease).map(|holder| holder.deadline());
+        self.call(
+            Operation::CheckpointAndRenew,
+            Scope::Shard(lease.key()),
+            |backend, _| backend.checkpoint_and_renew(now, tenant, lease, cursor, op),
+            |outcome| {
+                let deadline = outcome.as_ref().into_inner().new_deadline;
+                vec![EventKind::ShardCheckpointed {
+                    shard: lease.shard(),
+                    last_key: RedactedKey::new(cursor.last_key()),
+                    new_deadline: (before != Some(deadline)).then_some(deadline),
+                }]
             },
         )
     }
@@ -312,6 +366,74 @@ impl<H: Harness> World<H> {
                 Ok(out)
             },
             |_| vec![],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn list_page(
+        &mut self,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: usize,
+    ) -> Result<(Vec<ShardSummary>, Option<ShardId>), GetRunError> {
+        let (now, tenant, run) = (self.now, self.tenant, self.run);
+        let limit = NonZeroUsize::new(limit).expect("a page has room");
+        self.call(
+            Operation::ListShardsPage,
+            Scope::Nothing,
+            |backend, _| {
+                let mut out = Vec::new();
+                let next = backend
+                    .list_shards_page_into(now, tenant, run, filter, after, limit, &mut out)?;
+                Ok((out, next))
+            },
+            |_| vec![],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn list_runs(
+        &mut self,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<(Vec<RunSummary>, Option<RunId>), InfraError> {
+        let tenant = self.tenant;
+        let limit = NonZeroUsize::new(limit).expect("a page has room");
+        self.call(
+            Operation::ListRuns,
+            Scope::Nothing,
+            |backend, _| {
+                let mut out = Vec::new();
+                let next = backend.list_runs_into(tenant, after, limit, &mut out)?;
+                Ok((out, next))
+            },
+            |_| vec![],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn delete_run(&mut self) -> Result<(), DeleteRunError> {
+        let (now, tenant, run) = (self.now, self.tenant, self.run);
+        self.call(
+            Operation::DeleteRun,
+            Scope::Deletes(run),
+            |backend, _| backend.delete_run(now, tenant, run),
+            |()| vec![EventKind::RunDeleted],
+        )
+    }
+
+    #[track_caller]
+    pub(super) fn revoke(
+        &mut self,
+        shard: ShardId,
+        fence: FenceEpoch,
+    ) -> Done<(), RevokeLeaseError> {
+        let (now, tenant, key) = (self.now, self.tenant, self.key(shard));
+        self.call(
+            Operation::RevokeLease,
+            Scope::Shard(key),
+            |backend, _| backend.revoke_lease(now, tenant, key, fence),
+            |_| vec![EventKind::ShardLeaseRevoked { shard, new_fence_epoch: fence.next() }],
         )
     }
 }

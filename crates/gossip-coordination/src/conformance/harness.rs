@@ -49,6 +49,9 @@ pub struct Caps {
     /// Most children of one split; at most
     /// [`MAX_SPLIT_CHILDREN`](gossip_contracts::coordination::MAX_SPLIT_CHILDREN).
     pub max_split_children: usize,
+    /// Most bytes of keys and metadata in the ranges of one split; `usize::MAX` where there is no such
+    /// cap.
+    pub max_split_bytes: usize,
     /// Most shards of one registration; at most
     /// [`MAX_INITIAL_SHARDS`](gossip_contracts::coordination::MAX_INITIAL_SHARDS).
     pub max_initial_shards: usize,

@@ -21,6 +21,8 @@ macro_rules! for_each_case {
                 => [Release: ShardNotFound]
             checkpoint_of_an_unknown_shard_is_refused = unknown_shard(Checkpoint)
                 => [Checkpoint: ShardNotFound]
+            checkpoint_and_renew_of_an_unknown_shard_is_refused = unknown_shard(CheckpointAndRenew)
+                => [CheckpointAndRenew: ShardNotFound]
             complete_of_an_unknown_shard_is_refused = unknown_shard(Complete)
                 => [Complete: ShardNotFound]
             park_of_an_unknown_shard_is_refused = unknown_shard(Park) => [Park: ShardNotFound]
@@ -34,6 +36,8 @@ macro_rules! for_each_case {
                 => [Release: TenantMismatch]
             checkpoint_with_a_lease_of_another_tenant_is_refused = foreign_lease(Checkpoint)
                 => [Checkpoint: TenantMismatch]
+            checkpoint_and_renew_with_a_lease_of_another_tenant_is_refused = foreign_lease(CheckpointAndRenew)
+                => [CheckpointAndRenew: TenantMismatch]
             complete_with_a_lease_of_another_tenant_is_refused = foreign_lease(Complete)
                 => [Complete: TenantMismatch]
             park_with_a_lease_of_another_tenant_is_refused = foreign_lease(Park)
@@ -46,6 +50,8 @@ macro_rules! for_each_case {
             release_with_a_stale_fence_is_refused = stale_fence(Release) => [Release: StaleFence]
             checkpoint_with_a_stale_fence_is_refused = stale_fence(Checkpoint)
                 => [Checkpoint: StaleFence]
+            checkpoint_and_renew_with_a_stale_fence_is_refused = stale_fence(CheckpointAndRenew)
+                => [CheckpointAndRenew: StaleFence]
             complete_with_a_stale_fence_is_refused = stale_fence(Complete) => [Complete: StaleFence]
             park_with_a_stale_fence_is_refused = stale_fence(Park) => [Park: StaleFence]
             split_replace_with_a_stale_fence_is_refused = stale_fence(SplitReplace)
@@ -58,6 +64,8 @@ macro_rules! for_each_case {
                 => [Release: StaleFence]
             checkpoint_with_ones_own_older_lease_is_refused = own_older_lease(Checkpoint)
                 => [Checkpoint: StaleFence]
+            checkpoint_and_renew_with_ones_own_older_lease_is_refused = own_older_lease(CheckpointAndRenew)
+                => [CheckpointAndRenew: StaleFence]
             complete_with_ones_own_older_lease_is_refused = own_older_lease(Complete)
                 => [Complete: StaleFence]
             park_with_ones_own_older_lease_is_refused = own_older_lease(Park) => [Park: StaleFence]
@@ -69,6 +77,8 @@ macro_rules! for_each_case {
             release_after_release_is_refused = after_release(Release) => [Release: StaleFence]
             checkpoint_after_release_is_refused = after_release(Checkpoint)
                 => [Checkpoint: StaleFence]
+            checkpoint_and_renew_after_release_is_refused = after_release(CheckpointAndRenew)
+                => [CheckpointAndRenew: StaleFence]
             complete_after_release_is_refused = after_release(Complete) => [Complete: StaleFence]
             park_after_release_is_refused = after_release(Park) => [Park: StaleFence]
             split_replace_after_release_is_refused = after_release(SplitReplace)
@@ -79,6 +89,8 @@ macro_rules! for_each_case {
             release_after_unpark_is_refused = after_unpark(Release) => [Release: StaleFence]
             checkpoint_after_unpark_is_refused = after_unpark(Checkpoint)
                 => [Checkpoint: StaleFence]
+            checkpoint_and_renew_after_unpark_is_refused = after_unpark(CheckpointAndRenew)
+                => [CheckpointAndRenew: StaleFence]
             complete_after_unpark_is_refused = after_unpark(Complete) => [Complete: StaleFence]
             park_after_unpark_is_refused = after_unpark(Park) => [Park: StaleFence]
             split_replace_after_unpark_is_refused = after_unpark(SplitReplace)
@@ -91,6 +103,8 @@ macro_rules! for_each_case {
                 => [Release: StaleFence]
             checkpoint_with_the_fence_of_another_owner_is_refused = another_owner(Checkpoint)
                 => [Checkpoint: StaleFence]
+            checkpoint_and_renew_with_the_fence_of_another_owner_is_refused = another_owner(CheckpointAndRenew)
+                => [CheckpointAndRenew: StaleFence]
             complete_with_the_fence_of_another_owner_is_refused = another_owner(Complete)
                 => [Complete: StaleFence]
             park_with_the_fence_of_another_owner_is_refused = another_owner(Park)
@@ -103,6 +117,8 @@ macro_rules! for_each_case {
             release_at_the_deadline_is_refused = expired(Release) => [Release: LeaseExpired]
             checkpoint_at_the_deadline_is_refused = expired(Checkpoint)
                 => [Checkpoint: LeaseExpired]
+            checkpoint_and_renew_at_the_deadline_is_refused = expired(CheckpointAndRenew)
+                => [CheckpointAndRenew: LeaseExpired]
             complete_at_the_deadline_is_refused = expired(Complete) => [Complete: LeaseExpired]
             park_at_the_deadline_is_refused = expired(Park) => [Park: LeaseExpired]
             split_replace_at_the_deadline_is_refused = expired(SplitReplace)
@@ -115,6 +131,8 @@ macro_rules! for_each_case {
                 => [Release: Executes Emits Keeps WhenActive]
             checkpoint_just_before_the_deadline_is_carried_out = last_moment(Checkpoint)
                 => [Checkpoint: Executes Emits Keeps WhenActive]
+            checkpoint_and_renew_just_before_the_deadline_is_carried_out = last_moment(CheckpointAndRenew)
+                => [CheckpointAndRenew: Executes Emits Keeps WhenActive]
             complete_just_before_the_deadline_is_carried_out = last_moment(Complete)
                 => [Complete: Executes Emits Ends WhenActive]
             park_just_before_the_deadline_is_carried_out = last_moment(Park)
@@ -127,6 +145,8 @@ macro_rules! for_each_case {
             release_of_a_settled_shard_is_refused = terminal(Release) => [Release: ShardTerminal]
             checkpoint_of_a_settled_shard_is_refused = terminal(Checkpoint)
                 => [Checkpoint: ShardTerminal]
+            checkpoint_and_renew_of_a_settled_shard_is_refused = terminal(CheckpointAndRenew)
+                => [CheckpointAndRenew: ShardTerminal]
             complete_of_a_settled_shard_is_refused = terminal(Complete) => [Complete: ShardTerminal]
             park_of_a_settled_shard_is_refused = terminal(Park) => [Park: ShardTerminal]
             split_replace_of_a_settled_shard_is_refused = terminal(SplitReplace)
@@ -139,6 +159,8 @@ macro_rules! for_each_case {
                 => [Release: RunNotActive WhenDone WhenFailed WhenCancelled]
             checkpoint_after_the_run_ended_is_refused = run_over(Checkpoint)
                 => [Checkpoint: RunNotActive WhenDone WhenFailed WhenCancelled]
+            checkpoint_and_renew_after_the_run_ended_is_refused = run_over(CheckpointAndRenew)
+                => [CheckpointAndRenew: RunNotActive WhenDone WhenFailed WhenCancelled]
             complete_after_the_run_ended_is_refused = run_over(Complete)
                 => [Complete: RunNotActive WhenDone WhenFailed WhenCancelled]
             park_after_the_run_ended_is_refused = run_over(Park)
@@ -153,6 +175,8 @@ macro_rules! for_each_case {
                 => [Release: RunNotActive LeaseExpired]
             checkpoint_checks_tenant_run_status_fence_expiry_owner = order_of_checks(Checkpoint)
                 => [Checkpoint: RunNotActive LeaseExpired]
+            checkpoint_and_renew_checks_tenant_run_status_fence_expiry_owner = order_of_checks(CheckpointAndRenew)
+                => [CheckpointAndRenew: RunNotActive LeaseExpired]
             complete_checks_tenant_run_status_fence_expiry_owner = order_of_checks(Complete)
                 => [Complete: RunNotActive LeaseExpired]
             park_checks_tenant_run_status_fence_expiry_owner = order_of_checks(Park)
@@ -163,6 +187,8 @@ macro_rules! for_each_case {
                 => [SplitResidual: RunNotActive LeaseExpired]
             checkpoint_under_a_used_op_id_is_refused = reused_op_id(Checkpoint)
                 => [Checkpoint: OpIdConflict]
+            checkpoint_and_renew_under_a_used_op_id_is_refused = reused_op_id(CheckpointAndRenew)
+                => [CheckpointAndRenew: OpIdConflict]
             complete_under_a_used_op_id_is_refused = reused_op_id(Complete)
                 => [Complete: OpIdConflict]
             park_under_a_used_op_id_is_refused = reused_op_id(Park) => [Park: OpIdConflict]
@@ -172,6 +198,8 @@ macro_rules! for_each_case {
                 => [SplitResidual: OpIdConflict]
             checkpoint_replays_after_expiry_restart_and_end_of_run = replay(Checkpoint)
                 => [Checkpoint: Replays WhenCancelled]
+            checkpoint_and_renew_replays_after_expiry_restart_and_end_of_run = replay(CheckpointAndRenew)
+                => [CheckpointAndRenew: Replays WhenCancelled]
             complete_replays_after_expiry_restart_and_end_of_run = replay(Complete)
                 => [Complete: Replays WhenCancelled]
             park_replays_after_expiry_restart_and_end_of_run = replay(Park)
@@ -182,6 +210,8 @@ macro_rules! for_each_case {
                 => [SplitResidual: Replays WhenCancelled]
             checkpoint_replays_for_a_worker_that_lost_the_shard = replay_by_a_zombie(Checkpoint)
                 => [Checkpoint: Replays]
+            checkpoint_and_renew_replays_for_a_worker_that_lost_the_shard = replay_by_a_zombie(CheckpointAndRenew)
+                => [CheckpointAndRenew: Replays]
             complete_replays_for_a_worker_that_lost_the_shard = replay_by_a_zombie(Complete)
                 => [Complete: Replays]
             park_replays_for_a_worker_that_lost_the_shard = replay_by_a_zombie(Park)
@@ -192,6 +222,8 @@ macro_rules! for_each_case {
                 => [SplitResidual: Replays]
             checkpoint_does_not_replay_to_another_tenant = no_replay_across_tenants(Checkpoint)
                 => [Checkpoint: TenantMismatch]
+            checkpoint_and_renew_does_not_replay_to_another_tenant = no_replay_across_tenants(CheckpointAndRenew)
+                => [CheckpointAndRenew: TenantMismatch]
             complete_does_not_replay_to_another_tenant = no_replay_across_tenants(Complete)
                 => [Complete: TenantMismatch]
             park_does_not_replay_to_another_tenant = no_replay_across_tenants(Park)
@@ -236,6 +268,12 @@ macro_rules! for_each_case {
             renewing_keeps_others_out
                 => [Renew: Executes, Acquire: AlreadyLeased, Claim: NoneAvailable]
             renewing_twice_is_harmless => [Renew: Executes]
+            a_checkpoint_that_renews_extends_the_lease_from_now
+                => [CheckpointAndRenew: Executes Emits Keeps]
+            a_checkpoint_that_renews_extends_the_lease_once => [CheckpointAndRenew: Replays]
+            a_checkpoint_that_renews_shortens_no_lease => [CheckpointAndRenew: Executes]
+            a_checkpoint_is_one_that_renews_or_one_that_does_not
+                => [CheckpointAndRenew: OpIdConflict, Checkpoint: OpIdConflict]
             a_clock_that_steps_back_shortens_no_lease => [Renew: Executes]
             a_clock_that_steps_back_stops_no_work
                 => [Renew: Executes, Claim: Executes, Complete: Executes]
@@ -247,26 +285,40 @@ macro_rules! for_each_case {
         cursor {
             checkpoint_without_a_key_is_refused = missing_key(Checkpoint)
                 => [Checkpoint: CheckpointMissingKey]
+            checkpoint_and_renew_without_a_key_is_refused = missing_key(CheckpointAndRenew)
+                => [CheckpointAndRenew: CheckpointMissingKey]
             complete_without_a_key_is_refused = missing_key(Complete)
                 => [Complete: CheckpointMissingKey]
             checkpoint_that_moves_the_cursor_back_is_refused = regression(Checkpoint)
                 => [Checkpoint: CursorRegression]
+            checkpoint_and_renew_that_moves_the_cursor_back_is_refused = regression(CheckpointAndRenew)
+                => [CheckpointAndRenew: CursorRegression]
             complete_that_moves_the_cursor_back_is_refused = regression(Complete)
                 => [Complete: CursorRegression]
             checkpoint_may_stay_or_advance = staying_and_advancing(Checkpoint)
                 => [Checkpoint: Executes]
+            checkpoint_and_renew_may_stay_or_advance = staying_and_advancing(CheckpointAndRenew)
+                => [CheckpointAndRenew: Executes]
             complete_may_stay_or_advance = staying_and_advancing(Complete) => [Complete: Executes]
             checkpoint_outside_the_range_is_refused = bounds(Checkpoint)
                 => [Checkpoint: CursorOutOfBounds Executes]
+            checkpoint_and_renew_outside_the_range_is_refused = bounds(CheckpointAndRenew)
+                => [CheckpointAndRenew: CursorOutOfBounds Executes]
             complete_outside_the_range_is_refused = bounds(Complete)
                 => [Complete: CursorOutOfBounds Executes]
             checkpoint_takes_keys_and_tokens_up_to_their_limits = sizes(Checkpoint)
                 => [Checkpoint: CursorKeyTooLarge CursorTokenTooLarge Executes]
+            checkpoint_and_renew_takes_keys_and_tokens_up_to_their_limits = sizes(CheckpointAndRenew)
+                => [CheckpointAndRenew: CursorKeyTooLarge CursorTokenTooLarge Executes]
             complete_takes_keys_and_tokens_up_to_their_limits = sizes(Complete)
                 => [Complete: CursorKeyTooLarge CursorTokenTooLarge Executes]
             checkpoint_checks_presence_sizes_monotonicity_and_bounds_in_order
                 = order_of_checks(Checkpoint)
                 => [Checkpoint: CheckpointMissingKey CursorKeyTooLarge CursorTokenTooLarge
+                    CursorRegression CursorOutOfBounds]
+            checkpoint_and_renew_checks_presence_sizes_monotonicity_and_bounds_in_order
+                = order_of_checks(CheckpointAndRenew)
+                => [CheckpointAndRenew: CheckpointMissingKey CursorKeyTooLarge CursorTokenTooLarge
                     CursorRegression CursorOutOfBounds]
             complete_checks_presence_sizes_monotonicity_and_bounds_in_order
                 = order_of_checks(Complete)
@@ -337,6 +389,12 @@ macro_rules! for_each_case {
         split_limits {
             as_many_children_as_the_backend_allows
                 => [SplitReplace: TooManyChildren Executes Replays]
+            a_replace_split_of_more_bytes_than_the_backend_allows_is_refused
+                = more_bytes_than_the_backend_allows(SplitReplace)
+                => [SplitReplace: PartsTooLarge Executes]
+            a_residual_split_of_more_bytes_than_the_backend_allows_is_refused
+                = more_bytes_than_the_backend_allows(SplitResidual)
+                => [SplitResidual: PartsTooLarge Executes]
             a_shard_spawns_no_more_than_it_may_by_residual_splits
                 => [SplitResidual: SpawnLimitExceeded, SplitReplace: SpawnLimitExceeded]
             a_shard_spawns_no_more_than_it_may_by_a_replace_split
@@ -436,6 +494,14 @@ macro_rules! for_each_case {
             a_run_that_is_not_active_has_nothing_to_claim => [Claim: RunNotActive]
             candidates_can_be_acquired => [CollectCandidates: Executes]
             a_worker_that_found_nothing_waits => [Claim: Throttled NoneAvailable Executes]
+            a_worker_gets_back_what_it_holds_and_nothing_else
+                => [ReacquireOwn: Executes Emits Keeps]
+            a_worker_gets_its_shard_back_after_its_lease => [ReacquireOwn: Executes]
+            what_a_worker_gets_back_too_often_is_parked => [ReacquireOwn: Poisons]
+            an_unknown_run_holds_nothing => [ReacquireOwn: RunNotFound]
+            a_run_that_is_not_active_gives_nothing_back => [ReacquireOwn: RunNotActive]
+            workers_without_work_are_counted => [NoteIdle: Executes, CheckpointAndRenew: Executes]
+            an_unknown_run_has_no_idle_workers => [NoteIdle: RunNotFound]
             workers_on_their_own_handles_never_share_a_shard => [Claim: NoneAvailable]
         }
         listing {
@@ -449,6 +515,20 @@ macro_rules! for_each_case {
                 => [GetRun: RunNotFound, GetRunProgress: RunNotFound, ListShards: RunNotFound]
             capacity_hints_tell_how_much_waits
                 => [Acquire: Executes, Renew: Executes, Claim: Executes]
+        }
+        admin {
+            a_revoked_shard_is_free_at_once_and_its_holder_shut_out
+                => [RevokeLease: Executes Emits Keeps, leased: StaleFence]
+            revoking_again_takes_nothing_from_the_next_holder => [RevokeLease: Replays]
+            a_fence_that_was_never_granted_is_not_revoked
+                => [RevokeLease: FenceNotGranted ShardNotFound]
+            a_run_that_is_over_has_no_lease_to_revoke => [RevokeLease: RunTerminal]
+            a_run_that_has_ended_is_deleted_with_its_shards
+                => [DeleteRun: Executes Emits RunNotFound]
+            a_run_that_has_not_ended_is_not_deleted => [DeleteRun: RunNotEnded]
+            deleting_runs_makes_room => [DeleteRun: Executes, RegisterShards: Executes]
+            runs_are_listed_a_page_at_a_time_in_the_order_of_their_ids => [ListRuns: Executes]
+            shards_are_listed_a_page_at_a_time => [ListShardsPage: Executes RunNotFound]
         }
         tenants {
             the_same_ids_name_other_things_in_another_tenant
@@ -465,6 +545,8 @@ macro_rules! for_each_case {
         bytes {
             a_checkpoint_without_room_is_refused = a_cursor_without_room_is_refused(Checkpoint)
                 => [Checkpoint: ResourceExhausted Executes]
+            a_renewing_checkpoint_without_room_is_refused = a_cursor_without_room_is_refused(CheckpointAndRenew)
+                => [CheckpointAndRenew: ResourceExhausted Executes]
             a_completion_without_room_is_refused = a_cursor_without_room_is_refused(Complete)
                 => [Complete: ResourceExhausted Executes]
             a_manifest_without_room_is_refused => [RegisterShards: ResourceExhausted Executes]

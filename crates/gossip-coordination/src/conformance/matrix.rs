@@ -9,9 +9,9 @@ use gossip_contracts::coordination::{
 };
 
 use crate::error::{
-    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, GetRunError,
-    ParkError, RegisterShardsError, ReleaseError, RenewError, RunTransitionError, SplitError,
-    UnparkError,
+    AcquireError, CheckpointError, ClaimError, CompleteError, CreateRunError, DeleteRunError,
+    GetRunError, InfraError, ParkError, RegisterShardsError, ReleaseError, RenewError,
+    RevokeLeaseError, RunTransitionError, SplitError, UnparkError,
 };
 use crate::run::{RunConfigError, RunStatus};
 
@@ -32,11 +32,11 @@ macro_rules! named {
 named! {
     /// An operation of a coordinator.
     Operation {
-        Acquire Renew Release Checkpoint Complete Park SplitReplace SplitResidual
-        Claim CollectCandidates
+        Acquire Renew Release Checkpoint CheckpointAndRenew Complete Park SplitReplace SplitResidual
+        Claim ReacquireOwn CollectCandidates
         CreateRun RegisterShards CreateRunWithShards
-        CompleteRun FailRun CancelRun Unpark
-        GetRun GetRunProgress ListShards
+        CompleteRun FailRun CancelRun DeleteRun Unpark RevokeLease NoteIdle
+        GetRun GetRunProgress ListShards ListShardsPage ListRuns
     }
 }
 
@@ -46,6 +46,7 @@ impl Operation {
         Self::Renew,
         Self::Release,
         Self::Checkpoint,
+        Self::CheckpointAndRenew,
         Self::Complete,
         Self::Park,
         Self::SplitReplace,
@@ -53,8 +54,14 @@ impl Operation {
     ];
 
     /// The operations that present a lease and an operation id.
-    pub const LOGGED: &'static [Self] =
-        &[Self::Checkpoint, Self::Complete, Self::Park, Self::SplitReplace, Self::SplitResidual];
+    pub const LOGGED: &'static [Self] = &[
+        Self::Checkpoint,
+        Self::CheckpointAndRenew,
+        Self::Complete,
+        Self::Park,
+        Self::SplitReplace,
+        Self::SplitResidual,
+    ];
 }
 
 named! {
@@ -71,10 +78,10 @@ named! {
         SplitInvalid CheckpointMissingKey AlreadyLeased ResourceExhausted BackendError
         NoneAvailable RunNotFound Throttled
         InvalidConfig RunAlreadyExists RegisterShardsFailed GetRunFailed ConfigMismatch
-        WrongStatus ManifestInvalid ShardLimitExceeded RunTerminal ShardsRemaining NotParked
+        FenceNotGranted RunNotEnded WrongStatus ManifestInvalid Overtaken ShardLimitExceeded RunTerminal ShardsRemaining NotParked
         // What is wrong with a split, a manifest, a configuration.
-        TooFewChildren TooManyChildren ChildInvalid StartMismatch Gap Overlap EndMismatch
-        CursorNotKept SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision
+        TooFewChildren TooManyChildren PartsTooLarge ChildInvalid StartMismatch Gap Overlap
+        EndMismatch CursorNotKept SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision
         Empty TooManyShards DerivedShardId SpecInvalid UnboundedRange CursorInvalid
         DuplicateShardId OverlappingRanges
         ZeroLeaseDuration ZeroShardRetries
@@ -125,6 +132,7 @@ pub fn out_of_reach((operation, aspect): Cell) -> Option<&'static str> {
     match aspect {
         Aspect::BackendError => Some("a storage fault: the backend's own tests cause those"),
         Aspect::GetRunFailed => Some("needs a run that vanishes between two steps"),
+        Aspect::Overtaken => Some("needs two registrations that meet half-way"),
         Aspect::TenantMismatch if !Operation::LEASED.contains(&operation) => {
             Some("look-up is by tenant: what belongs to another is not found")
         }
@@ -149,15 +157,17 @@ matrix! {
     Renew(RenewError): Executes Emits Keeps;
     Release(ReleaseError): Executes Emits Keeps;
     Checkpoint(CheckpointError): Executes Emits Keeps Replays;
+    CheckpointAndRenew(CheckpointError): Executes Emits Keeps Replays;
     Complete(CompleteError): Executes Emits Ends Replays;
     Park(ParkError): Executes Emits Ends Replays;
     SplitReplace(SplitError): Executes Emits Ends Replays
-        TooFewChildren TooManyChildren ChildInvalid StartMismatch Gap Overlap EndMismatch
-        SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
-    SplitResidual(SplitError): Executes Emits Keeps Replays
+        TooFewChildren TooManyChildren PartsTooLarge ChildInvalid StartMismatch Gap Overlap
+        EndMismatch SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
+    SplitResidual(SplitError): Executes Emits Keeps Replays PartsTooLarge
         ChildInvalid StartMismatch Gap Overlap EndMismatch CursorNotKept
         SpawnLimitExceeded TenantCeiling GlobalCeiling DerivedIdCollision;
     Claim(ClaimError): Executes Emits Keeps Poisons;
+    ReacquireOwn(ClaimError) never [NoneAvailable Throttled]: Executes Emits Keeps Poisons;
     CollectCandidates(GetRunError): Executes;
     CreateRun(CreateRunError) never [RegisterShardsFailed GetRunFailed ConfigMismatch]:
         Executes Emits ZeroLeaseDuration ZeroShardRetries;
@@ -169,10 +179,15 @@ matrix! {
     CompleteRun(RunTransitionError): Executes Emits Replays;
     FailRun(RunTransitionError) never [ShardsRemaining]: Executes Emits Replays;
     CancelRun(RunTransitionError) never [ShardsRemaining WrongStatus]: Executes Emits Replays;
+    DeleteRun(DeleteRunError): Executes Emits;
     Unpark(UnparkError): Executes Emits Keeps Replays;
+    RevokeLease(RevokeLeaseError): Executes Emits Keeps Replays;
+    NoteIdle(GetRunError): Executes;
     GetRun(GetRunError): Executes;
     GetRunProgress(GetRunError): Executes;
     ListShards(GetRunError): Executes;
+    ListShardsPage(GetRunError): Executes;
+    ListRuns(InfraError): Executes;
 }
 
 /// A refusal that knows its place in the matrix.
@@ -229,11 +244,26 @@ refusals! {
     CreateRunError(config_fault): InvalidConfig RunAlreadyExists RegisterShardsFailed
         GetRunFailed ConfigMismatch BackendError;
     RegisterShardsError(manifest_fault): RunNotFound TenantMismatch WrongStatus ManifestInvalid
-        OpIdConflict ShardLimitExceeded ResourceExhausted BackendError;
+        OpIdConflict Overtaken ShardLimitExceeded ResourceExhausted BackendError;
     RunTransitionError: RunNotFound TenantMismatch RunTerminal WrongStatus ShardsRemaining
         OpIdConflict BackendError;
     UnparkError: ShardNotFound TenantMismatch RunTerminal NotParked OpIdConflict BackendError;
     GetRunError: RunNotFound TenantMismatch BackendError;
+    DeleteRunError: RunNotFound TenantMismatch RunNotEnded BackendError;
+    RevokeLeaseError: ShardNotFound TenantMismatch FenceNotGranted RunTerminal BackendError;
+}
+
+/// Of an operation that is never refused.
+impl Refusal for InfraError {
+    const ASPECTS: &'static [Aspect] = &[Aspect::BackendError];
+
+    fn aspect(&self) -> Aspect {
+        Aspect::BackendError
+    }
+
+    fn fault(&self) -> Option<Aspect> {
+        None
+    }
 }
 
 fn ceiling(scope: ShardLimitScope) -> Aspect {
@@ -249,6 +279,7 @@ fn split_fault(error: &SplitError) -> Option<Aspect> {
     Some(match *fault {
         Fault::TooFewChildren { .. } => Aspect::TooFewChildren,
         Fault::TooManyChildren { .. } => Aspect::TooManyChildren,
+        Fault::PartsTooLarge { .. } => Aspect::PartsTooLarge,
         Fault::ChildInvalid { .. } => Aspect::ChildInvalid,
         Fault::StartMismatch => Aspect::StartMismatch,
         Fault::Gap { .. } => Aspect::Gap,

@@ -42,9 +42,17 @@ pub enum AcquireError {
     BackendError(#[from] InfraError),
 }
 
-/// As `Display`: the owner is not for showing.
+/// The variant, and as `Display`: the owner is not for showing.
 impl fmt::Debug for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AcquireError({self})")
+        let variant = match self {
+            Self::ShardNotFound { .. } => "ShardNotFound",
+            Self::TenantMismatch { .. } => "TenantMismatch",
+            Self::ShardTerminal { .. } => "ShardTerminal",
+            Self::AlreadyLeased { .. } => "AlreadyLeased",
+            Self::RunNotActive { .. } => "RunNotActive",
+            Self::BackendError(_) => "BackendError",
+        };
+        write!(f, "AcquireError::{variant}({self})")
     }
 }

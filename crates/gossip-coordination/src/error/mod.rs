@@ -28,8 +28,8 @@ pub use operation::{
 };
 pub use outcome::IdempotentOutcome;
 pub use run::{
-    CreateRunError, GetRunError, RegisterShardsError, RunOpIdConflict, RunTransitionError,
-    UnparkError,
+    CreateRunError, DeleteRunError, GetRunError, RegisterShardsError, RevokeLeaseError,
+    RunOpIdConflict, RunTransitionError, UnparkError,
 };
 
 #[cfg(test)]

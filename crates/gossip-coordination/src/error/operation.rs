@@ -30,10 +30,15 @@ macro_rules! operation_error {
             }
         }
 
-        /// As `Display`: the fields of some variants are not for showing.
+        /// The variant, and as `Display`: the fields of some are not for showing.
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({})"), self)
+                let variant = match self {
+                    $(Self::$accepted { .. } => stringify!($accepted),)*
+                    $(Self::$added { .. } => stringify!($added),)*
+                    Self::BackendError { .. } => "BackendError",
+                };
+                write!(f, concat!(stringify!($name), "::{}({})"), variant, self)
             }
         }
     };

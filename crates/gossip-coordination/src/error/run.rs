@@ -3,7 +3,7 @@
 use core::fmt;
 
 use gossip_contracts::coordination::{ManifestValidationError, ShardLimitScope};
-use gossip_contracts::identity::{OpId, RunId, TenantId};
+use gossip_contracts::identity::{FenceEpoch, OpId, RunId, TenantId};
 
 use super::infra::InfraError;
 use crate::run::{RunConfigError, RunStatus};
@@ -84,6 +84,12 @@ pub enum RegisterShardsError {
     /// The operation id was used for something else.
     #[error("{0}")]
     OpIdConflict(#[from] RunOpIdConflict),
+    /// Another registration of the run has begun meanwhile, and this one may not go on.
+    #[error("operation {by} registers the run's shards, and has taken this one's place")]
+    Overtaken {
+        /// The other one's id.
+        by: OpId,
+    },
     /// A ceiling on the number of shards would be passed.
     #[error(
         "the {scope:?} ceiling of {max} shards leaves no room: {current} exist, {additional} more were asked for"
@@ -195,6 +201,60 @@ pub enum UnparkError {
     /// The operation id was used for something else.
     #[error("{0}")]
     OpIdConflict(#[from] RunOpIdConflict),
+    /// The backend failed.
+    #[error("{0}")]
+    BackendError(#[from] InfraError),
+}
+
+/// Why a run was not deleted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
+pub enum DeleteRunError {
+    /// The tenant has no such run: it never had, or it is deleted.
+    #[error("there is no such run")]
+    RunNotFound,
+    /// The run belongs to another tenant.
+    #[error("the run does not belong to tenant {expected}")]
+    TenantMismatch {
+        /// The tenant of the request.
+        expected: TenantId,
+    },
+    /// Only a run that has ended is deleted.
+    #[error("the run is {status:?}; only one that has ended is deleted")]
+    RunNotEnded { status: RunStatus },
+    /// The backend failed.
+    #[error("{0}")]
+    BackendError(#[from] InfraError),
+}
+
+/// Why a lease was not revoked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RevokeLeaseError {
+    /// The tenant has no such shard.
+    #[error("there is no such shard")]
+    ShardNotFound,
+    /// The shard belongs to another tenant.
+    #[error("the shard does not belong to tenant {expected}")]
+    TenantMismatch {
+        /// The tenant of the request.
+        expected: TenantId,
+    },
+    /// No lease was ever granted under that fence.
+    #[error("the shard is at fence {current}; no lease was granted under {presented}")]
+    FenceNotGranted {
+        /// The fence of the request.
+        presented: FenceEpoch,
+        /// The shard's fence.
+        current: FenceEpoch,
+    },
+    /// The run has ended, and with it every lease.
+    #[error("the run is {status:?}")]
+    RunTerminal {
+        /// How.
+        status: RunStatus,
+    },
     /// The backend failed.
     #[error("{0}")]
     BackendError(#[from] InfraError),

@@ -15,10 +15,10 @@ use gossip_stdx::SlabFull;
 use super::*;
 use crate::codec::{CodecError, RecordKind};
 use crate::invariants::InvariantViolation;
-use crate::lease::{Lease, LeaseHolder};
+use crate::lease::{Lease, LeaseHolder, Takeover};
 use crate::record::{FoundShard, ShardRecord, ShardRecordView, ShardState};
-use crate::run::{RunConfig, RunConfigError, RunGate, RunStatus};
-use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom};
+use crate::run::{Registration, RunConfig, RunConfigError, RunGate, RunStatus};
+use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom, SplitCaps};
 use crate::status::{ParkReason, ShardStatus};
 use crate::transition;
 
@@ -311,6 +311,7 @@ fn no_variant_of_any_error_shows_a_secret() {
             WrongStatus { status };
             ManifestInvalid(ManifestValidationError::Empty);
             OpIdConflict(conflict());
+            Overtaken { by: op_id };
             ShardLimitExceeded {
                 current: 9, additional: 2, max: 10, scope: ShardLimitScope::Tenant
             };
@@ -339,6 +340,19 @@ fn no_variant_of_any_error_shows_a_secret() {
             OpIdConflict(conflict());
             BackendError(infra());
         ),
+        check_every_variant!(DeleteRunError:
+            RunNotFound;
+            TenantMismatch { expected };
+            RunNotEnded { status };
+            BackendError(infra());
+        ),
+        check_every_variant!(RevokeLeaseError:
+            ShardNotFound;
+            TenantMismatch { expected };
+            FenceNotGranted { presented: FenceEpoch::from_raw(3), current: FenceEpoch::INITIAL };
+            RunTerminal { status };
+            BackendError(infra());
+        ),
         check_every_variant!(ClaimError:
             NoneAvailable { earliest_deadline: Some(deadline) };
             RunNotFound;
@@ -356,7 +370,7 @@ fn no_variant_of_any_error_shows_a_secret() {
             Truncated { field: "fence" };
             TrailingBytes { count: 3 };
             WrongKind { expected: RecordKind::Run, found: 1 };
-            NewerVersion { found: 2, newest: 1 };
+            NewerVersion { kind: RecordKind::Run, found: 2, newest: 1 };
             UnknownVersion { found: 0 };
             ChecksumMismatch;
             BadDiscriminant { field: "status", value: 9 };
@@ -380,6 +394,13 @@ fn no_variant_of_any_error_shows_a_secret() {
             RunEnd { run, status, end: Some(deadline) };
             RunShards { run, status, count: 0 };
             RepeatedRunOp { run, op_id };
+            Registration {
+                run, status,
+                registration: Registration {
+                    op_id, payload_hash: HASH, count: 1, staged: 2, stale: 0,
+                }
+            };
+            RunResult { run, status };
         ),
     ];
     for (_, error) in refusals() {
@@ -483,17 +504,36 @@ fn refusals_of_marked_requests_show_no_secret() {
     let room = ShardRoom {
         limits: ShardLimits { per_tenant: 1, global: 1 },
         counts: ShardCounts::default(),
+        split: SplitCaps::PROTOCOL,
     };
     check_error(&transition::split_replace(Some(found), now, &room, &request).unwrap_err());
     check_hidden(&format!("{request:?} {request:#?}"));
     let other = WorkerId::from_raw(1);
     for found in [found, found_foreign] {
-        check_error(&transition::acquire(Some(found), now, TENANT, SHARD, other).unwrap_err());
+        check_error(
+            &transition::acquire(Some(found), now, Takeover::AT_DEADLINE, TENANT, SHARD, other)
+                .unwrap_err(),
+        );
     }
-    let granted = transition::acquire(Some(found), now, TENANT, SHARD, WORKER).unwrap();
+    let granted =
+        transition::acquire(Some(found), now, Takeover::AT_DEADLINE, TENANT, SHARD, WORKER)
+            .unwrap();
     check_hidden(&format!("{granted:?} {granted:#?}"));
     let record = ShardRecord::from_view(&view);
     check_hidden(&format!("{view:?} {view:#?} {record:?} {record:#?} {lease:?} {lease:#?}"));
     let input = InitialShardInput::new(SHARD.shard, view.spec, view.cursor);
     check_hidden(&format!("{input:?} {input:#?}"));
+}
+
+/// A log that shows an error says which one it is.
+#[test]
+fn debug_names_the_variant() {
+    let expired = CoordError::LeaseExpired {
+        deadline: LogicalTime::from_raw(9),
+        now: LogicalTime::from_raw(10),
+    };
+    let shown = format!("{:?}", CheckpointError::from(expired));
+    assert_eq!(shown, "CheckpointError::LeaseExpired(the lease ended at 9; it is 10)");
+    let missing = format!("{:?}", AcquireError::ShardNotFound { shard: SHARD });
+    assert_eq!(missing, "AcquireError::ShardNotFound(there is no shard 1/2)");
 }

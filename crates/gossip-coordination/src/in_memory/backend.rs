@@ -13,12 +13,13 @@ use crate::error::{
 use crate::events::EventCollector;
 use crate::lease::Lease;
 use crate::record::ShardUpdate;
-use crate::scratch::{AcquireResultView, AcquireScratch, RenewResult};
+use crate::scratch::{AcquireResultView, AcquireScratch, CheckpointRenewal, RenewResult};
 use crate::status::ParkReason;
 use crate::traits::CoordinationBackend;
 use crate::transition::{
-    self, AcquireDecision, CursorRequest, Decision, ParkRequest, SplitReplaceRequest,
-    SplitReplaceResult, SplitResidualRequest, SplitResidualResult, SplitUpdate,
+    self, AcquireDecision, CursorRequest, Decision, ParkRequest, RenewingCheckpoint,
+    SplitReplaceRequest, SplitReplaceResult, SplitResidualRequest, SplitResidualResult,
+    SplitUpdate,
 };
 
 /// Changes of status, lease and fence need no room in the slab.
@@ -33,20 +34,22 @@ impl CoordinationBackend for InMemoryCoordinator {
         worker: WorkerId,
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, AcquireError> {
+        let takeover = self.takeover();
         let found = find(&mut self.tenants, tenant, key);
         let decision = decide(found.as_ref(), &self.slab, |shard| {
-            transition::acquire(shard, now, tenant, key, worker)
+            transition::acquire(shard, now, takeover, tenant, key, worker)
         })?;
         let mut found = decided(found);
         match decision {
             AcquireDecision::Grant { lease, update } => {
                 apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
                 let Found { run, index } = found;
+                run.idle.remove(&worker);
                 let record = run.view(index, &self.slab);
                 scratch.write_record(&record);
                 let snapshot =
                     scratch.view(record.state.status, record.cursor_semantics, record.parent);
-                Ok(AcquireResultView { lease, snapshot, capacity: run.capacity(now) })
+                Ok(AcquireResultView { lease, snapshot, capacity: run.capacity(now, takeover) })
             }
             AcquireDecision::Poison { update, refusal } => {
                 apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
@@ -61,13 +64,14 @@ impl CoordinationBackend for InMemoryCoordinator {
         tenant: TenantId,
         lease: &Lease,
     ) -> Result<RenewResult, RenewError> {
+        let takeover = self.takeover();
         let found = find(&mut self.tenants, tenant, lease.key());
         let (new_deadline, update) = decide(found.as_ref(), &self.slab, |shard| {
             transition::renew(shard, now, tenant, lease)
         })?;
         let mut found = decided(found);
         apply(&mut found, &mut self.slab, &mut self.events, now, &update).expect(NO_BYTES);
-        Ok(RenewResult { new_deadline, capacity: found.run.capacity(now) })
+        Ok(RenewResult { new_deadline, capacity: found.run.capacity(now, takeover) })
     }
 
     fn release(
@@ -99,6 +103,32 @@ impl CoordinationBackend for InMemoryCoordinator {
             transition::checkpoint(shard, now, &request)
         })?;
         Ok(carry_out(found, &mut self.slab, &mut self.events, now, decision)?)
+    }
+
+    fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
+        let takeover = self.takeover();
+        let request = CursorRequest { tenant, lease, cursor, op_id };
+        let found = find(&mut self.tenants, tenant, lease.key());
+        let decision = decide(found.as_ref(), &self.slab, |shard| {
+            transition::checkpoint_and_renew(shard, now, &request)
+        })?;
+        let mut found = decided(found);
+        let deadline = match decision {
+            Decision::Execute(RenewingCheckpoint { update, new_deadline }) => {
+                apply(&mut found, &mut self.slab, &mut self.events, now, &update)?;
+                IdempotentOutcome::Executed(new_deadline)
+            }
+            Decision::Replay(new_deadline) => IdempotentOutcome::Replayed(new_deadline),
+        };
+        let (capacity, idle_workers) = (found.run.capacity(now, takeover), found.run.idle(now));
+        Ok(deadline.map(|new_deadline| CheckpointRenewal { new_deadline, capacity, idle_workers }))
     }
 
     fn complete(
@@ -193,9 +223,9 @@ fn apply(
     update: &ShardUpdate<'_>,
 ) -> Result<(), SlabFull> {
     let before = run.view(*index, slab);
-    let (tenant, key, fence) = (before.tenant, before.key, before.state.fence);
+    let (tenant, key, state) = (before.tenant, before.key, before.state);
     run.apply(*index, slab, update)?;
-    emit(events, tenant, key.run, now, || update.event(key.shard, fence));
+    emit(events, tenant, key.run, now, || Some(update.event(key.shard, &state)));
     Ok(())
 }
 
@@ -233,13 +263,13 @@ fn carry_out_split(
         Ok(())
     });
     let before = run.view(index, slab);
-    let (tenant, key, fence) = (before.tenant, before.key, before.state.fence);
+    let (tenant, key, state) = (before.tenant, before.key, before.state);
     if let Err(full) = all_stored.and_then(|()| run.apply(index, slab, &update.parent)) {
         stored.into_iter().for_each(|shard| shard.release(slab));
         return Err(SplitError::ResourceExhausted(full));
     }
     run.reserve(stored.len());
     stored.into_iter().for_each(|shard| run.add(shard));
-    emit(events, tenant, key.run, now, || update.parent.event(key.shard, fence));
+    emit(events, tenant, key.run, now, || Some(update.parent.event(key.shard, &state)));
     Ok(())
 }

@@ -40,6 +40,11 @@ impl Deadlines {
         self.heap.len()
     }
 
+    /// Every leased shard, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.heap.iter().map(|entry| entry.shard)
+    }
+
     /// The lease that ends first.
     pub(super) fn first(&self) -> Option<(LogicalTime, u32)> {
         self.heap.first().map(|entry| (entry.deadline, entry.shard))

@@ -1,22 +1,29 @@
 //! Operations on runs, and claims.
 
+use core::num::NonZeroUsize;
+
 use gossip_contracts::coordination::InitialShardInput;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_stdx::SlabFull;
 
 use super::backend::carry_out;
 use super::run::Run;
 use super::shard::Shard;
 use super::{InMemoryCoordinator, decide, emit, find, find_run};
-use crate::claim::{ShardClaiming, claim_from_candidates};
+use crate::claim::{ClaimSearch, ClaimStep, ShardClaiming, claim_from_candidates};
 use crate::error::{
-    ClaimError, CreateRunError, GetRunError, IdempotentOutcome, RegisterShardsError,
-    RunTransitionError, UnparkError,
+    ClaimError, CreateRunError, DeleteRunError, GetRunError, IdempotentOutcome, InfraError,
+    RegisterShardsError, RevokeLeaseError, RunTransitionError, UnparkError,
 };
 use crate::events::EventKind;
-use crate::run::{RunConfig, RunProgress, RunRecord, RunStatus, ShardFilter, ShardSummary};
-use crate::scratch::{AcquireResultView, AcquireScratch};
-use crate::traits::{ClaimCandidates, RunManagement};
+use crate::record::ShardRecordView;
+use crate::run::{
+    RunConfig, RunProgress, RunRecord, RunStatus, RunSummary, ShardFilter, ShardSummary,
+};
+use crate::scratch::{AcquireResultView, AcquireScratch, Granted};
+use crate::traits::{ClaimCandidates, CoordinationBackend, RunManagement};
 use crate::transition::{self, Decision, RunUpdate};
 
 /// Nobody can be faster, so the first candidate is taken. If it turns out to be poisoned, another
@@ -24,7 +31,7 @@ use crate::transition::{self, Decision, RunUpdate};
 const CANDIDATES: usize = 1;
 
 /// Waiting workers to remember before those whose wait is over are forgotten.
-const COOLDOWNS_MAX: usize = 4096;
+const WAITING_MAX: usize = 4096;
 
 impl InMemoryCoordinator {
     fn get(&self, tenant: TenantId, run: RunId) -> Result<&Run, GetRunError> {
@@ -66,7 +73,7 @@ impl RunManagement for InMemoryCoordinator {
         let existing = find_run(&mut self.tenants, tenant, run).map(|run| &run.record);
         let record = transition::create_run(existing, now, tenant, run, config)?;
         self.tenants.entry(tenant).or_default().runs.insert(run, Run::new(record));
-        emit(&mut self.events, tenant, run, now, || EventKind::RunCreated);
+        emit(&mut self.events, tenant, run, now, || Some(EventKind::RunCreated));
         Ok(())
     }
 
@@ -125,22 +132,24 @@ impl RunManagement for InMemoryCoordinator {
         let run = self.get(tenant, run)?;
         let shown = run
             .views(&self.slab)
-            .filter(|shard| filter.admits(shard, run.record.status, now))
+            .filter(|shard| filter.admits(shard, run.record.status, now, self.takeover()))
             .map(|shard| ShardSummary::of(&shard));
         out.extend(shown);
         Ok(())
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         self.end_run(now, tenant, run, |run| {
             let progress = run.map_or_else(RunProgress::default, |run| run.progress);
-            transition::complete_run(run.map(|run| &run.record), now, tenant, &progress, op_id)
+            let record = run.map(|run| &run.record);
+            transition::complete_run(record, now, tenant, &progress, result, op_id)
         })
     }
 
@@ -196,8 +205,97 @@ impl RunManagement for InMemoryCoordinator {
         out.status = run.record.status;
         out.earliest_deadline = run.earliest_deadline();
         if out.status == RunStatus::Active {
-            out.shards.extend(run.claimable(now).take(CANDIDATES));
+            out.shards.extend(run.claimable(now, self.takeover()).take(CANDIDATES));
         }
+        Ok(())
+    }
+
+    fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        let found = find(&mut self.tenants, tenant, key);
+        let decision = decide(found.as_ref(), &self.slab, |shard| {
+            transition::revoke_lease(shard, tenant, fence)
+        })?;
+        let carried_out = carry_out(found, &mut self.slab, &mut self.events, now, decision);
+        Ok(carried_out.expect("this update carries no bytes"))
+    }
+
+    fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        out.clear();
+        let runs = self.tenants.get(&tenant).into_iter().flat_map(|tenant| tenant.runs.values());
+        let behind = runs.filter(|run| after.is_none_or(|after| run.record.run > after));
+        out.extend(behind.map(|run| RunSummary::of(&run.record)));
+        out.sort_unstable_by_key(|run| run.run);
+        let more = out.len() > limit.get();
+        out.truncate(limit.get());
+        Ok(out.last().filter(|_| more).map(|run| run.run))
+    }
+
+    fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        out.clear();
+        let run = self.get(tenant, run)?;
+        let is_behind = |shard: &ShardRecordView<'_>| after.is_none_or(|it| shard.key.shard > it);
+        let mut behind = run.views(&self.slab).filter(is_behind);
+        let mut last = None;
+        for shard in behind.by_ref().take(limit.get()) {
+            last = Some(shard.key.shard);
+            if filter.admits(&shard, run.record.status, now, self.takeover()) {
+                out.push(ShardSummary::of(&shard));
+            }
+        }
+        Ok(last.filter(|_| behind.next().is_some()))
+    }
+
+    fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError> {
+        let entry = self.tenants.get_mut(&tenant);
+        let record = entry.as_ref().and_then(|entry| entry.runs.get(&run)).map(|run| &run.record);
+        transition::delete_run(record, tenant)?;
+        let entry = entry.expect("a run that is deleted has a tenant");
+        let deleted = entry.runs.remove(&run).expect("a run that is deleted is there");
+        let count = deleted.release(&mut self.slab);
+        entry.shard_count -= count;
+        self.total_shards -= count;
+        emit(&mut self.events, tenant, run, now, || Some(EventKind::RunDeleted));
+        Ok(())
+    }
+
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        let run = find_run(&mut self.tenants, tenant, run).ok_or(GetRunError::RunNotFound)?;
+        if run.idle.len() >= WAITING_MAX {
+            run.idle.retain(|_, &mut until| now < until);
+        }
+        run.idle.insert(worker, run.record.config.lease_deadline(now));
         Ok(())
     }
 }
@@ -232,11 +330,42 @@ impl ShardClaiming for InMemoryCoordinator {
             && found_nothing
             && let Some(entry) = self.tenants.get_mut(&tenant)
         {
-            if entry.cooldowns.len() >= COOLDOWNS_MAX {
+            if entry.cooldowns.len() >= WAITING_MAX {
                 entry.cooldowns.retain(|_, &mut retry_after| now < retry_after);
             }
             entry.cooldowns.insert(worker, until);
         }
         result
+    }
+
+    fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        let mut search = ClaimSearch::new(run);
+        loop {
+            match search.step() {
+                ClaimStep::Collect => {
+                    let found = self.get(tenant, run)?;
+                    let (status, own) = (found.record.status, found.owned_by(worker));
+                    let shards = own.into_iter().collect();
+                    let out = search.candidates_mut();
+                    *out = ClaimCandidates { status, shards, earliest_deadline: None };
+                }
+                ClaimStep::Acquire(key) => {
+                    let acquired = self.acquire_and_restore_into(now, tenant, key, worker, scratch);
+                    match acquired.map(|view| Granted::of(&view)) {
+                        Ok(granted) => return Ok(Some(granted.view(scratch))),
+                        Err(refusal) => search.refused(refusal)?,
+                    }
+                }
+                ClaimStep::End(ClaimError::NoneAvailable { .. }) => return Ok(None),
+                ClaimStep::End(error) => return Err(error),
+            }
+        }
     }
 }

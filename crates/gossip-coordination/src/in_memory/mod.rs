@@ -16,20 +16,22 @@ use gossip_stdx::ByteSlab;
 use hashbrown::HashMap;
 
 use crate::events::{EventCollector, EventKind, StateTransitionEvent};
+use crate::lease::Takeover;
 use crate::record::{FoundShard, ShardRecordView};
 use crate::run::RunRecord;
-use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom};
+use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom, SplitCaps};
 use run::Run;
 
 /// Shards that a tenant may have unless configured otherwise.
 pub const DEFAULT_MAX_SHARDS_PER_TENANT: usize = 100_000;
 /// Shards that all tenants may have unless configured otherwise.
 pub const DEFAULT_MAX_TOTAL_SHARDS: usize = 1_000_000;
-/// Bytes for keys, cursors and metadata unless configured otherwise. Reserved, not touched.
-pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 256 << 20;
+/// Bytes for keys, cursors and metadata unless configured otherwise: enough for some ten thousand
+/// shards. Reserved at once; whoever has more configures more.
+pub const DEFAULT_MAX_AUTO_SLAB_CAPACITY: usize = 16 << 20;
 
-/// Limits of an [`InMemoryCoordinator`]. Nothing is ever forgotten, so they bound what it takes in
-/// over its whole life.
+/// Limits of an [`InMemoryCoordinator`]. Nothing is forgotten but runs that are deleted, so they bound
+/// what it takes in over its whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoordinatorRuntimeConfig {
     /// Shards that one tenant may have.
@@ -41,6 +43,11 @@ pub struct CoordinatorRuntimeConfig {
     pub claim_cooldown_interval: u64,
     /// Bytes for keys, cursors and metadata of all shards together.
     pub slab_capacity: usize,
+    /// How far the clocks of workers may differ, in milliseconds: for so long after its deadline a
+    /// lease keeps other workers out.
+    pub skew_allowance: u64,
+    /// The largest split.
+    pub split_caps: SplitCaps,
 }
 
 impl Default for CoordinatorRuntimeConfig {
@@ -50,6 +57,8 @@ impl Default for CoordinatorRuntimeConfig {
             max_total_shards: DEFAULT_MAX_TOTAL_SHARDS,
             claim_cooldown_interval: 0,
             slab_capacity: DEFAULT_MAX_AUTO_SLAB_CAPACITY,
+            skew_allowance: 0,
+            split_caps: SplitCaps::PROTOCOL,
         }
     }
 }
@@ -173,7 +182,7 @@ impl InMemoryCoordinator {
             }
         }
         for (_, entry) in self.tenants_in_order() {
-            let count = entry.runs.values().map(|run| run.progress.total() as usize).sum();
+            let count: usize = entry.runs.values().map(|run| run.progress.total() as usize).sum();
             assert!(entry.shard_count == count, "{count} shards, {} counted", entry.shard_count);
             total += count;
         }
@@ -192,7 +201,13 @@ impl InMemoryCoordinator {
                 tenant: self.tenants.get(&tenant).map_or(0, |tenant| tenant.shard_count),
                 global: self.total_shards,
             },
+            split: self.config.split_caps,
         }
+    }
+
+    /// When a holder may be followed by another worker.
+    const fn takeover(&self) -> Takeover {
+        Takeover { holder_is_gone: false, skew_allowance: self.config.skew_allowance }
     }
 
     fn count_new_shards(&mut self, tenant: TenantId, additional: usize) {
@@ -251,10 +266,12 @@ fn emit(
     tenant: TenantId,
     run: RunId,
     at: LogicalTime,
-    kind: impl FnOnce() -> EventKind,
+    kind: impl FnOnce() -> Option<EventKind>,
 ) {
-    if let Some(collector) = events {
-        collector.emit(StateTransitionEvent { tenant, run, at, kind: kind() });
+    if let Some(collector) = events
+        && let Some(kind) = kind()
+    {
+        collector.emit(StateTransitionEvent { tenant, run, at, kind });
     }
 }
 

@@ -5,13 +5,14 @@
 //! - A2: `leased` is ordered by deadline, so an expired lease is at its front.
 //! - A3: settled shards are in neither.
 
-use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_stdx::{ByteSlab, SlabFull};
 use hashbrown::HashMap;
 
 use super::deadlines::Deadlines;
 use super::list::{Link, List};
 use super::shard::Shard;
+use crate::lease::Takeover;
 use crate::record::{Availability, ShardRecordView, ShardUpdate};
 use crate::run::{RunProgress, RunRecord};
 use crate::scratch::CapacityHint;
@@ -26,6 +27,8 @@ pub(super) struct Run {
     links: Vec<Link>,
     free: List,
     leased: Deadlines,
+    /// Workers that look for work in vain, and until when that counts.
+    pub(super) idle: HashMap<WorkerId, LogicalTime>,
 }
 
 impl Run {
@@ -38,7 +41,15 @@ impl Run {
             links: Vec::new(),
             free: List::EMPTY,
             leased: Deadlines::default(),
+            idle: HashMap::new(),
         }
+    }
+
+    /// Gives the slab back what the run's shards took; how many they were.
+    pub(super) fn release(self, slab: &mut ByteSlab) -> usize {
+        let count = self.shards.len();
+        self.shards.into_iter().for_each(|shard| shard.release(slab));
+        count
     }
 
     pub(super) fn find(&self, shard: ShardId) -> Option<u32> {
@@ -114,20 +125,38 @@ impl Run {
 
     /// Shards that could be acquired at `now`: first one whose worker is gone, then those that have
     /// waited longest.
-    pub(super) fn claimable(&self, now: LogicalTime) -> impl Iterator<Item = ShardId> {
-        let expired = self.leased.first().filter(|&(deadline, _)| deadline <= now);
+    pub(super) fn claimable(
+        &self,
+        now: LogicalTime,
+        takeover: Takeover,
+    ) -> impl Iterator<Item = ShardId> {
+        let is_over = |&(deadline, _): &_| takeover.free_from(deadline) <= now;
+        let expired = self.leased.first().filter(is_over);
         let expired = expired.into_iter().map(|(_, index)| index);
         let free = self.free.iter(&self.links);
         expired.chain(free).map(|index| self.shards[index as usize].id)
+    }
+
+    /// A shard that `worker` was granted and has neither released nor lost. Looks at leases only.
+    pub(super) fn owned_by(&self, worker: WorkerId) -> Option<ShardId> {
+        let mut leased = self.leased.iter().map(|index| &self.shards[index as usize]);
+        let is_own = |shard: &&Shard| shard.state.lease.is_some_and(|held| held.owner() == worker);
+        leased.find(is_own).map(|shard| shard.id)
+    }
+
+    /// Workers that look for work in vain.
+    pub(super) fn idle(&self, now: LogicalTime) -> u32 {
+        self.idle.values().filter(|&&until| now < until).count() as u32
     }
 
     pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
         self.leased.first().map(|(deadline, _)| deadline)
     }
 
-    pub(super) fn capacity(&self, now: LogicalTime) -> CapacityHint {
+    pub(super) fn capacity(&self, now: LogicalTime, takeover: Takeover) -> CapacityHint {
         let earliest_deadline = self.earliest_deadline();
-        let some_expired = earliest_deadline.is_some_and(|deadline| deadline <= now);
+        let some_expired =
+            earliest_deadline.is_some_and(|deadline| takeover.free_from(deadline) <= now);
         CapacityHint {
             available_count: self.free.len().saturating_add(u32::from(some_expired)),
             earliest_deadline,

@@ -1,6 +1,7 @@
 //! Statuses, counts, filters, and what must hold of a run.
 
 use super::*;
+use crate::lease::Takeover;
 use crate::op_log::{OpLogEntry, RunOpKind};
 use crate::record::ShardState;
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
@@ -87,7 +88,7 @@ fn filters_admit_what_they_say() {
     ));
     let row = |filter: ShardFilter| {
         [root(ShardStatus::Active), root(ShardStatus::Parked), root(ShardStatus::Done), child, held]
-            .map(|shard| filter.admits(&shard, RunStatus::Active, now))
+            .map(|shard| filter.admits(&shard, RunStatus::Active, now, Takeover::AT_DEADLINE))
     };
     assert_eq!(row(ShardFilter::all()), [true; 5]);
     assert_eq!(row(ShardFilter::active()), [true, false, false, true, true]);
@@ -110,6 +111,8 @@ fn record() -> RunRecord {
         completed_at: None,
         root_shards: vec![],
         op_log: RunOpLog::new(),
+        registration: None,
+        result: None,
     }
 }
 
@@ -140,6 +143,25 @@ fn every_run_invariant_is_noticed_under_its_number() {
             ));
         }
     });
+    check("U4", |r| r.registration = registration(0, 0, 0));
+    check("U4", |r| r.registration = registration(2, 3, 0));
+    check("U4", |r| r.registration = registration(2, 1, 1));
+    for (staged, stale) in [(1, 0), (0, 0)] {
+        check("U4", |r| {
+            (r.status, r.completed_at) = (RunStatus::Cancelled, Some(LogicalTime::from_raw(2)));
+            r.registration = registration(2, staged, stale);
+        });
+    }
+    check("U4", |r| {
+        (r.status, r.root_shards) = (RunStatus::Active, vec![ShardId::from_raw(1)]);
+        r.registration = registration(2, 2, 0);
+    });
+    check("U5", |r| r.result = Some(RunResult::from_bytes([1; 32])));
+}
+
+fn registration(count: u32, staged: u32, stale: u32) -> Option<Registration> {
+    let (op_id, payload_hash) = (OpId::from_raw(1), 2);
+    Some(Registration { op_id, payload_hash, count, staged, stale })
 }
 
 #[test]
@@ -182,7 +204,9 @@ fn a_summary_tells_all_but_the_metadata_and_shows_no_key() {
         start: b"hush/a"[..].into(),
         end: b"hush/cc"[..].into(),
         last_key: Some(b"hush/b"[..].into()),
+        token: Some(b"hush"[..].into()),
         lease_deadline: Some(LogicalTime::from_raw(6)),
+        fence: FenceEpoch::INITIAL,
         acquires_since_progress: 2,
         parent: Some(ShardId::from_raw(3)),
         spawned_count: 2,

@@ -4,7 +4,7 @@ use gossip_contracts::coordination::{
     Cursor, CursorSemantics, CursorUpdate, ShardSpec, ShardSpecRef,
 };
 use gossip_contracts::identity::{
-    FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use crate::lease::{LeaseHolder, OwnerRecord};
 use crate::op_log::{OpKind, OpLogEntry, OpResult, OperationLog, RunOpKind};
 use crate::record::{ShardRecord, ShardState};
-use crate::run::{RunConfig, RunRecord, RunStatus};
+use crate::run::{Registration, RunConfig, RunRecord, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
 
 pub(crate) fn shard() -> impl Strategy<Value = ShardRecord> {
@@ -45,8 +45,10 @@ pub(crate) fn run() -> impl Strategy<Value = RunRecord> {
     let config = (semantics(), 1..=u64::MAX, 1..=u32::MAX);
     let status = prop::sample::select(&RunStatus::ALL[..]);
     let roots = vec(any::<u64>().prop_map(|id| ShardId::from_raw(id >> 1)), 1..40);
-    (identity, config, status, time(), time(), roots, op_log(any_run_op_kind())).prop_map(
-        |((tenant, run), config, status, created_at, end, roots, op_log)| RunRecord {
+    let ends = (registration(), prop::option::of(any::<[u8; 32]>()));
+    let times = (time(), time());
+    (identity, config, status, times, roots, op_log(any_run_op_kind()), ends).prop_map(
+        |((tenant, run), config, status, (created_at, end), roots, op_log, ends)| RunRecord {
             tenant: TenantId::from_bytes(tenant),
             run: RunId::from_raw(run),
             config: RunConfig {
@@ -59,8 +61,24 @@ pub(crate) fn run() -> impl Strategy<Value = RunRecord> {
             completed_at: status.is_terminal().then_some(end),
             root_shards: if status == RunStatus::Initializing { vec![] } else { roots },
             op_log,
+            registration: ends.0.filter(|_| status == RunStatus::Initializing),
+            result: ends.1.filter(|_| status == RunStatus::Done).map(RunResult::from_bytes),
         },
     )
+}
+
+/// One that stages, or one that has still to delete what another left.
+fn registration() -> impl Strategy<Value = Option<Registration>> {
+    let numbers = (1u32..=10_000, any::<u32>(), any::<bool>());
+    prop::option::of((any::<u64>(), 1..=u64::MAX, numbers)).prop_map(|drawn| {
+        drawn.map(|(op_id, payload_hash, (count, some, stages))| Registration {
+            op_id: OpId::from_raw(op_id),
+            payload_hash,
+            count,
+            staged: if stages { some % (count + 1) } else { 0 },
+            stale: if stages { 0 } else { some },
+        })
+    })
 }
 
 pub(crate) fn owner() -> impl Strategy<Value = OwnerRecord> {

@@ -1,4 +1,4 @@
-//! Acquire, renew and release.
+//! Acquire, renew, release and revoke.
 //!
 //! - T1: a shard has at most one live lease, and every grant raises its fence.
 //! - T2: the current owner may acquire again, so that a lost answer does not lock it out; the lease
@@ -6,13 +6,16 @@
 //! - T3: a renewal never shortens a lease, whatever the clock does.
 //! - T4: a shard acquired as often as its run allows without its cursor moving is parked as
 //!   poisoned instead of being granted again.
+//! - T5: revoking a lease raises the fence, so that its holder, if it lives after all, does nothing
+//!   more; and the holder's acquire counts, as it may have died of the shard.
 
-use gossip_contracts::identity::{LogicalTime, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{FenceEpoch, LogicalTime, ShardKey, TenantId, WorkerId};
 
-use crate::error::{AcquireError, CoordError};
-use crate::lease::{Lease, LeaseHolder};
+use super::Decision;
+use crate::error::{AcquireError, CoordError, RevokeLeaseError};
+use crate::lease::{Lease, LeaseHolder, Takeover};
 use crate::record::{FoundShard, ShardState, ShardUpdate};
-use crate::run::{RunGate, RunStatus};
+use crate::run::RunStatus;
 use crate::status::{ParkReason, ShardStatus};
 use crate::validation::{check_run_active, find_leased, validate_lease};
 
@@ -43,6 +46,7 @@ pub enum AcquireDecision {
 pub fn acquire(
     found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
+    takeover: Takeover,
     tenant: TenantId,
     key: ShardKey,
     worker: WorkerId,
@@ -59,7 +63,7 @@ pub fn acquire(
     if state.status.is_terminal() {
         return Err(AcquireError::ShardTerminal { shard: key, status: state.status });
     }
-    if let Some(holder) = state.holder_at(now)
+    if let Some(holder) = state.holder_at(now, takeover)
         && holder.owner() != worker
     {
         return Err(AcquireError::AlreadyLeased {
@@ -78,7 +82,7 @@ pub fn acquire(
         return Ok(AcquireDecision::Poison { update: update.checked_against(shard), refusal });
     }
     let fence = state.fence.next();
-    let deadline = deadline_after(now, run);
+    let deadline = run.config.lease_deadline(now);
     let update = ShardUpdate::of_state(ShardState {
         fence,
         lease: Some(LeaseHolder::new(worker, deadline)),
@@ -99,7 +103,7 @@ pub fn renew(
     lease: &Lease,
 ) -> Result<(LogicalTime, ShardUpdate<'static>), CoordError> {
     let (FoundShard { shard, run }, holder) = find_held(found, now, tenant, lease)?;
-    let deadline = holder.deadline().max(deadline_after(now, run));
+    let deadline = holder.deadline().max(run.config.lease_deadline(now));
     let update = ShardUpdate::of_state(ShardState {
         lease: Some(LeaseHolder::new(holder.owner(), deadline)),
         ..shard.state
@@ -124,6 +128,34 @@ pub fn release(
     Ok(update.checked_against(shard))
 }
 
+/// Decides whether the lease that was granted under `fence` ends now, whoever holds it and however
+/// long it would last: an administrator's operation, without a lease. A lease that is over, or that
+/// another has followed, is not there to be revoked any more; that is a replay, so that asking twice
+/// never takes the shard from whoever got it in between.
+pub fn revoke_lease(
+    found: Option<FoundShard<'_, '_>>,
+    tenant: TenantId,
+    fence: FenceEpoch,
+) -> Result<Decision<ShardUpdate<'static>, ()>, RevokeLeaseError> {
+    let FoundShard { shard, run } = found.ok_or(RevokeLeaseError::ShardNotFound)?;
+    if shard.tenant != tenant {
+        return Err(RevokeLeaseError::TenantMismatch { expected: tenant });
+    }
+    let (current, lease) = (shard.state.fence, shard.state.lease);
+    if fence > current {
+        return Err(RevokeLeaseError::FenceNotGranted { presented: fence, current });
+    }
+    if fence < current || lease.is_none() {
+        return Ok(Decision::Replay(()));
+    }
+    if run.status.is_terminal() {
+        return Err(RevokeLeaseError::RunTerminal { status: run.status });
+    }
+    let update =
+        ShardUpdate::of_state(ShardState { fence: current.next(), lease: None, ..shard.state });
+    Ok(Decision::Execute(update.checked_against(shard)))
+}
+
 /// The checks of an operation that only touches the lease: all but the op-log.
 fn find_held<'v, 'a>(
     found: Option<FoundShard<'v, 'a>>,
@@ -136,9 +168,4 @@ fn find_held<'v, 'a>(
     check_run_active(run, shard.key)?;
     validate_lease(now, tenant, lease, shard)?;
     Ok((found, shard.state.lease.expect("a validated lease has a holder")))
-}
-
-/// Saturates: a lease that outlives the clock is as good as one that never ends.
-fn deadline_after(now: LogicalTime, run: &RunGate) -> LogicalTime {
-    now.checked_add(run.config.lease_duration).unwrap_or(LogicalTime::from_raw(u64::MAX))
 }

@@ -7,15 +7,20 @@
 
 mod lease;
 mod progress;
+mod register;
 mod run;
 mod split;
 mod unpark;
 
-pub use lease::{AcquireDecision, acquire, release, renew};
-pub use progress::{CursorRequest, ParkRequest, checkpoint, complete, park};
-pub use run::{
-    RunUpdate, cancel_run, complete_run, create_run, fail_run, register_shards, root_shard,
+pub use lease::{AcquireDecision, acquire, release, renew, revoke_lease};
+pub use progress::{
+    CursorRequest, ParkRequest, RenewingCheckpoint, checkpoint, checkpoint_and_renew, complete,
+    park,
 };
+pub use register::{
+    RegisterRequest, RegisterStep, discard_staged, register_shards, register_step, root_shard,
+};
+pub use run::{RunUpdate, cancel_run, complete_run, create_run, delete_run, fail_run};
 pub use split::{
     NewShard, SplitReplaceRequest, SplitReplaceResult, SplitResidualRequest, SplitResidualResult,
     SplitUpdate, split_replace, split_residual,

@@ -3,13 +3,14 @@
 //! - G1: only the holder of the current fence, inside its lease, moves a cursor.
 //! - G2: a cursor never moves back and never leaves the shard's range.
 //! - G3: done and parked shards hold no lease.
+//! - G4: a checkpoint that renews extends the lease once, however often it is asked for.
 
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{LogicalTime, OpId, TenantId};
 
 use super::Decision;
 use crate::error::CoordError;
-use crate::lease::Lease;
+use crate::lease::{Lease, LeaseHolder};
 use crate::op_log::{OpKind, OpLogEntry, OpResult};
 use crate::payload;
 use crate::record::{FoundShard, ShardRecordView, ShardState, ShardUpdate};
@@ -63,6 +64,45 @@ pub fn checkpoint<'r>(
         ..ShardUpdate::of_state(state_at(shard, request.cursor))
     };
     Ok(Decision::Execute(update.checked_against(shard)))
+}
+
+/// A checkpoint that renews, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenewingCheckpoint<'r> {
+    /// The record's change.
+    pub update: ShardUpdate<'r>,
+    /// When the lease ends now.
+    pub new_deadline: LogicalTime,
+}
+
+/// Decides whether the cursor moves and the lease is extended with it, as [`renew`](super::renew)
+/// extends one. A replay says when the lease ended after the first execution (G4), as far as the
+/// presented lease and the op-log tell: no later than it did.
+pub fn checkpoint_and_renew<'r>(
+    found: Option<FoundShard<'_, '_>>,
+    now: LogicalTime,
+    request: &CursorRequest<'r>,
+) -> Result<Decision<RenewingCheckpoint<'r>, LogicalTime>, CoordError> {
+    let FoundShard { shard, run } = find_leased(found, request.tenant, request.lease)?;
+    let hash = payload::checkpoint_and_renew(request.cursor);
+    if let Some(first) = check_op_idempotency(shard.op_log, request.op_id, hash)? {
+        let renewed = run.config.lease_deadline(first.executed_at());
+        return Ok(Decision::Replay(request.lease.deadline().max(renewed)));
+    }
+    check_held_and_cursor(shard, run, now, request)?;
+    let holder = shard.state.lease.expect("a validated lease has a holder");
+    let new_deadline = holder.deadline().max(run.config.lease_deadline(now));
+    let state = ShardState {
+        lease: Some(LeaseHolder::new(holder.owner(), new_deadline)),
+        ..state_at(shard, request.cursor)
+    };
+    let update = ShardUpdate {
+        cursor: Some(request.cursor),
+        log: Some(entry(request.op_id, OpKind::Checkpoint, hash, now)),
+        ..ShardUpdate::of_state(state)
+    };
+    let update = update.checked_against(shard);
+    Ok(Decision::Execute(RenewingCheckpoint { update, new_deadline }))
 }
 
 /// Decides whether the shard is done.

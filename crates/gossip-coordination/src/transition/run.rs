@@ -1,23 +1,25 @@
-//! The life of a run: created, given its shards once, ended once.
+//! The life of a run: created, given its shards once (`register.rs`), ended once.
 //!
 //! - V1: shards are registered exactly once, and with that the run becomes active.
 //! - V2: a run is completed only when every shard is done or split.
 //! - V3: an ended run stays as it ended.
+//! - V4: until a run is active nobody sees a shard of it.
+//! - V5: shards that are staged belong to the registration in the record. One under another id takes
+//!   its place and deletes first what it finds; the one before is refused from then on.
+//! - V6: a run becomes active when its whole manifest is staged and nothing else is.
 
-use gossip_contracts::coordination::{InitialShardInput, validate_manifest};
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId};
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardId, TenantId};
 
 use super::Decision;
 use crate::error::{
-    CreateRunError, InfraError, RegisterShardsError, RunOpIdConflict, RunTransitionError,
+    CreateRunError, DeleteRunError, InfraError, RunOpIdConflict, RunTransitionError,
 };
 use crate::op_log::{OpLogEntry, OpResult, Remembered, RunOpKind, RunOpLog};
 use crate::payload;
-use crate::record::ShardRecordView;
 use crate::run::{
-    RunConfig, RunProgress, RunRecord, RunStatus, RunTerminalEvaluation, evaluate_run_terminal,
+    Registration, RunConfig, RunProgress, RunRecord, RunStatus, RunTerminalEvaluation,
+    evaluate_run_terminal,
 };
-use crate::shard_limits::ShardRoom;
 
 /// What a decision changes in a run's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +28,14 @@ pub struct RunUpdate {
     pub status: RunStatus,
     /// The end, when this is it.
     pub completed_at: Option<LogicalTime>,
-    /// The shards with which it begins, when this is the registration.
+    /// The shards with which it begins, when this is the end of the registration.
     pub root_shards: Option<Vec<ShardId>>,
-    /// The entry to append to the op-log.
-    pub log: OpLogEntry<RunOpKind>,
+    /// What is under way afterwards.
+    pub registration: Option<Registration>,
+    /// What the run came to, when this is its end and somebody says so.
+    pub result: Option<RunResult>,
+    /// The entry to append to the op-log. Steps of a registration have none before the last.
+    pub log: Option<OpLogEntry<RunOpKind>>,
 }
 
 impl RunRecord {
@@ -44,7 +50,8 @@ impl RunRecord {
         if let Some(root_shards) = update.root_shards {
             next.root_shards = root_shards;
         }
-        next.op_log.push_back_overwrite(update.log);
+        (next.registration, next.result) = (update.registration, update.result);
+        update.log.into_iter().for_each(|entry| next.op_log.push_back_overwrite(entry));
         next.assert_invariants();
         *self = next;
     }
@@ -75,55 +82,15 @@ pub fn create_run(
         completed_at: None,
         root_shards: Vec::new(),
         op_log: RunOpLog::new(),
+        registration: None,
+        result: None,
     };
     record.assert_invariants();
     Ok(record)
 }
 
-/// Decides whether a run gets these shards. Each one's record is [`root_shard`].
-pub fn register_shards(
-    run: Option<&RunRecord>,
-    now: LogicalTime,
-    tenant: TenantId,
-    room: &ShardRoom,
-    shards: &[InitialShardInput<'_>],
-    op_id: OpId,
-) -> Result<Decision<RunUpdate, ()>, RegisterShardsError> {
-    let run = run.ok_or(RegisterShardsError::RunNotFound)?;
-    if run.tenant != tenant {
-        return Err(RegisterShardsError::TenantMismatch { expected: tenant });
-    }
-    let hash = payload::register_shards(shards);
-    if was_executed(run, op_id, hash)? {
-        return Ok(Decision::Replay(()));
-    }
-    if run.status != RunStatus::Initializing {
-        return Err(RegisterShardsError::WrongStatus { status: run.status });
-    }
-    validate_manifest(shards)?;
-    room.check(shards.len())?;
-    Ok(Decision::Execute(RunUpdate {
-        status: RunStatus::Active,
-        completed_at: None,
-        root_shards: Some(shards.iter().map(|shard| shard.shard).collect()),
-        log: entry(op_id, RunOpKind::RegisterShards, hash, now),
-    }))
-}
-
-/// The record with which a registered shard begins.
-#[must_use]
-pub fn root_shard<'a>(run: &RunRecord, input: &InitialShardInput<'a>) -> ShardRecordView<'a> {
-    ShardRecordView::new_shard(
-        run.tenant,
-        ShardKey::new(run.run, input.shard),
-        input.spec,
-        input.cursor,
-        run.config.cursor_semantics,
-        None,
-    )
-}
-
-/// Decides whether the run is done. `progress` must be one consistent view of all its shards.
+/// Decides whether the run is done, with this result. `progress` must be one consistent view of all
+/// its shards.
 ///
 /// A view of fewer shards than the run began with is a damaged count, and no ground to decide on.
 pub fn complete_run(
@@ -131,11 +98,15 @@ pub fn complete_run(
     now: LogicalTime,
     tenant: TenantId,
     progress: &RunProgress,
+    result: Option<RunResult>,
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
     let run = owned_by(tenant, run)?;
-    let decision =
-        end(run, now, RunStatus::Done, RunOpKind::Complete, op_id, payload::complete_run)?;
+    let hash = payload::complete_run(run.run, result);
+    let mut decision = end(run, now, RunStatus::Done, RunOpKind::Complete, op_id, hash)?;
+    if let Decision::Execute(update) = &mut decision {
+        update.result = result;
+    }
     let executes = matches!(decision, Decision::Execute(_));
     // V2 rests on the view being whole.
     let (seen, roots) = (progress.total(), run.root_shards.len() as u64);
@@ -161,10 +132,11 @@ pub fn fail_run(
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
     let run = owned_by(tenant, run)?;
-    end(run, now, RunStatus::Failed, RunOpKind::Fail, op_id, payload::fail_run)
+    end(run, now, RunStatus::Failed, RunOpKind::Fail, op_id, payload::fail_run(run.run))
 }
 
-/// Decides whether the run is called off. The only end for a run without shards.
+/// Decides whether the run is called off. The only end for a run without shards. What a registration
+/// had stored is then deleted by [`discard_staged`](super::discard_staged).
 pub fn cancel_run(
     run: Option<&RunRecord>,
     now: LogicalTime,
@@ -172,7 +144,20 @@ pub fn cancel_run(
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
     let run = owned_by(tenant, run)?;
-    end(run, now, RunStatus::Cancelled, RunOpKind::Cancel, op_id, payload::cancel_run)
+    end(run, now, RunStatus::Cancelled, RunOpKind::Cancel, op_id, payload::cancel_run(run.run))
+}
+
+/// Decides whether a run may be deleted, with its shards: when it has ended (V3 says how, for as long
+/// as it is there).
+pub fn delete_run(run: Option<&RunRecord>, tenant: TenantId) -> Result<(), DeleteRunError> {
+    let run = run.ok_or(DeleteRunError::RunNotFound)?;
+    if run.tenant != tenant {
+        return Err(DeleteRunError::TenantMismatch { expected: tenant });
+    }
+    if !run.status.is_terminal() {
+        return Err(DeleteRunError::RunNotEnded { status: run.status });
+    }
+    Ok(())
 }
 
 /// Look-up is by tenant; a store that offers another tenant's run is stopped here, before its
@@ -191,9 +176,8 @@ fn end(
     target: RunStatus,
     kind: RunOpKind,
     op_id: OpId,
-    payload: fn(RunId) -> u64,
+    hash: u64,
 ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
-    let hash = payload(run.run);
     if was_executed(run, op_id, hash)? {
         return Ok(Decision::Replay(()));
     }
@@ -208,11 +192,25 @@ fn end(
         status: target,
         completed_at: Some(now),
         root_shards: None,
-        log: entry(op_id, kind, hash, now),
+        registration: run.registration.and_then(Registration::abandoned),
+        result: None,
+        log: Some(entry(op_id, kind, hash, now)),
     }))
 }
 
-fn was_executed(run: &RunRecord, op_id: OpId, hash: u64) -> Result<bool, RunOpIdConflict> {
+impl Registration {
+    /// All that is stored is to be deleted; nothing remains of a registration that stored nothing.
+    fn abandoned(self) -> Option<Self> {
+        let stale = self.hidden();
+        (stale > 0).then_some(Self { staged: 0, stale, ..self })
+    }
+}
+
+pub(super) fn was_executed(
+    run: &RunRecord,
+    op_id: OpId,
+    hash: u64,
+) -> Result<bool, RunOpIdConflict> {
     match run.op_log.look_up(op_id, hash) {
         Remembered::New => Ok(false),
         Remembered::Before(_) => Ok(true),
@@ -220,6 +218,11 @@ fn was_executed(run: &RunRecord, op_id: OpId, hash: u64) -> Result<bool, RunOpId
     }
 }
 
-fn entry(op_id: OpId, kind: RunOpKind, hash: u64, now: LogicalTime) -> OpLogEntry<RunOpKind> {
+pub(super) fn entry(
+    op_id: OpId,
+    kind: RunOpKind,
+    hash: u64,
+    now: LogicalTime,
+) -> OpLogEntry<RunOpKind> {
     OpLogEntry::new(op_id, kind, OpResult::Completed, hash, now)
 }

@@ -3,7 +3,8 @@
 //! - X1: what a split makes covers exactly what it took (P1 of the contracts).
 //! - X2: the ids of the new shards follow from the operation, so a retry names the same ones.
 //! - X3: a residual split leaves the parent with its lease and with its cursor inside its range.
-//! - X4: nothing is split beyond what a shard may spawn or a tenant may have.
+//! - X4: nothing is split beyond what a shard may spawn, a tenant may have, or the backend commits in
+//!   one step.
 
 use gossip_contracts::coordination::{
     MAX_SPAWNED_PER_SHARD, ShardSpecRef, SplitReplacePlan, SplitResidualPlan, SplitValidationError,
@@ -118,7 +119,9 @@ pub fn split_replace<'r>(
     }
     check_run_active(run, shard.key)?;
     validate_lease(now, request.tenant, request.lease, shard)?;
+    room.split.check_count(children.len()).map_err(CoordError::SplitInvalid)?;
     validate_split_coverage(shard.spec, children).map_err(CoordError::SplitInvalid)?;
+    room.split.check_bytes(children).map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, children.len())?;
 
     let first_index = shard.spawned.len() as u32;
@@ -168,6 +171,8 @@ pub fn split_residual<'r>(
     validate_lease(now, request.tenant, request.lease, shard)?;
     validate_residual_split(shard.spec, shard.cursor, request.plan)
         .map_err(CoordError::SplitInvalid)?;
+    let parts = [request.plan.parent, request.plan.residual];
+    room.split.check_bytes(&parts).map_err(CoordError::SplitInvalid)?;
     check_room(shard, room, 1)?;
 
     let parent = ShardUpdate {

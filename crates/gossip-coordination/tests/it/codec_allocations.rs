@@ -11,7 +11,7 @@ use gossip_coordination::codec::{
 use gossip_coordination::transition::{self, AcquireDecision, CursorRequest, Decision};
 use gossip_coordination::{
     FoundShard, Lease, OwnerRecord, RunConfig, RunGate, RunRecord, RunStatus, ShardRecord,
-    ShardRecordView,
+    ShardRecordView, Takeover,
 };
 use gossip_testalloc::count_allocations;
 
@@ -39,7 +39,7 @@ fn leased_shard() -> (ShardRecord, Lease) {
     let found = FoundShard { shard: &shard.view(), run: &GATE };
     let (now, worker) = (LogicalTime::from_raw(1), WorkerId::from_raw(2));
     let Ok(AcquireDecision::Grant { lease, update }) =
-        transition::acquire(Some(found), now, TENANT, key, worker)
+        transition::acquire(Some(found), now, Takeover::AT_DEADLINE, TENANT, key, worker)
     else {
         panic!("a free shard is granted")
     };
@@ -59,6 +59,8 @@ fn encoding_into_a_warm_buffer_allocates_nothing() {
         completed_at: None,
         root_shards: (0..1_000).map(ShardId::from_raw).collect(),
         op_log: Default::default(),
+        registration: None,
+        result: None,
     };
     let owner = OwnerRecord::new(WorkerId::from_raw(2), FenceEpoch::from_raw(2));
     let mut out = Vec::new();

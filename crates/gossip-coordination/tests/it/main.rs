@@ -1,5 +1,6 @@
 //! What users of the crate can rely on, seen from outside.
 
+mod async_session;
 mod codec_allocations;
 mod conformance;
 mod coordinator_allocations;

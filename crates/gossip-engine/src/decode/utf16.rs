@@ -16,12 +16,20 @@ pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Ran
         // Of several zeros only the last can be part of a character; a hole in a file has billions.
         let zeros = text[zero..].iter().position(|byte| *byte != 0).unwrap_or(text.len() - zero);
         let zero = zero + zeros - 1;
-        // Little-endian puts the character before the first zero; failing that, it is after it.
-        let little = zero.checked_sub(1).map(|start| (start, pairs(text, start, 0)));
-        let (start, count, character) = match little {
-            Some((start, count)) if count >= MIN_UTF16_RUN_CHARS => (start, count, 0),
-            _ => (zero, pairs(text, zero, 1), 1),
-        };
+        // Little-endian puts the character before the zero. Behind a character that is not ASCII,
+        // whose zero it is, the next begins after it: both orders fit there, and files of UTF-16 are
+        // aligned. Failing that, it is big-endian.
+        let is_high_byte = zero % 2 == 1;
+        let (start, count, character) = [
+            zero.checked_sub(1).map(|start| (start, 0)),
+            is_high_byte.then_some((zero + 1, 0)),
+            Some((zero, 1)),
+        ]
+        .into_iter()
+        .flatten()
+        .map(|(start, character)| (start, pairs(text, start, character), character))
+        .find(|(_, count, _)| *count >= MIN_UTF16_RUN_CHARS)
+        .unwrap_or((zero, 0, 0));
         let end = start + count * 2;
         if count < MIN_UTF16_RUN_CHARS {
             from = zero + 1;
@@ -89,5 +97,16 @@ mod tests {
     fn a_run_ends_at_other_characters() {
         let text = encoded("first run of text \u{4E2D} second run of text", false);
         assert_eq!(found(&text), ["first run of text ", " second run of text"]);
+    }
+
+    /// The zero of `ü` was taken for the first byte of what follows, and spans began a byte early.
+    #[test]
+    fn a_run_behind_another_letter_begins_with_its_own_character() {
+        for big in [false, true] {
+            let text = encoded("schl\u{fc}ssel = abcdef123456", big);
+            let mut starts = Vec::new();
+            runs(&text, 0..text.len(), &mut |run, _| starts.push(run.start));
+            assert_eq!(starts, [10], "big-endian {big}");
+        }
     }
 }

@@ -5,6 +5,8 @@
 
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
 
+use super::Location;
+use super::gitleaks_ids::rules_for_gitleaks_id;
 use super::schema::{Condition, RegexTarget};
 use crate::pattern::Pattern;
 
@@ -19,6 +21,10 @@ pub(crate) struct Allowlist {
     pub(super) stopwords: Vec<String>,
     /// Empty: all rules. Only in global lists.
     pub(super) target_rules: Vec<String>,
+    /// It came with the scanned tree: what it lets pass is counted.
+    pub(crate) is_local: bool,
+    /// Where its file has it.
+    pub(super) at: Location,
 }
 
 /// What an allow-list looks at.
@@ -31,7 +37,10 @@ pub(crate) struct Subject<'a> {
 
 impl Allowlist {
     pub(crate) fn concerns(&self, rule: &str) -> bool {
-        self.target_rules.is_empty() || self.target_rules.iter().any(|target| target == rule)
+        let is_target = |target: &String| {
+            target == rule || rules_for_gitleaks_id(target).is_some_and(|ours| ours.contains(&rule))
+        };
+        self.target_rules.is_empty() || self.target_rules.iter().any(is_target)
     }
 
     pub(crate) fn concerns_all(&self) -> bool {
@@ -93,6 +102,9 @@ impl CanonicalBytes for Allowlist {
         words(hasher, &self.stopwords);
         words(hasher, &self.commits);
         words(hasher, &self.target_rules);
+        if self.is_local {
+            hasher.value(&1_u8);
+        }
     }
 }
 

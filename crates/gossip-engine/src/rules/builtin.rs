@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::RuleSet;
-use super::read::Compile;
+use super::read::read;
+use super::{RuleSet, Syntax};
 
 /// One file per field of trade. Our own, written from the vendors' descriptions of their tokens.
 const FILES: [(&str, &str); 9] = [
@@ -25,8 +25,8 @@ pub(super) fn rules() -> RuleSet {
     RULES
         .get_or_init(|| {
             FILES.iter().fold(RuleSet::empty(), |rules, (name, text)| {
-                RuleSet::read(name, text, Compile::WhenNeeded)
-                    .and_then(|more| rules.merged(more))
+                read(name, text, Syntax::Own, false)
+                    .and_then(|file| rules.with(file, Syntax::Own))
                     .unwrap_or_else(|error| panic!("{error}"))
             })
         })

@@ -68,15 +68,33 @@ pub enum RuleFault {
     /// A rule without an id.
     #[error("a rule needs a non-empty `id`")]
     EmptyId,
-    /// A second rule with the same id in one file.
-    #[error("the id is used twice in this file")]
-    DuplicateId,
-    /// A rule that is to be disabled does not exist.
-    #[error("there is no rule `{id}` to disable")]
-    NothingToDisable {
+    /// Both of gitleaks' spellings of allow-lists.
+    #[error("`allowlist` is the older spelling of `allowlists`: a file has one of them")]
+    OldAndNewAllowlists,
+    /// Both `extend.useDefault` and `extend.path`.
+    #[error("a file extends the default rules or another file, not both")]
+    TwoBases,
+    /// The file that this one extends.
+    #[error("`extend.path`: {message}")]
+    BaseNotRead {
+        /// Why not.
+        message: String,
+    },
+    /// An allow-list for a rule that does not exist.
+    #[error("there is no rule `{id}` to allow something of")]
+    UnknownTarget {
         /// The id.
         id: String,
     },
+    /// A rule requires one that does not exist.
+    #[error("there is no rule `{id}`, which this one requires")]
+    UnknownRequired {
+        /// The id.
+        id: String,
+    },
+    /// A `required` without an id.
+    #[error("`required` needs the `id` of a rule")]
+    RequiresNothing,
     /// Neither `regex`, `assign`, `detect` nor `path`.
     #[error("a rule needs `regex`, `assign`, `detect` or `path`")]
     NothingToMatch,
@@ -110,8 +128,8 @@ pub enum RuleFault {
         /// The capture groups that there are.
         groups: usize,
     },
-    /// Entropy is 0 to 8 bits per byte.
-    #[error("`entropy` must be between 0 and 8")]
+    /// Entropy is bits per byte; above 8 a rule finds nothing.
+    #[error("`entropy` must not be negative")]
     EntropyOutOfRange,
     /// An allow-list that allows nothing.
     #[error("an allow-list needs `regexes`, `paths`, `stopwords` or `commits`")]
@@ -122,6 +140,29 @@ pub enum RuleFault {
         /// The bound.
         limit: usize,
     },
+}
+
+/// What a rule file says that is worth telling, and no reason to refuse it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields name themselves")]
+pub enum RuleNote {
+    /// A rule that is to be disabled does not exist.
+    #[error("{file}:{at}: there is no rule `{id}` to disable")]
+    NothingToDisable { file: String, at: Location, id: String },
+    /// Two rules of the same id: the last counts.
+    #[error("{file}:{at}: the id `{id}` is used twice; the last rule counts")]
+    IdTwice { file: String, at: Location, id: String },
+    /// A rule of gitleaks is adjusted that has no counterpart here.
+    #[error(
+        "{file}:{at}: `{id}` is a rule of gitleaks; no rule here is for the same, so nothing changes"
+    )]
+    NothingToAdjust { file: String, at: Location, id: String },
+    /// A chain of files is longer than gitleaks follows.
+    #[error(
+        "{file}:{at}: `extend.path` is not followed: gitleaks reads two files of a chain, and so do we"
+    )]
+    ChainTooLong { file: String, at: Location },
 }
 
 struct Here<'a>(&'a Option<Location>);

@@ -5,23 +5,36 @@
 
 mod allowlist;
 mod assign;
+mod build;
 mod builtin;
 mod error;
+mod gitleaks_ids;
+mod go_syntax;
 mod read;
 mod rule;
 mod schema;
 mod set;
 
 pub(crate) use allowlist::{Allowlist, Subject, contains_ignore_case};
-pub use error::{Location, RuleFault, RuleFileError};
+pub use error::{Location, RuleFault, RuleFileError, RuleNote};
+pub use gitleaks_ids::rules_for_gitleaks_id;
 pub(crate) use rule::Knowledge;
 pub use rule::Rule;
 pub(crate) use schema::Placeholders;
-pub use set::RuleSet;
+pub use set::{Origin, RuleSet};
 
 use serde::Deserialize;
 
 pub use crate::checksum::Checksum;
+
+/// In which syntax a file's expressions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Syntax {
+    /// Go's, as gitleaks has it. They are compiled when the file is read.
+    Go,
+    /// Rust's: the built-in files, which a test compiles.
+    Own,
+}
 
 /// What a leak of this kind can do.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,302 +1,117 @@
-//! From the text of a rule file to rules.
+//! From the text of a rule file to what it says.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use gossip_contracts::identity::RuleFingerprint;
-use regex_syntax::hir::Hir;
-use toml::Spanned;
-
-use super::schema::{AllowlistSchema, AssignSchema, FileSchema, RuleSchema};
-use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, assign};
-use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES, NEARBY};
-use crate::literals::{self, Anchor, MAX_ANCHOR_LEN, MIN_ANCHOR_LEN, Next, Reach};
-use crate::pattern::{Pattern, PatternFault};
+use super::build::Builder;
+use super::schema::{FileSchema, RuleSchema};
+use super::{Allowlist, Location, RuleFault, RuleFileError, RuleNote, Syntax, go_syntax};
 
 /// What a file says.
 pub(super) struct RuleFile {
-    pub(super) rules: Vec<Rule>,
+    pub(super) name: String,
+    pub(super) text: String,
+    /// With the place of each.
+    pub(super) rules: Vec<(RuleSchema, usize)>,
     pub(super) allowlists: Vec<Allowlist>,
     pub(super) use_default: bool,
+    /// The file that it extends, and where it says so.
+    pub(super) extends: Option<(String, Location)>,
     pub(super) disabled: Vec<(String, Location)>,
+    pub(super) notes: Vec<RuleNote>,
 }
 
-/// When expressions are compiled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Compile {
-    /// While reading, so that one that is too large is refused.
-    Now,
-    /// When first needed: for files that a test has already compiled.
-    WhenNeeded,
-}
-
-/// Reads `text`, which errors call `name`.
-pub(super) fn read(name: &str, text: &str, compile: Compile) -> Result<RuleFile, RuleFileError> {
-    let reader = Reader { name, text, compile, rule: None };
-    let schema: FileSchema = toml::from_str(text).map_err(|error| reader.toml_error(&error))?;
-    for (field, value) in [("extend.path", &schema.extend.path), ("extend.url", &schema.extend.url)]
-    {
-        if let Some(value) = value {
-            let reason = "name every file yourself, the engine reads none";
-            let fault = RuleFault::Unsupported { field, reason };
-            return Err(reader.error(Some(value.span().start), fault));
-        }
+/// Reads `text`, which errors call `name`. If it came with the scanned tree it is local.
+pub(super) fn read(
+    name: &str,
+    text: &str,
+    syntax: Syntax,
+    is_local: bool,
+) -> Result<RuleFile, RuleFileError> {
+    let builder = Builder { name, text, syntax, rule: None };
+    let mut schema: FileSchema =
+        toml::from_str(text).map_err(|error| builder.toml_error(&error))?;
+    let extend = &schema.extend;
+    if let Some(url) = &extend.url {
+        let reason = "nothing is fetched from the network: keep a copy, and name it by `path`";
+        let fault = RuleFault::Unsupported { field: "extend.url", reason };
+        return Err(builder.error(Some(url.span().start), fault));
     }
-    let mut seen = BTreeSet::new();
-    let mut rules = Vec::new();
-    for rule in &schema.rules {
-        let at = rule.span().start;
-        let rule = rule.get_ref();
-        if rule.id.trim().is_empty() {
-            return Err(reader.error(Some(at), RuleFault::EmptyId));
-        }
-        let reader = Reader { rule: Some(&rule.id), ..reader };
-        if !seen.insert(&rule.id) {
-            return Err(reader.error(Some(at), RuleFault::DuplicateId));
-        }
-        rules.push(reader.rule(rule, at)?);
+    if let (true, Some(path)) = (extend.use_default, &extend.path) {
+        return Err(builder.error(Some(path.span().start), RuleFault::TwoBases));
     }
-    let allowlists = reader.allowlists(schema.allowlist.iter().chain(&schema.allowlists))?;
-    let disabled = schema.extend.disabled_rules.iter();
-    let disabled =
-        disabled.map(|id| (id.get_ref().clone(), Location::of(text, id.span().start))).collect();
-    Ok(RuleFile { rules, allowlists, use_default: schema.extend.use_default, disabled })
+    if let (Some(old), false) = (&schema.allowlist, schema.allowlists.is_empty()) {
+        return Err(builder.error(Some(old.span().start), RuleFault::OldAndNewAllowlists));
+    }
+    let (rules, notes) = rules(&builder, std::mem::take(&mut schema.rules), is_local)?;
+    let mut allowlists = Vec::new();
+    for list in schema.allowlist.iter_mut().chain(&mut schema.allowlists) {
+        list.get_mut().is_local = is_local;
+        if syntax == Syntax::Go {
+            list.get_mut().translate(go_syntax::translate);
+        }
+        allowlists.push(builder.allowlist(list)?);
+    }
+    let extend = &schema.extend;
+    let place = |at: usize| Location::of(text, at);
+    let disabled = extend.disabled_rules.iter();
+    let disabled = disabled.map(|id| (id.get_ref().clone(), place(id.span().start))).collect();
+    let extends = extend.path.as_ref();
+    let extends = extends.map(|path| (path.get_ref().clone(), place(path.span().start)));
+    Ok(RuleFile {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        rules,
+        allowlists,
+        use_default: extend.use_default,
+        extends,
+        disabled,
+        notes,
+    })
 }
 
-/// What the engine needs to know of an expression.
-struct Expression {
-    pattern: Pattern,
-    anchors: Option<Vec<Anchor>>,
-    /// Not counting the whole match.
-    groups: usize,
-    max_len: usize,
-}
+type Placed = (RuleSchema, usize);
 
-#[derive(Clone, Copy)]
-struct Reader<'a> {
-    name: &'a str,
-    text: &'a str,
-    compile: Compile,
-    rule: Option<&'a str>,
-}
-
-impl Reader<'_> {
-    fn error(&self, offset: Option<usize>, fault: RuleFault) -> RuleFileError {
-        RuleFileError {
-            file: self.name.to_owned(),
-            at: offset.map(|offset| Location::of(self.text, offset)),
-            rule: self.rule.map(str::to_owned),
-            fault,
+/// The rules of a file. Of those with the same id the last counts, as in gitleaks; an empty table is
+/// none.
+fn rules(
+    builder: &Builder<'_>,
+    schemas: Vec<toml::Spanned<RuleSchema>>,
+    is_local: bool,
+) -> Result<(Vec<Placed>, Vec<RuleNote>), RuleFileError> {
+    let mut rules: Vec<Placed> = Vec::new();
+    let mut notes = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for schema in schemas {
+        let at = schema.span().start;
+        let mut schema = schema.into_inner();
+        if schema == RuleSchema::default() {
+            continue;
         }
-    }
-
-    fn toml_error(&self, error: &toml::de::Error) -> RuleFileError {
-        let message = error.message().lines().next().unwrap_or_default().to_owned();
-        let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
-        let fault = match unknown {
-            Some((field, _)) => RuleFault::UnknownField { field: field.to_owned() },
-            None => RuleFault::Toml { message },
-        };
-        let offset = error.span().map(|span| span.start);
-        let rule = offset.and_then(|offset| rule_around(self.text, offset));
-        Reader { rule: rule.as_deref(), ..*self }.error(offset, fault)
-    }
-
-    fn rule(&self, schema: &RuleSchema, at: usize) -> Result<Rule, RuleFileError> {
-        if schema.skip_report || schema.required.is_some() {
-            let field = if schema.skip_report { "skipReport" } else { "required" };
-            let reason = "every rule stands by itself";
-            return Err(self.error(Some(at), RuleFault::Unsupported { field, reason }));
+        if schema.id.trim().is_empty() {
+            return Err(builder.error(Some(at), RuleFault::EmptyId));
         }
-        if !(0.0..=8.0).contains(&schema.entropy) {
-            return Err(self.error(Some(at), RuleFault::EntropyOutOfRange));
+        let reader = Builder { rule: Some(&schema.id), ..*builder };
+        if let (Some(old), false) = (&schema.allowlist, schema.allowlists.is_empty()) {
+            return Err(reader.error(Some(old.span().start), RuleFault::OldAndNewAllowlists));
         }
-        let expression = self.expression(schema, at)?;
-        let path = schema.path.as_ref().map(|path| self.pattern("path", path)).transpose()?;
-        if expression.is_none() && path.is_none() && schema.detect.is_none() {
-            return Err(self.error(Some(at), RuleFault::NothingToMatch));
+        // The lists of a rule that the file itself brings are part of what that rule finds.
+        let is_local = is_local && !schema.matches_something();
+        let lists = schema.allowlist.iter_mut().chain(&mut schema.allowlists);
+        lists.for_each(|list| list.get_mut().is_local = is_local);
+        if builder.syntax == Syntax::Go {
+            schema.translate(go_syntax::translate);
         }
-        let groups = expression.as_ref().map_or(0, |expression| expression.groups);
-        if let Some(group) = &schema.secret_group
-            && *group.get_ref() > groups
-        {
-            let fault = RuleFault::SecretGroupOutOfRange { group: *group.get_ref(), groups };
-            return Err(self.error(Some(group.span().start), fault));
-        }
-        let keywords: Vec<_> =
-            schema.keywords.iter().map(|keyword| keyword.to_ascii_lowercase()).collect();
-        let (regex, derived, max_match_len) = match (expression, schema.detect) {
-            (Some(Expression { pattern, anchors, max_len, .. }), _) => {
-                (Some(pattern), anchors, max_len)
+        match places.get(&schema.id) {
+            Some(&place) => {
+                let (file, id) = (builder.name.to_owned(), schema.id.clone());
+                notes.push(RuleNote::IdTwice { file, at: Location::of(builder.text, at), id });
+                rules[place] = (schema, at);
             }
-            (None, Some(detector)) => (None, Some(detector.anchors()), 0),
-            (None, None) => (None, None, 0),
-        };
-        let announced = keyword_anchors(&keywords);
-        // A keyword costs a search around it, an anchor a try at its place.
-        const SEARCH: f64 = 30.0;
-        let (anchors, anchored_by_keyword) = match derived {
-            Some(derived) if literals::cost(&announced) * SEARCH >= literals::cost(&derived) => {
-                (derived, false)
+            None => {
+                places.insert(schema.id.clone(), rules.len());
+                rules.push((schema, at));
             }
-            _ => (announced, true),
-        };
-        let allowlists = self.allowlists(schema.allowlist.iter().chain(&schema.allowlists))?;
-        let mut rule = Rule {
-            id: schema.id.clone(),
-            description: schema.description.clone(),
-            severity: schema.severity,
-            confidence: schema.confidence,
-            regex,
-            is_assign: schema.assign.is_some(),
-            detector: schema.detect,
-            anchors,
-            keywords,
-            anchored_by_keyword,
-            secret_group: schema.secret_group.as_ref().map(|group| *group.get_ref()),
-            max_match_len,
-            path,
-            entropy: schema.entropy,
-            surprise: schema.surprise,
-            allowlists,
-            checksum: schema.checksum,
-            standalone: schema.standalone,
-            generic: schema.generic,
-            placeholders: schema.placeholders,
-            examples: schema.examples.clone(),
-            counterexamples: schema.counterexamples.clone(),
-            fingerprint: RuleFingerprint::from_bytes([0; 32]),
-        };
-        rule.fingerprint = rule.derive_fingerprint();
-        Ok(rule)
-    }
-
-    fn expression(
-        &self,
-        schema: &RuleSchema,
-        at: usize,
-    ) -> Result<Option<Expression>, RuleFileError> {
-        match (&schema.regex, &schema.assign, schema.detect) {
-            (None, None, _) => Ok(None),
-            (Some(regex), None, None) => self.regex(regex.get_ref(), regex.span().start).map(Some),
-            (None, Some(assign), None) => self.assign(assign).map(Some),
-            _ => Err(self.error(Some(at), RuleFault::TwoExpressions)),
         }
     }
-
-    fn regex(&self, source: &str, offset: usize) -> Result<Expression, RuleFileError> {
-        let (pattern, hir) = self.parse("regex", source, offset)?;
-        let properties = hir.properties();
-        if properties.minimum_len() == Some(0) {
-            return Err(self.error(Some(offset), RuleFault::MatchesEmpty));
-        }
-        Ok(Expression {
-            pattern,
-            anchors: literals::anchors(&hir),
-            groups: properties.explicit_captures_len(),
-            max_len: properties.maximum_len().unwrap_or(MAX_MATCH_LEN).min(MAX_MATCH_LEN),
-        })
-    }
-
-    /// The name announces the match, so it alone is looked into; the long rest is the same for all.
-    fn assign(&self, assign: &Spanned<AssignSchema>) -> Result<Expression, RuleFileError> {
-        let AssignSchema { name, value } = assign.get_ref();
-        let offset = assign.span().start;
-        let (_, hir) = self.parse("assign", &assign::name_expression(name), offset)?;
-        if hir.properties().explicit_captures_len() > 0 {
-            let message = "the name may not have groups that capture: write (?:…)".to_owned();
-            let fault = RuleFault::BadRegex { field: "assign", message };
-            return Err(self.error(Some(offset), fault));
-        }
-        let source = assign::expression(name, value);
-        let pattern = match self.compile {
-            Compile::Now => self.parse("assign", &source, offset)?.0,
-            Compile::WhenNeeded => Pattern::known_to_parse(source),
-        };
-        let anchors = literals::anchors(&hir);
-        Ok(Expression { pattern, anchors, groups: 1, max_len: assign::MAX_LEN })
-    }
-
-    fn allowlists<'s>(
-        &self,
-        schemas: impl Iterator<Item = &'s AllowlistSchema>,
-    ) -> Result<Vec<Allowlist>, RuleFileError> {
-        schemas.map(|schema| self.allowlist(schema)).collect()
-    }
-
-    fn allowlist(&self, schema: &AllowlistSchema) -> Result<Allowlist, RuleFileError> {
-        let patterns = |field, sources: &[Spanned<String>]| {
-            sources.iter().map(|source| self.pattern(field, source)).collect::<Result<Vec<_>, _>>()
-        };
-        let allowlist = Allowlist {
-            condition: schema.condition,
-            commits: schema.commits.clone(),
-            paths: patterns("allowlists.paths", &schema.paths)?,
-            target: schema.regex_target,
-            regexes: patterns("allowlists.regexes", &schema.regexes)?,
-            stopwords: schema.stopwords.iter().map(|word| word.to_ascii_lowercase()).collect(),
-            target_rules: schema.target_rules.clone(),
-        };
-        let empty = allowlist.commits.is_empty()
-            && allowlist.paths.is_empty()
-            && allowlist.regexes.is_empty()
-            && allowlist.stopwords.is_empty();
-        if empty { Err(self.error(None, RuleFault::EmptyAllowlist)) } else { Ok(allowlist) }
-    }
-
-    fn pattern(
-        &self,
-        field: &'static str,
-        source: &Spanned<String>,
-    ) -> Result<Pattern, RuleFileError> {
-        self.parse(field, source.get_ref(), source.span().start).map(|(pattern, _)| pattern)
-    }
-
-    fn parse(
-        &self,
-        field: &'static str,
-        source: &str,
-        offset: usize,
-    ) -> Result<(Pattern, Hir), RuleFileError> {
-        let parsed = Pattern::parse(source).and_then(|(pattern, hir)| {
-            if self.compile == Compile::Now {
-                pattern.compile()?;
-            }
-            Ok((pattern, hir))
-        });
-        parsed.map_err(|fault| {
-            let fault = match fault {
-                PatternFault::Invalid(message) => RuleFault::BadRegex { field, message },
-                PatternFault::TooLarge => {
-                    RuleFault::RegexTooLarge { field, limit: MAX_REGEX_BYTES }
-                }
-            };
-            self.error(Some(offset), fault)
-        })
-    }
-}
-
-/// Keywords as anchors of an expression that guarantees no literal. One that is too short leaves
-/// the rule without any: the others could miss what it announces.
-fn keyword_anchors(keywords: &[String]) -> Vec<Anchor> {
-    if keywords.iter().any(|keyword| keyword.len() < MIN_ANCHOR_LEN) {
-        return Vec::new();
-    }
-    let anchor = |keyword: &String| Anchor {
-        bytes: keyword.bytes().take(MAX_ANCHOR_LEN).collect(),
-        ignore_case: true,
-        next: Next::ANY,
-        reach: Reach { min: 0, max: NEARBY },
-    };
-    keywords.iter().map(anchor).collect()
-}
-
-/// The id of the rule in whose table the offset is, for faults that keep the file from being read.
-fn rule_around(text: &str, offset: usize) -> Option<String> {
-    let start = text.get(..offset)?.rfind("[[rules]]")?;
-    let table = &text[start + "[[rules]]".len()..];
-    let table = &table[..table.find("[[rules]]").unwrap_or(table.len())];
-    let value = table.lines().find_map(|line| {
-        line.trim().strip_prefix("id")?.trim_start().strip_prefix('=').map(str::trim)
-    })?;
-    Some(value.trim_matches(['"', '\'']).to_owned())
+    Ok((rules, notes))
 }

@@ -1,11 +1,34 @@
 //! One rule, ready to be used.
 
+use std::sync::Arc;
+
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, RuleFingerprint};
 
-use super::{Allowlist, Checksum, Confidence, Placeholders, Severity};
+use super::schema::RuleSchema;
+use super::{Allowlist, Checksum, Confidence, Location, Placeholders, Severity};
 use crate::detect::Detector;
 use crate::literals::Anchor;
 use crate::pattern::Pattern;
+use crate::position::Position;
+
+/// Another rule, which must find something near what this one found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Required {
+    pub(crate) id: String,
+    pub(super) within_lines: Option<u64>,
+    pub(super) within_columns: Option<u64>,
+}
+
+impl Required {
+    /// Whether two places are near enough to each other.
+    pub(crate) fn is_near(&self, one: Position, other: Position) -> bool {
+        let within = |max: Option<u64>, one: u64, other: u64| {
+            max.is_none_or(|max| one.abs_diff(other) <= max)
+        };
+        within(self.within_lines, one.line, other.line)
+            && within(self.within_columns, one.column, other.column)
+    }
+}
 
 /// How much a rule knows of what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,8 +70,14 @@ pub struct Rule {
     pub(crate) standalone: bool,
     pub(crate) generic: bool,
     pub(crate) placeholders: Placeholders,
-    pub(super) examples: Vec<String>,
-    pub(super) counterexamples: Vec<String>,
+    /// Rules without which it finds nothing.
+    pub(crate) required: Vec<Required>,
+    /// It is there for others to require.
+    pub(crate) skip_report: bool,
+    /// The file that says it, or the last that adjusts it, and where.
+    pub(super) declared: (String, Location),
+    /// What its file says, for a file on top to adjust.
+    pub(super) schema: Arc<RuleSchema>,
     pub(super) fingerprint: RuleFingerprint,
 }
 
@@ -110,16 +139,34 @@ impl Rule {
         self.anchors.iter().map(|anchor| anchor.bytes.as_slice())
     }
 
+    /// gitleaks' tags.
+    #[must_use]
+    pub fn tags(&self) -> &[String] {
+        &self.schema.tags
+    }
+
+    /// Bits per byte that a secret must have; 0 if that does not matter.
+    #[must_use]
+    pub fn entropy(&self) -> f64 {
+        self.entropy
+    }
+
+    /// One of these must stand near a match, if there are any; in lower case.
+    #[must_use]
+    pub fn keywords(&self) -> &[String] {
+        &self.keywords
+    }
+
     /// Templates of text that the rule finds; see [`crate::template`].
     #[must_use]
     pub fn examples(&self) -> &[String] {
-        &self.examples
+        &self.schema.examples
     }
 
     /// Templates of text that the rule must not find.
     #[must_use]
     pub fn counterexamples(&self) -> &[String] {
-        &self.counterexamples
+        &self.schema.counterexamples
     }
 
     /// The rule's identity: changes with what it detects, not with its description, severity,
@@ -162,6 +209,12 @@ impl CanonicalBytes for Rule {
         }
         if let Some(surprise) = self.surprise {
             hasher.value(&surprise.to_bits());
+        }
+        for Required { id, within_lines, within_columns } in &self.required {
+            hasher.value(id.as_str()).value(within_lines).value(within_columns);
+        }
+        if self.skip_report {
+            hasher.value(&1_u8);
         }
     }
 }

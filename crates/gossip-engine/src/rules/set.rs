@@ -1,19 +1,25 @@
-//! Sets of rules, and how one goes on top of another.
+//! Sets of rules, and how a file goes on top of one.
 
 use std::sync::Arc;
 
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
 
-use super::read::{Compile, read};
-use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, builtin};
+use super::build::Builder;
+use super::gitleaks_ids::rules_for_gitleaks_id;
+use super::read::{RuleFile, read};
+use super::schema::RuleSchema;
+use super::{Allowlist, Rule, RuleFault, RuleFileError, RuleNote, Syntax, builtin};
 use crate::limits::MAX_RULES;
+
+/// How many files of a chain are read behind the first, as in gitleaks.
+const CHAIN_MAX: usize = 2;
 
 /// Rules and the allow-lists that hold for all of them.
 ///
 /// ```
-/// use gossip_engine::RuleSet;
+/// use gossip_engine::{Origin, RuleSet};
 ///
-/// let mine = RuleSet::from_toml("mine.toml", r#"
+/// let rules = RuleSet::builtin().with_toml("mine.toml", r#"
 ///     [extend]
 ///     disabledRules = ["generic-assignment"]
 ///
@@ -21,8 +27,7 @@ use crate::limits::MAX_RULES;
 ///     id = "acme-token"
 ///     description = "ACME deploy token"
 ///     regex = '''\bacme_[a-z0-9]{32}\b'''
-/// "#)?;
-/// let rules = RuleSet::builtin().merged(mine)?;
+/// "#, Origin::User)?;
 /// assert!(rules.get("acme-token").is_some());
 /// assert!(rules.get("generic-assignment").is_none());
 /// # Ok::<(), gossip_engine::RuleFileError>(())
@@ -30,12 +35,23 @@ use crate::limits::MAX_RULES;
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Arc<Rule>>,
-    allowlists: Vec<Arc<Allowlist>>,
-    /// To be taken from the set that this one is put on.
-    disabled: Vec<(String, Location)>,
-    /// What errors call the file.
-    name: String,
+    /// With the name of the file that each is from.
+    allowlists: Vec<(Arc<Allowlist>, Arc<str>)>,
+    notes: Vec<RuleNote>,
 }
+
+/// Where a rule file comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Whoever scans chose it.
+    User,
+    /// It came with the scanned tree: what its allow-lists let pass is reported as silenced if
+    /// [`Options::report_silenced`](crate::Options) asks for it.
+    Target,
+}
+
+/// Finds the file that another extends: its name for errors, and its text, or why not.
+type Resolve<'r> = dyn FnMut(&str, &str) -> Result<(String, String), String> + 'r;
 
 impl RuleSet {
     /// The rules that come with gossip.
@@ -50,61 +66,211 @@ impl RuleSet {
         Self::default()
     }
 
-    /// The rules of a file; errors call it `name`. With `extend.useDefault` they go on top of the
-    /// built-in ones.
+    /// The rules of a file by itself; errors call it `name`. With `extend.useDefault` they go on top
+    /// of the built-in ones.
+    ///
+    /// # Errors
+    /// If anything in the file is not understood, or it extends another.
+    pub fn from_toml(name: &str, text: &str) -> Result<Self, RuleFileError> {
+        Self::load(name, text, Origin::User, &mut not_found)
+    }
+
+    /// The rules of a file by itself, as [`from_toml`](Self::from_toml), with those of the files
+    /// that it extends: `resolve` is given the name of a file and what its `extend.path` says.
+    ///
+    /// # Errors
+    /// If anything in one of the files is not understood.
+    pub fn load(
+        name: &str,
+        text: &str,
+        origin: Origin,
+        resolve: &mut Resolve<'_>,
+    ) -> Result<Self, RuleFileError> {
+        let set = Self::empty().with_chain(name, text, origin, resolve, 0)?;
+        set.check()?;
+        Ok(set)
+    }
+
+    /// This set with a file on top, which extends no other: what it says of a rule that there is
+    /// adjusts that, as in gitleaks; others are added, and those that it disables are gone.
     ///
     /// # Errors
     /// If anything in the file is not understood.
-    pub fn from_toml(name: &str, text: &str) -> Result<Self, RuleFileError> {
-        Self::read(name, text, Compile::Now)
+    pub fn with_toml(self, name: &str, text: &str, origin: Origin) -> Result<Self, RuleFileError> {
+        self.with_loaded(name, text, origin, &mut not_found)
     }
 
-    pub(super) fn read(name: &str, text: &str, compile: Compile) -> Result<Self, RuleFileError> {
-        let file = read(name, text, compile)?;
-        let set = Self {
-            rules: file.rules.into_iter().map(Arc::new).collect(),
-            allowlists: file.allowlists.into_iter().map(Arc::new).collect(),
-            disabled: file.disabled,
-            name: name.to_owned(),
-        };
-        set.check_size()?;
-        if file.use_default { Self::builtin().merged(set) } else { Ok(set) }
-    }
-
-    /// This set with `over` on top: rules of the same id are replaced, others added, and those that
-    /// `over` disables are gone.
+    /// As [`with_toml`](Self::with_toml), for a file that may extend others.
     ///
     /// # Errors
-    /// If `over` disables a rule that does not exist, or there are too many rules.
-    pub fn merged(mut self, over: Self) -> Result<Self, RuleFileError> {
-        for (id, at) in over.disabled {
+    /// If anything in one of the files is not understood.
+    pub fn with_loaded(
+        self,
+        name: &str,
+        text: &str,
+        origin: Origin,
+        resolve: &mut Resolve<'_>,
+    ) -> Result<Self, RuleFileError> {
+        let set = self.with_chain(name, text, origin, resolve, 0)?;
+        set.check()?;
+        Ok(set)
+    }
+
+    /// Puts what a file extends, and then the file, on top.
+    fn with_chain(
+        self,
+        name: &str,
+        text: &str,
+        origin: Origin,
+        resolve: &mut Resolve<'_>,
+        depth: usize,
+    ) -> Result<Self, RuleFileError> {
+        let mut file = read(name, text, Syntax::Go, origin == Origin::Target)?;
+        let base = match file.extends.take() {
+            None if file.use_default => self.on_builtin()?,
+            None => self,
+            Some((_, at)) if depth == CHAIN_MAX => {
+                file.notes.push(RuleNote::ChainTooLong { file: name.to_owned(), at });
+                self
+            }
+            Some((path, at)) => {
+                let (base, text) = resolve(name, &path).map_err(|message| RuleFileError {
+                    file: name.to_owned(),
+                    at: Some(at),
+                    rule: None,
+                    fault: RuleFault::BaseNotRead { message },
+                })?;
+                self.with_chain(&base, &text, origin, resolve, depth + 1)?
+            }
+        };
+        base.with(file, Syntax::Go)
+    }
+
+    /// The built-in rules that this set does not have go below it.
+    fn on_builtin(self) -> Result<Self, RuleFileError> {
+        let mut set = Self::builtin();
+        for rule in self.rules {
+            set.put(rule);
+        }
+        set.allowlists.extend(self.allowlists);
+        set.notes.extend(self.notes);
+        Ok(set)
+    }
+
+    /// This set with what a file says on top.
+    pub(super) fn with(mut self, file: RuleFile, syntax: Syntax) -> Result<Self, RuleFileError> {
+        let RuleFile { name, text, rules, allowlists, disabled, notes, .. } = file;
+        let builder = Builder { name: &name, text: &text, syntax, rule: None };
+        self.notes.extend(notes);
+        for (id, at) in disabled {
+            let ids = rules_for_gitleaks_id(&id).unwrap_or_default();
             let before = self.rules.len();
-            self.rules.retain(|rule| rule.id() != id);
+            self.rules.retain(|rule| rule.id() != id && !ids.contains(&rule.id()));
             if self.rules.len() == before {
-                let fault = RuleFault::NothingToDisable { id };
-                return Err(RuleFileError { file: over.name, at: Some(at), rule: None, fault });
+                self.notes.push(RuleNote::NothingToDisable { file: name.clone(), at, id });
             }
         }
-        for rule in over.rules {
-            match self.rules.iter_mut().find(|own| own.id() == rule.id()) {
-                Some(own) => *own = rule,
-                None => self.rules.push(rule),
-            }
+        for (schema, at) in rules {
+            self.put_schema(&builder, schema, at)?;
         }
-        self.allowlists.extend(over.allowlists);
-        if !over.name.is_empty() {
-            self.name = over.name;
+        let file: Arc<str> = name.as_str().into();
+        self.allowlists.extend(allowlists.into_iter().map(|list| (list.into(), Arc::clone(&file))));
+        if self.rules.len() > MAX_RULES {
+            return Err(builder.error(None, RuleFault::TooManyRules { limit: MAX_RULES }));
         }
-        self.check_size()?;
         Ok(self)
     }
 
-    fn check_size(&self) -> Result<(), RuleFileError> {
-        if self.rules.len() <= MAX_RULES {
+    /// Adds a rule, or adjusts the one that there is; those of ours, if gitleaks calls them by that
+    /// id.
+    fn put_schema(
+        &mut self,
+        builder: &Builder<'_>,
+        schema: RuleSchema,
+        at: usize,
+    ) -> Result<(), RuleFileError> {
+        if let Some(base) = self.get(&schema.id) {
+            let schema = schema.over(&base.schema);
+            self.put(Arc::new(builder.rule(schema, at)?));
             return Ok(());
         }
-        let fault = RuleFault::TooManyRules { limit: MAX_RULES };
-        Err(RuleFileError { file: self.name.clone(), at: None, rule: None, fault })
+        let ours = rules_for_gitleaks_id(&schema.id).filter(|_| !schema.matches_something());
+        let Some(ours) = ours else {
+            self.put(Arc::new(builder.rule(schema, at)?));
+            return Ok(());
+        };
+        let mut adjusted = false;
+        for id in ours {
+            if let Some(base) = self.get(id) {
+                let schema = schema.clone().over(&base.schema);
+                self.put(Arc::new(builder.rule(schema, at)?));
+                adjusted = true;
+            }
+        }
+        if !adjusted {
+            let (file, id) = (builder.name.to_owned(), schema.id);
+            let at = super::Location::of(builder.text, at);
+            self.notes.push(RuleNote::NothingToAdjust { file, at, id });
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, rule: Arc<Rule>) {
+        match self.rules.iter_mut().find(|own| own.id() == rule.id()) {
+            Some(own) => *own = rule,
+            None => self.rules.push(rule),
+        }
+    }
+
+    /// Refuses what points to rules that do not exist. Until a set is complete nobody can tell.
+    fn check(&self) -> Result<(), RuleFileError> {
+        for (list, file) in &self.allowlists {
+            for id in &list.target_rules {
+                if self.get(id).is_none() && rules_for_gitleaks_id(id).is_none() {
+                    return Err(RuleFileError {
+                        file: file.as_ref().to_owned(),
+                        at: Some(list.at),
+                        rule: None,
+                        fault: RuleFault::UnknownTarget { id: id.clone() },
+                    });
+                }
+            }
+        }
+        for rule in self.iter() {
+            if let Some(required) = rule.required.iter().find(|other| self.get(&other.id).is_none())
+            {
+                let fault = RuleFault::UnknownRequired { id: required.id.clone() };
+                let (file, at) = rule.declared.clone();
+                let rule = Some(rule.id().to_owned());
+                return Err(RuleFileError { file, at: Some(at), rule, fault });
+            }
+        }
+        Ok(())
+    }
+
+    /// This set without the rules of these ids.
+    #[must_use]
+    pub fn without(mut self, ids: &[String]) -> Self {
+        self.rules.retain(|rule| !ids.iter().any(|id| id == rule.id()));
+        self
+    }
+
+    /// Of this set only the rules of these ids, and those that they require.
+    #[must_use]
+    pub fn only(mut self, ids: &[String]) -> Self {
+        let mut wanted: Vec<String> = ids.to_vec();
+        for id in ids {
+            let required = self.get(id).map(|rule| rule.required.as_slice()).unwrap_or_default();
+            wanted.extend(required.iter().map(|required| required.id.clone()));
+        }
+        self.rules.retain(|rule| wanted.iter().any(|id| id == rule.id()));
+        self
+    }
+
+    /// What the files of this set say that is worth telling.
+    #[must_use]
+    pub fn notes(&self) -> &[RuleNote] {
+        &self.notes
     }
 
     /// The rule with this id.
@@ -135,8 +301,17 @@ impl RuleSet {
     }
 
     pub(crate) fn allowlists(&self) -> impl Iterator<Item = &Allowlist> {
-        self.allowlists.iter().map(AsRef::as_ref)
+        self.allowlists.iter().map(|(list, _)| list.as_ref())
     }
+
+    /// Whether some rule requires another.
+    pub(crate) fn has_required(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.required.is_empty())
+    }
+}
+
+fn not_found(_: &str, path: &str) -> Result<(String, String), String> {
+    Err(format!("{path} is not read: give the file itself"))
 }
 
 /// Everything that a report may show of the set, so unlike fingerprints also severity, confidence
@@ -149,8 +324,8 @@ impl CanonicalBytes for RuleSet {
             hasher.value(&(rule.severity() as u8)).value(&(rule.confidence() as u8));
         }
         hasher.value(&(self.allowlists.len() as u32));
-        for allowlist in &self.allowlists {
-            hasher.value(&**allowlist);
+        for allowlist in self.allowlists() {
+            hasher.value(allowlist);
         }
     }
 }

@@ -87,9 +87,11 @@ impl Segment<'_> {
     ) {
         let rule = self.engine.rules.rule(index as usize);
         let original = view.original(found.secret.clone());
-        if self.is_allowed(rule, view, found, &original) {
-            return;
-        }
+        let silenced = match self.allowed(rule, view, found, &original) {
+            Allowed::No => false,
+            Allowed::ByLocal if self.engine.options.report_silenced => true,
+            _ => return,
+        };
         let candidate = Candidate {
             secret: self.span(original),
             matched: self.span(view.original(found.whole.clone())),
@@ -98,9 +100,12 @@ impl Segment<'_> {
             confidence,
             reason,
             encoding: view.encoding,
-            position: Position { line: 1, column: 1 },
-            stored_at: 0,
-            stored_len: 0,
+            position: Position::START,
+            end: Position::START,
+            silenced,
+            stored: 0..0,
+            beside: 0..0,
+            before_len: 0,
             public_len,
         };
         scratch.candidates.push(candidate, &view.text[found.secret.clone()]);
@@ -111,9 +116,14 @@ impl Segment<'_> {
         let rule = self.engine.rules.rule(index as usize);
         let nothing = Match { whole: 0..0, secret: 0..0 };
         let view = View { text: &[], decoded_from: None, encoding: Encoding::Plain, depth: 0 };
-        if !self.path_fits(rule) || self.is_allowed(rule, &view, &nothing, &(0..0)) {
+        if !self.path_fits(rule) {
             return;
         }
+        let silenced = match self.allowed(rule, &view, &nothing, &(0..0)) {
+            Allowed::No => false,
+            Allowed::ByLocal if self.engine.options.report_silenced => true,
+            _ => return,
+        };
         let candidate = Candidate {
             secret: self.span(0..0),
             matched: self.span(0..0),
@@ -122,9 +132,12 @@ impl Segment<'_> {
             confidence: rule.confidence(),
             reason: Reason::Path,
             encoding: Encoding::Plain,
-            position: Position { line: 1, column: 1 },
-            stored_at: 0,
-            stored_len: 0,
+            position: Position::START,
+            end: Position::START,
+            silenced,
+            stored: 0..0,
+            beside: 0..0,
+            before_len: 0,
             public_len: 0,
         };
         scratch.candidates.push(candidate, &[]);
@@ -163,19 +176,19 @@ impl Segment<'_> {
         }
     }
 
-    fn is_allowed(
+    fn allowed(
         &self,
         rule: &Rule,
         view: &View<'_>,
         found: &Match,
         original: &Range<usize>,
-    ) -> bool {
+    ) -> Allowed {
         let Match { whole, secret } = found;
         let line = judge::lines_around(view.text, whole.start, whole.end, NEARBY);
         if self.engine.options.allow_comments {
             let original = judge::lines_around(self.text, original.start, original.end, NEARBY);
             if judge::is_allowed_by_comment(line) || judge::is_allowed_by_comment(original) {
-                return true;
+                return Allowed::Yes;
             }
         }
         let subject = Subject {
@@ -185,8 +198,25 @@ impl Segment<'_> {
             path: self.path,
         };
         let global = self.engine.rules.allowlists().filter(|list| list.concerns(rule.id()));
-        rule.allowlists.iter().chain(global).any(|list| list.allows(&subject))
+        let mut allowed = Allowed::No;
+        for list in rule.allowlists.iter().chain(global) {
+            if list.allows(&subject) {
+                if !list.is_local {
+                    return Allowed::Yes;
+                }
+                allowed = Allowed::ByLocal;
+            }
+        }
+        allowed
     }
+}
+
+/// Whether an allow-list or a comment lets a match pass.
+enum Allowed {
+    No,
+    Yes,
+    /// Only by a list of a configuration that came with the scanned tree.
+    ByLocal,
 }
 
 /// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.

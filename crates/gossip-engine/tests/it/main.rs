@@ -5,6 +5,8 @@ mod builtin_rules;
 mod checks;
 mod contexts;
 mod encodings;
+mod findings;
+mod gitleaks;
 mod key_files;
 mod redaction;
 mod rule_files;

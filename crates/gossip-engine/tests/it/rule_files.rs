@@ -1,7 +1,7 @@
 //! Rule files: what is accepted, what is refused, and in which words.
 
 use gossip_engine::limits::MAX_REGEX_BYTES;
-use gossip_engine::{Location, RuleFault, RuleFileError, RuleSet, Severity};
+use gossip_engine::{Location, Origin, RuleFault, RuleFileError, RuleNote, RuleSet, Severity};
 
 use crate::support::{engine, scan};
 
@@ -82,13 +82,20 @@ fn a_regex_that_is_too_large_names_its_rule() {
 }
 
 #[test]
-fn ids_are_needed_and_unique() {
+fn ids_are_needed_and_of_two_rules_with_the_same_the_last_counts() {
     let found = refused("[[rules]]\nregex = 'xyz'\n");
     assert_eq!(found, error(at(1, 1), None, RuleFault::EmptyId));
     let found = refused("[[rules]]\nid = ' '\nregex = 'xyz'\n");
     assert_eq!(found, error(at(1, 1), None, RuleFault::EmptyId));
-    let found = refused("[[rules]]\nid = 'a'\nregex = 'xyz'\n[[rules]]\nid = 'a'\npath = 'x'\n");
-    assert_eq!(found, error(at(4, 1), rule("a"), RuleFault::DuplicateId));
+    let twice = "[[rules]]\nid = 'a'\nregex = 'xyz'\n[[rules]]\nid = 'a'\nregex = 'uvw'\n";
+    let rules = RuleSet::from_toml("mine.toml", twice).unwrap();
+    let note = RuleNote::IdTwice {
+        file: "mine.toml".to_owned(),
+        at: Location { line: 4, column: 1 },
+        id: "a".to_owned(),
+    };
+    assert_eq!((rules.len(), rules.notes()), (1, &[note][..]));
+    assert_eq!(scan(&engine(twice), b"xyz uvw").len(), 1);
 }
 
 #[test]
@@ -106,27 +113,26 @@ fn a_rule_must_match_something_and_not_nothing() {
     assert_eq!(found, error(at(3, 9), rule("a"), RuleFault::MatchesEmpty));
     let both = "[[rules]]\nid = 'a'\nregex = 'xyz'\nassign = { name = 'n', value = 'v' }\n";
     assert_eq!(refused(both), error(at(1, 1), rule("a"), RuleFault::TwoExpressions));
-    let found = refused("[[rules]]\nid = 'a'\nregex = 'xyz'\nentropy = 9.5\n");
+    let found = refused("[[rules]]\nid = 'a'\nregex = 'xyz'\nentropy = -1\n");
     assert_eq!(found, error(at(1, 1), rule("a"), RuleFault::EntropyOutOfRange));
     let found = refused("[[rules]]\nid = 'a'\nregex = 'xyz'\n[[rules.allowlists]]\n");
-    assert_eq!(found, error(None, rule("a"), RuleFault::EmptyAllowlist));
+    assert_eq!(found, error(at(4, 1), rule("a"), RuleFault::EmptyAllowlist));
 }
 
 #[test]
 fn what_the_engine_cannot_do_is_refused() {
     let found = refused("[extend]\npath = 'other.toml'\n");
-    assert!(matches!(found.fault, RuleFault::Unsupported { field: "extend.path", .. }));
-    let found = refused("[[rules]]\nid = 'a'\nregex = 'xyz'\nskipReport = true\n");
-    assert!(matches!(found.fault, RuleFault::Unsupported { field: "skipReport", .. }));
+    assert!(matches!(found.fault, RuleFault::BaseNotRead { .. }), "{found}");
+    let found = refused("[extend]\nurl = 'https://example.com/a.toml'\n");
+    assert!(matches!(found.fault, RuleFault::Unsupported { field: "extend.url", .. }));
 }
 
 #[test]
-fn disabling_a_rule_that_does_not_exist_is_refused() {
-    let mine = RuleSet::from_toml("mine.toml", "[extend]\ndisabledRules = ['nope']\n").unwrap();
-    let found = RuleSet::builtin().merged(mine).unwrap_err();
-    let fault = RuleFault::NothingToDisable { id: "nope".to_owned() };
-    assert_eq!(found, error(at(2, 18), None, fault));
-    assert_eq!(found.to_string(), "mine.toml:2:18: there is no rule `nope` to disable");
+fn disabling_a_rule_that_does_not_exist_is_noted() {
+    let text = "[extend]\ndisabledRules = ['nope']\n";
+    let rules = RuleSet::builtin().with_toml("mine.toml", text, Origin::User).unwrap();
+    let notes: Vec<_> = rules.notes().iter().map(ToString::to_string).collect();
+    assert_eq!(notes, ["mine.toml:2:18: there is no rule `nope` to disable"]);
 }
 
 #[test]
@@ -198,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "072c452996238b12b570d4d3912dbb7e59ed60f0181a8a3241bc6a69537b9e61"
+        "632931e05ca4c5a8853664a1c25834a999df5cb0498013baa3d9d5e2d90a6334"
     );
 }
 

@@ -1,7 +1,7 @@
 //! Scans of anything, whole and in pieces.
 
 use gossip_engine::limits::{CONTEXT_AFTER, SEGMENT_LEN};
-use gossip_engine::{Engine, Options, RuleSet, Scratch, StreamMark, template};
+use gossip_engine::{Engine, Finding, Options, RuleSet, Scratch, StreamMark, template};
 use proptest::prelude::*;
 
 use crate::checks::{check_engine_scan, check_rules_toml};
@@ -107,6 +107,37 @@ proptest! {
             }
         }
         prop_assert!(last.is_some());
+    }
+
+    /// M1: parts that are scanned apart, from marks that nobody scanned up to.
+    #[test]
+    fn parts_between_marks_give_what_the_whole_gives(
+        parts in prop::collection::vec((mixture(), 0usize..3_000), 7..8),
+        steps in 1_u64..4,
+    ) {
+        let mut text = Vec::new();
+        for (index, (part, before)) in parts.iter().enumerate() {
+            text.resize((index + 1) * SEGMENT_LEN - before, b'\n');
+            text.extend_from_slice(part);
+        }
+        let (mut scratch, mut found) = (Scratch::new(), Vec::new());
+        let mut on_finding = |finding: Finding<'_>| found.push(Found::of(finding));
+        let mut stream = builtin().stream(&mut scratch, Some(b"src/config.txt"));
+        stream.push(&text[..SEGMENT_LEN + CONTEXT_AFTER + 1], &mut on_finding);
+        let mut mark = stream.mark().unwrap();
+        while mark.read_to(steps) < text.len() as u64 {
+            let bytes = &text[mark.read_from() as usize..mark.read_to(steps) as usize];
+            let mut part = stream.resume_at(mark);
+            part.push(bytes, &mut on_finding);
+            let next = mark.after(steps, bytes);
+            prop_assert_eq!(part.mark(), Some(next));
+            prop_assert_eq!(next.read_from(), mark.read_from_after(steps));
+            (mark, stream) = (next, part);
+        }
+        let mut rest = stream.resume_at(mark);
+        rest.push(&text[mark.read_from() as usize..], &mut on_finding);
+        rest.finish(&mut on_finding);
+        prop_assert_eq!(found, scan(builtin(), &text));
     }
 }
 

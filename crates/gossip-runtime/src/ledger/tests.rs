@@ -19,16 +19,26 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
     let occurrence = |number| OccurrenceRow {
         occurrence: OccurrenceId::from_bytes([number as u8 + 1; 32]),
         finding: FindingId::from_bytes([9; 32]),
+        path: None,
+        inner: None,
         secret: SecretHash::from_bytes([9; 32]),
         rule: "r".to_owned(),
         fingerprint: RuleFingerprint::from_bytes([9; 32]),
+        description: "d".to_owned(),
         severity: "high".to_owned(),
         confidence: "high".to_owned(),
+        reason: "format",
         redacted: "…".to_owned(),
         start: 1,
         length: 2,
         line: 3,
         column: 4,
+        end_line: 3,
+        end_column: 6,
+        before: "a = ".to_owned(),
+        after: ";".to_owned(),
+        is_silenced: false,
+        provenance: None,
     };
     ItemRow {
         key: key.as_bytes().to_vec(),
@@ -36,6 +46,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         bytes: 10,
         skipped: None,
         failed: None,
+        inside: Reasons::default(),
         occurrences: (0..occurrences).map(occurrence).collect(),
         begun: false,
     }
@@ -103,7 +114,7 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     let scope = scope(&tx, b"target", policy).unwrap();
     for (scope, keys) in [(scope, "abcdefgh"), (other, "ceg")] {
         for key in keys.bytes() {
-            let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1)";
+            let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1, NULL)";
             tx.execute(sql, (scope.0, [key])).unwrap();
         }
     }
@@ -124,4 +135,32 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     assert_eq!(unlisted("b", "", false), "");
     forget_item(&tx, scope, b"e").unwrap();
     assert_eq!(unlisted("d", "", true), "fgh");
+}
+
+/// A file of the version before: what it found is still reported, without what it did not keep.
+#[test]
+fn findings_of_an_older_schema_are_reported_after_its_steps() {
+    let mut database = rusqlite::Connection::open_in_memory().unwrap();
+    database.execute_batch(SCHEMA.steps[0]).unwrap();
+    database
+        .execute_batch(
+            "INSERT INTO scan_runs(run, target, policy, started_ms) VALUES (7, x'01', x'02', 1);
+             INSERT INTO scan_scopes VALUES (1, x'01', x'02');
+             INSERT INTO scan_ledger VALUES (1, x'6b', x'76', 10, NULL, NULL, 7);
+             INSERT INTO scan_occurrences VALUES
+                 (1, x'6b', x'09', x'08', x'07', 'r', x'06', 'high', 'low', '…', 1, 2, 3, 4);",
+        )
+        .unwrap();
+    SCHEMA.steps[1..].iter().for_each(|step| database.execute_batch(step).unwrap());
+    let tx = database.transaction().unwrap();
+    let mut reported = Vec::new();
+    let each = |found: &findings::ReportedFinding| {
+        reported.push(found.clone());
+        Ok::<_, std::convert::Infallible>(())
+    };
+    let Ok(()) = findings::each_since(&tx, RunId::from_raw(7), each).unwrap();
+    let [found] = reported.as_slice() else { panic!("{reported:?}") };
+    assert_eq!((found.path.as_slice(), found.line, found.end_line), (&b"k"[..], 3, 0));
+    assert_eq!((found.first_seen, found.is_silenced), (RunId::from_raw(7), false));
+    assert!(found.provenance.is_none() && found.before.is_empty());
 }

@@ -163,3 +163,57 @@ fn a_worker_whose_renewal_is_refused_in_the_middle_of_an_item_reads_and_stores_n
     assert_eq!(place.places(&outcome), expected);
     assert_eq!(place.summary(&outcome).findings as usize, expected.len());
 }
+
+/// The other worker has nothing to do, and helps.
+#[test]
+fn a_large_item_is_read_by_all_threads_and_found_in_as_by_one() {
+    let mut place = Place::new();
+    place.options.checkpoint_bytes = INTERVAL;
+    let text: String = (0..6).map(large).collect();
+    place.write("large.txt", &text);
+    place.options.threads = 1;
+    let expected = place.undisturbed();
+    assert!(expected.len() > 300, "{}", expected.len());
+    place.options.threads = 4;
+    let threads = Arc::new(Mutex::new(std::collections::HashSet::new()));
+    let mut source = Watched::new(&place.tree);
+    source.on_read = Some({
+        let threads = Arc::clone(&threads);
+        Arc::new(move |_, _| {
+            threads.lock().unwrap().insert(std::thread::current().id());
+            // Others get to have nothing to do.
+            std::thread::sleep(Duration::from_millis(5));
+        })
+    });
+    let outcome = place.scan(&source).unwrap();
+    assert_eq!(place.places(&outcome), expected);
+    let summary = place.summary(&outcome);
+    assert_eq!((summary.items, summary.bytes), (1, text.len() as u64));
+    assert_eq!(summary.findings as usize, expected.len());
+    let threads = threads.lock().unwrap().len();
+    assert!(threads > 2, "{threads} threads read");
+    // Positions are counted through.
+    let state = place.elsewhere();
+    let stop = AtomicBool::new(false);
+    place.options.threads = 1;
+    let alone = place.scan_in(&state, &place.source(), &stop).unwrap();
+    let alone = gossip_runtime::Reports::open(&state).unwrap().findings(alone.run).unwrap();
+    let line = |found: &gossip_runtime::ReportedFinding| (found.line, found.column);
+    assert!(place.findings(&outcome).iter().map(line).eq(alone.iter().map(line)));
+}
+
+#[test]
+fn a_large_item_whose_readers_die_again_and_again_is_found_in_as_ever() {
+    let mut place = Place::new();
+    place.options = ScanOptions { threads: 3, checkpoint_bytes: INTERVAL, ..place.options };
+    place.write("large.txt", &(0..6).map(large).collect::<String>());
+    let expected = place.undisturbed();
+    for (nth, panics) in [(9, true), (14, true), (11, false)] {
+        std::fs::remove_dir_all(place.state.path()).unwrap();
+        place.state = gossip_runtime::StateDir::open(place.state.path()).unwrap();
+        let (outcome, lives) = scan_in_lives(&place, nth, panics);
+        assert!(lives.len() > 2, "{lives:?}");
+        assert_eq!(place.places(&outcome), expected);
+        assert_eq!(place.summary(&outcome).findings as usize, expected.len());
+    }
+}

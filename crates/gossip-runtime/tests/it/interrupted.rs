@@ -1,11 +1,14 @@
 //! Stopped, resumed, started over.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use gossip_contracts::identity::RunId;
+use gossip_contracts::coordination::CursorUpdate;
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, TenantId, WorkerId};
+use gossip_coordination::WorkerSession;
 use gossip_coordination_sqlite::rusqlite::Connection;
-use gossip_runtime::{Admin, Scan, ScanEnd, ScanOptions, ScanStats};
+use gossip_coordination_sqlite::{SqliteConfig, SqliteCoordinator};
+use gossip_runtime::{Admin, Reports, Scan, ScanEnd, ScanError, ScanOptions, ScanStats};
 
 use crate::support::{Place, Watched, content, file_name, stop_at, token};
 
@@ -243,4 +246,65 @@ fn what_the_run_itself_has_read_is_not_counted_as_unchanged() {
     let outcome = scan.run().unwrap();
     assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
     assert_eq!((stats.unchanged(), stats.items() as usize), (0, source.keys_read().len()));
+}
+
+/// Committed with the cursor, so that neither what was repeated nor what was thrown away counts.
+#[test]
+fn the_numbers_of_a_run_that_was_broken_off_are_those_of_what_it_committed() {
+    let mut place = Place::with_files(40);
+    place.options.threads = 1;
+    std::os::unix::fs::symlink("dir0", place.tree.join("a link")).unwrap();
+    fs::write(place.tree.join("dir0/a picture"), b"\x89PNG\r\n\x1a\n\0\0\0\r").unwrap();
+    let expected = place.summary_elsewhere();
+    for nth in [2, 7, 20, 39] {
+        let (stop, opened) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let state = place.elsewhere();
+        let source = Watched::with_hook(&place.tree, |_, _| {
+            if opened.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+                std::panic::resume_unwind(Box::new("part of the test"));
+            }
+        });
+        let broken = place.scan_in(&state, &source, &stop);
+        assert!(matches!(broken, Err(ScanError::WorkerPanicked)));
+        let reports = || Reports::open(&state).unwrap();
+        let open = reports().run(RunId::from_raw(1)).unwrap();
+        let database = Connection::open(state.database_path()).unwrap();
+        let committed = "SELECT count(*), ifnull(sum(bytes), 0), count(skipped) FROM scan_ledger";
+        let committed: (i64, i64, i64) = database
+            .query_row(committed, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap();
+        let skipped: u64 = open.skipped.iter().map(|(_, items)| items).sum();
+        assert_eq!(committed, (open.items as i64, open.bytes as i64, skipped as i64));
+        assert!((open.items as usize) < nth + 2 && open.items as usize + 5 > nth, "{open:?}");
+
+        let outcome = place.scan_in(&state, &place.source(), &stop).unwrap();
+        let ended = reports().run(outcome.run).unwrap();
+        assert_eq!((outcome.resumed, ended.items, ended.bytes), (true, 42, expected.bytes));
+        assert_eq!((ended.skipped, ended.failed), (expected.skipped.clone(), vec![]));
+    }
+}
+
+/// Nothing was released with tokens of the first kind.
+#[test]
+fn a_shard_that_another_version_left_is_refused_with_what_to_do() {
+    let place = Place::with_files(10);
+    let stop = AtomicBool::new(false);
+    place.scan_until(&stop_at(&place, &stop, 5), &stop).unwrap();
+    let tenant = TenantId::from_bytes(*b"gossip: what this machine scans.");
+    let mut coordinator =
+        SqliteCoordinator::open(place.state.database_path(), SqliteConfig::default()).unwrap();
+    let (run, worker) = (RunId::from_raw(1), WorkerId::from_raw(99));
+    let at = LogicalTime::from_raw(2_000_000_000_000);
+    let mut session = WorkerSession::claim(&mut coordinator, at, tenant, run, worker).unwrap();
+    let key = session.cursor().last_key().unwrap_or(session.spec().start()).to_vec();
+    let other = CursorUpdate::new(Some(&key), Some(b"\x01of the first kind"));
+    session.checkpoint(at, other, OpId::from_raw(7)).unwrap();
+    session.release(at).unwrap();
+    let error = place.scan(&place.source()).unwrap_err();
+    assert!(matches!(error, ScanError::TokenOfAnotherKind), "{error}");
+    assert!(error.to_string().contains("--fresh"), "{error}");
+    let mut place = place;
+    place.options.fresh = true;
+    let outcome = place.scan(&place.source()).unwrap();
+    assert_eq!((outcome.resumed, outcome.end), (false, ScanEnd::Finished));
 }

@@ -1,5 +1,6 @@
 //! Scans of real directories with the real database.
 
+mod archives;
 mod failures;
 mod incremental;
 mod inside;

@@ -124,7 +124,7 @@ impl Place {
 
 pub(crate) fn places(findings: &[ReportedFinding]) -> Vec<(String, u64)> {
     let place =
-        |found: &ReportedFinding| (String::from_utf8_lossy(&found.key).into_owned(), found.start);
+        |found: &ReportedFinding| (String::from_utf8_lossy(&found.path).into_owned(), found.start);
     findings.iter().map(place).collect()
 }
 

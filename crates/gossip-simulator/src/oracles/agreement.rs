@@ -1,10 +1,9 @@
 //! S11: the reference model, written from the documents alone, gives the same answer.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
-use gossip_coordination::ShardLimits;
 
 use super::{Observation, OracleResult, Violation, demand};
-use crate::reference::{ClaimAnswer, Reference};
+use crate::reference::{Bounds, ClaimAnswer, Reference};
 use crate::simulated::Applicant;
 
 const S11: &str = "S11 agreement";
@@ -12,12 +11,8 @@ const S11: &str = "S11 agreement";
 pub(super) struct Agreement(Reference);
 
 impl Agreement {
-    pub(super) const fn new(
-        limits: ShardLimits,
-        claim_cooldown: u64,
-        byte_capacity: Option<usize>,
-    ) -> Self {
-        Self(Reference::new(limits, claim_cooldown, byte_capacity))
+    pub(super) const fn new(bounds: Bounds) -> Self {
+        Self(Reference::new(bounds))
     }
 
     pub(super) fn check(&mut self, seen: Observation<'_>) -> OracleResult {
@@ -67,11 +62,12 @@ mod tests {
     use crate::oracles::testing::*;
     use gossip_contracts::coordination::CursorSemantics;
     use gossip_contracts::identity::WorkerId;
-    use gossip_coordination::ClaimError;
+    use gossip_coordination::{ClaimError, ShardLimits};
 
     #[test]
     fn an_answer_that_the_model_does_not_give_is_noticed() {
-        let mut agreement = Agreement::new(ShardLimits { per_tenant: 10, global: 10 }, 0, None);
+        let mut agreement =
+            Agreement::new(Bounds::of_shards(ShardLimits { per_tenant: 10, global: 10 }));
         let config = gossip_coordination::RunConfig {
             cursor_semantics: CursorSemantics::Completed,
             lease_duration: 50,

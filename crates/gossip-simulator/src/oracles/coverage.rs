@@ -74,7 +74,7 @@ pub(super) fn inspect(ledger: &Ledger, subject: &mut impl SimulatedBackend) -> O
             leaves.entry((shard.tenant, shard.key.run)).or_default().push(shard.spec.into());
         }
     });
-    for run in ledger.runs() {
+    for run in ledger.runs().iter().filter(|run| !run.is_deleted) {
         let mut ranges = leaves.remove(&(run.tenant, run.run)).unwrap_or_default();
         ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
         let mut left = ranges.as_slice();
@@ -195,7 +195,7 @@ mod tests {
     fn leaves_that_lost_a_range_are_noticed() {
         use crate::simulated::{BackendLimits, Memory};
         let shards = gossip_coordination::ShardLimits { per_tenant: 10, global: 10 };
-        let limits = BackendLimits { shards, claim_cooldown: 0, byte_capacity: 1 << 16 };
+        let limits = BackendLimits::of_shards(shards);
         // The records of a backend that has stored nothing cover nothing.
         assert_fires(inspect(&Ledger::example(), &mut Memory::open(&limits)), "S5");
         assert_eq!(inspect(&Ledger::default(), &mut Memory::open(&limits)), Ok(()));

@@ -58,7 +58,8 @@ mod tests {
             assert_fires(judged(check, &ledger, &complete(held, item, 9), &done()), "S4");
         }
         let (tenant, cursor) = (tenant(1), OwnedCursor::default());
-        let nowhere = Operation::Checkpoint { tenant, lease: held, cursor, op_id: op(9) };
+        let nowhere =
+            Operation::Checkpoint { tenant, lease: held, cursor, renews: false, op_id: op(9) };
         assert_fires(judged(check, &ledger, &nowhere, &done()), "S4");
     }
 

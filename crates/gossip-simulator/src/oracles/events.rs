@@ -1,5 +1,6 @@
 //! S12: every change is reported by exactly its event, and nothing else is reported.
 
+use gossip_contracts::identity::LogicalTime;
 use gossip_coordination::{EventKind, ParkReason, ShardStatus, StateTransitionEvent};
 
 use super::ledger::Ledger;
@@ -50,12 +51,19 @@ fn is_like(told: &EventKind, expected: &EventKind) -> bool {
     }
 }
 
+/// The new deadline, if it is one.
+fn extended(ledger: &Ledger, operation: &Operation, deadline: LogicalTime) -> Option<LogicalTime> {
+    let held = ledger.subject(operation).and_then(|(shard, _)| shard.holder);
+    (held.map(|held| held.deadline) != Some(deadline)).then_some(deadline)
+}
+
 fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
     use gossip_contracts::identity::FenceEpoch;
 
     let shard = seen.operation.shard().map(|(_, key)| key.shard);
     match (seen.operation, seen.answer) {
         (Operation::CreateRun { .. }, Answer::Accepted) => Some(EventKind::RunCreated),
+        (Operation::DeleteRun { .. }, Answer::Accepted) => Some(EventKind::RunDeleted),
         (Operation::Release { .. }, Answer::Accepted) => {
             Some(EventKind::ShardReleased { shard: shard? })
         }
@@ -77,6 +85,9 @@ fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
             (Operation::RegisterShards { shards, .. }, _) => {
                 EventKind::RunActivated { shard_count: shards.len() }
             }
+            (Operation::RevokeLease { fence, .. }, _) => {
+                EventKind::ShardLeaseRevoked { shard: shard?, new_fence_epoch: fence.next() }
+            }
             (Operation::CompleteRun { .. }, _) => EventKind::RunCompleted,
             (Operation::FailRun { .. }, _) => EventKind::RunFailed,
             (Operation::CancelRun { .. }, _) => EventKind::RunCancelled,
@@ -86,6 +97,10 @@ fn expected(ledger: &Ledger, seen: Observation<'_>) -> Option<EventKind> {
             (Operation::Checkpoint { cursor, .. }, _) => EventKind::ShardCheckpointed {
                 shard: shard?,
                 last_key: gossip_coordination::RedactedKey::new(cursor.last_key.as_deref()),
+                new_deadline: match *effect {
+                    Effect::Renewed { deadline, .. } => extended(ledger, seen.operation, deadline),
+                    _ => None,
+                },
             },
             (Operation::Complete { .. }, _) => EventKind::ShardCompleted { shard: shard? },
             (&Operation::Park { reason, .. }, _) => {

@@ -4,7 +4,7 @@ use gossip_coordination::{ShardRecordView, ShardStatus};
 
 use super::ledger::{Ledger, Shard};
 use super::{Observation, OracleResult, demand};
-use crate::op::{Answer, Operation, Refusal};
+use crate::op::{Answer, Effect, Operation, Refusal};
 
 const S1: &str = "S1 exclusion";
 
@@ -13,7 +13,7 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
     let key = shard.key;
     // Nobody gets a shard that another holds, nor parks it by asking.
     let check_unheld = |worker| {
-        let rival = shard.holder.filter(|held| held.deadline > seen.now);
+        let rival = shard.holder.filter(|held| held.free_from > seen.now);
         demand(rival.is_none_or(|held| held.worker == worker), S1, || {
             format!("{key} was taken at {} while another holds it: {rival:?}", seen.now)
         })
@@ -39,6 +39,12 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
                 format!("{key} was parked as poisoned after {} tries", shard.tries)
             })
         }
+        // Whoever holds it, an administrator may end that; but only the lease that was meant.
+        (Operation::RevokeLease { fence, .. }, Answer::Executed(_)) => {
+            demand(shard.holder.is_some_and(|held| held.fence == fence.as_raw()), S1, || {
+                format!("{key}: fence {fence} was revoked from {:?}", shard.holder)
+            })
+        }
         (operation, Answer::Executed(_) | Answer::Renewed { .. } | Answer::Accepted) => {
             let Some(lease) = operation.lease() else { return Ok(()) };
             let held = shard.holder.is_some_and(|held| {
@@ -48,7 +54,11 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
             demand(held, S1, || {
                 format!("{key}: {lease:?} was obeyed at {}; holder {:?}", seen.now, shard.holder)
             })?;
-            let Answer::Renewed { deadline } = seen.answer else { return Ok(()) };
+            let (Answer::Renewed { deadline } | Answer::Executed(Effect::Renewed { deadline, .. })) =
+                seen.answer
+            else {
+                return Ok(());
+            };
             demand(shard.holder.is_some_and(|held| held.deadline <= *deadline), S1, || {
                 format!("{key}: a renewal moved the deadline back to {deadline}")
             })

@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{EventKind, ParkReason, RunConfig, RunProgress, RunStatus, ShardStatus};
 use hashbrown::HashMap;
 
@@ -29,6 +31,8 @@ pub(super) struct Holder {
     pub(super) worker: WorkerId,
     pub(super) fence: u64,
     pub(super) deadline: LogicalTime,
+    /// From when on another worker may take the shard.
+    pub(super) free_from: LogicalTime,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +61,7 @@ pub(super) struct Shard {
 impl Shard {
     /// Whether a worker could claim it.
     pub(super) fn is_available_at(&self, now: LogicalTime) -> bool {
-        self.status == ShardStatus::Active && self.holder.is_none_or(|held| held.deadline <= now)
+        self.status == ShardStatus::Active && self.holder.is_none_or(|held| held.free_from <= now)
     }
 }
 
@@ -69,10 +73,14 @@ pub(super) struct Run {
     pub(super) status: RunStatus,
     pub(super) created_at: LogicalTime,
     pub(super) completed_at: Option<LogicalTime>,
+    /// What it came to.
+    pub(super) result: Option<RunResult>,
     /// The ranges with which it began, in key order.
     pub(super) manifest: Vec<OwnedRange>,
     pub(super) roots: Vec<ShardId>,
     pub(super) progress: RunProgress,
+    /// It has been deleted.
+    pub(super) is_deleted: bool,
     /// Since faults stopped, something in it was refused for want of room.
     pub(super) ran_out: bool,
     /// All its shards' places in the ledger.
@@ -84,6 +92,8 @@ pub(super) struct Run {
 /// The sum of all answers.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// For how long after its deadline a lease keeps others out.
+    skew_allowance: u64,
     shards: Vec<Shard>,
     runs: Vec<Run>,
     shard_places: HashMap<(TenantId, ShardKey), usize>,
@@ -91,6 +101,14 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
+    pub(super) fn new(skew_allowance: u64) -> Self {
+        Self { skew_allowance, ..Self::default() }
+    }
+
+    fn free_from(&self, deadline: LogicalTime) -> LogicalTime {
+        LogicalTime::from_raw(deadline.as_raw().saturating_add(self.skew_allowance))
+    }
+
     pub(super) fn shard(&self, tenant: TenantId, key: ShardKey) -> Option<&Shard> {
         self.shard_places.get(&(tenant, key)).map(|&place| &self.shards[place])
     }
@@ -112,8 +130,9 @@ impl Ledger {
         &self.shards[place]
     }
 
-    pub(super) fn shards(&self) -> &[Shard] {
-        &self.shards
+    /// Runs and shards that were made and not deleted.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.run_places.len(), self.shard_places.len())
     }
 
     pub(super) fn runs(&self) -> &[Run] {
@@ -174,20 +193,20 @@ impl Ledger {
             Answer::Accepted => self.take_in_accepted(now, operation),
             Answer::Executed(effect) => self.take_in_executed(now, operation, effect, events),
             Answer::Acquired(acquired) => {
+                let deadline = acquired.lease.deadline();
+                let free_from = self.free_from(deadline);
                 let Some(shard) = self.subject_mut(operation) else { return };
                 shard.fence = acquired.lease.fence().as_raw();
                 shard.tries += 1;
-                shard.holder = Some(Holder {
-                    worker: acquired.lease.owner(),
-                    fence: shard.fence,
-                    deadline: acquired.lease.deadline(),
-                });
+                let (worker, fence) = (acquired.lease.owner(), shard.fence);
+                shard.holder = Some(Holder { worker, fence, deadline, free_from });
             }
             Answer::Renewed { deadline } => {
+                let free_from = self.free_from(*deadline);
                 if let Some(shard) = self.subject_mut(operation)
                     && let Some(holder) = &mut shard.holder
                 {
-                    holder.deadline = *deadline;
+                    (holder.deadline, holder.free_from) = (*deadline, free_from);
                 }
             }
             Answer::Refused(_) => {
@@ -214,13 +233,20 @@ impl Ledger {
                     status: RunStatus::Initializing,
                     created_at: now,
                     completed_at: None,
+                    result: None,
                     manifest: Vec::new(),
                     roots: Vec::new(),
                     progress: RunProgress::default(),
+                    is_deleted: false,
                     ran_out: false,
                     shards: Vec::new(),
                     recent: VecDeque::new(),
                 });
+            }
+            Operation::DeleteRun { tenant, run } => {
+                let Some(place) = self.run_places.remove(&(*tenant, *run)) else { return };
+                self.runs[place].is_deleted = true;
+                self.shard_places.retain(|(of, key), _| (*of, key.run) != (*tenant, *run));
             }
             Operation::Release { .. } => {
                 if let Some(shard) = self.subject_mut(operation) {
@@ -239,6 +265,12 @@ impl Ledger {
         effect: &Effect,
         events: &[gossip_coordination::StateTransitionEvent],
     ) {
+        if let Operation::RevokeLease { .. } = operation
+            && let Some(shard) = self.subject_mut(operation)
+        {
+            shard.holder = None;
+            shard.fence += 1;
+        }
         let Some(op_id) = operation.op_id() else { return };
         let executed =
             Executed { op_id, at: now, operation: operation.clone(), effect: effect.clone() };
@@ -248,6 +280,7 @@ impl Ledger {
             self.take_in_run_change(now, place, operation);
             return;
         }
+        let skew = self.skew_allowance;
         let Some(shard) = self.subject_mut(operation) else { return };
         remember(&mut shard.recent, SHARD_WINDOW, executed);
         match operation {
@@ -256,6 +289,13 @@ impl Ledger {
                     shard.tries = 0;
                 }
                 shard.cursor = cursor.clone();
+                if let Effect::Renewed { deadline, .. } = *effect
+                    && let Some(holder) = &mut shard.holder
+                {
+                    holder.deadline = deadline;
+                    holder.free_from =
+                        LogicalTime::from_raw(deadline.as_raw().saturating_add(skew));
+                }
                 if matches!(operation, Operation::Complete { .. }) {
                     self.settle(operation, ShardStatus::Done, None);
                 }
@@ -314,7 +354,10 @@ impl Ledger {
                 }
                 RunStatus::Active
             }
-            Operation::CompleteRun { .. } => RunStatus::Done,
+            Operation::CompleteRun { result, .. } => {
+                self.runs[place].result = *result;
+                RunStatus::Done
+            }
             Operation::FailRun { .. } => RunStatus::Failed,
             Operation::CancelRun { .. } => RunStatus::Cancelled,
             _ => return,

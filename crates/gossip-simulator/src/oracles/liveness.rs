@@ -47,7 +47,8 @@ mod tests {
         assert_eq!(work_left(&ledger), 2);
         ledger.saw(&complete(lease(1, 2, 100), 9, 8), &done());
         assert_fires(check(&ledger), "S10");
-        let end = Operation::CompleteRun { tenant: tenant(1), run: RUN, op_id: op(9) };
+        let end =
+            Operation::CompleteRun { tenant: tenant(1), run: RUN, result: None, op_id: op(9) };
         ledger.saw(&end, &done());
         assert_eq!((check(&ledger), work_left(&ledger)), (Ok(()), 0));
     }

@@ -38,11 +38,12 @@ mod work;
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId};
 use gossip_coordination::{
-    CapacityHint, ClaimError, RunRecord, ShardLimits, ShardRecordView, StateTransitionEvent,
+    CapacityHint, ClaimError, RunRecord, ShardRecordView, StateTransitionEvent,
 };
 
 use super::op::{Answer, Operation, OwnedRange};
 use super::random::Random;
+use super::reference::Bounds;
 use super::simulated::{Applicant, SimulatedBackend};
 use agreement::Agreement;
 use ledger::Ledger;
@@ -105,16 +106,11 @@ pub(super) struct Oracles {
 }
 
 impl Oracles {
-    /// `byte_capacity`: what the backend has for keys and cursors, if it bounds them.
-    pub(super) fn new(
-        limits: ShardLimits,
-        claim_cooldown: u64,
-        byte_capacity: Option<usize>,
-    ) -> Self {
+    pub(super) fn new(bounds: Bounds) -> Self {
         Self {
-            ledger: Ledger::default(),
+            ledger: Ledger::new(bounds.skew_allowance),
             work: Work::default(),
-            agreement: Agreement::new(limits, claim_cooldown, byte_capacity),
+            agreement: Agreement::new(bounds),
         }
     }
 

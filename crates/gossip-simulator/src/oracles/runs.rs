@@ -83,6 +83,11 @@ fn check_run(ledger: &Ledger, run: &Run, seen: Observation<'_>) -> OracleResult 
         (Operation::CreateRun { .. }, answer) => {
             demand(!matches!(answer, Answer::Accepted), S8, || format!("run {name} was made twice"))
         }
+        (Operation::DeleteRun { .. }, Answer::Accepted) => {
+            demand(run.status.is_terminal(), S8, || {
+                format!("run {name} was deleted while it was {:?}", run.status)
+            })
+        }
         (Operation::RegisterShards { .. }, Answer::Executed(_)) => {
             demand(run.status == RunStatus::Initializing, S8, || {
                 format!("run {name} got shards while it was {:?}", run.status)
@@ -115,8 +120,8 @@ fn is_like(said: &RunView, run: &Run) -> bool {
     let same = |at: usize, entry: &(gossip_contracts::identity::OpId, _, _)| {
         run.recent[at].op_id == entry.0
     };
-    (said.config, said.status, said.created_at, said.completed_at)
-        == (run.config, run.status, run.created_at, run.completed_at)
+    (said.config, said.status, said.created_at, said.completed_at, said.result)
+        == (run.config, run.status, run.created_at, run.completed_at, run.result)
         && said.root_shards == run.roots
         && said.op_log.len() == run.recent.len()
         && said.op_log.iter().enumerate().all(|(at, entry)| same(at, entry))
@@ -151,6 +156,7 @@ fn check_listing(
                 && *shard.range.end == *row.end
                 && shard.cursor.last_key.as_deref() == row.last_key.as_deref()
                 && shard.holder.map(|held| held.deadline) == row.lease_deadline
+                && shard.fence == row.fence.as_raw()
                 && shard.tries == row.acquires_since_progress
                 && shard.parent == row.parent
                 && shard.spawned.len() == row.spawned_count
@@ -161,8 +167,9 @@ fn check_listing(
 }
 
 pub(super) fn inspect(run: &Run, record: &RunRecord) -> OracleResult {
-    let stored = (record.config, record.status, record.created_at, record.completed_at);
-    let known = (run.config, run.status, run.created_at, run.completed_at);
+    let stored =
+        (record.config, record.status, record.created_at, record.completed_at, record.result);
+    let known = (run.config, run.status, run.created_at, run.completed_at, run.result);
     let same_log = record.op_log.op_ids().eq(run.recent.iter().map(|executed| executed.op_id));
     demand(stored == known && record.root_shards == run.roots && same_log, S8, || {
         format!("run {}: {record:?} is stored, {known:?} was answered", run.run)
@@ -198,7 +205,8 @@ mod tests {
     #[test]
     fn an_end_that_is_a_lie_is_noticed() {
         let mut ledger = Ledger::example();
-        let end = Operation::CompleteRun { tenant: tenant(1), run: RUN, op_id: op(9) };
+        let end =
+            Operation::CompleteRun { tenant: tenant(1), run: RUN, result: None, op_id: op(9) };
         assert_fires(judged(check, &ledger, &end, &done()), "S8");
         ledger.saw(&complete(lease(1, 2, 100), 9, 8), &done());
         assert_eq!(judged(check, &ledger, &end, &done()), Ok(()));
@@ -221,7 +229,9 @@ mod tests {
             start: crate::keys::key(0)[..].into(),
             end: crate::keys::key(10)[..].into(),
             last_key: Some(last_key.into()),
+            token: None,
             lease_deadline: Some(at(100)),
+            fence: gossip_contracts::identity::FenceEpoch::from_raw(2),
             acquires_since_progress: 0,
             parent: None,
             spawned_count: 0,
@@ -253,6 +263,7 @@ mod tests {
             completed_at: None,
             root_shards: Vec::new(),
             op_log: Vec::new(),
+            result: None,
         };
         let exists = || Some(Answer::Refused(Refusal::RunAlreadyExists { run: RUN }));
         let found = || Some(Answer::Run(Box::new(view.clone())));

@@ -1,8 +1,8 @@
 //! S14: a session knows what its worker was told: the shard as it was granted, less what it gave away
 //! since, when its lease ends, and what else there is to do.
 
-use gossip_contracts::identity::ShardId;
-use gossip_coordination::{AcquireResultView, CoordinationBackend, RenewResult, WorkerSession};
+use gossip_contracts::identity::{LogicalTime, ShardId};
+use gossip_coordination::{AcquireResultView, CapacityHint, CoordinationBackend, WorkerSession};
 
 use super::{OracleResult, demand};
 use crate::op::OwnedRange;
@@ -19,9 +19,11 @@ impl Told {
         Self(grant)
     }
 
-    pub(crate) fn renewed(&mut self, renewed: &RenewResult) {
-        self.0.acquired.lease.set_deadline(renewed.new_deadline);
-        self.0.capacity = renewed.capacity;
+    /// A renewal was heard, or a checkpoint that renewed; maybe again.
+    pub(crate) fn renewed(&mut self, new_deadline: LogicalTime, capacity: CapacityHint) {
+        let lease = &mut self.0.acquired.lease;
+        lease.set_deadline(new_deadline.max(lease.deadline()));
+        self.0.capacity = capacity;
     }
 
     /// A residual split was heard, maybe again, when a later one had taken more.
@@ -56,7 +58,6 @@ mod tests {
     use super::*;
     use crate::op::{Acquired, Answer, OwnedCursor};
     use crate::oracles::testing::*;
-    use gossip_coordination::CapacityHint;
 
     const HINT: CapacityHint =
         CapacityHint { available_count: 2, earliest_deadline: None, is_estimate: false };
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn a_session_that_missed_its_renewal_is_noticed() {
         let mut told = Told::of(grant(|_| {}));
-        told.renewed(&RenewResult { new_deadline: at(150), capacity: HINT });
+        told.renewed(at(150), HINT);
         assert_fires(told.compare(&grant(|_| {})), "S14");
         assert_eq!(told.compare(&grant(|it| it.lease.set_deadline(at(150)))), Ok(()));
     }

@@ -57,7 +57,7 @@ pub(super) fn inspect_run<'l>(
 
 /// All that was made is there; what is there was made ([`inspect`]).
 pub(super) fn inspect_counts(ledger: &Ledger, runs: usize, shards: usize) -> OracleResult {
-    let made = (ledger.runs().len(), ledger.shards().len());
+    let made = ledger.counts();
     demand(made == (runs, shards), S7, || {
         format!("{runs} runs and {shards} shards are stored; {made:?} were made")
     })
@@ -74,7 +74,13 @@ mod tests {
     fn a_lease_of_another_tenant_that_is_answered_is_noticed() {
         let ledger = Ledger::example();
         let (lease, op_id) = (lease(1, 2, 100), op(2));
-        let crossing = Operation::Checkpoint { tenant: tenant(2), lease, cursor: cursor(3), op_id };
+        let crossing = Operation::Checkpoint {
+            tenant: tenant(2),
+            lease,
+            cursor: cursor(3),
+            renews: false,
+            op_id,
+        };
         assert_fires(judged(check, &ledger, &crossing, &Answer::Replayed(Effect::Nothing)), "S7");
         assert_fires(
             judged(check, &ledger, &crossing, &Answer::Refused(Refusal::ShardNotFound)),

@@ -13,6 +13,10 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
         seen.answer,
         Answer::Executed(_) | Answer::Acquired(_) | Answer::Renewed { .. } | Answer::Accepted
     );
+    // Neither changes a record: one is a note, the other leaves none.
+    if matches!(seen.operation, Operation::NoteIdle { .. } | Operation::DeleteRun { .. }) {
+        return Ok(());
+    }
     if let Some((tenant, run)) = seen.operation.run() {
         let ended = ledger.run(tenant, run).filter(|run| run.status.is_terminal());
         return demand(!changes || ended.is_none(), S3, || {

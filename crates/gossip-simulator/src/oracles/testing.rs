@@ -62,7 +62,13 @@ pub(super) fn acquired(lease: Lease, cursor: OwnedCursor) -> Answer {
 }
 
 pub(super) fn checkpoint(lease: Lease, item: u32, number: u64) -> Operation {
-    Operation::Checkpoint { tenant: tenant(1), lease, cursor: cursor(item), op_id: op(number) }
+    Operation::Checkpoint {
+        tenant: tenant(1),
+        lease,
+        cursor: cursor(item),
+        renews: false,
+        op_id: op(number),
+    }
 }
 
 pub(super) fn complete(lease: Lease, item: u32, number: u64) -> Operation {

@@ -77,7 +77,8 @@ mod tests {
     fn a_completed_run_with_an_item_that_nobody_saw_is_noticed() {
         let mut ledger = Ledger::example();
         ledger.saw(&complete(lease(1, 2, 100), 9, 8), &done());
-        let operation = Operation::CompleteRun { tenant: tenant(1), run: RUN, op_id: op(9) };
+        let operation =
+            Operation::CompleteRun { tenant: tenant(1), run: RUN, result: None, op_id: op(9) };
         let seen = Observation { now: at(50), operation: &operation, answer: &done(), events: &[] };
         let mut work = Work::default();
         assert_fires(work.check(&ledger, seen), "S13");

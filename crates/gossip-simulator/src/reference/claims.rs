@@ -13,7 +13,8 @@ impl Reference {
     /// Whether a backend was right to answer a claim with `actual`; if not, why.
     ///
     /// A claim takes the shard whose turn it is, and parks the poisoned ones before it. Of leases
-    /// that ended together the backend may take any: `parked` lists what it parked.
+    /// that ended together the backend may take any, and of all where it keeps no order: `parked`
+    /// lists what it parked.
     pub fn check_claim(
         &mut self,
         now: LogicalTime,
@@ -35,7 +36,9 @@ impl Reference {
         }
         if let Some(&until) = self.cooldowns.get(&(tenant, worker)) {
             // A wait that is longer than the cooldown was noted before the clock stepped back.
-            if now < until && until.as_raw() <= now.as_raw().saturating_add(self.claim_cooldown) {
+            if now < until
+                && until.as_raw() <= now.as_raw().saturating_add(self.bounds.claim_cooldown)
+            {
                 let expected = ClaimError::Throttled { retry_after: until };
                 return expect(actual.as_ref().err() == Some(&expected), || expected.to_string());
             }
@@ -48,10 +51,12 @@ impl Reference {
                 expect(free.contains(&shard), || format!("shard {shard} is not free"))?;
                 let turn = |id: ShardId| self.runs[&(tenant, run)].shards[&id].turn();
                 let (own, first) = (turn(shard), free.iter().copied().min_by_key(|&id| turn(id)));
-                expect(first.is_some_and(|first| turn(first) == own), || {
+                let in_turn = self.bounds.claims_in_turn;
+                expect(!in_turn || first.is_some_and(|first| turn(first) == own), || {
                     format!("it is the turn of {first:?}, not of {shard}")
                 })?;
                 let fits = |&id: &ShardId| match parked.contains(&id) {
+                    _ if !in_turn => true,
                     true => turn(id) <= own,
                     false => turn(id) >= own,
                 };
@@ -71,9 +76,10 @@ impl Reference {
                 poisoned.iter().for_each(|&id| self.poison(tenant, run, id));
                 let first = self.runs[&(tenant, run)].earliest_deadline(now);
                 expect(*earliest_deadline == first, || format!("the first lease ends {first:?}"))?;
-                if self.claim_cooldown > 0 {
-                    let until =
-                        LogicalTime::from_raw(now.as_raw().saturating_add(self.claim_cooldown));
+                if self.bounds.claim_cooldown > 0 {
+                    let until = LogicalTime::from_raw(
+                        now.as_raw().saturating_add(self.bounds.claim_cooldown),
+                    );
                     self.cooldowns.insert((tenant, worker), until);
                 }
                 Ok(())

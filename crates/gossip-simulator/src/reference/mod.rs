@@ -15,7 +15,7 @@ mod state;
 use std::collections::BTreeMap;
 
 use gossip_contracts::identity::{LogicalTime, RunId, TenantId, WorkerId};
-use gossip_coordination::ShardLimits;
+use gossip_coordination::{ShardLimits, SplitCaps};
 
 use super::op::{Answer, Operation, Refusal};
 use state::Run;
@@ -25,33 +25,53 @@ pub use claims::ClaimAnswer;
 /// An answer, refusals apart.
 type Decided = Result<Answer, Refusal>;
 
+/// What bounds a coordinator.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Ceilings on the number of shards.
+    pub shards: ShardLimits,
+    /// Wait after a claim that found nothing, in milliseconds; 0 is none.
+    pub claim_cooldown: u64,
+    /// Bytes for keys, cursors and metadata, if they are bounded.
+    pub byte_capacity: Option<usize>,
+    /// For how long after its deadline a lease keeps other workers out, in milliseconds.
+    pub skew_allowance: u64,
+    /// The largest split.
+    pub split: SplitCaps,
+    /// Claims get the shard whose turn it is.
+    pub claims_in_turn: bool,
+}
+
+impl Bounds {
+    /// Ceilings and nothing else.
+    #[must_use]
+    pub const fn of_shards(shards: ShardLimits) -> Self {
+        let split = SplitCaps::PROTOCOL;
+        Self {
+            shards,
+            claim_cooldown: 0,
+            byte_capacity: None,
+            skew_allowance: 0,
+            split,
+            claims_in_turn: true,
+        }
+    }
+}
+
 /// The model.
 #[derive(Clone)]
 pub struct Reference {
-    limits: ShardLimits,
-    claim_cooldown: u64,
-    /// Bytes for keys, cursors and metadata, if they are bounded.
-    byte_capacity: Option<usize>,
+    bounds: Bounds,
     runs: BTreeMap<(TenantId, RunId), Run>,
     /// When a worker that found nothing may claim again.
     cooldowns: BTreeMap<(TenantId, WorkerId), LogicalTime>,
 }
 
 impl Reference {
-    /// A model without runs. A cooldown of 0 is none.
+    /// A model without runs.
     #[must_use]
-    pub const fn new(
-        limits: ShardLimits,
-        claim_cooldown: u64,
-        byte_capacity: Option<usize>,
-    ) -> Self {
-        Self {
-            limits,
-            claim_cooldown,
-            byte_capacity,
-            runs: BTreeMap::new(),
-            cooldowns: BTreeMap::new(),
-        }
+    pub const fn new(bounds: Bounds) -> Self {
+        Self { bounds, runs: BTreeMap::new(), cooldowns: BTreeMap::new() }
     }
 
     /// Carries `operation` out, or refuses it.
@@ -110,15 +130,25 @@ impl Reference {
             Op::GetRun { tenant, run } => self.get_run(*tenant, *run),
             Op::GetRunProgress { tenant, run } => self.get_run_progress(*tenant, *run),
             Op::ListShards { tenant, run, filter } => self.list_shards(now, *tenant, *run, *filter),
-            Op::CompleteRun { tenant, run, op_id } => self.complete_run(now, *tenant, *run, *op_id),
+            Op::CompleteRun { tenant, run, result, op_id } => {
+                self.complete_run(now, *tenant, *run, *result, *op_id)
+            }
             Op::FailRun { tenant, run, op_id } => self.fail_run(now, *tenant, *run, *op_id),
             Op::CancelRun { tenant, run, op_id } => self.cancel_run(now, *tenant, *run, *op_id),
             Op::Unpark { tenant, key, op_id } => self.unpark(now, *tenant, *key, *op_id),
             Op::Acquire { tenant, key, worker } => self.acquire(now, *tenant, *key, *worker),
             Op::Renew { tenant, lease } => self.renew(now, *tenant, lease),
             Op::Release { tenant, lease } => self.release(now, *tenant, lease),
-            Op::Checkpoint { tenant, lease, cursor, op_id } => {
+            Op::DeleteRun { tenant, run } => self.delete_run(*tenant, *run),
+            Op::RevokeLease { tenant, key, fence } => {
+                self.revoke_lease(*tenant, *key, fence.as_raw())
+            }
+            Op::NoteIdle { tenant, run, worker } => self.note_idle(now, *tenant, *run, *worker),
+            Op::Checkpoint { tenant, lease, cursor, renews: false, op_id } => {
                 self.checkpoint(now, *tenant, lease, cursor, *op_id)
+            }
+            Op::Checkpoint { tenant, lease, cursor, renews: true, op_id } => {
+                self.checkpoint_and_renew(now, *tenant, lease, cursor, *op_id)
             }
             Op::Complete { tenant, lease, cursor, op_id } => {
                 self.complete(now, *tenant, lease, cursor, *op_id)

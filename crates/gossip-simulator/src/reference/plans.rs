@@ -4,6 +4,8 @@ use gossip_contracts::coordination::{
     CursorInputError, ManifestValidationError, ShardSpecInputError, SplitValidationError,
 };
 
+use gossip_coordination::SplitCaps;
+
 use crate::op::{Bytes, OwnedCursor, OwnedRange, OwnedShardInput};
 
 const KEY_MAX: usize = 4096;
@@ -97,14 +99,16 @@ pub(super) fn manifest_fault(rows: &[OwnedShardInput]) -> Option<ManifestValidat
 pub(super) fn parts_fault(
     parent: &OwnedRange,
     parts: &[OwnedRange],
+    caps: &SplitCaps,
 ) -> Option<SplitValidationError> {
     use SplitValidationError as Fault;
     let count = parts.len();
     if count < 2 {
         return Some(Fault::TooFewChildren { count });
     }
-    if count > CHILDREN_MAX {
-        return Some(Fault::TooManyChildren { count, max: CHILDREN_MAX });
+    let max = CHILDREN_MAX.min(caps.max_children);
+    if count > max {
+        return Some(Fault::TooManyChildren { count, max });
     }
     for (index, part) in parts.iter().enumerate() {
         if let Some(source) = range_fault(part) {
@@ -124,6 +128,16 @@ pub(super) fn parts_fault(
         }
     }
     (parts[count - 1].end != parent.end).then_some(Fault::EndMismatch)
+}
+
+/// Whether parts that cover their parent are more than the backend takes.
+pub(super) fn size_of_parts_fault(
+    parts: &[OwnedRange],
+    caps: &SplitCaps,
+) -> Option<SplitValidationError> {
+    let of = |part: &OwnedRange| part.start.len() + part.end.len() + part.metadata.len();
+    let (size, max) = (parts.iter().map(of).sum(), caps.max_bytes);
+    (size > max).then_some(SplitValidationError::PartsTooLarge { size, max })
 }
 
 /// Whether a shard that has spawned `current` may spawn more.

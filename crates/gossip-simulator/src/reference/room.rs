@@ -33,7 +33,7 @@ impl Usage {
 impl Reference {
     /// Whether what `operation` stores may not fit.
     pub(super) fn may_lack_room(&self, operation: &Operation) -> bool {
-        let Some(capacity) = self.byte_capacity else { return false };
+        let Some(capacity) = self.bounds.byte_capacity else { return false };
         let mut usage = Usage::default();
         for shard in self.runs.values().flat_map(|run| run.shards.values()) {
             usage.add(size_of_range(&shard.range));

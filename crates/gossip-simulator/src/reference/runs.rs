@@ -1,7 +1,9 @@
 //! What whoever runs a scan may do, read off the documents.
 
 use gossip_contracts::coordination::ShardLimitScope;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{
     RunConfig, RunConfigError, RunProgress, RunStatus, ShardFilter, ShardStatus, ShardSummary,
 };
@@ -69,9 +71,10 @@ impl Reference {
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Decided {
-        self.end_run(now, tenant, run, op_id, RunOp::Complete)
+        self.end_run(now, tenant, run, op_id, RunOp::Complete(result))
     }
 
     pub(super) fn fail_run(
@@ -107,7 +110,7 @@ impl Reference {
             return Ok(Answer::Replayed(Effect::Nothing));
         }
         let target = match op {
-            RunOp::Complete => RunStatus::Done,
+            RunOp::Complete(_) => RunStatus::Done,
             RunOp::Fail => RunStatus::Failed,
             _ => RunStatus::Cancelled,
         };
@@ -124,6 +127,9 @@ impl Reference {
         }
         run.status = target;
         run.completed_at = Some(now);
+        if let RunOp::Complete(result) = op {
+            run.result = result;
+        }
         run.memory.note(now, op_id, op);
         Ok(Answer::Executed(Effect::Nothing))
     }
@@ -157,6 +163,50 @@ impl Reference {
         Ok(Answer::Executed(Effect::Nothing))
     }
 
+    pub(super) fn delete_run(&mut self, tenant: TenantId, run: RunId) -> Decided {
+        let status = self.run(tenant, run)?.status;
+        if !status.is_terminal() {
+            return Err(Refusal::RunNotEnded { status });
+        }
+        self.runs.remove(&(tenant, run));
+        Ok(Answer::Accepted)
+    }
+
+    pub(super) fn revoke_lease(&mut self, tenant: TenantId, key: ShardKey, fence: u64) -> Decided {
+        let run = self.runs.get_mut(&(tenant, key.run)).ok_or(Refusal::ShardNotFound)?;
+        let shard = run.shards.get_mut(&key.shard).ok_or(Refusal::ShardNotFound)?;
+        if fence > shard.fence {
+            return Err(Refusal::FenceNotGranted {
+                presented: FenceEpoch::from_raw(fence),
+                current: FenceEpoch::from_raw(shard.fence),
+            });
+        }
+        // A lease that is over needs no revoking.
+        if fence < shard.fence || shard.holder.is_none() {
+            return Ok(Answer::Replayed(Effect::Nothing));
+        }
+        if run.status.is_terminal() {
+            return Err(Refusal::RunTerminal { status: run.status });
+        }
+        shard.holder = None;
+        shard.fence += 1;
+        run.line_up(key.shard);
+        Ok(Answer::Executed(Effect::Nothing))
+    }
+
+    pub(super) fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Decided {
+        let run = self.run_mut(tenant, run)?;
+        let until = now.as_raw().saturating_add(run.config.lease_duration);
+        run.idle.insert(worker, LogicalTime::from_raw(until));
+        Ok(Answer::Accepted)
+    }
+
     pub(super) fn get_run(&self, tenant: TenantId, run: RunId) -> Decided {
         let run = self.run(tenant, run)?;
         Ok(Answer::Run(Box::new(RunView {
@@ -166,6 +216,7 @@ impl Reference {
             completed_at: run.completed_at,
             root_shards: run.roots.clone(),
             op_log: run.memory.done.iter().map(|(id, op, at)| (*id, op.kind(), *at)).collect(),
+            result: run.result,
         })))
     }
 
@@ -193,7 +244,9 @@ impl Reference {
             start: shard.range.start[..].into(),
             end: shard.range.end[..].into(),
             last_key: shard.cursor.last_key.as_ref().map(|key| key[..].into()),
+            token: shard.cursor.token.as_ref().map(|token| token[..].into()),
             lease_deadline: shard.holder.map(|holder| holder.deadline),
+            fence: FenceEpoch::from_raw(shard.fence),
             acquires_since_progress: shard.tries,
             parent: shard.parent,
             spawned_count: shard.spawned.len(),
@@ -210,8 +263,9 @@ impl Reference {
                 .map(|(_, run)| run.shards.len())
                 .sum()
         };
-        let of_tenant = (ShardLimitScope::Tenant, count(Some(tenant)), self.limits.per_tenant);
-        let of_all = (ShardLimitScope::Global, count(None), self.limits.global);
+        let of_tenant =
+            (ShardLimitScope::Tenant, count(Some(tenant)), self.bounds.shards.per_tenant);
+        let of_all = (ShardLimitScope::Global, count(None), self.bounds.shards.global);
         [of_tenant, of_all]
             .into_iter()
             .find(|(_, current, max)| current + additional > *max)

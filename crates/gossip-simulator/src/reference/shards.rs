@@ -12,7 +12,7 @@ use gossip_coordination::{
     DerivedShardKind, Lease, ParkReason, RunConfig, RunStatus, ShardStatus, derive_split_shard_id,
 };
 
-use super::plans::{holds, parts_fault, size_fault, spawn_fault};
+use super::plans::{holds, parts_fault, size_fault, size_of_parts_fault, spawn_fault};
 use super::runs::NoRoom;
 use super::state::{Holder, Known, Shard, ShardOp};
 use super::{Decided, Reference};
@@ -26,6 +26,7 @@ impl Reference {
         key: ShardKey,
         worker: WorkerId,
     ) -> Decided {
+        let skew = self.bounds.skew_allowance;
         let run = self.runs.get_mut(&(tenant, key.run));
         let Some(run) = run.filter(|run| run.shards.contains_key(&key.shard)) else {
             return Err(Refusal::ShardNotFound);
@@ -34,6 +35,7 @@ impl Reference {
             return Err(Refusal::RunNotActive { run: key.run, status: run.status });
         }
         let config = run.config;
+        let idle = &mut run.idle;
         let shard = run.shards.get_mut(&key.shard).expect("it was looked up above");
         if shard.status != ShardStatus::Active {
             return Err(Refusal::ShardTerminal { shard: key, status: shard.status });
@@ -46,10 +48,11 @@ impl Reference {
             shard.park(ParkReason::Poisoned);
             return Err(Refusal::ShardTerminal { shard: key, status: ShardStatus::Parked });
         }
-        let deadline = LogicalTime::from_raw(now.as_raw().saturating_add(config.lease_duration));
+        let deadline = later(now, config.lease_duration);
+        idle.remove(&worker);
         shard.tries += 1;
         shard.fence += 1;
-        shard.holder = Some(Holder { owner: worker, deadline });
+        shard.holder = Some(Holder { owner: worker, deadline, keeps_until: later(deadline, skew) });
         let fence = FenceEpoch::from_raw(shard.fence);
         Ok(Answer::Acquired(Box::new(Acquired {
             lease: Lease::new(tenant, key, worker, fence, deadline),
@@ -63,11 +66,12 @@ impl Reference {
     }
 
     pub(super) fn renew(&mut self, now: LogicalTime, tenant: TenantId, lease: &Lease) -> Decided {
+        let skew = self.bounds.skew_allowance;
         let (run, shard) = self.leased(tenant, lease)?;
         may_work(&run, shard, now, lease)?;
-        let longer = LogicalTime::from_raw(now.as_raw().saturating_add(run.config.lease_duration));
         let holder = shard.holder.as_mut().expect("a live lease has a holder");
-        holder.deadline = holder.deadline.max(longer);
+        holder.deadline = holder.deadline.max(later(now, run.config.lease_duration));
+        holder.keeps_until = later(holder.deadline, skew);
         Ok(Answer::Renewed { deadline: holder.deadline })
     }
 
@@ -92,6 +96,35 @@ impl Reference {
     ) -> Decided {
         let op = ShardOp::Checkpoint(cursor.clone());
         self.move_cursor(now, tenant, lease, cursor, op_id, op)
+    }
+
+    pub(super) fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: &OwnedCursor,
+        op_id: OpId,
+    ) -> Decided {
+        let skew = self.bounds.skew_allowance;
+        let op = ShardOp::CheckpointAndRenew(cursor.clone());
+        let outcome = self.move_cursor(now, tenant, lease, cursor, op_id, op)?;
+        let key = lease.key();
+        let run = self.runs.get_mut(&(tenant, key.run)).expect("it was found");
+        let idle = run.idle.values().filter(|&&until| now < until).count() as u32;
+        let shard = run.shards.get_mut(&key.shard).expect("it was found");
+        if !matches!(outcome, Answer::Executed(_)) {
+            // What the first time made of the lease, as far as the shard and the asker remember.
+            let first = shard.memory.done.iter().find(|(id, ..)| *id == op_id);
+            let (.., at) = first.expect("a replay is of something remembered");
+            let deadline = lease.deadline().max(later(*at, run.config.lease_duration));
+            return Ok(Answer::Replayed(Effect::Renewed { deadline, idle }));
+        }
+        let holder = shard.holder.as_mut().expect("a live lease has a holder");
+        holder.deadline = holder.deadline.max(later(now, run.config.lease_duration));
+        holder.keeps_until = later(holder.deadline, skew);
+        let deadline = holder.deadline;
+        Ok(Answer::Executed(Effect::Renewed { deadline, idle }))
     }
 
     pub(super) fn complete(
@@ -163,6 +196,7 @@ impl Reference {
         parts: &[OwnedRange],
         op_id: OpId,
     ) -> Decided {
+        let caps = self.bounds.split;
         let (run, shard) = self.leased(tenant, lease)?;
         let op = ShardOp::Replace(parts.to_vec());
         if was_done(shard, op_id, &op)? {
@@ -171,7 +205,9 @@ impl Reference {
             return Ok(Answer::Replayed(Effect::Children(shard.spawned[before..].to_vec())));
         }
         may_work(&run, shard, now, lease)?;
-        if let Some(fault) = parts_fault(&shard.range, parts) {
+        let fault =
+            parts_fault(&shard.range, parts, &caps).or_else(|| size_of_parts_fault(parts, &caps));
+        if let Some(fault) = fault {
             return Err(Refusal::SplitInvalid(fault));
         }
         let spawned_before = shard.spawned.len();
@@ -194,6 +230,7 @@ impl Reference {
         [kept, residual]: [&OwnedRange; 2],
         op_id: OpId,
     ) -> Decided {
+        let caps = self.bounds.split;
         let (run, shard) = self.leased(tenant, lease)?;
         let parts = [kept.clone(), residual.clone()];
         let op = ShardOp::Residual(parts.clone());
@@ -215,11 +252,11 @@ impl Reference {
             };
         }
         may_work(&run, shard, now, lease)?;
-        let mut fault = parts_fault(&shard.range, &parts);
+        let mut fault = parts_fault(&shard.range, &parts, &caps);
         if fault.is_none() && shard.cursor.last_key.as_ref().is_some_and(|key| !holds(kept, key)) {
             fault = Some(SplitValidationError::CursorNotKept);
         }
-        if let Some(fault) = fault {
+        if let Some(fault) = fault.or_else(|| size_of_parts_fault(&parts, &caps)) {
             return Err(Refusal::SplitInvalid(fault));
         }
         self.spawn(tenant, lease.key(), &[id], &parts[1..])?;
@@ -332,6 +369,10 @@ fn check_cursor(shard: &Shard, to: &OwnedCursor) -> Result<(), Refusal> {
         });
     }
     Ok(())
+}
+
+fn later(time: LogicalTime, millis: u64) -> LogicalTime {
+    LogicalTime::from_raw(time.as_raw().saturating_add(millis))
 }
 
 fn child_id(lease: &Lease, op_id: OpId, kind: DerivedShardKind, index: usize) -> ShardId {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gossip_contracts::identity::{LogicalTime, OpId, ShardId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, OpId, RunResult, ShardId, WorkerId};
 use gossip_coordination::{ParkReason, RunConfig, RunOpKind, RunStatus, ShardStatus};
 
 use crate::op::{OwnedCursor, OwnedRange, OwnedShardInput};
@@ -12,6 +12,8 @@ use crate::op::{OwnedCursor, OwnedRange, OwnedShardInput};
 pub(super) struct Holder {
     pub(super) owner: WorkerId,
     pub(super) deadline: LogicalTime,
+    /// Until when it keeps others out: longer than it may work, where clocks differ.
+    pub(super) keeps_until: LogicalTime,
 }
 
 /// An operation on a shard that was carried out, with all that it was asked: parameters are
@@ -19,6 +21,7 @@ pub(super) struct Holder {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ShardOp {
     Checkpoint(OwnedCursor),
+    CheckpointAndRenew(OwnedCursor),
     Complete(OwnedCursor),
     Park(ParkReason),
     Replace(Vec<OwnedRange>),
@@ -30,7 +33,7 @@ pub(super) enum ShardOp {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum RunOp {
     Register(Vec<OwnedShardInput>),
-    Complete,
+    Complete(Option<RunResult>),
     Fail,
     Cancel,
 }
@@ -39,7 +42,7 @@ impl RunOp {
     pub(super) const fn kind(&self) -> RunOpKind {
         match self {
             Self::Register(_) => RunOpKind::RegisterShards,
-            Self::Complete => RunOpKind::Complete,
+            Self::Complete(_) => RunOpKind::Complete,
             Self::Fail => RunOpKind::Fail,
             Self::Cancel => RunOpKind::Cancel,
         }
@@ -124,9 +127,9 @@ impl Shard {
         }
     }
 
-    /// Who holds the shard: a lease is over at its deadline.
+    /// Who keeps others out of the shard.
     pub(super) fn held_at(&self, now: LogicalTime) -> Option<Holder> {
-        self.holder.filter(|holder| now < holder.deadline)
+        self.holder.filter(|holder| now < holder.keeps_until)
     }
 
     pub(super) fn is_free_at(&self, now: LogicalTime) -> bool {
@@ -156,8 +159,11 @@ pub(super) struct Run {
     pub(super) status: RunStatus,
     pub(super) created_at: LogicalTime,
     pub(super) completed_at: Option<LogicalTime>,
+    pub(super) result: Option<RunResult>,
     pub(super) roots: Vec<ShardId>,
     pub(super) shards: BTreeMap<ShardId, Shard>,
+    /// Workers that found nothing to do and said so, and until when that counts.
+    pub(super) idle: BTreeMap<WorkerId, LogicalTime>,
     /// How often a shard of it has begun to wait.
     waits: u64,
     pub(super) memory: Memory<RunOp>,
@@ -170,8 +176,10 @@ impl Run {
             status: RunStatus::Initializing,
             created_at,
             completed_at: None,
+            result: None,
             roots: Vec::new(),
             shards: BTreeMap::new(),
+            idle: BTreeMap::new(),
             waits: 0,
             memory: Memory::new(RUN_MEMORY),
         }

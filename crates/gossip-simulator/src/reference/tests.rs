@@ -2,10 +2,12 @@
 //! at random.
 
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::{
     AcquireScratch, CoordinatorRuntimeConfig, InMemoryCoordinator, Lease, ParkReason, RunConfig,
-    RunManagement, ShardClaiming, ShardFilter,
+    RunManagement, ShardClaiming, ShardFilter, SplitCaps,
 };
 
 use super::*;
@@ -177,9 +179,13 @@ impl Callers {
         match (self.dice.roll(if rare { 10 } else { 9 }), lease) {
             (0, Some(lease)) => Operation::Renew { tenant, lease },
             (1, Some(lease)) if self.dice.one_in(2) => Operation::Release { tenant, lease },
-            (2 | 3, Some(lease)) => {
-                Operation::Checkpoint { tenant, lease, cursor: self.cursor(&start), op_id }
-            }
+            (2 | 3, Some(lease)) => Operation::Checkpoint {
+                tenant,
+                lease,
+                cursor: self.cursor(&start),
+                renews: self.dice.one_in(3),
+                op_id,
+            },
             (4, Some(lease)) if self.dice.one_in(3) => {
                 Operation::Complete { tenant, lease, cursor: self.cursor(&start), op_id }
             }
@@ -199,7 +205,10 @@ impl Callers {
             }
             (8, _) => Operation::Unpark { tenant, key: self.shard(), op_id },
             (9, _) => match self.dice.roll(8) {
-                0 => Operation::CompleteRun { tenant, run, op_id },
+                0 => {
+                    let result = self.dice.one_in(2).then(|| RunResult::from_bytes([3; 32]));
+                    Operation::CompleteRun { tenant, run, result, op_id }
+                }
                 1 => Operation::FailRun { tenant, run, op_id },
                 2 => Operation::CancelRun { tenant, run, op_id },
                 3 => Operation::CreateRun { tenant, run, config: self.config() },
@@ -246,6 +255,11 @@ impl Callers {
     }
 }
 
+/// A lease keeps others out for so long after its deadline.
+const SKEW: u64 = 3;
+/// Few children, and so few bytes that a plan with some metadata is too large.
+const SPLIT: SplitCaps = SplitCaps { max_children: 3, max_bytes: 40 };
+
 /// A coordinator and the model, side by side.
 struct Pair {
     backend: InMemoryCoordinator,
@@ -261,8 +275,17 @@ impl Pair {
             max_total_shards: limits.global,
             claim_cooldown_interval,
             slab_capacity,
+            skew_allowance: SKEW,
+            split_caps: SPLIT,
         });
-        let model = Reference::new(limits, claim_cooldown_interval, Some(slab_capacity));
+        let model = Reference::new(Bounds {
+            shards: limits,
+            claim_cooldown: claim_cooldown_interval,
+            byte_capacity: Some(slab_capacity),
+            skew_allowance: SKEW,
+            split: SPLIT,
+            claims_in_turn: true,
+        });
         Self { backend, model, scratch: Box::new(AcquireScratch::new()) }
     }
 
@@ -349,7 +372,7 @@ fn the_model_tells_the_scenario_of_the_book() {
     let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(2026));
     let key = ShardKey::new(run, ShardId::from_raw(0));
     let (ada, bob) = (WorkerId::from_raw(1), WorkerId::from_raw(2));
-    let mut model = Reference::new(ShardLimits { per_tenant: 10, global: 10 }, 0, None);
+    let mut model = Reference::new(Bounds::of_shards(ShardLimits { per_tenant: 10, global: 10 }));
     let config = RunConfig {
         cursor_semantics: CursorSemantics::Completed,
         lease_duration: 30_000,
@@ -369,6 +392,7 @@ fn the_model_tells_the_scenario_of_the_book() {
     let Answer::Acquired(first) = ask(10, acquire(ada)) else { panic!("a free shard is granted") };
     assert_eq!((first.lease.fence().as_raw(), first.lease.deadline()), (2, at(30_010)));
     let checkpoint = |lease, last_key, op| Operation::Checkpoint {
+        renews: false,
         tenant,
         lease,
         cursor: cursor(last_key),
@@ -392,7 +416,10 @@ fn the_model_tells_the_scenario_of_the_book() {
     assert_eq!(ask(110_000, acquire(bob)), Answer::Refused(parked));
     let remaining = Answer::Refused(Refusal::ShardsRemaining { active: 0, parked: 1 });
     let op_id = OpId::from_raw(4);
-    assert_eq!(ask(110_001, Operation::CompleteRun { tenant, run, op_id }), remaining);
+    assert_eq!(
+        ask(110_001, Operation::CompleteRun { tenant, run, result: None, op_id }),
+        remaining
+    );
     assert_eq!(ask(110_002, Operation::Unpark { tenant, key, op_id }), done);
     let Answer::Acquired(third) = ask(110_003, acquire(ada)) else { panic!("it goes again") };
     assert_eq!(third.lease.fence().as_raw(), 6);
@@ -425,7 +452,8 @@ fn a_backend_with_room_that_says_it_has_none_is_contradicted() {
     // One record of 16 bytes is stored, and a cursor takes another: two stretches that are shorter
     // have 30 bytes at most.
     for (capacity, is_believed) in [(None, false), (Some(48), false), (Some(47), true)] {
-        let mut model = Reference::new(limits, 0, capacity);
+        let mut model =
+            Reference::new(Bounds { byte_capacity: capacity, ..Bounds::of_shards(limits) });
         model.answer(at(1), &Operation::CreateRun { tenant, run, config });
         let (shards, op_id) = (vec![row.clone()], OpId::from_raw(1));
         model.answer(at(1), &Operation::RegisterShards { tenant, run, shards, op_id });
@@ -436,7 +464,8 @@ fn a_backend_with_room_that_says_it_has_none_is_contradicted() {
             panic!("a free shard is granted")
         };
         let (lease, op_id) = (held.lease, OpId::from_raw(2));
-        let checkpoint = Operation::Checkpoint { tenant, lease, cursor: cursor(b"m"), op_id };
+        let checkpoint =
+            Operation::Checkpoint { tenant, lease, cursor: cursor(b"m"), renews: false, op_id };
         let verdict = model.check(at(3), &checkpoint, &no_room);
         assert_eq!(verdict.is_ok(), is_believed, "{capacity:?}: {verdict:?}");
         // What stores nothing always fits.

@@ -11,11 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gossip_coordination::codec::{decode_run, decode_shard};
-use gossip_coordination::{
-    AcquireResultView, AcquireScratch, ClaimError, EventCollector, RunRecord, ShardRecordView,
-};
+use gossip_coordination::{EventCollector, RunRecord, ShardRecordView};
 
-use crate::{Applicant, BackendLimits, Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
+use crate::{BackendLimits, Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
 use gossip_coordination_sqlite::{Durability, SqliteConfig, SqliteCoordinator, rusqlite};
 use tempfile::TempDir;
 
@@ -173,7 +171,6 @@ impl SimulatedBackend for Sqlite {
     type Backend = Store;
     const HAS_COOLDOWN: bool = false;
     const IS_DURABLE: bool = true;
-    const HAS_REACQUIRE: bool = true;
 
     fn open(limits: &BackendLimits) -> Self {
         let config = SqliteConfig {
@@ -232,14 +229,6 @@ impl SimulatedBackend for Sqlite {
         }
         self.crash(cut);
         Some((result, cut == after))
-    }
-
-    fn reacquire_own<'s>(
-        backend: &mut Store,
-        Applicant { now, tenant, run, worker }: Applicant,
-        scratch: &'s mut AcquireScratch,
-    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
-        backend.ask(|it| it.reacquire_own(now, tenant, run, worker, scratch))
     }
 
     fn disturbed<R>(

@@ -1,16 +1,21 @@
 //! The embedded coordinator as a scan uses it: every checkpoint and every completion brings a row of
 //! the caller's along, in the same transaction.
 
+use std::num::NonZeroUsize;
+
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
+};
 use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
 use gossip_coordination::{
-    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimCandidates, ClaimError,
-    CommitError, CompleteError, CoordinationBackend, CreateRunError, EventCollector, GetRunError,
-    IdempotentOutcome, InfraError, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError,
-    RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord, RunTransitionError,
+    AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
+    ClaimCandidates, ClaimError, CommitError, CompleteError, CoordinationBackend, CreateRunError,
+    DeleteRunError, EventCollector, GetRunError, IdempotentOutcome, InfraError, Lease, ParkError,
+    ParkReason, RegisterShardsError, ReleaseError, RenewError, RenewResult, RevokeLeaseError,
+    RunConfig, RunManagement, RunProgress, RunRecord, RunSummary, RunTransitionError,
     ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError, SplitResidualError,
     TransactionalBackend, UnparkError,
 };
@@ -58,11 +63,11 @@ impl Store {
     }
 
     /// Every cursor move that was answered as carried out has a row.
-    fn note<R: From<InfraError>>(
+    fn note<T, R: From<InfraError>>(
         &mut self,
         page: Page,
-        asked: Result<IdempotentOutcome<()>, CommitError<R, rusqlite::Error>>,
-    ) -> Result<IdempotentOutcome<()>, R> {
+        asked: Result<IdempotentOutcome<T>, CommitError<R, rusqlite::Error>>,
+    ) -> Result<IdempotentOutcome<T>, R> {
         let outcome = asked.map_err(refusal)?;
         if outcome.is_executed() {
             self.pages.push(page);
@@ -140,6 +145,21 @@ impl CoordinationBackend for Store {
         let (page, len) = (page(lease, op_id), self.page_len);
         let write = |tx: &Transaction<'_>| add_page(tx, &page, len);
         let asked = self.ask(|it| it.checkpoint_with(now, tenant, lease, cursor, op_id, write));
+        self.note(page, asked)
+    }
+
+    fn checkpoint_and_renew(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        lease: &Lease,
+        cursor: CursorUpdate<'_>,
+        op_id: OpId,
+    ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
+        let (page, len) = (page(lease, op_id), self.page_len);
+        let write = |tx: &Transaction<'_>| add_page(tx, &page, len);
+        let asked =
+            self.ask(|it| it.checkpoint_and_renew_with(now, tenant, lease, cursor, op_id, write));
         self.note(page, asked)
     }
 
@@ -232,14 +252,15 @@ impl RunManagement for Store {
         self.coordinator.list_shards_into(now, tenant, run, filter, out)
     }
 
-    fn complete_run(
+    fn complete_run_with(
         &mut self,
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        result: Option<RunResult>,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
-        self.ask(|it| it.complete_run(now, tenant, run, op_id))
+        self.ask(|it| it.complete_run_with(now, tenant, run, result, op_id))
     }
 
     fn fail_run(
@@ -282,6 +303,58 @@ impl RunManagement for Store {
     ) -> Result<(), GetRunError> {
         self.ask(|it| it.collect_claim_candidates_into(now, tenant, run, worker, out))
     }
+
+    fn revoke_lease(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        fence: FenceEpoch,
+    ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
+        self.ask(|it| it.revoke_lease(now, tenant, key, fence))
+    }
+
+    fn list_runs_into(
+        &self,
+        tenant: TenantId,
+        after: Option<RunId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<RunSummary>,
+    ) -> Result<Option<RunId>, InfraError> {
+        self.coordinator.list_runs_into(tenant, after, limit, out)
+    }
+
+    fn list_shards_page_into(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        filter: ShardFilter,
+        after: Option<ShardId>,
+        limit: NonZeroUsize,
+        out: &mut Vec<ShardSummary>,
+    ) -> Result<Option<ShardId>, GetRunError> {
+        self.coordinator.list_shards_page_into(now, tenant, run, filter, after, limit, out)
+    }
+
+    fn delete_run(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+    ) -> Result<(), DeleteRunError> {
+        self.ask(|it| it.delete_run(now, tenant, run))
+    }
+
+    fn note_idle(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        self.ask(|it| it.note_idle(now, tenant, run, worker))
+    }
 }
 
 impl ShardClaiming for Store {
@@ -294,5 +367,16 @@ impl ShardClaiming for Store {
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, ClaimError> {
         self.ask(|it| it.claim_next_available(now, tenant, run, worker, scratch))
+    }
+
+    fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        self.ask(|it| it.reacquire_own(now, tenant, run, worker, scratch))
     }
 }

@@ -161,11 +161,7 @@ fn an_operation_in_whose_middle_another_process_writes_is_served() {
 }
 
 fn subject() -> Sqlite {
-    Sqlite::open(&BackendLimits {
-        shards: ShardLimits { per_tenant: 10, global: 10 },
-        claim_cooldown: 0,
-        byte_capacity: 0,
-    })
+    Sqlite::open(&BackendLimits::of_shards(ShardLimits { per_tenant: 10, global: 10 }))
 }
 
 /// Begins a run and claims its shard.

@@ -63,13 +63,10 @@ impl<S: SimulatedBackend> Wire<S> {
         claimed.unwrap_or_else(|| Err(no_answer().into()))
     }
 
-    /// A worker that has come back asks for what it still holds, where the backend offers that.
-    pub(crate) fn reacquire_own(&mut self, by: Applicant) -> Option<Returned> {
-        if !S::HAS_REACQUIRE {
-            return None;
-        }
+    /// A worker that has come back asks for what it still holds.
+    pub(crate) fn reacquire_own(&mut self, by: Applicant) -> Returned {
         let returned = self.send(by.now, Request::Reacquire(by), Self::deliver_reacquire);
-        Some(returned.unwrap_or_else(|| Err(no_answer().into())))
+        returned.unwrap_or_else(|| Err(no_answer().into()))
     }
 
     pub(super) fn deliver_claim(&mut self, request: &Request) -> Option<Claimed> {
@@ -82,7 +79,7 @@ impl<S: SimulatedBackend> Wire<S> {
 
     pub(super) fn deliver_reacquire(&mut self, request: &Request) -> Option<Returned> {
         let &Request::Reacquire(by) = request else { return None };
-        let (at, result) = self.put(by, "reacquire", ask_own::<S>)?;
+        let (at, result) = self.put(by, "reacquire", ask_own)?;
         self.take_events(at);
         self.judge_own(by, &result);
         Some(result)
@@ -206,10 +203,11 @@ pub(super) fn ask_claim<B: ShardClaiming>(
 }
 
 /// Asks for the worker's own.
-pub(super) fn ask_own<S: SimulatedBackend>(
-    backend: &mut S::Backend,
-    by: Applicant,
+pub(super) fn ask_own<B: ShardClaiming>(
+    backend: &mut B,
+    Applicant { now, tenant, run, worker }: Applicant,
     scratch: &mut AcquireScratch,
 ) -> Returned {
-    S::reacquire_own(backend, by, scratch).map(|own| own.map(|view| Grant::of(&view)))
+    let own = backend.reacquire_own(now, tenant, run, worker, scratch);
+    own.map(|own| own.map(|view| Grant::of(&view)))
 }

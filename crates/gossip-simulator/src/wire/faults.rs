@@ -71,7 +71,7 @@ fn carry_out<S: SimulatedBackend>(
     match request {
         Request::Operation(operation) => Reply::Answer(perform(backend, scratch, now, operation)),
         &Request::Claim(by) => Reply::Claimed(ask_claim(backend, by, scratch)),
-        &Request::Reacquire(by) => Reply::Returned(ask_own::<S>(backend, by, scratch)),
+        &Request::Reacquire(by) => Reply::Returned(ask_own(backend, by, scratch)),
     }
 }
 

@@ -252,6 +252,33 @@ impl<S: SimulatedBackend> Wire<S> {
         })
     }
 
+    /// Tells the backend something that nobody waits for, and that is lost now and then.
+    pub(super) fn tell(&mut self, now: LogicalTime, operation: &Operation) -> Option<Answer> {
+        if self.draws(Ingredient::LoseRequest) {
+            return None;
+        }
+        self.deliver_operation(now, operation)
+    }
+
+    /// Deletes a run. Its id is not used again: whatever is under way about it or could be asked again
+    /// comes no more.
+    pub(super) fn delete_run(&mut self, now: LogicalTime, tenant: TenantId, run: RunId) {
+        let deleted = self.tell(now, &Operation::DeleteRun { tenant, run });
+        if deleted != Some(Answer::Accepted) {
+            return;
+        }
+        let is_other = |operation: &Operation| {
+            let of = operation.run().or(operation.shard().map(|(of, key)| (of, key.run)));
+            of.is_none_or(|(_, other)| other != run)
+        };
+        self.lately.retain(is_other);
+        self.splits.retain(is_other);
+        self.late.retain(|Reverse(late)| match &late.request {
+            Request::Operation(operation) => is_other(operation),
+            Request::Claim(by) | Request::Reacquire(by) => by.run != run,
+        });
+    }
+
     /// Sends a request; `ask` puts it to the backend and says what was answered.
     pub(super) fn call<T: Clone + 'static, E: From<InfraError> + Clone + 'static>(
         &mut self,

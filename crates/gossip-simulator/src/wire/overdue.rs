@@ -92,6 +92,7 @@ mod tests {
     use crate::op::{Answer, Operation};
     use crate::oracles::Oracles;
     use crate::random::Random;
+    use crate::reference::Bounds;
     use crate::simulated::{Applicant, BackendLimits, Memory};
     use crate::swarm::Swarm;
     use crate::trace::Trace;
@@ -101,10 +102,10 @@ mod tests {
     const LIMITS: ShardLimits = ShardLimits { per_tenant: 10, global: 10 };
 
     fn wire() -> Wire<Memory> {
-        let limits = BackendLimits { shards: LIMITS, claim_cooldown: 0, byte_capacity: 1 << 16 };
+        let limits = BackendLimits::of_shards(LIMITS);
         let mut random = Random::new(1);
         let swarm = Swarm::draw(&mut random);
-        let (trace, oracles) = (Trace::new(false), Oracles::new(LIMITS, 0, None));
+        let (trace, oracles) = (Trace::new(false), Oracles::new(Bounds::of_shards(LIMITS)));
         Wire::new(Memory::open(&limits), swarm, random, trace, vec![TENANT], oracles)
     }
 

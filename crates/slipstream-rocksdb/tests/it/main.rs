@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use slipstream::engine::EngineOptions;
 use slipstream::snapshot_conformance::{
     Closed, as_nobody, assert_denied, closed_directory, failed_writes_heal, files, full_disk,
     labels, limited, making_on_a_full_disk, read_only_disk, set_mode, somebody_elses_database,
@@ -36,11 +37,14 @@ fn put(key: &str, value: &str) -> KvUpdate {
 }
 
 #[test]
-fn a_synced_fold_is_like_any_other() {
+fn a_fold_with_other_options_is_like_any_other() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fold");
     let at = WatchCursor::from_bytes(vec![1]).unwrap();
-    let (_, mut store) = RocksDbSnapshot::load_synced(&path).unwrap();
+    let mut options = EngineOptions::default();
+    options.sync = true;
+    (options.cache_bytes, options.memtable_bytes) = (Some(1 << 20), Some(1 << 20));
+    let (_, mut store) = RocksDbSnapshot::load_with(&path, options).unwrap();
     store.apply(&[put("a", "1")], &at).unwrap();
     drop(store);
     let (cursor, store) = RocksDbSnapshot::load(&path).unwrap();

@@ -1,5 +1,8 @@
-//! Listings over NATS beside a raw consumer: one that receives the same messages and drops them,
-//! subscribed to by hand, without flow control, heartbeats or a count.
+//! Reads over NATS.
+//!
+//! Listings, beside a raw consumer: one that receives the same messages and drops them, subscribed to
+//! by hand, without flow control, heartbeats or a count. Points that any copy of the bucket answers,
+//! beside those that its leader does.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +10,7 @@ use async_nats::Client;
 use async_nats::jetstream::{self, consumer};
 use futures_util::StreamExt;
 use gossip_bench::figure;
-use slipstream::{Connection, StoreConfig};
+use slipstream::{Connection, KvReader, StoreConfig};
 
 use crate::server::NatsServer;
 
@@ -15,7 +18,7 @@ const KEYS: usize = 200_000;
 const ROUNDS: usize = 40;
 
 pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
-    if !["nats-scan", "nats-keys"].into_iter().any(wanted) {
+    if !["nats-scan", "nats-keys", "nats-get"].into_iter().any(wanted) {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -36,6 +39,10 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
             })
             .await;
         }
+        if wanted("nats-get") {
+            let direct = store.direct_reader().expect("ours allow it");
+            points(&*reader, &*direct).await;
+        }
         if wanted("nats-keys") {
             listing("nats-keys", &client, true, async || {
                 let keys = reader.keys("").await.expect("keys");
@@ -47,20 +54,49 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
 }
 
 /// Keys of 23 bytes in an order that is not theirs.
+fn key(at: usize) -> String {
+    let key = format!("tenant.{:04}.item.{:06}", at % 1000, at * 7919 % KEYS);
+    debug_assert_eq!(key.len(), 23);
+    key
+}
+
 async fn fill(client: &Client) {
     let jetstream = jetstream::new(client.clone());
     let value = bytes::Bytes::from(vec![b'v'; 100]);
     let mut acks = Vec::new();
     for at in 0..KEYS {
-        let key = format!("$KV.bench.tenant.{:04}.item.{:06}", at % 1000, at * 7919 % KEYS);
-        debug_assert_eq!(key.len(), "$KV.bench.".len() + 23);
-        acks.push(jetstream.publish(key, value.clone()).await.expect("publish"));
+        let subject = format!("$KV.bench.{}", key(at));
+        acks.push(jetstream.publish(subject, value.clone()).await.expect("publish"));
         if acks.len() == 1000 {
             for ack in acks.drain(..) {
                 ack.await.expect("ack");
             }
         }
     }
+}
+
+/// Points of a call, and calls of a round.
+const POINTS: usize = 1000;
+const CALLS: usize = 5;
+
+async fn points(leader: &dyn KvReader, direct: &dyn KvReader) {
+    let keys: Vec<_> = (0..POINTS).map(key).collect();
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    let (mut leader_took, mut direct_took) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        for (reader, took) in [(leader, &mut leader_took), (direct, &mut direct_took)] {
+            let start = Instant::now();
+            for _ in 0..CALLS {
+                let entries = reader.multi_get(&keys).await.expect("read");
+                assert!(entries.iter().all(Option::is_some));
+            }
+            took.push(start.elapsed());
+        }
+    }
+    let rate = |took| (POINTS * CALLS) as f64 / fastest_quarter(took).as_secs_f64();
+    let (leader, direct) = (rate(leader_took), rate(direct_took));
+    figure("nats-get-leader", leader, "keys/s", None);
+    figure("nats-get-direct", direct, "keys/s", Some(direct / leader));
 }
 
 async fn listing(name: &str, client: &Client, headers_only: bool, subject: impl AsyncFn()) {

@@ -5,6 +5,7 @@
 //! - B2: a batch leaves only after the floor of the log was read, later than its last update was
 //!   received, and found not to be past the revision before the first gap up to it, nor later than
 //!   the tombstones of expired keys last. One reading serves every batch that was there when it began.
+//!   In a log that evicts current values a gap below the floor is passed, and what waits leaves (P2).
 //! - B3: in a resync nothing waits for the floor: what was missed is found at the end of it.
 //! - B4: a cursor says how far the log is known to have gone.
 
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 use tokio::time::Instant;
 
 use super::BatchConfig;
-use super::apply_loop::Batch;
+use super::command::Batch;
 use crate::kv::{CursorExpiry, KvUpdate, LogCursor, LogInfo};
 use crate::protocol::{self, Guard};
 
@@ -24,19 +25,22 @@ const READ_AHEAD_BYTES: usize = 8 << 20;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// What lies before a gap.
+/// Where the fold stands before a gap.
 #[derive(Clone, Copy)]
-struct Gap {
+pub(super) struct BeforeGap {
     /// The revision that the floor must not have passed.
-    before: u64,
-    /// Everything stored by then was observed; see [`protocol::tombstones_are_left`].
-    observed_ms: u64,
+    pub(super) revision: u64,
+    /// Everything that was written before this time, by the server's clock, was observed; see
+    /// [`protocol::tombstones_are_left`].
+    pub(super) observed_ms: u64,
 }
 
-impl Gap {
+impl BeforeGap {
     fn older(self, other: Self) -> Self {
-        let (before, observed_ms) = (self.before, self.observed_ms);
-        Self { before: before.min(other.before), observed_ms: observed_ms.min(other.observed_ms) }
+        Self {
+            revision: self.revision.min(other.revision),
+            observed_ms: self.observed_ms.min(other.observed_ms),
+        }
     }
 }
 
@@ -68,7 +72,7 @@ pub(super) struct Batches {
     incarnation: u64,
     /// The newest revision up to which a complete fold has everything.
     frontier: u64,
-    /// Everything stored by then was gathered.
+    /// Everything that was written before this time was gathered.
     observed_ms: u64,
     pub(super) known: Known,
     /// Whether a skipped revision matters by itself; in a resync it does not (B3).
@@ -79,7 +83,7 @@ pub(super) struct Batches {
     stored_at_ns: u64,
     more: bool,
     /// Gathered, and waiting for a reading of the log; each with its first gap.
-    awaiting_floor: VecDeque<(Option<Gap>, Batch)>,
+    awaiting_floor: VecDeque<(Option<BeforeGap>, Batch)>,
     floor_query: Option<FloorQuery>,
     ready: VecDeque<Batch>,
     /// Of keys and values, in closed batches.
@@ -90,7 +94,7 @@ pub(super) struct Batches {
 #[derive(Clone, Copy)]
 struct FloorQuery {
     batches: usize,
-    gap: Gap,
+    gap: BeforeGap,
     received: u64,
 }
 
@@ -137,7 +141,8 @@ impl Batches {
         self.release();
     }
 
-    /// What was missed up to a revision does not matter.
+    /// The log evicts current values, and the fold goes on behind what it has evicted (P5): everything
+    /// that waits is let go.
     pub(super) fn pass_gap(&mut self, through: u64, log: &LogInfo) {
         self.frontier = self.frontier.max(through);
         self.observed_ms = self.observed_ms.max(log.read_at_ms);
@@ -172,7 +177,8 @@ impl Batches {
 
     /// When the open batch must be closed.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.opened.map(|opened| opened + self.config.window)
+        // Too far away to be told is never.
+        self.opened?.checked_add(self.config.window)
     }
 
     /// Closes the open batch, if it has anything. `cursor` covers all that was gathered.
@@ -187,7 +193,7 @@ impl Batches {
         if self.guarded {
             let observed_ms = self.observed_ms;
             let before = protocol::before_first_gap(self.frontier, revisions());
-            gap = before.map(|before| Gap { before, observed_ms });
+            gap = before.map(|revision| BeforeGap { revision, observed_ms });
             self.frontier = revisions().max().unwrap_or(0).max(self.frontier);
             self.observed_ms = observed_ms.max(self.stored_at_ns / NS_PER_MS);
         }
@@ -207,13 +213,20 @@ impl Batches {
         if !moved && !synced {
             return;
         }
-        let gap = (moved && !checked).then_some(Gap { before: frontier, observed_ms });
+        let before = BeforeGap { revision: frontier, observed_ms };
+        let gap = (moved && !checked).then_some(before);
         self.frontier = frontier.max(position.revision);
         let (updates, stored_at_ns, more) = (Vec::new(), 0, false);
         self.push(gap, Batch { updates, cursor, stored_at_ns, more, synced });
     }
 
-    fn push(&mut self, gap: Option<Gap>, batch: Batch) {
+    /// The cursor says something new, though nothing was received.
+    pub(super) fn restate(&mut self, cursor: LogCursor) {
+        let (updates, stored_at_ns, more, synced) = (Vec::new(), 0, false, false);
+        self.push(None, Batch { updates, cursor, stored_at_ns, more, synced });
+    }
+
+    fn push(&mut self, gap: Option<BeforeGap>, batch: Batch) {
         self.bytes += batch_bytes(&batch);
         if gap.is_none() && self.awaiting_floor.is_empty() {
             self.ready.push_back(batch);
@@ -228,7 +241,7 @@ impl Batches {
             return false;
         }
         let gaps = self.awaiting_floor.iter().filter_map(|(gap, _)| *gap);
-        let Some(gap) = gaps.reduce(Gap::older) else {
+        let Some(gap) = gaps.reduce(BeforeGap::older) else {
             return false;
         };
         let (batches, received) = (self.awaiting_floor.len(), self.frontier);
@@ -242,7 +255,8 @@ impl Batches {
             return Ok(());
         };
         self.known.end = self.known.end.max(log.last);
-        if let Guard::Trip(why) = protocol::live_guard(self.incarnation, gap.before, received, log)
+        if let Guard::Trip(why) =
+            protocol::live_guard(self.incarnation, gap.revision, received, log)
         {
             return Err(why);
         }
@@ -256,10 +270,11 @@ impl Batches {
         Ok(())
     }
 
-    /// The revision up to which all that waits is known to be whole.
-    pub(super) fn before_gap(&self) -> u64 {
-        let gaps = self.awaiting_floor.iter().filter_map(|(gap, _)| *gap);
-        gaps.map(|gap| gap.before).min().unwrap_or(self.frontier)
+    /// Where the fold stands before the first gap that waits for the floor, or behind everything if
+    /// none does.
+    pub(super) fn before_gap(&self) -> BeforeGap {
+        let now = BeforeGap { revision: self.frontier, observed_ms: self.observed_ms };
+        self.awaiting_floor.iter().filter_map(|(gap, _)| *gap).fold(now, BeforeGap::older)
     }
 
     pub(super) fn next_ready(&mut self) -> Option<Batch> {
@@ -273,8 +288,8 @@ impl Batches {
         !self.ready.is_empty()
     }
 
-    /// Whether nothing is gathered or waits for the floor.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether nothing is gathered or waits for the floor. Batches may be ready.
+    pub(super) fn is_checked(&self) -> bool {
         self.opened.is_none() && self.awaiting_floor.is_empty()
     }
 

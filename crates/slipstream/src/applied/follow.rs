@@ -1,32 +1,34 @@
-//! Following one watch: its updates become batches, gaps wait for the log's floor, a resync is
-//! finished once everything that it waits for was received.
+//! Following one watch: its updates become batches, gaps wait for the log's floor, a quiet watch is
+//! probed.
+
+mod resync;
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
+use self::resync::Resync;
 use super::FoldConfig;
-use super::apply_loop::{Command, Finish, Finished};
 use super::batches::Batches;
+use super::command::Command;
 use super::watch_loop::{Over, WatchLoop, ask_log, unless_shut_down};
 use crate::kv::{CursorExpiry, KvError, LogCursor, LogInfo, Progress, Watch, WatchEvent};
-use crate::protocol::{self, Advance, Cut, Vanished};
+use crate::protocol::{self, Advance, Vanished};
 
 /// How long an ending fold waits for the reading that allows it to store what it has.
 const LAST_READING: Duration = Duration::from_secs(1);
 
-/// No watch asks more often whether it has missed anything.
+/// Tombstones that live shortly do not make a watch ask more often.
 const PROBE_MIN: Duration = Duration::from_millis(100);
+
+/// Nobody waits longer for a probe: further away there is no time to name.
+const PROBE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How often a resync asks whether it has received everything.
 const RESYNC_PROBE: Duration = Duration::from_millis(50);
-
-/// A listing that is not whole so many times in a row is one of a server that counts wrongly.
-const NOT_WHOLE_MAX: u32 = 3;
 
 type Reading = Pin<Box<dyn Future<Output = Result<LogInfo, KvError>> + Send>>;
 
@@ -39,14 +41,6 @@ pub(super) struct Following {
     /// A reading of the floor that is under way.
     reading: Option<Reading>,
     resync: Option<Resync>,
-}
-
-/// A resync that goes on.
-struct Resync {
-    lists: bool,
-    /// Whether everything that was listed has been received.
-    is_listed: bool,
-    cut: Option<Cut>,
 }
 
 impl Following {
@@ -72,14 +66,14 @@ impl Following {
         config: &FoldConfig,
     ) -> Self {
         let batches = Batches::in_resync(config.batch, &began, evicted);
-        let resync = Some(Resync { lists: true, is_listed: false, cut: None });
+        let resync = Some(Resync::listing());
         Self { watch, began, batches, reading: None, resync }
     }
 
     /// Reads the watch until it is over.
     pub(super) async fn run(mut self, to: &mut WatchLoop) -> Result<Infallible, Over> {
         let Err(over) = self.read_on(to).await;
-        // Whatever it was doing when it was told to stop. A resync begins again.
+        // A complete fold stores what was gathered; a resync begins again.
         let shut_down = matches!(over, Over::Ended) && to.control.shared.is_shut_down();
         if shut_down && self.resync.is_none() {
             self.end(to).await?;
@@ -90,7 +84,7 @@ impl Following {
     async fn read_on(&mut self, to: &mut WatchLoop) -> Result<Infallible, Over> {
         let shared = Arc::clone(&to.control.shared);
         let to_apply = to.to_apply.clone();
-        // What expires must be read in time.
+        // Tombstones are to be read before they expire.
         let in_time = self.began.retention.marker_ttl.map_or(Duration::MAX, |ttl| ttl / 4);
         let every = to.config.probe_interval.min(in_time.max(PROBE_MIN));
         let mut tick = ticks(every);
@@ -129,13 +123,14 @@ impl Following {
                 event = watch.next(into, room), if has_room => match event? {
                     WatchEvent::Updates { pending, stored_at_ns } => {
                         let count = batches.room().0.len() - before;
-                        to.note_head(watch.position().saturating_add(pending));
+                        let position = watch.position();
+                        to.note_received(position, position.saturating_add(pending));
                         if batches.gathered(count, stored_at_ns, pending) {
                             batches.close(|| watch.log_cursor());
                         }
                         // Somebody who writes all the time must not keep a resync from its end.
                         let cut = self.resync.as_ref().and_then(|resync| resync.cut);
-                        if cut.is_some_and(|cut| self.watch.position() >= cut.through) {
+                        if cut.is_some_and(|cut| position >= cut.head) {
                             self.check_resync(to).await?;
                         }
                     }
@@ -147,7 +142,10 @@ impl Following {
                 }
                 () = to_apply.closed() => return Err(Over::Ended),
                 _ = resync_tick.tick(), if listed => self.check_resync(to).await?,
-                _ = tick.tick(), if complete => self.probe(to).await?,
+                _ = tick.tick(), if complete => {
+                    self.look_at_limits(to).await?;
+                    self.probe(to).await?;
+                }
                 () = shared.poke.notified(), if complete => self.probe(to).await?,
             }
         }
@@ -184,7 +182,7 @@ impl Following {
         self.note_limits(log);
         match self.batches.on_floor(log) {
             Ok(()) => Ok(()),
-            Err(why) => self.missed(to, why, log).await,
+            Err(why) => self.on_trip(to, why, log).await,
         }
     }
 
@@ -199,120 +197,26 @@ impl Following {
         }
     }
 
-    /// A complete fold may have missed that keys were deleted.
-    async fn missed(
+    /// A guard of a complete fold has tripped.
+    async fn on_trip(
         &mut self,
         to: &mut WatchLoop,
         why: CursorExpiry,
         log: &LogInfo,
     ) -> Result<(), Over> {
         match (why, self.vanished(to, log)) {
-            // They are kept in any case.
+            // In a log that evicts, vanished keys are kept, so that a listing would change nothing.
             (CursorExpiry::BelowFloor { .. } | CursorExpiry::TombstonesExpired, Vanished::Keep) => {
                 self.batches.pass_gap(log.first - 1, log);
+                to.control.status.send_modify(|status| status.passed_gaps += 1);
                 Ok(())
             }
             (CursorExpiry::BelowFloor { .. }, Vanished::Delete) => self.overrun(to, log).await,
-            (CursorExpiry::TombstonesExpired, Vanished::Delete) => Err(Over::Resync(why)),
+            (CursorExpiry::TombstonesExpired, Vanished::Delete) => {
+                Err(to.owe_listing(why, self.batches.known.evicted).await)
+            }
             _ => Err(Over::Tripped(why)),
         }
-    }
-
-    /// Every key that is left in the bucket is above the floor, and comes again by itself or is known
-    /// already: the same watch goes on, in a resync.
-    async fn overrun(&mut self, to: &mut WatchLoop, log: &LogInfo) -> Result<(), Over> {
-        let cut = protocol::cut(self.batches.before_gap(), log);
-        tracing::info!(floor = cut.floor, "the log has dropped what was to be read; following on");
-        self.hand_over(to).await?;
-        let evicted = self.batches.known.evicted;
-        let cursor = LogCursor::in_repair(&to.config.scope, evicted);
-        to.send(Command::BeginResync { cursor, lists: false }).await?;
-        self.batches.unguard();
-        self.reading = None;
-        self.resync = Some(Resync { lists: false, is_listed: false, cut: Some(cut) });
-        Ok(())
-    }
-
-    /// Ends the resync if everything that it waits for was received (P6).
-    async fn check_resync(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
-        let position = self.watch.position();
-        let marker = self.progress(to).await?;
-        let Some(resync) = &mut self.resync else { return Ok(()) };
-        let cut = match resync.cut {
-            Some(cut) => cut,
-            None => {
-                protocol::check_listing(&self.began, position, &marker).map_err(Over::Tripped)?
-            }
-        };
-        resync.cut = Some(cut);
-        let Some(revision) = cut.claim(position, &marker) else { return Ok(()) };
-        self.close();
-        self.hand_over(to).await?;
-        self.finish(to, Cut { revision, ..cut }, &marker).await
-    }
-
-    async fn finish(
-        &mut self,
-        to: &mut WatchLoop,
-        cut: Cut,
-        marker: &Progress,
-    ) -> Result<(), Over> {
-        let lists = self.resync.as_ref().is_some_and(|resync| resync.lists);
-        // A server that counts wrongly must not keep the fold from being complete.
-        let miscounts = to.not_whole >= NOT_WHOLE_MAX;
-        let vanished = if miscounts { Vanished::Keep } else { self.vanished(to, &marker.log) };
-        let quiet = protocol::is_quiet(marker);
-        let counts = lists && quiet && to.config.scope.is_all() && vanished == Vanished::Delete;
-        let subjects = counts.then_some(marker.log.subjects);
-        let untouched = self.began.last == marker.log.last;
-        let observed_ms = match lists {
-            true => self.began.read_at_ms,
-            false => self.watch.log_cursor().position.observed_through_ms,
-        };
-        let cursor = self.complete_cursor(to, cut, marker, observed_ms);
-        let (finished, answer) = oneshot::channel();
-        let floor = cut.floor;
-        let finish = Finish { floor, vanished, subjects, untouched, cursor, finished };
-        to.send(Command::FinishResync(finish)).await?;
-        match answer.await {
-            Ok(Finished::Complete) => {}
-            Ok(Finished::NotWhole { delivered }) => {
-                let subjects = marker.log.subjects;
-                tracing::warn!(delivered, subjects, "the listing was not whole");
-                to.not_whole += 1;
-                return Err(Over::Tripped(CursorExpiry::NotWhole));
-            }
-            Ok(Finished::ShutDown) | Err(_) => return Err(Over::Ended),
-        }
-        (to.not_whole, to.is_listing, to.progressed) = (0, false, true);
-        to.purge_check.resynced(cut.floor);
-        self.watch.advance(cut.revision);
-        self.batches.guard_from(cut.revision, observed_ms);
-        self.resync = None;
-        Ok(())
-    }
-
-    /// The cursor of the fold when the keys that have vanished are gone.
-    fn complete_cursor(
-        &mut self,
-        to: &WatchLoop,
-        cut: Cut,
-        marker: &Progress,
-        observed_ms: u64,
-    ) -> LogCursor {
-        let known = &mut self.batches.known;
-        known.end = known.end.max(cut.end).max(self.watch.position());
-        known.floor = cut.floor;
-        known.subjects = if protocol::is_quiet(marker) { marker.log.subjects } else { 0 };
-        if !to.config.keep_evicted {
-            known.evicted = protocol::evicts_current_values(&marker.log.retention);
-        }
-        let mut cursor = self.watch.log_cursor();
-        known.amend(&mut cursor);
-        let position = &mut cursor.position;
-        position.revision = cut.revision;
-        position.observed_through_ms = position.observed_through_ms.min(observed_ms);
-        cursor
     }
 
     async fn progress(&mut self, to: &mut WatchLoop) -> Result<Progress, Over> {
@@ -323,19 +227,29 @@ impl Following {
         Ok(marker)
     }
 
-    /// A quiet watch of a complete fold asks whether it has missed anything, and passes what was not
-    /// for it.
+    /// Limits that evict are to be known, also of a log that is written to all the time.
+    async fn look_at_limits(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
+        if !self.batches.is_checked() {
+            let shared = Arc::clone(&to.control.shared);
+            let log = unless_shut_down(&shared, self.read(to)).await??;
+            self.note_limits(&log);
+        }
+        Ok(())
+    }
+
+    /// A watch of a complete fold that has nothing to check asks whether it has missed anything, and
+    /// passes what was not for it.
     async fn probe(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
-        if !self.batches.is_quiet() {
+        if !self.batches.is_checked() {
             return Ok(());
         }
-        let frontier = self.batches.before_gap();
+        let frontier = self.batches.before_gap().revision;
         let marker = self.progress(to).await?;
         let log = marker.log;
         match protocol::advance(self.began.incarnation, frontier, &marker) {
-            Advance::Trip(why) => return self.missed(to, why, &log).await,
+            Advance::Trip(why) => return self.on_trip(to, why, &log).await,
             _ if !self.batches.has_all_tombstones(&log) => {
-                return self.missed(to, CursorExpiry::TombstonesExpired, &log).await;
+                return self.on_trip(to, CursorExpiry::TombstonesExpired, &log).await;
             }
             Advance::Wait => return Ok(()),
             Advance::To(head) => {
@@ -356,11 +270,22 @@ impl Following {
         let known = &mut self.batches.known;
         let fewer = protocol::was_purged(known.subjects, log) && !log.retention.per_message_ttl;
         if fewer {
-            return Err(Over::Resync(CursorExpiry::Purged));
+            return Err(to.owe_listing(CursorExpiry::Purged, known.evicted).await);
         }
-        known.subjects = log.subjects;
-        // What is on its way to the store has higher versions.
-        match to.purge_check.finds_key_below(log.first).await {
+        if known.subjects != log.subjects {
+            known.subjects = log.subjects;
+            // A restart compares with it.
+            self.batches.restate(self.watch.log_cursor());
+        }
+        if !to.purge_check.is_due(log.first) {
+            return Ok(());
+        }
+        // A key of the store that is below the floor may have a newer value on its way there.
+        self.hand_over(to).await?;
+        to.standing().await?;
+        let shared = Arc::clone(&to.control.shared);
+        let search = to.purge_check.finds_key_below(log.first, Arc::clone(&shared));
+        match unless_shut_down(&shared, search).await? {
             Ok(true) => self.overrun(to, log).await,
             Ok(false) => Ok(()),
             Err(error) => {
@@ -431,6 +356,7 @@ impl Following {
 }
 
 fn ticks(every: Duration) -> tokio::time::Interval {
+    let every = every.clamp(Duration::from_millis(1), PROBE_MAX);
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -16,13 +16,15 @@ const POKE_INTERVAL: Duration = Duration::from_millis(50);
 /// Where a fold stands.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FoldStatus {
-    /// All of the scope up to this revision is in the store. Stands still during a resync.
+    /// All of the scope up to this revision is in the store. Does not move on during a resync, and is
+    /// 0 during one of a log that is not known to be the same. A resume may begin a little below
+    /// where the fold was.
     pub applied: u64,
     /// The newest revision of the log, as far as is known.
     pub head: u64,
     /// When the last applied update was written, by the server's clock.
     pub applied_at: Option<SystemTime>,
-    /// Whether something is known to be on its way to the store.
+    /// Whether something is known to be on its way to the store, or a resync goes on.
     pub behind: bool,
     /// Whether the fold has had everything that the bucket held when it began to watch. Stays so
     /// through interruptions; a repair begins anew.
@@ -32,7 +34,7 @@ pub struct FoldStatus {
     /// Whether the limits of the log evict current values. The fold then keeps keys that the bucket
     /// no longer has.
     pub evicts_current_values: bool,
-    /// The last time that the cursor was of no use.
+    /// The last listing of the bucket because the cursor was of no use.
     pub last_repair: Option<Repair>,
     /// How many repairs there were since the call began.
     pub repairs: u64,
@@ -41,9 +43,12 @@ pub struct FoldStatus {
     pub overruns: u64,
     /// How many keys of the fold were dropped by that.
     pub dropped_by_overruns: u64,
+    /// How often a log that evicts current values had dropped what a running watch was still to read.
+    /// The fold went on behind that: it keeps what it has, and may lack what was dropped.
+    pub passed_gaps: u64,
     /// Whether a write failed and calls of the store's own readers keep it from being opened again.
     pub waits_for_readers: bool,
-    /// Why no watch is running, while that is being mended.
+    /// Why no watch is running, until the next one is.
     pub trouble: Option<KvError>,
 }
 
@@ -164,6 +169,8 @@ pub(super) struct Control {
 
 pub(super) struct Shared {
     shutdown: AtomicBool,
+    /// How far the watch has read.
+    received: AtomicU64,
     wake: Notify,
     pub(super) poke: Notify,
 }
@@ -171,6 +178,14 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn is_shut_down(&self) -> bool {
         self.shutdown.load(Ordering::Acquire)
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_received(&self, revision: u64) {
+        self.received.store(revision, Ordering::Release);
     }
 
     /// Returns when the fold is told to end. Cancel safe, and returns again when asked again.
@@ -186,6 +201,7 @@ pub(super) fn pair() -> (FoldHandle, Control) {
     let (exports, exports_out) = mpsc::channel(1);
     let shared = Arc::new(Shared {
         shutdown: AtomicBool::new(false),
+        received: AtomicU64::new(0),
         wake: Notify::new(),
         poke: Notify::new(),
     });

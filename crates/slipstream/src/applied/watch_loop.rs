@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::FoldConfig;
-use super::apply_loop::{Command, Standing};
+use super::command::{Command, Standing};
 use super::export::ExportRequest;
 use super::follow::Following;
 use super::purge::PurgeCheck;
@@ -36,6 +36,8 @@ pub(super) struct WatchLoop {
     pub(super) not_whole: u32,
     /// Whether a listing was begun that has not come to its end.
     pub(super) is_listing: bool,
+    /// Why the fold is in repair, until a listing has begun.
+    owed: Option<CursorExpiry>,
     /// A request that waits for everything before it to be stored.
     pub(super) requested: Option<ExportRequest>,
 }
@@ -45,9 +47,10 @@ pub(super) enum Over {
     /// Somebody said so, or the store failed for good, which its thread reports.
     Ended,
     Lost(KvError),
-    /// What was read is not known to be whole: the cursor is to be proven again.
+    /// What was read is not known to be whole. The stored cursor decides how to go on: it is proven
+    /// again, or it is in repair.
     Tripped(CursorExpiry),
-    /// The fold needs a listing, whatever its cursor says.
+    /// The same, and the cursor was proven before the loss: an in-repair cursor has taken its place.
     Resync(CursorExpiry),
 }
 
@@ -74,6 +77,7 @@ impl WatchLoop {
             failures: 0,
             not_whole: 0,
             is_listing: false,
+            owed: None,
             requested: None,
         }
     }
@@ -81,9 +85,8 @@ impl WatchLoop {
     /// Watches until it is told to stop, or an error does not heal.
     pub(super) async fn run(&mut self) -> Result<(), KvError> {
         let shared = Arc::clone(&self.control.shared);
-        let mut resync = None;
         loop {
-            let Err(over) = self.watch_once(resync.take()).await;
+            let Err(over) = self.watch_once().await;
             self.failures =
                 if std::mem::take(&mut self.progressed) { 1 } else { self.failures + 1 };
             let failures = self.failures;
@@ -92,14 +95,16 @@ impl WatchLoop {
                 Over::Lost(error) if !heals(&error, self.armed) => return Err(error),
                 Over::Lost(error) => {
                     tracing::warn!(%error, failures, "the watch was lost; arming it again");
-                    self.control.status.send_modify(|status| status.trouble = Some(error));
+                    self.trouble(error);
                 }
                 Over::Tripped(why) => {
                     tracing::warn!(%why, failures, "updates may have been missed; arming again");
+                    self.trouble(KvError::CursorExpired(why));
                 }
                 Over::Resync(why) => {
                     tracing::warn!(%why, failures, "deletes may have been missed");
-                    resync = Some(why);
+                    self.trouble(KvError::CursorExpired(why));
+                    self.owed = Some(why);
                 }
             }
             let wait = sleep(protocol::backoff(failures));
@@ -109,39 +114,49 @@ impl WatchLoop {
         }
     }
 
-    async fn watch_once(&mut self, resync: Option<CursorExpiry>) -> Result<Infallible, Over> {
+    fn trouble(&self, error: KvError) {
+        self.control.status.send_modify(|status| status.trouble = Some(error));
+    }
+
+    async fn watch_once(&mut self) -> Result<Infallible, Over> {
         // Everything that was handed over has been stored by then.
         let standing = self.standing().await?;
-        let following = self.arm(standing, resync).await?;
+        let following = self.arm(standing).await?;
         self.armed = true;
         self.control.status.send_modify(|status| status.trouble = None);
         following.run(self).await
     }
 
-    /// A3.
-    async fn arm(
-        &mut self,
-        standing: Standing,
-        resync: Option<CursorExpiry>,
-    ) -> Result<Following, Over> {
+    /// A watch that goes on from the stored cursor, or one that begins a resync (A3).
+    async fn arm(&mut self, standing: Standing) -> Result<Following, Over> {
         let evicted = matches!(&standing.cursor, Ok(Some(cursor)) if cursor.evicted);
-        let why = match (&standing.cursor, resync) {
-            (Ok(Some(cursor)), why) => match (cursor.check(&self.config.scope), why) {
+        let why = match &standing.cursor {
+            Ok(Some(cursor)) => match cursor.check(&self.config.scope) {
                 // The fold is of other keys. What would have to go may be nowhere else.
-                (Err(other @ CursorExpiry::OtherScope), _) => {
+                Err(other @ CursorExpiry::OtherScope) => {
                     return Err(KvError::CursorExpired(other).into());
                 }
-                (Err(why), _) | (Ok(()), Some(why)) => Some(why),
-                (Ok(()), None) => match self.resume(cursor).await? {
+                Err(in_repair) => Some(self.owed.unwrap_or(in_repair)),
+                Ok(()) => match self.resume(cursor).await? {
                     Ok(following) => return Ok(following),
                     Err(why) => Some(why),
                 },
             },
-            (Err(why), _) => Some(*why),
-            (Ok(None), _) if standing.has_orphans => Some(CursorExpiry::Missing),
-            (Ok(None), _) => None,
+            Err(why) => Some(*why),
+            Ok(None) if standing.has_orphans => Some(CursorExpiry::Missing),
+            Ok(None) => None,
         };
         self.list(why, evicted).await
+    }
+
+    /// A complete fold needs a listing, whatever its cursor says: so the cursor goes before anything
+    /// that can fail.
+    pub(super) async fn owe_listing(&mut self, why: CursorExpiry, evicted: bool) -> Over {
+        let cursor = LogCursor::in_repair(&self.config.scope, evicted);
+        match self.send(Command::BeginResync { cursor, lists: true }).await {
+            Ok(()) => Over::Resync(why),
+            Err(over) => over,
+        }
     }
 
     /// A watch from the cursor; or why it has expired.
@@ -157,6 +172,7 @@ impl WatchLoop {
             Ok(watch) => {
                 let revision = watch.position();
                 tracing::debug!(revision, "armed");
+                self.control.shared.note_received(revision);
                 self.send(Command::Resume { revision }).await?;
                 Ok(Ok(Following::resumed(watch, log, cursor, &self.config)))
             }
@@ -170,13 +186,20 @@ impl WatchLoop {
         let shared = Arc::clone(&self.control.shared);
         let log = self.log().await?;
         let is_again = std::mem::replace(&mut self.is_listing, true);
-        if let Some(why) = why.filter(|_| !is_again) {
-            tracing::warn!(%why, "the cursor has expired; listing the bucket");
-            self.control.status.send_modify(|status| status.begin_repair(why));
-        }
+        self.control.shared.note_received(0);
+        self.control.status.send_modify(|status| match why {
+            // The log may be another one since the listing before.
+            _ if is_again => status.applied = 0,
+            Some(why) => {
+                tracing::warn!(%why, "the cursor is of no use; listing the bucket");
+                status.begin_repair(why);
+            }
+            None => {}
+        });
         let evicted = evicted || protocol::evicts_current_values(&log.retention);
         let cursor = LogCursor::in_repair(&self.config.scope, evicted);
         self.send(Command::BeginResync { cursor, lists: true }).await?;
+        self.owed = None;
         let listing = self.config.watcher.watch_from(&self.config.scope, None);
         let watch = unless_shut_down(&shared, patiently(self.failures, listing)).await??;
         Ok(Following::listing(watch, log, evicted, &self.config))
@@ -186,7 +209,7 @@ impl WatchLoop {
         self.to_apply.send(command).await.map_err(|_| Over::Ended)
     }
 
-    async fn standing(&mut self) -> Result<Standing, Over> {
+    pub(super) async fn standing(&mut self) -> Result<Standing, Over> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Standing(reply)).await?;
         answer.await.map_err(|_| Over::Ended)
@@ -199,8 +222,9 @@ impl WatchLoop {
         Ok(log)
     }
 
-    /// The log goes at least so far, and the fold does not yet.
-    pub(super) fn note_head(&self, head: u64) {
+    /// The watch is at `position`, and the log goes at least to `head`; the fold does not yet.
+    pub(super) fn note_received(&self, position: u64, head: u64) {
+        self.control.shared.note_received(position);
         self.control.status.send_if_modified(|status| {
             let news = head > status.head || (head > status.applied && !status.behind);
             if news {

@@ -128,8 +128,8 @@ pub enum CursorExpiry {
         /// Newest revision of the log.
         last: u64,
     },
-    /// The log holds another message where the cursor saw one.
-    #[error("the log has another message at {revision}")]
+    /// The log has another message where the cursor saw one, or none though it is the key's newest.
+    #[error("the log does not have the message that was at {revision}")]
     WitnessDisagrees {
         /// Revision of the message.
         revision: u64,
@@ -137,8 +137,9 @@ pub enum CursorExpiry {
     /// Tombstones of keys that expired since the cursor may have expired too.
     #[error("the log may have dropped the tombstones of keys that expired meanwhile")]
     TombstonesExpired,
-    /// The log has messages of fewer keys than it had: somebody purged some of them.
-    #[error("keys were purged from the log without a tombstone")]
+    /// The log has messages of fewer keys than it had: somebody purged some of them, or tombstones
+    /// expired.
+    #[error("the log has messages of fewer keys than it had")]
     Purged,
     /// A listing did not bring every key that the log has.
     #[error("the listing was not whole")]

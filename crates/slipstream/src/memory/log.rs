@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::kv::{Key, KvEntry, KvError, KvUpdate, LogInfo, Retention, VersionToken};
-use crate::log_cursor::{LogCursor, Seen};
+use crate::log_cursor::{LogCursor, WitnessMessage};
 use crate::protocol::{self, Finding, Resume};
 use crate::stores::{Discard, StoreConfig};
 
@@ -60,9 +60,9 @@ impl Message {
         }
     }
 
-    pub(super) fn seen(&self, revision: u64) -> Seen {
-        let digest = Seen::digest(self.stamp, self.key.as_bytes());
-        Seen { revision, digest, key: Some(self.key.clone()) }
+    pub(super) fn seen(&self, revision: u64) -> WitnessMessage {
+        let digest = WitnessMessage::digest(self.stamp, self.key.as_bytes());
+        WitnessMessage { revision, digest, key: Some(self.key.clone()) }
     }
 }
 
@@ -257,7 +257,7 @@ impl Log {
         }
     }
 
-    fn find(&self, seen: &Seen) -> protocol::Witness {
+    fn find(&self, seen: &WitnessMessage) -> protocol::Witness {
         let finding = match self.get(seen.revision) {
             Some(message) if message.seen(seen.revision).digest == seen.digest => Finding::Same,
             Some(_) => Finding::Other,

@@ -34,10 +34,9 @@ impl KvWatcher for Bucket {
             scope: scope.clone(),
             scope_hash: log_cursor::scope_hash(scope),
             cuts: state.cuts,
-            incarnation: info.incarnation,
             relist: VecDeque::new(),
             next: info.last + 1,
-            position: 0,
+            position: Position { end: info.last, ..Position::at(info.incarnation, 0) },
             received: 0,
             recent: RecentlySeen::default(),
             unsynced: Some(info.last),
@@ -48,7 +47,7 @@ impl KvWatcher for Bucket {
             cursor.check(scope).map_err(KvError::CursorExpired)?;
             let proven = state.log.resume(cursor)?;
             watch.recent = RecentlySeen::of(cursor, proven);
-            watch.position = proven;
+            watch.position.revision = proven;
             watch.next = proven + 1;
             watch.counted = proven;
             watch.count(&state);
@@ -75,12 +74,11 @@ struct MemoryWatch {
     scope_hash: u32,
     /// Of the bucket when the watch began: any later cut ends it.
     cuts: u64,
-    incarnation: u64,
     /// What is left of the state sync.
     relist: VecDeque<u64>,
     /// Where to read on after it.
     next: u64,
-    position: u64,
+    position: Position,
     received: u64,
     recent: RecentlySeen,
     /// The head when the watch began, until that was reported.
@@ -132,8 +130,9 @@ impl MemoryWatch {
         }
         let taken = &into[begin..];
         let last = taken.last()?.version().as_u64().expect("versions of a log are revisions");
-        assert!(last > self.position, "K1: {last} after {}", self.position);
-        (self.position, self.received) = (last, last);
+        let before = self.position.revision;
+        assert!(last > before, "K1: {last} after {before}");
+        (self.position.revision, self.received) = (last, last);
         self.recent.chunk(taken.iter().map(|update| {
             let revision = update.version().as_u64().expect("versions of a log are revisions");
             state.log.get(revision).expect("the log is locked").seen(revision)
@@ -178,16 +177,15 @@ impl Watch for MemoryWatch {
     }
 
     fn log_cursor(&self) -> LogCursor {
-        let (incarnation, revision) = (self.incarnation, self.position);
-        self.recent.cursor(Position::at(incarnation, revision), self.scope_hash)
+        self.recent.cursor(self.position, self.scope_hash)
     }
 
     fn position(&self) -> u64 {
-        self.position
+        self.position.revision
     }
 
     fn advance(&mut self, through: u64) {
-        self.position = self.position.max(through);
+        self.position.revision = self.position.revision.max(through);
     }
 
     async fn progress(&mut self) -> Result<Progress, KvError> {
@@ -196,6 +194,7 @@ impl Watch for MemoryWatch {
         let info = state.log.info();
         let rest = state.log.from(self.next);
         let pending = rest.filter(|(_, one)| self.scope.covers(one.key.as_str())).count();
+        self.position.end = self.position.end.max(info.last);
         Ok(Progress {
             head: info.last,
             pending: (pending + self.relist.len()) as u64,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::client::{Request, RequestError, RequestErrorKind};
-use async_nats::{Client, HeaderMap, datetime};
+use async_nats::{Client, HeaderMap, Message, datetime};
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -128,15 +128,37 @@ pub(super) async fn publish(
     answer["seq"].as_u64().ok_or_else(|| unexpected(operation))
 }
 
-async fn send(
+/// Asks whoever has a copy of the log. `None` if nobody answers to the subject.
+pub(super) async fn ask_copies(
+    link: &Link,
+    operation: &'static str,
+    subject: String,
+) -> Result<Option<Message>, KvError> {
+    match request(link, operation, subject, Request::new()).await? {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(None),
+        Err(error) => Err(failed(operation, &error)),
+    }
+}
+
+async fn request(
     link: &Link,
     operation: &'static str,
     subject: String,
     request: Request,
-) -> Result<Result<Value, ApiError>, KvError> {
+) -> Result<Result<Message, RequestError>, KvError> {
     // The time limit is the one around it all: sending can wait too.
     let sent = link.client()?.send_request(subject, request.timeout(None));
-    let answer = timed(operation, link.answer(operation, sent)).await??;
+    timed(operation, link.answer(operation, sent)).await?
+}
+
+async fn send(
+    link: &Link,
+    operation: &'static str,
+    subject: String,
+    question: Request,
+) -> Result<Result<Value, ApiError>, KvError> {
+    let answer = request(link, operation, subject, question).await?;
     let answer = answer.map_err(|error| failed(operation, &error))?;
     let answer: Value =
         serde_json::from_slice(&answer.payload).map_err(|_| unexpected(operation))?;

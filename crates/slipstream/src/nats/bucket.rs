@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_nats::{HeaderMap, HeaderName, HeaderValue};
+use async_nats::{HeaderMap, HeaderName, HeaderValue, Message, StatusCode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -38,6 +38,8 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 #[derive(Clone)]
 pub(super) struct Bucket {
     inner: Arc<Inner>,
+    /// Whether points are read from any copy of the log ([`KvStore::direct_reader`]).
+    reads_direct: bool,
 }
 
 struct Inner {
@@ -47,6 +49,8 @@ struct Inner {
     subject_prefix: String,
     value_len_max: usize,
     ttl: bool,
+    /// Whether every copy of the log answers for itself.
+    allows_direct: bool,
     /// Whether writes reach the log: those to a mirror go to its origin, if that is in reach.
     is_writable: bool,
     /// The log as it went furthest, if there are copies of it: which one, and how far.
@@ -105,10 +109,11 @@ impl Bucket {
             value_len_max: payload_max.min(message_max).saturating_sub(HEADERS_LEN_MAX),
             // With a history, a value that expires uncovers the one before it, without a message.
             ttl: config["allow_msg_ttl"].as_bool() == Some(true) && max_history == Some(1),
+            allows_direct: config["allow_direct"].as_bool() == Some(true),
             is_writable: config["mirror"]["external"].is_null(),
             furthest: Mutex::default(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), reads_direct: false })
     }
 
     pub(super) fn link(&self) -> &Link {
@@ -161,7 +166,7 @@ impl Bucket {
         *self.inner.furthest.lock().expect("nobody panics with it")
     }
 
-    /// As far as is believed.
+    /// Remembers how far a replicated log is believed to go.
     pub(super) fn went(&self, incarnation: u64, last: u64) {
         *self.inner.furthest.lock().expect("nobody panics with it") = (incarnation, last);
     }
@@ -191,6 +196,29 @@ impl Bucket {
         self.message(&json!({ "last_by_subj": self.subject(key) })).await
     }
 
+    /// The last message of a key, for a reader.
+    pub(super) async fn point(&self, key: &str) -> Result<Option<StoredMessage>, KvError> {
+        match self.reads_direct {
+            true => self.last_message_of_a_copy(key).await,
+            false => self.last_message(key).await,
+        }
+    }
+
+    /// The last message of a key, as any copy of the log has it.
+    async fn last_message_of_a_copy(&self, key: &str) -> Result<Option<StoredMessage>, KvError> {
+        const OPERATION: &str = "direct read";
+        let subject = format!("$JS.API.DIRECT.GET.{}.{}", self.inner.stream, self.subject(key));
+        let Some(answer) = api::ask_copies(self.link(), OPERATION, subject).await? else {
+            // The bucket is gone, or no longer allows it.
+            return self.last_message(key).await;
+        };
+        match answer.status {
+            Some(StatusCode::NOT_FOUND) => Ok(None),
+            Some(_) => Err(unexpected(OPERATION)),
+            None => copied_message(answer).map(Some).ok_or_else(|| unexpected(OPERATION)),
+        }
+    }
+
     async fn message(&self, which: &Value) -> Result<Option<StoredMessage>, KvError> {
         const OPERATION: &str = "read";
         let subject = format!("STREAM.MSG.GET.{}", self.inner.stream);
@@ -217,6 +245,11 @@ impl KvStore for Bucket {
 
     fn reader(&self) -> Arc<dyn KvReader> {
         Arc::new(self.clone())
+    }
+
+    fn direct_reader(&self) -> Option<Arc<dyn KvReader>> {
+        let direct = || Self { reads_direct: true, ..self.clone() };
+        self.inner.allows_direct.then(|| Arc::new(direct()) as Arc<dyn KvReader>)
     }
 
     fn watcher(&self) -> Option<Arc<dyn KvWatcher>> {
@@ -355,6 +388,19 @@ fn stored_message(message: &Value) -> Option<StoredMessage> {
         operation: message::operation(Some(&parse_headers(&headers))),
         payload: decode(&message["data"])?.into(),
         stored_at_ns: api::unix_ns(&message["time"])?,
+    })
+}
+
+/// The answer to a direct read is the message itself, with where it was in headers.
+fn copied_message(answer: Message) -> Option<StoredMessage> {
+    let headers = answer.headers.as_ref()?;
+    let header = |name: &str| Some(headers.get(name)?.as_str());
+    Some(StoredMessage {
+        revision: header("Nats-Sequence")?.parse().ok()?,
+        subject: header("Nats-Subject")?.to_owned(),
+        operation: message::operation(Some(headers)),
+        stored_at_ns: api::unix_ns(&header("Nats-Time-Stamp")?.into())?,
+        payload: answer.payload,
     })
 }
 

@@ -272,6 +272,7 @@ impl Connection for NatsConnection {
             resumable_watch: true,
             multi_prefix_watch: since(10),
             ttl: since(11),
+            direct_reads: since(9),
         }
     }
 }

@@ -29,7 +29,7 @@ const CHUNK_MAX: usize = 1024;
 impl KvReader for Bucket {
     async fn get(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
         validate::check_key(key)?;
-        let message = self.last_message(key).await?;
+        let message = self.point(key).await?;
         Ok(message.filter(StoredMessage::is_value).map(|message| message.entry(key)))
     }
 
@@ -44,7 +44,7 @@ impl KvReader for Bucket {
 
     async fn entry(&self, key: &str) -> Result<Option<KvEntry>, KvError> {
         validate::check_key(key)?;
-        Ok(self.last_message(key).await?.map(|message| message.entry(key)))
+        Ok(self.point(key).await?.map(|message| message.entry(key)))
     }
 
     async fn keys(&self, prefix: &str) -> Result<Vec<Key>, KvError> {

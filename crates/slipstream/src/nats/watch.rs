@@ -8,7 +8,7 @@ use super::message;
 use crate::kv::{
     KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Watch, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{self, RecentlySeen, Seen};
+use crate::log_cursor::{self, RecentlySeen, WitnessMessage};
 use crate::protocol::{self, Finding, Guard, Position, Resume};
 
 #[async_trait]
@@ -75,9 +75,12 @@ struct Began {
 impl Bucket {
     async fn begin_listing(&self) -> Result<Began, KvError> {
         let log = self.log_info().await?;
-        // What is listed was there by now, so that its tombstones are yet to come.
-        let position =
-            Position { observed_through_ms: log.read_at_ms, ..Position::at(log.incarnation, 0) };
+        // Whatever is listed was in the log at this reading or came later, and so did its tombstones.
+        let position = Position {
+            observed_through_ms: log.read_at_ms,
+            end: log.last,
+            ..Position::at(log.incarnation, 0)
+        };
         Ok(Began { log, start: Start::State, position, recent: RecentlySeen::default() })
     }
 
@@ -86,13 +89,14 @@ impl Bucket {
         let position = cursor.position;
         let log = self.log_through(position.incarnation, position.end).await?;
         let proven = self.resume(cursor, &log).await?;
-        let position = Position { revision: proven, ..position };
+        let end = position.end.max(log.last);
+        let position = Position { revision: proven, end, ..position };
         let recent = RecentlySeen::of(cursor, proven);
         Ok(Began { log, start: Start::At(proven + 1), position, recent })
     }
 
     /// The server begins later than it was told, in silence, if the log has forgotten what it was told
-    /// to begin with. What the log has after the consumer was made, it had then.
+    /// to begin with. A message that the log has after the consumer was made was there when it began.
     async fn check_start(
         &self,
         before: &LogInfo,
@@ -127,11 +131,11 @@ impl Bucket {
     }
 
     /// What is where a witness was.
-    async fn find(&self, seen: &Seen) -> Result<protocol::Witness, KvError> {
+    async fn find(&self, seen: &WitnessMessage) -> Result<protocol::Witness, KvError> {
         let finding = match self.message_at(seen.revision).await? {
             Some(message) => {
                 let key = message.subject.as_bytes().get(self.subject_prefix_len()..);
-                let digest = Seen::digest(message.stored_at_ns, key.unwrap_or_default());
+                let digest = WitnessMessage::digest(message.stored_at_ns, key.unwrap_or_default());
                 if digest == seen.digest { Finding::Same } else { Finding::Other }
             }
             None => {
@@ -158,7 +162,7 @@ struct NatsWatch {
     times: bool,
     /// Whether it began with a listing.
     lists: bool,
-    /// A head of the log, and when it was read: what is stored later is past it.
+    /// A head of the log, and when it was read: whatever is written later has a higher revision.
     read: (u64, u64),
     /// Whether there are copies of the log: the consumer reads one that may be behind the others.
     replicated: bool,
@@ -172,7 +176,7 @@ struct NatsWatch {
     stamps: Vec<u64>,
     /// The head before the watch began, until that was reported.
     unsynced: Option<u64>,
-    /// Whether the server had nothing more to send, at some time after what was due.
+    /// Whether the server had nothing more to send at some time after the due revision had come.
     caught_up: bool,
     failed: Option<KvError>,
 }
@@ -222,11 +226,11 @@ impl NatsWatch {
         self.recent.chunk(taken.iter().zip(&self.stamps).map(|(update, stored_at_ns)| {
             let revision = update.version().as_u64().expect("made from a revision");
             let key = update.key().clone();
-            let digest = Seen::digest(*stored_at_ns, key.as_bytes());
-            Seen { revision, digest, key: Some(key) }
+            let digest = WitnessMessage::digest(*stored_at_ns, key.as_bytes());
+            WitnessMessage { revision, digest, key: Some(key) }
         }));
         let stored_at_ns = self.stamps.last().copied().unwrap_or_default();
-        // A listing passes tombstones, too, in silence.
+        // While it lists, the server skips what was superseded or has expired, without a message.
         if !self.lists || self.unsynced.is_none() {
             self.observe(stored_at_ns / NS_PER_MS);
         }
@@ -313,6 +317,7 @@ impl Watch for NatsWatch {
         let due = self.newest(&before).await?;
         let state = self.consumer.state().await?;
         let log = self.bucket.log_info().await?;
+        self.position.end = self.position.end.max(log.last);
         // A consumer does not outlive a server that comes back with another log.
         self.consumer.state().await?;
         if self.is_lost() {

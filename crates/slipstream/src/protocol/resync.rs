@@ -5,8 +5,9 @@
 //!
 //! - a *listing* reads the last message of every key. It is checked once everything listed was
 //!   received ([`check_listing`]);
-//! - an *overrun* is a running watch that retention has passed by ([`cut`]): every version in the
-//!   fold is below the log's floor, so each key that is left in the bucket comes again by itself.
+//! - an *overrun* is a running watch that the floor has passed, in a log that keeps current values: it
+//!   was superseded or purged faster than it was read ([`cut`]). Whatever the fold has from below the
+//!   floor is gone or comes again by itself.
 //!
 //! Either yields a [`Cut`]. When the watch has read through it, [`is_vanished`] tells which keys go.
 
@@ -14,18 +15,20 @@ use crate::kv::{CursorExpiry, LogInfo, Progress, Retention};
 
 use super::{Guard, live_guard, resume_window_ok, tombstones_are_left, under_way};
 
-/// What a reading of the log says about the keys that the fold has.
+/// A reading of the log that a resync has to read through before it may end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cut {
     /// The floor: in a log that keeps current values, no key has a version below it.
     pub floor: u64,
-    /// The watch has to read through this revision first ([`Cut::claim`]): until then a key below the
-    /// floor may be one whose newer value is still to come.
-    pub through: u64,
-    /// Everything up to here is in the fold once the vanished keys are gone.
+    /// The head. The watch has to read through it ([`Cut::claim`]): until then a key below the floor
+    /// may be one whose newer value is still to come.
+    pub head: u64,
+    /// When it was read through, and the vanished keys are gone, the fold has everything up to here at
+    /// least.
     pub revision: u64,
-    /// How far the log had gone.
-    pub end: u64,
+    /// When the resync began, in Unix milliseconds by the server's clock. The tombstones of keys that
+    /// expired since have to be in the log until it ends.
+    pub since_ms: u64,
 }
 
 /// Checks a listing that has come to its end (P6).
@@ -34,8 +37,7 @@ pub struct Cut {
 /// `marker` was read after that.
 ///
 /// # Errors
-/// The listing is of no use, and another must begin: the log is another one or went back, or it may
-/// have dropped the tombstone of a key that was listed.
+/// The listing is of no use, and another must begin: the log is another one or went back.
 pub fn check_listing(
     began: &LogInfo,
     position: u64,
@@ -43,30 +45,25 @@ pub fn check_listing(
 ) -> Result<Cut, CursorExpiry> {
     let log = &marker.log;
     let reached = position.max(marker.head).max(began.last);
-    if let Guard::Trip(why) = live_guard(began.incarnation, log.last, reached, log) {
+    // A listing misses nothing by a floor that rises, so that none is compared.
+    let any_floor = log.last;
+    if let Guard::Trip(why) = live_guard(began.incarnation, any_floor, reached, log) {
         return Err(why);
-    }
-    if !tombstones_are_left(log, began.read_at_ms) {
-        return Err(CursorExpiry::TombstonesExpired);
     }
     let received_all = !under_way(marker);
     let position = if received_all { position.max(marker.head) } else { position };
-    Ok(Cut {
-        floor: log.first,
-        through: log.last,
-        revision: position.max(log.first - 1),
-        end: log.last,
-    })
+    Ok(cut(position, began.read_at_ms, log))
 }
 
 /// What a fold in which something may have been missed has to read, and may then drop, where the log
 /// keeps current values: after an overrun, or after somebody purged the log.
 ///
-/// The fold has everything up to `frontier`, and `log` was read after that.
-pub const fn cut(frontier: u64, log: &LogInfo) -> Cut {
+/// The fold has everything up to `frontier`, and had observed everything written before `since_ms`;
+/// `log` was read after that.
+pub const fn cut(frontier: u64, since_ms: u64, log: &LogInfo) -> Cut {
     let below = log.first - 1;
     let revision = if frontier > below { frontier } else { below };
-    Cut { floor: log.first, through: log.last, revision, end: log.last }
+    Cut { floor: log.first, head: log.last, revision, since_ms }
 }
 
 impl Cut {
@@ -74,15 +71,21 @@ impl Cut {
     /// the watch has read through the cut. `marker` was read when it was at `position`.
     ///
     /// A floor that has not risen since says that nothing was lost on the way from the cut.
-    #[must_use]
-    pub fn claim(&self, position: u64, marker: &Progress) -> Option<u64> {
+    ///
+    /// # Errors
+    /// The log may have dropped the tombstone of a key before the watch came to it: another resync
+    /// must begin.
+    pub fn claim(&self, position: u64, marker: &Progress) -> Result<Option<u64>, CursorExpiry> {
+        if !tombstones_are_left(&marker.log, self.since_ms) {
+            return Err(CursorExpiry::TombstonesExpired);
+        }
         let received_all = !under_way(marker);
-        if position < self.through && !(received_all && marker.head >= self.through) {
-            return None;
+        if position < self.head && !(received_all && marker.head >= self.head) {
+            return Ok(None);
         }
         let reached = if received_all { position.max(marker.head) } else { position };
         let whole = resume_window_ok(self.revision, marker.log.first);
-        Some(if whole { self.revision.max(reached) } else { self.revision })
+        Ok(Some(if whole { self.revision.max(reached) } else { self.revision }))
     }
 }
 

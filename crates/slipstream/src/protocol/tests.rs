@@ -209,7 +209,7 @@ fn a_key_has_vanished_that_was_not_listed_or_is_below_the_floor() {
 fn a_listing_counts_if_the_log_is_the_same_and_has_not_gone_back() {
     let began = log(1, 1, 5);
     let marker = |first, last| Progress { log: log(1, first, last), ..MARKER };
-    let cut = |floor, revision, last| Ok(Cut { floor, through: last, revision, end: last });
+    let cut = |floor, revision, head| Ok(Cut { floor, head, revision, since_ms: began.read_at_ms });
     assert_eq!(check_listing(&began, 4, &marker(2, 6)), cut(2, 6, 6), "all was received");
     assert_eq!(check_listing(&began, 4, &marker(9, 8)), cut(9, 8, 8), "nothing is below");
     let under_way = Progress { pending: 1, ..marker(2, 8) };
@@ -220,23 +220,36 @@ fn a_listing_counts_if_the_log_is_the_same_and_has_not_gone_back() {
     assert_eq!(check_listing(&log(1, 1, 7), 4, &marker(1, 6)), behind(7, 6));
     let anew = Progress { log: log(2, 1, 6), ..MARKER };
     assert_eq!(check_listing(&began, 4, &anew), Err(CursorExpiry::Recreated));
-    let retention = Retention { marker_ttl: Some(Duration::from_millis(80)), ..began.retention };
-    let late = LogInfo { retention, read_at_ms: 70, ..log(1, 1, 6) };
-    let late = Progress { log: late, ..MARKER };
-    assert_eq!(check_listing(&began, 4, &late), Err(CursorExpiry::TombstonesExpired));
+}
+
+#[test]
+fn a_resync_does_not_outlast_the_tombstones_of_keys_that_expired_since_it_began() {
+    let retention = Retention { marker_ttl: Some(Duration::from_millis(80)), ..LOG.retention };
+    let at = |read_at_ms| LogInfo { retention, read_at_ms, ..LOG };
+    let marker = |read_at_ms| Progress { log: at(read_at_ms), ..MARKER };
+    let listed = check_listing(&at(30), 4, &marker(40)).unwrap();
+    let overrun = cut(4, 30, &at(40));
+    for cut in [listed, overrun] {
+        assert!(cut.claim(LOG.last, &marker(99)).unwrap().is_some());
+        let waiting = Progress { pending: 1, ..marker(100) };
+        for (position, marker) in [(LOG.last, marker(100)), (4, waiting)] {
+            assert_eq!(cut.claim(position, &marker), Err(CursorExpiry::TombstonesExpired));
+        }
+    }
 }
 
 #[test]
 fn a_cut_is_read_when_its_end_was_passed_or_nothing_is_left_to_come() {
-    let cut = cut(3, &log(1, 5, 8));
-    assert_eq!(cut, Cut { floor: 5, through: 8, revision: 4, end: 8 });
-    assert_eq!(super::cut(7, &log(1, 5, 8)).revision, 7, "it does not go back");
+    let cut = cut(3, 7, &log(1, 5, 8));
+    assert_eq!(cut, Cut { floor: 5, head: 8, revision: 4, since_ms: 7 });
+    assert_eq!(super::cut(7, 7, &log(1, 5, 8)).revision, 7, "it does not go back");
     let waiting = Progress { head: 8, pending: 1, ..MARKER };
-    assert_eq!((cut.claim(7, &waiting), cut.claim(8, &waiting)), (None, Some(8)));
-    assert_eq!(cut.claim(4, &Progress { pending: 0, ..waiting }), Some(8));
-    assert_eq!(cut.claim(4, &Progress { head: 7, pending: 0, ..waiting }), None, "8 may come yet");
+    assert_eq!((cut.claim(7, &waiting), cut.claim(8, &waiting)), (Ok(None), Ok(Some(8))));
+    assert_eq!(cut.claim(4, &Progress { pending: 0, ..waiting }), Ok(Some(8)));
+    let before = Progress { head: 7, pending: 0, ..waiting };
+    assert_eq!(cut.claim(4, &before), Ok(None), "8 may come yet");
     let risen = Progress { log: log(1, 6, 9), ..waiting };
-    assert_eq!(cut.claim(9, &risen), Some(4), "a tombstone at 5 may be lost");
+    assert_eq!(cut.claim(9, &risen), Ok(Some(4)), "a tombstone at 5 may be lost");
 }
 
 #[test]

@@ -48,7 +48,8 @@ pub trait Engine: Send + Sync + Sized + 'static {
 
     /// Opens the database, or makes it in a directory with nothing in it that it would mind but what
     /// [`is_unfinished`](Self::is_unfinished); and its cursor, as bytes, if it has one.
-    fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError>;
+    fn open(path: &Path, options: &EngineOptions)
+    -> Result<(Self, Option<Vec<u8>>), SnapshotError>;
 
     /// Makes the changes and sets the cursor, at once; on disk when it returns if it is to `sync`.
     fn write(
@@ -69,17 +70,29 @@ pub trait Engine: Send + Sync + Sized + 'static {
     ) -> Result<(), SnapshotError>;
 }
 
+/// How an engine keeps a fold. Where nothing is said, the engine's own default holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Sync every batch: it is on disk when `apply` returns, not only in the page cache.
+    pub sync: bool,
+    /// Most bytes of what was read from disk that are kept in memory.
+    pub cache_bytes: Option<u64>,
+    /// So many bytes of new entries are gathered in memory before they become a file. fjall takes
+    /// this when the fold is made, and keeps it.
+    pub memtable_bytes: Option<u64>,
+}
+
 /// A fold on disk, in a directory of its own.
 ///
-/// A batch is in the page cache when `apply` returns, or on disk with
-/// [`load_synced`](Self::load_synced).
+/// A batch is in the page cache when `apply` returns, or on disk with [`EngineOptions::sync`].
 ///
 /// Engines refuse everything once a write has failed. The store then opens its own again before the
 /// next batch, once no reader is in the middle of a call ([`SnapshotError::BeingRead`]): a failure
 /// that has passed heals by itself.
 pub struct EngineSnapshot<E> {
     path: PathBuf,
-    sync: bool,
+    options: EngineOptions,
     state: Arc<RwLock<State<E>>>,
     /// The database that a write failed on.
     failed: Weak<E>,
@@ -95,8 +108,8 @@ struct State<E> {
 }
 
 impl<E: Engine> State<E> {
-    fn open(path: &Path) -> Result<Self, SnapshotError> {
-        let (engine, stored) = E::open(path)?;
+    fn open(path: &Path, options: &EngineOptions) -> Result<Self, SnapshotError> {
+        let (engine, stored) = E::open(path, options)?;
         let cursor = WatchCursor::from_bytes(stored.unwrap_or_default());
         let cursor = cursor.map_err(|error| SnapshotError::Corrupted(error.to_string()))?;
         Ok(Self { engine: Some(Arc::new(engine)), cursor })
@@ -104,12 +117,11 @@ impl<E: Engine> State<E> {
 }
 
 impl<E: Engine> EngineSnapshot<E> {
-    /// [`load`](SnapshotStore::load), syncing every batch.
-    pub fn load_synced(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
-        Self::load_with(path, true)
-    }
-
-    fn load_with(path: &Path, sync: bool) -> Result<(WatchCursor, Self), SnapshotError> {
+    /// [`load`](SnapshotStore::load), with other options.
+    pub fn load_with(
+        path: &Path,
+        options: EngineOptions,
+    ) -> Result<(WatchCursor, Self), SnapshotError> {
         match fs::create_dir(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(io_error("making the directory of the fold")(error));
@@ -120,10 +132,10 @@ impl<E: Engine> EngineSnapshot<E> {
             E::clear_unfinished(path)?;
             write_label::<E>(path).map_err(io_error("making the fold"))?;
         }
-        let state = State::open(path)?;
+        let state = State::open(path, &options)?;
         let cursor = state.cursor.clone();
         let (path, state) = (path.to_owned(), Arc::new(RwLock::new(state)));
-        Ok((cursor, Self { path, sync, state, failed: Weak::new() }))
+        Ok((cursor, Self { path, options, state, failed: Weak::new() }))
     }
 
     /// The database, opened again if need be.
@@ -138,7 +150,7 @@ impl<E: Engine> EngineSnapshot<E> {
         if !is_made::<E>(&self.path)? {
             return Err(SnapshotError::Corrupted("it was removed while it was open".into()));
         }
-        let state = State::open(&self.path)?;
+        let state = State::open(&self.path, &self.options)?;
         let engine = state.engine.clone().expect("just opened");
         *self.state.write().expect("nobody panics with the lock") = state;
         Ok(engine)
@@ -213,13 +225,13 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
     type Reader = EngineReader<E>;
 
     fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
-        Self::load_with(path, false)
+        Self::load_with(path, EngineOptions::default())
     }
 
     fn apply(&mut self, batch: &[KvUpdate], cursor: &WatchCursor) -> Result<(), SnapshotError> {
         let changes = record::changes(batch)?;
         let engine = self.engine()?;
-        let written = engine.write(&changes, cursor, self.sync);
+        let written = engine.write(&changes, cursor, self.options.sync);
         let mut state = self.state.write().expect("nobody panics with the lock");
         match written {
             Ok(()) => state.cursor = cursor.clone(),

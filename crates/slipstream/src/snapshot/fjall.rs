@@ -9,7 +9,7 @@ use std::path::Path;
 
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
-use super::engine::{Engine, EngineReader, EngineSnapshot};
+use super::engine::{Engine, EngineOptions, EngineReader, EngineSnapshot};
 use super::record::{self, Change};
 use super::{EntryRef, SnapshotError, io_error};
 use crate::kv::{KvEntry, WatchCursor};
@@ -36,8 +36,8 @@ pub struct Fjall {
 impl Engine for Fjall {
     const NAME: &'static str = "fjall";
 
-    /// The version comes last. It is there for a moment before it says anything, or for ever if the
-    /// disk is full.
+    /// The version comes last. Its file is empty, or holds part of it, while it is being written and
+    /// after that failed on a full disk.
     fn is_complete(path: &Path) -> io::Result<bool> {
         match fs::read(path.join(VERSION)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -74,9 +74,20 @@ impl Engine for Fjall {
         Ok(())
     }
 
-    fn open(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
-        let database = Database::builder(path).open().map_err(error)?;
-        let data = database.keyspace("data", KeyspaceCreateOptions::default).map_err(error)?;
+    fn open(
+        path: &Path,
+        options: &EngineOptions,
+    ) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
+        let mut database = Database::builder(path);
+        if let Some(bytes) = options.cache_bytes {
+            database = database.cache_size(bytes);
+        }
+        let database = database.open().map_err(error)?;
+        let made_with = || {
+            let made = KeyspaceCreateOptions::default();
+            options.memtable_bytes.map_or(made.clone(), |bytes| made.max_memtable_size(bytes))
+        };
+        let data = database.keyspace("data", made_with).map_err(error)?;
         let meta = database.keyspace("meta", KeyspaceCreateOptions::default).map_err(error)?;
         let cursor = meta.get(CURSOR).map_err(error)?.map(|bytes| bytes.to_vec());
         Ok((Self { database, data, meta }, cursor))
@@ -141,5 +152,18 @@ fn error(error: ::fjall::Error) -> SnapshotError {
         | Error::Unrecoverable
         | Error::Storage(_) => SnapshotError::Corrupted(error.to_string()),
         error => SnapshotError::Engine { engine: Fjall::NAME, message: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_is_as_large_as_it_is_told_to_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = EngineOptions { cache_bytes: Some(5 << 20), ..EngineOptions::default() };
+        let (engine, _) = Fjall::open(dir.path(), &options).unwrap();
+        assert_eq!(engine.database.cache_capacity(), 5 << 20);
     }
 }

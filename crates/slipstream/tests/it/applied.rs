@@ -4,6 +4,7 @@ mod costs;
 mod exports;
 mod interrupted;
 mod loops;
+mod owed;
 mod own_entries;
 mod repair;
 mod silence;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use slipstream::{
     Connection, CursorExpiry, KvError, KvUpdate, StoreConfig, Watch, WatchCursor, WatchScope,
 };
@@ -10,6 +11,9 @@ use crate::backend::Bucket;
 use crate::cluster::Cluster;
 use crate::proxy::Proxy;
 use crate::server::{NatsServer, connect};
+
+/// Keys of a listing that is cut.
+const LISTED: u64 = 3000;
 
 fn scopes() -> [WatchScope; 3] {
     let some = vec!["k.".to_owned(), "l.".to_owned()];
@@ -126,33 +130,39 @@ async fn a_listing_cut_by_a_killed_server_is_an_error() {
     let direct = server.connect().await;
     let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
     let bucket = Bucket::make(&direct, &config).await;
-    let value = "v".repeat(1000);
-    for at in 0..3000 {
-        bucket.put(&format!("k.{at}"), &value).await;
+    // Of keys alone and of values there is more than the 2 MiB that the server sends ahead of flow
+    // control, which nobody answers before the making of the consumer is.
+    let (key, value) = ("k".repeat(1000), "v".repeat(1000));
+    for at in 0..LISTED / 100 {
+        let keys = (0..100).map(|of| format!("{key}.{}", at * 100 + of));
+        join_all(keys.map(async |key| bucket.put(&key, &value).await)).await;
     }
     for headers_only in [false, true] {
         let proxy = Proxy::to(server.port()).await;
         let connection = connect(&proxy.url()).await;
         let bucket = Bucket::of(connection.open("b").await.unwrap());
-        // Enough for the questions before the listing and some of it, not for all.
-        proxy.stop_after(100_000);
+        // The listing has begun by then, however long its messages waited.
+        proxy.stop_after_text("consumer_create_response", 100_000);
         let list = async {
             match headers_only {
                 true => bucket.reader.keys("").await.map(|keys| keys.len()),
                 false => bucket.reader.scan("").await.map(|entries| entries.len()),
             }
         };
-        let kill = async {
+        let stopped = async {
             while !proxy.has_stopped() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            server.kill();
         };
-        let (listed, ()) = tokio::join!(list, kill);
-        match listed {
+        let mut list = std::pin::pin!(list);
+        tokio::select! {
+            listed = &mut list => panic!("before it was cut: {listed:?}"),
+            () = stopped => server.kill(),
+        }
+        match list.await {
             Err(KvError::ListingCut { received, expected, .. }) => {
-                assert_eq!(expected, 3000);
-                assert!((1..3000).contains(&received), "{received}");
+                assert_eq!(expected, LISTED);
+                assert!((1..LISTED).contains(&received), "{received}");
             }
             other => panic!("{other:?}"),
         }

@@ -113,6 +113,48 @@ async fn the_bucket_of_another_client_is_read_and_written() {
     assert_eq!(operation, jetstream::kv::Operation::Purge);
 }
 
+#[tokio::test]
+async fn direct_reads_are_those_of_the_bucket() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    let direct = bucket.store.direct_reader().unwrap();
+    for key in ["a", "b.deleted", "c.purged", "d.emptied"] {
+        bucket.put(key, "1").await;
+    }
+    bucket.writer.delete("b.deleted").await.unwrap();
+    bucket.writer.purge("c.purged").await.unwrap();
+    let version = bucket.reader.entry("d.emptied").await.unwrap().unwrap().version;
+    bucket.writer.delete_with_version("d.emptied", version).await.unwrap();
+    let keys = ["a", "b.deleted", "c.purged", "d.emptied", "e.never"];
+    for key in keys {
+        assert_eq!(direct.get(key).await, bucket.reader.get(key).await, "{key}");
+        assert_eq!(direct.entry(key).await, bucket.reader.entry(key).await, "{key}");
+    }
+    assert!(direct.get("a").await.unwrap().is_some());
+    assert_eq!(direct.multi_get(&keys).await, bucket.reader.multi_get(&keys).await);
+    assert_eq!(direct.scan("").await, bucket.reader.scan("").await);
+    assert!(matches!(direct.get("no key").await, Err(KvError::InvalidKey(_))));
+}
+
+#[tokio::test]
+async fn direct_reads_are_vended_and_answered_where_the_bucket_allows_them() {
+    let server = NatsServer::start();
+    let connection = server.connect().await;
+    let bucket = Bucket::make(&connection, &StoreConfig::default()).await;
+    bucket.put("a", "1").await;
+    let direct = bucket.store.direct_reader().unwrap();
+    let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let mut config = jetstream.get_stream("KV_b").await.unwrap().cached_info().config.clone();
+    config.allow_direct = false;
+    jetstream.update_stream(config).await.unwrap();
+    // Who has a reader goes on with it.
+    assert_eq!(direct.get("a").await.unwrap().unwrap().value, "1");
+    assert!(connection.open("b").await.unwrap().direct_reader().is_none());
+    jetstream.delete_key_value("b").await.unwrap();
+    assert_eq!(direct.get("a").await, Err(KvError::BucketNotFound { bucket: "b".into() }));
+}
+
 /// Messages say where they stand in one of two ways. Servers of today have the longer one as a flag.
 #[tokio::test]
 async fn both_layouts_of_positions_are_read_from_a_server() {

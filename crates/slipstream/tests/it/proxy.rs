@@ -1,7 +1,7 @@
 //! A wire between a client and a server that can be cut.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) struct Proxy {
     port: u16,
     left: Arc<AtomicU64>,
+    trigger: Arc<Mutex<Option<Trigger>>>,
     swallow: Swallow,
     accepting: tokio::task::JoinHandle<()>,
 }
@@ -27,16 +28,18 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let left = Arc::new(AtomicU64::new(u64::MAX));
         let swallow = Swallow { text, count: Arc::default(), done: Arc::default() };
-        let (budget, takes) = (Arc::clone(&left), swallow.clone());
+        let trigger = Arc::default();
+        let wire = Wire { left: Arc::clone(&left), trigger: Arc::clone(&trigger) };
+        let takes = swallow.clone();
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)).await else {
                     continue;
                 };
-                tokio::spawn(forward(client, server, Arc::clone(&budget), takes.clone()));
+                tokio::spawn(forward(client, server, wire.clone(), takes.clone()));
             }
         });
-        Self { port, left, swallow, accepting }
+        Self { port, left, trigger, swallow, accepting }
     }
 
     /// How often something was not forwarded for its text.
@@ -56,6 +59,11 @@ impl Proxy {
     /// From now on the server's next `bytes` are forwarded, and no more.
     pub(crate) fn stop_after(&self, bytes: u64) {
         self.left.store(bytes, Ordering::SeqCst);
+    }
+
+    /// The same, of the bytes that follow this text of the server's.
+    pub(crate) fn stop_after_text(&self, text: &'static str, bytes: u64) {
+        *self.trigger.lock().unwrap() = Some(Trigger { text, tail: Vec::new(), bytes });
     }
 
     /// Whether it has stopped.
@@ -87,7 +95,45 @@ impl Swallow {
     }
 }
 
-async fn forward(client: TcpStream, server: TcpStream, left: Arc<AtomicU64>, swallow: Swallow) {
+/// When to stop.
+#[derive(Clone)]
+struct Wire {
+    left: Arc<AtomicU64>,
+    trigger: Arc<Mutex<Option<Trigger>>>,
+}
+
+/// A text of the server's, after which so many bytes are left.
+struct Trigger {
+    text: &'static str,
+    /// The end of what came so far, which the text may have begun in.
+    tail: Vec<u8>,
+    bytes: u64,
+}
+
+impl Wire {
+    /// Whether these bytes of the server's are still forwarded.
+    fn carries(&self, bytes: &[u8]) -> bool {
+        let mut budget = self.left.load(Ordering::SeqCst);
+        if budget != u64::MAX {
+            budget = budget.saturating_sub(bytes.len() as u64);
+            self.left.store(budget, Ordering::SeqCst);
+        }
+        let mut trigger = self.trigger.lock().unwrap();
+        if let Some(one) = &mut *trigger {
+            one.tail.extend_from_slice(bytes);
+            let text = one.text.as_bytes();
+            if one.tail.windows(text.len()).any(|window| window == text) {
+                self.left.store(one.bytes, Ordering::SeqCst);
+                *trigger = None;
+            } else {
+                one.tail.drain(..(one.tail.len() + 1).saturating_sub(text.len()));
+            }
+        }
+        budget > 0
+    }
+}
+
+async fn forward(client: TcpStream, server: TcpStream, wire: Wire, swallow: Swallow) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let also = swallow.clone();
@@ -105,12 +151,7 @@ async fn forward(client: TcpStream, server: TcpStream, left: Arc<AtomicU64>, swa
         if swallow.takes(&buffer[..read]) {
             continue;
         }
-        let mut budget = left.load(Ordering::SeqCst);
-        if budget != u64::MAX {
-            budget = budget.saturating_sub(read as u64);
-            left.store(budget, Ordering::SeqCst);
-        }
-        if budget == 0 {
+        if !wire.carries(&buffer[..read]) {
             // Silent, but not closed.
             std::future::pending::<()>().await;
         }

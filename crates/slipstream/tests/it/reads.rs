@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use slipstream::{Discard, KvError, LogInfo, StoreConfig};
+use slipstream::{Discard, KvError, LogInfo, StoreConfig, WatchCursor, WatchScope};
 
 use crate::backend::{Backend, Bucket, bucket};
 
@@ -55,6 +55,28 @@ pub(crate) async fn a_bucket_that_exists_is_returned_as_it_is(backend: impl Back
     let opened = Bucket::of(backend.connection().open("b").await.unwrap());
     assert_eq!(opened.store.name(), "b");
     assert_eq!(opened.reader.get("a.key").await.unwrap().unwrap().value, "1");
+}
+
+pub(crate) async fn the_capabilities_of_a_connection_are_those_of_its_buckets(
+    backend: impl Backend,
+) {
+    let can = backend.connection().capabilities();
+    let bucket = bucket(&backend).await;
+    bucket.put("a.key", "1").await;
+    let created = bucket.writer.create("a.key", "2".into()).await;
+    assert_eq!(can.cas, created == Err(KvError::AlreadyExists));
+    assert_eq!(can.streaming_watch, bucket.store.watcher().is_some());
+    let mut watch = bucket.sync().await;
+    watch.until_synced().await;
+    let resumed = bucket.watcher.watch(&WatchScope::All, &watch.cursor()).await;
+    assert_eq!(can.resumable_watch, resumed.is_ok());
+    let prefixes = WatchScope::Prefixes(vec!["a.".into(), "b.".into()]);
+    let filtered = bucket.watcher.watch(&prefixes, &WatchCursor::none()).await;
+    assert_eq!(can.multi_prefix_watch, filtered.is_ok());
+    assert_eq!(can.direct_reads, bucket.store.direct_reader().is_some());
+    let config = StoreConfig { ttl: true, ..StoreConfig::default() };
+    let expiring = backend.connection().store("expiring", &config).await;
+    assert_eq!(can.ttl, expiring.is_ok_and(|store| store.ttl().is_some()));
 }
 
 pub(crate) async fn a_bucket_that_does_not_exist_is_not_found(backend: impl Backend) {

@@ -243,6 +243,27 @@ pub(crate) async fn a_cursor_from_the_middle_of_a_state_sync_loses_nothing(backe
     assert_eq!(seen.len(), 60);
 }
 
+pub(crate) async fn a_cursor_from_the_middle_of_a_watch_says_how_far_the_log_went(
+    backend: impl Backend,
+) {
+    let bucket = bucket(&backend).await;
+    for key in ["a", "b", "c", "a"] {
+        bucket.put(key, "v").await;
+    }
+    let end = |watch: &Watched| watch.watch.log_cursor().position.end;
+    let mut listing = bucket.sync().await;
+    assert_eq!(listing.updates(1).await, ["b=v@2"]);
+    assert_eq!(end(&listing), 4, "in a shorter log the first `a` is back");
+    let cursor = listing.cursor();
+    bucket.put("d", "v").await;
+    let mut resumed = bucket.watch(&WatchScope::All, &cursor).await;
+    assert_eq!(end(&resumed), 5);
+    assert_eq!(resumed.updates(1).await, ["c=v@3"]);
+    bucket.put("e", "v").await;
+    resumed.watch.progress().await.unwrap();
+    assert_eq!((resumed.watch.position(), end(&resumed)), (3, 6));
+}
+
 pub(crate) async fn a_cursor_outlives_many_resumes_without_news(backend: impl Backend) {
     let bucket = bucket(&backend).await;
     for at in 0..20 {

@@ -1,11 +1,11 @@
 //! What a walk says about one name.
 
 use gossip_contracts::connector::{ConnectorError, Page, PageEntry, SkipReason};
-use gossip_contracts::coordination::MAX_KEY_SIZE;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 
 use super::frame::Frame;
 use super::{Walk, look_into};
+use crate::fs::KEY_SIZE_MAX;
 use crate::fs::beneath::open_child_dir;
 use crate::fs::bounds::{Lower, Upper};
 use crate::fs::error::FsError;
@@ -146,7 +146,7 @@ impl Walk {
             return self.emit_skipped(reason, page);
         }
         // No name holds a NUL: one in the cursor says that this was reported.
-        let is_inside = lower.key().len() > self.path.len() && lower.key().len() < MAX_KEY_SIZE;
+        let is_inside = lower.key().len() > self.path.len() && lower.key().len() < KEY_SIZE_MAX;
         if !is_inside || lower.key().contains(&0) {
             return;
         }

@@ -10,12 +10,12 @@ mod emit;
 mod frame;
 
 use gossip_contracts::connector::{ConnectorError, Page, SkipReason};
-use gossip_contracts::coordination::MAX_KEY_SIZE;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 
 use frame::{Frame, ignores_of};
 
+use super::KEY_SIZE_MAX;
 use super::bounds::{Lower, Upper};
 use super::dir_stamp::DirStamp;
 use super::error::FsError;
@@ -219,7 +219,7 @@ impl Walk {
         let wanted = Wanted {
             lower,
             upper: Upper::of(&self.end).below(&self.path),
-            len_max: MAX_KEY_SIZE - self.path.len(),
+            len_max: KEY_SIZE_MAX - self.path.len(),
             window_size: tree.window_size(),
         };
         Ok(Names::read(dir, wanted)?)

@@ -16,6 +16,9 @@ pub trait Harness: Sized {
     /// What is tested.
     type Connector: Connector;
 
+    /// Whether the source lists items that have no bytes: there is nothing to scan in them.
+    const EMPTY_ITEMS: bool = true;
+
     /// A target that holds exactly these items, whose keys are among [`Harness::keys`].
     fn build(items: &[Item]) -> Self;
 

@@ -26,7 +26,12 @@ pub(super) fn content(place: usize) -> Vec<u8> {
 
 /// An item for every key.
 pub(super) fn items<H: Harness>() -> Vec<Item> {
-    let item = |(place, key)| Item { key, content: content(place) };
+    let item = |(place, key)| match content(place) {
+        content if content.is_empty() && !H::EMPTY_ITEMS => {
+            Item { key, content: vec![7; place + 2] }
+        }
+        content => Item { key, content },
+    };
     keys::<H>().into_iter().enumerate().map(item).collect()
 }
 

@@ -3,7 +3,10 @@
 use gossip_contracts::coordination::ShardSpecInputError;
 use gossip_contracts::identity::{OpId, RunId, ShardId, ShardKey};
 
-use super::golden::{minimal_run, minimal_shard, owner, parked_shard, rich_run, rich_shard};
+use super::golden::{
+    done_run, minimal_run, minimal_shard, owner, parked_shard, registering_run, rich_run,
+    rich_shard,
+};
 use super::*;
 use crate::invariants::InvariantViolation;
 use crate::run::{RunConfigError, RunStatus};
@@ -40,7 +43,8 @@ fn headers_are_checked_in_order() {
     assert_eq!(with(3, 1), Ok(owner()));
     assert_eq!(with(1, 9), Err(kind(1)));
     assert_eq!(with(0, 1), Err(kind(0)));
-    assert_eq!(with(3, 2), Err(CodecError::NewerVersion { found: 2, newest: 1 }));
+    let newer = CodecError::NewerVersion { kind: RecordKind::Owner, found: 2, newest: 1 };
+    assert_eq!(with(3, 2), Err(newer));
     assert_eq!(with(3, 0), Err(CodecError::UnknownVersion { found: 0 }));
     assert_eq!(
         decode_shard(&good),
@@ -54,8 +58,12 @@ fn headers_are_checked_in_order() {
         assert_eq!(decode_owner(&good[..len]), Err(CodecError::Truncated { field }));
     }
     assert_eq!(decode_owner(&good[..6]), Err(CodecError::ChecksumMismatch));
-    let message = CodecError::NewerVersion { found: 2, newest: 1 }.to_string();
-    assert!(message.contains("upgrade"), "{message}");
+    let message = newer.to_string();
+    assert!(message.contains("Owner") && message.contains("upgrade"), "{message}");
+    let mut run = encoded_run(&minimal_run());
+    run[1] = 3;
+    let newer = CodecError::NewerVersion { kind: RecordKind::Run, found: 3, newest: 2 };
+    assert_eq!(decode_run(&run), Err(newer));
 }
 
 /// Cuts a record at every length, mends the checksum, and lists where it was said to end: the
@@ -93,9 +101,20 @@ fn a_cut_record_names_the_field_in_which_it_ends() {
         &["created at", "completed at", "root shards", "op-log"],
         &entry,
         &entry,
+        &["registration", "result"],
     ]
     .concat();
     assert_eq!(run, expected);
+    let registering = fields(&encoded_run(&registering_run()), |bytes| decode_run(bytes).err());
+    let expected = ["registration", "registration id", "registration payload hash"]
+        .into_iter()
+        .chain(["registration count", "registration staged", "registration stale", "result"]);
+    assert!(registering.ends_with(&expected.collect::<Vec<_>>()), "{registering:?}");
+
+    let gate = rich_run().gate_record();
+    let gate = fields(&encoded_gate(&gate), |bytes| decode_gate(bytes).err());
+    let config = ["cursor semantics", "lease duration", "max shard retries", "status"];
+    assert_eq!(gate, [&["tenant", "run"][..], &config].concat());
 
     let owner = fields(&encoded_owner(&owner()), |bytes| decode_owner(bytes).err());
     assert_eq!(owner, ["worker", "fence"]);
@@ -314,6 +333,11 @@ fn broken_invariants_are_errors_with_their_number() {
         ),
         (empty, "U2", InvariantViolation::RunShards { run, status: RunStatus::Failed, count: 0 }),
         (twice, "U3", InvariantViolation::RepeatedRunOp { run, op_id: OpId::from_raw(0x51) }),
+        (
+            RunRecord { status: RunStatus::Failed, ..done_run() },
+            "U5",
+            InvariantViolation::RunResult { run, status: RunStatus::Failed },
+        ),
     ] {
         assert_eq!(decode_run(&encoded_run(&record)), Err(violation.into()));
         assert!(CodecError::from(violation).to_string().starts_with(&format!("{number}: ")));

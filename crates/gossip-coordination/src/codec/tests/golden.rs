@@ -1,4 +1,4 @@
-//! Version 1, byte for byte. What is in `tests/golden/` has been written to disks: a line that
+//! Every version, byte for byte. What is in `tests/golden/` has been written to disks: a line that
 //! changes there is a new format version.
 
 use gossip_contracts::coordination::{
@@ -6,14 +6,14 @@ use gossip_contracts::coordination::{
     MAX_SPAWNED_PER_SHARD, MAX_TOKEN_SIZE, ShardSpec, ShardSpecRef,
 };
 use gossip_contracts::identity::{
-    FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
+    FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
 };
 
 use super::*;
 use crate::lease::{LeaseHolder, OwnerRecord};
 use crate::op_log::{OpKind, OpLog, OpLogEntry, OpResult, RunOpKind, RunOpLog};
 use crate::record::{ShardRecordView, ShardState};
-use crate::run::{RunConfig, RunStatus};
+use crate::run::{Registration, RunConfig, RunStatus};
 use crate::status::{ParkReason, ShardStatus};
 
 const TENANT: TenantId = TenantId::from_bytes([0xa7; 32]);
@@ -99,6 +99,8 @@ pub(super) fn rich_run() -> RunRecord {
         completed_at: Some(LogicalTime::from_raw(0x2222)),
         root_shards: vec![ShardId::from_raw(0x41), ShardId::from_raw(0x42)],
         op_log,
+        registration: None,
+        result: None,
     }
 }
 
@@ -110,6 +112,24 @@ pub(super) fn minimal_run() -> RunRecord {
         op_log: RunOpLog::new(),
         ..rich_run()
     }
+}
+
+/// A run whose shards are being staged.
+pub(super) fn registering_run() -> RunRecord {
+    let registration = Registration {
+        op_id: OpId::from_raw(0x91),
+        payload_hash: 0x9292,
+        count: 0x93,
+        staged: 0x82,
+        stale: 0,
+    };
+    RunRecord { registration: Some(registration), ..minimal_run() }
+}
+
+/// A run that came to something.
+pub(super) fn done_run() -> RunRecord {
+    let result = Some(RunResult::from_bytes([0xd5; 32]));
+    RunRecord { status: RunStatus::Done, result, ..rich_run() }
 }
 
 pub(super) fn owner() -> OwnerRecord {
@@ -128,10 +148,14 @@ fn from_hex(text: &str) -> Vec<u8> {
     pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }
 
+fn path(name: &str) -> String {
+    format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
 /// `GOSSIP_BLESS=1` writes the fixture anew, for a new format version.
 #[track_caller]
 fn check(name: &str, bytes: &[u8]) -> Vec<u8> {
-    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = path(name);
     if std::env::var_os("GOSSIP_BLESS").is_some() {
         std::fs::write(&path, to_hex(bytes)).unwrap();
     }
@@ -141,7 +165,7 @@ fn check(name: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn version_1_is_written_and_read_as_in_the_fixtures() {
+fn shards_owners_and_gates_of_version_1_are_written_and_read_as_in_the_fixtures() {
     for (name, shard) in [
         ("shard-minimal.v1.hex", minimal_shard()),
         ("shard-parked.v1.hex", parked_shard()),
@@ -150,12 +174,34 @@ fn version_1_is_written_and_read_as_in_the_fixtures() {
         let stored = check(name, &encoded_shard(&shard));
         assert_eq!(decode_shard(&stored), Ok(shard), "{name}");
     }
-    for (name, run) in [("run-minimal.v1.hex", minimal_run()), ("run-rich.v1.hex", rich_run())] {
+    let stored = check("owner.v1.hex", &encoded_owner(&owner()));
+    assert_eq!(decode_owner(&stored), Ok(owner()));
+    let gate = rich_run().gate_record();
+    let stored = check("gate.v1.hex", &encoded_gate(&gate));
+    assert_eq!(decode_gate(&stored), Ok(gate));
+}
+
+#[test]
+fn runs_of_version_2_are_written_and_read_as_in_the_fixtures() {
+    for (name, run) in [
+        ("run-minimal.v2.hex", minimal_run()),
+        ("run-rich.v2.hex", rich_run()),
+        ("run-registering.v2.hex", registering_run()),
+        ("run-done.v2.hex", done_run()),
+    ] {
         let stored = check(name, &encoded_run(&run));
         assert_eq!(decode_run(&stored), Ok(run), "{name}");
     }
-    let stored = check("owner.v1.hex", &encoded_owner(&owner()));
-    assert_eq!(decode_owner(&stored), Ok(owner()));
+}
+
+/// What the version before has written is read for ever.
+#[test]
+fn runs_of_version_1_are_read_as_in_the_fixtures() {
+    for (name, run) in [("run-minimal.v1.hex", minimal_run()), ("run-rich.v1.hex", rich_run())] {
+        let bytes = from_hex(&std::fs::read_to_string(path(name)).unwrap());
+        assert_eq!(bytes[1], 1, "{name}");
+        assert_eq!(decode_run(&bytes), Ok(run), "{name}");
+    }
 }
 
 #[test]

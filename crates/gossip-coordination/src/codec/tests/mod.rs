@@ -33,6 +33,12 @@ fn encoded_run(record: &RunRecord) -> Vec<u8> {
     out
 }
 
+fn encoded_gate(record: &crate::GateRecord) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_gate(record, &mut out);
+    out
+}
+
 fn encoded_owner(record: &crate::OwnerRecord) -> Vec<u8> {
     let mut out = Vec::new();
     encode_owner(record, &mut out);

@@ -31,6 +31,11 @@ pub(crate) fn a_cursor_without_room_is_refused<H: Harness>(operation: Operation)
             assert!(matches!(refused, Err(CheckpointError::ResourceExhausted(_))), "{refused:?}");
             assert_eq!(w.checkpoint(&lease, CursorUpdate::at(&large), op), Ok(Executed(())));
         }
+        Operation::CheckpointAndRenew => {
+            let refused = w.checkpoint_and_renew(&lease, cursor, op);
+            assert!(matches!(refused, Err(CheckpointError::ResourceExhausted(_))), "{refused:?}");
+            assert!(w.checkpoint_and_renew(&lease, CursorUpdate::at(&large), op).is_ok());
+        }
         _ => {
             let refused = w.complete(&lease, cursor, op);
             assert!(matches!(refused, Err(CompleteError::ResourceExhausted(_))), "{refused:?}");

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use gossip_contracts::identity::RunId;
+
 use super::prelude::*;
 use crate::error::{ClaimError, GetRunError};
 use crate::scratch::AcquireScratch;
@@ -184,6 +186,95 @@ pub(crate) fn a_worker_that_found_nothing_waits<H: Harness>() {
     // A claim that found something does not make anybody wait.
     w.release(&mine).unwrap();
     assert!(w.claim(2).is_ok());
+}
+
+pub(crate) fn a_worker_gets_back_what_it_holds_and_nothing_else<H: Harness>() {
+    let w = &mut World::<H>::new(4);
+    let (first, second, _) = (w.lease(1, 0), w.lease(1, 2), w.lease(2, 1));
+    let (op, key) = (w.op(), within(0, "c"));
+    w.checkpoint(&first, CursorUpdate::at(&key), op).unwrap();
+    w.reopen();
+    let mut back = Vec::new();
+    while let Some(own) = w.reacquire_own(1).unwrap() {
+        let lease = own.lease;
+        let old = if lease.shard() == id(0) { first } else { second };
+        assert_eq!((lease.owner(), lease.fence()), (worker(1), old.fence().next()));
+        if lease.shard() == id(0) {
+            assert_eq!(own.state.cursor.as_update(), CursorUpdate::at(&key));
+        }
+        // The lease of old is dead.
+        assert!(w.renew(&old).is_err());
+        w.attempt_new(Operation::Complete, &lease).unwrap();
+        back.push(lease.shard());
+    }
+    back.sort_unstable();
+    assert_eq!(back, [id(0), id(2)]);
+    assert_eq!(w.reacquire_own(9), Ok(None));
+}
+
+/// Nobody else has taken it, so it is still the worker's own.
+pub(crate) fn a_worker_gets_its_shard_back_after_its_lease<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let lease = w.lease(1, 0);
+    w.expire(&lease);
+    let again = w.reacquire_own(1).unwrap().unwrap().lease;
+    assert_eq!(again.fence(), lease.fence().next());
+    w.expire(&again);
+    w.lease(2, 0);
+    assert_eq!(w.reacquire_own(1), Ok(None));
+}
+
+pub(crate) fn what_a_worker_gets_back_too_often_is_parked<H: Harness>() {
+    let w = &mut World::<H>::new(2);
+    w.lease(1, 0);
+    for _ in 1..RETRIES {
+        assert!(w.reacquire_own(1).unwrap().is_some());
+    }
+    assert_eq!(w.reacquire_own(1), Ok(None));
+    assert_eq!(w.shard(id(0)).state.status, ShardStatus::Parked);
+}
+
+pub(crate) fn an_unknown_run_holds_nothing<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    w.run = RunId::from_raw(9);
+    assert_eq!(w.reacquire_own(1), Err(ClaimError::RunNotFound));
+}
+
+pub(crate) fn a_run_that_is_not_active_gives_nothing_back<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    w.lease(1, 0);
+    w.bring_to(RunStatus::Failed);
+    let refused = ClaimError::RunNotActive { run: w.run, status: RunStatus::Failed };
+    assert_eq!(w.reacquire_own(1), Err(refused));
+}
+
+/// Until they are granted a shard, and for one lease duration.
+pub(crate) fn workers_without_work_are_counted<H: Harness>() {
+    let w = &mut World::<H>::new(2);
+    let lease = w.lease(1, 0);
+    let idle = |w: &mut World<H>| {
+        let op = w.op();
+        let at = within(0, &format!("{:06}", op.as_raw()));
+        let outcome = w.checkpoint_and_renew(&lease, CursorUpdate::at(&at), op);
+        outcome.unwrap().into_inner().idle_workers
+    };
+    assert_eq!(idle(w), 0);
+    w.note_idle(2).unwrap();
+    w.note_idle(3).unwrap();
+    w.note_idle(3).unwrap();
+    assert_eq!(idle(w), 2);
+    w.claim(2).unwrap();
+    assert_eq!(idle(w), 1);
+    w.tick(LEASE - 1);
+    assert_eq!(idle(w), 1);
+    w.tick(1);
+    assert_eq!(idle(w), 0);
+}
+
+pub(crate) fn an_unknown_run_has_no_idle_workers<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    w.run = RunId::from_raw(9);
+    assert_eq!(w.note_idle(1), Err(GetRunError::RunNotFound));
 }
 
 /// Where the backend gives handles to several processes, they race; else they take turns.

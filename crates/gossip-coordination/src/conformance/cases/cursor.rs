@@ -18,6 +18,10 @@ fn advance<H: Harness>(
     let op = w.op();
     match operation {
         Operation::Checkpoint => w.checkpoint(lease, cursor, op).map_err(widen),
+        Operation::CheckpointAndRenew => {
+            let outcome = w.checkpoint_and_renew(lease, cursor, op);
+            outcome.map(|outcome| outcome.map(drop)).map_err(widen)
+        }
         Operation::Complete => w.complete(lease, cursor, op).map_err(widen),
         other => unreachable!("{other:?} moves no cursor"),
     }

@@ -47,7 +47,7 @@ pub(crate) fn what_is_available_depends_on_the_time_of_asking<H: Harness>() {
     let w = &mut World::<H>::new(1);
     let lease = w.lease(1, 0);
     assert_eq!(w.list(ShardFilter::available()).unwrap(), []);
-    w.now = lease.deadline();
+    w.expire(&lease);
     assert_eq!(w.list(ShardFilter::available()).unwrap().len(), 1);
 }
 

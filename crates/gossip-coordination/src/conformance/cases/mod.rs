@@ -2,6 +2,7 @@
 //! `list.rs` names them all.
 
 pub(super) mod acquire;
+pub(super) mod admin;
 pub(super) mod bytes;
 pub(super) mod claims;
 pub(super) mod cursor;

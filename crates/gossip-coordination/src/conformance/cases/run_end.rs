@@ -8,6 +8,7 @@ use crate::error::{
     AcquireError, ClaimError, CoordError, CreateRunError, IdempotentOutcome, RegisterShardsError,
     RunOpIdConflict, RunTransitionError, UnparkError,
 };
+use crate::error::{DeleteRunError, RevokeLeaseError};
 use crate::lease::Lease;
 use crate::payload;
 use crate::run::ShardFilter;
@@ -42,7 +43,7 @@ fn ready<H: Harness>() -> World<H> {
 
 fn fingerprint(operation: Operation, run: RunId) -> u64 {
     match operation {
-        Operation::CompleteRun => payload::complete_run(run),
+        Operation::CompleteRun => payload::complete_run(run, None),
         Operation::FailRun => payload::fail_run(run),
         _ => payload::cancel_run(run),
     }
@@ -179,6 +180,34 @@ pub(crate) fn allows<H: Harness>(status: RunStatus) {
                 Err(error) => assert_eq!(error, ClaimError::RunNotActive { run, status }),
                 Ok(_) => assert!(active),
             },
+            Operation::ReacquireOwn => match w.reacquire_own(1) {
+                Err(error) => assert_eq!(error, ClaimError::RunNotActive { run, status }),
+                Ok(own) => assert!(active && own.is_some()),
+            },
+            Operation::NoteIdle => assert_eq!(w.note_idle(1), Ok(())),
+            Operation::RevokeLease => {
+                let expected = match status {
+                    RunStatus::Initializing => Err(RevokeLeaseError::ShardNotFound),
+                    RunStatus::Active => Ok(Executed(())),
+                    // Its shards are done, and hold no lease.
+                    RunStatus::Done => Ok(Replayed(())),
+                    status => Err(RevokeLeaseError::RunTerminal { status }),
+                };
+                let fence = w.harness.dump().shard(w.tenant, shard).map(|it| it.state.fence);
+                assert_eq!(w.revoke(id(0), fence.unwrap_or(FenceEpoch::INITIAL)), expected);
+            }
+            Operation::DeleteRun => {
+                let refused = Err(DeleteRunError::RunNotEnded { status });
+                assert_eq!(w.delete_run(), if over { Ok(()) } else { refused });
+            }
+            Operation::ListRuns => {
+                let (runs, next) = w.list_runs(None, 9).unwrap();
+                assert_eq!((runs[0].status, runs.len(), next), (status, 1, None));
+            }
+            Operation::ListShardsPage => {
+                let (page, _) = w.list_page(ShardFilter::all(), None, 1).unwrap();
+                assert_eq!(page.len(), if waiting { 0 } else { 1 });
+            }
             Operation::CollectCandidates => {
                 let candidates = w.candidates(2).unwrap();
                 assert_eq!((candidates.status, !candidates.shards.is_empty()), (status, active));

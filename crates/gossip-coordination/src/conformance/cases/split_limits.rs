@@ -1,7 +1,7 @@
 //! How far splitting goes: children of one split, spawned shards of one parent, ceilings, bytes.
 
 use gossip_contracts::coordination::{
-    MAX_SPAWNED_PER_SHARD, ShardLimitScope, SplitReplacePlan, SplitResidualPlan,
+    MAX_METADATA_SIZE, MAX_SPAWNED_PER_SHARD, ShardLimitScope, SplitReplacePlan, SplitResidualPlan,
     SplitValidationError, plan_split_replace_at_points, plan_split_residual_at_point,
 };
 
@@ -41,6 +41,34 @@ pub(crate) fn as_many_children_as_the_backend_allows<H: Harness>() {
         children
     );
     assert_eq!(w.progress().unwrap().active, max as u64);
+}
+
+/// The largest plan that the protocol has, where a backend does not commit that in one step.
+pub(crate) fn more_bytes_than_the_backend_allows<H: Harness>(operation: Operation) {
+    let caps = H::caps();
+    let count = if operation == Operation::SplitReplace { caps.max_split_children } else { 2 };
+    let (bounds, metadata) = (parts(count), vec![b'm'; MAX_METADATA_SIZE]);
+    let range = |pair: &'_ [Vec<u8>], metadata| (pair[0].clone(), pair[1].clone(), metadata);
+    let large: Vec<_> = bounds.windows(2).map(|pair| range(pair, &metadata[..])).collect();
+    let small: Vec<_> = bounds.windows(2).map(|pair| range(pair, &[][..])).collect();
+    let size = large.iter().map(|(from, to, about)| from.len() + to.len() + about.len()).sum();
+    let max = caps.max_split_bytes;
+    if size <= max {
+        return skip("the backend commits the largest split that there is");
+    }
+    let w = &mut World::<H>::new(1);
+    let (lease, op) = (w.lease(1, 0), w.op());
+    let mut split = |parts: &[(Vec<u8>, Vec<u8>, &[u8])]| {
+        let specs = parts.iter().map(|(from, to, about)| ShardSpecRef::new(from, to, about));
+        if operation == Operation::SplitReplace {
+            w.split_replace(&lease, &SplitReplacePlan::new(specs), op).map(drop)
+        } else {
+            let specs: Vec<_> = specs.collect();
+            w.split_residual(&lease, &SplitResidualPlan::new(specs[0], specs[1]), op).map(drop)
+        }
+    };
+    assert_eq!(split(&large), refused(SplitValidationError::PartsTooLarge { size, max }));
+    assert_eq!(split(&small), Ok(()));
 }
 
 /// Splits residuals off shard 0, each in front of the last, without auditing every step.

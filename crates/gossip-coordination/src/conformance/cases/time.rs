@@ -1,6 +1,8 @@
 //! Leases and the clock, which may step back.
 
 use super::prelude::*;
+use crate::conformance::attempt::Payload;
+use crate::error::CoordError;
 
 pub(crate) fn renewing_extends_a_lease_from_now<H: Harness>() {
     let w = &mut World::<H>::new(1);
@@ -32,6 +34,61 @@ pub(crate) fn renewing_twice_is_harmless<H: Harness>() {
     w.tick(7);
     let first = w.renew(&lease).unwrap().new_deadline;
     assert_eq!(w.renew(&lease).unwrap().new_deadline, first);
+}
+
+pub(crate) fn a_checkpoint_that_renews_extends_the_lease_from_now<H: Harness>() {
+    let w = &mut World::<H>::new(2);
+    let (lease, op, key) = (w.lease(1, 0), w.op(), within(0, "c"));
+    w.tick(LEASE - 1);
+    let cursor = CursorUpdate::new(Some(&key), Some(b"token"));
+    let outcome = w.checkpoint_and_renew(&lease, cursor, op).unwrap();
+    let Executed(renewal) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(Some(renewal.new_deadline), w.now.checked_add(LEASE));
+    assert_eq!((renewal.capacity.available_count, renewal.idle_workers), (1, 0));
+    let record = w.shard(id(0));
+    assert_eq!(record.cursor.as_update(), cursor);
+    assert_eq!((record.state.fence, record.state.acquires_since_progress), (lease.fence(), 0));
+    w.now = lease.deadline();
+    assert!(w.attempt_new(Operation::Renew, &lease).is_ok());
+}
+
+/// An answer that was lost is given again, and the lease is as it was.
+pub(crate) fn a_checkpoint_that_renews_extends_the_lease_once<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let (lease, op, key) = (w.lease(1, 0), w.op(), within(0, "c"));
+    w.tick(5);
+    let cursor = CursorUpdate::at(&key);
+    let first = w.checkpoint_and_renew(&lease, cursor, op).unwrap().into_inner().new_deadline;
+    w.tick(100);
+    w.reopen();
+    let again = w.checkpoint_and_renew(&lease, cursor, op).unwrap();
+    assert!(again.is_replay());
+    assert_eq!(again.into_inner().new_deadline, first);
+    assert_eq!(w.shard(id(0)).state.lease.unwrap().deadline(), first);
+}
+
+pub(crate) fn a_checkpoint_that_renews_shortens_no_lease<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let (lease, op, key) = (w.lease(1, 0), w.op(), within(0, "c"));
+    w.now = LogicalTime::from_raw(w.now.as_raw() - 5_000);
+    for _ in 0..2 {
+        let outcome = w.checkpoint_and_renew(&lease, CursorUpdate::at(&key), op).unwrap();
+        assert_eq!(outcome.into_inner().new_deadline, lease.deadline());
+    }
+    assert_eq!(w.shard(id(0)).state.lease.unwrap().deadline(), lease.deadline());
+}
+
+pub(crate) fn a_checkpoint_is_one_that_renews_or_one_that_does_not<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let (lease, plain, renewing) = (w.lease(1, 0), w.op(), w.op());
+    w.attempt(Operation::Checkpoint, &lease, plain, Payload::Usual).unwrap();
+    w.attempt(Operation::CheckpointAndRenew, &lease, renewing, Payload::Usual).unwrap();
+    for (operation, op) in
+        [(Operation::CheckpointAndRenew, plain), (Operation::Checkpoint, renewing)]
+    {
+        let refused = w.attempt(operation, &lease, op, Payload::Usual);
+        assert!(matches!(refused, Err(CoordError::OpIdConflict { .. })), "{refused:?}");
+    }
 }
 
 pub(crate) fn a_clock_that_steps_back_shortens_no_lease<H: Harness>() {

@@ -1,7 +1,7 @@
-//! T1 to T4: granting, renewing, giving back, and counting tries.
+//! T1 to T5: granting, renewing, giving back, revoking, and counting tries.
 
 use super::*;
-use crate::error::AcquireError;
+use crate::error::{AcquireError, RevokeLeaseError};
 
 #[track_caller]
 fn granted(world: &World, worker: WorkerId) -> (Lease, ShardUpdate<'static>) {
@@ -38,7 +38,7 @@ fn acquire_reports_refusals_in_order() {
     world.state().status = ShardStatus::Split;
     world.state().acquires_since_progress = RETRIES;
     let ask = |world: &World| world.ask_acquire(TENANT, OTHER_WORKER);
-    let missing = acquire(None, world.now, TENANT, KEY, OTHER_WORKER);
+    let missing = acquire(None, world.now, world.takeover, TENANT, KEY, OTHER_WORKER);
     assert_eq!(missing, Err(AcquireError::ShardNotFound { shard: KEY }));
     assert_eq!(ask(&world), Err(AcquireError::TenantMismatch { expected: TENANT }));
     world.shard.tenant = TENANT;
@@ -63,7 +63,7 @@ fn acquire_reports_refusals_in_order() {
 #[test]
 #[should_panic(expected = "some time")]
 fn an_acquire_at_no_time_is_a_bug() {
-    let _ = acquire(None, LogicalTime::ZERO, TENANT, KEY, WORKER);
+    let _ = acquire(None, LogicalTime::ZERO, Takeover::AT_DEADLINE, TENANT, KEY, WORKER);
 }
 
 #[test]
@@ -75,6 +75,90 @@ fn another_worker_gets_the_shard_at_the_deadline_and_not_before() {
     let (lease, update) = granted(&world, OTHER_WORKER);
     assert_eq!((lease.fence(), lease.deadline()), (fence(3), at(1_200)));
     assert_eq!(update.state.lease, holder(OTHER_WORKER, at(1_200)));
+}
+
+/// L3: clocks that differ keep others out for longer; a holder that is gone, not at all.
+#[test]
+fn another_worker_gets_the_shard_when_the_backend_knows_that_it_may() {
+    let (mut world, _) = World::leased();
+    world.takeover.skew_allowance = 30;
+    world.now = at(1_129);
+    let held = AcquireError::AlreadyLeased { current_owner: WORKER, lease_deadline: DEADLINE };
+    assert_eq!(world.ask_acquire(TENANT, OTHER_WORKER), Err(held));
+    // Its own worker need not wait.
+    assert_eq!(granted(&world, WORKER).0.fence(), fence(3));
+    world.now = at(1_130);
+    assert_eq!(granted(&world, OTHER_WORKER).0.fence(), fence(3));
+    world.now = at(1_001);
+    world.takeover.holder_is_gone = true;
+    assert_eq!(granted(&world, OTHER_WORKER).0.fence(), fence(3));
+}
+
+/// The allowance is for others: a worker whose own clock says that its lease is over stops.
+#[test]
+fn a_lease_is_over_at_its_deadline_whatever_others_are_allowed() {
+    let (mut world, lease) = World::leased();
+    (world.takeover.skew_allowance, world.now) = (30, DEADLINE);
+    let expired = CoordError::LeaseExpired { deadline: DEADLINE, now: DEADLINE };
+    assert_eq!(world.ask(&request(lease, Op::Renew)), Err(expired));
+}
+
+fn revoke(
+    world: &World,
+    tenant: TenantId,
+    at_fence: u64,
+) -> Result<Decision<ShardUpdate<'static>, ()>, RevokeLeaseError> {
+    world.with_found(|found| revoke_lease(found, tenant, fence(at_fence)))
+}
+
+/// T5.
+#[test]
+fn a_revoked_lease_is_dead_and_its_shard_free() {
+    let (mut world, lease) = World::leased();
+    let Ok(Decision::Execute(update)) = revoke(&world, TENANT, 2) else { panic!("it is held") };
+    let state = ShardState { fence: fence(3), lease: None, ..world.shard.state };
+    assert_eq!(update, of_state(state));
+    assert_eq!(state.acquires_since_progress, 1);
+    let event = update.event(SHARD, &world.shard.state);
+    let told = crate::EventKind::ShardLeaseRevoked { shard: SHARD, new_fence_epoch: fence(3) };
+    assert_eq!(event, told);
+    world.shard.apply(&update);
+    let (replace, residual) = (halves(), residual_half());
+    for op in every_op(&replace, &residual) {
+        let stale = CoordError::StaleFence { presented: fence(2), current: fence(3) };
+        assert_eq!(world.ask(&request(lease, op)), Err(stale));
+    }
+    assert_eq!(granted(&world, OTHER_WORKER).0.fence(), fence(4));
+}
+
+#[test]
+fn revoking_again_takes_nothing_from_whoever_came_since() {
+    let (mut world, _) = World::leased();
+    let Ok(Decision::Execute(update)) = revoke(&world, TENANT, 2) else { panic!("it is held") };
+    world.shard.apply(&update);
+    // Twice, before and after somebody else got the shard; and a lease that was released.
+    for granted_to in [None, Some(OTHER_WORKER)] {
+        if let Some(worker) = granted_to {
+            world.acquire(worker);
+        }
+        assert_eq!(revoke(&world, TENANT, 2), Ok(Decision::Replay(())));
+        assert_eq!(revoke(&world, TENANT, 3), Ok(Decision::Replay(())));
+    }
+    let current = fence(4);
+    let unknown = RevokeLeaseError::FenceNotGranted { presented: fence(5), current };
+    assert_eq!(revoke(&world, TENANT, 5), Err(unknown));
+}
+
+#[test]
+fn revoking_is_refused_for_another_tenant_and_in_an_ended_run() {
+    let (mut world, _) = World::leased();
+    assert_eq!(revoke_lease(None, TENANT, fence(2)), Err(RevokeLeaseError::ShardNotFound));
+    let foreign = RevokeLeaseError::TenantMismatch { expected: OTHER_TENANT };
+    assert_eq!(revoke(&world, OTHER_TENANT, 2), Err(foreign));
+    for status in [RunStatus::Done, RunStatus::Failed, RunStatus::Cancelled] {
+        world.gate.status = status;
+        assert_eq!(revoke(&world, TENANT, 2), Err(RevokeLeaseError::RunTerminal { status }));
+    }
 }
 
 /// T2: a lost answer does not lock the owner out.

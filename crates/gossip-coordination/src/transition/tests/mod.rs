@@ -3,6 +3,7 @@
 mod lease;
 mod order;
 mod progress;
+mod register;
 mod replay;
 mod run;
 mod sequences;
@@ -21,11 +22,11 @@ use crate::codec;
 use crate::error::{
     CheckpointError, CompleteError, CoordError, ParkError, ReleaseError, RenewError, SplitError,
 };
-use crate::lease::{Lease, LeaseHolder};
+use crate::lease::{Lease, LeaseHolder, Takeover};
 use crate::op_log::{OpKind, OpLogEntry, OpResult};
 use crate::record::{FoundShard, ShardRecord, ShardRecordView, ShardState, ShardUpdate};
 use crate::run::{RunConfig, RunGate, RunStatus};
-use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom};
+use crate::shard_limits::{ShardCounts, ShardLimits, ShardRoom, SplitCaps};
 use crate::status::{ParkReason, ShardStatus};
 
 const TENANT: TenantId = TenantId::from_bytes([1; 32]);
@@ -60,6 +61,7 @@ struct World {
     shard: ShardRecord,
     gate: RunGate,
     room: ShardRoom,
+    takeover: Takeover,
     now: LogicalTime,
 }
 
@@ -149,7 +151,9 @@ impl World {
             room: ShardRoom {
                 limits: ShardLimits { per_tenant: usize::MAX, global: usize::MAX },
                 counts: ShardCounts::default(),
+                split: SplitCaps::PROTOCOL,
             },
+            takeover: Takeover::AT_DEADLINE,
             now: START,
         }
     }
@@ -181,7 +185,7 @@ impl World {
         tenant: TenantId,
         worker: WorkerId,
     ) -> Result<AcquireDecision, crate::AcquireError> {
-        self.with_found(|found| acquire(found, self.now, tenant, KEY, worker))
+        self.with_found(|found| acquire(found, self.now, self.takeover, tenant, KEY, worker))
     }
 
     #[track_caller]

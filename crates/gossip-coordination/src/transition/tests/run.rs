@@ -63,6 +63,8 @@ fn a_new_run_is_initializing_and_empty() {
         completed_at: None,
         root_shards: vec![],
         op_log: Default::default(),
+        registration: None,
+        result: None,
     };
     assert_eq!(run, expected);
     assert_eq!(run.gate(), RunGate { status: RunStatus::Initializing, config: CONFIG });
@@ -96,7 +98,9 @@ fn registering_shards_makes_the_run_active() {
         status: RunStatus::Active,
         completed_at: None,
         root_shards: Some(vec![ShardId::from_raw(0), ShardId::from_raw(9)]),
-        log: entry(1, RunOpKind::RegisterShards, payload::register_shards(&shards)),
+        registration: None,
+        result: None,
+        log: Some(entry(1, RunOpKind::RegisterShards, payload::register_shards(&shards))),
     };
     let decided =
         register_shards(Some(&run), at(1_500), TENANT, &unlimited(), &shards, operation(1));
@@ -119,6 +123,7 @@ fn registration_reports_refusals_in_order() {
     let full = |tenant, global| ShardRoom {
         limits: ShardLimits { per_tenant: 5, global: 9 },
         counts: ShardCounts { tenant, global },
+        ..unlimited()
     };
     let missing = register_shards(None, START, TENANT, &full(4, 8), &[], operation(1));
     assert_eq!(missing, Err(RegisterShardsError::RunNotFound));
@@ -179,7 +184,7 @@ impl End {
         id: u64,
     ) -> Result<Decision<RunUpdate, ()>, RunTransitionError> {
         match self {
-            End::Complete => complete_run(run, at(1_500), TENANT, &ALL_DONE, operation(id)),
+            End::Complete => complete_run(run, at(1_500), TENANT, &ALL_DONE, None, operation(id)),
             End::Fail => fail_run(run, at(1_500), TENANT, operation(id)),
             End::Cancel => cancel_run(run, at(1_500), TENANT, operation(id)),
         }
@@ -187,7 +192,9 @@ impl End {
 
     fn parts(self) -> (RunStatus, RunOpKind, u64) {
         match self {
-            End::Complete => (RunStatus::Done, RunOpKind::Complete, payload::complete_run(RUN)),
+            End::Complete => {
+                (RunStatus::Done, RunOpKind::Complete, payload::complete_run(RUN, None))
+            }
             End::Fail => (RunStatus::Failed, RunOpKind::Fail, payload::fail_run(RUN)),
             End::Cancel => (RunStatus::Cancelled, RunOpKind::Cancel, payload::cancel_run(RUN)),
         }
@@ -252,7 +259,9 @@ fn an_end_is_written_with_its_time_and_replayed_ever_after() {
             status,
             completed_at: Some(at(1_500)),
             root_shards: None,
-            log: entry(1, kind, hash),
+            registration: None,
+            result: None,
+            log: Some(entry(1, kind, hash)),
         };
         assert_eq!(end.ask(Some(&run), 1), Ok(Decision::Execute(expected.clone())));
         run.apply(expected);
@@ -277,24 +286,26 @@ fn a_run_is_complete_only_when_no_shard_is_active_or_parked() {
     for (active, parked) in [(1, 0), (0, 1), (3, 2)] {
         let progress = RunProgress { active, parked, ..ALL_DONE };
         assert_eq!(
-            complete_run(Some(&run), START, TENANT, &progress, operation(1)),
+            complete_run(Some(&run), START, TENANT, &progress, None, operation(1)),
             Err(RunTransitionError::ShardsRemaining { active, parked })
         );
     }
     // The status is reported before the shards, and a replay does not count them.
     let remaining = RunProgress { active: 1, ..ALL_DONE };
     for status in [RunStatus::Done, RunStatus::Failed, RunStatus::Cancelled] {
-        let refused = complete_run(Some(&run_in(status)), START, TENANT, &remaining, operation(1));
+        let refused =
+            complete_run(Some(&run_in(status)), START, TENANT, &remaining, None, operation(1));
         assert_eq!(refused, Err(RunTransitionError::RunTerminal { status }));
     }
     let status = RunStatus::Initializing;
-    let refused = complete_run(Some(&run_in(status)), START, TENANT, &remaining, operation(1));
+    let refused =
+        complete_run(Some(&run_in(status)), START, TENANT, &remaining, None, operation(1));
     let target = RunStatus::Done;
     assert_eq!(refused, Err(RunTransitionError::WrongStatus { status, target }));
     let mut done = run;
     let Ok(Decision::Execute(update)) = End::Complete.ask(Some(&done), 1) else { panic!() };
     done.apply(update);
-    let again = complete_run(Some(&done), START, TENANT, &remaining, operation(1));
+    let again = complete_run(Some(&done), START, TENANT, &remaining, None, operation(1));
     assert_eq!(again, Ok(Decision::Replay(())));
 }
 
@@ -335,7 +346,9 @@ fn storing_a_broken_run_is_a_bug() {
         status: RunStatus::Active,
         completed_at: None,
         root_shards: None,
-        log: entry(1, RunOpKind::RegisterShards, 1),
+        registration: None,
+        result: None,
+        log: Some(entry(1, RunOpKind::RegisterShards, 1)),
     });
 }
 
@@ -349,7 +362,7 @@ fn another_tenants_run_is_refused_before_its_op_log_is_read() {
         register_shards(Some(&done), START, stranger, &unlimited(), &shards, operation(1));
     assert_eq!(registered, Err(RegisterShardsError::TenantMismatch { expected: stranger }));
     assert_eq!(
-        complete_run(Some(&done), START, stranger, &ALL_DONE, operation(1)),
+        complete_run(Some(&done), START, stranger, &ALL_DONE, None, operation(1)),
         Err(mismatch.clone())
     );
     assert_eq!(fail_run(Some(&done), START, stranger, operation(1)), Err(mismatch.clone()));
@@ -359,7 +372,7 @@ fn another_tenants_run_is_refused_before_its_op_log_is_read() {
 #[test]
 fn a_run_whose_shards_are_not_all_counted_is_damaged_and_not_complete() {
     let (run, nothing) = (run_in(RunStatus::Active), RunProgress::default());
-    let answer = complete_run(Some(&run), START, TENANT, &nothing, operation(1));
+    let answer = complete_run(Some(&run), START, TENANT, &nothing, None, operation(1));
     let Err(RunTransitionError::BackendError(error)) = answer else { panic!("{answer:?}") };
     assert!(!error.is_retryable() && error.to_string().contains("0 are counted"), "{error}");
 }

@@ -200,7 +200,7 @@ impl Life {
 
     fn acquire(&mut self, worker: WorkerId, tenant: TenantId) {
         let World { shard, now, gate, .. } = &self.world;
-        let held = shard.state.holder_at(*now);
+        let held = shard.state.holder_at(*now, Takeover::AT_DEADLINE);
         match self.world.ask_acquire(tenant, worker) {
             Ok(AcquireDecision::Grant { lease, update }) => {
                 assert_eq!((tenant, gate.status), (TENANT, RunStatus::Active));
@@ -239,7 +239,7 @@ impl Life {
         assert_eq!((kept.tenant, kept.lease.tenant()), (TENANT, TENANT));
         assert_eq!(self.world.gate.status, RunStatus::Active);
         assert_eq!(kept.lease.fence(), state.fence, "a zombie wrote");
-        let holder = state.holder_at(now).expect("only a live lease writes");
+        let holder = state.holder_at(now, Takeover::AT_DEADLINE).expect("only a live lease writes");
         assert_eq!(holder.owner(), kept.lease.owner());
         match kept.work {
             Work::Renew | Work::Release => return,

@@ -160,9 +160,31 @@ fn the_spawn_cap_and_the_ceilings_can_be_reached() {
         world.room = ShardRoom {
             limits: ShardLimits { per_tenant: 10, global: 20 },
             counts: ShardCounts { tenant: 10 - additional, global: 20 - additional },
+            ..world.room
         };
         world.execute(&request(lease, op));
         assert_eq!(world.shard.spawned.len(), 1024);
+    }
+}
+
+/// X4: a backend's own caps, at and above.
+#[test]
+fn a_split_beyond_what_the_backend_commits_names_the_backends_maximum() {
+    let (replace, residual) = (halves(), residual_half());
+    let (mut world, lease) = World::leased();
+    world.room.split = SplitCaps { max_children: 2, ..SplitCaps::PROTOCOL };
+    let three = SplitReplacePlan::new([spec(b"d", b"g"), spec(b"g", b"m"), spec(b"m", b"t")]);
+    let refused = |fault| Err(CoordError::SplitInvalid(fault));
+    let too_many = SplitValidationError::TooManyChildren { count: 3, max: 2 };
+    assert_eq!(world.ask(&request(lease, Op::SplitReplace(&three))), refused(too_many));
+    assert!(world.ask(&request(lease, Op::SplitReplace(&replace))).is_ok());
+    // Four keys of one byte, and "left" and "right" or "kept" and "given".
+    for op in [Op::SplitReplace(&replace), Op::SplitResidual(&residual)] {
+        world.room.split = SplitCaps { max_bytes: 13, ..SplitCaps::PROTOCOL };
+        assert!(world.ask(&request(lease, op)).is_ok());
+        world.room.split.max_bytes = 12;
+        let too_large = SplitValidationError::PartsTooLarge { size: 13, max: 12 };
+        assert_eq!(world.ask(&request(lease, op)), refused(too_large));
     }
 }
 

@@ -15,6 +15,9 @@ macro_rules! methods {
             mut checkpoint<>(
                 now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>, op: OpId
             ) -> Result<IdempotentOutcome<()>, CheckpointError>;
+            mut checkpoint_and_renew<>(
+                now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>, op: OpId
+            ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>;
             mut complete<>(
                 now: LogicalTime, tenant: TenantId, lease: &Lease, cursor: CursorUpdate<'_>, op: OpId
             ) -> Result<IdempotentOutcome<()>, CompleteError>;
@@ -43,8 +46,9 @@ macro_rules! methods {
                 now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
                 out: &mut Vec<ShardSummary>
             ) -> Result<(), GetRunError>;
-            mut complete_run<>(now: LogicalTime, tenant: TenantId, run: RunId, op: OpId)
-                -> Result<IdempotentOutcome<()>, RunTransitionError>;
+            mut complete_run_with<>(
+                now: LogicalTime, tenant: TenantId, run: RunId, result: Option<RunResult>, op: OpId
+            ) -> Result<IdempotentOutcome<()>, RunTransitionError>;
             mut fail_run<>(now: LogicalTime, tenant: TenantId, run: RunId, op: OpId)
                 -> Result<IdempotentOutcome<()>, RunTransitionError>;
             mut cancel_run<>(now: LogicalTime, tenant: TenantId, run: RunId, op: OpId)
@@ -55,12 +59,31 @@ macro_rules! methods {
                 now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
                 out: &mut ClaimCandidates
             ) -> Result<(), GetRunError>;
+            mut revoke_lease<>(
+                now: LogicalTime, tenant: TenantId, key: ShardKey, fence: FenceEpoch
+            ) -> Result<IdempotentOutcome<()>, RevokeLeaseError>;
+            ref list_runs_into<>(
+                tenant: TenantId, after: Option<RunId>, limit: NonZeroUsize,
+                out: &mut Vec<RunSummary>
+            ) -> Result<Option<RunId>, InfraError>;
+            ref list_shards_page_into<>(
+                now: LogicalTime, tenant: TenantId, run: RunId, filter: ShardFilter,
+                after: Option<ShardId>, limit: NonZeroUsize, out: &mut Vec<ShardSummary>
+            ) -> Result<Option<ShardId>, GetRunError>;
+            mut delete_run<>(now: LogicalTime, tenant: TenantId, run: RunId)
+                -> Result<(), DeleteRunError>;
+            mut note_idle<>(now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId)
+                -> Result<(), GetRunError>;
         }
-        ShardClaiming NoAsyncClaiming {
+        ShardClaiming AsyncShardClaiming {
             mut claim_next_available<'s>(
                 now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
                 scratch: &'s mut AcquireScratch
             ) -> Result<AcquireResultView<'s>, ClaimError>;
+            mut reacquire_own<'s>(
+                now: LogicalTime, tenant: TenantId, run: RunId, worker: WorkerId,
+                scratch: &'s mut AcquireScratch
+            ) -> Result<Option<AcquireResultView<'s>>, ClaimError>;
         }
     } };
 }
@@ -114,17 +137,21 @@ pub(crate) mod names {
         CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
     };
     pub(crate) use gossip_contracts::identity::{
-        LogicalTime, OpId, RunId, ShardKey, TenantId, WorkerId,
+        FenceEpoch, LogicalTime, OpId, RunId, RunResult, ShardId, ShardKey, TenantId, WorkerId,
     };
     pub(crate) use gossip_coordination::transition::{SplitReplaceResult, SplitResidualResult};
     pub(crate) use gossip_coordination::{
-        AcquireError, AcquireResultView, AcquireScratch, CheckpointError, ClaimCandidates,
-        ClaimError, CompleteError, CoordinationBackend, CreateRunError, GetRunError,
-        IdempotentOutcome, Lease, ParkError, ParkReason, RegisterShardsError, ReleaseError,
-        RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord,
+        AcquireError, AcquireResultView, AcquireScratch, CheckpointError, CheckpointRenewal,
+        ClaimCandidates, ClaimError, CompleteError, CoordinationBackend, CreateRunError,
+        GetRunError, IdempotentOutcome, Lease, ParkError, ParkReason, RegisterShardsError,
+        ReleaseError, RenewError, RenewResult, RunConfig, RunManagement, RunProgress, RunRecord,
         RunTransitionError, ShardClaiming, ShardFilter, ShardSummary, SplitReplaceError,
         SplitResidualError, UnparkError,
     };
+    pub(crate) use gossip_coordination::{
+        DeleteRunError, InfraError, RevokeLeaseError, RunSummary,
+    };
+    pub(crate) use std::num::NonZeroUsize;
 }
 
 pub(crate) use {delegate_traits, impl_method, impl_trait, methods};

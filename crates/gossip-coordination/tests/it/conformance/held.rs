@@ -18,6 +18,11 @@ pub(super) trait Holder: CoordinationFacade + Send + Sized {
         Memory::CAPS
     }
 
+    /// With what the coordinator is opened.
+    fn config(limits: &Limits) -> CoordinatorRuntimeConfig {
+        Memory::config(limits)
+    }
+
     /// Called where [`Holder::caps`] says that the data are durable.
     fn reopen(&mut self) {}
 
@@ -48,7 +53,7 @@ impl<B: Holder> Harness for Held<B> {
     }
 
     fn open(limits: &Limits) -> Self {
-        Self(B::hold(InMemoryCoordinator::new(Memory::config(limits))))
+        Self(B::hold(InMemoryCoordinator::new(B::config(limits))))
     }
 
     fn backend(&mut self) -> &mut B {

@@ -29,7 +29,7 @@ macro_rules! unlucky {
         $out.shards.push(ShardId::from_raw(0));
         Ok(())
     }};
-    ($self:expr, ShardClaiming, $async_trait:ident, $name:ident, $($arg:expr),*) => {
+    ($self:expr, ShardClaiming, $async_trait:ident, claim_next_available, $($arg:expr),*) => {
         claim_from_candidates($self, $($arg),*)
     };
     ($self:expr, $trait:ident, $async_trait:ident, $name:ident, $($arg:expr),*) => {

@@ -9,6 +9,7 @@ pub(super) struct Memory(pub(super) InMemoryCoordinator);
 impl Memory {
     pub(super) const CAPS: Caps = Caps {
         max_split_children: MAX_SPLIT_CHILDREN,
+        max_split_bytes: usize::MAX,
         max_initial_shards: MAX_INITIAL_SHARDS,
         takeover_delay: 0,
         shard_ceilings: true,
@@ -23,6 +24,7 @@ impl Memory {
             max_total_shards: limits.shards_total,
             claim_cooldown_interval: limits.claim_cooldown,
             slab_capacity: limits.byte_capacity.unwrap_or(8 << 20),
+            ..CoordinatorRuntimeConfig::default()
         }
     }
 

@@ -6,5 +6,6 @@ mod held;
 mod losing;
 mod memory;
 mod mutants;
+mod narrow;
 mod shared;
 mod through_async;

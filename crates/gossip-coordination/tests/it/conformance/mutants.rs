@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use gossip_coordination::conformance::{CASES, Caps, run_case};
-use gossip_coordination::{EventCollector, InMemoryCoordinator, ShardRecordView};
+use gossip_coordination::{EventCollector, InMemoryCoordinator, ShardRecordView, Takeover};
 
 use super::delegate::names::*;
 use super::delegate::{delegate_traits, impl_method, impl_trait, methods};
@@ -19,6 +19,7 @@ macro_rules! mutation_trait {
         )* })*
     ) => {
         /// What goes wrong. By default nothing does.
+        #[allow(clippy::too_many_arguments, reason = "a listing, and where in it")]
         trait Mutation: Send {
             fn restart(_inner: &mut InMemoryCoordinator) {}
 
@@ -50,6 +51,12 @@ macro_rules! mutated {
     };
     ($self:expr, $trait:ident, $async_trait:ident, get_run_progress, $($arg:expr),*) => {
         M::get_run_progress(&$self.0, $($arg),*)
+    };
+    ($self:expr, $trait:ident, $async_trait:ident, list_runs_into, $($arg:expr),*) => {
+        M::list_runs_into(&$self.0, $($arg),*)
+    };
+    ($self:expr, $trait:ident, $async_trait:ident, list_shards_page_into, $($arg:expr),*) => {
+        M::list_shards_page_into(&$self.0, $($arg),*)
     };
     ($self:expr, $trait:ident, $async_trait:ident, list_shards_into, $($arg:expr),*) => {
         M::list_shards_into(&$self.0, $($arg),*)
@@ -167,7 +174,9 @@ impl Mutation for ClaimHandsOutWhatTheCallerHolds {
         let mut held = None;
         inner.for_each_shard(|shard: &ShardRecordView<'_>| {
             let by_caller = |state: &gossip_coordination::ShardState| {
-                state.holder_at(now).is_some_and(|holder| holder.owner() == worker)
+                state
+                    .holder_at(now, Takeover::AT_DEADLINE)
+                    .is_some_and(|holder| holder.owner() == worker)
             };
             if shard.tenant == tenant && shard.key.run == run && by_caller(&shard.state) {
                 held = Some(shard.key);

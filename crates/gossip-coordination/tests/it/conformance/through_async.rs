@@ -1,34 +1,26 @@
 //! The suite through the async delegate: both must open to the same rules.
 
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
-
 use gossip_coordination::conformance::Caps;
 use gossip_coordination::{
-    AsyncCoordinationBackend, AsyncRunManagement, Immediate, InMemoryCoordinator,
-    claim_from_candidates,
+    AsyncCoordinationBackend, AsyncRunManagement, AsyncShardClaiming, Immediate,
+    InMemoryCoordinator, claim_from_candidates_async,
 };
 
 use super::delegate::names::*;
 use super::delegate::{delegate_traits, impl_method, impl_trait, methods};
 use super::held::{Held, Holder};
 use super::memory::Memory;
+use crate::async_session::at_once;
 
 pub(super) struct ThroughAsync(Immediate<InMemoryCoordinator>);
 
-/// [`Immediate`] answers at once; anything else would wait for ever.
-fn at_once<T>(answer: impl Future<Output = T>) -> T {
-    match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => panic!("an immediate backend made its caller wait"),
-    }
-}
-
 macro_rules! awaited {
-    // There is no async claim: the one that fits every backend goes through the async delegate.
-    ($self:expr, ShardClaiming, $async_trait:ident, $name:ident, $($arg:expr),*) => {
-        claim_from_candidates($self, $($arg),*)
+    // Not the backend's own claim, but the one that fits every async backend.
+    ($self:expr, ShardClaiming, $async_trait:ident, claim_next_available, $($arg:expr),*) => {
+        at_once(claim_from_candidates_async(&mut $self.0, $($arg),*))
+    };
+    ($self:expr, ShardClaiming, AsyncShardClaiming, $name:ident, $($arg:expr),*) => {
+        at_once(AsyncShardClaiming::$name(&mut $self.0, $($arg),*))
     };
     ($self:expr, $trait:ident, AsyncCoordinationBackend, $name:ident, $($arg:expr),*) => {
         at_once(AsyncCoordinationBackend::$name(&mut $self.0, $($arg),*))
@@ -38,6 +30,12 @@ macro_rules! awaited {
     };
     ($self:expr, $trait:ident, AsyncRunManagement, get_run_progress, $($arg:expr),*) => {
         at_once(AsyncRunManagement::get_run_progress(&$self.0, $($arg),*))
+    };
+    ($self:expr, $trait:ident, AsyncRunManagement, list_runs_into, $($arg:expr),*) => {
+        at_once(AsyncRunManagement::list_runs_into(&$self.0, $($arg),*))
+    };
+    ($self:expr, $trait:ident, AsyncRunManagement, list_shards_page_into, $($arg:expr),*) => {
+        at_once(AsyncRunManagement::list_shards_page_into(&$self.0, $($arg),*))
     };
     ($self:expr, $trait:ident, AsyncRunManagement, list_shards_into, $($arg:expr),*) => {
         at_once(AsyncRunManagement::list_shards_into(&$self.0, $($arg),*))

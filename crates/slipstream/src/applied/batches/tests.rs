@@ -77,7 +77,7 @@ fn the_floor_is_compared_with_the_first_gap_of_all_that_wait() {
     gather(&mut batches, &[5, 7]);
     gather(&mut batches, &[20]);
     assert!(batches.ask());
-    assert_eq!(batches.before_gap(), 5);
+    assert_eq!(batches.before_gap().revision, 5);
     let below = CursorExpiry::BelowFloor { revision: 5, first: 7 };
     assert_eq!(batches.on_floor(&log(7, 20)), Err(below));
 }

@@ -1,9 +1,22 @@
 //! One resync beside a writer. Between any two of its steps the log may be written to, trimmed,
 //! purged, re-created or rolled back, and the process may crash (P1, P2, P5, P6).
 //!
-//! A second world has a log that evicts current values, and is told to and not to.
+//! A second world has a log that evicts current values, and is told to and not to. In a third one time
+//! passes and tombstones expire under a fold of one key, beside a key of others; in a fourth somebody
+//! waits for revisions.
+//!
+//! Two steps of the proposal that this resync comes from are not needed in it, which the worlds check
+//! as well:
+//!
+//! - The log is compared with the position at the end (L at or after P). A log that went back has lost
+//!   the consumer, and every marker ends by asking for it. The comparison stays, because it is free.
+//! - A complete cursor says that everything was observed through the *beginning* of its listing. The
+//!   time of the last message would do: the tombstones since the beginning are looked for when the
+//!   resync ends, not only when the listing does.
 
 mod steps;
+
+use std::time::Duration;
 
 use rstest::rstest;
 use slipstream::protocol::{Cut, Position};
@@ -33,6 +46,12 @@ enum Mutation {
     BatchCursorsInARepair,
     DropsBeforeReadingThrough,
     NoCount,
+    NoEndCheck,
+    ObservedThroughTheLastMessage,
+    NoTombstoneCheck,
+    TombstoneCheckOfTheListingOnly,
+    SweepsBeyondTheScope,
+    WaitForIsAnsweredInARepair,
     /// A live watch does not look at the floor.
     Unguarded,
     /// Only the progress marker does.
@@ -41,6 +60,8 @@ enum Mutation {
 
 #[derive(Clone, Copy)]
 struct World {
+    /// Both keys were written before, and there is a backup of that log.
+    filled: bool,
     /// The process is away to begin with, and its fold has the one key that was written; and there is
     /// a backup of that log.
     asleep: bool,
@@ -49,13 +70,35 @@ struct World {
     crashes: u8,
     /// How often the log's limits change.
     changes: u8,
+    /// How often a step of time passes; tombstones expire after two.
+    ticks: u8,
+    /// So many of the keys are folded. The store has an entry of its own under the others.
+    scope: usize,
+    /// Whether somebody waits for what was written.
+    waits: bool,
     mutation: Option<Mutation>,
 }
 
-const KEEPING: World =
-    World { asleep: false, writes: 2, disasters: 1, crashes: 1, changes: 0, mutation: None };
+const STEP_MS: u64 = 4;
+const TOMBSTONE_LIFE_MS: u64 = 2 * STEP_MS;
+
+const KEEPING: World = World {
+    filled: false,
+    asleep: false,
+    writes: 2,
+    disasters: 1,
+    crashes: 1,
+    changes: 0,
+    ticks: 0,
+    scope: KEYS,
+    waits: false,
+    mutation: None,
+};
 const ASLEEP: World = World { asleep: true, writes: 3, crashes: 0, ..KEEPING };
 const EVICTING: World = World { disasters: 0, changes: 2, ..KEEPING };
+const FILLED: World = World { filled: true, writes: 3, crashes: 0, ..KEEPING };
+const EXPIRING: World = World { writes: 4, disasters: 0, ticks: 2, scope: 1, ..FILLED };
+const WAITED_FOR: World = World { writes: 3, disasters: 0, crashes: 0, waits: true, ..ASLEEP };
 
 /// `id` tells two messages of one revision apart, as the time of storing does.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
@@ -64,6 +107,7 @@ struct Message {
     key: usize,
     put: bool,
     id: u8,
+    at_ms: u64,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
@@ -73,18 +117,39 @@ struct Log {
     messages: Vec<Message>,
     last: u64,
     evicts: bool,
+    /// Whether tombstones expire.
+    expires: bool,
+    now_ms: u64,
     /// What each key has, as its writers see it.
     truth: [Option<u8>; KEYS],
+    /// Where each was written last, for those who wait for that.
+    written: [u64; KEYS],
 }
 
 impl Log {
     fn info(&self) -> LogInfo {
         let first = self.messages.first().map_or(self.last + 1, |message| message.revision);
         let max_messages = self.evicts.then_some(1);
-        let retention =
-            Retention { max_messages, discards_oldest: self.evicts, ..Retention::default() };
-        let (subjects, last) = (self.messages.len() as u64, self.last);
-        LogInfo { incarnation: self.incarnation, first, last, retention, subjects, read_at_ms: 0 }
+        let marker_ttl = self.expires.then_some(Duration::from_millis(TOMBSTONE_LIFE_MS));
+        let retention = Retention {
+            max_messages,
+            discards_oldest: self.evicts,
+            per_message_ttl: self.expires,
+            marker_ttl,
+            ..Retention::default()
+        };
+        LogInfo {
+            incarnation: self.incarnation,
+            first,
+            last: self.last,
+            retention,
+            subjects: self.messages.len() as u64,
+            read_at_ms: self.now_ms,
+        }
+    }
+
+    fn has_expired(&self, message: &Message) -> bool {
+        self.expires && !message.put && self.now_ms - message.at_ms >= TOMBSTONE_LIFE_MS
     }
 
     fn values(&self) -> [Option<u8>; KEYS] {
@@ -141,13 +206,26 @@ struct Run {
     /// Keys of the log, as they were counted.
     subjects: u64,
     evicted: bool,
+    /// Up to when everything was observed, by the batches and by the watch's own cursor.
+    observed_ms: u64,
+    watch_observed_ms: u64,
+    /// What `wait_for` compares with.
+    applied: u64,
     repair: Option<Repair>,
     /// The newest messages of the keys, newest first.
     recent: Vec<Message>,
-    /// The first half of a progress marker: head, pending, delivered.
-    asked: Option<(u64, u64, u64)>,
+    /// The first half of a progress marker.
+    asked: Option<Asked>,
     /// A progress marker of a complete fold has passed since anything happened.
     proven: bool,
+}
+
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+struct Asked {
+    head: u64,
+    pending: u64,
+    delivered: u64,
+    read_at_ms: u64,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
@@ -155,6 +233,7 @@ struct LogFacts {
     incarnation: u64,
     last: u64,
     evicts: bool,
+    read_at_ms: u64,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
@@ -168,6 +247,7 @@ struct State {
     disasters: u8,
     crashes: u8,
     changes: u8,
+    ticks: u8,
     /// A value that its writers still have was dropped as vanished.
     lost: bool,
     /// Of a consumer that is gone, for the mutation.
@@ -176,7 +256,8 @@ struct State {
 
 fn facts(info: &LogInfo) -> LogFacts {
     let evicts = info.retention.discards_oldest;
-    LogFacts { incarnation: info.incarnation, last: info.last, evicts }
+    let LogInfo { incarnation, last, read_at_ms, .. } = *info;
+    LogFacts { incarnation, last, evicts, read_at_ms }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -187,6 +268,9 @@ enum Action {
     },
     /// The log drops its oldest message, if it is a tombstone or the log evicts.
     Trim,
+    Tick,
+    /// The log drops the tombstone of a key, which has expired.
+    Expire(usize),
     SetEvicts(bool),
     Purge,
     PurgeKey(usize),
@@ -204,15 +288,32 @@ enum Action {
     Sweep,
 }
 
+/// An entry that the store has from elsewhere.
+const OWN: (u64, u8) = (1, u8::MAX);
+
 impl World {
+    fn is_unsent(&self, consumer: &Consumer, message: &Message) -> bool {
+        message.revision > consumer.sent && message.key < self.scope
+    }
+
     fn server(&self, state: &State, actions: &mut Vec<Action>) {
         if state.writes < self.writes {
             for key in 0..KEYS {
-                actions.extend([true, false].map(|put| Action::Write { key, put }));
+                actions.push(Action::Write { key, put: true });
+                // What others delete makes no difference.
+                if key < self.scope {
+                    actions.push(Action::Write { key, put: false });
+                }
             }
         }
+        if state.ticks < self.ticks {
+            actions.push(Action::Tick);
+        }
+        let expired = state.log.messages.iter().filter(|message| state.log.has_expired(message));
+        actions.extend(expired.map(|message| Action::Expire(message.key)));
         let oldest = state.log.messages.first();
-        if oldest.is_some_and(|message| !message.put || state.log.evicts) {
+        let trims = |message: &Message| (!message.put && self.ticks == 0) || state.log.evicts;
+        if oldest.is_some_and(trims) {
             actions.push(Action::Trim);
         }
         // Limits that come and go between two readings of the log are seen by nobody.
@@ -263,7 +364,16 @@ impl Model for World {
 
     fn init_states(&self) -> Vec<State> {
         let truth = [None; KEYS];
-        let log = Log { incarnation: 1, messages: Vec::new(), last: 0, evicts: false, truth };
+        let log = Log {
+            incarnation: 1,
+            messages: Vec::new(),
+            last: 0,
+            evicts: false,
+            expires: self.ticks > 0,
+            now_ms: 0,
+            truth,
+            written: [0; KEYS],
+        };
         let mut state = State {
             log,
             backup: None,
@@ -274,11 +384,19 @@ impl Model for World {
             disasters: 0,
             crashes: 0,
             changes: 0,
+            ticks: 0,
             lost: false,
             old_seen: None,
         };
+        state.fold[self.scope..].fill(Some(OWN));
+        if self.filled {
+            let message = |revision, key, id| Message { revision, key, put: true, id, at_ms: 0 };
+            state.log.messages = vec![message(1, 1, 1), message(2, 0, 2)];
+            (state.log.last, state.log.truth, state.writes) = (2, [Some(2), Some(1)], 2);
+            state.backup = (self.disasters > 0).then(|| state.log.clone());
+        }
         if self.asleep {
-            let message = Message { revision: 1, key: 0, put: true, id: 1 };
+            let message = Message { revision: 1, key: 0, put: true, id: 1, at_ms: 0 };
             state.log.messages.push(message);
             (state.log.last, state.log.truth[0], state.writes) = (1, Some(1), 1);
             state.backup = Some(state.log.clone());
@@ -298,7 +416,7 @@ impl Model for World {
         }
         let unsent = |consumer: &Consumer| {
             let mut messages = state.log.messages.iter();
-            consumer.exists && messages.any(|message| message.revision > consumer.sent)
+            consumer.exists && messages.any(|message| self.is_unsent(consumer, message))
         };
         if run.consumer.as_ref().is_some_and(unsent) {
             actions.push(Action::Send);
@@ -317,9 +435,17 @@ impl Model for World {
                 state.writes += 1;
                 let (revision, id) = (log.last + 1, state.writes);
                 log.forget(|message| message.key == key);
-                log.messages.push(Message { revision, key, put, id });
+                log.messages.push(Message { revision, key, put, id, at_ms: log.now_ms });
                 (log.last, log.truth[key]) = (revision, put.then_some(id));
+                if self.waits {
+                    log.written[key] = revision;
+                }
             }
+            Action::Tick => {
+                state.ticks += 1;
+                log.now_ms += STEP_MS;
+            }
+            Action::Expire(key) => log.forget(|message| message.key == key && !message.put),
             Action::Trim => {
                 log.messages.remove(0);
             }
@@ -340,8 +466,7 @@ impl Model for World {
             Action::Recreate => {
                 state.disasters += 1;
                 let (incarnation, truth) = (log.incarnation + 1, [None; KEYS]);
-                let evicts = log.evicts;
-                *log = Log { incarnation, messages: Vec::new(), last: 0, evicts, truth };
+                *log = Log { incarnation, messages: Vec::new(), last: 0, truth, ..log.clone() };
                 state.end_consumer();
             }
             Action::BackUp => state.backup = Some(log.clone()),
@@ -354,7 +479,7 @@ impl Model for World {
                 state.crashes += 1;
                 state.run = None;
             }
-            Action::Arm => state.arm(self.mutation),
+            Action::Arm => state.arm(self),
             Action::ReadLog => {
                 let facts = facts(&log.info());
                 let run = state.run.as_mut()?;
@@ -371,33 +496,36 @@ impl Model for World {
             }
             Action::Watch => {
                 let (sent, in_flight) = (0, Vec::new());
+                state.run.as_mut()?.watch_observed_ms = log.now_ms;
                 state.run.as_mut()?.consumer = Some(Consumer { exists: true, sent, in_flight });
             }
             Action::Send => {
                 let consumer = state.run.as_mut()?.consumer.as_mut()?;
-                let sent = consumer.sent;
-                let next = log.messages.iter().find(|message| message.revision > sent)?;
+                let next = log.messages.iter().find(|one| self.is_unsent(consumer, one))?;
                 consumer.sent = next.revision;
                 consumer.in_flight.push(*next);
             }
-            Action::Receive => state.receive(self.mutation)?,
+            Action::Receive => state.receive(self)?,
             Action::Ask => {
                 let run = state.run.as_mut()?;
                 let consumer = run.consumer.as_ref()?;
                 let unchecked = self.mutation == Some(Mutation::NoConsumerCheck);
+                let (head, read_at_ms) = (log.last, log.now_ms);
                 if unchecked {
-                    run.asked = Some((log.last, 0, run.position));
+                    let (pending, delivered) = (0, run.position);
+                    run.asked = Some(Asked { head, pending, delivered, read_at_ms });
                 } else if !consumer.exists {
                     state.run = None;
                 } else {
-                    let left = log.messages.iter().filter(|one| one.revision > consumer.sent);
+                    let left = log.messages.iter().filter(|one| self.is_unsent(consumer, one));
+                    let pending = left.count() as u64;
                     let in_flight = consumer.in_flight.last();
                     let delivered = in_flight.map_or(run.position, |message| message.revision);
-                    run.asked = Some((log.last, left.count() as u64, delivered));
+                    run.asked = Some(Asked { head, pending, delivered, read_at_ms });
                 }
             }
-            Action::Check => state.check(self.mutation)?,
-            Action::Sweep => state.sweep(self.mutation)?,
+            Action::Check => state.check(self)?,
+            Action::Sweep => state.sweep(self)?,
         }
         // What nobody looks at need not be told apart.
         if self.mutation != Some(Mutation::SeenOutlivesItsConsumer) {
@@ -419,11 +547,20 @@ impl Model for World {
                     let folded = state.fold[*key].map(|(_, id)| id);
                     folded == values[*key] || (values[*key].is_none() && world.changes > 0)
                 };
-                !proven || (0..KEYS).all(|key| equal(&key))
+                !proven || (0..world.scope).all(|key| equal(&key))
             }),
             // A log that goes back may have again what was dropped.
             Property::always(KEPT, |world: &World, state: &State| {
                 !state.lost || world.disasters > 0
+            }),
+            Property::always(WAITED, |world: &World, state: &State| {
+                let applied = state.run.as_ref().map_or(0, |run| run.applied);
+                let found = |key: usize| state.fold[key].map(|(_, id)| id) == state.log.truth[key];
+                let is_due = |key: &usize| state.log.written[*key] <= applied;
+                !world.waits || (0..world.scope).filter(is_due).all(found)
+            }),
+            Property::always(LEFT, |world: &World, state: &State| {
+                state.fold[world.scope..].iter().all(|entry| *entry == Some(OWN))
             }),
         ]
     }
@@ -439,6 +576,8 @@ impl State {
 
 const EQUAL: &str = "a complete fold at the head is the bucket";
 const KEPT: &str = "no value that its writers have is dropped";
+const WAITED: &str = "who has waited for a write finds it";
+const LEFT: &str = "entries of other keys stay";
 
 #[test]
 fn a_resync_beside_a_writer_ends_with_the_bucket() {
@@ -453,6 +592,36 @@ fn a_fold_that_was_away_ends_with_the_bucket() {
 #[test]
 fn a_resync_takes_nothing_that_the_log_evicted() {
     super::holds(EVICTING, 427_713);
+}
+
+#[test]
+fn a_resync_under_which_tombstones_expire_ends_with_the_bucket() {
+    super::holds(EXPIRING, 138_092);
+}
+
+#[test]
+fn who_waits_for_a_write_finds_it_in_the_fold() {
+    super::holds(WAITED_FOR, 10_571);
+}
+
+#[rstest]
+#[case(World { mutation: Some(Mutation::NoEndCheck), ..ASLEEP }, 76_603)]
+#[case(World { mutation: Some(Mutation::ObservedThroughTheLastMessage), ..EXPIRING }, 137_760)]
+fn steps_of_the_proposal_that_others_make_needless(#[case] world: World, #[case] states: usize) {
+    super::holds(world, states);
+}
+
+#[rstest]
+#[case(Mutation::NoTombstoneCheck, EXPIRING, EQUAL)]
+#[case(Mutation::TombstoneCheckOfTheListingOnly, EXPIRING, EQUAL)]
+#[case(Mutation::SweepsBeyondTheScope, EXPIRING, LEFT)]
+#[case(Mutation::WaitForIsAnsweredInARepair, WAITED_FOR, WAITED)]
+fn a_resync_minds_time_scope_and_who_waits(
+    #[case] mutation: Mutation,
+    #[case] world: World,
+    #[case] property: &'static str,
+) {
+    super::fails(World { mutation: Some(mutation), ..world }, property);
 }
 
 #[rstest]
@@ -479,9 +648,8 @@ fn every_step_of_a_resync_is_needed(
 ) {
     let world = match mutation {
         Mutation::WitnessesOfDroppedKeys => ASLEEP,
-        Mutation::SeenOutlivesItsConsumer | Mutation::ClaimsTheHeadItBeganWith => {
-            World { writes: 3, crashes: 0, ..KEEPING }
-        }
+        Mutation::ClaimsTheHeadItBeganWith => FILLED,
+        Mutation::SeenOutlivesItsConsumer => World { writes: 3, crashes: 0, ..KEEPING },
         _ => KEEPING,
     };
     super::fails(World { mutation: Some(mutation), ..world }, EQUAL);

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use slipstream::engine::EngineOptions;
 use slipstream::snapshot_conformance::{failed_writes_heal, labels, somebody_elses_database};
 use slipstream::{FjallSnapshot, SnapshotError, SnapshotStore};
 
@@ -20,13 +22,44 @@ fn journal(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_synced_fold_is_like_any_other() {
+fn a_fold_with_other_options_is_like_any_other() {
     let (_dir, path) = place();
-    let (_, mut store) = FjallSnapshot::load_synced(&path).unwrap();
-    store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    let mut options = EngineOptions::default();
+    options.sync = true;
+    (options.cache_bytes, options.memtable_bytes) = (Some(0), Some(0));
+    let (_, mut store) = FjallSnapshot::load_with(&path, options).unwrap();
+    for at in 1..100 {
+        store.apply(&[put("a", "1", at), put("b", "2", at)], &cursor(at)).unwrap();
+    }
     let before = state(&store);
     drop(store);
     assert_eq!(state(&FjallSnapshot::load(&path).unwrap().1), before);
+}
+
+/// With the engine's own 64 MiB it would stay in memory.
+#[test]
+fn entries_beyond_the_size_of_a_memtable_become_a_file() {
+    let (_dir, path) = place();
+    let mut options = EngineOptions::default();
+    options.memtable_bytes = Some(64 << 10);
+    let (_, mut store) = FjallSnapshot::load_with(&path, options).unwrap();
+    let value = "v".repeat(1000);
+    for at in 1..=100 {
+        store.apply(&[put(&format!("k.{at}"), &*value, at)], &cursor(at)).unwrap();
+    }
+    let began = Instant::now();
+    while count_tables(&path.join("keyspaces")) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no file was made");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn count_tables(dir: &Path) -> usize {
+    let count = |entry: fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+        true => count_tables(&entry.path()),
+        false => usize::from(dir.ends_with("tables")),
+    };
+    fs::read_dir(dir).unwrap().map(|entry| count(entry.unwrap())).sum()
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! What the process does, step by step.
 
 use slipstream::protocol::{
-    Advance, Guard, Position, Resume, Vanished, advance, before_first_gap, check_listing, cut,
-    is_quiet, is_vanished, live_guard, resume, vanished, was_purged,
+    Advance, Cut, Guard, Position, Resume, Vanished, advance, before_first_gap, check_listing, cut,
+    is_quiet, is_vanished, live_guard, resume, tombstones_are_left, vanished, was_purged,
 };
 use slipstream::{CursorExpiry, LogInfo, Progress};
 
-use super::{Consumer, Cursor, KEYS, LogFacts, Message, Mutation, Repair, Run, State, facts};
+use super::{
+    Asked, Consumer, Cursor, KEYS, LogFacts, Message, Mutation, Repair, Run, State, World, facts,
+};
 
 impl State {
     pub(super) fn store(&mut self, in_repair: bool, revision: u64, mutation: Option<Mutation>) {
@@ -18,7 +20,9 @@ impl State {
         let witnesses = run.recent.clone();
         let incarnation = run.began.as_ref().map_or(0, |began| began.incarnation);
         let subjects = run.subjects;
-        let at = Position { end, subjects, ..Position::at(incarnation, revision) };
+        let observed_through_ms = run.watch_observed_ms;
+        let at = Position::at(incarnation, revision);
+        let at = Position { end, subjects, observed_through_ms, ..at };
         if in_repair && mutation == Some(Mutation::InRepairIsNoCursor) {
             self.cursor = None;
             return;
@@ -31,7 +35,8 @@ impl State {
     }
 
     /// Decides how to begin.
-    pub(super) fn arm(&mut self, mutation: Option<Mutation>) {
+    pub(super) fn arm(&mut self, world: &World) {
+        let mutation = world.mutation;
         let info = self.log.info();
         let evicted = self.cursor.as_ref().is_some_and(|cursor| cursor.evicted);
         let mut run = Run {
@@ -42,6 +47,9 @@ impl State {
             end: 0,
             subjects: 0,
             evicted,
+            observed_ms: 0,
+            watch_observed_ms: 0,
+            applied: 0,
             repair: None,
             recent: Vec::new(),
             asked: None,
@@ -54,6 +62,9 @@ impl State {
             run.consumer = Some(Consumer { exists: true, sent: from, in_flight: Vec::new() });
             (run.position, run.frontier, run.end) = (from, from, info.last);
             run.subjects = cursor.at.subjects;
+            run.observed_ms = cursor.at.observed_through_ms;
+            run.watch_observed_ms = cursor.at.observed_through_ms;
+            run.applied = if world.waits { from } else { 0 };
             run.recent = cursor.witnesses;
             run.recent.retain(|witness| witness.revision <= from);
             self.run = Some(run);
@@ -93,7 +104,8 @@ impl State {
         }
     }
 
-    pub(super) fn receive(&mut self, mutation: Option<Mutation>) -> Option<()> {
+    pub(super) fn receive(&mut self, world: &World) -> Option<()> {
+        let mutation = world.mutation;
         let info = self.log.info();
         let run = self.run.as_mut()?;
         let message = run.consumer.as_mut()?.in_flight.remove(0);
@@ -111,7 +123,12 @@ impl State {
             run.evicted |= self.log.evicts;
             let guarded = !matches!(mutation, Some(Mutation::Unguarded | Mutation::ProbesOnly));
             match (guard, vanished(run.evicted, &info)) {
-                (Guard::Pass, _) => {}
+                (Guard::Pass, _) if tombstones_are_left(&info, run.observed_ms) => {}
+                (Guard::Pass, _) => {
+                    self.store(true, 0, mutation);
+                    self.run = None;
+                    return Some(());
+                }
                 _ if !guarded => {}
                 (Guard::Trip(CursorExpiry::BelowFloor { .. }), Vanished::Keep) => {
                     run.frontier = run.frontier.max(info.first - 1);
@@ -127,14 +144,21 @@ impl State {
             let run = self.run.as_mut()?;
             run.end = run.end.max(info.last);
         }
-        let Message { revision, key, put, id } = message;
+        let Message { revision, key, put, id, at_ms } = message;
         self.fold[key] = put.then_some((revision, id));
         let run = self.run.as_mut()?;
         run.position = revision;
         run.recent.retain(|witness| witness.key != key);
         run.recent.insert(0, message);
+        let lists = run.repair.as_ref().is_some_and(|repair| repair.cut.is_none());
+        if !lists {
+            run.watch_observed_ms = run.watch_observed_ms.max(at_ms);
+        }
         match &mut run.repair {
             Some(repair) => {
+                if world.waits && mutation == Some(Mutation::WaitForIsAnsweredInARepair) {
+                    run.applied = revision;
+                }
                 if let Some(seen) = &mut repair.seen {
                     seen[key] = Some(put);
                     self.old_seen = Some(*seen);
@@ -145,17 +169,25 @@ impl State {
             }
             None => {
                 run.frontier = run.frontier.max(revision);
-                let frontier = run.frontier;
-                self.store(false, frontier, mutation);
+                run.observed_ms = run.observed_ms.max(at_ms);
+                self.complete_through(world);
             }
         }
         Some(())
     }
 
+    /// The fold has everything up to the frontier.
+    fn complete_through(&mut self, world: &World) {
+        let Some(run) = &mut self.run else { return };
+        let frontier = run.frontier;
+        run.applied = if world.waits { frontier } else { 0 };
+        self.store(false, frontier, world.mutation);
+    }
+
     fn overrun(&mut self, info: &LogInfo, mutation: Option<Mutation>) -> Option<()> {
         let run = self.run.as_mut()?;
-        let cut = cut(run.frontier, info);
-        run.end = run.end.max(cut.end);
+        let cut = cut(run.frontier, run.observed_ms, info);
+        run.end = run.end.max(cut.head);
         let early = mutation == Some(Mutation::DropsBeforeReadingThrough);
         let claim = early.then_some(cut.revision);
         let (seen, cut, floor_at_start) = (None, Some(cut), info.first);
@@ -166,10 +198,12 @@ impl State {
     }
 
     /// The second half of a progress marker.
-    pub(super) fn check(&mut self, mutation: Option<Mutation>) -> Option<()> {
+    pub(super) fn check(&mut self, world: &World) -> Option<()> {
+        let mutation = world.mutation;
         let info = self.log.info();
         let run = self.run.as_mut()?;
-        let (head, pending, delivered) = run.asked.take()?;
+        let asked = run.asked.take()?;
+        let Asked { head, pending, delivered, .. } = asked;
         // A marker ends by asking whether the consumer is still there.
         let exists = run.consumer.as_ref()?.exists;
         if !exists && mutation != Some(Mutation::NoConsumerCheck) {
@@ -180,20 +214,29 @@ impl State {
         let marker = Progress { head, pending, delivered, received: run.position, log: info };
         run.evicted |= self.log.evicts;
         if run.repair.is_none() {
-            return self.check_complete(&began, &marker, mutation);
+            return self.check_complete(&began, &marker, asked, world);
         }
         let repair = run.repair.as_mut()?;
         let is_listing = repair.seen.is_some();
         if let Some(seen) = repair.seen {
             let count = seen.iter().flatten().count() as u64;
-            let counts = mutation != Some(Mutation::NoCount);
+            let counts = mutation != Some(Mutation::NoCount) && world.scope == KEYS;
             if counts && is_quiet(&marker) && count != info.subjects {
                 self.run = None;
                 return Some(());
             }
         }
-        let was = LogInfo { incarnation: began.incarnation, last: began.last, ..info };
-        let mut cut = match (repair.cut, check_listing(&was, run.position, &marker)) {
+        let LogFacts { incarnation, last, read_at_ms, .. } = began;
+        let was = LogInfo { incarnation, last, read_at_ms, ..info };
+        let checked = match mutation {
+            Some(Mutation::NoEndCheck) => {
+                let was = LogInfo { last: 0, ..was };
+                let marker = Progress { head: head.min(info.last), ..marker };
+                check_listing(&was, run.position.min(info.last), &marker)
+            }
+            _ => check_listing(&was, run.position, &marker),
+        };
+        let mut cut = match (repair.cut, checked) {
             (Some(cut), _) => cut,
             (None, Ok(cut)) => cut,
             (None, Err(_)) => {
@@ -211,14 +254,28 @@ impl State {
                 }
                 _ => {}
             }
-            run.end = cut.end;
+            run.end = cut.head;
         }
         let unread = matches!(
             mutation,
             Some(Mutation::NoConsumerCheck | Mutation::DropsBeforeReadingThrough)
         );
-        let claim = cut.claim(run.position, &marker);
+        let minded = match mutation {
+            Some(Mutation::NoTombstoneCheck) => Cut { since_ms: info.read_at_ms, ..cut },
+            Some(Mutation::TombstoneCheckOfTheListingOnly) if repair.cut.is_some() => {
+                Cut { since_ms: info.read_at_ms, ..cut }
+            }
+            _ => cut,
+        };
+        let Ok(claim) = minded.claim(run.position, &marker) else {
+            self.run = None;
+            return Some(());
+        };
         repair.claim = claim.or(unread.then_some(cut.revision));
+        // The watch observes what was read before the head that it has passed.
+        if repair.claim.is_some_and(|claim| claim >= asked.head) {
+            run.watch_observed_ms = run.watch_observed_ms.max(asked.read_at_ms);
+        }
         if is_quiet(&marker) {
             run.subjects = info.subjects;
         }
@@ -230,7 +287,7 @@ impl State {
         let early = repair.cut.is_none() && mutation == Some(Mutation::VanishedKeysAreFoundEarly);
         repair.cut = Some(cut);
         if early {
-            let victims = self.victims(mutation)?;
+            let victims = self.victims(world)?;
             self.run.as_mut()?.repair.as_mut()?.victims = Some(victims);
         }
         Some(())
@@ -240,13 +297,22 @@ impl State {
         &mut self,
         began: &LogFacts,
         marker: &Progress,
-        mutation: Option<Mutation>,
+        asked: Asked,
+        world: &World,
     ) -> Option<()> {
+        let mutation = world.mutation;
         let run = self.run.as_mut()?;
         let info = &marker.log;
         let keeps = vanished(run.evicted, info) == Vanished::Keep;
         let unguarded = mutation == Some(Mutation::Unguarded);
-        match advance(began.incarnation, run.frontier, marker) {
+        let passed = advance(began.incarnation, run.frontier, marker);
+        let is_left = info.last <= run.frontier || tombstones_are_left(info, run.observed_ms);
+        if !matches!(passed, Advance::Trip(_)) && !is_left {
+            self.store(true, 0, mutation);
+            self.run = None;
+            return Some(());
+        }
+        match passed {
             Advance::Wait => return Some(()),
             _ if unguarded => run.frontier = marker.head,
             Advance::To(head) => run.frontier = head,
@@ -261,17 +327,19 @@ impl State {
             }
         }
         run.end = run.end.max(info.last);
-        if was_purged(run.subjects, info) && mutation != Some(Mutation::NoCount) {
+        run.watch_observed_ms = run.watch_observed_ms.max(asked.read_at_ms);
+        run.observed_ms = run.observed_ms.max(run.watch_observed_ms);
+        let counts = mutation != Some(Mutation::NoCount) && !info.retention.per_message_ttl;
+        if was_purged(run.subjects, info) && counts {
             self.run = None;
             return Some(());
         }
         if is_quiet(marker) {
             run.subjects = info.subjects;
         }
-        let frontier = run.frontier;
-        self.store(false, frontier, mutation);
+        self.complete_through(world);
         let below = |held: &(u64, u8)| is_vanished(true, Some(held.0), info.first);
-        let purged = self.fold.iter().flatten().any(below);
+        let purged = self.fold[..world.scope].iter().flatten().any(below);
         let looks = !matches!(
             mutation,
             Some(Mutation::NoFloorCheck | Mutation::Unguarded | Mutation::ProbesOnly)
@@ -284,7 +352,8 @@ impl State {
         Some(())
     }
 
-    fn victims(&self, mutation: Option<Mutation>) -> Option<Vec<usize>> {
+    fn victims(&self, world: &World) -> Option<Vec<usize>> {
+        let mutation = world.mutation;
         let run = self.run.as_ref()?;
         let repair = run.repair.as_ref()?;
         if let Some(victims) = &repair.victims {
@@ -305,12 +374,17 @@ impl State {
                 _ => is_vanished(listed, Some(version), cut.floor),
             }
         };
-        Some((0..KEYS).filter(vanished).collect())
+        let keys = match mutation {
+            Some(Mutation::SweepsBeyondTheScope) => 0..KEYS,
+            _ => 0..world.scope,
+        };
+        Some(keys.filter(vanished).collect())
     }
 
     /// Drops one vanished key; the last one goes with the cursor.
-    pub(super) fn sweep(&mut self, mutation: Option<Mutation>) -> Option<()> {
-        let mut victims = self.victims(mutation)?;
+    pub(super) fn sweep(&mut self, world: &World) -> Option<()> {
+        let mutation = world.mutation;
+        let mut victims = self.victims(world)?;
         let revision = self.run.as_ref()?.repair.as_ref()?.claim?;
         if mutation == Some(Mutation::CursorBeforeTheLastDelete) {
             self.store(false, revision, mutation);
@@ -325,13 +399,21 @@ impl State {
         }
         if victims.is_empty() {
             let run = self.run.as_mut()?;
-            let floor = run.repair.take()?.cut?.floor;
+            let Cut { floor, since_ms, .. } = run.repair.take()?.cut?;
             run.frontier = revision;
+            let last_message = run.recent.first().map_or(0, |message| message.at_ms);
+            run.observed_ms = match mutation {
+                Some(Mutation::ObservedThroughTheLastMessage) => last_message.max(since_ms),
+                _ => since_ms,
+            };
+            let watch_observed_ms = run.watch_observed_ms;
+            run.watch_observed_ms = watch_observed_ms.min(run.observed_ms);
             // A log that has these again is another one.
             if mutation != Some(Mutation::WitnessesOfDroppedKeys) {
                 run.recent.retain(|witness| witness.revision >= floor);
             }
-            self.store(false, revision, mutation);
+            self.complete_through(world);
+            self.run.as_mut()?.watch_observed_ms = watch_observed_ms;
             self.old_seen = None;
         }
         Some(())

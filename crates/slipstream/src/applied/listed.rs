@@ -6,12 +6,12 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use crate::kv::KvUpdate;
 
 /// Keyed hashes of 128 bits: a collision would keep a key that has vanished.
-pub(super) struct Seen {
+pub(super) struct ListedKeys {
     keys: HashMap<u128, bool, BuildHasherDefault<Low64>>,
     states: [RandomState; 2],
 }
 
-impl Seen {
+impl ListedKeys {
     pub(super) fn new() -> Self {
         Self { keys: HashMap::default(), states: [RandomState::new(), RandomState::new()] }
     }
@@ -67,7 +67,7 @@ mod tests {
         let put =
             |key: &str| KvUpdate::Put(KvEntry { key: key.into(), value: "v".into(), version });
         let delete = |key: &str| KvUpdate::Delete { key: key.into(), version };
-        let mut seen = Seen::new();
+        let mut seen = ListedKeys::new();
         for update in [put("a"), put("b"), delete("a"), delete("c"), put("c")] {
             seen.note(&update);
         }

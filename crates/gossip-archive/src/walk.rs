@@ -1,0 +1,349 @@
+//! Walking through an archive and those inside of it.
+
+use std::io::{self, Cursor, Read};
+
+use flate2::read::MultiGzDecoder;
+use sevenz_rust2::{ArchiveReader, Password};
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use crate::meter::Meter;
+use crate::path::stem;
+use crate::tape::{self, Kind};
+use crate::{Format, HEAD_SIZE, InnerPath, Limits, NotRead, Source, Stop, VisitError, Visitor, ar};
+
+/// Bytes passed over between two calls of [`Visitor::tick`].
+const PASS: usize = 16 << 10;
+
+/// Shows `visitor` every file of the archive `source`, which has `size` bytes, the format `format`
+/// and the file name `name`. An error is the visitor's.
+pub fn unpack(
+    source: &mut dyn Source,
+    size: u64,
+    name: &[u8],
+    format: Format,
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> Result<(), Stop> {
+    let meter = Meter::new(limits, size);
+    let mut walk = Walk { limits, meter: &meter, visitor };
+    let top = InnerPath::default();
+    match walk.archive(Input::Anywhere(source), format, &top, name, 1) {
+        Ok(()) => {}
+        Err(Halt::Stop) => return Err(Stop),
+        Err(Halt::TooMuch) => walk.visitor.not_read(&top, NotRead::TooMuch),
+        Err(Halt::Broken { said: true }) => {}
+        Err(Halt::Broken { said: false }) => walk.visitor.not_read(&top, NotRead::Damaged),
+    }
+    Ok(())
+}
+
+/// Why a walk does not go on.
+enum Halt {
+    /// The visitor wants an end.
+    Stop,
+    /// A limit is reached.
+    TooMuch,
+    /// The bytes are not what they should be, from here on; whether the visitor knows.
+    Broken { said: bool },
+}
+
+impl From<Stop> for Halt {
+    fn from(_: Stop) -> Self {
+        Self::Stop
+    }
+}
+
+/// An archive's bytes.
+enum Input<'i> {
+    Anywhere(&'i mut dyn Source),
+    InOrder(&'i mut dyn Read),
+}
+
+impl<'i> Input<'i> {
+    fn in_order(self) -> Box<dyn Read + 'i> {
+        match self {
+            Self::Anywhere(source) => Box::new(source),
+            Self::InOrder(bytes) => Box::new(bytes),
+        }
+    }
+}
+
+struct Walk<'w> {
+    limits: &'w Limits,
+    meter: &'w Meter,
+    visitor: &'w mut dyn Visitor,
+}
+
+impl Walk<'_> {
+    /// An archive at `at`, in a file called `name`, the `layer`th of those within each other.
+    fn archive(
+        &mut self,
+        input: Input<'_>,
+        format: Format,
+        at: &InnerPath,
+        name: &[u8],
+        layer: u32,
+    ) -> Result<(), Halt> {
+        match format {
+            Format::Tar => self.tar(&mut *input.in_order(), at, layer),
+            Format::Ar => self.ar(&mut *input.in_order(), at, layer),
+            Format::Zip | Format::SevenZip => {
+                let mut copy;
+                let source: &mut dyn Source = match input {
+                    Input::Anywhere(source) => source,
+                    Input::InOrder(bytes) => match self.in_memory(bytes)? {
+                        Some(bytes) => {
+                            copy = Cursor::new(bytes);
+                            &mut copy
+                        }
+                        None => {
+                            self.visitor.not_read(at, NotRead::TooMuch);
+                            return Ok(());
+                        }
+                    },
+                };
+                match format {
+                    Format::Zip => self.zip(source, at, layer),
+                    _ => self.seven_zip(source, at, layer),
+                }
+            }
+            _ => {
+                debug_assert!(format.is_stream());
+                let bytes = self.decoder(format, input.in_order()).map_err(|_| self.broken())?;
+                let stem = stem(name);
+                // What is compressed as a whole has no name of its own, unless it is a file.
+                self.entry(at, &at.join(&stem), &stem, &mut self.meter.measure(bytes), layer)
+            }
+        }
+    }
+
+    fn decoder<'i>(
+        &self,
+        format: Format,
+        input: Box<dyn Read + 'i>,
+    ) -> io::Result<Box<dyn Read + 'i>> {
+        Ok(match format {
+            Format::Gzip => Box::new(MultiGzDecoder::new(input)),
+            Format::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(input)),
+            Format::Xz => {
+                let memory_kib = u32::try_from(self.limits.memory >> 10).unwrap_or(u32::MAX);
+                Box::new(lzma_rust2::XzReader::new_mem_limit(input, true, memory_kib))
+            }
+            _ => {
+                let mut decoder = zstd::stream::read::Decoder::new(input)?;
+                decoder.window_log_max(self.limits.memory.ilog2())?;
+                Box::new(decoder)
+            }
+        })
+    }
+
+    /// Something inside an archive: a file at `file`, or an archive at `at`.
+    fn entry(
+        &mut self,
+        at: &InnerPath,
+        file: &InnerPath,
+        name: &[u8],
+        bytes: &mut dyn Read,
+        layer: u32,
+    ) -> Result<(), Halt> {
+        if !self.meter.add_file() {
+            return Err(Halt::TooMuch);
+        }
+        let mut head = [0; HEAD_SIZE];
+        let len = read_full(bytes, &mut head).map_err(|_| self.broken())?;
+        let head = &head[..len];
+        let mut bytes = head.chain(bytes);
+        let Some(format) = Format::detect(head) else {
+            return match self.visitor.file(file, &mut bytes) {
+                Ok(()) => Ok(()),
+                Err(VisitError::Stop) => Err(Halt::Stop),
+                Err(VisitError::Read(_)) => Err(match self.broken() {
+                    Halt::Broken { .. } => {
+                        self.visitor.not_read(file, NotRead::Damaged);
+                        Halt::Broken { said: true }
+                    }
+                    halt => halt,
+                }),
+            };
+        };
+        if layer == self.limits.layers {
+            self.visitor.not_read(file, NotRead::TooMuch);
+            return Ok(());
+        }
+        match self.archive(Input::InOrder(&mut bytes), format, at, name, layer + 1) {
+            Err(Halt::Broken { said }) => match self.pass(&mut bytes) {
+                // Its bytes can be read to their end: it is broken, and not what it is in.
+                Ok(()) => {
+                    self.say_damaged(file, said);
+                    Ok(())
+                }
+                Err(Halt::Broken { .. }) => Err(Halt::Broken { said }),
+                Err(halt) => Err(halt),
+            },
+            walked => walked,
+        }
+    }
+
+    fn say_damaged(&mut self, path: &InnerPath, said: bool) {
+        if !said {
+            self.visitor.not_read(path, NotRead::Damaged);
+        }
+    }
+
+    /// A member of an archive whose members are independent of each other (A4).
+    fn member(&mut self, path: &InnerPath, bytes: &mut dyn Read, layer: u32) -> Result<(), Halt> {
+        match self.entry(path, path, path.shown(), bytes, layer) {
+            Err(Halt::Broken { said }) => {
+                self.say_damaged(path, said);
+                Ok(())
+            }
+            walked => walked,
+        }
+    }
+
+    fn zip(&mut self, source: &mut dyn Source, at: &InnerPath, layer: u32) -> Result<(), Halt> {
+        let mut archive = ZipArchive::new(source).map_err(|_| self.broken())?;
+        for index in 0..archive.len() {
+            self.visitor.tick()?;
+            let Ok(entry) = archive.by_index_raw(index) else {
+                self.visitor.not_read(at, NotRead::Damaged);
+                continue;
+            };
+            let path = at.join(entry.name_raw());
+            if entry.is_dir() {
+                continue;
+            }
+            if entry.is_symlink() || entry.encrypted() {
+                let why = if entry.encrypted() { NotRead::Encrypted } else { NotRead::Link };
+                self.visitor.not_read(&path, why);
+                continue;
+            }
+            drop(entry);
+            match archive.by_index(index) {
+                Ok(entry) => self.member(&path, &mut self.meter.measure(entry), layer)?,
+                Err(ZipError::UnsupportedArchive(_)) => {
+                    self.visitor.not_read(&path, NotRead::Unsupported);
+                }
+                Err(_) => self.visitor.not_read(&path, NotRead::Damaged),
+            }
+        }
+        Ok(())
+    }
+
+    fn seven_zip(
+        &mut self,
+        source: &mut dyn Source,
+        at: &InnerPath,
+        layer: u32,
+    ) -> Result<(), Halt> {
+        use sevenz_rust2::Error;
+        let opened = ArchiveReader::new(source, Password::empty());
+        let mut halted = Ok(());
+        let walked = opened.and_then(|mut archive| {
+            archive.set_thread_count(1);
+            archive.for_each_entries(|entry, bytes| {
+                if entry.is_directory() || !entry.has_stream() {
+                    return Ok(true);
+                }
+                let path = at.join(entry.name().as_bytes());
+                let mut bytes = self.meter.measure(bytes);
+                // What follows in the same block is reached only through these bytes.
+                halted = self.entry(&path, &path, path.shown(), &mut bytes, layer);
+                if halted.is_ok() {
+                    halted = self.pass(&mut bytes);
+                }
+                Ok(halted.is_ok())
+            })
+        });
+        halted?;
+        match walked {
+            Ok(()) => Ok(()),
+            Err(Error::UnsupportedCompressionMethod(method)) => {
+                // Encryption is one of the methods of a block.
+                let is_encrypted = method.contains("AES");
+                let why = if is_encrypted { NotRead::Encrypted } else { NotRead::Unsupported };
+                self.visitor.not_read(at, why);
+                Ok(())
+            }
+            Err(_) => Err(self.broken()),
+        }
+    }
+
+    fn tar(&mut self, input: &mut dyn Read, at: &InnerPath, layer: u32) -> Result<(), Halt> {
+        while let Some(member) = tape::next_member(input).map_err(|_| self.broken())? {
+            let path = at.join(&member.name);
+            let mut bytes = Read::take(&mut *input, member.len);
+            match member.kind {
+                Kind::File => self.entry(&path, &path, path.shown(), &mut bytes, layer)?,
+                Kind::Directory => {}
+                Kind::Link => self.visitor.not_read(&path, NotRead::Link),
+                Kind::Special => self.visitor.not_read(&path, NotRead::Special),
+            }
+            self.pass_rest(bytes)?;
+            let padding = tape::padding(member.len);
+            self.pass_rest(Read::take(&mut *input, padding))?;
+        }
+        Ok(())
+    }
+
+    fn ar(&mut self, input: &mut dyn Read, at: &InnerPath, layer: u32) -> Result<(), Halt> {
+        let mut headers = ar::Headers::begin(input).map_err(|_| self.broken())?;
+        while let Some(entry) = headers.next(input).map_err(|_| self.broken())? {
+            let path = at.join(&entry.name);
+            let mut bytes = Read::take(&mut *input, entry.len);
+            self.entry(&path, &path, path.shown(), &mut bytes, layer)?;
+            self.pass_rest(bytes)?;
+            if entry.is_padded {
+                ar::pad(input).map_err(|_| self.broken())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All of the bytes, unless they are too many.
+    fn in_memory(&mut self, bytes: &mut dyn Read) -> Result<Option<Vec<u8>>, Halt> {
+        let max = self.limits.memory as u64;
+        let mut copy = Vec::new();
+        bytes.take(max + 1).read_to_end(&mut copy).map_err(|_| self.broken())?;
+        Ok((copy.len() as u64 <= max).then_some(copy))
+    }
+
+    /// Passes over what is left of a member, all of which must be there.
+    fn pass_rest(&mut self, mut bytes: io::Take<impl Read>) -> Result<(), Halt> {
+        self.pass(&mut bytes)?;
+        if bytes.limit() > 0 { Err(Halt::Broken { said: false }) } else { Ok(()) }
+    }
+
+    fn pass(&mut self, bytes: &mut dyn Read) -> Result<(), Halt> {
+        let mut buf = [0; PASS];
+        loop {
+            match bytes.read(&mut buf) {
+                Ok(0) => return Ok(()),
+                Ok(_) => self.visitor.tick()?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(self.broken()),
+            }
+        }
+    }
+
+    /// Why bytes could not be read.
+    fn broken(&self) -> Halt {
+        if self.meter.is_over() { Halt::TooMuch } else { Halt::Broken { said: false } }
+    }
+}
+
+/// Fills `buf`, or as much of it as can be read: an error counts only if nothing was read before it.
+pub fn read_full(bytes: &mut dyn Read, buf: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    while len < buf.len() {
+        match bytes.read(&mut buf[len..]) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) if len > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
+}

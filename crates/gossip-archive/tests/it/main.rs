@@ -1,0 +1,6 @@
+//! Archives of every format, whole, nested, broken and malicious.
+
+mod broken;
+mod formats;
+mod limits;
+mod support;

@@ -1,0 +1,102 @@
+//! Baselines: what is known already, by fingerprint.
+//!
+//! A baseline names rules, paths and fingerprints. A fingerprint is made without the secret, so who
+//! reads a baseline learns where secrets are and nothing about what they are.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use gossip_contracts::identity::RunId;
+use gossip_runtime::{Fingerprints, Reports};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::Outcome;
+use crate::args::{Args, BaselineArgs};
+use crate::failure::Failure;
+use crate::output::counted;
+use crate::output_file::write_whole;
+use crate::places::Places;
+use crate::say::{say, shown};
+use crate::source::state_dir;
+
+const VERSION: u32 = 1;
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct BaselineFile {
+    gossip_baseline: u32,
+    findings: Vec<Known>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    #[serde(deserialize_with = "fingerprint")]
+    fingerprint: String,
+    rule: String,
+    path: String,
+}
+
+fn fingerprint<'d, D: Deserializer<'d>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if is_fingerprint(&text) {
+        return Ok(text);
+    }
+    Err(serde::de::Error::custom("a fingerprint has 32 hexadecimal digits"))
+}
+
+/// Whether a text is a fingerprint.
+pub(crate) fn is_fingerprint(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The fingerprints of a baseline.
+pub(crate) fn read(path: &Path) -> Result<BTreeSet<String>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+    let file: BaselineFile = serde_json::from_str(&text).map_err(|error| {
+        // The parser ends its words with the place, which goes in front.
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
+        let place = format!("{}:{}:{}", shown(path), error.line(), error.column());
+        Failure::new(format!("{place}: this is no baseline: {message}"))
+    })?;
+    if file.gossip_baseline != VERSION {
+        return Err(Failure::new(format!(
+            "{}: a baseline of version {}; this program reads version {VERSION}",
+            shown(path),
+            file.gossip_baseline
+        )));
+    }
+    Ok(file.findings.into_iter().map(|known| known.fingerprint).collect())
+}
+
+/// `gossip baseline`.
+pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failure> {
+    let reports = Reports::open(&state_dir(args)?)?;
+    let run = match baseline.run {
+        Some(run) => RunId::from_raw(run),
+        None => crate::show::newest(&reports)?,
+    };
+    let places = Places::of(&reports.run(run)?.target);
+    let mut prints = Fingerprints::new();
+    let mut findings = Vec::new();
+    reports.each_finding(run, |found| {
+        let path = places.in_repository(&found.path);
+        let fingerprint = prints.next(found, &path);
+        if !found.is_silenced {
+            let path = String::from_utf8_lossy(&path).into_owned();
+            findings.push(Known { fingerprint, rule: found.rule.clone(), path });
+        }
+        Ok::<_, Failure>(())
+    })??;
+    let count = findings.len() as u64;
+    let file = BaselineFile { gossip_baseline: VERSION, findings };
+    write_whole(Some(&baseline.output), |out| {
+        serde_json::to_writer_pretty(&mut *out, &file).map_err(std::io::Error::from)?;
+        Ok(writeln!(out)?)
+    })?;
+    if !args.quiet {
+        say!("{}: {} of run {run}", shown(&baseline.output), counted(count, "finding"));
+    }
+    Ok(Outcome::Clean)
+}

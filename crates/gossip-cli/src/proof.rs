@@ -1,0 +1,185 @@
+//! Proofs: what was scanned, what was not and why, under which policy, with a hash over all of it.
+//!
+//! A proof is lines of JSON: what the run is, one line for each item in the order of keys, and the
+//! hash. It names files and versions, and no secret.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+
+use gossip_contracts::identity::{CanonicalHasher, RunId, SCAN_PROOF_V1};
+use gossip_runtime::Reports;
+use serde::{Deserialize, Serialize};
+
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::output::{counted, path_of, stdout};
+use crate::output_file::write_whole;
+use crate::say::shown;
+
+const VERSION: u32 = 1;
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    gossip_proof: u32,
+    program: String,
+    run: u64,
+    target: String,
+    policy: String,
+    status: String,
+    started_ms: u64,
+    ended_ms: Option<u64>,
+    findings: u64,
+}
+
+/// What became of one item.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    version: String,
+    bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_scanned: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Foot {
+    items: u64,
+    scanned: u64,
+    not_scanned: u64,
+    failed: u64,
+    /// Over every byte of the lines before.
+    hash: String,
+}
+
+impl Foot {
+    fn count(&mut self, item: &Item) {
+        self.items += 1;
+        match (&item.failed, &item.not_scanned) {
+            (Some(_), _) => self.failed += 1,
+            (None, Some(_)) => self.not_scanned += 1,
+            (None, None) => self.scanned += 1,
+        }
+    }
+
+    fn empty() -> Self {
+        Self { items: 0, scanned: 0, not_scanned: 0, failed: 0, hash: String::new() }
+    }
+}
+
+/// Writes the proof of a run.
+pub(crate) fn write(reports: &Reports, run: RunId, path: &Path) -> Result<(), Failure> {
+    let summary = reports.run(run)?;
+    let head = Head {
+        gossip_proof: VERSION,
+        program: format!("gossip {}", env!("CARGO_PKG_VERSION")),
+        run: run.as_raw(),
+        target: path_of(&summary.target).0,
+        policy: summary.policy.to_string(),
+        status: summary.status.to_string(),
+        started_ms: summary.started_ms,
+        ended_ms: summary.ended_ms,
+        findings: summary.findings,
+    };
+    write_whole(Some(path), |out| {
+        let mut hasher = CanonicalHasher::new(&SCAN_PROOF_V1);
+        let mut foot = Foot::empty();
+        let mut line = |out: &mut dyn Write, json: String| {
+            hasher.raw(json.as_bytes()).raw(b"\n");
+            writeln!(out, "{json}")
+        };
+        line(out, to_json(&head)?)?;
+        reports.each_item(run, |item| {
+            let (path, path_hex) = path_of(&item.key);
+            let item = Item {
+                path,
+                path_hex,
+                version: hex(&item.version),
+                bytes: item.bytes,
+                not_scanned: item.skipped,
+                failed: item.failed,
+            };
+            foot.count(&item);
+            line(out, to_json(&item)?)?;
+            Ok::<_, Failure>(())
+        })??;
+        foot.hash = hex(&hasher.finish());
+        Ok(writeln!(out, "{}", to_json(&foot)?)?)
+    })
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::new(error.to_string()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// `gossip proof verify`: whether a proof is whole and unchanged.
+pub(crate) fn verify(path: &Path) -> Result<Outcome, Failure> {
+    let file = std::fs::File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let mut hasher = CanonicalHasher::new(&SCAN_PROOF_V1);
+    let mut head = None;
+    let mut counted_foot = Foot::empty();
+    let mut before: Option<(usize, String)> = None;
+    let fault =
+        |line: usize, fault: String| Failure::new(format!("{}:{line}: {fault}", shown(path)));
+    // The last line is the foot, so each is looked at when the next has come.
+    for (line, number) in BufReader::new(file).lines().zip(1_usize..) {
+        let line = line.map_err(|error| fault(number, error.to_string()))?;
+        if let Some((number, text)) = before.replace((number, line)) {
+            hasher.raw(text.as_bytes()).raw(b"\n");
+            let read = if head.is_none() {
+                serde_json::from_str(&text).map(|read: Head| head = Some(read))
+            } else {
+                serde_json::from_str(&text).map(|item: Item| counted_foot.count(&item))
+            };
+            read.map_err(|error| fault(number, format!("this is no line of a proof: {error}")))?;
+        }
+    }
+    let (Some(head), Some((number, last))) = (head, before) else {
+        return Err(fault(1, "this is no proof".to_owned()));
+    };
+    let foot: Foot = serde_json::from_str(&last)
+        .map_err(|_| fault(number, "it ends without its hash: something is missing".to_owned()))?;
+    if head.gossip_proof != VERSION {
+        return Err(fault(1, format!("a proof of version {}", head.gossip_proof)));
+    }
+    counted_foot.hash = hex(&hasher.finish());
+    if counted_foot.hash != foot.hash {
+        return Err(fault(number, "the hash is wrong: something was changed".to_owned()));
+    }
+    let same = (foot.items, foot.scanned, foot.not_scanned, foot.failed)
+        == (
+            counted_foot.items,
+            counted_foot.scanned,
+            counted_foot.not_scanned,
+            counted_foot.failed,
+        );
+    if !same {
+        return Err(fault(number, "the counts are not those of its lines".to_owned()));
+    }
+    let mut out = stdout();
+    writeln!(
+        out,
+        "run {} of {}: {} scanned, {} not scanned, {} could not be read, {}; {}",
+        head.run,
+        crate::say::harmless(&head.target),
+        counted(foot.scanned, "item"),
+        foot.not_scanned,
+        foot.failed,
+        counted(head.findings, "finding"),
+        head.status,
+    )?;
+    writeln!(out, "policy {}", crate::say::harmless(&head.policy))?;
+    writeln!(out, "hash   {}", foot.hash)?;
+    out.flush()?;
+    Ok(Outcome::Clean)
+}

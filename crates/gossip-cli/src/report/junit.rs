@@ -1,0 +1,64 @@
+//! JUnit's XML, for build servers: a failed test for each finding.
+
+use std::io::{self, Write};
+
+use gossip_runtime::RunSummary;
+
+use super::xml::escaped;
+use super::{Report, Shown};
+
+#[derive(Default)]
+pub(super) struct Junit {
+    /// They are counted before the first, so they wait.
+    cases: Vec<String>,
+}
+
+impl Report for Junit {
+    fn finding(&mut self, _: &mut dyn Write, shown: &Shown<'_>) -> io::Result<()> {
+        let found = shown.found;
+        let path = String::from_utf8_lossy(&shown.path).into_owned();
+        let place = format!("{path}:{}:{}", found.line, found.column);
+        let message = format!("{}: {} at {place}", found.rule, shown.description());
+        let body = format!(
+            "{}\nseverity {}, confidence {}: it {}\nfingerprint {}\ngossip explain {}",
+            shown.context(),
+            found.severity,
+            found.confidence,
+            shown.why(),
+            shown.fingerprint,
+            found.rule,
+        );
+        self.cases.push(format!(
+            "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" line=\"{}\">\n      \
+             <failure type=\"{}\" message=\"{}\">{}</failure>\n    </testcase>\n",
+            escaped(&found.rule),
+            escaped(&place),
+            escaped(&path),
+            found.line,
+            escaped(&found.severity),
+            escaped(&message),
+            escaped(&body),
+        ));
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write, run: &RunSummary) -> io::Result<()> {
+        let failures = self.cases.len();
+        // A suite without a test looks like one that did not run.
+        if failures == 0 {
+            self.cases
+                .push("    <testcase classname=\"gossip\" name=\"no secrets\"/>\n".to_owned());
+        }
+        let tests = self.cases.len();
+        let ms = run.ended_ms.unwrap_or(run.started_ms).saturating_sub(run.started_ms);
+        let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
+        let time = format!("time=\"{}.{:03}\"", ms / 1_000, ms % 1_000);
+        writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+        writeln!(out, "<testsuites {counts} {time}>")?;
+        writeln!(out, "  <testsuite name=\"gossip\" {counts} {time}>")?;
+        for case in &self.cases {
+            out.write_all(case.as_bytes())?;
+        }
+        writeln!(out, "  </testsuite>\n</testsuites>")
+    }
+}

@@ -1,0 +1,167 @@
+//! Findings in every format: one writer each, fed one finding after the other, as there may be very
+//! many.
+
+mod csv;
+mod gitlab;
+mod html;
+mod json;
+mod junit;
+mod sarif;
+mod text;
+mod time;
+mod xml;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use gossip_contracts::identity::RunId;
+use gossip_engine::Reason;
+use gossip_runtime::{Fingerprints, ReportedFinding, Reports, RunSummary};
+
+use crate::args::{ReportArgs, ReportFormat};
+use crate::failure::Failure;
+use crate::output_file::write_whole;
+use crate::places::Places;
+use crate::silence::Silencer;
+
+/// A finding with what only the report knows of it.
+pub(crate) struct Shown<'f> {
+    pub(crate) found: &'f ReportedFinding,
+    /// As seen from where the command runs.
+    pub(crate) path: Vec<u8>,
+    /// From the root of the repository, or of what was scanned.
+    pub(crate) base_path: Vec<u8>,
+    pub(crate) fingerprint: String,
+    /// What is shown of the secret: redacted, but for a terminal that was told otherwise.
+    pub(crate) secret: String,
+}
+
+impl Shown<'_> {
+    /// Its line, with every secret masked.
+    fn context(&self) -> String {
+        let ReportedFinding { before, after, redacted, .. } = self.found;
+        // The length is said elsewhere.
+        let masked = redacted.split_once(" (").map_or(redacted.as_str(), |(masked, _)| masked);
+        format!("{before}{masked}{after}")
+    }
+
+    /// What it is, in a sentence.
+    fn description(&self) -> &str {
+        match self.found.description.as_str() {
+            "" => &self.found.rule,
+            description => description,
+        }
+    }
+
+    /// Why it was judged so, in words.
+    fn why(&self) -> &str {
+        match Reason::from_name(&self.found.reason) {
+            Some(reason) => reason.explanation(),
+            None => &self.found.reason,
+        }
+    }
+}
+
+/// Writes findings in one format.
+trait Report {
+    fn begin(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finding(&mut self, out: &mut dyn Write, shown: &Shown<'_>) -> io::Result<()>;
+
+    fn end(&mut self, _out: &mut dyn Write, _run: &RunSummary) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What decides how a report is written.
+pub(crate) struct ReportTo<'a> {
+    pub(crate) reports: &'a Reports,
+    pub(crate) run: RunId,
+    pub(crate) places: &'a Places,
+    pub(crate) args: &'a ReportArgs,
+    pub(crate) no_color: bool,
+    /// Only what was first seen after this run.
+    pub(crate) new_since: Option<RunId>,
+    /// Newer runs of the same may have taken items over: they count, too.
+    pub(crate) with_newer: bool,
+    /// What to show of a secret, if not what the database has.
+    pub(crate) secret: Option<&'a dyn Fn(&ReportedFinding) -> String>,
+}
+
+impl ReportTo<'_> {
+    /// Writes what a run found; how much of it is reported.
+    pub(crate) fn write(&self, silencer: &mut Silencer) -> Result<u64, Failure> {
+        let output = self.args.output.as_deref();
+        let format = self.args.format.unwrap_or_else(|| format_of(output));
+        let to_terminal = output.is_none() && io::stdout().is_terminal();
+        let is_coloured = to_terminal && !self.no_color && !no_color();
+        let mut report = report(format, is_coloured);
+        let summary = self.reports.run(self.run)?;
+        write_whole(output, |out| {
+            report.begin(out)?;
+            let written = self.each(silencer, &mut |shown| report.finding(out, shown))?;
+            report.end(out, &summary)?;
+            Ok(written)
+        })
+    }
+
+    fn each(
+        &self,
+        silencer: &mut Silencer,
+        write: &mut dyn FnMut(&Shown<'_>) -> io::Result<()>,
+    ) -> Result<u64, Failure> {
+        let mut prints = Fingerprints::new();
+        let mut written = 0;
+        let each = |found: &ReportedFinding| {
+            let base_path = self.places.in_repository(&found.path);
+            let fingerprint = prints.next(found, &base_path);
+            let is_new = self.new_since.is_none_or(|run| found.first_seen > run);
+            if !is_new || !silencer.lets_pass(found, &base_path, &fingerprint) {
+                return Ok(());
+            }
+            written += 1;
+            let path = self.places.as_seen(&found.path);
+            let secret = self.secret.map_or_else(|| found.redacted.clone(), |secret| secret(found));
+            write(&Shown { found, path, base_path, fingerprint, secret })
+        };
+        if self.with_newer {
+            self.reports.each_finding_since(self.run, each)??;
+        } else {
+            self.reports.each_finding(self.run, each)??;
+        }
+        Ok(written)
+    }
+}
+
+/// Whether the environment wants no colours.
+pub(crate) fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+fn format_of(output: Option<&Path>) -> ReportFormat {
+    let ending = output.and_then(Path::extension).map(|ending| ending.to_string_lossy());
+    match ending.as_deref() {
+        Some("json") => ReportFormat::Json,
+        Some("jsonl" | "ndjson") => ReportFormat::Jsonl,
+        Some("sarif") => ReportFormat::Sarif,
+        Some("csv") => ReportFormat::Csv,
+        Some("xml") => ReportFormat::Junit,
+        Some("html" | "htm") => ReportFormat::Html,
+        _ => ReportFormat::Text,
+    }
+}
+
+fn report(format: ReportFormat, is_coloured: bool) -> Box<dyn Report> {
+    match format {
+        ReportFormat::Text => Box::new(text::Text::new(is_coloured)),
+        ReportFormat::Json => Box::new(json::Json::default()),
+        ReportFormat::Jsonl => Box::new(json::JsonLines),
+        ReportFormat::Sarif => Box::new(sarif::Sarif::default()),
+        ReportFormat::Csv => Box::new(csv::Csv),
+        ReportFormat::Junit => Box::new(junit::Junit::default()),
+        ReportFormat::Gitlab => Box::new(gitlab::Gitlab::default()),
+        ReportFormat::Html => Box::new(html::Html::default()),
+    }
+}

@@ -1,0 +1,224 @@
+//! What is not reported, and why: ignore files, baselines and local configurations, with counts.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use gossip_engine::rules_for_gitleaks_id;
+use gossip_runtime::ReportedFinding;
+use ignore::gitignore::Gitignore;
+
+use crate::baseline;
+use crate::config::{Config, ReportSettings};
+use crate::failure::Failure;
+use crate::filter::{matches, patterns};
+use crate::places::Places;
+use crate::say::{say, shown};
+
+/// The names of ignore files, in the directories in which configurations are looked for.
+const NAMES: [&str; 2] = [".gossipignore", ".gitleaksignore"];
+
+/// A rule, and the commit where one is named.
+type RuleAndCommit = (String, Option<String>);
+
+/// A file that names findings.
+struct IgnoreFile {
+    path: PathBuf,
+    fingerprints: BTreeSet<String>,
+    /// By path from the repository's root, and line.
+    places: HashMap<(Vec<u8>, u64), Vec<RuleAndCommit>>,
+    paths: Gitignore,
+}
+
+impl IgnoreFile {
+    /// One entry a line: a fingerprint, gitleaks' `path:rule:line` or `commit:path:rule:line`, or a
+    /// pattern of paths in gitignore's syntax. `#` begins a comment.
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
+        let mut fingerprints = BTreeSet::new();
+        let mut places: HashMap<_, Vec<_>> = HashMap::new();
+        let mut globs = Vec::new();
+        for (bytes, number) in text.split(|byte| *byte == b'\n').zip(1..) {
+            let fault = |fault: &str| Failure::new(format!("{}:{number}: {fault}", shown(path)));
+            let line = std::str::from_utf8(bytes).map_err(|_| fault("this is not UTF-8"))?.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if baseline::is_fingerprint(line) {
+                fingerprints.insert(line.to_owned());
+            } else if let Some(place) = gitleaks_place(line) {
+                let Place { path, rule, line, commit } = place;
+                places.entry((path.as_bytes().to_vec(), line)).or_default().push((rule, commit));
+            } else {
+                let glob = line.to_owned();
+                patterns(std::slice::from_ref(&glob)).map_err(|error| fault(&error.to_string()))?;
+                globs.push(glob);
+            }
+        }
+        Ok(Self { path: path.to_owned(), fingerprints, places, paths: patterns(&globs)? })
+    }
+
+    fn names(&self, found: &ReportedFinding, path: &[u8], fingerprint: &str) -> bool {
+        let is_rule = |rule: &str| {
+            rule == found.rule
+                || rules_for_gitleaks_id(rule)
+                    .is_some_and(|ours| ours.contains(&found.rule.as_str()))
+        };
+        let is_commit = |commit: &Option<String>| {
+            commit.as_ref().is_none_or(|commit| {
+                found.provenance.as_ref().is_some_and(|found| found.commit == *commit)
+            })
+        };
+        let at_place = || {
+            let key = (path.to_vec(), found.line);
+            let entries = self.places.get(&key).map(Vec::as_slice).unwrap_or_default();
+            entries.iter().any(|(rule, commit)| is_rule(rule) && is_commit(commit))
+        };
+        self.fingerprints.contains(fingerprint) || at_place() || matches(&self.paths, path)
+    }
+}
+
+struct Place {
+    path: String,
+    rule: String,
+    line: u64,
+    commit: Option<String>,
+}
+
+/// `path:rule:line` or `commit:path:rule:line`.
+fn gitleaks_place(text: &str) -> Option<Place> {
+    let (rest, line) = text.rsplit_once(':')?;
+    let line = line.parse().ok()?;
+    let (path, rule) = rest.rsplit_once(':')?;
+    let (commit, path) = match path.split_once(':') {
+        Some((commit, path)) if commit.len() == 40 => (Some(commit.to_owned()), path),
+        _ => (None, path),
+    };
+    Some(Place { path: path.to_owned(), rule: rule.to_owned(), line, commit })
+}
+
+/// Decides what is not reported, and counts it.
+pub(crate) struct Silencer {
+    files: Vec<(IgnoreFile, u64)>,
+    baseline: Option<(PathBuf, BTreeSet<String>, u64)>,
+    /// The local configuration, and what it allows.
+    config: Option<PathBuf>,
+    by_config: u64,
+    severity: gossip_engine::Severity,
+    confidence: gossip_engine::Confidence,
+    below: u64,
+}
+
+impl Silencer {
+    /// Reads every file first: nothing is reported by half of them.
+    pub(crate) fn load(
+        places: &Places,
+        settings: &ReportSettings,
+        config: Option<&Config>,
+        no_local: bool,
+    ) -> Result<Self, Failure> {
+        let directories = if no_local { Vec::new() } else { places.directories() };
+        let found = directories.iter().flat_map(|dir| NAMES.map(|name| dir.join(name)));
+        let files = found.filter(|path| path.is_file());
+        let files = files.map(|path| IgnoreFile::read(&path).map(|file| (file, 0)));
+        let baseline = settings.baseline.as_ref();
+        let baseline =
+            baseline.map(|path| baseline::read(path).map(|known| (path.clone(), known, 0)));
+        let config = config.filter(|config| config.is_local());
+        Ok(Self {
+            files: files.collect::<Result<_, _>>()?,
+            baseline: baseline.transpose()?,
+            config: config.map(|config| config.path().to_owned()),
+            by_config: 0,
+            severity: settings.severity,
+            confidence: settings.confidence,
+            below: 0,
+        })
+    }
+
+    /// Whether a finding is reported. Counts it if not.
+    pub(crate) fn lets_pass(
+        &mut self,
+        found: &ReportedFinding,
+        path: &[u8],
+        fingerprint: &str,
+    ) -> bool {
+        if found.is_silenced {
+            self.by_config += 1;
+            return false;
+        }
+        let file = self.files.iter_mut().find(|(file, _)| file.names(found, path, fingerprint));
+        if let Some((_, count)) = file {
+            *count += 1;
+            return false;
+        }
+        if let Some((_, known, count)) = &mut self.baseline
+            && known.contains(fingerprint)
+        {
+            *count += 1;
+            return false;
+        }
+        let is_below = rank(&found.severity) < self.severity as usize
+            || rank(&found.confidence) < self.confidence as usize;
+        self.below += u64::from(is_below);
+        !is_below
+    }
+
+    /// Says what was not reported, with counts.
+    pub(crate) fn say(&self) {
+        let mut parts = Vec::new();
+        let mut part = |count: u64, by: String| {
+            if count > 0 {
+                parts.push(format!("{count} by {by}"));
+            }
+        };
+        let config = self.config.as_deref().map_or("a local configuration".to_owned(), shown);
+        part(self.by_config, format!("allow-lists of {config}"));
+        for (file, count) in &self.files {
+            part(*count, shown(&file.path));
+        }
+        if let Some((path, _, count)) = &self.baseline {
+            part(*count, format!("the baseline {}", shown(path)));
+        }
+        part(self.below, "--severity or --confidence".to_owned());
+        if !parts.is_empty() {
+            say!("not reported: {}", parts.join(", "));
+        }
+    }
+}
+
+/// Levels in their order, as the engine has them.
+fn rank(level: &str) -> usize {
+    ["low", "medium", "high", "critical"].iter().position(|name| *name == level).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_gitleaks_are_told_from_patterns() {
+        let place = gitleaks_place("src/a.env:github-pat:3").unwrap();
+        assert_eq!(
+            (place.path.as_str(), place.rule.as_str(), place.line),
+            ("src/a.env", "github-pat", 3)
+        );
+        assert_eq!(place.commit, None);
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        let place = gitleaks_place(&format!("{commit}:a b.env:jwt:12")).unwrap();
+        assert_eq!((place.path.as_str(), place.commit.as_deref()), ("a b.env", Some(commit)));
+        for text in ["src/", "*.env", "a:b", "a:b:c"] {
+            assert!(gitleaks_place(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranks_are_those_of_the_engine() {
+        use gossip_engine::{Confidence, Severity};
+        for level in [Severity::Low, Severity::Medium, Severity::High, Severity::Critical] {
+            assert_eq!(rank(level.as_str()), level as usize);
+        }
+        for level in [Confidence::Low, Confidence::Medium, Confidence::High] {
+            assert_eq!(rank(level.as_str()), level as usize);
+        }
+    }
+}

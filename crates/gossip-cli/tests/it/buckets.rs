@@ -1,0 +1,59 @@
+//! Buckets of a real store, through the real program.
+
+use crate::support::{Place, Ran, token};
+use crate::weed::Weed;
+
+fn scan(place: &Place, weed: &Weed, endpoint: String, words: &[&str]) -> Ran {
+    let mut command = place.command();
+    command.arg("scan").args(words).envs(weed.variables(endpoint));
+    Ran::of(command.output().unwrap(), &words.join(" "))
+}
+
+/// One server, as it takes longest to start.
+#[test]
+fn what_is_wrong_with_a_bucket_is_named_and_the_rest_is_scanned() {
+    let (place, weed) = (Place::new(), Weed::start());
+    for number in 0..30 {
+        let content = format!("words\nT={}\n", token(number));
+        weed.put("bucket", &format!("dir{}/{number:02}.env", number % 3), content.as_bytes())
+            .unwrap();
+    }
+    let direct = || weed.endpoint();
+    let ran = scan(&place, &weed, direct(), &["s3://bucket"]).exits(1).says("30 findings");
+    assert!(ran.stdout.contains("s3://bucket/dir0/00.env:2:3: github-token"), "{ran:?}");
+    // A tag names the content: at once nothing is read again.
+    scan(&place, &weed, direct(), &["s3://bucket"]).exits(1).says("30 unchanged");
+
+    // One that is gone, and one that has changed.
+    weed.delete("bucket", "dir1/04.env");
+    weed.put("bucket", "dir2/05.env", b"nothing any more\n").unwrap();
+    scan(&place, &weed, direct(), &["s3://bucket"]).exits(1).says("28 findings");
+
+    // A store that throttles is waited for; what is refused is named and tried again.
+    let place = Place::new();
+    let throttled = weed.proxy(|_, number| number.is_multiple_of(2).then_some(503));
+    scan(&place, &weed, throttled, &["s3://bucket/"]).exits(1).says("28 findings");
+    let place = Place::new();
+    let denied = weed.proxy(|line, _| line.contains("dir0/03.env").then_some(403));
+    let ran = scan(&place, &weed, denied, &["s3://bucket/"]).exits(2);
+    ran.says("27 findings").says("could not be read: 1 permission denied");
+
+    // A page out of order parks its shard.
+    weed.put("unordered", "a/b.env", b"words").unwrap();
+    weed.put("unordered", "a-b.env", b"words").unwrap();
+    let ran = scan(&place, &weed, direct(), &["s3://unordered"]).exits(2);
+    ran.says("parked");
+
+    for (words, reason) in [
+        (["s3://no-such-bucket/x"], "s3://no-such-bucket/x: there is no such bucket"),
+        (["s3://"], "s3://: it is no address of a bucket"),
+    ] {
+        let ran = scan(&place, &weed, direct(), &words).exits(2).says(reason);
+        assert_eq!((ran.stderr.lines().count(), ran.stdout.as_str()), (1, ""), "{ran:?}");
+    }
+    let mut wrong = place.command();
+    wrong.args(["scan", "s3://bucket"]).envs(weed.variables(direct()));
+    wrong.env("AWS_SECRET_ACCESS_KEY", "another");
+    let ran = Ran::of(wrong.output().unwrap(), "scan").exits(2).says("refuses access");
+    assert!(!ran.stderr.contains("another"), "{ran:?}");
+}

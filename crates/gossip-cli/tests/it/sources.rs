@@ -1,0 +1,138 @@
+//! What can be scanned besides one directory.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Place, Ran, token};
+
+fn scan(place: &Place, words: &[&str], input: Option<&[u8]>) -> Ran {
+    let mut command = place.command();
+    command.args(["scan", "--format", "json"]).args(words);
+    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    if let Some(input) = input {
+        child.stdin.take().unwrap().write_all(input).unwrap();
+    }
+    Ran::of(child.wait_with_output().unwrap(), &words.join(" "))
+}
+
+fn paths(ran: &Ran) -> Vec<String> {
+    ran.json().iter().map(|found| found["path"].as_str().unwrap().to_owned()).collect()
+}
+
+fn runs(place: &Place) -> Vec<Value> {
+    place.run("runs --format json").exits(0).json()
+}
+
+#[test]
+fn several_paths_are_scanned_in_one_run_and_what_is_named_twice_once() {
+    let place = Place::new();
+    for (name, seed) in [("a/one.env", 1), ("a/in/two.env", 2), ("b/three.env", 3), ("c.env", 4)] {
+        place.write(name, format!("T={}\n", token(seed)));
+    }
+    let path = |name: &str| place.tree.join(name).display().to_string();
+    let words = [path("b"), path("a"), path("c.env"), path("a/in"), path("b")];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ran = scan(&place, &words, None).exits(1);
+    // As seen from the tree, where it runs.
+    let expected = ["a/in/two.env", "a/one.env", "b/three.env", "c.env"];
+    let mut found = paths(&ran);
+    found.sort();
+    assert_eq!(found, expected);
+    // In another order it is the same, and nothing has changed.
+    let again = scan(&place, &[words[2], words[1], words[0]], None).exits(1);
+    assert_eq!(again.json(), ran.json());
+    let runs = runs(&place);
+    assert_eq!(runs.len(), 2);
+    assert_eq!((&runs[1]["items"], &runs[1]["findings"]), (&4.into(), &4.into()));
+    place.run("findings 1").exits(2).says("superseded by run 2");
+    let missing = path("missing");
+    scan(&place, &[words[0], &missing], None).exits(2).says("missing");
+}
+
+#[test]
+fn standard_input_is_scanned_and_the_same_again_is_not_read_again() {
+    let place = Place::new();
+    let text = format!("some\nlines\nT={}\n", token(1));
+    let ran = scan(&place, &["-"], Some(text.as_bytes())).exits(1);
+    let found = &ran.json()[0];
+    assert_eq!((&found["path"], &found["line"]), (&"stdin".into(), &3.into()));
+    assert_eq!(scan(&place, &["-"], Some(text.as_bytes())).exits(1).json(), ran.json());
+    // Another input is another target: nothing of the first is lost or shown.
+    let other = scan(&place, &["-"], Some(b"nothing in here\n")).exits(0);
+    assert!(other.json().is_empty());
+    place.run("findings 2").exits(1);
+    scan(&place, &["-"], Some(b"")).exits(0);
+    // Beside a directory.
+    place.write("x.env", format!("T={}\n", token(2)));
+    let tree = place.tree.display().to_string();
+    let both = scan(&place, &["-", &tree], Some(text.as_bytes())).exits(1);
+    let mut found = paths(&both);
+    found.sort();
+    assert_eq!(found, ["stdin", "x.env"]);
+}
+
+#[test]
+fn a_compressed_stream_is_unpacked_from_standard_input_as_well() {
+    let place = Place::new();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writeln!(gz, "T={}", token(1)).unwrap();
+    let ran = scan(&place, &["-"], Some(&gz.finish().unwrap())).exits(1);
+    assert_eq!(paths(&ran), ["stdin!content"]);
+}
+
+fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in files {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn archives_that_are_bombs_cut_short_or_lead_out_are_named_and_the_rest_is_scanned() {
+    let place = Place::new();
+    let secret = format!("T={}\n", token(1));
+    let whole = zip_of(&[("../../out.env", secret.as_bytes()), ("b.txt", b"words")]);
+    place.write("whole.zip", &whole);
+    place.write("after.env", &secret);
+    let ran = place.run("scan TREE").exits(1).says("2 items").says("2 findings");
+    assert!(ran.stdout.contains("whole.zip!../../out.env:1:3"), "{ran:?}");
+    assert!(!place.tree.join("../out.env").exists());
+
+    let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let mut tar = tar::Builder::new(gz);
+    for (name, content) in [("zeros", &vec![0; 80 << 20][..]), ("late.env", secret.as_bytes())] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        tar.append_data(&mut header, name, content).unwrap();
+    }
+    place.write("bomb.tgz", tar.into_inner().unwrap().finish().unwrap());
+    place.write("cut.zip", &whole[..whole.len() - 30]);
+    let ran = place.run("scan TREE").exits(2).says("2 findings");
+    let ran = ran.says("1 archive beyond limits").says("1 damaged archive");
+    assert!(!ran.stderr.contains("panicked"), "{ran:?}");
+    fs::remove_file(place.tree.join("bomb.tgz")).unwrap();
+    place.write("cut.zip", &whole);
+    place.run("scan TREE").exits(1).says("3 findings");
+}
+
+#[test]
+fn what_is_printable_in_binary_files_is_found_when_asked_for() {
+    let place = Place::new();
+    let program = [b"\x7fELF\x02\x01\0\0", token(1).as_bytes(), b"\0\xff\xfe\0"].concat();
+    place.write("program", &program);
+    place.write("in.zip", zip_of(&[("program", &program)]));
+    place.run("scan TREE").exits(0).says("2 binary: executable");
+    let ran = place.run("scan TREE --binary --format json").exits(1);
+    let found: Vec<_> =
+        ran.json().iter().map(|f| (f["path"].clone(), f["start"].clone())).collect();
+    assert_eq!(found, [("in.zip!program".into(), 8.into()), ("program".into(), 8.into())]);
+    // What was skipped without stays skipped.
+    place.run("scan TREE").exits(0);
+}

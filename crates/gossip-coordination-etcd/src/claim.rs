@@ -1,0 +1,248 @@
+//! Claims: some shard of a run that is free, found in one bounded page of its lists.
+//!
+//! A worker begins to look at a place of its own, so that workers rarely want the same shard. Shards
+//! whose leases are over come first in their list, and so do those of processes that died: whoever
+//! lives renews, and moves to the end.
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
+use gossip_coordination::codec::decode_gate;
+use gossip_coordination::{
+    AcquireResultView, AcquireScratch, AsyncCoordinationBackend, AsyncShardClaiming,
+    ClaimCandidates, ClaimError, ClaimSearch, ClaimStep, GetRunError, Granted, InfraError, RunGate,
+    RunStatus,
+};
+
+use crate::coordinator::AsyncEtcdCoordinator;
+use crate::error::{damaged, infra, steps};
+use crate::keyspace::{RunKeys, deadline_of};
+use crate::kv::{Found, Kv, KvError, Op, Read, Txn};
+use crate::limits::CLAIM_PAGE;
+use crate::retry::{Attempts, may_pass};
+use crate::runs::shard_ids;
+use crate::shards::{Stored, decode_until, encode_until};
+
+/// Which shards a claim is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Those that anybody may have.
+    Claimable,
+    /// Those that the worker holds, or held last.
+    Own,
+}
+
+/// Who wants a shard, of which run.
+#[derive(Clone, Copy, Debug)]
+struct Applicant {
+    now: LogicalTime,
+    tenant: TenantId,
+    run: RunId,
+    worker: WorkerId,
+}
+
+impl<K: Kv> AsyncShardClaiming for AsyncEtcdCoordinator<K> {
+    async fn claim_next_available<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, ClaimError> {
+        if let Some(retry_after) = self.cooldown(now, tenant, worker) {
+            return Err(ClaimError::Throttled { retry_after });
+        }
+        let by = Applicant { now, tenant, run, worker };
+        let claimed = self.search(Wanted::Claimable, by, scratch).await;
+        let found_nothing = matches!(claimed, Err(ClaimError::NoneAvailable { .. }));
+        self.set_cooldown(now, tenant, worker, found_nothing);
+        Ok(claimed?.view(scratch))
+    }
+
+    async fn reacquire_own<'s>(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<Option<AcquireResultView<'s>>, ClaimError> {
+        let by = Applicant { now, tenant, run, worker };
+        match self.search(Wanted::Own, by, scratch).await {
+            Ok(granted) => Ok(Some(granted.view(scratch))),
+            Err(ClaimError::NoneAvailable { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<K: Kv> AsyncEtcdCoordinator<K> {
+    /// Tries candidates until one is granted, or none is left.
+    async fn search(
+        &mut self,
+        wanted: Wanted,
+        by: Applicant,
+        scratch: &mut AcquireScratch,
+    ) -> Result<Granted, ClaimError> {
+        let Applicant { now, tenant, run, worker } = by;
+        let mut search = ClaimSearch::new(run);
+        loop {
+            match search.step() {
+                ClaimStep::Collect => {
+                    let out = search.candidates_mut();
+                    match wanted {
+                        Wanted::Claimable => {
+                            self.collect_candidates(now, tenant, run, worker, out).await?;
+                        }
+                        Wanted::Own => self.collect_own(tenant, run, worker, out).await?,
+                    }
+                }
+                ClaimStep::Acquire(key) => {
+                    let acquired =
+                        self.acquire_and_restore_into(now, tenant, key, worker, scratch).await;
+                    match acquired.map(|view| Granted::of(&view)) {
+                        Ok(granted) => return Ok(granted),
+                        Err(refusal) => search.refused(refusal)?,
+                    }
+                }
+                ClaimStep::End(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What the worker's own list has.
+    async fn collect_own(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        let step = steps!("reacquire_own").load;
+        out.clear();
+        let keys = self.keyspace.run(tenant, run);
+        let own = Read::first_keys(keys.all_held_by(worker), ClaimCandidates::MAX);
+        let answer = self.read(step, Txn::reads([Read::key(&keys.gate()), own])).await?;
+        out.status = decode_status(step, &keys, &answer.found[0])?;
+        if out.status == RunStatus::Active {
+            out.shards.extend(shard_ids(&answer.found[1]));
+        }
+        Ok(())
+    }
+
+    /// Notes under the process's lease that a worker waits for work.
+    pub(crate) async fn put_idle(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+    ) -> Result<(), GetRunError> {
+        let steps = steps!("note_idle");
+        let keys = self.keyspace.run(tenant, run);
+        let mut attempts = Attempts::new(&self.config);
+        loop {
+            let reads = [Read::key(&keys.gate()), Read::key(&keys.waiting(worker))];
+            let answer = self.read(steps.load, Txn::reads(reads)).await?;
+            let gate = decode_found_gate(steps.load, &keys, &answer.found[0])?;
+            let (before, until) = (Stored::of(&answer.found[1]), gate.config.lease_deadline(now));
+            let lease = self.lease_id(steps.lease).await?;
+            let mut txn = Txn::default();
+            txn.expect(keys.waiting(worker), before.revision);
+            let put = |key, value| Op::Put { key, value, lease: Some(lease) };
+            txn.then.push(put(keys.waiting(worker), encode_until(until)));
+            txn.then.push(put(keys.idle(until, worker), Vec::new()));
+            let old = decode_until(&before).filter(|&old| old != until);
+            txn.then.extend(old.map(|old| Op::Delete(keys.idle(old, worker))));
+            match self.kv.txn(txn).await {
+                Ok(stored) if stored.succeeded => return Ok(()),
+                Ok(_) => attempts.next(steps.txn, None).await?,
+                Err(KvError::LeaseNotFound) => {
+                    self.lease_has_ended(lease).await;
+                    attempts.next(steps.txn, Some(&KvError::LeaseNotFound)).await?;
+                }
+                Err(error) if may_pass(&error) => attempts.next(steps.txn, Some(&error)).await?,
+                Err(error) => return Err(infra(steps.txn, &error).into()),
+            }
+        }
+    }
+
+    pub(crate) async fn collect_candidates(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        run: RunId,
+        worker: WorkerId,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        let step = steps!("collect_claim_candidates").load;
+        out.clear();
+        let keys = self.keyspace.run(tenant, run);
+        let from = keys.free_from(worker);
+        // A lease keeps others out for as long as clocks may differ.
+        let over = now.as_raw().saturating_sub(self.config.skew_allowance_ms());
+        let reads = [
+            Read::key(&keys.gate()),
+            Read::first_keys(keys.held_until(LogicalTime::from_raw(over)), ClaimCandidates::MAX),
+            Read::first_keys(keys.free().from(from.clone()), ClaimCandidates::MAX),
+            Read::first_keys(keys.free().until(from), ClaimCandidates::MAX),
+            Read::first_keys(keys.held(), CLAIM_PAGE),
+        ];
+        let answer = self.read(step, Txn::reads(reads)).await?;
+        let [gate, over, here, before, held] = &answer.found[..] else {
+            unreachable!("five reads have five answers")
+        };
+        out.status = decode_status(step, &keys, gate)?;
+        out.earliest_deadline = held.entries.first().and_then(|entry| deadline_of(&entry.key));
+        if out.status != RunStatus::Active {
+            return Ok(());
+        }
+        let found = [over, here, before].into_iter().flat_map(shard_ids);
+        out.shards.extend(found.take(ClaimCandidates::MAX));
+        if out.shards.is_empty() {
+            let ownerless = self.ownerless(step, &keys, worker, &shard_ids(held)).await?;
+            out.shards.extend(ownerless.into_iter().take(ClaimCandidates::MAX));
+        }
+        Ok(())
+    }
+
+    /// Those of `held` whose owner keys are gone, and which the worker does not hold itself.
+    async fn ownerless(
+        &self,
+        step: &'static str,
+        keys: &RunKeys,
+        worker: WorkerId,
+        held: &[ShardId],
+    ) -> Result<Vec<ShardId>, InfraError> {
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
+        let own = held.iter().map(|&shard| Read::key(&keys.held_by(worker, shard)));
+        let owners = held.iter().map(|&shard| Read::key(&keys.owner(shard)));
+        let answer = self.read(step, Txn::reads(own.chain(owners))).await?;
+        let (own, owners) = answer.found.split_at(held.len());
+        let gone = held.iter().zip(own).zip(owners);
+        let gone = gone.filter(|((_, own), owner)| own.count == 0 && owner.count == 0);
+        Ok(gone.map(|((&shard, _), _)| shard).collect())
+    }
+}
+
+fn decode_status(
+    step: &'static str,
+    keys: &RunKeys,
+    found: &Found,
+) -> Result<RunStatus, GetRunError> {
+    decode_found_gate(step, keys, found).map(|gate| gate.status)
+}
+
+fn decode_found_gate(
+    step: &'static str,
+    keys: &RunKeys,
+    found: &Found,
+) -> Result<RunGate, GetRunError> {
+    let stored = Stored::of(found);
+    if !stored.exists() {
+        return Err(GetRunError::RunNotFound);
+    }
+    let record = decode_gate(&stored.bytes).map_err(|error| damaged(step, &keys.gate(), &error))?;
+    Ok(record.gate)
+}

@@ -1,0 +1,148 @@
+//! Everything that a namespace holds, and whether lists, owners, gates and totals say what the records
+//! say. For tests: it reads all of it at once.
+
+use std::collections::BTreeMap;
+
+use gossip_coordination::codec::{decode_gate, decode_owner, decode_run, decode_shard};
+use gossip_coordination::{RunRecord, ShardRecord};
+
+use crate::keyspace::{Key, Keyspace};
+use crate::kv::{Entry, Kv, Read, Txn};
+use crate::shards::{list_key, worker_key};
+
+/// Every key of a namespace, in one view.
+#[derive(Debug)]
+pub struct Stored {
+    keyspace: Keyspace,
+    entries: BTreeMap<Vec<u8>, Entry>,
+}
+
+impl Stored {
+    /// Reads a namespace.
+    ///
+    /// # Panics
+    /// If the store does not answer.
+    pub async fn read(kv: &impl Kv, keyspace: &Keyspace) -> Self {
+        let read = kv.txn(Txn::reads([Read::range(keyspace.all())])).await;
+        let found = read.expect("everything can be read").found.remove(0);
+        Self::of(keyspace, found.entries)
+    }
+
+    /// What is in these entries.
+    #[must_use]
+    pub fn of(keyspace: &Keyspace, entries: Vec<Entry>) -> Self {
+        let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry));
+        Self { keyspace: keyspace.clone(), entries: entries.collect() }
+    }
+
+    /// The keyspace that was read.
+    #[must_use]
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// Every entry, by key.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// What is stored under a key.
+    #[must_use]
+    pub fn value(&self, key: &Key) -> Option<&[u8]> {
+        self.entries.get(key.as_bytes()).map(|entry| &entry.value[..])
+    }
+
+    /// Every run, by tenant and id.
+    ///
+    /// # Panics
+    /// If a record does not decode.
+    #[must_use]
+    pub fn runs(&self) -> Vec<RunRecord> {
+        let of_runs = self.entries.iter().filter(|(key, _)| key.ends_with(b"/record"));
+        of_runs.map(|(_, entry)| decode_run(&entry.value).expect("it decodes")).collect()
+    }
+
+    /// Every shard, by tenant, run and id.
+    ///
+    /// # Panics
+    /// If a record does not decode.
+    #[must_use]
+    pub fn shards(&self) -> Vec<ShardRecord> {
+        let shards = self.runs().into_iter().flat_map(|run| {
+            let range = self.keyspace.run(run.tenant, run.run).shards();
+            let below = self.entries.iter().filter(move |(key, _)| range.contains(key));
+            below.map(|(_, entry)| decode_shard(&entry.value).expect("it decodes"))
+        });
+        shards.collect()
+    }
+
+    /// Says what is wrong with lists, owners, gates and totals, if anything. Where leases of
+    /// processes may have ended, owner keys may be missing.
+    pub fn check(&self, owners_may_be_gone: bool) -> Result<(), String> {
+        let mut expected: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+        let mut expect = |key: Key, what: String| expected.insert(key.into_bytes(), what);
+        let (runs, shards) = (self.runs(), self.shards());
+        for run in &runs {
+            let keys = self.keyspace.run(run.tenant, run.run);
+            expect(keys.record(), format!("the record of run {}", run.run));
+            expect(keys.gate(), format!("the gate of run {}", run.run));
+            let listed = self.keyspace.tenant(run.tenant).listed_run(run.run);
+            expect(listed, format!("run {} in its tenant's list", run.run));
+            if !run.status.is_terminal() {
+                expect(keys.open(), format!("the open run {}", run.run));
+            }
+            let gate = self.value(&keys.gate()).ok_or(format!("run {} has no gate", run.run))?;
+            if decode_gate(gate) != Ok(run.gate_record()) {
+                return Err(format!("the gate of run {} says something else", run.run));
+            }
+        }
+        let mut totals: BTreeMap<Key, usize> = BTreeMap::new();
+        for shard in &shards {
+            let (key, state) = (shard.key, &shard.state);
+            let keys = self.keyspace.run(shard.tenant, key.run);
+            expect(keys.shard(key.shard), format!("the record of shard {key}"));
+            expect(list_key(&keys, state, key.shard), format!("shard {key} in its list"));
+            for total in
+                [self.keyspace.tenant(shard.tenant).shard_total(), self.keyspace.shard_total()]
+            {
+                *totals.entry(total).or_default() += 1;
+            }
+            let Some(holder) = state.lease else { continue };
+            let of_worker = worker_key(&keys, state, key.shard).expect("it has a holder");
+            expect(of_worker, format!("shard {key} of its worker"));
+            let owner = self.value(&keys.owner(key.shard));
+            if owner.is_none() && owners_may_be_gone {
+                continue;
+            }
+            expect(keys.owner(key.shard), format!("the owner of shard {key}"));
+            let owner = decode_owner(owner.ok_or(format!("shard {key} has no owner"))?);
+            let said = owner.map(|owner| (owner.worker(), owner.fence()));
+            if said != Ok((holder.owner(), state.fence)) {
+                return Err(format!("shard {key} has another owner"));
+            }
+        }
+        for (key, count) in totals {
+            if self.value(&key) != Some(count.to_string().as_bytes()) {
+                return Err(format!("{key} is not {count}"));
+            }
+            expected.insert(key.into_bytes(), "a total".to_owned());
+        }
+        self.compare(&expected)
+    }
+
+    fn compare(&self, expected: &BTreeMap<Vec<u8>, String>) -> Result<(), String> {
+        if let Some((key, what)) = expected.iter().find(|(key, _)| !self.entries.contains_key(*key))
+        {
+            return Err(format!("{} is missing: {what}", key.escape_ascii()));
+        }
+        // Totals stay when the last shard is gone; who waits comes and goes.
+        let has = |key: &[u8], part: &[u8]| key.windows(part.len()).any(|window| window == part);
+        let is_known =
+            |key: &[u8]| key.ends_with(b"/shards") || has(key, b"/idle/") || has(key, b"/waiting/");
+        let extra = self.entries.keys().find(|key| !expected.contains_key(*key) && !is_known(key));
+        match extra {
+            Some(key) => Err(format!("{} is there for nothing", key.escape_ascii())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! The coordinator: a connection, what it remembers, and the loop in which every change of a shard is
+//! decided and stored.
+//!
+//! - B1: an operation takes effect exactly once, also when an answer of etcd is lost: what was tried
+//!   is found in the record, or tried again under the same compares.
+//! - B2: a refusal is decided from what etcd has now, never from what is remembered.
+
+use core::fmt;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::codec::DecodeScratch;
+use gossip_coordination::{
+    CapacityHint, EventCollector, EventKind, InfraError, ShardCounts, ShardRoom, ShardState,
+    SplitCaps, StateTransitionEvent, Takeover,
+};
+
+use crate::config::EtcdConfig;
+use crate::error::{ConnectError, Steps, infra};
+use crate::keyspace::{Keyspace, RunKeys, deadline_of};
+use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
+use crate::process_lease::ProcessLease;
+use crate::retry::{Attempts, may_pass};
+use crate::shards::{Change, Seen, ShardPlace, Snapshot};
+
+/// Shards whose last state one coordinator remembers. A worker holds a few.
+const REMEMBERED_MAX: usize = 1_024;
+
+/// A coordinator on an etcd cluster, for async callers. Clones share the connection and the process's
+/// lease; each is used by one task at a time.
+///
+/// A future that is dropped may have been carried out, or may still be: the same call under the same
+/// operation id says.
+pub struct AsyncEtcdCoordinator<K = EtcdKv> {
+    pub(crate) kv: K,
+    pub(crate) config: Arc<EtcdConfig>,
+    pub(crate) keyspace: Keyspace,
+    lease: ProcessLease<K>,
+    /// Until when workers whose claims found nothing must wait.
+    pub(crate) cooldowns: Arc<Mutex<HashMap<(TenantId, WorkerId), LogicalTime>>>,
+    /// What this coordinator last wrote about the shards that it works on.
+    memory: HashMap<(TenantId, ShardKey), Snapshot>,
+    decoded: DecodeScratch,
+    pub(crate) events: Option<EventCollector>,
+}
+
+impl AsyncEtcdCoordinator {
+    /// Connects to a cluster. Keep-alives of the process's lease run on the current runtime, so its
+    /// tasks must not block it for longer than a third of
+    /// [`owner_lease_ttl`](EtcdConfig::owner_lease_ttl).
+    pub async fn connect(config: EtcdConfig) -> Result<Self, ConnectError> {
+        config.validate()?;
+        let kv = EtcdKv::connect(&config).await?;
+        let coordinator = Self::on(kv, config);
+        tokio::spawn(coordinator.lease.keep_alive());
+        Ok(coordinator)
+    }
+}
+
+impl<K: Kv> AsyncEtcdCoordinator<K> {
+    /// A coordinator whose process lease nobody keeps alive.
+    pub(crate) fn on(kv: K, config: EtcdConfig) -> Self {
+        Self {
+            lease: ProcessLease::new(kv.clone(), config.owner_lease_ttl),
+            keyspace: config.keyspace(),
+            config: Arc::new(config),
+            cooldowns: Arc::default(),
+            memory: HashMap::new(),
+            decoded: DecodeScratch::new(),
+            events: None,
+            kv,
+        }
+    }
+
+    /// A coordinator on a model of etcd. Nobody keeps its lease alive but
+    /// [`AsyncEtcdCoordinator::keep_alive_once`].
+    #[cfg(feature = "sim")]
+    pub fn on_model(kv: K, config: EtcdConfig) -> Result<Self, crate::ConfigError> {
+        config.validate()?;
+        Ok(Self::on(kv, config))
+    }
+
+    /// Keeps the process's lease alive once.
+    #[cfg(feature = "sim")]
+    pub async fn keep_alive_once(&self) {
+        self.lease.keep_alive_once().await;
+    }
+
+    /// How the cluster is used.
+    #[must_use]
+    pub fn config(&self) -> &EtcdConfig {
+        &self.config
+    }
+
+    /// The keys that it uses.
+    #[must_use]
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// The store, for tests that look at what is in it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn kv(&self) -> &K {
+        &self.kv
+    }
+
+    /// Puts the events of what it does into `collector`, or nowhere, and returns the collector of
+    /// before.
+    pub fn collect_events(&mut self, collector: Option<EventCollector>) -> Option<EventCollector> {
+        core::mem::replace(&mut self.events, collector)
+    }
+
+    /// Ends the process's lease: other workers may take what it holds at once. For all clones.
+    pub async fn close(self) -> Result<(), InfraError> {
+        self.revoke_lease_of_process().await
+    }
+
+    pub(crate) async fn revoke_lease_of_process(&self) -> Result<(), InfraError> {
+        self.lease.revoke().await.map_err(|error| infra("close.lease", &error))
+    }
+
+    pub(crate) fn takeover(&self, holder_is_gone: bool) -> Takeover {
+        Takeover { holder_is_gone, skew_allowance: self.config.skew_allowance_ms() }
+    }
+
+    pub(crate) fn room(&self, counts: ShardCounts) -> ShardRoom {
+        let split = SplitCaps {
+            max_children: self.config.max_split_children,
+            max_bytes: self.config.max_split_bytes,
+        };
+        ShardRoom { limits: self.config.limits, counts, split }
+    }
+
+    pub(crate) fn emit(
+        &mut self,
+        tenant: TenantId,
+        run: RunId,
+        at: LogicalTime,
+        kind: impl FnOnce() -> EventKind,
+    ) {
+        if let Some(collector) = &mut self.events {
+            collector.emit(StateTransitionEvent { tenant, run, at, kind: kind() });
+        }
+    }
+
+    /// Reads, as often as it takes.
+    pub(crate) async fn read(&self, step: &'static str, txn: Txn) -> Result<TxnAnswer, InfraError> {
+        let mut attempts = Attempts::new(&self.config);
+        loop {
+            match self.kv.txn(txn.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if may_pass(&error) => attempts.next(step, Some(&error)).await?,
+                Err(error) => return Err(infra(step, &error)),
+            }
+        }
+    }
+
+    /// The process's lease, as often as it takes.
+    pub(crate) async fn lease_id(&self, step: &'static str) -> Result<LeaseId, InfraError> {
+        let mut attempts = Attempts::new(&self.config);
+        loop {
+            match self.lease.id().await {
+                Ok(id) => return Ok(id),
+                Err(error) if may_pass(&error) => attempts.next(step, Some(&error)).await?,
+                Err(error) => return Err(infra(step, &error)),
+            }
+        }
+    }
+
+    pub(crate) async fn lease_has_ended(&self, id: LeaseId) {
+        self.lease.has_ended(id).await;
+    }
+}
+
+/// What to do about an operation on a shard.
+#[allow(clippy::large_enum_variant, reason = "one of them lives for one try of an operation")]
+pub(crate) enum Verdict<'r, R> {
+    /// Store this, and then answer so.
+    Store(Change<'r>, R),
+    /// Answer so; there is nothing to store.
+    Keep(R),
+}
+
+/// How an operation on a shard goes about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) steps: Steps,
+    pub(crate) now: LogicalTime,
+    /// It may make shards.
+    pub(crate) grows: bool,
+    /// Who is to get the shard.
+    pub(crate) applicant: Option<WorkerId>,
+    /// Its answer says what else there is to do in the run.
+    pub(crate) tells_capacity: bool,
+}
+
+/// What an operation on a shard came to.
+pub(crate) struct Outcome<R> {
+    pub(crate) answer: R,
+    pub(crate) capacity: CapacityHint,
+    /// Workers that look for work in the run in vain.
+    pub(crate) idle_workers: u32,
+}
+
+/// A change whose transaction was not answered.
+struct Unanswered<R> {
+    /// It was decided from what etcd had, and not from what was remembered: nobody had carried it out
+    /// before.
+    was_new: bool,
+    record: Vec<u8>,
+    answer: R,
+    event: Option<EventKind>,
+}
+
+impl<K: Kv> AsyncEtcdCoordinator<K> {
+    /// Decides about a shard and stores the decision, as often as it takes (B1, B2). `decide` may be
+    /// asked several times, each time about what etcd has by then.
+    pub(crate) async fn change_shard<'r, R: Send, E>(
+        &mut self,
+        manner: Manner,
+        tenant: TenantId,
+        key: ShardKey,
+        mut decide: impl FnMut(Seen<'_, '_>) -> Result<Verdict<'r, R>, E> + Send,
+    ) -> Result<Outcome<R>, E>
+    where
+        E: From<InfraError> + Send,
+    {
+        let steps = manner.steps;
+        let place = ShardPlace::new(&self.keyspace, tenant, key, manner.grows, manner.applicant);
+        let mut attempts = Attempts::new(&self.config);
+        let is_remembered = !manner.grows && manner.applicant.is_none();
+        let remembered = self.memory.remove(&(tenant, key)).filter(|_| is_remembered);
+        let mut is_fresh = remembered.is_none();
+        let mut next = remembered;
+        let mut unanswered: Option<Unanswered<R>> = None;
+        loop {
+            let snapshot = match next.take() {
+                Some(snapshot) => snapshot,
+                None => {
+                    is_fresh = true;
+                    let answer = self.read(steps.load, place.read()).await?;
+                    Snapshot::parse(&place, &answer.found, &[])
+                }
+            };
+            // B1: the record is as it was to become.
+            if let Some(done) = unanswered.take_if(|tried| tried.record == snapshot.record.bytes) {
+                self.memory_insert(tenant, key, snapshot);
+                return Ok(self.finish(manner, &place, done.event, done.answer, None).await?);
+            }
+            let mut before = ShardState::NEW;
+            let verdict = snapshot.decide(&place, steps.load, &mut self.decoded, |seen| {
+                before = seen.found.map_or(ShardState::NEW, |found| found.shard.state);
+                decide(seen)
+            });
+            let (change, answer) = match verdict {
+                Ok(Verdict::Store(change, answer)) => (change, answer),
+                // B2.
+                _ if !is_fresh => continue,
+                Ok(Verdict::Keep(answer)) => {
+                    // A replay of what this very call did is no replay.
+                    let (event, answer) = match unanswered.filter(|tried| tried.was_new) {
+                        Some(done) => (done.event, done.answer),
+                        None => (None, answer),
+                    };
+                    self.memory_insert(tenant, key, snapshot);
+                    return Ok(self.finish(manner, &place, event, answer, None).await?);
+                }
+                Err(refusal) => return Err(refusal),
+            };
+
+            let event = self.events.is_some();
+            let event = event.then(|| change.update.event(key.shard, &before));
+            let lease = if change.puts_owner(&before, snapshot.owner) {
+                Some(self.lease_id(steps.lease).await?)
+            } else {
+                None
+            };
+            let shard = snapshot.decode(&place, steps.load, &mut self.decoded)?;
+            let (mut txn, record) = snapshot.store(&place, steps.load, &shard, &change, lease)?;
+            if manner.tells_capacity {
+                txn.then.extend(capacity_reads(&place.run, manner.now).map(Op::Read));
+            }
+            match self.kv.txn(txn).await {
+                Ok(stored) if stored.succeeded => {
+                    let after = snapshot.after(record, &change, &before, stored.revision);
+                    self.memory_insert(tenant, key, after);
+                    let found = Some(stored.found);
+                    return Ok(self.finish(manner, &place, event, answer, found).await?);
+                }
+                Ok(refused) => {
+                    next = Some(Snapshot::parse(&place, &refused.found, &change.children));
+                    // What was remembered is merely old; other writers cost a try.
+                    if is_fresh {
+                        attempts.next(steps.txn, None).await?;
+                    }
+                    is_fresh = true;
+                }
+                Err(KvError::LeaseNotFound) => {
+                    if let Some(lease) = lease {
+                        self.lease_has_ended(lease).await;
+                    }
+                    attempts.next(steps.txn, Some(&KvError::LeaseNotFound)).await?;
+                }
+                Err(error) if may_pass(&error) => {
+                    if matches!(error, KvError::Unanswered(_)) {
+                        let was_new = is_fresh;
+                        unanswered = Some(Unanswered { was_new, record, answer, event });
+                    }
+                    attempts.next(steps.txn, Some(&error)).await?;
+                }
+                Err(error) => return Err(infra(steps.txn, &error).into()),
+            }
+        }
+    }
+
+    /// Reports what was stored, and says what else there is to do, where that belongs to the answer.
+    async fn finish<R>(
+        &mut self,
+        manner: Manner,
+        place: &ShardPlace,
+        event: Option<EventKind>,
+        answer: R,
+        found: Option<Vec<Found>>,
+    ) -> Result<Outcome<R>, InfraError> {
+        if let Some(event) = event {
+            self.emit(place.tenant, place.key.run, manner.now, || event);
+        }
+        let found = match found {
+            _ if !manner.tells_capacity => Vec::new(),
+            Some(found) => found,
+            // The answer that had it was lost.
+            None => {
+                let reads = Txn::reads(capacity_reads(&place.run, manner.now));
+                self.read(manner.steps.load, reads).await?.found
+            }
+        };
+        let (capacity, idle_workers) = self.capacity(manner.now, &found);
+        Ok(Outcome { answer, capacity, idle_workers })
+    }
+
+    /// What [`capacity_reads`] found.
+    fn capacity(&self, now: LogicalTime, found: &[Found]) -> (CapacityHint, u32) {
+        let [free, held, idle] = found else {
+            let nothing =
+                CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
+            return (nothing, 0);
+        };
+        let count = |found: &Found| u32::try_from(found.count).unwrap_or(u32::MAX);
+        let earliest_deadline = held.entries.first().and_then(|entry| deadline_of(&entry.key));
+        let takeover = self.takeover(false);
+        let some_expired =
+            earliest_deadline.is_some_and(|deadline| takeover.free_from(deadline) <= now);
+        let hint = CapacityHint {
+            available_count: count(free).saturating_add(u32::from(some_expired)),
+            earliest_deadline,
+            is_estimate: some_expired,
+        };
+        (hint, count(idle))
+    }
+
+    fn memory_insert(&mut self, tenant: TenantId, key: ShardKey, snapshot: Snapshot) {
+        // Whoever works on so many shards reads them again.
+        if self.memory.len() >= REMEMBERED_MAX {
+            self.memory.clear();
+        }
+        self.memory.insert((tenant, key), snapshot);
+    }
+
+    /// Whether a worker that found nothing must still wait.
+    pub(crate) fn cooldown(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        worker: WorkerId,
+    ) -> Option<LogicalTime> {
+        let cooldowns = self.cooldowns.lock().unwrap_or_else(PoisonError::into_inner);
+        cooldowns.get(&(tenant, worker)).copied().filter(|&until| now < until)
+    }
+
+    /// Has a worker that found nothing wait, or one that found something not.
+    pub(crate) fn set_cooldown(
+        &self,
+        now: LogicalTime,
+        tenant: TenantId,
+        worker: WorkerId,
+        found_nothing: bool,
+    ) {
+        let wait = self.config.claim_cooldown_ms();
+        let mut cooldowns = self.cooldowns.lock().unwrap_or_else(PoisonError::into_inner);
+        match now.checked_add(wait).filter(|_| found_nothing && wait > 0) {
+            Some(until) => cooldowns.insert((tenant, worker), until),
+            None => cooldowns.remove(&(tenant, worker)),
+        };
+    }
+}
+
+/// What a hint is made of, read in the transaction that it goes with.
+fn capacity_reads(run: &RunKeys, now: LogicalTime) -> impl Iterator<Item = Read> {
+    let first_held = Read::first_keys(run.held(), 1);
+    [Read::count(run.free()), first_held, Read::count(run.idle_at(now))].into_iter()
+}
+
+impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {
+    fn clone(&self) -> Self {
+        Self {
+            kv: self.kv.clone(),
+            config: Arc::clone(&self.config),
+            keyspace: self.keyspace.clone(),
+            lease: self.lease.clone(),
+            cooldowns: Arc::clone(&self.cooldowns),
+            memory: HashMap::new(),
+            decoded: DecodeScratch::new(),
+            events: None,
+        }
+    }
+}
+
+/// What it remembers stays out: it holds keys and tokens.
+impl<K> fmt::Debug for AsyncEtcdCoordinator<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncEtcdCoordinator")
+            .field("namespace", &self.config.namespace)
+            .finish_non_exhaustive()
+    }
+}

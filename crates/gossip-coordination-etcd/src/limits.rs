@@ -1,0 +1,38 @@
+//! How much fits into one transaction.
+
+/// Most operations of a split besides two for each child: the parent's record, its old and its new
+/// place, its owner and its worker's entry, and two totals.
+const SPLIT_OPS: usize = 7;
+/// Most children of a split whatever the configuration: with the server's default of 128 operations.
+pub(crate) const SPLIT_CHILDREN_MAX: usize = largest_split(128);
+/// Most bytes of keys and metadata in one split. The server takes requests of 1.5 MiB; the largest
+/// parent's record has 54 KiB, and the keys of the largest split less than 80.
+pub(crate) const SPLIT_BYTES_MAX: usize = 1_400_000;
+const _: () = assert!(SPLIT_BYTES_MAX + (54 + 80) * 1024 < 1_572_864);
+
+/// The largest split that fits into a transaction of so many operations.
+pub(crate) const fn largest_split(txn_ops_max: usize) -> usize {
+    txn_ops_max.saturating_sub(SPLIT_OPS) / 2
+}
+
+/// Most operations of a step of a registration besides two for each shard: the run's record, its
+/// gate, its entries among the runs and the open ones, and two totals.
+const REGISTER_OPS: usize = 6;
+/// Most bytes of records in one step of a registration.
+pub(crate) const REGISTER_BYTES_MAX: usize = 1_000_000;
+
+/// The most shards of one step in a transaction of so many operations.
+pub(crate) const fn largest_step(txn_ops_max: usize) -> usize {
+    txn_ops_max.saturating_sub(REGISTER_OPS) / 2
+}
+
+/// The most shards that one step deletes: four keys each.
+pub(crate) const fn largest_deletion(txn_ops_max: usize) -> usize {
+    txn_ops_max.saturating_sub(REGISTER_OPS) / 4
+}
+
+/// Entries of one page: of the largest records there are, 3.5 MiB.
+pub(crate) const PAGE: usize = 64;
+
+/// Entries of an index that one claim looks at.
+pub(crate) const CLAIM_PAGE: usize = 32;

@@ -1,0 +1,91 @@
+//! Runs that have not ended: listing them, and calling off those that never got their shards.
+
+use gossip_contracts::identity::{LogicalTime, OpId, RunId, TenantId};
+use gossip_coordination::codec::decode_gate;
+use gossip_coordination::{AsyncRunManagement, InfraError, RunStatus, RunTransitionError};
+
+use crate::coordinator::AsyncEtcdCoordinator;
+use crate::error::{Steps, damaged, steps};
+use crate::keyspace::id_at_end;
+use crate::kv::{Kv, Read, Txn, Wanted};
+use crate::limits::PAGE;
+use crate::shards::Stored;
+
+impl<K: Kv> AsyncEtcdCoordinator<K> {
+    /// Replaces what `out` holds by the tenant's active runs, in id order. The cost grows with the
+    /// runs that are open, not with those that ended.
+    pub async fn list_active_runs_into(
+        &self,
+        tenant: TenantId,
+        out: &mut Vec<RunId>,
+    ) -> Result<(), InfraError> {
+        self.open_runs_into(steps!("list_active_runs"), tenant, RunStatus::Active, out).await
+    }
+
+    /// Cancels the tenant's runs that were created before `cutoff` and never got all of their shards,
+    /// deletes what they got, and replaces what `out` holds by their ids. One operation id does for
+    /// all of them; a call that failed in the middle is made again.
+    pub async fn gc_stale_initializing_runs_into(
+        &mut self,
+        now: LogicalTime,
+        tenant: TenantId,
+        cutoff: LogicalTime,
+        op_id: OpId,
+        out: &mut Vec<RunId>,
+    ) -> Result<(), InfraError> {
+        let steps = steps!("gc_stale_initializing_runs");
+        let mut initializing = Vec::new();
+        self.open_runs_into(steps, tenant, RunStatus::Initializing, &mut initializing).await?;
+        out.clear();
+        for run in initializing {
+            let is_stale = match self.get_run(tenant, run).await {
+                Ok(record) => {
+                    record.status == RunStatus::Initializing && record.created_at < cutoff
+                }
+                Err(gossip_coordination::GetRunError::BackendError(error)) => return Err(error),
+                Err(_) => false,
+            };
+            if !is_stale {
+                continue;
+            }
+            match self.cancel_run(now, tenant, run, op_id).await {
+                Ok(_) => out.push(run),
+                Err(RunTransitionError::BackendError(error)) => return Err(error),
+                // It ended, or went away, in between.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn open_runs_into(
+        &self,
+        steps: Steps,
+        tenant: TenantId,
+        status: RunStatus,
+        out: &mut Vec<RunId>,
+    ) -> Result<(), InfraError> {
+        out.clear();
+        let range = self.keyspace.tenant(tenant).open_runs();
+        let open = self.all_in(steps, range, Wanted::Keys).await?;
+        let runs = open.iter().filter_map(|entry| id_at_end(&entry.key)).map(RunId::from_raw);
+        let runs: Vec<RunId> = runs.collect();
+        for page in runs.chunks(PAGE) {
+            let gate = |&run: &RunId| self.keyspace.run(tenant, run).gate();
+            let reads = page.iter().map(|run| Read::key(&gate(run)));
+            let answer = self.read(steps.load, Txn::reads(reads)).await?;
+            for (run, found) in page.iter().zip(&answer.found) {
+                let stored = Stored::of(found);
+                if !stored.exists() {
+                    continue;
+                }
+                let record = decode_gate(&stored.bytes)
+                    .map_err(|error| damaged(steps.load, &gate(run), &error))?;
+                if record.gate.status == status {
+                    out.push(*run);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! Runs as keys: the loop in which every change of a run is decided and stored.
+//!
+//! A run's record changes only under a compare with what was read, and its gate, its entry among the
+//! open runs and the totals change with it.
+
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+use gossip_coordination::codec::{decode_run, decode_shard, encode_gate, encode_run};
+use gossip_coordination::transition::RunUpdate;
+use gossip_coordination::{
+    EventKind, InfraError, RunProgress, RunRecord, RunStatus, ShardCounts, ShardRecord, ShardState,
+};
+
+use crate::coordinator::AsyncEtcdCoordinator;
+use crate::error::{Steps, damaged, infra};
+use crate::keyspace::{Key, Keyspace, RunKeys, id_at_end};
+use crate::kv::{Entry, Found, Kv, KvError, Op, Read, Txn};
+use crate::retry::{Attempts, may_pass};
+use crate::shards::{Stored, decode_total, encode_total, list_key, worker_key};
+
+/// What else a decision about a run needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Also {
+    Nothing,
+    /// How many of its shards stand where.
+    Progress,
+    /// Some of its shards' ids, whichever.
+    Shards(usize),
+    /// Some of its shards' records, whichever.
+    Records(usize),
+}
+
+/// What a decision about a run is made from, in one consistent read.
+pub(crate) struct SeenRun<'v> {
+    pub(crate) record: Option<&'v RunRecord>,
+    pub(crate) counts: ShardCounts,
+    pub(crate) progress: RunProgress,
+    pub(crate) shards: Vec<ShardId>,
+    pub(crate) records: Vec<ShardRecord>,
+}
+
+/// What to do about a run.
+#[allow(clippy::large_enum_variant, reason = "one of them lives for one try of an operation")]
+pub(crate) enum RunVerdict<R> {
+    Store(RunChange, R),
+    Keep(R),
+}
+
+/// What a decision about a run changes.
+pub(crate) struct RunChange {
+    /// The record; nothing, when the run is deleted.
+    pub(crate) next: Option<RunRecord>,
+    /// What a watcher is told of it, if anything.
+    pub(crate) event: Option<EventKind>,
+    /// Changes of shards that go with it.
+    pub(crate) ops: Vec<Op>,
+    /// By how much the number of shards changes.
+    pub(crate) shards_more: isize,
+}
+
+impl RunChange {
+    pub(crate) fn new(next: RunRecord, event: Option<EventKind>) -> Self {
+        Self { next: Some(next), event, ops: Vec::new(), shards_more: 0 }
+    }
+
+    /// A change of a record that is there.
+    pub(crate) fn of(record: Option<&RunRecord>, update: RunUpdate) -> Self {
+        let mut next = record.expect("a run that is not there does not change").clone();
+        let event = update.event();
+        next.apply(update);
+        Self::new(next, event)
+    }
+
+    /// Deletes shards of a run that has ended, and the run itself when there are no more.
+    pub(crate) fn delete(run: &RunKeys, record: &RunRecord, shards: &[ShardRecord]) -> Self {
+        let mut change = Self::new(record.clone(), None);
+        if shards.is_empty() {
+            (change.next, change.event) = (None, Some(EventKind::RunDeleted));
+        }
+        for shard in shards {
+            let (id, state) = (shard.key.shard, &shard.state);
+            change.ops.push(Op::Delete(run.shard(id)));
+            change.ops.push(Op::Delete(run.owner(id)));
+            change.ops.push(Op::Delete(list_key(run, state, id)));
+            change.ops.extend(worker_key(run, state, id).map(Op::Delete));
+        }
+        change.shards_more = -isize::try_from(shards.len()).expect("a step is small");
+        change
+    }
+
+    /// Deletes shards that nobody has seen yet.
+    pub(crate) fn discard(&mut self, run: &RunKeys, shards: &[ShardId]) {
+        for &shard in shards {
+            self.ops.push(Op::Delete(run.shard(shard)));
+            self.ops.push(Op::Delete(list_key(run, &ShardState::NEW, shard)));
+        }
+        self.shards_more -= isize::try_from(shards.len()).expect("a step is small");
+    }
+}
+
+/// The keys that operations on a run read and compare.
+struct RunPlace {
+    tenant: TenantId,
+    run: RunId,
+    keys: RunKeys,
+    /// Its entry in the tenant's list of runs.
+    listed: Key,
+    totals: [Key; 2],
+}
+
+impl RunPlace {
+    fn new(keyspace: &Keyspace, tenant: TenantId, run: RunId) -> Self {
+        let totals = [keyspace.tenant(tenant).shard_total(), keyspace.shard_total()];
+        let listed = keyspace.tenant(tenant).listed_run(run);
+        Self { tenant, run, keys: keyspace.run(tenant, run), listed, totals }
+    }
+
+    fn reads(&self, also: Also) -> Vec<Read> {
+        let [tenant, global] = &self.totals;
+        let fixed = [Read::key(&self.keys.record()), Read::key(tenant), Read::key(global)];
+        let more = match also {
+            Also::Nothing => Vec::new(),
+            Also::Progress => progress_reads(&self.keys),
+            Also::Shards(limit) => vec![Read::first_keys(self.keys.shards(), limit)],
+            Also::Records(limit) => vec![Read { limit, ..Read::range(self.keys.shards()) }],
+        };
+        fixed.into_iter().chain(more).collect()
+    }
+}
+
+/// A run as it was read.
+struct RunSnapshot {
+    record: Stored,
+    totals: [Stored; 2],
+    progress: RunProgress,
+    shards: Vec<ShardId>,
+    records: Vec<Entry>,
+}
+
+impl RunSnapshot {
+    fn parse(also: Also, found: &[Found]) -> Self {
+        let (mut progress, mut shards) = (RunProgress::default(), Vec::new());
+        let mut records = Vec::new();
+        match also {
+            Also::Nothing => {}
+            Also::Progress => progress = parse_progress(&found[3..]),
+            Also::Shards(_) => shards = shard_ids(&found[3]),
+            Also::Records(_) => records = found[3].entries.clone(),
+        }
+        let totals = [Stored::of(&found[1]), Stored::of(&found[2])];
+        Self { record: Stored::of(&found[0]), totals, progress, shards, records }
+    }
+}
+
+/// Counts of one moment: every shard is in one list of its run.
+pub(crate) fn progress_reads(run: &RunKeys) -> Vec<Read> {
+    let lists = [run.free(), run.held(), run.done(), run.split(), run.parked()];
+    lists.into_iter().map(Read::count).collect()
+}
+
+pub(crate) fn parse_progress(found: &[Found]) -> RunProgress {
+    let (free, held) = (found[0].count, found[1].count);
+    let (done, split, parked) = (found[2].count, found[3].count, found[4].count);
+    RunProgress { active: free + held, done, split, parked, watermark: done + split }
+}
+
+pub(crate) fn shard_ids(found: &Found) -> Vec<ShardId> {
+    let ids = found.entries.iter().filter_map(|entry| id_at_end(&entry.key));
+    ids.map(ShardId::from_raw).collect()
+}
+
+/// The record, if it is what its key says.
+pub(crate) fn decode_record(
+    stored: &[u8],
+    keys: &RunKeys,
+    tenant: TenantId,
+    run: RunId,
+    step: &'static str,
+) -> Result<RunRecord, InfraError> {
+    let key = keys.record();
+    let record = decode_run(stored).map_err(|error| damaged(step, &key, &error))?;
+    if (record.tenant, record.run) != (tenant, run) {
+        return Err(InfraError::corruption(step, format!("{key}: the record is another's")));
+    }
+    Ok(record)
+}
+
+/// Whether its shards may be seen: not before it is active, nor what is left of a registration that
+/// never got that far.
+pub(crate) fn shows_shards(record: &RunRecord) -> bool {
+    record.status != RunStatus::Initializing && !record.root_shards.is_empty()
+}
+
+/// A change whose transaction was not answered.
+struct Unanswered<R> {
+    record: Vec<u8>,
+    answer: R,
+    event: Option<EventKind>,
+}
+
+impl<K: Kv> AsyncEtcdCoordinator<K> {
+    /// Decides about a run and stores the decision, as often as it takes.
+    pub(crate) async fn change_run<R: Send, E>(
+        &mut self,
+        steps: Steps,
+        now: LogicalTime,
+        (tenant, run): (TenantId, RunId),
+        also: Also,
+        mut decide: impl FnMut(SeenRun<'_>) -> Result<RunVerdict<R>, E> + Send,
+    ) -> Result<R, E>
+    where
+        E: From<InfraError> + Send,
+    {
+        let place = RunPlace::new(&self.keyspace, tenant, run);
+        let mut attempts = Attempts::new(&self.config);
+        let mut unanswered: Option<Unanswered<R>> = None;
+        loop {
+            let answer = self.read(steps.load, Txn::reads(place.reads(also))).await?;
+            let snapshot = RunSnapshot::parse(also, &answer.found);
+            // B1: the record is as it was to become.
+            if let Some(done) = unanswered.take_if(|tried| tried.record == snapshot.record.bytes) {
+                self.emit_some(tenant, run, now, done.event);
+                return Ok(done.answer);
+            }
+            let (change, answer) = match self.decide_run(steps, &place, &snapshot, &mut decide)? {
+                RunVerdict::Store(change, answer) => (change, answer),
+                RunVerdict::Keep(answer) => {
+                    let Some(done) = unanswered else { return Ok(answer) };
+                    self.emit_some(tenant, run, now, done.event);
+                    return Ok(done.answer);
+                }
+            };
+            let event = change.event.clone();
+            let (txn, record) = store(steps, &place, &snapshot, change)?;
+            match self.kv.txn(txn).await {
+                Ok(stored) if stored.succeeded => {
+                    self.emit_some(tenant, run, now, event);
+                    return Ok(answer);
+                }
+                Ok(_) => attempts.next(steps.txn, None).await?,
+                Err(error) if may_pass(&error) => {
+                    if matches!(error, KvError::Unanswered(_)) {
+                        unanswered = Some(Unanswered { record, answer, event });
+                    }
+                    attempts.next(steps.txn, Some(&error)).await?;
+                }
+                Err(error) => return Err(infra(steps.txn, &error).into()),
+            }
+        }
+    }
+
+    fn decide_run<R, E: From<InfraError>>(
+        &self,
+        steps: Steps,
+        place: &RunPlace,
+        snapshot: &RunSnapshot,
+        decide: &mut impl FnMut(SeenRun<'_>) -> Result<RunVerdict<R>, E>,
+    ) -> Result<RunVerdict<R>, E> {
+        let RunPlace { tenant, run, keys, .. } = place;
+        let stored = &snapshot.record;
+        let decode = || decode_record(&stored.bytes, keys, *tenant, *run, steps.load);
+        let record = stored.exists().then(decode).transpose()?;
+        let counts = counts(steps, place, snapshot)?;
+        let shards = snapshot.shards.clone();
+        let decode = |entry: &Entry| {
+            let damaged = |error| damaged(steps.load, &keys.named(&entry.key), &error);
+            decode_shard(&entry.value).map_err(damaged)
+        };
+        let records = snapshot.records.iter().map(decode).collect::<Result<_, _>>()?;
+        let progress = match &record {
+            Some(record) if shows_shards(record) => snapshot.progress,
+            _ => RunProgress::default(),
+        };
+        decide(SeenRun { record: record.as_ref(), counts, progress, shards, records })
+    }
+
+    fn emit_some(
+        &mut self,
+        tenant: TenantId,
+        run: RunId,
+        now: LogicalTime,
+        event: Option<EventKind>,
+    ) {
+        if let Some(event) = event {
+            self.emit(tenant, run, now, || event);
+        }
+    }
+}
+
+fn counts(
+    steps: Steps,
+    place: &RunPlace,
+    snapshot: &RunSnapshot,
+) -> Result<ShardCounts, InfraError> {
+    Ok(ShardCounts {
+        tenant: decode_total(&snapshot.totals[0], &place.totals[0], steps.load)?,
+        global: decode_total(&snapshot.totals[1], &place.totals[1], steps.load)?,
+    })
+}
+
+/// The transaction that stores a change, and the record's new bytes.
+fn store(
+    steps: Steps,
+    place: &RunPlace,
+    snapshot: &RunSnapshot,
+    change: RunChange,
+) -> Result<(Txn, Vec<u8>), InfraError> {
+    let mut txn = Txn::default();
+    txn.expect(place.keys.record(), snapshot.record.revision);
+    let mut record = Vec::new();
+    match &change.next {
+        Some(next) => put_run(&mut txn, place, next, &mut record),
+        None => {
+            let keys = [place.keys.record(), place.keys.gate(), place.keys.open()];
+            txn.then.extend(keys.into_iter().chain([place.listed.clone()]).map(Op::Delete));
+        }
+    }
+    if change.shards_more != 0 {
+        let counts = counts(steps, place, snapshot)?;
+        let totals = place.totals.iter().zip(&snapshot.totals).zip([counts.tenant, counts.global]);
+        for ((key, stored), total) in totals {
+            let Some(total) = total.checked_add_signed(change.shards_more) else {
+                let message = format!("{key}: fewer shards are counted than exist");
+                return Err(InfraError::corruption(steps.load, message));
+            };
+            txn.expect(key.clone(), stored.revision);
+            txn.then.push(Op::put(key.clone(), encode_total(total)));
+        }
+    }
+    txn.then.extend(change.ops);
+    Ok((txn, record))
+}
+
+fn put_run(txn: &mut Txn, place: &RunPlace, next: &RunRecord, record: &mut Vec<u8>) {
+    let mut gate = Vec::new();
+    encode_run(next, record);
+    encode_gate(&next.gate_record(), &mut gate);
+    txn.then.push(Op::put(place.keys.record(), record.clone()));
+    txn.then.push(Op::put(place.keys.gate(), gate));
+    txn.then.push(Op::put(place.listed.clone(), []));
+    txn.then.push(if next.status.is_terminal() {
+        Op::Delete(place.keys.open())
+    } else {
+        Op::put(place.keys.open(), [])
+    });
+}

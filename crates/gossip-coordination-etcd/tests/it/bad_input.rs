@@ -1,0 +1,216 @@
+//! What is wrong with a cluster, its users or its values gets an error that says so, and nothing is
+//! overwritten.
+
+use std::time::{Duration, Instant};
+
+use etcd_client::{AlarmAction, AlarmType, Client, ConnectOptions, Permission};
+use gossip_contracts::coordination::CursorUpdate;
+use gossip_contracts::identity::WorkerId;
+use gossip_coordination::{
+    AcquireScratch, CheckpointError, CoordinationBackend, InfraError, RunManagement, ShardFilter,
+};
+use gossip_coordination_etcd::keyspace::Key;
+use gossip_coordination_etcd::{ConnectError, Credentials, EtcdCoordinator};
+
+use crate::server::{EtcdServer, config, free_ports};
+use crate::world::*;
+
+#[test]
+fn a_wrong_endpoint_is_named() {
+    let [port] = free_ports();
+    let url = format!("http://127.0.0.1:{port}");
+    let mut config = config([url.clone()]);
+    config.request_timeout = Duration::from_millis(300);
+    let started = Instant::now();
+    let error = EtcdCoordinator::connect(config).unwrap_err();
+    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains(&url), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn inside_a_runtime_the_sync_coordinator_refuses_instead_of_panicking() {
+    let server = EtcdServer::start();
+    let mut coordinator = EtcdCoordinator::connect(server.config()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let error = coordinator.create_run(NOW, TENANT, RUN, CONFIG).unwrap_err();
+        assert!(error.to_string().contains("AsyncEtcdCoordinator"), "{error}");
+        let refused = EtcdCoordinator::connect(server.config());
+        assert!(matches!(refused, Err(ConnectError::InsideRuntime)));
+        // Dropping it there is no panic either.
+        drop(coordinator);
+    });
+}
+
+/// A role that may read and write the namespace does for everything, and nothing else does.
+#[test]
+fn a_user_with_rights_on_the_namespace_alone_can_do_everything() {
+    let server = EtcdServer::start();
+    let mut config = server.config();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let random = config.namespace.clone();
+    let password = |user: &str| format!("{user}-{random}");
+    runtime.block_on(async {
+        let mut client = Client::connect([server.url()], None).await.unwrap();
+        for user in ["root", "worker", "stranger"] {
+            client.user_add(user, password(user), None).await.unwrap();
+        }
+        client.role_add("root").await.unwrap();
+        client.user_grant_role("root", "root").await.unwrap();
+        client.role_add("gossip").await.unwrap();
+        let rights = Permission::read_write(format!("{}/", config.namespace)).with_prefix();
+        client.role_grant_permission("gossip", rights).await.unwrap();
+        client.user_grant_role("worker", "gossip").await.unwrap();
+        client.auth_enable().await.unwrap();
+    });
+    for (user, pass) in [("worker", "wrong".to_owned()), ("stranger", password("stranger"))] {
+        config.credentials = Some(Credentials { user: user.into(), password: pass.clone() });
+        let error = EtcdCoordinator::connect(config.clone()).unwrap_err();
+        assert!(matches!(error, ConnectError::Denied { .. }), "{user}: {error}");
+        assert!(!format!("{error:?} {error}").contains(&pass), "{error}");
+    }
+    config.credentials = None;
+    let error = EtcdCoordinator::connect(config.clone()).unwrap_err();
+    assert!(matches!(error, ConnectError::Denied { .. }), "{error}");
+
+    let credentials = Credentials { user: "worker".into(), password: password("worker") };
+    config.credentials = Some(credentials);
+    let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
+    begin(&mut coordinator, 3, 10).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let worker = WorkerId::from_raw(1);
+    let lease = coordinator
+        .acquire_and_restore_into(NOW, TENANT, shard(0), worker, &mut scratch)
+        .unwrap()
+        .lease;
+    coordinator.checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&key(2)), op(1)).unwrap();
+    // A change of users makes tokens old; the next request gets a new one.
+    runtime.block_on(async {
+        let options = ConnectOptions::new().with_user("root", password("root"));
+        let mut client = Client::connect([server.url()], Some(options)).await.unwrap();
+        client.user_add("late", password("late"), None).await.unwrap();
+    });
+    coordinator.complete(NOW, TENANT, &lease, CursorUpdate::at(&key(9)), op(2)).unwrap();
+    let mut listed = Vec::new();
+    coordinator.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut listed).unwrap();
+    assert_eq!(listed.len(), 3);
+}
+
+#[test]
+fn a_full_cluster_says_so_and_goes_on_once_it_has_room() {
+    let server = EtcdServer::start();
+    let mut coordinator = EtcdCoordinator::connect(server.config()).unwrap();
+    begin(&mut coordinator, 1, 10).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let lease = coordinator
+        .acquire_and_restore_into(NOW, TENANT, shard(0), WorkerId::from_raw(1), &mut scratch)
+        .unwrap()
+        .lease;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let alarm = |action| {
+        runtime.block_on(async {
+            let mut client = Client::connect([server.url()], None).await.unwrap();
+            client.alarm(action, AlarmType::Nospace, None).await.unwrap();
+        });
+    };
+    alarm(AlarmAction::Activate);
+    let error =
+        coordinator.checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&key(2)), op(1)).unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with("checkpoint.txn") && said.contains("NOSPACE"), "{said}");
+    alarm(AlarmAction::Deactivate);
+    coordinator.checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&key(2)), op(1)).unwrap();
+}
+
+/// Flipped bytes, and a version from the future: an error that names the key, and the value stays.
+#[test]
+fn a_damaged_value_is_an_error_that_names_its_key_and_is_left_alone() {
+    let server = EtcdServer::start();
+    let mut coordinator = EtcdCoordinator::connect(server.config()).unwrap();
+    begin(&mut coordinator, 1, 10).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let worker = WorkerId::from_raw(1);
+    let lease = coordinator
+        .acquire_and_restore_into(NOW, TENANT, shard(0), worker, &mut scratch)
+        .unwrap()
+        .lease;
+    let keys = coordinator.as_async().keyspace().run(TENANT, RUN);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut client =
+        runtime.block_on(async { Client::connect([server.url()], None).await.unwrap() });
+    let mut get = |key: &Key| {
+        let got = runtime.block_on(client.get(key.as_bytes(), None)).unwrap();
+        got.kvs()[0].value().to_vec()
+    };
+    let mut put_client =
+        runtime.block_on(async { Client::connect([server.url()], None).await.unwrap() });
+    let mut put = |key: &Key, value: &[u8]| {
+        runtime.block_on(put_client.put(key.as_bytes(), value, None)).unwrap();
+    };
+    for place in [keys.shard(lease.shard()), keys.gate()] {
+        let whole = get(&place);
+        let mut flipped = whole.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 0x10;
+        let mut newer = whole.clone();
+        newer[1] = 200;
+        for broken in [flipped, newer, Vec::new()] {
+            put(&place, &broken);
+            let error = coordinator
+                .checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&key(2)), op(1))
+                .unwrap_err();
+            let said = error.to_string();
+            let is_damage =
+                matches!(error, CheckpointError::BackendError(InfraError::Corruption { .. }));
+            assert!(is_damage && said.contains(&place.to_string()), "{said}");
+            assert_eq!(get(&place), broken);
+        }
+        put(&place, &whole);
+    }
+    coordinator.checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&key(2)), op(1)).unwrap();
+    let record = keys.record();
+    let mut broken = get(&record);
+    broken[40] ^= 1;
+    put(&record, &broken);
+    let said = coordinator.get_run(TENANT, RUN).unwrap_err().to_string();
+    assert!(said.contains(&record.to_string()), "{said}");
+    let said = coordinator.fail_run(NOW, TENANT, RUN, op(5)).unwrap_err().to_string();
+    assert!(said.contains(&record.to_string()), "{said}");
+    assert_eq!(get(&record), broken);
+}
+
+/// What the configuration says fits is what the server takes: the largest split there is.
+#[test]
+fn the_largest_split_fits_into_one_transaction_of_the_server() {
+    use gossip_contracts::coordination::{InitialShardInput, ShardSpecRef, SplitReplacePlan};
+    use gossip_contracts::identity::ShardId;
+    let server = EtcdServer::start();
+    let mut config = server.config();
+    config.max_split_children = 60;
+    let bytes_max = config.max_split_bytes;
+    let mut coordinator = EtcdCoordinator::connect(config).unwrap();
+    coordinator.create_run(NOW, TENANT, RUN, CONFIG).unwrap();
+    let long = |first: u8| [vec![first; 1], vec![b'x'; 4_095]].concat();
+    let bounds: Vec<_> = (1..=61).map(long).collect();
+    let metadata = vec![b'm'; 16_384];
+    let whole = ShardSpecRef::new(&bounds[0], &bounds[60], &metadata);
+    let rows = [InitialShardInput::new(ShardId::from_raw(0), whole, CursorUpdate::initial())];
+    coordinator.register_shards(NOW, TENANT, RUN, &rows, op(1)).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let lease = coordinator
+        .acquire_and_restore_into(NOW, TENANT, shard(0), WorkerId::from_raw(1), &mut scratch)
+        .unwrap()
+        .lease;
+    // The largest cursor, too.
+    let token = vec![b't'; 16_384];
+    let cursor = CursorUpdate::new(Some(&bounds[0]), Some(&token));
+    coordinator.checkpoint(NOW, TENANT, &lease, cursor, op(2)).unwrap();
+    let about = (bytes_max - 60 * 2 * 4_096) / 60;
+    let part =
+        |pair: usize| ShardSpecRef::new(&bounds[pair], &bounds[pair + 1], &metadata[..about]);
+    let plan = SplitReplacePlan::new((0..60).map(part));
+    let children = coordinator.split_replace(NOW, TENANT, &lease, &plan, op(3)).unwrap();
+    assert_eq!(children.into_inner().children.len(), 60);
+    assert_eq!(coordinator.get_run_progress(TENANT, RUN).unwrap().active, 60);
+}

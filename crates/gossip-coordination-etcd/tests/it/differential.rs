@@ -1,0 +1,185 @@
+//! The same random operations on etcd and on its model must get the same answers.
+
+use gossip_contracts::identity::{RunId, ShardId, TenantId};
+use gossip_coordination_etcd::keyspace::{Key, KeyRange, Keyspace};
+use gossip_coordination_etcd::kv::{
+    Compare, EtcdKv, Kv, KvError, LeaseId, Op, Read, SimKv, Txn, TxnAnswer, Wanted,
+};
+
+use crate::server::EtcdServer;
+use crate::support::{Dice, scaled};
+
+/// Few keys, so that they collide.
+const KEYS: u64 = 8;
+const LEASES: u64 = 3;
+
+struct Pair {
+    etcd: EtcdKv,
+    model: SimKv,
+    dice: Dice,
+    /// Revisions at which something may be read.
+    revisions: Vec<i64>,
+}
+
+#[test]
+fn the_model_answers_as_etcd_does() {
+    let server = EtcdServer::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(compare(&server));
+}
+
+async fn compare(server: &EtcdServer) {
+    let mut pair = Pair {
+        etcd: EtcdKv::connect(&server.config()).await.unwrap(),
+        model: SimKv::new(),
+        dice: Dice::from_environment(),
+        revisions: vec![0],
+    };
+    println!("seed {}", pair.dice.seed());
+    let mut kinds = [0_u64; 5];
+    for step in 0..scaled(3_000) {
+        let kind = match pair.dice.below(100) {
+            0..=79 => pair.txn(step).await,
+            80..=84 => pair.grant(step).await,
+            85..=88 => pair.revoke(step).await,
+            89..=95 => pair.keep_alive(step).await,
+            _ => pair.compact(step).await,
+        };
+        kinds[kind] += 1;
+    }
+    // A test that compares nothing but refusals compares nothing.
+    assert!(kinds.iter().all(|&count| count > 20), "{kinds:?}");
+}
+
+/// What went well, and what was refused how.
+const SUCCEEDED: usize = 0;
+const COMPARE_FAILED: usize = 1;
+const LEASE_NOT_FOUND: usize = 2;
+const COMPACTED: usize = 3;
+const INVALID: usize = 4;
+
+/// Answers are compared whole; of errors, what they mean.
+fn same<T: PartialEq + std::fmt::Debug>(
+    step: u64,
+    what: &impl std::fmt::Debug,
+    real: Result<T, KvError>,
+    model: Result<T, KvError>,
+) -> usize {
+    match (&real, &model) {
+        (Ok(real), Ok(model)) if real == model => SUCCEEDED,
+        (Err(KvError::LeaseNotFound), Err(KvError::LeaseNotFound)) => LEASE_NOT_FOUND,
+        (Err(KvError::Compacted), Err(KvError::Compacted)) => COMPACTED,
+        (Err(KvError::Invalid(_)), Err(KvError::Invalid(_))) => INVALID,
+        _ => panic!("step {step}, {what:?}:\netcd says  {real:?}\nmodel says {model:?}"),
+    }
+}
+
+impl Pair {
+    async fn txn(&mut self, step: u64) -> usize {
+        let txn = self.random_txn();
+        let real = self.etcd.txn(txn.clone()).await;
+        let model = self.model.txn(txn.clone()).await;
+        if let Ok(TxnAnswer { revision, succeeded, .. }) = real {
+            self.revisions.push(revision);
+            let same = same(step, &txn, real, model);
+            return if succeeded { same } else { COMPARE_FAILED };
+        }
+        same(step, &txn, real, model)
+    }
+
+    async fn grant(&mut self, step: u64) -> usize {
+        let (lease, ttl) = (self.lease(), 1_000);
+        let real = self.etcd.lease_grant(lease, ttl).await;
+        same(step, &("grant", lease), real, self.model.lease_grant(lease, ttl).await)
+    }
+
+    async fn revoke(&mut self, step: u64) -> usize {
+        let lease = self.lease();
+        let real = self.etcd.lease_revoke(lease).await;
+        same(step, &("revoke", lease), real, self.model.lease_revoke(lease).await)
+    }
+
+    async fn keep_alive(&mut self, step: u64) -> usize {
+        let lease = self.lease();
+        let real = self.etcd.lease_keep_alive(lease).await;
+        same(step, &("keep alive", lease), real, self.model.lease_keep_alive(lease).await)
+    }
+
+    async fn compact(&mut self, step: u64) -> usize {
+        let newest = self.model.revision();
+        // Mostly a little of it, so that something is left to read; now and then the future.
+        let revision = match self.dice.below(8) {
+            0 => newest + 1,
+            _ => (newest - self.dice.below(40) as i64).max(1),
+        };
+        let real = self.etcd.client().compact(revision, None).await.map(drop);
+        let real = real.map_err(|error| {
+            let said = error.to_string();
+            if said.contains("compacted") { KvError::Compacted } else { KvError::Invalid(said) }
+        });
+        same(step, &("compact", revision), real, self.model.compact(revision))
+    }
+
+    fn lease(&mut self) -> LeaseId {
+        LeaseId(1 + self.dice.below(LEASES) as i64)
+    }
+
+    fn key(&mut self) -> Key {
+        let run =
+            Keyspace::new("n").unwrap().run(TenantId::from_bytes([1; 32]), RunId::from_raw(1));
+        run.shard(ShardId::from_raw(self.dice.below(KEYS)))
+    }
+
+    fn random_txn(&mut self) -> Txn {
+        let compares = (0..self.dice.below(3)).map(|_| self.compare()).collect();
+        let then = (0..self.dice.below(5)).map(|_| self.op()).collect();
+        let otherwise = (0..self.dice.below(3)).map(|_| self.read()).collect();
+        Txn { compares, then, otherwise }
+    }
+
+    /// Mostly of what is there, so that it holds.
+    fn compare(&mut self) -> Compare {
+        let key = self.key();
+        let entries = self.model.entries();
+        let entry = entries.iter().find(|entry| entry.key == key.as_bytes());
+        let now = entry.map_or(0, |entry| entry.mod_revision);
+        let mod_revision = match self.dice.below(5) {
+            0 => self.dice.below(20) as i64,
+            _ => now,
+        };
+        Compare { key, mod_revision }
+    }
+
+    fn op(&mut self) -> Op {
+        match self.dice.below(10) {
+            0..=4 => {
+                let lease = (self.dice.below(3) == 0).then(|| self.lease());
+                let value = vec![self.dice.below(256) as u8; self.dice.below(5) as usize];
+                Op::Put { key: self.key(), value, lease }
+            }
+            5..=6 => Op::Delete(self.key()),
+            _ => Op::Read(self.read()),
+        }
+    }
+
+    fn read(&mut self) -> Read {
+        let (one, other) = (self.key(), self.key());
+        let range = match self.dice.below(3) {
+            0 => KeyRange::one(&one),
+            1 => KeyRange::one(&one.clone().min(other.clone())).until(one.max(other)),
+            _ => Keyspace::new("n").unwrap().all(),
+        };
+        let newest = self.model.revision();
+        let revision = match self.dice.below(10) {
+            0 => newest + 1,
+            1..=5 => 0,
+            _ => {
+                let recent = self.revisions.len().saturating_sub(60);
+                let at = recent + self.dice.below((self.revisions.len() - recent) as u64) as usize;
+                self.revisions[at]
+            }
+        };
+        let wanted = [Wanted::Entries, Wanted::Keys, Wanted::Count][self.dice.below(3) as usize];
+        Read { range, limit: self.dice.below(4) as usize, revision, wanted }
+    }
+}

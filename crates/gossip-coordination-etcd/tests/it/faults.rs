@@ -1,0 +1,269 @@
+//! Faults of processes, members and networks, on real ones.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gossip_contracts::coordination::CursorUpdate;
+use gossip_contracts::identity::{OpId, ShardId, WorkerId};
+use gossip_coordination::{
+    AcquireScratch, ClaimError, CoordinationBackend, EventCollector, EventKind,
+    LeasedOperationError, RunManagement, ShardClaiming, ShardFilter, ShardSummary,
+    StateTransitionEvent,
+};
+use gossip_coordination_etcd::{EtcdConfig, EtcdCoordinator};
+
+use crate::children::{clock, spawn};
+use crate::server::{Cluster, EtcdServer};
+use crate::support::{Dice, scaled};
+use crate::world::*;
+
+fn list(coordinator: &EtcdCoordinator) -> Vec<ShardSummary> {
+    let mut listed = Vec::new();
+    coordinator.list_shards_into(clock(), TENANT, RUN, ShardFilter::all(), &mut listed).unwrap();
+    listed
+}
+
+/// A checkpointing process is killed at any moment: what it was told was stored is stored, and the next
+/// one goes on from there. Its shard is free as soon as its owner key is gone.
+#[test]
+fn a_killed_process_leaves_an_accepted_cursor_to_the_next() {
+    let server = EtcdServer::start();
+    let config = server.config();
+    let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
+    begin(&mut coordinator, 4, 1_000_000).unwrap();
+    let mut dice = Dice::from_environment();
+    println!("seed {}", dice.seed());
+    let mut last: Vec<Option<Box<[u8]>>> = vec![None; 4];
+    let (mut moved, kills) = (0, scaled(20));
+    for round in 0..kills {
+        let mut child = spawn(&config, 1 + round);
+        // Until it has done something, and then a little longer.
+        let started = Instant::now();
+        loop {
+            let listed = list(&coordinator);
+            let cursors: Vec<_> = listed.iter().map(|shard| shard.last_key.clone()).collect();
+            assert!(
+                cursors.iter().zip(&last).all(|(now, before)| now >= before),
+                "a cursor moved back"
+            );
+            if cursors != last {
+                moved += 1;
+                break;
+            }
+            assert!(started.elapsed() < Duration::from_secs(60), "no child makes progress");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(dice.below(30)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let listed = list(&coordinator);
+        last = listed.iter().map(|shard| shard.last_key.clone()).collect();
+    }
+    assert_eq!(moved, kills);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let inner = coordinator.as_async();
+    let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
+        inner.kv(),
+        inner.keyspace(),
+    ));
+    stored.check(true).unwrap();
+    // The token was written with its key, never apart from it.
+    for shard in stored.shards() {
+        let cursor = shard.cursor.as_update();
+        assert_eq!(cursor.last_key(), cursor.token());
+    }
+}
+
+/// Works on the run until told to stop, whatever errors come; returns what it was told was done.
+fn work_through(
+    config: EtcdConfig,
+    worker: u64,
+    stop: Arc<AtomicBool>,
+) -> (Vec<StateTransitionEvent>, Vec<(ShardId, Vec<u8>)>) {
+    let mut coordinator = EtcdCoordinator::connect(config).unwrap();
+    let (mut events, mut accepted) = (EventCollector::new(), Vec::new());
+    coordinator.with_events(&mut events, |coordinator| {
+        let mut scratch = Box::new(AcquireScratch::new());
+        let id = WorkerId::from_raw(worker);
+        let mut ops = worker << 40;
+        while !stop.load(Ordering::Relaxed) {
+            let claimed = coordinator.claim_next_available(clock(), TENANT, RUN, id, &mut scratch);
+            let (lease, state) = match claimed {
+                Ok(claimed) => (claimed.lease, claimed.to_restored_state()),
+                Err(ClaimError::RunNotActive { .. }) => return,
+                Err(_) => {
+                    std::thread::sleep(Duration::from_millis(20));
+                    continue;
+                }
+            };
+            let number = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap());
+            let first = number(state.spec.as_ref().start());
+            let last = state.cursor.as_update().last_key().map_or(first, number);
+            for at in last + 1..last + 40 {
+                ops += 1;
+                let (bytes, op) = (key(at), OpId::from_raw(ops));
+                // The same under the same id until it is known.
+                let answer = loop {
+                    let cursor = CursorUpdate::at(&bytes);
+                    match coordinator.checkpoint(clock(), TENANT, &lease, cursor, op) {
+                        Err(error) if error.is_retryable() && !stop.load(Ordering::Relaxed) => {}
+                        answer => break answer,
+                    }
+                };
+                match answer {
+                    Ok(_) => accepted.push((lease.shard(), bytes.to_vec())),
+                    Err(_) => break,
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let _ = coordinator.release(clock(), TENANT, &lease);
+        }
+    });
+    (events.drain(), accepted)
+}
+
+/// Four workers work while `disturb` does its worst; then nothing that was acknowledged may be lost, and
+/// no two workers may have had checkpoints accepted under overlapping fences.
+fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut Cluster)) {
+    let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
+    begin(&mut coordinator, 3, 1_000_000).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (mut events, mut accepted) = (Vec::new(), Vec::new());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..=4)
+            .map(|worker| {
+                let (config, stop) = (config.clone(), Arc::clone(&stop));
+                scope.spawn(move || work_through(config, worker, stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(700));
+        disturb(cluster);
+        std::thread::sleep(Duration::from_millis(700));
+        stop.store(true, Ordering::Relaxed);
+        for worker in workers {
+            let (mine, told) = worker.join().unwrap();
+            events.push(mine);
+            accepted.extend(told);
+        }
+    });
+    assert!(accepted.len() > 100, "only {} checkpoints were accepted", accepted.len());
+    let listed = list(&coordinator);
+    for (shard, bytes) in &accepted {
+        let at = listed.iter().find(|line| line.shard == *shard).unwrap();
+        assert!(at.last_key.as_deref() >= Some(bytes), "an acknowledged checkpoint is lost");
+    }
+    assert_fences_do_not_overlap(&events);
+    let inner = coordinator.as_async();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
+        inner.kv(),
+        inner.keyspace(),
+    ));
+    stored.check(true).unwrap();
+}
+
+/// Each worker's events are in its order. A key that was accepted under a fence lies behind every key
+/// accepted under a lower one: with overlapping fences two workers would accept the same keys.
+fn assert_fences_do_not_overlap(of_workers: &[Vec<StateTransitionEvent>]) {
+    use std::collections::BTreeMap;
+    let mut ranges: BTreeMap<(ShardId, u64), (Vec<u8>, Vec<u8>)> = BTreeMap::new();
+    for events in of_workers {
+        let mut fences = BTreeMap::new();
+        for event in events {
+            match &event.kind {
+                EventKind::ShardAcquired { shard, fence_epoch, .. } => {
+                    fences.insert(*shard, fence_epoch.as_raw());
+                }
+                EventKind::ShardCheckpointed { shard, last_key, .. } => {
+                    let key = last_key.expose_bytes().unwrap().to_vec();
+                    let place = (*shard, fences[shard]);
+                    let range = ranges.entry(place).or_insert((key.clone(), key.clone()));
+                    assert!(key >= range.1, "a cursor moved back under one fence");
+                    range.1 = key;
+                }
+                _ => {}
+            }
+        }
+    }
+    let ordered: Vec<_> = ranges.into_iter().collect();
+    for pair in ordered.windows(2) {
+        let [((shard, _), (_, last)), ((next_shard, _), (first, _))] = pair else { unreachable!() };
+        if shard == next_shard {
+            assert!(last < first, "keys of shard {shard} were accepted under two fences");
+        }
+    }
+}
+
+#[test]
+fn a_killed_leader_loses_nothing_that_was_acknowledged() {
+    let mut cluster = Cluster::start();
+    let config = cluster.config();
+    survive(&mut cluster, config, |cluster| {
+        cluster.kill_leader();
+        std::thread::sleep(Duration::from_secs(4));
+    });
+}
+
+/// A member stands still for longer than owner keys live, and then goes on as if nothing had happened.
+#[test]
+fn a_paused_member_loses_nothing_that_was_acknowledged() {
+    let mut cluster = Cluster::start();
+    let mut config = cluster.config();
+    config.owner_lease_ttl = Duration::from_secs(2);
+    config.request_timeout = Duration::from_secs(1);
+    survive(&mut cluster, config, |cluster| {
+        cluster.pause_leader(Duration::from_secs(4));
+    });
+}
+
+/// A client is cut off for longer than its owner keys live, while others work on.
+#[test]
+fn a_client_that_was_cut_off_loses_its_shards_and_nothing_else() {
+    let server = EtcdServer::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let proxy = runtime.block_on(crate::proxy::Proxy::to(server.port()));
+    let mut direct = server.config();
+    direct.owner_lease_ttl = Duration::from_secs(2);
+    direct.request_timeout = Duration::from_millis(500);
+    direct.attempts = 3;
+    let through = EtcdConfig { endpoints: vec![proxy.url()], ..direct.clone() };
+    let mut coordinator = EtcdCoordinator::connect(direct.clone()).unwrap();
+    begin(&mut coordinator, 1, 1_000_000).unwrap();
+    let mut cut_off = EtcdCoordinator::connect(through).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let mut claim = |coordinator: &mut EtcdCoordinator, worker| {
+        let worker = WorkerId::from_raw(worker);
+        let claimed = coordinator.claim_next_available(clock(), TENANT, RUN, worker, &mut scratch);
+        claimed.map(|claimed| claimed.lease)
+    };
+    let lost = claim(&mut cut_off, 1).unwrap();
+    cut_off.checkpoint(clock(), TENANT, &lost, CursorUpdate::at(&key(5)), op(1)).unwrap();
+    proxy.cut(true);
+    let error =
+        cut_off.checkpoint(clock(), TENANT, &lost, CursorUpdate::at(&key(6)), op(2)).unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    let started = Instant::now();
+    let taken = loop {
+        match claim(&mut coordinator, 2) {
+            Ok(lease) => break lease,
+            Err(ClaimError::NoneAvailable { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "the owner's key does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(started.elapsed() < Duration::from_millis(LEASE_MS), "long before the deadline");
+    assert_eq!(taken.fence(), lost.fence().next());
+    coordinator.checkpoint(clock(), TENANT, &taken, CursorUpdate::at(&key(9)), op(3)).unwrap();
+    proxy.cut(false);
+    let error = loop {
+        let again = cut_off.checkpoint(clock(), TENANT, &lost, CursorUpdate::at(&key(6)), op(2));
+        match again {
+            Err(error) if error.is_retryable() => {}
+            other => break other.unwrap_err(),
+        }
+    };
+    assert!(error.lease_is_over(), "{error}");
+    assert_eq!(list(&coordinator)[0].last_key.as_deref(), Some(&key(9)[..]));
+}

@@ -1,0 +1,14 @@
+//! The backend on real servers, and on the model of one.
+
+mod bad_input;
+mod children;
+mod conformance;
+mod differential;
+mod faults;
+mod owners;
+mod proxy;
+mod races;
+mod server;
+mod support;
+mod unanswered;
+mod world;

@@ -1,0 +1,267 @@
+//! Giving a run its shards, in steps that each fit a bounded transaction: begin, stage some, stage
+//! some more, activate.
+//!
+//! Each step is decided from the run's record alone, and stored together with the shards that it
+//! stages or deletes, provided that the record is still the one that was read. A backend that commits
+//! everything at once takes all steps in one transaction ([`register_shards`]).
+//!
+//! V1 and V4 to V6, which this keeps, stand in `run.rs`.
+
+use core::ops::Range;
+
+use gossip_contracts::coordination::{InitialShardInput, validate_manifest};
+use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
+
+use super::Decision;
+use super::run::{RunUpdate, entry, was_executed};
+use crate::error::{RegisterShardsError, RunOpIdConflict};
+use crate::op_log::RunOpKind;
+use crate::payload;
+use crate::record::ShardRecordView;
+use crate::run::{Registration, RunRecord, RunStatus};
+use crate::shard_limits::ShardRoom;
+
+/// A registration as its caller drives it: what is asked for, and whether it has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisterRequest<'r> {
+    tenant: TenantId,
+    shards: &'r [InitialShardInput<'r>],
+    op_id: OpId,
+    payload_hash: u64,
+    has_begun: bool,
+}
+
+impl<'r> RegisterRequest<'r> {
+    /// A request, not yet begun. Hashes the manifest, once for all steps.
+    #[must_use]
+    pub fn new(tenant: TenantId, shards: &'r [InitialShardInput<'r>], op_id: OpId) -> Self {
+        let payload_hash = payload::register_shards(shards);
+        Self { tenant, shards, op_id, payload_hash, has_begun: false }
+    }
+
+    /// Whose run it is about.
+    #[must_use]
+    pub const fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    /// The manifest.
+    #[must_use]
+    pub const fn shards(&self) -> &'r [InitialShardInput<'r>] {
+        self.shards
+    }
+
+    /// Under which id.
+    #[must_use]
+    pub const fn op_id(&self) -> OpId {
+        self.op_id
+    }
+
+    fn is_in(&self, registration: &Registration) -> bool {
+        (registration.op_id, registration.payload_hash) == (self.op_id, self.payload_hash)
+    }
+}
+
+/// One step of a registration: all of it is stored, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegisterStep {
+    /// Note in the record what is to be registered.
+    Begin(RunUpdate),
+    /// Delete as many shards as this that are stored for the run, whichever.
+    Discard {
+        /// The record's change.
+        update: RunUpdate,
+        /// How many.
+        count: u32,
+    },
+    /// Store these rows of the manifest, each as [`root_shard`].
+    Stage {
+        /// The record's change.
+        update: RunUpdate,
+        /// Which rows.
+        rows: Range<usize>,
+    },
+    /// Make the run active, and with it its shards visible.
+    Activate(RunUpdate),
+}
+
+impl RegisterStep {
+    /// What the step changes in the run's record.
+    #[must_use]
+    pub const fn update(&self) -> &RunUpdate {
+        match self {
+            Self::Begin(update)
+            | Self::Discard { update, .. }
+            | Self::Stage { update, .. }
+            | Self::Activate(update) => update,
+        }
+    }
+}
+
+/// Decides the next step of a registration; asked again after every step that was stored, until the
+/// run is active. A step stores or deletes `chunk` shards at most. `room` counts the shards that are
+/// staged or stale like any others.
+///
+/// # Panics
+/// If `chunk` is 0.
+pub fn register_step(
+    run: Option<&RunRecord>,
+    now: LogicalTime,
+    room: &ShardRoom,
+    chunk: usize,
+    request: &mut RegisterRequest<'_>,
+) -> Result<Decision<RegisterStep, ()>, RegisterShardsError> {
+    assert!(chunk > 0, "a step stores at least one shard");
+    let run = run.ok_or(RegisterShardsError::RunNotFound)?;
+    if run.tenant != request.tenant {
+        return Err(RegisterShardsError::TenantMismatch { expected: request.tenant });
+    }
+    let hash = request.payload_hash;
+    if was_executed(run, request.op_id, hash)? {
+        return Ok(Decision::Replay(()));
+    }
+    if run.status != RunStatus::Initializing {
+        return Err(RegisterShardsError::WrongStatus { status: run.status });
+    }
+    let step = match run.registration {
+        Some(registration) if request.is_in(&registration) => {
+            go_on(registration, now, room, chunk, request)?
+        }
+        Some(other) if other.op_id == request.op_id => {
+            return Err(RunOpIdConflict::new(request.op_id, other.payload_hash, hash).into());
+        }
+        // V5. To begin again would take the place of whoever took this one's.
+        Some(other) if request.has_begun => {
+            return Err(RegisterShardsError::Overtaken { by: other.op_id });
+        }
+        other => begin(other, room, request)?,
+    };
+    request.has_begun = true;
+    Ok(Decision::Execute(step))
+}
+
+fn begin(
+    earlier: Option<Registration>,
+    room: &ShardRoom,
+    request: &RegisterRequest<'_>,
+) -> Result<RegisterStep, RegisterShardsError> {
+    validate_manifest(request.shards)?;
+    let stale = earlier.map_or(0, |earlier| earlier.hidden());
+    // What is stale makes room before anything is staged.
+    room.check(request.shards.len().saturating_sub(stale as usize))?;
+    let count = u32::try_from(request.shards.len()).expect("a manifest is limited");
+    let (op_id, payload_hash) = (request.op_id, request.payload_hash);
+    let registration = Registration { op_id, payload_hash, count, staged: 0, stale };
+    Ok(RegisterStep::Begin(under_way(registration)))
+}
+
+fn go_on(
+    registration: Registration,
+    now: LogicalTime,
+    room: &ShardRoom,
+    chunk: usize,
+    request: &RegisterRequest<'_>,
+) -> Result<RegisterStep, RegisterShardsError> {
+    let Registration { count, staged, stale, .. } = registration;
+    let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
+    if stale > 0 {
+        let count = stale.min(chunk);
+        let left = Registration { stale: stale - count, ..registration };
+        return Ok(RegisterStep::Discard { update: under_way(left), count });
+    }
+    if staged < count {
+        let until = staged + chunk.min(count - staged);
+        // Others may have filled the room since this registration began.
+        room.check((until - staged) as usize)?;
+        let update = under_way(Registration { staged: until, ..registration });
+        return Ok(RegisterStep::Stage { update, rows: staged as usize..until as usize });
+    }
+    let (op_id, hash) = (request.op_id, request.payload_hash);
+    Ok(RegisterStep::Activate(RunUpdate {
+        status: RunStatus::Active,
+        completed_at: None,
+        root_shards: Some(request.shards.iter().map(|shard| shard.shard).collect()),
+        registration: None,
+        result: None,
+        log: Some(entry(op_id, RunOpKind::RegisterShards, hash, now)),
+    }))
+}
+
+fn under_way(registration: Registration) -> RunUpdate {
+    RunUpdate {
+        status: RunStatus::Initializing,
+        completed_at: None,
+        root_shards: None,
+        registration: Some(registration),
+        result: None,
+        log: None,
+    }
+}
+
+/// What remains to be deleted of a registration whose run was cancelled: the record's change, and how
+/// many shards of the run to delete with it. `None` when nothing is left.
+///
+/// # Panics
+/// If `chunk` is 0.
+#[must_use]
+pub fn discard_staged(run: &RunRecord, chunk: usize) -> Option<(RunUpdate, u32)> {
+    assert!(chunk > 0, "a step deletes at least one shard");
+    let registration = run.registration.filter(|_| run.status.is_terminal())?;
+    let count = registration.stale.min(u32::try_from(chunk).unwrap_or(u32::MAX));
+    let left = Registration { stale: registration.stale - count, ..registration };
+    let update = RunUpdate {
+        status: run.status,
+        completed_at: run.completed_at,
+        root_shards: None,
+        registration: (left.stale > 0).then_some(left),
+        result: run.result,
+        log: None,
+    };
+    Some((update, count))
+}
+
+/// Decides whether a run gets these shards, for a backend that stores all of them at once: every
+/// step of the registration, and the last one's update. Each shard's record is [`root_shard`].
+///
+/// # Panics
+/// If the run has staged shards; a backend that stages none has none.
+pub fn register_shards(
+    run: Option<&RunRecord>,
+    now: LogicalTime,
+    tenant: TenantId,
+    room: &ShardRoom,
+    shards: &[InitialShardInput<'_>],
+    op_id: OpId,
+) -> Result<Decision<RunUpdate, ()>, RegisterShardsError> {
+    let mut request = RegisterRequest::new(tenant, shards, op_id);
+    let mut staged = None;
+    loop {
+        let record = staged.as_ref().or(run);
+        let step = match register_step(record, now, room, usize::MAX, &mut request)? {
+            Decision::Execute(step) => step,
+            Decision::Replay(()) => return Ok(Decision::Replay(())),
+        };
+        match step {
+            RegisterStep::Activate(update) => return Ok(Decision::Execute(update)),
+            RegisterStep::Begin(update) | RegisterStep::Stage { update, .. } => {
+                let mut next = record.expect("a step is about a run").clone();
+                next.apply(update);
+                staged = Some(next);
+            }
+            RegisterStep::Discard { .. } => panic!("V5: a run has shards that nobody staged"),
+        }
+    }
+}
+
+/// The record with which a registered shard begins.
+#[must_use]
+pub fn root_shard<'a>(run: &RunRecord, input: &InitialShardInput<'a>) -> ShardRecordView<'a> {
+    ShardRecordView::new_shard(
+        run.tenant,
+        ShardKey::new(run.run, input.shard),
+        input.spec,
+        input.cursor,
+        run.config.cursor_semantics,
+        None,
+    )
+}

@@ -1,0 +1,324 @@
+//! V1 and V4 to V6: registration step by step, alone and with a rival.
+
+use std::collections::BTreeSet;
+
+use gossip_contracts::coordination::{InitialShardInput, ShardLimitScope};
+use proptest::prelude::*;
+
+use super::*;
+use crate::error::{RegisterShardsError, RunTransitionError};
+use crate::run::{Registration, RunRecord};
+use crate::testing::cases;
+
+const CONFIG: RunConfig = RunConfig {
+    cursor_semantics: CursorSemantics::Completed,
+    lease_duration: 100,
+    max_shard_retries: 3,
+};
+
+/// The keys of a manifest's ranges; row `n` is `[keys[n], keys[n + 1])`.
+fn keys(count: u8) -> Vec<[u8; 1]> {
+    (1..=count + 1).map(|key| [key]).collect()
+}
+
+/// So many rows, whose ids start at `first`.
+fn manifest(keys: &[[u8; 1]], first: u64) -> Vec<InitialShardInput<'_>> {
+    let ranges = keys.windows(2).map(|pair| ShardSpecRef::new(&pair[0], &pair[1], b""));
+    let rows = ranges.zip(first..).map(|(range, id)| {
+        InitialShardInput::new(ShardId::from_raw(id), range, CursorUpdate::initial())
+    });
+    rows.collect()
+}
+
+/// A store whose transactions write the run's record and a few shards.
+struct Store {
+    run: RunRecord,
+    /// How often it was written: what a transaction compares.
+    revision: u64,
+    shards: BTreeSet<ShardId>,
+    per_tenant: usize,
+}
+
+impl Store {
+    fn new() -> Self {
+        let run = create_run(None, START, TENANT, RUN, CONFIG).unwrap();
+        Self { run, revision: 0, shards: BTreeSet::new(), per_tenant: usize::MAX }
+    }
+
+    fn room(&self) -> ShardRoom {
+        let limits = ShardLimits { per_tenant: self.per_tenant, global: usize::MAX };
+        let counts = ShardCounts { tenant: self.shards.len(), global: self.shards.len() };
+        ShardRoom { limits, counts, ..World::new().room }
+    }
+
+    fn discard(&mut self, count: u32) {
+        for _ in 0..count {
+            self.shards.pop_first().expect("it is stored");
+        }
+    }
+
+    /// Stores a step that was decided when the record had this revision; or not.
+    fn commit(&mut self, revision: u64, step: RegisterStep, request: &RegisterRequest<'_>) -> bool {
+        if revision != self.revision {
+            return false;
+        }
+        self.revision += 1;
+        match &step {
+            RegisterStep::Begin(_) | RegisterStep::Activate(_) => {}
+            RegisterStep::Discard { count, .. } => self.discard(*count),
+            RegisterStep::Stage { rows, .. } => {
+                for row in &request.shards()[rows.clone()] {
+                    assert!(self.shards.insert(row.shard), "{} is staged twice", row.shard);
+                }
+            }
+        }
+        self.run.apply(step.update().clone());
+        self.check();
+        true
+    }
+
+    /// What is stored is what the record says, and bytes bring it back.
+    fn check(&self) {
+        let mut bytes = Vec::new();
+        codec::encode_run(&self.run, &mut bytes);
+        assert_eq!(codec::decode_run(&bytes).as_ref(), Ok(&self.run));
+        let hidden = self.run.registration.map_or(0, |registration| registration.hidden());
+        if self.run.root_shards.is_empty() {
+            assert_eq!(self.shards.len(), hidden as usize);
+        } else {
+            let roots: BTreeSet<ShardId> = self.run.root_shards.iter().copied().collect();
+            assert_eq!((&self.shards, hidden), (&roots, 0), "V6");
+        }
+    }
+}
+
+fn decide(
+    store: &Store,
+    chunk: usize,
+    request: &mut RegisterRequest<'_>,
+) -> Result<Decision<RegisterStep, ()>, RegisterShardsError> {
+    register_step(Some(&store.run), at(1_500), &store.room(), chunk, request)
+}
+
+/// Takes steps until there is none left; returns how many, or why not.
+fn drive(
+    store: &mut Store,
+    chunk: usize,
+    request: &mut RegisterRequest<'_>,
+) -> Result<usize, RegisterShardsError> {
+    for steps in 0.. {
+        match decide(store, chunk, request)? {
+            Decision::Execute(step) => assert!(store.commit(store.revision, step, request)),
+            Decision::Replay(()) => return Ok(steps),
+        }
+    }
+    unreachable!("a registration has an end")
+}
+
+#[test]
+fn a_manifest_is_staged_in_chunks_and_then_activated_at_once() {
+    let (mut store, keys) = (Store::new(), keys(7));
+    let rows = manifest(&keys, 0);
+    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let mut seen = Vec::new();
+    while let Ok(Decision::Execute(step)) = decide(&store, 3, &mut request) {
+        assert_eq!(store.run.status, RunStatus::Initializing, "V4");
+        seen.push(match &step {
+            RegisterStep::Begin(_) => 0..0,
+            RegisterStep::Stage { rows, .. } => rows.clone(),
+            RegisterStep::Activate(_) => 7..7,
+            RegisterStep::Discard { .. } => unreachable!("nothing is stale"),
+        });
+        assert!(step.update().event().is_none() || seen.last() == Some(&(7..7)));
+        assert!(store.commit(store.revision, step, &request));
+    }
+    assert_eq!(seen, [0..0, 0..3, 3..6, 6..7, 7..7]);
+    assert_eq!((store.run.status, store.run.root_shards.len()), (RunStatus::Active, 7));
+    assert_eq!((store.run.registration, store.run.op_log.len()), (None, 1));
+}
+
+#[test]
+fn a_registration_goes_on_where_whoever_drove_it_stopped() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let rows = manifest(&keys, 0);
+    for _ in 0..2 {
+        let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+        assert!(store.commit(store.revision, step, &request));
+    }
+    let staged = store.run.registration.map(|registration| registration.staged);
+    assert_eq!(staged, Some(2));
+    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    assert_eq!(drive(&mut store, 2, &mut request), Ok(3));
+    assert_eq!(store.run.status, RunStatus::Active);
+}
+
+/// V5.
+#[test]
+fn a_registration_under_another_id_takes_the_place_of_one_that_was_left() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let (left, wanted) = (manifest(&keys, 0), manifest(&keys[..4], 3));
+    let mut first = RegisterRequest::new(TENANT, &left, operation(1));
+    for _ in 0..3 {
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut first) else { panic!() };
+        assert!(store.commit(store.revision, step, &first));
+    }
+    assert_eq!(store.shards.len(), 4);
+    // Other shards under the same id are a mistake.
+    let mut reused = RegisterRequest::new(TENANT, &wanted, operation(1));
+    let conflict = decide(&store, 2, &mut reused);
+    assert!(matches!(conflict, Err(RegisterShardsError::OpIdConflict(_))), "{conflict:?}");
+
+    let mut second = RegisterRequest::new(TENANT, &wanted, operation(2));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &mut second) else { panic!() };
+    assert!(store.commit(store.revision, step, &second));
+    let overtaken = RegisterShardsError::Overtaken { by: operation(2) };
+    assert_eq!(decide(&store, 2, &mut first), Err(overtaken));
+    // Two steps delete, two stage, one activates.
+    assert_eq!(drive(&mut store, 2, &mut second), Ok(5));
+    let status = RunStatus::Active;
+    assert_eq!(decide(&store, 2, &mut first), Err(RegisterShardsError::WrongStatus { status }));
+}
+
+#[test]
+fn a_cancelled_registration_is_cleared_away() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let rows = manifest(&keys, 0);
+    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    for _ in 0..3 {
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+        assert!(store.commit(store.revision, step, &request));
+    }
+    assert_eq!(discard_staged(&store.run, 9), None, "it has not ended");
+    let cancelled = cancel_run(Some(&store.run), at(1_600), TENANT, operation(9));
+    let Ok(Decision::Execute(update)) = cancelled else { panic!() };
+    store.run.apply(update);
+    let status = RunStatus::Cancelled;
+    assert_eq!(decide(&store, 2, &mut request), Err(RegisterShardsError::WrongStatus { status }));
+    for expected in [3, 1] {
+        let (update, count) = discard_staged(&store.run, 3).unwrap();
+        assert_eq!((count, update.event()), (expected, None));
+        store.discard(count);
+        store.run.apply(update);
+        store.check();
+    }
+    assert_eq!((store.run.registration, discard_staged(&store.run, 3)), (None, None));
+    assert_eq!((store.run.status, store.run.completed_at), (status, Some(at(1_600))));
+    let again = fail_run(Some(&store.run), at(1_700), TENANT, operation(10));
+    assert_eq!(again, Err(RunTransitionError::RunTerminal { status }));
+}
+
+/// Stale shards make room; what others have taken since does not.
+#[test]
+fn ceilings_hold_at_every_step() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    store.per_tenant = 5;
+    let rows = manifest(&keys, 0);
+    let mut first = RegisterRequest::new(TENANT, &rows, operation(1));
+    for _ in 0..3 {
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut first) else { panic!() };
+        assert!(store.commit(store.revision, step, &first));
+    }
+    store.per_tenant = 4;
+    let over = RegisterShardsError::ShardLimitExceeded {
+        current: 4,
+        additional: 1,
+        max: 4,
+        scope: ShardLimitScope::Tenant,
+    };
+    assert_eq!(decide(&store, 2, &mut first), Err(over));
+    let fewer = manifest(&keys[..5], 0);
+    let mut second = RegisterRequest::new(TENANT, &fewer, operation(2));
+    assert!(drive(&mut store, 2, &mut second).is_ok());
+}
+
+/// One who drives a registration: what it has read, and what it makes of it.
+struct Registrar<'r> {
+    request: RegisterRequest<'r>,
+    read: Option<(u64, RegisterStep)>,
+    answer: Option<Result<(), RegisterShardsError>>,
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    /// Two who register different shards, each reading and writing whenever, dying and coming back,
+    /// and somebody who may cancel: one manifest is registered whole, or none.
+    #[test]
+    fn of_rivals_one_registers_its_manifest_whole_or_nobody_does(
+        turns in proptest::collection::vec((0..2usize, 0..12u8), 1..120),
+        sizes in (1u8..6, 1u8..6),
+        chunk in 1usize..4,
+        cancels_at in proptest::option::weighted(0.3, 0..120usize),
+    ) {
+        let (keys, mut store) = ([keys(sizes.0), keys(sizes.1)], Store::new());
+        let manifests = [manifest(&keys[0], 0), manifest(&keys[1], 3)];
+        let request = |by: usize| {
+            RegisterRequest::new(TENANT, &manifests[by], operation(by as u64 + 1))
+        };
+        let new = |by| Registrar { request: request(by), read: None, answer: None };
+        let mut registrars = [new(0), new(1)];
+        for (turn, (by, dies)) in turns.into_iter().enumerate() {
+            if cancels_at == Some(turn)
+                && let Ok(Decision::Execute(update)) =
+                    cancel_run(Some(&store.run), at(1_600), TENANT, operation(9))
+            {
+                store.run.apply(update);
+                store.revision += 1;
+            }
+            let registrar = &mut registrars[by];
+            if dies == 0 {
+                *registrar = new(by);
+                continue;
+            }
+            match registrar.read.take() {
+                Some((revision, step)) => drop(store.commit(revision, step, &registrar.request)),
+                None if registrar.answer.is_some() => {}
+                None => match decide(&store, chunk, &mut registrar.request) {
+                    Ok(Decision::Execute(step)) => registrar.read = Some((store.revision, step)),
+                    Ok(Decision::Replay(())) => registrar.answer = Some(Ok(())),
+                    Err(error) => registrar.answer = Some(Err(error)),
+                },
+            }
+        }
+        // Whoever still lives goes on alone.
+        let last = drive(&mut store, chunk, &mut request(0));
+        store.check();
+        match store.run.status {
+            RunStatus::Active => {
+                let by = usize::from(last.is_err());
+                let ids: Vec<ShardId> = manifests[by].iter().map(|row| row.shard).collect();
+                prop_assert_eq!(&store.run.root_shards, &ids);
+            }
+            // Registered, and cancelled later.
+            RunStatus::Cancelled if !store.run.root_shards.is_empty() => {}
+            RunStatus::Cancelled => {
+                prop_assert!(last.is_err());
+                while let Some((update, count)) = discard_staged(&store.run, chunk) {
+                    store.discard(count);
+                    store.run.apply(update);
+                }
+                prop_assert!(store.shards.is_empty() && store.run.registration.is_none());
+            }
+            status => prop_assert!(false, "the run is {status:?}"),
+        }
+        for (by, registrar) in registrars.iter().enumerate() {
+            let won = store.run.op_log.op_ids().any(|id| id == operation(by as u64 + 1));
+            if registrar.answer == Some(Ok(())) {
+                prop_assert!(won, "a registrar was told that its shards are registered");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_registration_shows_no_fingerprint() {
+    let registration = Registration {
+        op_id: operation(1),
+        payload_hash: 987_654_321,
+        count: 1,
+        staged: 0,
+        stale: 0,
+    };
+    assert!(!format!("{registration:?}").contains("987654321"));
+}

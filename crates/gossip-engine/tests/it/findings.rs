@@ -1,0 +1,113 @@
+//! What a finding says of its place.
+
+use gossip_engine::{Engine, Options, Origin, Position, RuleSet, Scratch, StreamMark};
+
+use crate::support::engine;
+
+const RULE: &str = "[[rules]]\nid = 'acme'\nregex = 'acme_[a-z0-9]{8}'\n";
+
+/// Lines, columns and contexts of what is found.
+fn places(engine: &Engine, text: &[u8]) -> Vec<(Position, Position, String, String)> {
+    let mut places = Vec::new();
+    engine.scan(&mut Scratch::new(), text, None, &mut |found| {
+        let context = found.context();
+        let (before, after) = (context.before.to_owned(), context.after.to_owned());
+        places.push((found.position(), found.end(), before, after));
+    });
+    places
+}
+
+fn at(line: u64, column: u64) -> Position {
+    Position { line, column }
+}
+
+#[test]
+fn columns_are_characters_and_the_end_is_just_behind() {
+    let line = "\n  schlüssel = \"acme_q8zr2lmt\"; // für später";
+    let expected =
+        (at(2, 16), at(2, 29), "schlüssel = \"".to_owned(), "\"; // für später".to_owned());
+    let engine = engine(RULE);
+    assert_eq!(places(&engine, line.as_bytes()), [expected.clone()]);
+    for unit in [u16::to_le_bytes, u16::to_be_bytes] {
+        for mark in ["", "\u{feff}"] {
+            let text: Vec<u8> = format!("{mark}{line}").encode_utf16().flat_map(unit).collect();
+            // Of two bytes that begin with a line end nobody can tell more than that.
+            let text =
+                if mark.is_empty() { [b"x\0\0x"[..0].to_vec(), text].concat() } else { text };
+            let found = places(&engine, &text);
+            let (start, end, before, after) = &found[0];
+            assert_eq!((found.len(), *start, *end), (1, expected.0, expected.1), "{mark:?}");
+            assert_eq!((before, after), (&expected.2, &expected.3));
+        }
+    }
+}
+
+#[test]
+fn every_secret_of_a_line_is_masked_in_the_context_of_each() {
+    let text = b"a = acme_q8zr2lmt, b = acme_w7yx3knv # acme_q8zr2lmt";
+    let found = places(&engine(RULE), text);
+    let contexts: Vec<_> = found.iter().map(|(_, _, b, a)| (b.as_str(), a.as_str())).collect();
+    assert_eq!(
+        contexts,
+        [("a = ", ", b = … # …"), ("a = …, b = ", " # …"), ("a = …, b = … # ", "")]
+    );
+}
+
+/// Where two segments meet, too: what stands behind the border is masked as well.
+#[test]
+fn no_context_holds_a_secret_wherever_segments_end() {
+    let engine = engine(RULE);
+    let segment = gossip_engine::limits::SEGMENT_LEN;
+    for shift in (0..400).step_by(7) {
+        let filler = "x ".repeat((segment - shift) / 2);
+        let text = format!("{filler}acme_q8zr2lmt acme_w7yx3knv acme_p4bn6vcx\n{filler}");
+        let found = places(&engine, text.as_bytes());
+        assert_eq!(found.len(), 3, "{shift}");
+        for (_, _, before, after) in found {
+            assert!(!before.contains("acme_") && !after.contains("acme_"), "{before}|{after}");
+        }
+    }
+}
+
+#[test]
+fn a_scan_that_goes_on_counts_on_in_characters() {
+    let engine = engine(RULE);
+    let segment = gossip_engine::limits::SEGMENT_LEN;
+    let filler = "ö\n".repeat(segment / 2);
+    let text: Vec<u8> = format!("\u{feff}{filler}é acme_q8zr2lmt\n")
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let whole = places(&engine, &text);
+    let mut scratch = Scratch::new();
+    let mut stream = engine.stream(&mut scratch, None);
+    stream.push(&text, &mut |_| {});
+    let mark = stream.mark().unwrap();
+    let mark = StreamMark::from_bytes(&mark.to_bytes()).unwrap();
+    let mut resumed = Vec::new();
+    let mut scratch = Scratch::new();
+    let mut stream = engine.resume(&mut scratch, None, mark);
+    stream.push(&text[mark.read_from() as usize..], &mut |found| resumed.push(found.position()));
+    stream.finish(&mut |found| resumed.push(found.position()));
+    assert_eq!(resumed, [whole[0].0]);
+    assert_eq!(whole[0].0, at(segment as u64 / 2 + 1, 3));
+}
+
+#[test]
+fn what_a_local_list_lets_pass_is_reported_as_silenced_when_asked_for() {
+    let config = "[allowlist]\nregexes = ['q8zr']\n";
+    let rules = |origin| {
+        RuleSet::from_toml("r.toml", RULE).unwrap().with_toml("c.toml", config, origin).unwrap()
+    };
+    let silenced = |origin, report_silenced| {
+        let options = Options { report_silenced, ..Options::default() };
+        let engine = Engine::new(rules(origin), options);
+        let mut found = Vec::new();
+        let text = b"acme_q8zr2lmt acme_w7yx3knv";
+        engine.scan(&mut Scratch::new(), text, None, &mut |f| found.push(f.is_silenced()));
+        found
+    };
+    assert_eq!(silenced(Origin::Target, true), [true, false]);
+    assert_eq!(silenced(Origin::Target, false), [false]);
+    assert_eq!(silenced(Origin::User, true), [false]);
+}

@@ -1,0 +1,5 @@
+//! A bucket of a real store.
+
+mod bucket;
+mod conformance;
+mod server;

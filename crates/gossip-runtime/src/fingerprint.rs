@@ -1,0 +1,121 @@
+//! What a finding is called on every machine.
+//!
+//! Made of the rule, the path, the masked text between the secret and the one before it in its line,
+//! and how many findings of the same rule in the same file have the same text. So it does not change
+//! when lines are inserted or moved, when the tree is somewhere else, or when another secret comes
+//! into the line; and as no byte of the secret is in it, it tells nothing about it. A secret that
+//! takes the place of another keeps its fingerprint.
+
+use std::collections::HashMap;
+
+use gossip_contracts::identity::{CanonicalHasher, FINDING_FINGERPRINT_V1};
+
+use crate::findings::ReportedFinding;
+
+/// Stands for what is masked.
+const MASK: char = '…';
+/// Characters of the text that count.
+const TEXT_MAX: usize = 80;
+
+/// Gives fingerprints to findings that come in their order.
+#[derive(Default)]
+pub struct Fingerprints {
+    path: Vec<u8>,
+    /// How many there were of each in this file.
+    seen: HashMap<[u8; 32], u32>,
+}
+
+impl Fingerprints {
+    /// Nothing was seen.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The fingerprint of the next finding of a report, whose file is at `path` from the root of its
+    /// repository, or of what was scanned. All findings must pass by, whether shown or not.
+    pub fn next(&mut self, found: &ReportedFinding, path: &[u8]) -> String {
+        if self.path != path {
+            self.path = path.to_vec();
+            self.seen.clear();
+        }
+        let text = text_before(&found.before);
+        let mut hasher = CanonicalHasher::new(&FINDING_FINGERPRINT_V1);
+        hasher.value(found.rule.as_str()).value(path).value(text.as_str());
+        let ordinal = self.seen.entry(hasher.finish()).or_default();
+        hasher.value(&*ordinal);
+        *ordinal += 1;
+        hasher.finish()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// What stands between a secret and what is masked before it, with blanks and punctuation evened out.
+fn text_before(before: &str) -> String {
+    let since = before.rsplit(MASK).next().unwrap_or_default();
+    let since = since.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = since.split_whitespace().collect();
+    let text = words.join(" ");
+    let skip = text.chars().count().saturating_sub(TEXT_MAX);
+    text.chars().skip(skip).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gossip_contracts::identity::RunId;
+
+    use super::*;
+
+    fn found(rule: &str, before: &str) -> ReportedFinding {
+        ReportedFinding {
+            finding: String::new(),
+            rule: rule.to_owned(),
+            description: String::new(),
+            severity: String::new(),
+            confidence: String::new(),
+            reason: String::new(),
+            key: Vec::new(),
+            path: Vec::new(),
+            is_inside: false,
+            start: 0,
+            length: 0,
+            line: 1,
+            column: 1,
+            end_line: 1,
+            end_column: 1,
+            redacted: String::new(),
+            before: before.to_owned(),
+            after: String::new(),
+            is_silenced: false,
+            first_seen: RunId::from_raw(1),
+            provenance: None,
+        }
+    }
+
+    fn of(path: &str, befores: &[&str]) -> Vec<String> {
+        let mut prints = Fingerprints::new();
+        befores.iter().map(|before| prints.next(&found("rule", before), path.as_bytes())).collect()
+    }
+
+    /// Baselines hold them.
+    #[test]
+    fn golden_value() {
+        assert_eq!(of("config/app.env", &["TOKEN="]), ["d0d35534d9cee7bc61e75827a7cc8a0a"]);
+    }
+
+    #[test]
+    fn a_second_secret_in_the_line_is_another_and_leaves_the_first_as_it_was() {
+        let one = of("a", &["a = "]);
+        let two = of("a", &["a = ", "a = …, b = "]);
+        assert_eq!((two[0] == one[0], two[1] == one[0]), (true, false));
+        let before = of("a", &["b = ", "b = …, a = "]);
+        assert_eq!(before[1], one[0]);
+    }
+
+    #[test]
+    fn equal_lines_are_told_apart_by_their_order_and_blanks_do_not_matter() {
+        let prints = of("a", &["x = ", "x = ", "\tx  = "]);
+        assert!(prints[0] != prints[1] && prints[1] != prints[2] && prints[0] != prints[2]);
+        assert_eq!(of("a", &["\tx  = "])[0], prints[0]);
+        assert_ne!(of("b", &["x = "])[0], prints[0]);
+    }
+}

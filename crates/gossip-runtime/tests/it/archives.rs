@@ -1,0 +1,218 @@
+//! Secrets inside archives, and scans that are broken off in the middle of one.
+
+use std::fs;
+use std::io::{Cursor, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use gossip_runtime::{Reports, RunSummary, ScanEnd};
+
+use crate::support::{Place, Watched, content, places, token};
+
+/// Nothing is made smaller, so that reads of an archive are as many as those of what is in it.
+fn zip_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    let options = options.compression_method(zip::CompressionMethod::Stored);
+    for (name, content) in files {
+        zip.start_file(name.as_str(), options).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn tar_gz_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    let mut tar = tar::Builder::new(gz);
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        tar.append_data(&mut header, name, content.as_slice()).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+fn small(files: u64) -> Vec<(String, Vec<u8>)> {
+    (0..files).map(|number| (format!("in/{number}.env"), content(number).into_bytes())).collect()
+}
+
+fn write(place: &Place, name: &str, bytes: &[u8]) {
+    fs::write(place.tree.join(name), bytes).unwrap();
+}
+
+#[test]
+fn what_is_in_archives_is_found_under_its_path_inside() {
+    let place = Place::new();
+    place.write("plain.env", &content(0));
+    write(&place, "a.zip", &zip_of(&small(4)));
+    let jar = vec![("lib/b.jar".to_owned(), zip_of(&small(1)))];
+    write(&place, "c.tar.gz", &tar_gz_of(&jar));
+    let outcome = place.scan(&place.source()).unwrap();
+    let mut shown: Vec<_> = place
+        .findings(&outcome)
+        .iter()
+        .map(|found| (String::from_utf8(found.path.clone()).unwrap(), found.line, found.is_inside))
+        .collect();
+    shown.sort();
+    let expected = [
+        ("a.zip!in/0.env", 21, true),
+        ("a.zip!in/3.env", 21, true),
+        ("c.tar.gz!lib/b.jar!in/0.env", 21, true),
+        ("plain.env", 21, false),
+    ];
+    assert_eq!(shown, expected.map(|(path, line, inside)| (path.to_owned(), line, inside)));
+    // The same secret in three files is three findings.
+    let mut ids: Vec<_> = place.findings(&outcome).iter().map(|f| f.finding.clone()).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 4);
+    let summary = place.summary(&outcome);
+    assert_eq!((summary.items, summary.findings), (3, 4));
+    assert!(summary.skipped.is_empty() && summary.failed.is_empty(), "{summary:?}");
+}
+
+#[test]
+fn rules_see_archives_as_directories() {
+    let mut place = Place::new();
+    let rules = "[[rules]]\nid = \"acme-token\"\nregex = '''\\bacme_[a-z0-9]{24}\\b'''\n\
+                 [[rules]]\nid = \"key-store\"\npath = '''(^|/)in/2\\.env$'''\n\
+                 [[allowlists]]\npaths = ['''(^|/)in/0\\.env$''']\n";
+    let rules = gossip_engine::RuleSet::from_toml("test.toml", rules).unwrap();
+    place.engine = gossip_engine::Engine::new(rules, gossip_engine::Options::default());
+    write(&place, "a.zip", &zip_of(&small(4)));
+    let outcome = place.scan(&place.source()).unwrap();
+    let found: Vec<_> = place.findings(&outcome);
+    let found: Vec<_> = found.iter().map(|f| (f.rule.as_str(), f.path.as_slice())).collect();
+    assert_eq!(
+        found,
+        [("key-store", &b"a.zip!in/2.env"[..]), ("acme-token", &b"a.zip!in/3.env"[..])]
+    );
+    assert_eq!(place.summary(&outcome).skipped, [("allowed path".to_owned(), 1)]);
+}
+
+/// Not scanned inside, by reason, in a later run that does not read it again as well.
+#[test]
+fn what_is_not_scanned_inside_is_counted_in_every_run() {
+    let place = Place::new();
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\r".to_vec();
+    let mut files = small(4);
+    files.insert(1, ("one.png".to_owned(), png.clone()));
+    files.push(("two.png".to_owned(), png));
+    write(&place, "a.zip", &zip_of(&files));
+    let whole = tar_gz_of(&small(2));
+    write(&place, "cut.tar.gz", &whole[..whole.len() / 2]);
+    let first = place.scan(&place.source()).unwrap();
+    let check = |summary: &RunSummary| {
+        assert_eq!(summary.skipped, [("binary: image".to_owned(), 2)]);
+        assert_eq!(summary.failed, [("damaged archive".to_owned(), 1)]);
+        assert_eq!((summary.items, summary.findings >= 2), (2, true));
+    };
+    check(&place.summary(&first));
+    let source = place.source();
+    let second = place.scan(&source).unwrap();
+    assert_eq!(source.keys_read(), ["cut.tar.gz"], "what was damaged is tried again");
+    check(&place.summary(&second));
+    write(&place, "cut.tar.gz", &whole);
+    let third = place.scan(&place.source()).unwrap();
+    assert!(place.summary(&third).failed.is_empty());
+    assert_eq!(place.places(&third), place.undisturbed());
+}
+
+/// Two archives of several checkpoints each, with large files inside, and images between.
+fn place_with_archives() -> Place {
+    let mut place = Place::new();
+    place.options.threads = 1;
+    place.options.checkpoint_bytes = 1 << 20;
+    // Lives that end before they are where the last one was are tries without progress.
+    place.options.max_shard_retries = 100_000;
+    let mut files = Vec::new();
+    for number in 0..6_u64 {
+        let mut text = String::new();
+        let size = if number % 3 == 1 { 2_500_000 } else { 200_000 };
+        while text.len() < size {
+            text.push_str(&"some text\n".repeat(6_000));
+            text.push_str(&format!("key = {}\n", token(number * 1_000 + text.len() as u64)));
+        }
+        files.push((format!("{number}.log"), text.into_bytes()));
+        files.push((format!("{number}.png"), b"\x89PNG\r\n\x1a\n\0\0\0\r".to_vec()));
+    }
+    write(&place, "a.zip", &zip_of(&files));
+    let nested = vec![
+        ("first.env".to_owned(), content(0).into_bytes()),
+        ("in.zip".to_owned(), zip_of(&files[..4])),
+        ("last.env".to_owned(), content(3).into_bytes()),
+    ];
+    write(&place, "b.tar.gz", &tar_gz_of(&nested));
+    place.write("c.env", &content(6));
+    place
+}
+
+/// Stopped, or dead, at each `nth` read.
+#[test]
+fn a_scan_broken_off_inside_archives_finds_what_an_undisturbed_one_finds() {
+    let place = place_with_archives();
+    let expected = place.undisturbed();
+    let numbers = place.summary_elsewhere();
+    assert!(expected.len() > 100, "{}", expected.len());
+    assert_eq!(numbers.skipped, [("binary: image".to_owned(), 8)]);
+    for (nth, panics) in [(5, false), (7, true), (20, true)] {
+        let state = place.elsewhere();
+        let mut lives = 0;
+        let outcome = loop {
+            lives += 1;
+            assert!(lives < 300, "no progress");
+            let stop = Arc::new(AtomicBool::new(false));
+            let (flag, reads) = (Arc::clone(&stop), AtomicU64::new(0));
+            let mut source = Watched::new(&place.tree);
+            // A life that only repeats gets a little further than the one before.
+            let nth = nth + 2 * lives;
+            source.on_read = Some(Arc::new(move |_, _| {
+                if reads.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+                    if panics {
+                        std::panic::resume_unwind(Box::new("part of the test"));
+                    }
+                    flag.store(true, Ordering::Relaxed);
+                }
+            }));
+            match place.scan_in(&state, &source, &stop) {
+                Ok(outcome) if outcome.end == ScanEnd::Finished => break outcome,
+                Ok(outcome) => assert_eq!(outcome.end, ScanEnd::Interrupted),
+                Err(error) => assert!(panics, "{error}"),
+            }
+        };
+        assert!(lives > 2, "{lives} lives");
+        let reports = Reports::open(&state).unwrap();
+        assert_eq!(places(&reports.findings(outcome.run).unwrap()), expected, "at each {nth}");
+        let summary = reports.run(outcome.run).unwrap();
+        assert_eq!(
+            (summary.items, summary.bytes, summary.skipped, summary.failed),
+            (numbers.items, numbers.bytes, numbers.skipped.clone(), vec![])
+        );
+    }
+}
+
+/// Inflating is repeated, what was committed is not scanned again.
+#[test]
+fn a_stop_inside_an_archive_is_gone_on_with_there() {
+    let mut place = place_with_archives();
+    fs::remove_file(place.tree.join("b.tar.gz")).unwrap();
+    place.options.checkpoint_bytes = u64::MAX / 2;
+    let whole = place.undisturbed();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (flag, reads) = (Arc::clone(&stop), AtomicU64::new(0));
+    let mut source = Watched::new(&place.tree);
+    source.on_read = Some(Arc::new(move |_, _| {
+        if reads.fetch_add(1, Ordering::Relaxed) == 20 {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }));
+    let first = place.scan_until(&source, &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    let committed = place.places(&first).len();
+    assert!(committed > 0 && committed < whole.len(), "{committed} of {}", whole.len());
+    let open = place.summary(&first);
+    assert_eq!((open.items, open.bytes), (0, 0), "only whole items count");
+    let second = place.scan(&place.source()).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.places(&second), whole);
+}

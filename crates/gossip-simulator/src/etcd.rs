@@ -1,0 +1,241 @@
+//! The fleet's coordinator under simulation, on a model of etcd.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gossip_coordination::{EventCollector, RunRecord, ShardRecordView, SplitCaps};
+use gossip_coordination_etcd::consistency::Stored;
+use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Txn};
+use gossip_coordination_etcd::{EtcdConfig, EtcdCoordinator};
+
+use crate::{BackendLimits, Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
+
+/// Processes that use the cluster.
+const HANDLES: usize = 2;
+
+/// Tries of an operation before it gives up.
+const ATTEMPTS: u32 = 4;
+
+/// A model of a cluster, and two processes that use it in turns.
+pub struct Etcd {
+    kv: SimKv,
+    config: EtcdConfig,
+    handles: Vec<EtcdCoordinator<SimKv>>,
+    turns: usize,
+}
+
+impl Etcd {
+    fn start(&mut self) {
+        self.handles = (0..HANDLES).map(|_| connect(&self.kv, &self.config)).collect();
+    }
+
+    /// The handle whose turn it is: one for a few operations, then the other.
+    fn handle(&mut self) -> &mut EtcdCoordinator<SimKv> {
+        self.turns += 1;
+        let at = self.turns / 3 % self.handles.len();
+        &mut self.handles[at]
+    }
+
+    fn stored(&mut self) -> Stored {
+        let keyspace = self.handles[0].as_async().keyspace().clone();
+        Stored::of(&keyspace, self.kv.entries())
+    }
+
+    /// What `f` says and reports on a store that does not fail, if that leaves what is stored here. Some
+    /// steps of a registration by themselves are nobody's business.
+    fn would_say<R>(
+        &self,
+        collector: &mut EventCollector,
+        copy: &SimKv,
+        f: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R,
+    ) -> Option<R> {
+        let mut reported = EventCollector::new();
+        let said = connect(copy, &self.config).with_events(&mut reported, f);
+        let contents = |kv: &SimKv| -> Vec<_> {
+            kv.entries().into_iter().map(|entry| (entry.key, entry.value)).collect()
+        };
+        if contents(copy) != contents(&self.kv) {
+            return None;
+        }
+        reported.drain_with(|event| {
+            collector.emit(event);
+        });
+        Some(said)
+    }
+
+    /// Has `fault` decide about each transaction until one that changes something has passed.
+    fn arm(&self, mut fault: impl FnMut(&Txn) -> Interception + Send + 'static) {
+        let mut is_over = false;
+        self.kv.intercept(move |txn| {
+            if is_over {
+                return Interception::Pass;
+            }
+            let interception = fault(txn);
+            is_over = txn.writes() && interception == Interception::Pass;
+            interception
+        });
+    }
+}
+
+/// A process that is killed rather than closed.
+fn connect(kv: &SimKv, config: &EtcdConfig) -> EtcdCoordinator<SimKv> {
+    let coordinator = EtcdCoordinator::on_model(kv.clone(), config.clone());
+    let coordinator = coordinator.expect("the configuration is valid");
+    coordinator.end_as_if_killed();
+    coordinator
+}
+
+/// Whether the transaction parks a shard. One operation may park several before it does what it is
+/// for, and those stay parked whatever becomes of it.
+fn parks(txn: &Txn) -> bool {
+    let is_parked = |key: &[u8]| key.windows(8).any(|part| part == b"/parked/");
+    txn.then.iter().any(|op| matches!(op, Op::Put { key, .. } if is_parked(key.as_bytes())))
+}
+
+/// What happens to each transaction.
+fn fault_of(fault: StoreFault, turn: usize) -> impl FnMut(&Txn) -> Interception + Send + 'static {
+    let mut seen = 0;
+    let mut is_cut_off = false;
+    move |txn| {
+        seen += 1;
+        match fault {
+            StoreFault::Busy => Interception::Refuse,
+            // A rival that writes something else is no fault here: nothing is locked.
+            StoreFault::Rival { .. } => Interception::Pass,
+            StoreFault::Interrupted { after } if seen > after % 3 => Interception::LoseRequest,
+            StoreFault::Interrupted { .. } => Interception::Pass,
+            StoreFault::Full if txn.writes() => Interception::NoSpace,
+            StoreFault::CommitRefused if txn.writes() => Interception::LoseRequest,
+            StoreFault::Full | StoreFault::CommitRefused => Interception::Pass,
+            StoreFault::CommitUnknown if is_cut_off => Interception::LoseRequest,
+            StoreFault::CommitUnknown if txn.writes() => {
+                // Mostly the answer alone is lost, and found out; now and then nothing comes after.
+                is_cut_off = turn.is_multiple_of(3) && !parks(txn);
+                Interception::LoseReply
+            }
+            StoreFault::CommitUnknown => Interception::Pass,
+        }
+    }
+}
+
+impl SimulatedBackend for Etcd {
+    type Backend = EtcdCoordinator<SimKv>;
+    const HAS_COOLDOWN: bool = false;
+    const IS_DURABLE: bool = true;
+    const HAS_CAPS: bool = true;
+    const CLAIMS_IN_TURN: bool = false;
+    const SPLIT_MAX: SplitCaps = SplitCaps { max_children: 60, max_bytes: 1_400_000 };
+
+    fn open(limits: &BackendLimits) -> Self {
+        let mut config = EtcdConfig::new(["http://simulated:1"]);
+        config.limits = limits.shards;
+        config.skew_allowance = Duration::from_millis(limits.skew_allowance);
+        config.max_split_children = limits.split.max_children;
+        config.max_split_bytes = limits.split.max_bytes;
+        config.attempts = ATTEMPTS;
+        config.backoff_min = Duration::from_nanos(1);
+        config.backoff_max = Duration::from_nanos(1);
+        let mut subject = Self { kv: SimKv::new(), config, handles: Vec::new(), turns: 0 };
+        subject.start();
+        subject
+    }
+
+    fn with_events<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        f: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R,
+    ) -> R {
+        self.handle().with_events(collector, f)
+    }
+
+    fn reopen(&mut self) {
+        self.start();
+        // History that nobody reads any more is compacted as on any cluster.
+        let _ = self.kv.compact(self.kv.revision());
+    }
+
+    fn crash_during<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        written: u64,
+        f: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R,
+    ) -> Option<(R, bool)> {
+        // A transaction is carried out or not; nothing is half written.
+        if written >= 500 {
+            let result = self.with_events(collector, f);
+            self.reopen();
+            return Some((result, true));
+        }
+        // What it would have said and reported, had it not died before.
+        let copy = self.kv.copy();
+        let result = connect(&copy, &self.config).with_events(collector, f);
+        self.reopen();
+        Some((result, false))
+    }
+
+    fn disturbed<R>(
+        &mut self,
+        collector: &mut EventCollector,
+        fault: StoreFault,
+        mut f: impl FnMut(&mut EtcdCoordinator<SimKv>) -> R,
+    ) -> Option<Disturbed<R>> {
+        let (reported, copy, before) = (collector.len(), self.kv.copy(), self.kv.revision());
+        self.arm(fault_of(fault, self.turns));
+        let told = self.handle().with_events(collector, &mut f);
+        self.kv.pass_all();
+        // Every change reports itself, unless its transaction was not answered.
+        let is_silent = collector.len() == reported && self.kv.revision() != before;
+        let unsaid = is_silent.then(|| self.would_say(collector, &copy, &mut f)).flatten();
+        Some(Disturbed { told, unsaid })
+    }
+
+    fn overtaken<R: Send + 'static>(
+        &mut self,
+        collector: &mut EventCollector,
+        after: u32,
+        f: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R,
+        rival: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R + Send + 'static,
+    ) -> Option<Overtaken<R>> {
+        let came: Arc<Mutex<Option<Rival<R>>>> = Arc::default();
+        let (theirs, seen, has_written) =
+            (Arc::clone(&came), AtomicU32::new(0), AtomicBool::new(false));
+        let mut rival = Some(rival);
+        let mut other = connect(&self.kv, &self.config);
+        self.kv.intercept(move |txn| {
+            let is_time = seen.fetch_add(1, Ordering::Relaxed) == after % 2;
+            if is_time && !has_written.load(Ordering::Relaxed) {
+                let rival = rival.take().expect("it comes once");
+                // A thread of its own: this one is inside the first process's runtime.
+                let (told, events) = std::thread::scope(|scope| {
+                    let run = || {
+                        let mut collector = EventCollector::new();
+                        let told = other.with_events(&mut collector, rival);
+                        (told, collector.drain())
+                    };
+                    scope.spawn(run).join().expect("the other process does not panic")
+                });
+                let came = Rival { told, events, is_second: false };
+                *theirs.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
+            }
+            has_written.fetch_or(txn.writes(), Ordering::Relaxed);
+            Interception::Pass
+        });
+        let told = self.handle().with_events(collector, f);
+        self.kv.pass_all();
+        let rival = came.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Some(Overtaken { told, rival })
+    }
+
+    fn for_each_run(&mut self, f: &mut dyn FnMut(&RunRecord)) {
+        self.stored().runs().iter().for_each(f);
+    }
+
+    fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>)) {
+        self.stored().shards().iter().for_each(|shard| f(&shard.view()));
+    }
+
+    fn check_consistent(&mut self) -> Result<(), String> {
+        self.stored().check(false)
+    }
+}
