@@ -92,10 +92,19 @@ type Counterparts<'e> = BTreeMap<(&'e str, &'e str), BTreeSet<&'e str>>;
 fn counterparts<'e>(examples: &'e [Example], hits: &'e [Vec<Hit>]) -> Counterparts<'e> {
     let mut rules = Counterparts::new();
     for (example, hits) in examples.iter().zip(hits).filter(|(example, _)| example.positive) {
-        let found = hits.iter().map(|hit| hit.rule.as_str());
+        // A general rule is no counterpart of a vendor's.
+        let fits = |rule: &&str| !is_general(rule) || is_general(&example.rule);
+        let found = hits.iter().map(|hit| hit.rule.as_str()).filter(fits);
         rules.entry(example.key()).or_default().extend(found);
     }
     rules
+}
+
+/// Whether a rule knows places and names in general, and no vendor.
+fn is_general(rule: &str) -> bool {
+    const GENERAL: [&str; 8] =
+        ["generic", "curl", "basic", "api", "hashes", "uri", "auth", "service"];
+    GENERAL.contains(&vendor(rule).as_str())
 }
 
 /// Whether each example is flagged: a positive by anything, a negative by its rule's counterpart.

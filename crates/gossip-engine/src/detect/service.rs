@@ -68,7 +68,8 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
             return None;
         }
         // Joined to a word by nothing it is the word's tail.
-        let is_named = is_credential || word.len() >= MIN_NAME;
+        // Words that speak of none speak of something else: `crowdin-project: x`.
+        let is_named = is_credential || (word.len() >= MIN_NAME && !words.is_any);
         if words.is_separated
             && is_named
             && let Some(value) = value_at(text, at)
@@ -106,19 +107,21 @@ fn begins_word(text: &[u8], start: usize) -> bool {
 /// Separators and words of ours.
 struct Words {
     end: usize,
+    is_any: bool,
     is_credential: bool,
     /// Something separates the last word from what follows.
     is_separated: bool,
 }
 
 fn known_words(text: &[u8], from: usize, limit: usize) -> Words {
-    let mut words = Words { end: from, is_credential: false, is_separated: false };
+    let mut words = Words { end: from, is_any: false, is_credential: false, is_separated: false };
     loop {
         let rest = &text[words.end..limit];
         let separators = rest.iter().take_while(|byte| is_separator(**byte)).count();
         words.end += separators;
         words.is_separated = separators > 0;
         let Some((word, is_credential)) = known_word(&text[words.end..limit]) else { return words };
+        words.is_any = true;
         words.is_credential |= is_credential;
         words.end += word.len();
     }
@@ -254,6 +257,7 @@ mod tests {
             "clockify key management for beginners",
             "clockify token ${CLOCKIFY_TOKEN}",
             "clockify_host: clockify.internal.net",
+            "X-Crowdin-Project: 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
             "clockifying 0123456789abcdef0123456789abcdef",
             "clockify 2024-01-02T03:04:05",
             "clockify_key: short1",

@@ -8,7 +8,7 @@ fn token() -> String {
     template::expand("ghp_{base62:30}{crc32}", 42).unwrap().text
 }
 
-fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
+pub(crate) fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
         let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte))
@@ -25,7 +25,8 @@ fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
     text
 }
 
-const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+pub(crate) const STANDARD: &[u8; 64] =
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 fn only(found: Vec<Found>) -> Found {

@@ -130,7 +130,7 @@ fn rules_that_gitleaks_calls_otherwise_are_adjusted_and_disabled_here() {
     let rules = load(&[(
         "c.toml",
         "[extend]\nuseDefault = true\ndisabledRules = ['generic-api-key', 'github-pat']\n\
-         [[rules]]\nid = 'sidekiq-secret'\nentropy = 2\n",
+         [[rules]]\nid = 'sidekiq-sensitive-url'\nentropy = 2\n",
     )])
     .unwrap();
     assert!(rules.get("generic-password").is_none() && rules.get("github-token").is_none());

@@ -8,6 +8,7 @@ mod encodings;
 mod findings;
 mod gitleaks;
 mod key_files;
+mod redaction;
 mod rule_files;
 mod scanning;
 mod support;
