@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page,
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, KeyRange, NewRun, Page,
+    Provenance,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-use gossip_contracts::identity::ItemId;
+use gossip_contracts::identity::{ItemId, RunId};
 
 use crate::failure::Failure;
 use crate::say::say;
@@ -48,6 +49,18 @@ struct LoggedReader {
 impl Connector for Logged<'_> {
     fn capabilities(&self) -> Capabilities {
         self.source.capabilities()
+    }
+
+    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
+        self.source.begin(run)
+    }
+
+    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+        self.source.resume(run)
+    }
+
+    fn incremental_ranges(&self) -> Vec<KeyRange> {
+        self.source.incremental_ranges()
     }
 
     fn key_range(&self) -> ShardSpecRef<'_> {
@@ -121,5 +134,9 @@ impl ItemReader for LoggedReader {
 
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
         self.reader.version_now()
+    }
+
+    fn provenance(&self) -> Option<Provenance> {
+        self.reader.provenance()
     }
 }

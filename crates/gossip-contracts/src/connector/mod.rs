@@ -15,17 +15,40 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod content;
+mod new_run;
+mod provenance;
 
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
+use crate::identity::RunId;
 
 pub use content::{Classifier, ContentKind};
+pub use new_run::{EachSettled, KeyRange, NewRun};
+pub use provenance::Provenance;
 
 /// Reads one target. Shared by all workers of a process.
 pub trait Connector: Send + Sync {
     /// What this connector can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// Makes ready for a run that has no shards yet. Comes before everything that has to do with keys;
+    /// several processes may begin the same run, and a run may be begun again after one of them died.
+    fn begin(&self, _run: NewRun<'_>) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+
+    /// Makes ready to go on with a run that was begun before. An error that is not retryable means
+    /// that nobody can.
+    fn resume(&self, _run: RunId) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+
+    /// Ranges of keys in which a run lists only what is new: an item there that a finished run did not
+    /// list still counts. Everywhere else it is gone.
+    fn incremental_ranges(&self) -> Vec<KeyRange> {
+        Vec::new()
+    }
 
     /// A bounded range that holds every key of the target, now and later (K5).
     fn key_range(&self) -> ShardSpecRef<'_>;
@@ -90,6 +113,11 @@ pub trait ItemReader: Send {
     /// The version now. One that differs from [`ItemReader::version`] means that what was read may
     /// be a mixture.
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError>;
+
+    /// Who brought it in, if the source knows.
+    fn provenance(&self) -> Option<Provenance> {
+        None
+    }
 }
 
 /// What a connector can do beyond listing and opening.
@@ -153,6 +181,10 @@ pub enum SkipReason {
     OtherFileSystem,
     /// Its key is longer than a key may be.
     KeyTooLong,
+    /// Another repository, which is scanned by itself.
+    Submodule,
+    /// A partial clone does not have it.
+    NotFetched,
 }
 
 impl Page {
