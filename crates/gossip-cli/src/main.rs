@@ -6,6 +6,8 @@
 mod admin;
 mod args;
 mod failure;
+mod git;
+mod git_args;
 mod output;
 mod progress;
 mod read_log;

@@ -3,6 +3,7 @@
 mod bad_input;
 mod buckets;
 mod commands;
+mod git;
 mod kill;
 mod redaction;
 mod sources;
