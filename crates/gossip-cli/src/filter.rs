@@ -5,10 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ContentKind, ItemReader, Page, SkipReason,
+    Capabilities, Classifier, Connector, ConnectorError, ContentKind, ItemReader, KeyRange, NewRun,
+    Page, SkipReason,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, RunId};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::failure::Failure;
@@ -74,8 +75,10 @@ impl<'s> Filtered<'s> {
     }
 
     fn leaves_out(&self, key: &[u8], size: u64) -> Option<SkipReason> {
-        let wanted = self.include.as_ref().is_none_or(|include| matches(include, key));
-        if !wanted || matches(&self.exclude, key) {
+        let path = self.source.path_of(key);
+        let path = path.as_deref().unwrap_or(key);
+        let wanted = self.include.as_ref().is_none_or(|include| matches(include, path));
+        if !wanted || matches(&self.exclude, path) {
             return Some(SkipReason::Excluded);
         }
         (size > self.max_file_size).then_some(SkipReason::TooLarge)
@@ -85,6 +88,22 @@ impl<'s> Filtered<'s> {
 impl Connector for Filtered<'_> {
     fn capabilities(&self) -> Capabilities {
         self.source.capabilities()
+    }
+
+    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
+        self.source.begin(run)
+    }
+
+    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+        self.source.resume(run)
+    }
+
+    fn incremental_ranges(&self) -> Vec<KeyRange> {
+        self.source.incremental_ranges()
+    }
+
+    fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.source.path_of(key)
     }
 
     fn key_range(&self) -> ShardSpecRef<'_> {

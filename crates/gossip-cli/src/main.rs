@@ -10,6 +10,8 @@ mod config;
 mod explain;
 mod failure;
 mod filter;
+mod git;
+mod git_args;
 mod hook;
 mod output;
 mod output_file;

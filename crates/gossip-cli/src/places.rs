@@ -3,6 +3,7 @@
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use crate::git;
 use crate::source::{Target, parse_names};
 
 /// Turns the paths of a target's items into those that reports show. What is no file has a name
@@ -29,9 +30,13 @@ impl Places {
         let names = parse_names(target);
         let is_one = names.is_none();
         let names = names.unwrap_or_else(|| vec![target]);
-        let roots = names.into_iter().filter_map(Target::parse_name);
+        let root = |name| {
+            let tree = Target::parse_name(name).map(|(root, _)| root);
+            tree.or_else(|| git::parse_name(name).map(|(root, _)| root))
+        };
+        let roots = names.into_iter().filter_map(root);
         let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).unwrap_or_default();
-        Self { roots: roots.map(|(root, _)| Root::new(root)).collect(), is_one, here }
+        Self { roots: roots.map(Root::new).collect(), is_one, here }
     }
 
     /// What was scanned, if that is a directory tree or a file; the first of several.

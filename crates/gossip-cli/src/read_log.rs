@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, Provenance,
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, KeyRange, NewRun, Page,
+    Provenance,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-use gossip_contracts::identity::ItemId;
+use gossip_contracts::identity::{ItemId, RunId};
 
 use crate::failure::Failure;
 use crate::say::say;
@@ -48,6 +49,22 @@ struct LoggedReader {
 impl Connector for Logged<'_> {
     fn capabilities(&self) -> Capabilities {
         self.source.capabilities()
+    }
+
+    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
+        self.source.begin(run)
+    }
+
+    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+        self.source.resume(run)
+    }
+
+    fn incremental_ranges(&self) -> Vec<KeyRange> {
+        self.source.incremental_ranges()
+    }
+
+    fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.source.path_of(key)
     }
 
     fn key_range(&self) -> ShardSpecRef<'_> {

@@ -25,14 +25,17 @@ use crate::source::{Target, state_dir};
 use crate::{Outcome, proof};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
-    let target = Target::open_all(&scan.source, scan.work.gitignore, || state_dir(args))?;
+    let threads = scan.work.options(scan.fresh).threads;
+    let state = || state_dir(args);
+    let target = Target::open_all(&scan.source, scan.work.gitignore, threads, state)?;
     let settings = settings(&scan.work, &target)?;
     execute(args, &scan.work, &target, &settings, scan.fresh)
 }
 
 pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failure> {
-    let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(resume.run))?;
-    let target = Target::reopen(&summary.target)
+    let state = state_dir(args)?;
+    let summary = Reports::open(&state)?.run(RunId::from_raw(resume.run))?;
+    let target = Target::reopen(&summary.target, resume.work.options(false).threads, &state)
         .map_err(|failure| Failure::new(format!("run {}: {failure}", resume.run)))?;
     if summary.ended_ms.is_some() {
         return Err(Failure::new(format!(

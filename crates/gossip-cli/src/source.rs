@@ -15,6 +15,7 @@ use gossip_runtime::StateDir;
 
 use crate::args::Args;
 use crate::failure::Failure;
+use crate::git;
 use crate::say::shown;
 use crate::source_args::SourceArgs;
 
@@ -34,8 +35,10 @@ impl Target {
     pub(crate) fn open_all(
         source: &SourceArgs,
         gitignore: bool,
+        threads: usize,
         state: impl Fn() -> Result<StateDir, Failure>,
     ) -> Result<Self, Failure> {
+        let SourceArgs { git, .. } = source;
         let mut roots = Vec::new();
         let mut parts = Vec::new();
         let mut buckets = BTreeSet::new();
@@ -68,7 +71,17 @@ impl Target {
             }
         }
         for root in kept {
-            parts.push(Self::open(root, gitignore)?);
+            let is_repository = git::is_repository(root);
+            if git.wants_repository() && !is_repository {
+                return Err(Failure::new(format!("{} is not a git repository", shown(root))));
+            }
+            let selection = git.selection().filter(|_| is_repository);
+            if git.wants_files() && (selection.is_none() || !git::is_bare(root)) {
+                parts.push(Self::open(root, gitignore)?);
+            }
+            if let Some(selection) = selection {
+                parts.push(git::open(root, &selection, threads, &state()?)?);
+            }
         }
         let mut target = Self::of_parts(parts);
         if source.binary {
@@ -105,9 +118,12 @@ impl Target {
     }
 
     /// The target that a scan of before remembers under this name.
-    pub(crate) fn reopen(name: &[u8]) -> Result<Self, Failure> {
+    pub(crate) fn reopen(name: &[u8], threads: usize, state: &StateDir) -> Result<Self, Failure> {
         if let Some((path, gitignore)) = Self::parse_name(name) {
             return Self::open(&path, gitignore);
+        }
+        if let Some((root, selection)) = git::parse_name(name) {
+            return git::open(&root, &selection, threads, state);
         }
         if name.starts_with(b"stdin:") {
             return Err(Failure::new(
@@ -125,7 +141,8 @@ impl Target {
             return Self::open_bucket(url, &ObjectOptions::default());
         }
         let names = parse_names(name).ok_or_else(|| Failure::new("it scanned something else"))?;
-        let parts: Result<Vec<Self>, Failure> = names.into_iter().map(Self::reopen).collect();
+        let parts = names.into_iter().map(|name| Self::reopen(name, threads, state));
+        let parts: Result<Vec<Self>, Failure> = parts.collect();
         Ok(Self::of_parts(parts?))
     }
 
@@ -135,18 +152,24 @@ impl Target {
             return parts.remove(0);
         }
         parts.sort_by(|a, b| a.name.cmp(&b.name));
+        let roots: BTreeSet<_> = parts.iter().map(|part| Self::root_of(&part.name)).collect();
+        let is_one_place = roots.len() == 1;
         let mut name = MANY.to_vec();
         let mut again = Vec::new();
         let mut sources = Vec::new();
         for part in parts {
             name.extend_from_slice(format!("{}:", part.name.len()).as_bytes());
             name.extend_from_slice(&part.name);
-            let shown = match Self::parse_name(&part.name) {
-                Some((root, _)) if root.is_file() => Shown::As(root.into_os_string().into_vec()),
-                Some((root, _)) => Shown::Below([root.as_os_str().as_bytes(), b"/"].concat()),
+            let shown = match Self::root_of(&part.name) {
+                // Files and history of one repository.
+                _ if is_one_place => Shown::Below(Vec::new()),
+                Some(root) if root.is_file() => Shown::As(root.into_os_string().into_vec()),
+                Some(root) => Shown::Below([root.as_os_str().as_bytes(), b"/"].concat()),
                 None => Shown::Below(Vec::new()),
             };
-            again.push(part.again);
+            if !again.contains(&part.again) {
+                again.push(part.again);
+            }
             sources.push(Part { source: part.source, shown });
         }
         Self { source: Box::new(Many::new(sources)), name, again: again.join(" ") }
@@ -159,6 +182,12 @@ impl Target {
         // The bytes are all that makes one piped scan the same as another.
         let name = format!("stdin:{}", bytes.hash()).into_bytes();
         Ok(Self { source: Box::new(bytes), name, again: STDIN.to_owned() })
+    }
+
+    /// The directory or file behind a remembered name, if it has one.
+    fn root_of(name: &[u8]) -> Option<PathBuf> {
+        let root = Self::parse_name(name).map(|(root, _)| root);
+        root.or_else(|| git::parse_name(name).map(|(root, _)| root))
     }
 
     /// The path and options behind the remembered name of a directory tree or a file.
@@ -219,6 +248,7 @@ fn default_state_dir() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git_args::GitArgs;
 
     #[test]
     fn a_targets_name_leads_back_to_it() {
@@ -239,12 +269,14 @@ mod tests {
         std::fs::write(&b, "one file").unwrap();
         let open = |paths: &[&PathBuf]| {
             let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).clone()).collect();
-            let source = SourceArgs { paths, binary: false, requests: None };
-            Target::open_all(&source, false, || Err(Failure::new("no state"))).unwrap()
+            let source =
+                SourceArgs { paths, git: GitArgs::default(), binary: false, requests: None };
+            Target::open_all(&source, false, 1, || Err(Failure::new("no state"))).unwrap()
         };
         let both = open(&[&a, &b]);
         assert_eq!(open(&[&b, &a.join("inner"), &a, &b]).name, both.name);
-        assert_eq!(Target::reopen(&both.name).unwrap().name, both.name);
+        let state = StateDir::open(dir.path().join("state")).unwrap();
+        assert_eq!(Target::reopen(&both.name, 1, &state).unwrap().name, both.name);
         assert_eq!(open(&[&a.join("inner"), &a]).name, open(&[&a]).name);
         for cut in [&both.name[..both.name.len() - 1], b"many:", b"many:9:x", b"other"] {
             assert!(parse_names(cut).is_none_or(|names| names.is_empty()));

@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
+use crate::git_args::GitArgs;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourceArgs {
     /// What to scan: directories, files and buckets (s3://, gs:// or az://BUCKET/PREFIX), all in one
     /// run; - for standard input
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) git: GitArgs,
 
     /// Scans what is printable in programs, images and other binary files, too
     #[arg(long)]

@@ -4,10 +4,11 @@
 //! database is found at its offset. Archives are unpacked as ever.
 
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ContentKind, ItemReader, Page,
+    Capabilities, Classifier, Connector, ConnectorError, ContentKind, ItemReader, KeyRange, NewRun,
+    Page,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, RunId};
 
 /// Another source, all of whose content is called text.
 pub struct WithBinaries(pub Box<dyn Connector>);
@@ -30,6 +31,22 @@ impl CanonicalBytes for AllText {
 impl Connector for WithBinaries {
     fn capabilities(&self) -> Capabilities {
         self.0.capabilities()
+    }
+
+    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
+        self.0.begin(run)
+    }
+
+    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+        self.0.resume(run)
+    }
+
+    fn incremental_ranges(&self) -> Vec<KeyRange> {
+        self.0.incremental_ranges()
+    }
+
+    fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.path_of(key)
     }
 
     fn key_range(&self) -> ShardSpecRef<'_> {

@@ -13,7 +13,10 @@ pub const HEAD_SIZE: usize = 8192;
 
 /// Changes whenever [`content_kind`] says something else of the same bytes for another cause than
 /// its table of formats.
-const CLASSIFIER_VERSION: u32 = 1;
+const CLASSIFIER_VERSION: u32 = 2;
+
+/// What Git LFS has a file begin with that stands for one which is elsewhere.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/v1\n";
 
 /// What the item that begins with `head` is.
 ///
@@ -27,6 +30,9 @@ const CLASSIFIER_VERSION: u32 = 1;
 #[must_use]
 pub fn content_kind(head: &[u8]) -> ContentKind {
     let head = &head[..head.len().min(HEAD_SIZE)];
+    if head.starts_with(LFS_POINTER) {
+        return ContentKind::LfsPointer;
+    }
     let named = FORMATS.iter().find(|format| format.begins(head));
     let is_named_for_sure = named.is_some_and(Format::is_no_text);
     let has_nul = head.contains(&0);
@@ -210,6 +216,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn lfs_pointers_are_told_from_what_speaks_of_them() {
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n";
+        assert_eq!(content_kind(pointer), ContentKind::LfsPointer);
+        assert_eq!(content_kind(&[b"see ", &pointer[..]].concat()), ContentKind::Text);
+    }
+
     /// If this fails, the ledgers of users call files binary that no longer are, or the reverse:
     /// raise `CLASSIFIER_VERSION`, unless only the table changed, and pin what comes out.
     #[test]
@@ -229,7 +242,7 @@ mod tests {
         let kinds = PolicyHash::derive(&*kinds.concat()).to_string();
         let pinned = "1783685c849bba1d37beec9a77a48937486e35a21d682cb6fe83dcfaba7afdb1";
         assert_eq!(kinds, pinned);
-        let pinned = "1b2f2d7aba4eabc44424049e37c230ec8a1f24284dcf388edbd0d8851a8e9719";
+        let pinned = "6a7d6a137560af858c52ffe90e487033cb154e0074a9bf0614fa0e3604afa5b5";
         assert_eq!(PolicyHash::derive(&HeadClassifier).to_string(), pinned);
     }
 

@@ -5,11 +5,18 @@
 //! has is told from their beginning, whatever its source.
 //!
 //! - Y1: the keys of a source lie together, and before those of the next.
+//! - Y2: a shard carries what all sources said when the run was planned; one that carries something else
+//!   is refused.
+
+use std::sync::OnceLock;
 
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, PageEntry,
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, KeyRange, NewRun, Page,
+    PageEntry, Provenance,
 };
 use gossip_contracts::coordination::{CursorUpdate, MAX_KEY_SIZE, ShardSpecRef};
+use gossip_contracts::identity::RunId;
+use gossip_frontier::{MetadataBuf, ShardHint, ShardMetadata, decode_metadata};
 
 use crate::content::HeadClassifier;
 
@@ -34,10 +41,22 @@ pub enum Shown {
     As(Vec<u8>),
 }
 
+impl Shown {
+    /// What the item with this path, or key, in its source is called.
+    fn path(&self, inner: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Below(above) => [above, inner].concat(),
+            Self::As(name) => name.clone(),
+        }
+    }
+}
+
 /// Several sources as one.
 pub struct Many {
     parts: Vec<Part>,
     end: [u8; NUMBER_SIZE],
+    /// What the sources have to say about their shards, all together (Y2).
+    metadata: OnceLock<Vec<u8>>,
 }
 
 impl Many {
@@ -48,7 +67,33 @@ impl Many {
     #[must_use]
     pub fn new(parts: Vec<Part>) -> Self {
         let end = number(parts.len());
-        Self { parts, end }
+        Self { parts, end, metadata: OnceLock::new() }
+    }
+
+    fn take_metadata(&self) {
+        let mut extra = Vec::new();
+        for part in &self.parts {
+            let metadata = decode_metadata(part.source.key_range());
+            extra.extend_from_slice(metadata.expect("a source knows its own").connector_extra);
+        }
+        if !extra.is_empty() {
+            let mut buf = Box::new(MetadataBuf::new());
+            let metadata = ShardMetadata::new(ShardHint::Range, &extra);
+            let metadata = metadata.encode_into(&mut buf).expect("sources say little").to_vec();
+            self.metadata.set(metadata).ok();
+        }
+    }
+
+    /// Y2.
+    fn check(&self, range: ShardSpecRef<'_>) -> Result<(), ConnectorError> {
+        let extra = |metadata| ShardMetadata::decode(metadata).map(|read| read.connector_extra);
+        let is_ours = range.metadata().is_empty()
+            || self
+                .metadata
+                .get()
+                .is_none_or(|own| extra(own).ok() == extra(range.metadata()).ok());
+        let message = "the shard is of another run".to_owned();
+        is_ours.then_some(()).ok_or(ConnectorError::Permanent { operation: "list", message })
     }
 
     /// The source that a key belongs to, and the key there.
@@ -114,8 +159,47 @@ impl Connector for Many {
         }
     }
 
+    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
+        for (at, part) in self.parts.iter().enumerate() {
+            let number = number(at);
+            let settled = |each: &mut dyn FnMut(&[u8], &[u8])| {
+                (run.settled)(&mut |key, version| {
+                    let inner = (key.strip_prefix(&number), version.strip_prefix(&number));
+                    if let (Some(key), Some(version)) = inner {
+                        each(key, version);
+                    }
+                })
+            };
+            let path_class = |path: &[u8]| (run.path_class)(&part.shown.path(path));
+            part.source.begin(NewRun { settled: &settled, path_class: &path_class, ..run })?;
+        }
+        self.take_metadata();
+        Ok(())
+    }
+
+    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+        self.parts.iter().try_for_each(|part| part.source.resume(run))?;
+        self.take_metadata();
+        Ok(())
+    }
+
+    fn incremental_ranges(&self) -> Vec<KeyRange> {
+        let of_part = |(at, part): (usize, &Part)| {
+            let named = move |key: Vec<u8>| [&number(at)[..], &key].concat();
+            let ranges = part.source.incremental_ranges().into_iter();
+            ranges.map(move |(start, end)| (named(start), named(end)))
+        };
+        self.parts.iter().enumerate().flat_map(of_part).collect()
+    }
+
+    fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let (part, inner) = self.part(key)?;
+        Some(part.source.path_of(inner).unwrap_or_else(|| inner.to_vec()))
+    }
+
     fn key_range(&self) -> ShardSpecRef<'_> {
-        ShardSpecRef::new(&[0; NUMBER_SIZE], &self.end, b"")
+        let metadata = self.metadata.get().map_or(&b""[..], Vec::as_slice);
+        ShardSpecRef::new(&[0; NUMBER_SIZE], &self.end, metadata)
     }
 
     fn classifier(&self) -> &dyn Classifier {
@@ -130,6 +214,7 @@ impl Connector for Many {
         page: &mut Page,
     ) -> Result<(), ConnectorError> {
         page.clear();
+        self.check(range)?;
         let (mut inner, mut bytes) = (Page::new(), Vec::new());
         for (at, part) in self.parts.iter().enumerate() {
             let (Some(range), Some(cursor)) = (within(range, at), cursor_within(cursor, at)) else {
@@ -164,14 +249,15 @@ impl Connector for Many {
         let not_found = ConnectorError::NotFound { operation: "open" };
         let (part, inner) = self.part(key).ok_or(not_found)?;
         let reader = part.source.open(inner)?;
-        let path = match &part.shown {
-            Shown::Below(above) => [above, reader.path().unwrap_or(inner)].concat(),
-            Shown::As(name) => name.clone(),
-        };
+        let path = part.shown.path(reader.path().unwrap_or(inner));
         let number = &key[..NUMBER_SIZE];
         let version = named(number, reader.version());
         let identity = reader.identity().map(|identity| [number, identity].concat());
-        Ok(Box::new(PartReader { reader, path, version, identity }))
+        let above = match &part.shown {
+            Shown::Below(above) => above.clone(),
+            Shown::As(_) => Vec::new(),
+        };
+        Ok(Box::new(PartReader { reader, path, above, version, identity }))
     }
 
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
@@ -218,6 +304,8 @@ fn named(number: &[u8], version: &[u8]) -> Vec<u8> {
 struct PartReader {
     reader: Box<dyn ItemReader>,
     path: Vec<u8>,
+    /// What comes before paths.
+    above: Vec<u8>,
     version: Vec<u8>,
     identity: Option<Vec<u8>>,
 }
@@ -246,5 +334,13 @@ impl ItemReader for PartReader {
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
         let number = self.version.get(..NUMBER_SIZE).unwrap_or_default();
         Ok(named(number, &self.reader.version_now()?))
+    }
+
+    fn provenance(&self) -> Option<Provenance> {
+        let mut provenance = self.reader.provenance()?;
+        for path in &mut provenance.other_paths {
+            *path = [&self.above[..], path].concat();
+        }
+        Some(provenance)
     }
 }

@@ -27,6 +27,7 @@ mod judge;
 pub mod limits;
 mod literals;
 mod options;
+mod path_class;
 mod pattern;
 mod position;
 mod prefilter;

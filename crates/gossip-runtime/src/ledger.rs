@@ -4,7 +4,7 @@
 //!   findings are in the same database: both were committed together, with the cursor.
 //! - D2: an item has the occurrences of the version in its ledger row and no others.
 
-use gossip_contracts::connector::{Page, PageEntry};
+use gossip_contracts::connector::{KeyRange, Page, PageEntry};
 use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
@@ -149,6 +149,38 @@ pub(crate) fn forget_unmet(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result
         [run.as_raw() as i64],
     )
     .map(drop)
+}
+
+/// What a run did not meet of a range counts in it, too, but for what failed: that it has met, or it
+/// is gone (D5).
+pub(crate) fn keep_unmet(
+    tx: &Transaction<'_>,
+    run: RunId,
+    (start, end): &KeyRange,
+) -> rusqlite::Result<()> {
+    let sql = concat!(
+        "UPDATE scan_ledger SET run = ?1 WHERE scope = ",
+        scope_of_run!(),
+        " AND run < ?1 AND key >= ?2 AND key < ?3 AND failed IS NULL AND version <> x''"
+    );
+    tx.execute(sql, (run.as_raw() as i64, start, end)).map(drop)
+}
+
+/// Key and version of every item of a scope that is known for good.
+pub(crate) fn each_settled(
+    tx: &Transaction<'_>,
+    scope: Scope,
+    each: &mut dyn FnMut(&[u8], &[u8]),
+) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "SELECT key, version FROM scan_ledger
+         WHERE scope = ?1 AND failed IS NULL AND version <> x'' ORDER BY key",
+    )?;
+    let mut rows = statement.query([scope.0])?;
+    while let Some(row) = rows.next()? {
+        each(row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+    }
+    Ok(())
 }
 
 impl ItemRow {

@@ -6,8 +6,8 @@ use gossip_contracts::coordination::{
     SplitValidationError, plan_split_residual,
 };
 use gossip_frontier::{
-    HintPropagationError, MetadataBuf, PreallocShardBuilder, ShardHint, ShardMetadata,
-    decode_metadata, propagate_hint_on_split,
+    HintPropagationError, MetadataBuf, PreallocShardBuilder, PreallocShardBuilderError, ShardHint,
+    ShardMetadata, decode_manifest_row_key, decode_metadata, propagate_hint_on_split,
 };
 
 /// Shards for each worker: enough that none waits long for another's last one.
@@ -28,10 +28,31 @@ pub(crate) fn with_initial_shards<R>(
     let mut arena = ShardArena::with_capacity(SHARDS_MAX, SHARDS_MAX * (2 * 4096 + 64));
     let mut builder =
         Box::new(PreallocShardBuilder::<SHARDS_MAX>::new(&mut arena, SHARDS_MAX).expect("limits"));
-    builder
-        .split_range_by_boundaries(everything.start(), &points, everything.end(), b"")
+    stage(&mut builder, everything, &points)
         .expect("a source's split points ascend inside the range");
     Ok(register(&builder.build_inputs().expect("parts of one range make a manifest")))
+}
+
+/// Stages the parts of a range, each with its share of the range's hint.
+fn stage(
+    builder: &mut PreallocShardBuilder<'_, SHARDS_MAX>,
+    range: ShardSpecRef<'_>,
+    points: &[&[u8]],
+) -> Result<(), PreallocShardBuilderError> {
+    let metadata = decode_metadata(range).expect("a source's metadata is well-formed");
+    let ShardHint::Manifest { manifest_id, start_row, end_row } = metadata.hint else {
+        let extra = metadata.connector_extra;
+        return builder
+            .split_range_by_boundaries(range.start(), points, range.end(), extra)
+            .map(drop);
+    };
+    let row = |point: &&[u8]| decode_manifest_row_key(point).expect("a row key").row();
+    let mut start = start_row;
+    for end in points.iter().map(row).chain([end_row]) {
+        builder.add_manifest(manifest_id, start, end, metadata.connector_extra)?;
+        start = end;
+    }
+    Ok(())
 }
 
 /// A residual split with the hints of both parts narrowed to what they cover. Everything that

@@ -2,7 +2,10 @@
 //!
 //! - D4: when a run finishes, items that it did not meet are forgotten with what was found in them:
 //!   every item that there was has been met, so they are gone.
+//! - D5: where a source lists only what is new, items that a finished run did not meet count in it as
+//!   they are. A run that trusts nothing meets everything, so that D4 holds.
 
+use gossip_contracts::connector::KeyRange;
 use gossip_contracts::identity::{PolicyHash, RunId};
 use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
 
@@ -100,6 +103,27 @@ pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite
 /// run has ended another may have begun, which trusts what it sees in the ledger.
 pub(crate) fn finish_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
     if end_run(tx, run, now_ms)? { ledger::forget_unmet(tx, run) } else { Ok(()) }
+}
+
+/// The same for a run that listed only what is new in some ranges of keys (D5).
+pub(crate) fn finish_incremental_run(
+    tx: &Transaction<'_>,
+    run: RunId,
+    now_ms: u64,
+    ranges: &[KeyRange],
+) -> rusqlite::Result<()> {
+    if !has_ended(tx, run)? {
+        ranges.iter().try_for_each(|range| ledger::keep_unmet(tx, run, range))?;
+    }
+    finish_run(tx, run, now_ms)
+}
+
+/// The newest run before `run` of the same target and policy that has ended.
+pub(crate) fn last_before(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunId>> {
+    let sql = "SELECT max(old.run) FROM scan_runs old JOIN scan_runs new USING (target, policy)
+               WHERE new.run = ?1 AND old.run < ?1 AND old.ended_ms IS NOT NULL";
+    let last: Option<i64> = tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))?;
+    Ok(last.map(|run| RunId::from_raw(run as u64)))
 }
 
 /// Whether a run has been written down as ended.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use gossip_contracts::connector::{Connector, ConnectorError};
+use gossip_contracts::connector::{Connector, ConnectorError, NewRun};
 use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{PolicyHash, RunId, TenantSecretKey};
 use gossip_coordination::{
@@ -10,10 +10,12 @@ use gossip_coordination::{
     RunTerminalEvaluation, RunTransitionError, evaluate_run_terminal,
 };
 use gossip_coordination_sqlite::SqliteCoordinator;
+use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_engine::Engine;
 
 use crate::clock::{new_op_id, now};
 use crate::item::ItemContext;
+use crate::ledger;
 use crate::options::ScanOptions;
 use crate::plan::with_initial_shards;
 use crate::policy::policy_hash;
@@ -22,7 +24,7 @@ use crate::scan_loop::{Flow, Shared};
 use crate::second_look::SecondLook;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::stats::ScanStats;
-use crate::transaction::in_transaction;
+use crate::transaction::{self, in_transaction};
 use crate::worker::{Worker, release_dead};
 
 /// What is scanned, and with what.
@@ -106,7 +108,7 @@ impl Scan<'_> {
         let mut coordinator = self.state.coordinator()?;
         let policy = policy_hash(self.engine, self.source.classifier());
         let scope = in_transaction(&mut coordinator, |tx| runs::scope(tx, self.target, policy))?;
-        let (run, resumed) = self.begin(&mut coordinator, policy)?;
+        let (run, resumed) = self.begin(&mut coordinator, scope, policy)?;
         let fresh = in_transaction(&mut coordinator, |tx| runs::is_fresh(tx, run))?;
         let shared = Shared {
             context: self.context(&key, scope, run, fresh),
@@ -141,6 +143,7 @@ impl Scan<'_> {
     fn begin(
         &self,
         coordinator: &mut SqliteCoordinator,
+        scope: Scope,
         policy: PolicyHash,
     ) -> Result<(RunId, bool), ScanError> {
         loop {
@@ -153,19 +156,63 @@ impl Scan<'_> {
             if status.is_terminal() {
                 // Its process died before it could write the end down.
                 in_transaction(coordinator, |tx| match status {
-                    RunStatus::Done => runs::finish_run(tx, run, now().as_raw()),
+                    RunStatus::Done => self.finish_run(tx, run),
                     _ => runs::end_run(tx, run, now().as_raw()).map(drop),
                 })?;
             } else if fresh && !is_new {
                 cancel(coordinator, run)?;
             } else if status == RunStatus::Initializing {
+                self.begin_source(coordinator, scope, run)?;
                 if self.register(coordinator, run)? {
                     return Ok((run, false));
                 }
             } else if in_transaction(coordinator, |tx| runs::join_run(tx, run))? {
-                return Ok((run, true));
+                match self.source.resume(run) {
+                    Ok(()) => return Ok((run, true)),
+                    Err(error) if error.is_retryable() => return Err(error.into()),
+                    Err(error) => {
+                        tracing::warn!(%error, "nobody can go on with the run; another is begun");
+                        cancel(coordinator, run)?;
+                    }
+                }
             }
         }
+    }
+
+    /// Lets the source make ready for a new run.
+    fn begin_source(
+        &self,
+        coordinator: &SqliteCoordinator,
+        scope: Scope,
+        run: RunId,
+    ) -> Result<(), ScanError> {
+        let read = |each: &mut dyn FnMut(&[u8], &[u8])| {
+            transaction::read(coordinator, "ledger.settled", |tx| {
+                if runs::is_fresh(tx, run)? {
+                    return Ok(());
+                }
+                ledger::each_settled(tx, scope, each)
+            })
+        };
+        let settled = |each: &mut dyn FnMut(&[u8], &[u8])| {
+            let failed = |error: InfraError| ConnectorError::Retryable {
+                operation: "begin",
+                message: error.to_string(),
+            };
+            read(each).map_err(failed)
+        };
+        let last = transaction::read(coordinator, "runs.last", |tx| runs::last_before(tx, run))?;
+        let path_class = &|path: &[u8]| self.engine.path_class(path);
+        Ok(self.source.begin(NewRun { run, last, settled: &settled, path_class })?)
+    }
+
+    /// Writes down that a run has finished.
+    fn finish_run(&self, tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+        let ranges = self.source.incremental_ranges();
+        if ranges.is_empty() || runs::is_fresh(tx, run)? {
+            return runs::finish_run(tx, run, now().as_raw());
+        }
+        runs::finish_incremental_run(tx, run, now().as_raw(), &ranges)
     }
 
     /// `false`: another process that began the same scan was faster.
@@ -250,7 +297,7 @@ impl Scan<'_> {
             let ended = in_transaction(coordinator, |tx| {
                 let all_looked = runs::times_resumed(tx, run)? == joined;
                 if all_looked {
-                    runs::finish_run(tx, run, now().as_raw())?;
+                    self.finish_run(tx, run)?;
                 }
                 Ok(all_looked || runs::has_ended(tx, run)?)
             })?;

@@ -74,6 +74,9 @@ impl Work for SecondLook<'_> {
     fn page_listed(&mut self, after: Option<&[u8]>, page: &Page) -> Result<Flow, ScanError> {
         let context = &self.shared.context;
         let range = context.source.key_range();
+        let incremental = context.source.incremental_ranges();
+        let counts_unlisted =
+            |key: &Vec<u8>| incremental.iter().any(|(start, end)| (start..end).contains(&key));
         let after = after.unwrap_or(range.start());
         loop {
             let mut gone = read(self.coordinator, "ledger.unlisted", |tx| {
@@ -83,7 +86,8 @@ impl Work for SecondLook<'_> {
             // then is not in it. What cannot be opened either is gone.
             gone.retain(|key| {
                 use ConnectorError::{NotFound, Permanent};
-                matches!(context.source.open(key), Err(NotFound { .. } | Permanent { .. }))
+                !counts_unlisted(key)
+                    && matches!(context.source.open(key), Err(NotFound { .. } | Permanent { .. }))
             });
             if gone.is_empty() {
                 return Ok(Flow::Continue);

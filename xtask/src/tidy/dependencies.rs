@@ -53,6 +53,7 @@ const TABLE: &[Row] = &[
     row("gossip-engine", &["gossip-contracts"]),
     row("gossip-archive", &[]),
     row("gossip-connectors", &["gossip-contracts", "gossip-frontier"]),
+    row("gossip-git", &["gossip-contracts", "gossip-frontier", "gossip-connectors"]),
     row("gossip-object-store", &["gossip-contracts", "gossip-frontier", "gossip-connectors"]),
     row(
         "gossip-runtime",
@@ -80,6 +81,7 @@ const TABLE: &[Row] = &[
             "gossip-coordination-etcd",
             "gossip-engine",
             "gossip-connectors",
+            "gossip-git",
             "gossip-object-store",
             "gossip-runtime",
             "slipstream",

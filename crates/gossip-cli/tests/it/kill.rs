@@ -287,7 +287,7 @@ fn finish(what: &What, state: &Path, trace: &Path) -> (Option<i32>, Findings) {
     (status.code(), found)
 }
 
-fn kill(child: &mut Child) {
+pub(crate) fn kill(child: &mut Child) {
     // SIGKILL, or nothing if it has ended.
     child.kill().unwrap();
     child.wait().unwrap();
@@ -335,12 +335,12 @@ fn overlaps_are_counted_once() {
     assert_eq!(overlap(&[0..5, 5..10], &[10..15, 15..20]), 0);
 }
 
-fn random_below(limit: Duration) -> Duration {
+pub(crate) fn random_below(limit: Duration) -> Duration {
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
     limit.mul_f64(random)
 }
 
-fn scale() -> u64 {
+pub(crate) fn scale() -> u64 {
     std::env::var("GOSSIP_SOAK_SCALE").map_or(1, |scale| scale.parse().unwrap())
 }

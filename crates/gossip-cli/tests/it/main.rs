@@ -5,6 +5,7 @@ mod buckets;
 mod commands;
 mod configs;
 mod fingerprints;
+mod git;
 mod kill;
 mod options;
 mod page;

@@ -28,6 +28,12 @@ impl Place {
         Self { dir, tree, state }
     }
 
+    /// The same tree with another state directory.
+    pub(crate) fn with_state(other: &Self, state: &str) -> Self {
+        let (tree, state) = (other.tree.clone(), other.path(state));
+        Self { dir: tempfile::tempdir().unwrap(), tree, state }
+    }
+
     /// With one token in `config/app.env`, and a file without.
     pub(crate) fn with_a_token() -> Self {
         let place = Self::new();

@@ -33,6 +33,8 @@ pub enum ContentKind {
     Font,
     /// It has NUL bytes where no text has them.
     NulBytes,
+    /// It names a file that Git LFS keeps elsewhere.
+    LfsPointer,
 }
 
 impl fmt::Display for ContentKind {
@@ -46,6 +48,7 @@ impl fmt::Display for ContentKind {
             Self::Database => "database",
             Self::Font => "font",
             Self::NulBytes => "NUL bytes",
+            Self::LfsPointer => "Git LFS pointer",
         })
     }
 }

@@ -15,19 +15,46 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod content;
+mod new_run;
 mod provenance;
 
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
+use crate::identity::RunId;
 
 pub use content::{Classifier, ContentKind};
+pub use new_run::{EachSettled, KeyRange, NewRun};
 pub use provenance::Provenance;
 
 /// Reads one target. Shared by all workers of a process.
 pub trait Connector: Send + Sync {
     /// What this connector can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// Makes ready for a run that has no shards yet. Comes before everything that has to do with keys;
+    /// several processes may begin the same run, and a run may be begun again after one of them died.
+    fn begin(&self, _run: NewRun<'_>) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+
+    /// Makes ready to go on with a run that was begun before. An error that is not retryable means
+    /// that nobody can.
+    fn resume(&self, _run: RunId) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+
+    /// Ranges of keys in which a run lists only what is new: an item there that a finished run did not
+    /// list still counts. Everywhere else it is gone.
+    fn incremental_ranges(&self) -> Vec<KeyRange> {
+        Vec::new()
+    }
+
+    /// The path of a listed item relative to the target, where that is not its key: what patterns of
+    /// paths are held against. Cheap, as it is asked of every entry.
+    fn path_of(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
 
     /// A bounded range that holds every key of the target, now and later (K5).
     fn key_range(&self) -> ShardSpecRef<'_>;
@@ -164,6 +191,10 @@ pub enum SkipReason {
     OtherFileSystem,
     /// Its key is longer than a key may be.
     KeyTooLong,
+    /// Another repository, which is scanned by itself.
+    Submodule,
+    /// A partial clone does not have it.
+    NotFetched,
 }
 
 impl Page {

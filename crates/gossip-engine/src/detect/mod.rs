@@ -79,6 +79,11 @@ pub(crate) struct Detected {
 #[cfg(test)]
 mod tests;
 
+/// What the name of a file says of how values are written in it, as a number.
+pub(crate) fn file_kind_code(path: &[u8]) -> u8 {
+    file_kind::of(Some(path)) as u8
+}
+
 impl Detector {
     /// The words that announce it.
     pub(crate) fn anchors(self) -> Vec<Anchor> {

@@ -73,6 +73,11 @@ impl Allowlist {
         }
     }
 
+    /// Whether the path meets its criterion; `None` if it has none.
+    pub(crate) fn path_condition(&self, path: &[u8]) -> Option<bool> {
+        (!self.paths.is_empty()).then(|| self.path_matches(Some(path)))
+    }
+
     fn path_matches(&self, path: Option<&[u8]>) -> bool {
         path.is_some_and(|path| self.paths.iter().any(|regex| regex.is_match(path)))
     }

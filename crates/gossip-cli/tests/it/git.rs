@@ -1,0 +1,268 @@
+//! Repositories: their history, beside their files or alone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::kill::{kill, random_below, scale};
+use crate::support::{Place, Ran, gossip, token};
+
+const KILLS: u64 = 5;
+const KILLS_OF_A_SOAK: u64 = 100;
+
+fn git(at: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .current_dir(at)
+        .args(["-c", "gc.auto=0", "-c", "user.name=A. U. Thor", "-c", "user.email=a@example.com"])
+        .args(args)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("HOME", at)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+/// A repository whose second commit takes a token out of `app.env` that the first put in.
+fn with_a_removed_token() -> Place {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    place.write("app.env", format!("GITHUB_TOKEN={}\n", token(1)));
+    commit(&place, "first");
+    place.write("app.env", "GITHUB_TOKEN=\n");
+    commit(&place, "second");
+    place
+}
+
+fn commit(place: &Place, message: &str) {
+    git(&place.tree, &["add", "-A"]);
+    git(&place.tree, &["commit", "-q", "-m", message]);
+}
+
+/// Path, start and rule of what was found, in order.
+fn found(ran: &Ran) -> Vec<(String, u64, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let place =
+        |row: &Value| (text(&row["path"]), row["start"].as_u64().unwrap(), text(&row["rule"]));
+    let mut found: Vec<_> = ran.json().iter().map(place).collect();
+    found.sort();
+    found
+}
+
+fn paths(ran: &Ran) -> Vec<String> {
+    found(ran).into_iter().map(|(path, ..)| path).collect()
+}
+
+#[test]
+fn a_token_that_a_later_commit_took_out_is_found_in_the_history() {
+    let place = with_a_removed_token();
+    let ran = place.run("scan --format json TREE").exits(1);
+    assert_eq!(paths(&ran), ["app.env"]);
+    place.run("scan --format json --no-history TREE").exits(0);
+    assert_eq!(paths(&place.run("scan --format json --only-history TREE").exits(1)), ["app.env"]);
+    assert_eq!(paths(&place.run("scan --format json --since HEAD~1 TREE").exits(0)), [""; 0]);
+    assert_eq!(paths(&place.run("scan --format json --branch HEAD~1 TREE").exits(1)), ["app.env"]);
+    place.run("scan --since no-such-thing TREE").exits(2).says("no-such-thing");
+}
+
+#[test]
+fn messages_of_commits_and_tags_are_scanned() {
+    let place = with_a_removed_token();
+    let message = format!("deploy with {}", token(2));
+    git(&place.tree, &["commit", "-q", "--allow-empty", "-m", &message]);
+    let message = format!("signed with {}", token(3));
+    git(&place.tree, &["tag", "-a", "-m", &message, "v1"]);
+    let ran = place.run("scan --format json --only-history TREE").exits(1);
+    assert_eq!(paths(&ran), ["COMMIT_EDITMSG", "TAG_EDITMSG", "app.env"]);
+}
+
+#[test]
+fn hooks_scan_what_is_staged_or_what_a_branch_changed() {
+    let place = with_a_removed_token();
+    place.write("new.env", format!("GITHUB_TOKEN={}\n", token(2)));
+    place.run("scan --staged TREE").exits(0);
+    git(&place.tree, &["add", "new.env"]);
+    place.write("new.env", "taken out again, but not in the index\n");
+    assert_eq!(paths(&place.run("scan --format json --staged TREE").exits(1)), ["new.env"]);
+    git(&place.tree, &["commit", "-q", "-m", "third"]);
+    assert_eq!(paths(&place.run("scan --format json --diff HEAD~1 TREE").exits(1)), ["new.env"]);
+    place.run("scan --diff HEAD TREE").exits(0);
+    place.run("scan --staged --diff HEAD TREE").exits(2);
+    fs::create_dir(place.path("plain")).unwrap();
+    let mut command = gossip(&place.state);
+    command.args(["scan", "--staged"]).arg(place.path("plain"));
+    Ran::of(command.output().unwrap(), "").exits(2).says("not a git repository");
+}
+
+#[test]
+fn a_later_scan_reads_only_what_is_new_and_reports_everything() {
+    let place = with_a_removed_token();
+    let scan = "scan --format json --only-history TREE";
+    let first = place.run(scan).exits(1);
+    let ids = |ran: &Ran| -> BTreeSet<String> {
+        ran.json().iter().map(|row| row["finding"].as_str().unwrap().to_owned()).collect()
+    };
+    let trace = place.path("trace");
+    let read = |words: &str| {
+        fs::remove_file(&trace).ok();
+        let ran = place.run(&format!("{words} --read-log {}", trace.display())).exits(1);
+        (ran, fs::read_to_string(&trace).unwrap_or_default().lines().count())
+    };
+    let (second, reads) = read(scan);
+    assert_eq!((ids(&second), reads), (ids(&first), 0));
+    place.write("other.env", format!("GITHUB_TOKEN={}\n", token(2)));
+    commit(&place, "third");
+    git(&place.tree, &["gc", "-q"]);
+    let (third, reads) = read(scan);
+    assert_eq!(paths(&third), ["app.env", "other.env"]);
+    assert!(ids(&third).is_superset(&ids(&first)), "findings keep their ids");
+    // The file and the message, each to its end.
+    assert!(reads <= 4, "{reads} reads");
+    // A run that trusts nothing reads and finds the same.
+    let (fresh, _) = read(&format!("{scan} --fresh"));
+    assert_eq!(ids(&fresh), ids(&third));
+    assert_eq!(fresh.json().len(), 2);
+}
+
+#[test]
+fn a_key_that_is_allowed_at_one_path_is_still_found_at_another() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let secret = format!("GITHUB_TOKEN={}\n", token(1));
+    place.write("test/k.pem", &secret);
+    commit(&place, "first");
+    place.write("prod/k.pem", &secret);
+    commit(&place, "second");
+    let rules = place.path("rules.toml");
+    fs::write(&rules, "[allowlist]\npaths = ['''^test/''']\n").unwrap();
+    let words = format!("scan --format json --only-history --rules {} TREE", rules.display());
+    assert_eq!(paths(&place.run(&words).exits(1)), ["prod/k.pem"]);
+}
+
+/// Blobs written out as files have the findings that the repository has.
+#[test]
+fn a_repository_has_the_findings_of_its_blobs_as_files() {
+    let place = history(60);
+    git(&place.tree, &["gc", "-q"]);
+    let blobs = place.path("blobs");
+    fs::create_dir(&blobs).unwrap();
+    for line in git(&place.tree, &["rev-list", "--all", "--objects"]).lines() {
+        let Some((id, path)) = line.split_once(' ') else { continue };
+        if git(&place.tree, &["cat-file", "-t", id]) == "blob" {
+            let output = Command::new("git")
+                .current_dir(&place.tree)
+                .args(["cat-file", "blob", id])
+                .output();
+            let name = Path::new(path).file_name().unwrap().to_str().unwrap();
+            fs::create_dir(blobs.join(id)).unwrap();
+            fs::write(blobs.join(id).join(name), output.unwrap().stdout).unwrap();
+        }
+    }
+    let mut command = gossip(&place.path("other state"));
+    command.args(["scan", "--format", "json"]).arg(&blobs);
+    let as_files = Ran::of(command.output().unwrap(), "blobs").exits(1);
+    let as_history = place.run("scan --format json --only-history TREE").exits(1);
+    let places = |ran: &Ran| {
+        let mut places: Vec<_> = found(ran)
+            .into_iter()
+            .map(|(path, start, rule)| (path.rsplit('/').next().unwrap().to_owned(), start, rule))
+            .collect();
+        places.sort();
+        places
+    };
+    assert_eq!(places(&as_files), places(&as_history));
+    assert!(as_files.json().len() > 30);
+}
+
+/// Commits that edit, move and copy files with tokens in them.
+fn history(commits: u64) -> Place {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    for number in 0..commits {
+        let file = number % 7;
+        let filler = format!("line of commit {number}\n").repeat(400);
+        place.write(
+            &format!("dir{}/f{file}.txt", number % 3),
+            format!("{filler}{}\n", token(number)),
+        );
+        if number % 5 == 4 {
+            fs::rename(place.tree.join("dir0"), place.tree.join("dir9")).ok();
+        }
+        commit(&place, &format!("commit {number}"));
+    }
+    place
+}
+
+#[test]
+fn a_scan_of_a_history_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
+    let place = history(40);
+    git(&place.tree, &["gc", "-q"]);
+    let tuning = "--lease-ms=3600000 --checkpoint-items=20 --max-shard-retries=100000 -j2";
+    let words = format!("scan --format json --no-progress {tuning} TREE");
+    let undisturbed = Place::with_state(&place, "undisturbed");
+    let started = Instant::now();
+    let expected = undisturbed.run(&words).exits(1);
+    let whole = started.elapsed().max(Duration::from_millis(50));
+    let kills = if scale() == 1 { KILLS } else { KILLS_OF_A_SOAK };
+    let (mut killed, mut round) = (0, 0);
+    while killed < kills {
+        round += 1;
+        let attempt = Place::with_state(&place, &format!("state{round}"));
+        for _ in 0..3 {
+            let mut command = attempt.command();
+            let words = words.split_whitespace().filter(|word| *word != "TREE");
+            command.args(words).arg(&place.tree).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            std::thread::sleep(random_below(whole));
+            let ended = child.try_wait().unwrap().is_some();
+            kill(&mut child);
+            killed += u64::from(!ended);
+        }
+        let ran = attempt.run(&words).exits(1);
+        assert_eq!(found(&ran), found(&expected), "none is lost or doubled");
+        let totals = |place: &Place| {
+            let runs = place.run("runs --format json").json();
+            let run = runs.last().unwrap().clone();
+            (run["items"].clone(), run["bytes"].clone(), run["findings"].clone())
+        };
+        assert_eq!(totals(&attempt), totals(&undisturbed));
+    }
+    println!("{killed} kills in {round} scans of {whole:?}");
+}
+
+#[test]
+fn a_manifest_that_is_damaged_is_planned_anew() {
+    let place = history(10);
+    let scan = "scan --format json --only-history TREE";
+    let expected = place.run(scan).exits(1);
+    // A run that is interrupted before anything is done, and loses its manifest.
+    let attempt = Place::with_state(&place, "damaged");
+    let mut command = attempt.command();
+    command.args(["scan", "--only-history", "--no-progress", "--checkpoint-items=1"]);
+    command.arg(&place.tree).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let manifest = attempt.state.join("git/1.manifest");
+    while !manifest.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill(&mut child);
+    fs::write(&manifest, b"damaged").unwrap();
+    let ran = attempt.run(scan).exits(1);
+    assert_eq!(found(&ran), found(&expected));
+}
+
+#[test]
+fn what_is_missing_is_said_and_the_rest_is_found() {
+    let place = with_a_removed_token();
+    let blob = git(&place.tree, &["rev-parse", "HEAD:app.env"]);
+    fs::remove_file(place.tree.join(format!(".git/objects/{}/{}", &blob[..2], &blob[2..])))
+        .unwrap();
+    let ran = place.run("scan --only-history TREE").exits(2).says("could not be read: 1 vanished");
+    assert!(ran.stdout.contains("app.env"));
+    git(&place.tree, &["hash-object", "-w", "app.env"]);
+    place.run("scan --only-history TREE").exits(1);
+}

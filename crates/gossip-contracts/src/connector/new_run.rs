@@ -1,0 +1,24 @@
+//! What a source is told when a run begins.
+
+use super::ConnectorError;
+use crate::identity::RunId;
+
+/// Calls back with the key and the version of every item that earlier runs have settled.
+pub type EachSettled<'s> = dyn Fn(&mut dyn FnMut(&[u8], &[u8])) -> Result<(), ConnectorError> + 's;
+
+/// A run that begins.
+#[derive(Clone, Copy)]
+pub struct NewRun<'r> {
+    /// The run.
+    pub run: RunId,
+    /// The newest run before it, of the same target under the same policy, that has ended.
+    pub last: Option<RunId>,
+    /// What need not be read again.
+    pub settled: &'r EachSettled<'r>,
+    /// Which path-dependent rules hold of a path: in two paths of one class, the same bytes have the
+    /// same findings.
+    pub path_class: &'r dyn Fn(&[u8]) -> Vec<u8>,
+}
+
+/// Keys from the first up to, but not with, the second.
+pub type KeyRange = (Vec<u8>, Vec<u8>);

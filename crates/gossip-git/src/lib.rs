@@ -1,0 +1,41 @@
+//! Git repositories as a source: every object that is reachable, once.
+//!
+//! A run is planned first: what is reachable from the repository's references is walked, and what is
+//! to be read is written to a manifest, each object with the path and the commit that brought it in.
+//! Rows of the manifest are the keys of the run; they are in the order in which packs are read
+//! quickest.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use gossip_contracts::connector::{Connector, NewRun, Page};
+//! use gossip_contracts::coordination::CursorUpdate;
+//! use gossip_contracts::identity::RunId;
+//! use gossip_git::{GitOptions, GitSource};
+//!
+//! let manifests = Path::new("state").join("git");
+//! let source = GitSource::open(Path::new("repo"), GitOptions::default(), manifests)?;
+//! source.begin(NewRun {
+//!     run: RunId::from_raw(1),
+//!     last: None,
+//!     settled: &|_| Ok(()),
+//!     path_class: &|_| Vec::new(),
+//! })?;
+//! let mut page = Page::new();
+//! source.list(source.key_range(), CursorUpdate::initial(), 100, &mut page)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What is a secret, and which paths rules tell apart, is for others to say.
+
+mod manifest;
+mod objects;
+mod plan;
+mod repository;
+mod select;
+mod source;
+
+pub use manifest::{Manifest, ManifestError, RowKind};
+pub use repository::OpenError;
+pub use select::Selection;
+pub use source::{GitOptions, GitSource, Origin};

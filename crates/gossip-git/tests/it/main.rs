@@ -1,0 +1,7 @@
+//! The source against repositories that `git` made.
+
+mod contract;
+mod damage;
+mod history;
+mod incremental;
+mod support;
