@@ -32,7 +32,7 @@ pub(crate) fn open(
     options.selection = selection.clone();
     options.threads = threads;
     let source = GitSource::open(root, options, state.path().join("git"))
-        .map_err(|error| Failure::new(error.to_string()))?;
+        .map_err(|error| Failure::new(format!("{error}; --no-history scans its files alone")))?;
     Ok(Target { source: Box::new(source), name: name(root, selection), again: shown(root) })
 }
 

@@ -2,13 +2,15 @@
 
 use std::fs;
 
+use crate::git::git;
 use crate::support::{Place, Ran, token};
 
 /// A repository at a place of its own, with a state directory of its own: another machine.
 fn machine(depth: &str) -> Place {
     let mut place = Place::new();
     let tree = place.tree.join(depth);
-    fs::create_dir_all(tree.join(".git")).unwrap();
+    fs::create_dir_all(&tree).unwrap();
+    git(&tree, &["init", "-q"]);
     place.tree = tree;
     place.write("config/app.env", format!("# settings\nGITHUB_TOKEN={}\n", token(1)));
     place.write("src/main.py", format!("a = 1\nkey = \"{}\"  # prod\n", token(2)));

@@ -14,7 +14,7 @@ use crate::support::{Place, Ran, gossip, token};
 const KILLS: u64 = 5;
 const KILLS_OF_A_SOAK: u64 = 100;
 
-fn git(at: &Path, args: &[&str]) -> String {
+pub(crate) fn git(at: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
         .current_dir(at)
         .args(["-c", "gc.auto=0", "-c", "user.name=A. U. Thor", "-c", "user.email=a@example.com"])
@@ -67,6 +67,38 @@ fn a_token_that_a_later_commit_took_out_is_found_in_the_history() {
     assert_eq!(paths(&place.run("scan --format json --since HEAD~1 TREE").exits(0)), [""; 0]);
     assert_eq!(paths(&place.run("scan --format json --branch HEAD~1 TREE").exits(1)), ["app.env"]);
     place.run("scan --since no-such-thing TREE").exits(2).says("no-such-thing");
+}
+
+#[test]
+fn patterns_of_paths_count_for_the_history_too() {
+    let place = with_a_removed_token();
+    for scope in ["", "--only-history "] {
+        let scan = |filter: &str| place.run(&format!("scan --format json {scope}{filter} TREE"));
+        assert_eq!(paths(&scan("--exclude *.txt").exits(1)), ["app.env"]);
+        assert_eq!(paths(&scan("--include /app.env").exits(1)), ["app.env"]);
+        assert_eq!(paths(&scan("--exclude /app.env").exits(0)), [""; 0]);
+        assert_eq!(paths(&scan("--include *.txt").exits(0)), [""; 0]);
+    }
+}
+
+#[test]
+fn a_directory_with_a_broken_repository_says_how_its_files_are_scanned() {
+    let place = Place::new();
+    fs::create_dir(place.tree.join(".git")).unwrap();
+    place.write("app.env", format!("GITHUB_TOKEN={}\n", token(1)));
+    place.run("scan TREE").exits(2).says("--no-history");
+    assert_eq!(paths(&place.run("scan --format json --no-history TREE").exits(1)), ["app.env"]);
+}
+
+/// The fourth run once failed: the manifest of the first was removed by the third, and again by it.
+#[test]
+fn a_repository_is_scanned_any_number_of_times() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    for number in 0..6 {
+        place.run("scan TREE").exits(0);
+        place.write("file", format!("{number}"));
+    }
 }
 
 #[test]

@@ -180,8 +180,13 @@ impl GitSource {
         let mut at = last.and_then(before);
         while let Some(run) = at {
             at = before(run);
-            if !runs.contains(&run.as_raw()) {
-                fs::remove_file(self.path_of(run))?;
+            if runs.contains(&run.as_raw()) {
+                continue;
+            }
+            match fs::remove_file(self.path_of(run)) {
+                // An earlier run removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                removed => removed?,
             }
         }
         Ok(())
