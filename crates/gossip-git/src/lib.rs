@@ -5,16 +5,18 @@
 //! Rows of the manifest are the keys of the run; they are in the order in which packs are read
 //! quickest.
 //!
-//! ```no_run
-//! use std::path::Path;
+//! ```
+//! use std::process::Command;
 //!
 //! use gossip_contracts::connector::{Connector, NewRun, Page};
 //! use gossip_contracts::coordination::CursorUpdate;
 //! use gossip_contracts::identity::RunId;
 //! use gossip_git::{GitOptions, GitSource};
 //!
-//! let manifests = Path::new("state").join("git");
-//! let source = GitSource::open(Path::new("repo"), GitOptions::default(), manifests)?;
+//! # let place = tempfile::tempdir()?;
+//! let (repository, manifests) = (place.path().join("repository"), place.path().join("state"));
+//! assert!(Command::new("git").args(["init", "-q"]).arg(&repository).status()?.success());
+//! let source = GitSource::open(&repository, GitOptions::default(), manifests)?;
 //! source.begin(NewRun {
 //!     run: RunId::from_raw(1),
 //!     last: None,
@@ -23,6 +25,7 @@
 //! })?;
 //! let mut page = Page::new();
 //! source.list(source.key_range(), CursorUpdate::initial(), 100, &mut page)?;
+//! assert!(page.is_last() && page.iter().count() == 0, "nothing was committed yet");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
