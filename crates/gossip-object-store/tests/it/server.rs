@@ -56,7 +56,8 @@ impl Weed {
             .arg("mini")
             .arg(format!("-dir={}", dir.path().display()))
             .args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false"])
-            .args(["-webdav=false", "-admin.ui=false"])
+            // Each bucket takes several volumes; by itself it allows as many as the disk has room for.
+            .args(["-webdav=false", "-admin.ui=false", "-volume.max=2000"])
             .args(ports.iter().map(|(name, port)| format!("-{name}={port}")))
             .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
             .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
@@ -68,7 +69,7 @@ impl Weed {
         let mut weed = Self { process, s3, filer, _dir: dir };
         let until = Instant::now() + Duration::from_secs(60);
         while Instant::now() < until && weed.process.try_wait().unwrap().is_none() {
-            if weed.put("probe", "probe", b"probe").is_some_and(|status| status < 300)
+            if weed.try_put("probe", "probe", b"probe").is_some_and(|status| status < 300)
                 && http(weed.s3, "GET", "/healthz", b"").is_some_and(|status| status == 200)
             {
                 return Some(weed);
@@ -92,8 +93,20 @@ impl Weed {
         ]
     }
 
-    /// Writes an object behind the back of the S3 interface; makes its bucket.
-    pub(crate) fn put(&self, bucket: &str, key: &str, content: &[u8]) -> Option<u16> {
+    /// Writes an object behind the back of the S3 interface; makes its bucket. A store that has just
+    /// started may have no room yet: it is asked again.
+    pub(crate) fn put(&self, bucket: &str, key: &str, content: &[u8]) -> Option<()> {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            match self.try_put(bucket, key, content) {
+                Some(200..300) => return Some(()),
+                answer if Instant::now() > until => panic!("the store answers {answer:?}"),
+                _ => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+    }
+
+    fn try_put(&self, bucket: &str, key: &str, content: &[u8]) -> Option<u16> {
         http(self.filer, "PUT", &format!("/buckets/{bucket}/{}", encoded(key)), content)
     }
 
