@@ -247,6 +247,7 @@ impl Walk<'_> {
                     return Ok(true);
                 }
                 let path = at.join(entry.name().as_bytes());
+                let bytes = LastByteAlone { inner: bytes, left: entry.size() };
                 let mut bytes = self.meter.measure(bytes);
                 // What follows in the same block is reached only through these bytes.
                 halted = self.entry(&path, &path, path.shown(), &mut bytes, layer);
@@ -333,7 +334,25 @@ impl Walk<'_> {
     }
 }
 
+/// The bytes of a file of a 7z archive. Its reader compares the checksum in the read that reaches the
+/// end, and gives an error in place of that read's bytes: so the last byte is read by itself.
+struct LastByteAlone<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for LastByteAlone<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let before_last = usize::try_from(self.left.saturating_sub(1)).unwrap_or(usize::MAX);
+        let room = buf.len().min(before_last.max(1));
+        let read = self.inner.read(&mut buf[..room])?;
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
+    }
+}
+
 /// Fills `buf`, or as much of it as can be read: an error counts only if nothing was read before it.
+/// The next read of what a [`Visitor`] is given fails with that error again.
 pub fn read_full(bytes: &mut dyn Read, buf: &mut [u8]) -> io::Result<usize> {
     let mut len = 0;
     while len < buf.len() {
