@@ -5,8 +5,12 @@
 //!   those. What is found is named by file and offset, so what was committed of one is not doubled.
 //! - I2: why files were not scanned is part of that, for those that are done; what the walk reports by
 //!   itself it reports again.
+//! - I3: once the archive's own bytes could not be read, the walk ends and nothing is committed: that a
+//!   read failed says nothing about what is in the archive.
 
+use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 
 use gossip_archive::{
@@ -135,6 +139,8 @@ pub(crate) struct ArchiveScan<'s, W> {
     pub(crate) archive: ArchiveInProgress<'s>,
     /// Why the scan does not go on.
     halted: Option<Result<Flow, ScanError>>,
+    /// The archive's own bytes could not be read: what the walk makes of that is not committed (I3).
+    source_failed: Rc<Cell<bool>>,
 }
 
 impl<'s, W: Work> ArchiveScan<'s, W> {
@@ -145,7 +151,8 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
         batch: &'s mut Batch,
         archive: ArchiveInProgress<'s>,
     ) -> Self {
-        Self { shared, work, scratch, batch, archive, halted: None }
+        let source_failed = Rc::default();
+        Self { shared, work, scratch, batch, archive, halted: None, source_failed }
     }
 
     /// Scans the archive, whose first bytes are `head`.
@@ -158,24 +165,25 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
         let context = &self.shared.context;
         self.batch.begin_item(&self.archive);
         let size = reader.size();
-        let mut source = ItemBytes::new(reader, head, &context.stats.bytes);
+        let failed = Rc::clone(&self.source_failed);
+        let mut source = ItemBytes::new(reader, head, &context.stats.bytes, failed);
         let name = self.archive.subject.path();
         let unpacked = unpack(&mut source, size, name, format, &LIMITS, &mut self);
-        // Whatever the walk made of it.
-        if let Some(error) = source.error {
-            return Err(error.into());
-        }
-        match unpacked {
-            Ok(()) => Ok(ReadEnd::Done(self.archive.finish(&*source.reader)?)),
-            Err(Stop) => match self.halted.expect("who stops says why") {
-                Ok(flow) => Ok(ReadEnd::Left(flow)),
-                Err(error) => Err(error),
-            },
+        match (self.halted, source.error) {
+            (Some(halted), _) => halted.map(ReadEnd::Left),
+            (None, Some(error)) => Err(error.into()),
+            (None, None) => {
+                assert_eq!(unpacked, Ok(()), "who stops the walk says why");
+                Ok(ReadEnd::Done(self.archive.finish(&*source.reader)?))
+            }
         }
     }
 
     /// Commits and renews when it is time.
     fn pause(&mut self) -> Result<(), Stop> {
+        if self.source_failed.get() {
+            return Err(Stop);
+        }
         match pause(self.shared, self.work, self.batch, &mut self.archive, CHUNK as u64) {
             Ok(Flow::Continue) => Ok(()),
             other => {
@@ -263,6 +271,9 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
 
 impl<W: Work> Visitor for ArchiveScan<'_, W> {
     fn file(&mut self, path: &InnerPath, bytes: &mut dyn Read) -> Result<(), VisitError> {
+        if self.source_failed.get() {
+            return Err(VisitError::Stop);
+        }
         self.archive.next += 1;
         if self.archive.next <= self.archive.inside.done {
             return Ok(());
@@ -272,6 +283,7 @@ impl<W: Work> Visitor for ArchiveScan<'_, W> {
                 self.archive.end_file(not_scanned);
                 Ok(())
             }
+            Err(VisitError::Read(_)) if self.source_failed.get() => Err(VisitError::Stop),
             Err(error) => {
                 self.archive.has_failed = matches!(error, VisitError::Read(_));
                 Err(error)
@@ -298,6 +310,8 @@ struct ItemBytes<'s> {
     reader: Box<dyn ItemReader>,
     bytes_read: &'s AtomicU64,
     error: Option<ConnectorError>,
+    /// Set with the error.
+    failed: Rc<Cell<bool>>,
     buf: Vec<u8>,
     /// The offset of the buffer's first byte.
     base: u64,
@@ -305,8 +319,13 @@ struct ItemBytes<'s> {
 }
 
 impl<'s> ItemBytes<'s> {
-    const fn new(reader: Box<dyn ItemReader>, head: Vec<u8>, bytes_read: &'s AtomicU64) -> Self {
-        Self { reader, bytes_read, error: None, buf: head, base: 0, offset: 0 }
+    const fn new(
+        reader: Box<dyn ItemReader>,
+        head: Vec<u8>,
+        bytes_read: &'s AtomicU64,
+        failed: Rc<Cell<bool>>,
+    ) -> Self {
+        Self { reader, bytes_read, error: None, failed, buf: head, base: 0, offset: 0 }
     }
 
     /// What the buffer has at the offset.
@@ -330,6 +349,7 @@ impl<'s> ItemBytes<'s> {
             Err(error) => {
                 self.buf.clear();
                 self.error = Some(error);
+                self.failed.set(true);
                 Err(io::ErrorKind::Other.into())
             }
         }

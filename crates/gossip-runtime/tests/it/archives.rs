@@ -216,3 +216,53 @@ fn a_stop_inside_an_archive_is_gone_on_with_there() {
     assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
     assert_eq!(place.places(&second), whole);
 }
+
+/// A read that fails in passing says nothing about the file that it was to be of: nothing is committed
+/// after it, neither by the checkpoint that is due nor by the one that a stop forces.
+#[test]
+fn a_read_that_fails_inside_an_archive_and_then_an_end_lose_nothing() {
+    for panics in [false, true] {
+        let mut place = Place::new();
+        place.options.threads = 1;
+        place.options.checkpoint_bytes = 1;
+        let files: Vec<_> = (0..5_u64)
+            .map(|number| {
+                let text = format!("{}key = {}\n", "some text\n".repeat(30_000), token(number));
+                (format!("{number}.log"), text.into_bytes())
+            })
+            .collect();
+        let zip = zip_of(&files);
+        write(&place, "a.zip", &zip);
+        let expected = place.undisturbed();
+        assert_eq!(expected.len(), 5);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (flag, has_failed) = (Arc::clone(&stop), AtomicBool::new(false));
+        let mut source = place.source();
+        source.fails_read = Some(Arc::new(move |offset| {
+            if has_failed.load(Ordering::Relaxed) {
+                if panics {
+                    std::panic::resume_unwind(Box::new("part of the test"));
+                }
+                return false;
+            }
+            let fails = (650_000..900_000).contains(&offset);
+            if fails {
+                has_failed.store(true, Ordering::Relaxed);
+                flag.store(!panics, Ordering::Relaxed);
+            }
+            fails
+        }));
+        match place.scan_until(&source, &stop) {
+            Ok(outcome) => assert_eq!((outcome.end, panics), (ScanEnd::Interrupted, false)),
+            Err(error) => assert!(panics, "{error}"),
+        }
+        let source = place.source();
+        let outcome = place.scan(&source).unwrap();
+        assert_eq!((outcome.resumed, outcome.end), (true, ScanEnd::Finished));
+        assert_eq!(place.places(&outcome), expected);
+        assert_eq!(place.summary(&outcome).failed, []);
+        // What fails is looked at a second time: here nothing did.
+        let read = source.bytes_read.load(Ordering::Relaxed);
+        assert!(read < zip.len() as u64 * 3 / 2, "{read} bytes");
+    }
+}

@@ -139,6 +139,7 @@ pub(crate) fn content(number: u64) -> String {
 
 type Hook<'h> = Box<dyn Fn(&[u8], u64) + Send + Sync + 'h>;
 type OnRead = Arc<dyn Fn(&[u8], u64) + Send + Sync>;
+type FailsRead = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 
 /// A tree that calls back before each read and remembers which keys were read.
 pub(crate) struct Watched<'h> {
@@ -147,6 +148,8 @@ pub(crate) struct Watched<'h> {
     reads: Mutex<Vec<Vec<u8>>>,
     /// Called before each read of bytes, with its offset.
     pub(crate) on_read: Option<OnRead>,
+    /// Whether a read of bytes at this offset fails in passing.
+    pub(crate) fails_read: Option<FailsRead>,
     /// All bytes that were read.
     pub(crate) bytes_read: Arc<AtomicU64>,
     /// Listings that would give a key from here on fail.
@@ -171,6 +174,7 @@ impl<'h> Watched<'h> {
             hook: Box::new(hook),
             reads: Mutex::default(),
             on_read: None,
+            fails_read: None,
             bytes_read: Arc::default(),
             broken_from: None,
             every_other_listing_fails: false,
@@ -242,6 +246,7 @@ impl Connector for Watched<'_> {
             inner: self.inner.open(key)?,
             key: key.to_vec(),
             on_read: self.on_read.clone(),
+            fails_read: self.fails_read.clone(),
             bytes_read: Arc::clone(&self.bytes_read),
         }))
     }
@@ -264,6 +269,7 @@ struct WatchedReader {
     inner: Box<dyn ItemReader>,
     key: Vec<u8>,
     on_read: Option<OnRead>,
+    fails_read: Option<FailsRead>,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -279,6 +285,10 @@ impl ItemReader for WatchedReader {
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError> {
         if let Some(on_read) = &self.on_read {
             on_read(&self.key, offset);
+        }
+        if self.fails_read.as_ref().is_some_and(|fails| fails(offset)) {
+            let message = "in passing, for a test".to_owned();
+            return Err(ConnectorError::Retryable { operation: "read", message });
         }
         let read = self.inner.read_at(offset, buf)?;
         self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
