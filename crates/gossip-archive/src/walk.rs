@@ -4,8 +4,10 @@ use std::io::{self, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 use sevenz_rust2::{ArchiveReader, Password};
-use zip::ZipArchive;
+use zip::ZipReadOptions;
+use zip::read::Config;
 use zip::result::ZipError;
+use zip::unstable::read::ZipIterable;
 
 use crate::meter::Meter;
 use crate::path::stem;
@@ -203,13 +205,14 @@ impl Walk<'_> {
     }
 
     fn zip(&mut self, source: &mut dyn Source, at: &InnerPath, layer: u32) -> Result<(), Halt> {
-        let mut archive = ZipArchive::new(source).map_err(|_| self.broken())?;
-        for index in 0..archive.len() {
+        // Record after record: what has the same name as another is read as well, and no list of them
+        // all is kept in memory.
+        let mut archive =
+            ZipIterable::try_new(source, Config::default()).map_err(|_| self.broken())?;
+        let entries = archive.files().map_err(|_| self.broken())?;
+        while let Some(entry) = entries.next() {
             self.visitor.tick()?;
-            let Ok(entry) = archive.by_index_raw(index) else {
-                self.visitor.not_read(at, NotRead::Damaged);
-                continue;
-            };
+            let entry = entry.map_err(|_| self.broken())?;
             let path = at.join(entry.name_raw());
             if entry.is_dir() {
                 continue;
@@ -219,9 +222,8 @@ impl Walk<'_> {
                 self.visitor.not_read(&path, why);
                 continue;
             }
-            drop(entry);
-            match archive.by_index(index) {
-                Ok(entry) => self.member(&path, &mut self.meter.measure(entry), layer)?,
+            match entry.with_reader(entries.reader_mut(), ZipReadOptions::new()) {
+                Ok(bytes) => self.member(&path, &mut self.meter.measure(bytes), layer)?,
                 Err(ZipError::UnsupportedArchive(_)) => {
                     self.visitor.not_read(&path, NotRead::Unsupported);
                 }

@@ -201,6 +201,23 @@ fn what_is_encrypted_is_said_and_the_rest_is_read() {
     assert_eq!(seen.not_read.len(), 1, "{seen:?}");
 }
 
+/// An unpacker keeps one of them; which one, each decides otherwise.
+#[test]
+fn entries_of_one_name_are_all_read() {
+    let files: Files<'_> = &[("a.env", b"K=1"), ("b.env", b"K=2"), ("a.env", b"K=3")];
+    let mut zip = zip_of(&[("a.env", b"K=1"), ("b.env", b"K=2"), ("c.env", b"K=3")]);
+    // The writer refuses to.
+    for at in 0..zip.len() - 5 {
+        if &zip[at..at + 5] == b"c.env" {
+            zip[at] = b'a';
+        }
+    }
+    for (name, bytes) in [("zip", zip), ("tar", tar_of(files)), ("7z", seven_zip_of(files))] {
+        let seen = see(name, &bytes);
+        assert_eq!((seen.files, seen.not_read), (owned(files), vec![]), "{name}");
+    }
+}
+
 #[test]
 fn office_files_and_packages_are_zip() {
     let bytes = zip_of(&[("[Content_Types].xml", b"<x/>"), ("word/document.xml", b"<y/>")]);
