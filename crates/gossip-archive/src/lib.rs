@@ -6,8 +6,9 @@
 //! other, and formats differ in where their next entry is known.
 //!
 //! - A1: nothing is written anywhere, and no name of an entry is used as a path.
-//! - A2: the same bytes under the same limits give the same files in the same order, whatever the
-//!   visitor reads of them. Whoever was interrupted passes over as many files as it had seen.
+//! - A2: the same bytes under the same limits give the same files in the same order, and the same
+//!   reports, whatever the visitor reads of them: what it leaves is read to its end. Whoever was
+//!   interrupted passes over as many files as it had seen.
 //! - A3: what an archive costs is bounded by [`Limits`]: bytes that come out of it, also compared to
 //!   those that go in, files, archives within archives, and memory.
 //! - A4: what cannot be read is reported, once, and everything else is read.
@@ -147,8 +148,8 @@ pub trait Visitor {
     /// are does not depend on it (A2).
     fn file(&mut self, path: &InnerPath, bytes: &mut dyn Read) -> Result<(), VisitError>;
 
-    /// Something that is not read (A4). An empty path is the archive itself. After a file whose bytes
-    /// the visitor could not read, this says why, unless a limit is reached.
+    /// Something that is not read to its end (A4). An empty path is the archive itself. A file that is
+    /// damaged was shown before; reaching a limit is reported for the archive.
     fn not_read(&mut self, path: &InnerPath, why: NotRead);
 
     /// Called now and then while bytes are passed over.

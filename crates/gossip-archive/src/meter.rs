@@ -63,7 +63,10 @@ impl<R: Read> Read for Measured<'_, R> {
         if let Some(kind) = self.failed {
             return Err(kind.into());
         }
-        let read = self.inner.read(buf).inspect_err(|error| {
+        // All that is allowed is given, and one byte more is tried.
+        let left = self.meter.bytes_max - self.meter.bytes.get();
+        let room = usize::try_from(left).map_or(buf.len(), |left| buf.len().min(left.max(1)));
+        let read = self.inner.read(&mut buf[..room]).inspect_err(|error| {
             if error.kind() != io::ErrorKind::Interrupted {
                 self.failed = Some(error.kind());
             }

@@ -34,8 +34,8 @@ pub fn unpack(
         Ok(()) => {}
         Err(Halt::Stop) => return Err(Stop),
         Err(Halt::TooMuch) => walk.visitor.not_read(&top, NotRead::TooMuch),
-        Err(Halt::Broken { said: true }) => {}
-        Err(Halt::Broken { said: false }) => walk.visitor.not_read(&top, NotRead::Damaged),
+        Err(Halt::Broken { reported: true }) => {}
+        Err(Halt::Broken { reported: false }) => walk.visitor.not_read(&top, NotRead::Damaged),
     }
     Ok(())
 }
@@ -47,7 +47,7 @@ enum Halt {
     /// A limit is reached.
     TooMuch,
     /// The bytes are not what they should be, from here on; whether the visitor knows.
-    Broken { said: bool },
+    Broken { reported: bool },
 }
 
 impl From<Stop> for Halt {
@@ -157,38 +157,43 @@ impl Walk<'_> {
         let head = &head[..len];
         let mut bytes = head.chain(bytes);
         let Some(format) = Format::detect(head) else {
-            return match self.visitor.file(file, &mut bytes) {
-                Ok(()) => Ok(()),
+            let visited = self.visitor.file(file, &mut bytes);
+            // What the visitor leaves is read as well: how much came out, and whether it is damaged,
+            // does not depend on what it reads (A2).
+            return match visited {
+                Ok(()) => self.pass(&mut bytes),
                 Err(VisitError::Stop) => Err(Halt::Stop),
-                Err(VisitError::Read(_)) => Err(match self.broken() {
-                    Halt::Broken { .. } => {
-                        self.visitor.not_read(file, NotRead::Damaged);
-                        Halt::Broken { said: true }
-                    }
-                    halt => halt,
-                }),
-            };
+                Err(VisitError::Read(_)) => Err(self.broken()),
+            }
+            .map_err(|halt| match halt {
+                Halt::Broken { .. } => {
+                    self.visitor.not_read(file, NotRead::Damaged);
+                    Halt::Broken { reported: true }
+                }
+                halt => halt,
+            });
         };
         if layer == self.limits.layers {
             self.visitor.not_read(file, NotRead::TooMuch);
-            return Ok(());
+            return self.pass(&mut bytes);
         }
         match self.archive(Input::InOrder(&mut bytes), format, at, name, layer + 1) {
-            Err(Halt::Broken { said }) => match self.pass(&mut bytes) {
+            Ok(()) => self.pass(&mut bytes),
+            Err(Halt::Broken { reported }) => match self.pass(&mut bytes) {
                 // Its bytes can be read to their end: it is broken, and not what it is in.
                 Ok(()) => {
-                    self.say_damaged(file, said);
+                    self.report_damaged(file, reported);
                     Ok(())
                 }
-                Err(Halt::Broken { .. }) => Err(Halt::Broken { said }),
+                Err(Halt::Broken { .. }) => Err(Halt::Broken { reported }),
                 Err(halt) => Err(halt),
             },
-            walked => walked,
+            Err(halt) => Err(halt),
         }
     }
 
-    fn say_damaged(&mut self, path: &InnerPath, said: bool) {
-        if !said {
+    fn report_damaged(&mut self, path: &InnerPath, reported: bool) {
+        if !reported {
             self.visitor.not_read(path, NotRead::Damaged);
         }
     }
@@ -196,8 +201,8 @@ impl Walk<'_> {
     /// A member of an archive whose members are independent of each other (A4).
     fn member(&mut self, path: &InnerPath, bytes: &mut dyn Read, layer: u32) -> Result<(), Halt> {
         match self.entry(path, path, path.shown(), bytes, layer) {
-            Err(Halt::Broken { said }) => {
-                self.say_damaged(path, said);
+            Err(Halt::Broken { reported }) => {
+                self.report_damaged(path, reported);
                 Ok(())
             }
             walked => walked,
@@ -251,11 +256,7 @@ impl Walk<'_> {
                 let path = at.join(entry.name().as_bytes());
                 let bytes = LastByteAlone { inner: bytes, left: entry.size() };
                 let mut bytes = self.meter.measure(bytes);
-                // What follows in the same block is reached only through these bytes.
                 halted = self.entry(&path, &path, path.shown(), &mut bytes, layer);
-                if halted.is_ok() {
-                    halted = self.pass(&mut bytes);
-                }
                 Ok(halted.is_ok())
             })
         });
@@ -315,7 +316,7 @@ impl Walk<'_> {
     /// Passes over what is left of a member, all of which must be there.
     fn pass_rest(&mut self, mut bytes: io::Take<impl Read>) -> Result<(), Halt> {
         self.pass(&mut bytes)?;
-        if bytes.limit() > 0 { Err(Halt::Broken { said: false }) } else { Ok(()) }
+        if bytes.limit() > 0 { Err(Halt::Broken { reported: false }) } else { Ok(()) }
     }
 
     fn pass(&mut self, bytes: &mut dyn Read) -> Result<(), Halt> {
@@ -332,7 +333,7 @@ impl Walk<'_> {
 
     /// Why bytes could not be read.
     fn broken(&self) -> Halt {
-        if self.meter.is_over() { Halt::TooMuch } else { Halt::Broken { said: false } }
+        if self.meter.is_over() { Halt::TooMuch } else { Halt::Broken { reported: false } }
     }
 }
 

@@ -3,8 +3,8 @@
 //! - I1: the files of an archive have numbers, in an order that its bytes decide. A part says how many
 //!   of them are done, and how far the next; whoever goes on unpacks from the start, and passes over
 //!   those. What is found is named by file and offset, so what was committed of one is not doubled.
-//! - I2: why files were not scanned is part of that, for those that are done; what the walk reports by
-//!   itself it reports again.
+//! - I2: why files were not scanned is part of that, for those that are done. What the walk reports it
+//!   reports again, also of what is passed over: no token has it.
 //! - I3: once the archive's own bytes could not be read, the walk ends and nothing is committed: that a
 //!   read failed says nothing about what is in the archive.
 
@@ -49,8 +49,6 @@ pub(crate) struct ArchiveInProgress<'a> {
     next: u64,
     /// Bytes of the file in progress that were read.
     offset: u64,
-    /// The bytes of that file could not be read; why, the walk says.
-    has_failed: bool,
 }
 
 impl<'a> ArchiveInProgress<'a> {
@@ -76,7 +74,6 @@ impl<'a> ArchiveInProgress<'a> {
             reported: Reasons::default(),
             next: 0,
             offset: 0,
-            has_failed: false,
         }
     }
 
@@ -285,19 +282,17 @@ impl<W: Work> Visitor for ArchiveScan<'_, W> {
             }
             Err(VisitError::Read(_)) if self.source_failed.get() => Err(VisitError::Stop),
             Err(error) => {
-                self.archive.has_failed = matches!(error, VisitError::Read(_));
+                if matches!(error, VisitError::Read(_)) {
+                    // As far as it can be; why no further, the walk says (I2).
+                    self.archive.end_file(None);
+                }
                 Err(error)
             }
         }
     }
 
     fn not_read(&mut self, _: &InnerPath, why: NotRead) {
-        let reason = Reason::of_archive(why);
-        if std::mem::take(&mut self.archive.has_failed) {
-            self.archive.end_file(Some(reason));
-        } else {
-            self.archive.reported.add(reason, 1);
-        }
+        self.archive.reported.add(Reason::of_archive(why), 1);
     }
 
     fn tick(&mut self) -> Result<(), Stop> {

@@ -101,6 +101,33 @@ fn which_files_there_are_does_not_depend_on_what_is_read_of_them() {
     }
 }
 
+/// A file that is damaged, and one that reaches a limit, are as much so if they are passed over.
+#[test]
+fn what_is_reported_does_not_depend_on_what_is_read() {
+    let text = b"some text that is not so short".repeat(2000);
+    let mut cut = gz(&text);
+    let end = cut.len() - 6;
+    cut[end] ^= 1;
+    let members = [("1", &text[..]), ("2.gz", &cut), ("3", &text), ("4", b"four")];
+    let mut broken_zip = zip_of(&members);
+    let third = broken_zip.windows(2).rposition(|window| window == b"4P").unwrap();
+    broken_zip[third - 90] ^= 0x55;
+    let limits = Limits { ratio_from: 130_000, ratio: 1, ..Limits::default() };
+    for bytes in
+        [cut.clone(), broken_zip, zip_of(&members), gz(&tar_of(&members)), seven_zip_of(&members)]
+    {
+        for limits in [Limits::default(), limits] {
+            let all = see_some(&limits, "x.gz", &bytes, |_| true);
+            assert_ne!(all.not_read, []);
+            for mask in 0..15_usize {
+                let seen = see_some(&limits, "x.gz", &bytes, |number| mask >> number & 1 == 1);
+                assert_eq!(seen.names(), all.names(), "{mask:b}");
+                assert_eq!(seen.not_read, all.not_read, "{mask:b}");
+            }
+        }
+    }
+}
+
 #[test]
 fn names_that_lead_out_are_names_and_links_are_not_followed() {
     let mut tar = tar::Builder::new(Vec::new());
