@@ -48,7 +48,8 @@ mod ar;
 mod format;
 mod meter;
 mod path;
-mod tape;
+mod seven_zip;
+mod tar;
 mod walk;
 
 use std::io::{self, Read, Seek};
@@ -58,7 +59,7 @@ pub use path::InnerPath;
 pub use walk::{read_full, unpack};
 
 /// Raised when the same bytes give other files, other names or another order (A2).
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// How much of an archive's first bytes tells what it is.
 pub const HEAD_SIZE: usize = 512;
@@ -76,8 +77,8 @@ pub struct Limits {
     pub files: u64,
     /// Archives and compressed streams within each other.
     pub layers: u32,
-    /// Bytes of memory that one archive may want at once: for a dictionary, or for an archive that
-    /// is read from its end and lies inside another.
+    /// Bytes of memory that dictionaries of one decoder may take, and all archives together that are
+    /// read from their end and lie inside others. A header of a 7z archive may have a part of it.
     pub memory: usize,
 }
 

@@ -245,6 +245,48 @@ fn entries_of_one_name_are_all_read() {
     }
 }
 
+/// What is called a directory, comes after the end, or is beside what cannot be read.
+#[test]
+fn content_in_unusual_places_is_read() {
+    let mut zip = zip_of(&[("a.env_", b"K=1"), ("b", b"K=2")]);
+    for at in 0..zip.len() - 6 {
+        if &zip[at..at + 6] == b"a.env_" {
+            zip[at + 5] = b'/';
+        }
+    }
+    assert_eq!(see("x.zip", &zip).files, owned(&[("a.env/", b"K=1"), ("b", b"K=2")]));
+
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Directory);
+    header.set_size(3);
+    tar.append_data(&mut header, "a.env/", &b"K=1"[..]).unwrap();
+    let first = tar.into_inner().unwrap();
+    let both = [first, tar_of(&[("b", b"K=2")]), vec![0; 700]].concat();
+    let seen = see("x.tar", &both);
+    assert_eq!(seen.files, owned(&[("a.env/", b"K=1"), ("b", b"K=2")]));
+    assert_eq!(seen.not_read, []);
+    let seen = see("x.tar", &[both, b"what is no header".repeat(40)].concat());
+    assert_eq!(seen.files.len(), 2);
+    assert_eq!(seen.not_read, [(String::new(), NotRead::Damaged)]);
+
+    let mut archive = sevenz_rust2::ArchiveWriter::new(Cursor::new(Vec::new())).unwrap();
+    let password = sevenz_rust2::Password::from("a password of a test");
+    let aes = sevenz_rust2::encoder_options::AesEncoderOptions::new(password);
+    for (name, method) in [
+        ("one", sevenz_rust2::EncoderMethod::COPY.into()),
+        ("two", aes.into()),
+        ("three", sevenz_rust2::EncoderMethod::LZMA2.into()),
+    ] {
+        archive.set_content_methods(vec![method]);
+        let entry = sevenz_rust2::ArchiveEntry::new_file(name);
+        archive.push_archive_entry(entry, Some(&b"content"[..])).unwrap();
+    }
+    let seen = see("x.7z", &archive.finish().unwrap().into_inner());
+    let read = seen.files.iter().filter(|(_, content)| content == b"content").count();
+    assert_eq!((read, seen.not_read.len()), (2, 1), "{seen:?}");
+}
+
 #[test]
 fn office_files_and_packages_are_zip() {
     let bytes = zip_of(&[("[Content_Types].xml", b"<x/>"), ("word/document.xml", b"<y/>")]);
