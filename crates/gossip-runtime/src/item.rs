@@ -1,6 +1,6 @@
 //! One item: is it known, can it be read, what is in it.
 
-use gossip_archive::Format;
+use gossip_archive::{Format, HEAD_SIZE};
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
@@ -221,6 +221,22 @@ impl Subject {
     }
 }
 
+/// Reads the first bytes of an item, as many as tell what it is: a single read may give fewer.
+pub(crate) fn read_head(
+    reader: &mut dyn ItemReader,
+    buf: &mut [u8],
+) -> Result<usize, ConnectorError> {
+    let size = reader.size();
+    let mut len = 0;
+    loop {
+        let read = reader.read_at(len as u64, &mut buf[len..])?;
+        len += read;
+        if read == 0 || len >= HEAD_SIZE || (size > 0 && len as u64 >= size) {
+            return Ok(len);
+        }
+    }
+}
+
 /// An item of which nothing is read yet.
 pub(crate) struct OpenItem {
     pub(crate) subject: Subject,
@@ -331,7 +347,11 @@ impl<'i> ItemInProgress<'i> {
     pub(crate) fn step(&mut self) -> Result<Step, ConnectorError> {
         let Self { context, subject, reader, stream, row, size, offset, .. } = self;
         let occurrences = &mut row.occurrences;
-        let read = stream.read(CHUNK, |room| reader.read_at(*offset, room), &mut |found| {
+        let read_next = |room: &mut [u8]| match *offset {
+            0 => read_head(&mut **reader, room),
+            offset => reader.read_at(offset, room),
+        };
+        let read = stream.read(CHUNK, read_next, &mut |found| {
             occurrences.push(context.occurrence(subject, &found));
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);

@@ -17,7 +17,7 @@ use crate::archive_item::{ArchiveInProgress, ArchiveScan};
 use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
 use crate::crew::{Crew, Plan};
-use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep};
+use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep, read_head};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::{PartialAt, PartialItem};
@@ -234,15 +234,17 @@ impl<W: Work> Step<'_, W> {
         let Self { shared, work, scratch, crew, batch } = self;
         let context = &shared.context;
         let OpenItem { subject, mut reader } = context.open(key)?;
-        // A part of another version is worth nothing.
-        let partial = partial.filter(|partial| subject.is_version(&partial.version));
-        if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial
-            && let (head, Some(format)) = archive_format(&mut *reader)?
-        {
-            let row = subject.begin_row(reader.size(), partial);
-            let archive = ArchiveInProgress::new(context, &subject, row, partial);
-            let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
-            return scan.run(reader, format, head);
+        // What was committed of another version says nothing of this one.
+        let mut partial = partial.filter(|partial| subject.is_version(&partial.version));
+        if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial {
+            if let (head, Some(format)) = archive_format(&mut *reader)? {
+                let row = subject.begin_row(reader.size(), partial);
+                let archive = ArchiveInProgress::new(context, &subject, row, partial);
+                let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
+                return scan.run(reader, format, head);
+            }
+            // The content is another, whatever the version says.
+            partial = None;
         }
         let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
@@ -307,18 +309,12 @@ pub(crate) fn pause(
     }
 }
 
-/// The first bytes of an item of which an earlier scan said that it is an archive, and its format.
+/// The first bytes of an item, and the format that they are of if it is an archive.
 fn archive_format(
     reader: &mut dyn ItemReader,
 ) -> Result<(Vec<u8>, Option<Format>), ConnectorError> {
     let mut head = vec![0; HEAD_SIZE];
-    let mut len = 0;
-    while len < head.len() {
-        match reader.read_at(len as u64, &mut head[len..])? {
-            0 => break,
-            read => len += read,
-        }
-    }
+    let len = read_head(reader, &mut head)?;
     head.truncate(len);
     let format = Format::detect(&head);
     Ok((head, format))

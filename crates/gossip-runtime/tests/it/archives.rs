@@ -276,3 +276,48 @@ fn a_read_that_fails_inside_an_archive_and_then_an_end_lose_nothing() {
         assert!(read < zip.len() as u64 * 3 / 2, "{read} bytes");
     }
 }
+
+/// A version may not tell: the clock of a file system ticks slowly, and some sources have none.
+#[test]
+fn an_archive_that_is_none_any_more_leaves_nothing_behind() {
+    let mut place = Place::new();
+    place.options.threads = 1;
+    place.options.checkpoint_bytes = 1;
+    let text = format!("{}key = {}\n", "some text\n".repeat(30_000), token(7)).into_bytes();
+    let files: Vec<_> = (0..9).map(|number| (format!("{number}.log"), text.clone())).collect();
+    write(&place, "a", &zip_of(&files));
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let mut source = place.source();
+    source.version = Some(b"v");
+    source.on_read = Some(Arc::new(move |_, offset| {
+        if (1_000_000..2_000_000).contains(&offset) {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }));
+    let first = place.scan_until(&source, &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    assert!(!place.places(&first).is_empty());
+    write(&place, "a", &text);
+    let mut source = place.source();
+    source.version = Some(b"v");
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.resumed, second.end), (true, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
+}
+
+#[test]
+fn an_archive_is_known_for_one_from_reads_that_give_few_bytes() {
+    let place = Place::new();
+    let mut tar = tar::Builder::new(Vec::new());
+    let text = content(0);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    tar.append_data(&mut header, "in.env", text.as_bytes()).unwrap();
+    write(&place, "a.tar", &tar.into_inner().unwrap());
+    let mut source = place.source();
+    source.read_max = 100;
+    let outcome = place.scan(&source).unwrap();
+    assert_eq!(place.places(&outcome), place.undisturbed());
+    assert_eq!(place.places(&outcome).len(), 1);
+}
