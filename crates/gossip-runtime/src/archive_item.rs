@@ -1,8 +1,8 @@
 //! An item that is an archive: the files in it are scanned one after the other.
 //!
-//! - I1: the files of an archive have numbers, in an order that its bytes decide. A part says how many
-//!   of them are done, and how far the next; whoever goes on unpacks from the start, and passes over
-//!   those. What is found is named by file and offset, so what was committed of one is not doubled.
+//! - I1: the files of an archive have numbers, in an order that its bytes decide. A partial item says
+//!   how many of them are done, and how far the next; whoever goes on unpacks from the start, and passes
+//!   over those. What is found is named by file and offset, so what was committed of one is not doubled.
 //! - I2: why files were not scanned is part of that, for those that are done. What the walk reports it
 //!   reports again, also of what is passed over: no token has it.
 //! - I3: once the archive's own bytes could not be read, the walk ends and nothing is committed: that a
@@ -25,7 +25,7 @@ use crate::ledger::ItemRow;
 use crate::partial_item::{Inside, PartialAt, PartialItem};
 use crate::reason::Reason;
 use crate::scan::ScanError;
-use crate::scan_loop::{Flow, Read as ReadEnd, Shared, Work, pause};
+use crate::scan_loop::{Flow, ReadEnd, Shared, Work, checkpoint_and_renew};
 use crate::stats::ScanStats;
 use crate::totals::Reasons;
 
@@ -103,8 +103,8 @@ impl InProgress for ArchiveInProgress<'_> {
         &self.row
     }
 
-    fn part_is_committed(&mut self) {
-        self.context.part_is_committed(&mut self.row);
+    fn partial_is_committed(&mut self) {
+        self.context.partial_is_committed(&mut self.row);
     }
 
     fn partial(&self) -> Option<PartialItem> {
@@ -177,11 +177,17 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
     }
 
     /// Commits and renews when it is time.
-    fn pause(&mut self) -> Result<(), Stop> {
+    fn checkpoint_and_renew(&mut self) -> Result<(), Stop> {
         if self.source_failed.get() {
             return Err(Stop);
         }
-        match pause(self.shared, self.work, self.batch, &mut self.archive, CHUNK as u64) {
+        match checkpoint_and_renew(
+            self.shared,
+            self.work,
+            self.batch,
+            &mut self.archive,
+            CHUNK as u64,
+        ) {
             Ok(Flow::Continue) => Ok(()),
             other => {
                 self.halted = Some(other);
@@ -225,7 +231,7 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
         }
         loop {
             self.archive.inside.mark = stream.mark();
-            self.pause()?;
+            self.checkpoint_and_renew()?;
             let occurrences = &mut self.archive.row.occurrences;
             let mut on_finding =
                 |found: Finding<'_>| occurrences.push(context.occurrence(inner, &found));
@@ -260,7 +266,7 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
             let room = usize::try_from(len).map_or(buf.len(), |len| len.min(buf.len()));
             bytes.read_exact(&mut buf[..room])?;
             len -= room as u64;
-            self.pause()?;
+            self.checkpoint_and_renew()?;
         }
         Ok(())
     }
@@ -296,7 +302,7 @@ impl<W: Work> Visitor for ArchiveScan<'_, W> {
     }
 
     fn tick(&mut self) -> Result<(), Stop> {
-        self.pause()
+        self.checkpoint_and_renew()
     }
 }
 

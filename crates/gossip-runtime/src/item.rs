@@ -115,7 +115,7 @@ impl ItemContext<'_> {
     }
 
     /// Notes that what was found in an item up to now is committed.
-    pub(crate) fn part_is_committed(&self, row: &mut ItemRow) {
+    pub(crate) fn partial_is_committed(&self, row: &mut ItemRow) {
         ScanStats::add(&self.stats.findings, row.findings());
         row.occurrences.clear();
         row.begun = true;
@@ -399,8 +399,8 @@ impl InProgress for ItemInProgress<'_> {
         &self.row
     }
 
-    fn part_is_committed(&mut self) {
-        self.context.part_is_committed(&mut self.row);
+    fn partial_is_committed(&mut self) {
+        self.context.partial_is_committed(&mut self.row);
     }
 
     fn partial(&self) -> Option<PartialItem> {
