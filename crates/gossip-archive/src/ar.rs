@@ -7,9 +7,10 @@ const HEADER_LEN: usize = 60;
 /// The longest table of names, and the longest name, that is read.
 const NAMES_MAX: u64 = 1 << 20;
 
-/// A file: its name, the length of its bytes, and whether a byte follows that is none of them.
+/// A file: its name, the length of its bytes, and whether a byte follows that is none of them. A table
+/// of symbols has no name.
 pub(crate) struct Entry {
-    pub(crate) name: Vec<u8>,
+    pub(crate) name: Option<Vec<u8>>,
     pub(crate) len: u64,
     pub(crate) is_padded: bool,
 }
@@ -27,7 +28,7 @@ impl Headers {
         Ok(Self::default())
     }
 
-    /// The next entry; `None` at the end. Tables of names and symbols are read and not given.
+    /// The next entry; `None` at the end. A table of names is read and not given.
     pub(crate) fn next(&mut self, input: &mut dyn Read) -> io::Result<Option<Entry>> {
         loop {
             let mut header = [0; HEADER_LEN];
@@ -44,7 +45,7 @@ impl Headers {
             if name == b"//" {
                 self.names = take(input, len)?;
             } else if name == b"/" || name == b"/SYM64/" {
-                pass(input, len)?;
+                return Ok(Some(Entry { name: None, len, is_padded }));
             } else {
                 let name = if let Some(name_len) = name.strip_prefix(b"#1/") {
                     // BSD's: the name is the beginning of the bytes.
@@ -60,7 +61,7 @@ impl Headers {
                 } else {
                     name.strip_suffix(b"/").unwrap_or(name).to_vec()
                 };
-                return Ok(Some(Entry { name, len, is_padded }));
+                return Ok(Some(Entry { name: Some(name), len, is_padded }));
             }
             if is_padded {
                 pad(input)?;
@@ -86,11 +87,6 @@ fn take(input: &mut dyn Read, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len as usize];
     input.read_exact(&mut bytes)?;
     Ok(bytes)
-}
-
-fn pass(input: &mut dyn Read, len: u64) -> io::Result<()> {
-    let passed = io::copy(&mut input.take(len), &mut io::sink())?;
-    if passed < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
 fn damaged(message: &'static str) -> io::Error {

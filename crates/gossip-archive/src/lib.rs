@@ -6,8 +6,9 @@
 //! other, and formats differ in where their next entry is known.
 //!
 //! - A1: nothing is written anywhere, and no name of an entry is used as a path.
-//! - A2: the same bytes under the same limits give the same files in the same order, whatever the
-//!   visitor reads of them. Whoever was interrupted passes over as many files as it had seen.
+//! - A2: the same bytes under the same limits give the same files in the same order, and the same
+//!   reports, whatever the visitor reads of them: what it leaves is read to its end. Whoever was
+//!   interrupted passes over as many files as it had seen.
 //! - A3: what an archive costs is bounded by [`Limits`]: bytes that come out of it, also compared to
 //!   those that go in, files, archives within archives, and memory.
 //! - A4: what cannot be read is reported, once, and everything else is read.
@@ -47,7 +48,8 @@ mod ar;
 mod format;
 mod meter;
 mod path;
-mod tape;
+mod seven_zip;
+mod tar;
 mod walk;
 
 use std::io::{self, Read, Seek};
@@ -57,7 +59,7 @@ pub use path::InnerPath;
 pub use walk::{read_full, unpack};
 
 /// Raised when the same bytes give other files, other names or another order (A2).
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// How much of an archive's first bytes tells what it is.
 pub const HEAD_SIZE: usize = 512;
@@ -75,8 +77,8 @@ pub struct Limits {
     pub files: u64,
     /// Archives and compressed streams within each other.
     pub layers: u32,
-    /// Bytes of memory that one archive may want at once: for a dictionary, or for an archive that
-    /// is read from its end and lies inside another.
+    /// Bytes of memory that dictionaries of one decoder may take, and all archives together that are
+    /// read from their end and lie inside others. A header of a 7z archive may have a part of it.
     pub memory: usize,
 }
 
@@ -147,8 +149,8 @@ pub trait Visitor {
     /// are does not depend on it (A2).
     fn file(&mut self, path: &InnerPath, bytes: &mut dyn Read) -> Result<(), VisitError>;
 
-    /// Something that is not read (A4). An empty path is the archive itself. After a file whose bytes
-    /// the visitor could not read, this says why, unless a limit is reached.
+    /// Something that is not read to its end (A4). An empty path is the archive itself. A file that is
+    /// damaged was shown before; reaching a limit is reported for the archive.
     fn not_read(&mut self, path: &InnerPath, why: NotRead);
 
     /// Called now and then while bytes are passed over.

@@ -43,13 +43,16 @@ impl Meter {
 
     /// Counts what is read of `inner`, and fails beyond the limit.
     pub(crate) const fn measure<R: Read>(&self, inner: R) -> Measured<'_, R> {
-        Measured { meter: self, inner }
+        Measured { meter: self, inner, failed: None }
     }
 }
 
+/// Counts what is read. Once a read has failed, every later one fails as well: some decoders report a
+/// wrong checksum once, and read on as if nothing had been wrong.
 pub(crate) struct Measured<'m, R> {
     meter: &'m Meter,
     inner: R,
+    failed: Option<io::ErrorKind>,
 }
 
 impl<R: Read> Read for Measured<'_, R> {
@@ -57,7 +60,17 @@ impl<R: Read> Read for Measured<'_, R> {
         if self.meter.is_over() {
             return Err(io::Error::other("the archive reached a limit"));
         }
-        let read = self.inner.read(buf)?;
+        if let Some(kind) = self.failed {
+            return Err(kind.into());
+        }
+        // All that is allowed is given, and one byte more is tried.
+        let left = self.meter.bytes_max - self.meter.bytes.get();
+        let room = usize::try_from(left).map_or(buf.len(), |left| buf.len().min(left.max(1)));
+        let read = self.inner.read(&mut buf[..room]).inspect_err(|error| {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.failed = Some(error.kind());
+            }
+        })?;
         let bytes = self.meter.bytes.get() + read as u64;
         self.meter.bytes.set(bytes);
         if bytes > self.meter.bytes_max {

@@ -3,14 +3,18 @@
 use std::io::{self, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
-use sevenz_rust2::{ArchiveReader, Password};
-use zip::ZipArchive;
+use sevenz_rust2::{Archive, ArchiveEntry, BlockDecoder, Password};
+use zip::read::Config;
 use zip::result::ZipError;
+use zip::unstable::read::ZipIterable;
+use zip::{SUPPORTED_COMPRESSION_METHODS, ZipReadOptions};
 
 use crate::meter::Meter;
 use crate::path::stem;
-use crate::tape::{self, Kind};
-use crate::{Format, HEAD_SIZE, InnerPath, Limits, NotRead, Source, Stop, VisitError, Visitor, ar};
+use crate::tar::{self, Kind};
+use crate::{
+    Format, HEAD_SIZE, InnerPath, Limits, NotRead, Source, Stop, VisitError, Visitor, ar, seven_zip,
+};
 
 /// Bytes passed over between two calls of [`Visitor::tick`].
 const PASS: usize = 16 << 10;
@@ -26,14 +30,14 @@ pub fn unpack(
     visitor: &mut dyn Visitor,
 ) -> Result<(), Stop> {
     let meter = Meter::new(limits, size);
-    let mut walk = Walk { limits, meter: &meter, visitor };
+    let mut walk = Walk { limits, meter: &meter, visitor, memory: limits.memory };
     let top = InnerPath::default();
     match walk.archive(Input::Anywhere(source), format, &top, name, 1) {
         Ok(()) => {}
         Err(Halt::Stop) => return Err(Stop),
         Err(Halt::TooMuch) => walk.visitor.not_read(&top, NotRead::TooMuch),
-        Err(Halt::Broken { said: true }) => {}
-        Err(Halt::Broken { said: false }) => walk.visitor.not_read(&top, NotRead::Damaged),
+        Err(Halt::Broken { reported: true }) => {}
+        Err(Halt::Broken { reported: false }) => walk.visitor.not_read(&top, NotRead::Damaged),
     }
     Ok(())
 }
@@ -45,7 +49,7 @@ enum Halt {
     /// A limit is reached.
     TooMuch,
     /// The bytes are not what they should be, from here on; whether the visitor knows.
-    Broken { said: bool },
+    Broken { reported: bool },
 }
 
 impl From<Stop> for Halt {
@@ -73,6 +77,8 @@ struct Walk<'w> {
     limits: &'w Limits,
     meter: &'w Meter,
     visitor: &'w mut dyn Visitor,
+    /// What is left for copies of archives.
+    memory: usize,
 }
 
 impl Walk<'_> {
@@ -88,26 +94,20 @@ impl Walk<'_> {
         match format {
             Format::Tar => self.tar(&mut *input.in_order(), at, layer),
             Format::Ar => self.ar(&mut *input.in_order(), at, layer),
-            Format::Zip | Format::SevenZip => {
-                let mut copy;
-                let source: &mut dyn Source = match input {
-                    Input::Anywhere(source) => source,
-                    Input::InOrder(bytes) => match self.in_memory(bytes)? {
-                        Some(bytes) => {
-                            copy = Cursor::new(bytes);
-                            &mut copy
-                        }
-                        None => {
-                            self.visitor.not_read(at, NotRead::TooMuch);
-                            return Ok(());
-                        }
-                    },
-                };
-                match format {
-                    Format::Zip => self.zip(source, at, layer),
-                    _ => self.seven_zip(source, at, layer),
+            Format::Zip | Format::SevenZip => match input {
+                Input::Anywhere(source) => self.indexed(source, format, at, layer),
+                Input::InOrder(bytes) => {
+                    let Some(copy) = self.in_memory(bytes)? else {
+                        self.visitor.not_read(at, NotRead::TooMuch);
+                        return Ok(());
+                    };
+                    let size = copy.len();
+                    self.memory -= size;
+                    let walked = self.indexed(&mut Cursor::new(copy), format, at, layer);
+                    self.memory += size;
+                    walked
                 }
-            }
+            },
             _ => {
                 debug_assert!(format.is_stream());
                 let bytes = self.decoder(format, input.in_order()).map_err(|_| self.broken())?;
@@ -155,38 +155,43 @@ impl Walk<'_> {
         let head = &head[..len];
         let mut bytes = head.chain(bytes);
         let Some(format) = Format::detect(head) else {
-            return match self.visitor.file(file, &mut bytes) {
-                Ok(()) => Ok(()),
+            let visited = self.visitor.file(file, &mut bytes);
+            // What the visitor leaves is read as well: how much came out, and whether it is damaged,
+            // does not depend on what it reads (A2).
+            return match visited {
+                Ok(()) => self.pass(&mut bytes),
                 Err(VisitError::Stop) => Err(Halt::Stop),
-                Err(VisitError::Read(_)) => Err(match self.broken() {
-                    Halt::Broken { .. } => {
-                        self.visitor.not_read(file, NotRead::Damaged);
-                        Halt::Broken { said: true }
-                    }
-                    halt => halt,
-                }),
-            };
+                Err(VisitError::Read(_)) => Err(self.broken()),
+            }
+            .map_err(|halt| match halt {
+                Halt::Broken { .. } => {
+                    self.visitor.not_read(file, NotRead::Damaged);
+                    Halt::Broken { reported: true }
+                }
+                halt => halt,
+            });
         };
         if layer == self.limits.layers {
             self.visitor.not_read(file, NotRead::TooMuch);
-            return Ok(());
+            return self.pass(&mut bytes);
         }
         match self.archive(Input::InOrder(&mut bytes), format, at, name, layer + 1) {
-            Err(Halt::Broken { said }) => match self.pass(&mut bytes) {
+            Ok(()) => self.pass(&mut bytes),
+            Err(Halt::Broken { reported }) => match self.pass(&mut bytes) {
                 // Its bytes can be read to their end: it is broken, and not what it is in.
                 Ok(()) => {
-                    self.say_damaged(file, said);
+                    self.report_damaged(file, reported);
                     Ok(())
                 }
-                Err(Halt::Broken { .. }) => Err(Halt::Broken { said }),
+                Err(Halt::Broken { .. }) => Err(Halt::Broken { reported }),
                 Err(halt) => Err(halt),
             },
-            walked => walked,
+            Err(halt) => Err(halt),
         }
     }
 
-    fn say_damaged(&mut self, path: &InnerPath, said: bool) {
-        if !said {
+    fn report_damaged(&mut self, path: &InnerPath, reported: bool) {
+        if !reported {
             self.visitor.not_read(path, NotRead::Damaged);
         }
     }
@@ -194,34 +199,57 @@ impl Walk<'_> {
     /// A member of an archive whose members are independent of each other (A4).
     fn member(&mut self, path: &InnerPath, bytes: &mut dyn Read, layer: u32) -> Result<(), Halt> {
         match self.entry(path, path, path.shown(), bytes, layer) {
-            Err(Halt::Broken { said }) => {
-                self.say_damaged(path, said);
+            Err(Halt::Broken { reported }) => {
+                self.report_damaged(path, reported);
                 Ok(())
             }
             walked => walked,
         }
     }
 
+    /// An archive that says at its end what is in it.
+    fn indexed(
+        &mut self,
+        source: &mut dyn Source,
+        format: Format,
+        at: &InnerPath,
+        layer: u32,
+    ) -> Result<(), Halt> {
+        match format {
+            Format::Zip => self.zip(source, at, layer),
+            _ => self.seven_zip(source, at, layer),
+        }
+    }
+
     fn zip(&mut self, source: &mut dyn Source, at: &InnerPath, layer: u32) -> Result<(), Halt> {
-        let mut archive = ZipArchive::new(source).map_err(|_| self.broken())?;
-        for index in 0..archive.len() {
+        // Record after record: what has the same name as another is read as well, and no list of them
+        // all is kept in memory.
+        let mut archive =
+            ZipIterable::try_new(source, Config::default()).map_err(|_| self.broken())?;
+        let entries = archive.files().map_err(|_| self.broken())?;
+        while let Some(entry) = entries.next() {
             self.visitor.tick()?;
-            let Ok(entry) = archive.by_index_raw(index) else {
-                self.visitor.not_read(at, NotRead::Damaged);
-                continue;
-            };
+            let entry = entry.map_err(|_| self.broken())?;
             let path = at.join(entry.name_raw());
-            if entry.is_dir() {
+            // A name that ends as that of a directory may still have bytes.
+            if entry.is_dir() && entry.size() == 0 && entry.compressed_size() == 0 {
                 continue;
             }
-            if entry.is_symlink() || entry.encrypted() {
-                let why = if entry.encrypted() { NotRead::Encrypted } else { NotRead::Link };
+            // The reader itself tells only when bytes are read, as if they were damaged.
+            let is_supported = SUPPORTED_COMPRESSION_METHODS.contains(&entry.compression());
+            let not_read = if entry.encrypted() {
+                Some(NotRead::Encrypted)
+            } else if entry.is_symlink() {
+                Some(NotRead::Link)
+            } else {
+                (!is_supported).then_some(NotRead::Unsupported)
+            };
+            if let Some(why) = not_read {
                 self.visitor.not_read(&path, why);
                 continue;
             }
-            drop(entry);
-            match archive.by_index(index) {
-                Ok(entry) => self.member(&path, &mut self.meter.measure(entry), layer)?,
+            match entry.with_reader(entries.reader_mut(), ZipReadOptions::new()) {
+                Ok(bytes) => self.member(&path, &mut self.meter.measure(bytes), layer)?,
                 Err(ZipError::UnsupportedArchive(_)) => {
                     self.visitor.not_read(&path, NotRead::Unsupported);
                 }
@@ -233,45 +261,84 @@ impl Walk<'_> {
 
     fn seven_zip(
         &mut self,
-        source: &mut dyn Source,
+        mut source: &mut dyn Source,
         at: &InnerPath,
         layer: u32,
     ) -> Result<(), Halt> {
-        use sevenz_rust2::Error;
-        let opened = ArchiveReader::new(source, Password::empty());
-        let mut halted = Ok(());
-        let walked = opened.and_then(|mut archive| {
-            archive.set_thread_count(1);
-            archive.for_each_entries(|entry, bytes| {
-                if entry.is_directory() || !entry.has_stream() {
-                    return Ok(true);
-                }
-                let path = at.join(entry.name().as_bytes());
-                let mut bytes = self.meter.measure(bytes);
-                // What follows in the same block is reached only through these bytes.
-                halted = self.entry(&path, &path, path.shown(), &mut bytes, layer);
-                if halted.is_ok() {
-                    halted = self.pass(&mut bytes);
-                }
-                Ok(halted.is_ok())
-            })
-        });
-        halted?;
-        match walked {
-            Ok(()) => Ok(()),
-            Err(Error::UnsupportedCompressionMethod(method)) => {
-                // Encryption is one of the methods of a block.
-                let is_encrypted = method.contains("AES");
-                let why = if is_encrypted { NotRead::Encrypted } else { NotRead::Unsupported };
-                self.visitor.not_read(at, why);
-                Ok(())
-            }
-            Err(_) => Err(self.broken()),
+        if !seven_zip::header_fits(source, self.limits.memory).map_err(|_| self.broken())? {
+            self.visitor.not_read(at, NotRead::TooMuch);
+            return Ok(());
         }
+        let password = Password::empty();
+        let archive = match Archive::read(&mut source, &password) {
+            Ok(archive) => archive,
+            Err(error) => return self.refused(at, &error),
+        };
+        for (index, block) in archive.blocks.iter().enumerate() {
+            self.visitor.tick()?;
+            if seven_zip::dictionaries(block) > self.limits.memory as u64 {
+                self.visitor.not_read(at, NotRead::TooMuch);
+                continue;
+            }
+            let mut halted = Ok(());
+            let walked = BlockDecoder::new(1, index, &archive, &password, &mut source)
+                .for_each_entries(&mut |entry, bytes| {
+                    halted = self.seven_zip_entry(entry, bytes, at, layer);
+                    Ok(halted.is_ok())
+                });
+            let walked = halted.and_then(|()| match walked {
+                Ok(_) => Ok(()),
+                Err(error) => self.refused(at, &error),
+            });
+            match walked {
+                // Blocks are independent of each other.
+                Err(Halt::Broken { reported }) => self.report_damaged(at, reported),
+                walked => walked?,
+            }
+        }
+        let blocks = &archive.stream_map.file_block_index;
+        for (entry, _) in archive.files.iter().zip(blocks).filter(|(_, block)| block.is_none()) {
+            self.seven_zip_entry(entry, &mut io::empty(), at, layer)?;
+        }
+        Ok(())
+    }
+
+    fn seven_zip_entry(
+        &mut self,
+        entry: &ArchiveEntry,
+        bytes: &mut dyn Read,
+        at: &InnerPath,
+        layer: u32,
+    ) -> Result<(), Halt> {
+        if !entry.has_stream() {
+            return Ok(());
+        }
+        let path = at.join(entry.name().as_bytes());
+        let bytes = LastByteAlone { inner: bytes, left: entry.size() };
+        self.entry(&path, &path, path.shown(), &mut self.meter.measure(bytes), layer)
+    }
+
+    /// What a 7z archive has at `at` cannot be read.
+    fn refused(&mut self, at: &InnerPath, error: &sevenz_rust2::Error) -> Result<(), Halt> {
+        let sevenz_rust2::Error::UnsupportedCompressionMethod(method) = error else {
+            return Err(self.broken());
+        };
+        // Encryption is one of the methods of a block.
+        let is_encrypted = method.contains("AES");
+        let why = if is_encrypted { NotRead::Encrypted } else { NotRead::Unsupported };
+        self.visitor.not_read(at, why);
+        Ok(())
     }
 
     fn tar(&mut self, input: &mut dyn Read, at: &InnerPath, layer: u32) -> Result<(), Halt> {
-        while let Some(member) = tape::next_member(input).map_err(|_| self.broken())? {
+        let mut headers = tar::Headers::default();
+        loop {
+            self.visitor.tick()?;
+            let member = match headers.next(input).map_err(|_| self.broken())? {
+                tar::Next::Member(member) => member,
+                tar::Next::Header => continue,
+                tar::Next::End => return Ok(()),
+            };
             let path = at.join(&member.name);
             let mut bytes = Read::take(&mut *input, member.len);
             match member.kind {
@@ -281,18 +348,20 @@ impl Walk<'_> {
                 Kind::Special => self.visitor.not_read(&path, NotRead::Special),
             }
             self.pass_rest(bytes)?;
-            let padding = tape::padding(member.len);
+            let padding = tar::padding(member.len);
             self.pass_rest(Read::take(&mut *input, padding))?;
         }
-        Ok(())
     }
 
     fn ar(&mut self, input: &mut dyn Read, at: &InnerPath, layer: u32) -> Result<(), Halt> {
         let mut headers = ar::Headers::begin(input).map_err(|_| self.broken())?;
         while let Some(entry) = headers.next(input).map_err(|_| self.broken())? {
-            let path = at.join(&entry.name);
+            self.visitor.tick()?;
             let mut bytes = Read::take(&mut *input, entry.len);
-            self.entry(&path, &path, path.shown(), &mut bytes, layer)?;
+            if let Some(name) = &entry.name {
+                let path = at.join(name);
+                self.entry(&path, &path, path.shown(), &mut bytes, layer)?;
+            }
             self.pass_rest(bytes)?;
             if entry.is_padded {
                 ar::pad(input).map_err(|_| self.broken())?;
@@ -303,16 +372,25 @@ impl Walk<'_> {
 
     /// All of the bytes, unless they are too many.
     fn in_memory(&mut self, bytes: &mut dyn Read) -> Result<Option<Vec<u8>>, Halt> {
-        let max = self.limits.memory as u64;
         let mut copy = Vec::new();
-        bytes.take(max + 1).read_to_end(&mut copy).map_err(|_| self.broken())?;
-        Ok((copy.len() as u64 <= max).then_some(copy))
+        let mut buf = [0; PASS];
+        loop {
+            let read = read_full(bytes, &mut buf).map_err(|_| self.broken())?;
+            if read == 0 {
+                return Ok(Some(copy));
+            }
+            if copy.len() + read > self.memory {
+                return Ok(None);
+            }
+            copy.extend_from_slice(&buf[..read]);
+            self.visitor.tick()?;
+        }
     }
 
     /// Passes over what is left of a member, all of which must be there.
     fn pass_rest(&mut self, mut bytes: io::Take<impl Read>) -> Result<(), Halt> {
         self.pass(&mut bytes)?;
-        if bytes.limit() > 0 { Err(Halt::Broken { said: false }) } else { Ok(()) }
+        if bytes.limit() > 0 { Err(Halt::Broken { reported: false }) } else { Ok(()) }
     }
 
     fn pass(&mut self, bytes: &mut dyn Read) -> Result<(), Halt> {
@@ -329,11 +407,29 @@ impl Walk<'_> {
 
     /// Why bytes could not be read.
     fn broken(&self) -> Halt {
-        if self.meter.is_over() { Halt::TooMuch } else { Halt::Broken { said: false } }
+        if self.meter.is_over() { Halt::TooMuch } else { Halt::Broken { reported: false } }
+    }
+}
+
+/// The bytes of a file of a 7z archive. Its reader compares the checksum in the read that reaches the
+/// end, and gives an error in place of that read's bytes: so the last byte is read by itself.
+struct LastByteAlone<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for LastByteAlone<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let before_last = usize::try_from(self.left.saturating_sub(1)).unwrap_or(usize::MAX);
+        let room = buf.len().min(before_last.max(1));
+        let read = self.inner.read(&mut buf[..room])?;
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
     }
 }
 
 /// Fills `buf`, or as much of it as can be read: an error counts only if nothing was read before it.
+/// The next read of what a [`Visitor`] is given fails with that error again.
 pub fn read_full(bytes: &mut dyn Read, buf: &mut [u8]) -> io::Result<usize> {
     let mut len = 0;
     while len < buf.len() {

@@ -221,8 +221,19 @@ impl Connector for Many {
                 continue;
             };
             let room = max_entries - page.len();
-            let listed = part.source.list(range, cursor, room, &mut inner);
-            listed.inspect_err(|_| page.clear())?;
+            let listed = match room {
+                0 => None,
+                _ => Some(part.source.list(range, cursor, room, &mut inner)),
+            };
+            match listed {
+                Some(Ok(())) => {}
+                Some(Err(error)) if page.is_empty() => return Err(error),
+                // What was listed is the page; the next begins with this source, and with its error.
+                None | Some(Err(_)) => {
+                    page.finish(false, None);
+                    return Ok(());
+                }
+            }
             for entry in inner.iter() {
                 bytes.clear();
                 bytes.extend_from_slice(&number(at));

@@ -1,12 +1,16 @@
 //! An item that is an archive: the files in it are scanned one after the other.
 //!
-//! - I1: the files of an archive have numbers, in an order that its bytes decide. A part says how many
-//!   of them are done, and how far the next; whoever goes on unpacks from the start, and passes over
-//!   those. What is found is named by file and offset, so what was committed of one is not doubled.
-//! - I2: why files were not scanned is part of that, for those that are done; what the walk reports by
-//!   itself it reports again.
+//! - I1: the files of an archive have numbers, in an order that its bytes decide. A partial item says
+//!   how many of them are done, and how far the next; whoever goes on unpacks from the start, and passes
+//!   over those. What is found is named by file and offset, so what was committed of one is not doubled.
+//! - I2: why files were not scanned is part of that, for those that are done. What the walk reports it
+//!   reports again, also of what is passed over: no token has it.
+//! - I3: once the archive's own bytes could not be read, the walk ends and nothing is committed: that a
+//!   read failed says nothing about what is in the archive.
 
+use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 
 use gossip_archive::{
@@ -21,7 +25,7 @@ use crate::ledger::ItemRow;
 use crate::partial_item::{Inside, PartialAt, PartialItem};
 use crate::reason::Reason;
 use crate::scan::ScanError;
-use crate::scan_loop::{Flow, Read as ReadEnd, Shared, Work, pause};
+use crate::scan_loop::{Flow, ReadEnd, Shared, Work, checkpoint_and_renew};
 use crate::stats::ScanStats;
 use crate::totals::Reasons;
 
@@ -45,8 +49,6 @@ pub(crate) struct ArchiveInProgress<'a> {
     next: u64,
     /// Bytes of the file in progress that were read.
     offset: u64,
-    /// The bytes of that file could not be read; why, the walk says.
-    has_failed: bool,
 }
 
 impl<'a> ArchiveInProgress<'a> {
@@ -72,7 +74,6 @@ impl<'a> ArchiveInProgress<'a> {
             reported: Reasons::default(),
             next: 0,
             offset: 0,
-            has_failed: false,
         }
     }
 
@@ -102,8 +103,8 @@ impl InProgress for ArchiveInProgress<'_> {
         &self.row
     }
 
-    fn part_is_committed(&mut self) {
-        self.context.part_is_committed(&mut self.row);
+    fn partial_is_committed(&mut self) {
+        self.context.partial_is_committed(&mut self.row);
     }
 
     fn partial(&self) -> Option<PartialItem> {
@@ -135,6 +136,8 @@ pub(crate) struct ArchiveScan<'s, W> {
     pub(crate) archive: ArchiveInProgress<'s>,
     /// Why the scan does not go on.
     halted: Option<Result<Flow, ScanError>>,
+    /// The archive's own bytes could not be read: what the walk makes of that is not committed (I3).
+    source_failed: Rc<Cell<bool>>,
 }
 
 impl<'s, W: Work> ArchiveScan<'s, W> {
@@ -145,7 +148,8 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
         batch: &'s mut Batch,
         archive: ArchiveInProgress<'s>,
     ) -> Self {
-        Self { shared, work, scratch, batch, archive, halted: None }
+        let source_failed = Rc::default();
+        Self { shared, work, scratch, batch, archive, halted: None, source_failed }
     }
 
     /// Scans the archive, whose first bytes are `head`.
@@ -158,25 +162,32 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
         let context = &self.shared.context;
         self.batch.begin_item(&self.archive);
         let size = reader.size();
-        let mut source = ItemBytes::new(reader, head, &context.stats.bytes);
+        let failed = Rc::clone(&self.source_failed);
+        let mut source = ItemBytes::new(reader, head, &context.stats.bytes, failed);
         let name = self.archive.subject.path();
         let unpacked = unpack(&mut source, size, name, format, &LIMITS, &mut self);
-        // Whatever the walk made of it.
-        if let Some(error) = source.error {
-            return Err(error.into());
-        }
-        match unpacked {
-            Ok(()) => Ok(ReadEnd::Done(self.archive.finish(&*source.reader)?)),
-            Err(Stop) => match self.halted.expect("who stops says why") {
-                Ok(flow) => Ok(ReadEnd::Left(flow)),
-                Err(error) => Err(error),
-            },
+        match (self.halted, source.error) {
+            (Some(halted), _) => halted.map(ReadEnd::Left),
+            (None, Some(error)) => Err(error.into()),
+            (None, None) => {
+                assert_eq!(unpacked, Ok(()), "who stops the walk says why");
+                Ok(ReadEnd::Done(self.archive.finish(&*source.reader)?))
+            }
         }
     }
 
     /// Commits and renews when it is time.
-    fn pause(&mut self) -> Result<(), Stop> {
-        match pause(self.shared, self.work, self.batch, &mut self.archive, CHUNK as u64) {
+    fn checkpoint_and_renew(&mut self) -> Result<(), Stop> {
+        if self.source_failed.get() {
+            return Err(Stop);
+        }
+        match checkpoint_and_renew(
+            self.shared,
+            self.work,
+            self.batch,
+            &mut self.archive,
+            CHUNK as u64,
+        ) {
             Ok(Flow::Continue) => Ok(()),
             other => {
                 self.halted = Some(other);
@@ -220,7 +231,7 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
         }
         loop {
             self.archive.inside.mark = stream.mark();
-            self.pause()?;
+            self.checkpoint_and_renew()?;
             let occurrences = &mut self.archive.row.occurrences;
             let mut on_finding =
                 |found: Finding<'_>| occurrences.push(context.occurrence(inner, &found));
@@ -255,7 +266,7 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
             let room = usize::try_from(len).map_or(buf.len(), |len| len.min(buf.len()));
             bytes.read_exact(&mut buf[..room])?;
             len -= room as u64;
-            self.pause()?;
+            self.checkpoint_and_renew()?;
         }
         Ok(())
     }
@@ -263,6 +274,9 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
 
 impl<W: Work> Visitor for ArchiveScan<'_, W> {
     fn file(&mut self, path: &InnerPath, bytes: &mut dyn Read) -> Result<(), VisitError> {
+        if self.source_failed.get() {
+            return Err(VisitError::Stop);
+        }
         self.archive.next += 1;
         if self.archive.next <= self.archive.inside.done {
             return Ok(());
@@ -272,24 +286,23 @@ impl<W: Work> Visitor for ArchiveScan<'_, W> {
                 self.archive.end_file(not_scanned);
                 Ok(())
             }
+            Err(VisitError::Read(_)) if self.source_failed.get() => Err(VisitError::Stop),
             Err(error) => {
-                self.archive.has_failed = matches!(error, VisitError::Read(_));
+                if matches!(error, VisitError::Read(_)) {
+                    // As far as it can be; why no further, the walk says (I2).
+                    self.archive.end_file(None);
+                }
                 Err(error)
             }
         }
     }
 
     fn not_read(&mut self, _: &InnerPath, why: NotRead) {
-        let reason = Reason::of_archive(why);
-        if std::mem::take(&mut self.archive.has_failed) {
-            self.archive.end_file(Some(reason));
-        } else {
-            self.archive.reported.add(reason, 1);
-        }
+        self.archive.reported.add(Reason::of_archive(why), 1);
     }
 
     fn tick(&mut self) -> Result<(), Stop> {
-        self.pause()
+        self.checkpoint_and_renew()
     }
 }
 
@@ -298,6 +311,8 @@ struct ItemBytes<'s> {
     reader: Box<dyn ItemReader>,
     bytes_read: &'s AtomicU64,
     error: Option<ConnectorError>,
+    /// Set with the error.
+    failed: Rc<Cell<bool>>,
     buf: Vec<u8>,
     /// The offset of the buffer's first byte.
     base: u64,
@@ -305,8 +320,13 @@ struct ItemBytes<'s> {
 }
 
 impl<'s> ItemBytes<'s> {
-    const fn new(reader: Box<dyn ItemReader>, head: Vec<u8>, bytes_read: &'s AtomicU64) -> Self {
-        Self { reader, bytes_read, error: None, buf: head, base: 0, offset: 0 }
+    const fn new(
+        reader: Box<dyn ItemReader>,
+        head: Vec<u8>,
+        bytes_read: &'s AtomicU64,
+        failed: Rc<Cell<bool>>,
+    ) -> Self {
+        Self { reader, bytes_read, error: None, failed, buf: head, base: 0, offset: 0 }
     }
 
     /// What the buffer has at the offset.
@@ -330,6 +350,7 @@ impl<'s> ItemBytes<'s> {
             Err(error) => {
                 self.buf.clear();
                 self.error = Some(error);
+                self.failed.set(true);
                 Err(io::ErrorKind::Other.into())
             }
         }

@@ -25,7 +25,7 @@ pub(crate) trait InProgress {
     fn row(&self) -> &ItemRow;
 
     /// Its occurrences up to now are committed.
-    fn part_is_committed(&mut self);
+    fn partial_is_committed(&mut self);
 
     /// What a token says of it, once something was scanned.
     fn partial(&self) -> Option<PartialItem>;
@@ -244,7 +244,7 @@ impl Batch {
         self.committed_at = item.as_ref().and_then(|item| item.position()).unwrap_or_default();
         self.uncommitted_bytes = item.as_ref().map_or(0, |item| item.read_again());
         if let Some(item) = item.filter(|_| has_part) {
-            item.part_is_committed();
+            item.partial_is_committed();
         }
         Ok(Flow::Continue)
     }

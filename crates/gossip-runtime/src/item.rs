@@ -1,6 +1,6 @@
 //! One item: is it known, can it be read, what is in it.
 
-use gossip_archive::Format;
+use gossip_archive::{Format, HEAD_SIZE};
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
@@ -115,7 +115,7 @@ impl ItemContext<'_> {
     }
 
     /// Notes that what was found in an item up to now is committed.
-    pub(crate) fn part_is_committed(&self, row: &mut ItemRow) {
+    pub(crate) fn partial_is_committed(&self, row: &mut ItemRow) {
         ScanStats::add(&self.stats.findings, row.findings());
         row.occurrences.clear();
         row.begun = true;
@@ -218,6 +218,22 @@ impl Subject {
         row.bytes = size;
         row.begun = partial.is_some();
         row
+    }
+}
+
+/// Reads the first bytes of an item, as many as tell what it is: a single read may give fewer.
+pub(crate) fn read_head(
+    reader: &mut dyn ItemReader,
+    buf: &mut [u8],
+) -> Result<usize, ConnectorError> {
+    let size = reader.size();
+    let mut len = 0;
+    loop {
+        let read = reader.read_at(len as u64, &mut buf[len..])?;
+        len += read;
+        if read == 0 || len >= HEAD_SIZE || (size > 0 && len as u64 >= size) {
+            return Ok(len);
+        }
     }
 }
 
@@ -331,7 +347,11 @@ impl<'i> ItemInProgress<'i> {
     pub(crate) fn step(&mut self) -> Result<Step, ConnectorError> {
         let Self { context, subject, reader, stream, row, size, offset, .. } = self;
         let occurrences = &mut row.occurrences;
-        let read = stream.read(CHUNK, |room| reader.read_at(*offset, room), &mut |found| {
+        let read_next = |room: &mut [u8]| match *offset {
+            0 => read_head(&mut **reader, room),
+            offset => reader.read_at(offset, room),
+        };
+        let read = stream.read(CHUNK, read_next, &mut |found| {
             occurrences.push(context.occurrence(subject, &found));
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);
@@ -379,8 +399,8 @@ impl InProgress for ItemInProgress<'_> {
         &self.row
     }
 
-    fn part_is_committed(&mut self) {
-        self.context.part_is_committed(&mut self.row);
+    fn partial_is_committed(&mut self) {
+        self.context.partial_is_committed(&mut self.row);
     }
 
     fn partial(&self) -> Option<PartialItem> {

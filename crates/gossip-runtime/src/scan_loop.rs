@@ -17,7 +17,7 @@ use crate::archive_item::{ArchiveInProgress, ArchiveScan};
 use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
 use crate::crew::{Crew, Plan};
-use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep};
+use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep, read_head};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::{PartialAt, PartialItem};
@@ -152,7 +152,7 @@ impl ScanLoop {
 }
 
 /// How the reading of an item ended.
-pub(crate) enum Read {
+pub(crate) enum ReadEnd {
     /// All that is to be known of it is.
     Done(ItemRow),
     /// It was left in the middle.
@@ -187,8 +187,8 @@ impl<W: Work> Step<'_, W> {
             }
             Known::NotOffered(row) => self.add(row),
             Known::MustRead => match self.read(entry.key, None)? {
-                Read::Done(row) => self.add(row),
-                Read::Left(flow) => return Ok(flow),
+                ReadEnd::Done(row) => self.add(row),
+                ReadEnd::Left(flow) => return Ok(flow),
             },
         }
         self.advance(entry.key)
@@ -197,8 +197,8 @@ impl<W: Work> Step<'_, W> {
     /// Handles an item that was left in the middle.
     fn handle_partial(&mut self, partial: &PartialItem) -> Result<Flow, ScanError> {
         match self.read(&partial.key, Some(partial))? {
-            Read::Done(row) => self.add(row),
-            Read::Left(flow) => return Ok(flow),
+            ReadEnd::Done(row) => self.add(row),
+            ReadEnd::Left(flow) => return Ok(flow),
         }
         self.advance(&partial.key)
     }
@@ -217,11 +217,15 @@ impl<W: Work> Step<'_, W> {
     }
 
     /// Reads an item, again from its start while that fails transiently.
-    fn read(&mut self, key: &[u8], mut partial: Option<&PartialItem>) -> Result<Read, ScanError> {
+    fn read(
+        &mut self,
+        key: &[u8],
+        mut partial: Option<&PartialItem>,
+    ) -> Result<ReadEnd, ScanError> {
         for attempt in 1.. {
             match self.read_once(key, partial.take()) {
                 Err(ScanError::Source(error)) if !error.is_retryable() || attempt == READ_TRIES => {
-                    return Ok(Read::Done(self.shared.context.unreadable(key, &error)));
+                    return Ok(ReadEnd::Done(self.shared.context.unreadable(key, &error)));
                 }
                 Err(ScanError::Source(_)) => {}
                 outcome => return outcome,
@@ -230,19 +234,25 @@ impl<W: Work> Step<'_, W> {
         unreachable!("the tries are counted")
     }
 
-    fn read_once(&mut self, key: &[u8], partial: Option<&PartialItem>) -> Result<Read, ScanError> {
+    fn read_once(
+        &mut self,
+        key: &[u8],
+        partial: Option<&PartialItem>,
+    ) -> Result<ReadEnd, ScanError> {
         let Self { shared, work, scratch, crew, batch } = self;
         let context = &shared.context;
         let OpenItem { subject, mut reader } = context.open(key)?;
-        // A part of another version is worth nothing.
-        let partial = partial.filter(|partial| subject.is_version(&partial.version));
-        if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial
-            && let (head, Some(format)) = archive_format(&mut *reader)?
-        {
-            let row = subject.begin_row(reader.size(), partial);
-            let archive = ArchiveInProgress::new(context, &subject, row, partial);
-            let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
-            return scan.run(reader, format, head);
+        // What was committed of another version says nothing of this one.
+        let mut partial = partial.filter(|partial| subject.is_version(&partial.version));
+        if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial {
+            if let (head, Some(format)) = archive_format(&mut *reader)? {
+                let row = subject.begin_row(reader.size(), partial);
+                let archive = ArchiveInProgress::new(context, &subject, row, partial);
+                let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);
+                return scan.run(reader, format, head);
+            }
+            // The content is another, whatever the version says.
+            partial = None;
         }
         let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
@@ -251,9 +261,9 @@ impl<W: Work> Step<'_, W> {
         while has_more {
             let round = plan_round(shared, &item);
             let next = round.map_or(item.next_len(), |(mark, plan)| plan.bytes(mark));
-            let flow = pause(shared, *work, batch, &mut item, next)?;
+            let flow = checkpoint_and_renew(shared, *work, batch, &mut item, next)?;
             if flow != Flow::Continue {
-                return Ok(Read::Left(flow));
+                return Ok(ReadEnd::Left(flow));
             }
             if let Some((mark, plan)) = round {
                 let round = crew.run(context, &subject, plan, mark)?;
@@ -274,7 +284,7 @@ impl<W: Work> Step<'_, W> {
             }
             batch.add_bytes(item.offset() - before);
         }
-        Ok(Read::Done(item.finish()?))
+        Ok(ReadEnd::Done(item.finish()?))
     }
 }
 
@@ -292,7 +302,7 @@ fn plan_round(shared: &Shared<'_>, item: &ItemInProgress<'_>) -> Option<(StreamM
 
 /// In the middle of an item, before its `next` bytes are read: commits what is done when it is time or
 /// when the scan stops, and renews what gives the right to go on.
-pub(crate) fn pause(
+pub(crate) fn checkpoint_and_renew(
     shared: &Shared<'_>,
     work: &mut impl Work,
     batch: &mut Batch,
@@ -307,18 +317,12 @@ pub(crate) fn pause(
     }
 }
 
-/// The first bytes of an item of which an earlier scan said that it is an archive, and its format.
+/// The first bytes of an item, and the format that they are of if it is an archive.
 fn archive_format(
     reader: &mut dyn ItemReader,
 ) -> Result<(Vec<u8>, Option<Format>), ConnectorError> {
     let mut head = vec![0; HEAD_SIZE];
-    let mut len = 0;
-    while len < head.len() {
-        match reader.read_at(len as u64, &mut head[len..])? {
-            0 => break,
-            read => len += read,
-        }
-    }
+    let len = read_head(reader, &mut head)?;
     head.truncate(len);
     let format = Format::detect(&head);
     Ok((head, format))

@@ -58,13 +58,13 @@ impl ShardToken {
         let counts = Counts::decode(&mut rest)?;
         let partial = has(HAS_PARTIAL).then(|| PartialItem::decode(&mut rest));
         let listing = has(HAS_LISTING).then(|| take_field(&mut rest));
-        let token = Self { counts, partial: flip(partial)?, listing: flip(listing)? };
+        let token = Self { counts, partial: transpose(partial)?, listing: transpose(listing)? };
         rest.is_empty().then_some(token)
     }
 }
 
 /// A part that is there must be whole.
-fn flip<T>(part: Option<Option<T>>) -> Option<Option<T>> {
+fn transpose<T>(part: Option<Option<T>>) -> Option<Option<T>> {
     match part {
         None => Some(None),
         Some(part) => part.map(Some),

@@ -6,7 +6,7 @@ use gossip_archive::{Format, Limits, NotRead};
 use proptest::prelude::*;
 
 use crate::support::{
-    Files, ar_of, bz2, gz, see, see_within, seven_zip_of, tar_of, xz, zip_of, zst,
+    Files, ar_of, bz2, gz, see, see_within, seven_zip_of, seven_zip_stored, tar_of, xz, zip_of, zst,
 };
 
 fn contents() -> Vec<(String, Vec<u8>)> {
@@ -80,8 +80,36 @@ fn a_zip_entry_with_wrong_bytes_is_said_and_the_others_are_read() {
     assert_eq!(seen.files.iter().zip(&contents).filter(|(a, b)| a == b).count(), 4);
 }
 
+/// A decoder may report a wrong checksum once, and go on or end as if nothing had been wrong.
+#[test]
+fn a_wrong_checksum_is_said_once_and_the_bytes_before_it_are_read() {
+    let content: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+    let two = |pack: fn(&[u8]) -> Vec<u8>, from_end: usize| {
+        let mut first = pack(&content);
+        let at = first.len() - from_end;
+        first[at] ^= 1;
+        [first, pack(b"second")].concat()
+    };
+    let mut stored = seven_zip_stored(&[("a", &content)]);
+    stored[32 + content.len() / 2] ^= 1;
+    for (name, bytes, lost) in [
+        ("a.gz", two(gz, 8), 0),
+        ("a.gz", two(gz, 4), 0),
+        // Before its index of 12 bytes and its footer of 12.
+        ("a.xz", two(xz, 12 + 12 + 1), 0),
+        ("a.7z", stored, 1),
+    ] {
+        let seen = see(name, &bytes);
+        assert_eq!(seen.not_read, [("a".to_owned(), NotRead::Damaged)], "{name}");
+        let read = &seen.files[0].1;
+        assert!(read.len() >= content.len() - lost, "{name}: {} bytes", read.len());
+        let differ = read.iter().zip(&content).filter(|(a, b)| a != b).count();
+        assert!(differ <= 1, "{name}: {differ} bytes differ");
+    }
+}
+
 proptest! {
-    /// Neither a panic nor more than the limits allow.
+    /// Neither a panic, nor more than the limits allow, nor other bytes without a report.
     #[test]
     fn any_damage_ends_in_files_and_reports(
         which in 0_usize..8,
@@ -100,6 +128,9 @@ proptest! {
             let seen = see_within(&limits, name, &bytes);
             let size: usize = seen.files.iter().map(|(_, content)| content.len()).sum();
             prop_assert!(size <= 8 << 20);
+            // These have checksums of everything.
+            let is_checked = matches!(name, "7z" | "gz" | "bz2" | "xz");
+            prop_assert!(!is_checked || !seen.not_read.is_empty() || seen.files == contents());
         }
     }
 }

@@ -101,6 +101,33 @@ fn which_files_there_are_does_not_depend_on_what_is_read_of_them() {
     }
 }
 
+/// A file that is damaged, and one that reaches a limit, are as much so if they are passed over.
+#[test]
+fn what_is_reported_does_not_depend_on_what_is_read() {
+    let text = b"some text that is not so short".repeat(2000);
+    let mut cut = gz(&text);
+    let end = cut.len() - 6;
+    cut[end] ^= 1;
+    let members = [("1", &text[..]), ("2.gz", &cut), ("3", &text), ("4", b"four")];
+    let mut broken_zip = zip_of(&members);
+    let third = broken_zip.windows(2).rposition(|window| window == b"4P").unwrap();
+    broken_zip[third - 90] ^= 0x55;
+    let limits = Limits { ratio_from: 130_000, ratio: 1, ..Limits::default() };
+    for bytes in
+        [cut.clone(), broken_zip, zip_of(&members), gz(&tar_of(&members)), seven_zip_of(&members)]
+    {
+        for limits in [Limits::default(), limits] {
+            let all = see_some(&limits, "x.gz", &bytes, |_| true);
+            assert_ne!(all.not_read, []);
+            for mask in 0..15_usize {
+                let seen = see_some(&limits, "x.gz", &bytes, |number| mask >> number & 1 == 1);
+                assert_eq!(seen.names(), all.names(), "{mask:b}");
+                assert_eq!(seen.not_read, all.not_read, "{mask:b}");
+            }
+        }
+    }
+}
+
 #[test]
 fn names_that_lead_out_are_names_and_links_are_not_followed() {
     let mut tar = tar::Builder::new(Vec::new());
@@ -199,6 +226,65 @@ fn what_is_encrypted_is_said_and_the_rest_is_read() {
     // The tests' own features can decrypt: without a password it is the same to a reader.
     assert_eq!(seen.files.iter().filter(|(_, content)| content == b"content").count(), 0);
     assert_eq!(seen.not_read.len(), 1, "{seen:?}");
+}
+
+/// An unpacker keeps one of them; which one, each decides otherwise.
+#[test]
+fn entries_of_one_name_are_all_read() {
+    let files: Files<'_> = &[("a.env", b"K=1"), ("b.env", b"K=2"), ("a.env", b"K=3")];
+    let mut zip = zip_of(&[("a.env", b"K=1"), ("b.env", b"K=2"), ("c.env", b"K=3")]);
+    // The writer refuses to.
+    for at in 0..zip.len() - 5 {
+        if &zip[at..at + 5] == b"c.env" {
+            zip[at] = b'a';
+        }
+    }
+    for (name, bytes) in [("zip", zip), ("tar", tar_of(files)), ("7z", seven_zip_of(files))] {
+        let seen = see(name, &bytes);
+        assert_eq!((seen.files, seen.not_read), (owned(files), vec![]), "{name}");
+    }
+}
+
+/// What is called a directory, comes after the end, or is beside what cannot be read.
+#[test]
+fn content_in_unusual_places_is_read() {
+    let mut zip = zip_of(&[("a.env_", b"K=1"), ("b", b"K=2")]);
+    for at in 0..zip.len() - 6 {
+        if &zip[at..at + 6] == b"a.env_" {
+            zip[at + 5] = b'/';
+        }
+    }
+    assert_eq!(see("x.zip", &zip).files, owned(&[("a.env/", b"K=1"), ("b", b"K=2")]));
+
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Directory);
+    header.set_size(3);
+    tar.append_data(&mut header, "a.env/", &b"K=1"[..]).unwrap();
+    let first = tar.into_inner().unwrap();
+    let both = [first, tar_of(&[("b", b"K=2")]), vec![0; 700]].concat();
+    let seen = see("x.tar", &both);
+    assert_eq!(seen.files, owned(&[("a.env/", b"K=1"), ("b", b"K=2")]));
+    assert_eq!(seen.not_read, []);
+    let seen = see("x.tar", &[both, b"what is no header".repeat(40)].concat());
+    assert_eq!(seen.files.len(), 2);
+    assert_eq!(seen.not_read, [(String::new(), NotRead::Damaged)]);
+
+    let mut archive = sevenz_rust2::ArchiveWriter::new(Cursor::new(Vec::new())).unwrap();
+    let password = sevenz_rust2::Password::from("a password of a test");
+    let aes = sevenz_rust2::encoder_options::AesEncoderOptions::new(password);
+    for (name, method) in [
+        ("one", sevenz_rust2::EncoderMethod::COPY.into()),
+        ("two", aes.into()),
+        ("three", sevenz_rust2::EncoderMethod::LZMA2.into()),
+    ] {
+        archive.set_content_methods(vec![method]);
+        let entry = sevenz_rust2::ArchiveEntry::new_file(name);
+        archive.push_archive_entry(entry, Some(&b"content"[..])).unwrap();
+    }
+    let seen = see("x.7z", &archive.finish().unwrap().into_inner());
+    let read = seen.files.iter().filter(|(_, content)| content == b"content").count();
+    assert_eq!((read, seen.not_read.len()), (2, 1), "{seen:?}");
 }
 
 #[test]

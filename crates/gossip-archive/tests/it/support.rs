@@ -2,7 +2,9 @@
 
 use std::io::{Cursor, Read, Write};
 
-use gossip_archive::{Format, InnerPath, Limits, NotRead, Stop, VisitError, Visitor, unpack};
+use gossip_archive::{
+    Format, InnerPath, Limits, NotRead, Stop, VisitError, Visitor, read_full, unpack,
+};
 
 /// What was seen in an archive.
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -29,8 +31,7 @@ impl<R: FnMut(usize) -> bool> Visitor for Reader<R> {
         let mut content = Vec::new();
         let number = self.numbers;
         self.numbers += 1;
-        let read =
-            if (self.reads)(number) { bytes.read_to_end(&mut content).map(drop) } else { Ok(()) };
+        let read = if (self.reads)(number) { read_chunks(bytes, &mut content) } else { Ok(()) };
         let slashed = String::from_utf8_lossy(path.slashed()).into_owned();
         let shown = String::from_utf8_lossy(path.shown()).into_owned();
         assert_eq!(slashed.replace('!', "/"), shown.replace('!', "/"));
@@ -44,6 +45,17 @@ impl<R: FnMut(usize) -> bool> Visitor for Reader<R> {
 
     fn tick(&mut self) -> Result<(), Stop> {
         Ok(())
+    }
+}
+
+/// Reads as a scan does.
+fn read_chunks(bytes: &mut dyn Read, content: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut chunk = vec![0; 256 << 10];
+    loop {
+        match read_full(bytes, &mut chunk)? {
+            0 => return Ok(()),
+            read => content.extend_from_slice(&chunk[..read]),
+        }
     }
 }
 
@@ -125,6 +137,17 @@ pub(crate) fn ar_of(files: Files<'_>) -> Vec<u8> {
 
 pub(crate) fn seven_zip_of(files: Files<'_>) -> Vec<u8> {
     let mut archive = sevenz_rust2::ArchiveWriter::new(Cursor::new(Vec::new())).unwrap();
+    for (name, content) in files {
+        let entry = sevenz_rust2::ArchiveEntry::new_file(name);
+        archive.push_archive_entry(entry, Some(*content)).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+/// Not compressed.
+pub(crate) fn seven_zip_stored(files: Files<'_>) -> Vec<u8> {
+    let mut archive = sevenz_rust2::ArchiveWriter::new(Cursor::new(Vec::new())).unwrap();
+    archive.set_content_methods(vec![sevenz_rust2::EncoderMethod::COPY.into()]);
     for (name, content) in files {
         let entry = sevenz_rust2::ArchiveEntry::new_file(name);
         archive.push_archive_entry(entry, Some(*content)).unwrap();

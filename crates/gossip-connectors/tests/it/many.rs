@@ -1,9 +1,12 @@
 //! The suite of the contract, on two directories as one source.
 
+use gossip_connectors::content::HeadClassifier;
 use gossip_connectors::many::{Many, Part, Shown};
 use gossip_contracts::connector::conformance::{Harness, Item, sample_paths};
-use gossip_contracts::connector::{Connector, Page};
-use gossip_contracts::coordination::CursorUpdate;
+use gossip_contracts::connector::{
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page,
+};
+use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 
 use crate::conformance::Directory;
 
@@ -92,10 +95,79 @@ fn ranges_that_begin_and_end_between_sources_lose_nothing() {
         bounds.push(everything.end());
         let (mut page, mut listed) = (Page::new(), 0);
         for pair in bounds.windows(2) {
-            let range = gossip_contracts::coordination::ShardSpecRef::new(pair[0], pair[1], b"");
+            let range = ShardSpecRef::new(pair[0], pair[1], b"");
             source.list(range, CursorUpdate::initial(), 1000, &mut page).unwrap();
             listed += page.len();
         }
         assert_eq!(listed, items.len());
     }
+}
+
+/// A source that cannot be listed.
+struct Failing;
+
+impl Connector for Failing {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume_tokens: false,
+            range_reads: true,
+            split_points: false,
+            versions: true,
+        }
+    }
+
+    fn key_range(&self) -> ShardSpecRef<'_> {
+        ShardSpecRef::new(b"", b"", b"")
+    }
+
+    fn classifier(&self) -> &dyn Classifier {
+        &HeadClassifier
+    }
+
+    fn list(
+        &self,
+        _: ShardSpecRef<'_>,
+        _: CursorUpdate<'_>,
+        _: usize,
+        _: &mut Page,
+    ) -> Result<(), ConnectorError> {
+        Err(ConnectorError::PermissionDenied { operation: "list" })
+    }
+
+    fn open(&self, _: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
+        Err(ConnectorError::PermissionDenied { operation: "open" })
+    }
+
+    fn is_settled(&self, _: &[u8], _: u64) -> bool {
+        false
+    }
+
+    fn split_points(
+        &self,
+        _: ShardSpecRef<'_>,
+        _: CursorUpdate<'_>,
+        _: usize,
+    ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
+        Ok(Vec::new())
+    }
+}
+
+/// What a source lists is not lost because the next one fails: the error comes with the page after.
+#[test]
+fn an_error_of_a_source_comes_after_what_those_before_it_list() {
+    let items = [b"a", b"b"].map(|key| Item { key: key.to_vec(), content: Vec::new() });
+    let directory = Directory::build(&items);
+    let sources: [Box<dyn Connector>; 2] = [Box::new(directory.connect()), Box::new(Failing)];
+    let part = |source| Part { source, shown: Shown::Below(Vec::new()) };
+    let source = Many::new(sources.into_iter().map(part).collect());
+    let (range, mut page) = (source.key_range(), Page::new());
+    for max in [2, 10] {
+        source.list(range, CursorUpdate::initial(), max, &mut page).unwrap();
+        let keys: Vec<_> = page.iter().map(|entry| entry.key.to_vec()).collect();
+        assert_eq!((keys, page.is_last()), (vec![key(0, b"a"), key(0, b"b")], false), "{max}");
+    }
+    let reached = key(0, b"b");
+    let cursor = CursorUpdate::new(Some(&reached), None);
+    source.list(range, cursor, 10, &mut page).unwrap_err();
+    assert!(page.is_empty());
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page,
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, PageEntry,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_engine::{Engine, Options, RuleSet, template};
@@ -139,6 +139,7 @@ pub(crate) fn content(number: u64) -> String {
 
 type Hook<'h> = Box<dyn Fn(&[u8], u64) + Send + Sync + 'h>;
 type OnRead = Arc<dyn Fn(&[u8], u64) + Send + Sync>;
+type FailsRead = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 
 /// A tree that calls back before each read and remembers which keys were read.
 pub(crate) struct Watched<'h> {
@@ -147,6 +148,12 @@ pub(crate) struct Watched<'h> {
     reads: Mutex<Vec<Vec<u8>>>,
     /// Called before each read of bytes, with its offset.
     pub(crate) on_read: Option<OnRead>,
+    /// Whether a read of bytes at this offset fails in passing.
+    pub(crate) fails_read: Option<FailsRead>,
+    /// Everything has this version.
+    pub(crate) version: Option<&'static [u8]>,
+    /// A read gives no more bytes than this.
+    pub(crate) read_max: usize,
     /// All bytes that were read.
     pub(crate) bytes_read: Arc<AtomicU64>,
     /// Listings that would give a key from here on fail.
@@ -171,6 +178,9 @@ impl<'h> Watched<'h> {
             hook: Box::new(hook),
             reads: Mutex::default(),
             on_read: None,
+            fails_read: None,
+            version: None,
+            read_max: usize::MAX,
             bytes_read: Arc::default(),
             broken_from: None,
             every_other_listing_fails: false,
@@ -225,6 +235,12 @@ impl Connector for Watched<'_> {
         }
         // Small pages, so that there is more than one.
         self.inner.list(range, cursor, max_entries.min(7), page)?;
+        if let Some(version) = self.version {
+            let mut same = Page::new();
+            page.iter().for_each(|entry| same.push(PageEntry { version, ..entry }));
+            same.finish(page.is_last(), None);
+            *page = same;
+        }
         if let Some(broken) = self.broken_from
             && page.iter().any(|entry| entry.key >= broken)
         {
@@ -242,6 +258,9 @@ impl Connector for Watched<'_> {
             inner: self.inner.open(key)?,
             key: key.to_vec(),
             on_read: self.on_read.clone(),
+            fails_read: self.fails_read.clone(),
+            version: self.version,
+            read_max: self.read_max,
             bytes_read: Arc::clone(&self.bytes_read),
         }))
     }
@@ -264,6 +283,9 @@ struct WatchedReader {
     inner: Box<dyn ItemReader>,
     key: Vec<u8>,
     on_read: Option<OnRead>,
+    fails_read: Option<FailsRead>,
+    version: Option<&'static [u8]>,
+    read_max: usize,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -273,20 +295,25 @@ impl ItemReader for WatchedReader {
     }
 
     fn version(&self) -> &[u8] {
-        self.inner.version()
+        self.version.unwrap_or_else(|| self.inner.version())
     }
 
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError> {
         if let Some(on_read) = &self.on_read {
             on_read(&self.key, offset);
         }
-        let read = self.inner.read_at(offset, buf)?;
+        if self.fails_read.as_ref().is_some_and(|fails| fails(offset)) {
+            let message = "in passing, for a test".to_owned();
+            return Err(ConnectorError::Retryable { operation: "read", message });
+        }
+        let len = buf.len().min(self.read_max);
+        let read = self.inner.read_at(offset, &mut buf[..len])?;
         self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
-        self.inner.version_now()
+        self.version.map_or_else(|| self.inner.version_now(), |version| Ok(version.to_vec()))
     }
 }
 

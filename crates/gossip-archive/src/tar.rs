@@ -5,9 +5,13 @@
 
 use std::io::{self, Read};
 
+use crate::read_full;
+
 pub(crate) const BLOCK: usize = 512;
 /// The longest name or extended header that is read.
 const EXTENSION_MAX: u64 = 1 << 20;
+/// The longest list of a file's holes that is passed over.
+const HOLE_BLOCKS_MAX: u32 = 1 << 14;
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,49 +29,81 @@ pub(crate) struct Member {
     pub(crate) len: u64,
 }
 
-/// The next member; `None` at the end. What it says of the one after it is read and not given.
-pub(crate) fn next_member(input: &mut dyn Read) -> io::Result<Option<Member>> {
-    let (mut name, mut len) = (None, None);
-    loop {
-        let Some(header) = next_block(input)? else { return Ok(None) };
+/// What comes next.
+pub(crate) enum Next {
+    Member(Member),
+    /// A block that says something of the member after it, or nothing.
+    Header,
+    End,
+}
+
+/// Reads headers; what is between members the caller reads or passes over.
+#[derive(Default)]
+pub(crate) struct Headers {
+    /// Of the next member.
+    name: Option<Vec<u8>>,
+    len: Option<u64>,
+}
+
+impl Headers {
+    pub(crate) fn next(&mut self, input: &mut dyn Read) -> io::Result<Next> {
+        let Some(header) = next_block(input)? else { return Ok(Next::End) };
+        // Zeros end an archive; but another may follow, of which tar can be told to read as well.
         if header.iter().all(|byte| *byte == 0) {
-            return Ok(None);
+            return Ok(Next::Header);
         }
         check(&header)?;
         let stored = number(&header[124..136])?;
         let kind = match header[156] {
             b'L' => {
-                name = Some(until_nul(&extension(input, stored)?).to_vec());
-                continue;
+                self.name = Some(until_nul(&extension(input, stored)?).to_vec());
+                return Ok(Next::Header);
             }
             b'x' => {
                 let records = extension(input, stored)?;
-                name = pax(&records, b"path").map(<[u8]>::to_vec).or(name);
-                len = pax(&records, b"size").map(decimal).transpose()?.or(len);
-                continue;
+                if let Some(name) = pax(&records, b"path")? {
+                    self.name = Some(name.to_vec());
+                }
+                if let Some(len) = pax(&records, b"size")? {
+                    self.len = Some(decimal(len)?);
+                }
+                return Ok(Next::Header);
             }
             b'K' | b'g' => {
                 extension(input, stored)?;
-                continue;
+                return Ok(Next::Header);
             }
             b'1' | b'2' => Kind::Link,
             b'5' => Kind::Directory,
             b'3' | b'4' | b'6' | b'D' | b'V' => Kind::Special,
             b'S' => {
-                // The list of its holes may go on in blocks of its own.
-                let mut has_more = header[482] != 0;
-                while has_more {
-                    let block = next_block(input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-                    has_more = block[504] != 0;
-                }
+                pass_holes(input, &header)?;
                 Kind::File
             }
             _ => Kind::File,
         };
-        // A link's size is that of what it leads to; no bytes follow.
-        let len = if kind == Kind::Link { 0 } else { len.unwrap_or(stored) };
-        return Ok(Some(Member { name: name.unwrap_or_else(|| name_of(&header)), kind, len }));
+        let (name, len) = (self.name.take(), self.len.take().unwrap_or(stored));
+        let name = name.unwrap_or_else(|| name_of(&header));
+        Ok(Next::Member(match kind {
+            // A link's size is that of what it leads to; no bytes follow.
+            Kind::Link => Member { name, kind, len: 0 },
+            Kind::Directory if len > 0 => Member { name, kind: Kind::File, len },
+            _ => Member { name, kind, len },
+        }))
     }
+}
+
+/// The list of a file's holes may go on in blocks of its own.
+fn pass_holes(input: &mut dyn Read, header: &[u8; BLOCK]) -> io::Result<()> {
+    let mut has_more = header[482] != 0;
+    for _ in 0..HOLE_BLOCKS_MAX {
+        if !has_more {
+            return Ok(());
+        }
+        let block = next_block(input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        has_more = block[504] != 0;
+    }
+    Err(damaged("a file of a tar file has too many holes"))
 }
 
 /// Bytes after a member of this length up to the end of a block.
@@ -75,14 +111,14 @@ pub(crate) const fn padding(len: u64) -> u64 {
     len.next_multiple_of(BLOCK as u64) - len
 }
 
-/// `None` at the end of the input.
+/// `None` at the end of the input, before which there may be zeros.
 fn next_block(input: &mut dyn Read) -> io::Result<Option<[u8; BLOCK]>> {
     let mut block = [0; BLOCK];
-    if input.read(&mut block[..1])? == 0 {
-        return Ok(None);
+    match read_full(input, &mut block)? {
+        BLOCK => Ok(Some(block)),
+        _ if block.iter().all(|byte| *byte == 0) => Ok(None),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-    input.read_exact(&mut block[1..])?;
-    Ok(Some(block))
 }
 
 fn check(header: &[u8; BLOCK]) -> io::Result<()> {
@@ -107,17 +143,19 @@ fn extension(input: &mut dyn Read, len: u64) -> io::Result<Vec<u8>> {
 }
 
 /// A record's value: records are `length name=value` and a newline.
-fn pax<'r>(mut records: &'r [u8], wanted: &[u8]) -> Option<&'r [u8]> {
+fn pax<'r>(mut records: &'r [u8], wanted: &[u8]) -> io::Result<Option<&'r [u8]>> {
+    let no_record = || damaged("a record of a tar file is none");
     let mut found = None;
     while let Some(space) = records.iter().position(|byte| *byte == b' ') {
-        let len = decimal(&records[..space]).ok().and_then(|len| usize::try_from(len).ok())?;
-        let record = records.get(space + 1..len)?.strip_suffix(b"\n")?;
+        let len = usize::try_from(decimal(&records[..space])?).map_err(|_| no_record())?;
+        let record = records.get(space + 1..len).and_then(|record| record.strip_suffix(b"\n"));
+        let record = record.ok_or_else(no_record)?;
         if let Some(value) = record.strip_prefix(wanted).and_then(|rest| rest.strip_prefix(b"=")) {
             found = Some(value);
         }
         records = &records[len..];
     }
-    found
+    Ok(found)
 }
 
 fn name_of(header: &[u8; BLOCK]) -> Vec<u8> {
