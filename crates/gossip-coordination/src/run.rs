@@ -263,10 +263,11 @@ pub struct RunProgress {
 }
 
 impl RunProgress {
-    /// All shards.
+    /// All shards. Saturates: the counts may come from a damaged store.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.active + self.done + self.split + self.parked
+        let settled = self.done.saturating_add(self.split);
+        self.active.saturating_add(settled).saturating_add(self.parked)
     }
 
     /// Counts a shard in `status`.

@@ -87,6 +87,19 @@ fn a_database_of_a_newer_version_is_left_alone() {
     refuses(&place, "schema version 99");
 }
 
+/// The header's field is signed, so one flipped bit makes it negative.
+#[test]
+fn a_database_of_a_negative_version_is_damaged() {
+    let place = Place::new();
+    begin(&mut place.open(), 3, 10, 1000);
+    let damaged = Connection::open(place.db()).unwrap();
+    for version in [-1, i32::MIN + 2] {
+        damaged.pragma_update(None, "user_version", version).unwrap();
+        let refused = refuses(&place, &format!("schema version is {version}"));
+        assert!(matches!(refused, OpenError::Damaged { .. }), "{refused:?}");
+    }
+}
+
 #[test]
 fn a_truncated_database_is_left_alone() {
     let place = Place::new();

@@ -14,7 +14,7 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 
 use super::Decision;
 use super::run::{RunUpdate, entry, was_executed};
-use crate::error::{RegisterShardsError, RunOpIdConflict};
+use crate::error::{InfraError, RegisterShardsError, RunOpIdConflict};
 use crate::op_log::RunOpKind;
 use crate::payload;
 use crate::record::ShardRecordView;
@@ -125,6 +125,10 @@ pub fn register_step(
     }
     let step = match run.registration {
         Some(registration) if request.is_in(&registration) => {
+            if registration.count as usize != request.shards.len() {
+                let message = "the record counts other shards than the manifest of its fingerprint";
+                return Err(InfraError::corruption("register_shards.load", message).into());
+            }
             go_on(registration, now, room, chunk, request)?
         }
         Some(other) if other.op_id == request.op_id => {
@@ -221,10 +225,8 @@ pub fn discard_staged(run: &RunRecord, chunk: usize) -> Option<(RunUpdate, u32)>
 }
 
 /// Decides whether a run gets these shards, for a backend that stores all of them at once: every
-/// step of the registration, and the last one's update. Each shard's record is [`root_shard`].
-///
-/// # Panics
-/// If the run has staged shards; a backend that stages none has none.
+/// step of the registration, and the last one's update. Each shard's record is [`root_shard`]. Such a
+/// backend never stores a registration, so a record that has one is damaged, or another backend's.
 pub fn register_shards(
     run: Option<&RunRecord>,
     now: LogicalTime,
@@ -233,6 +235,10 @@ pub fn register_shards(
     shards: &[InitialShardInput<'_>],
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RegisterShardsError> {
+    if run.is_some_and(|run| run.registration.is_some()) {
+        let message = "the run has a registration in progress, and this backend stores none";
+        return Err(InfraError::corruption("register_shards.load", message).into());
+    }
     let mut request = RegisterRequest::new(tenant, shards, op_id);
     let mut staged = None;
     loop {
@@ -248,7 +254,7 @@ pub fn register_shards(
                 next.apply(update);
                 staged = Some(next);
             }
-            RegisterStep::Discard { .. } => panic!("V5: a run has shards that nobody staged"),
+            RegisterStep::Discard { .. } => unreachable!("nothing was staged before"),
         }
     }
 }

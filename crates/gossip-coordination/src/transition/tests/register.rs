@@ -6,7 +6,7 @@ use gossip_contracts::coordination::{InitialShardInput, ShardLimitScope};
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::{RegisterShardsError, RunTransitionError};
+use crate::error::{InfraError, RegisterShardsError, RunTransitionError};
 use crate::run::{Registration, RunRecord};
 use crate::testing::cases;
 
@@ -230,6 +230,35 @@ fn ceilings_hold_at_every_step() {
     let fewer = manifest(&keys[..5], 0);
     let mut second = RegisterRequest::new(TENANT, &fewer, operation(2));
     assert!(drive(&mut store, 2, &mut second).is_ok());
+}
+
+/// What a record says comes from outside; a record that contradicts the manifest is not followed.
+#[test]
+fn a_record_that_no_registration_wrote_is_reported_as_damage() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let rows = manifest(&keys, 0);
+    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+    assert!(store.commit(store.revision, step, &request));
+    let begun = store.run.registration.unwrap();
+    let is_damage = |refused| match refused {
+        Err(RegisterShardsError::BackendError(InfraError::Corruption { .. })) => {}
+        other => panic!("{other:?}"),
+    };
+    for count in [4, 6] {
+        store.run.registration = Some(Registration { count, ..begun });
+        is_damage(decide(&store, 2, &mut request).map(drop));
+    }
+    // A backend that stores all shards at once has none staged, by whomever.
+    let of_another = Registration { op_id: operation(2), staged: 1, ..begun };
+    let left = Registration { stale: 5, ..begun };
+    for registration in [begun, Registration { staged: 5, ..begun }, left, of_another] {
+        store.run.registration = Some(registration);
+        store.run.assert_invariants();
+        let (run, room) = (Some(&store.run), store.room());
+        let at_once = register_shards(run, at(1_500), TENANT, &room, &rows, operation(1));
+        is_damage(at_once.map(drop));
+    }
 }
 
 /// One who drives a registration: what it has read, and what it makes of it.
