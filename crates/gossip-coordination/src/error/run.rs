@@ -84,7 +84,8 @@ pub enum RegisterShardsError {
     /// The operation id was used for something else.
     #[error("{0}")]
     OpIdConflict(#[from] RunOpIdConflict),
-    /// Another registration of the run has begun meanwhile, and this one may not go on.
+    /// Another registration of the run has begun meanwhile, and this one may not go on, nor begin
+    /// again under its id.
     #[error("operation {by} registers the run's shards, and has taken this one's place")]
     Overtaken {
         /// The other one's id.

@@ -15,28 +15,27 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 use super::Decision;
 use super::run::{RunUpdate, entry, was_executed};
 use crate::error::{InfraError, RegisterShardsError, RunOpIdConflict};
-use crate::op_log::RunOpKind;
+use crate::op_log::{OpLogEntry, OpResult, RunOpKind};
 use crate::payload;
 use crate::record::ShardRecordView;
 use crate::run::{Registration, RunRecord, RunStatus};
 use crate::shard_limits::ShardRoom;
 
-/// A registration as its caller drives it: what is asked for, and whether it has begun.
+/// What a registration asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterRequest<'r> {
     tenant: TenantId,
     shards: &'r [InitialShardInput<'r>],
     op_id: OpId,
     payload_hash: u64,
-    has_begun: bool,
 }
 
 impl<'r> RegisterRequest<'r> {
-    /// A request, not yet begun. Hashes the manifest, once for all steps.
+    /// A request. Hashes the manifest, once for all steps.
     #[must_use]
     pub fn new(tenant: TenantId, shards: &'r [InitialShardInput<'r>], op_id: OpId) -> Self {
         let payload_hash = payload::register_shards(shards);
-        Self { tenant, shards, op_id, payload_hash, has_begun: false }
+        Self { tenant, shards, op_id, payload_hash }
     }
 
     /// Whose run it is about.
@@ -109,7 +108,7 @@ pub fn register_step(
     now: LogicalTime,
     room: &ShardRoom,
     chunk: usize,
-    request: &mut RegisterRequest<'_>,
+    request: &RegisterRequest<'_>,
 ) -> Result<Decision<RegisterStep, ()>, RegisterShardsError> {
     assert!(chunk > 0, "a step stores at least one shard");
     let run = run.ok_or(RegisterShardsError::RunNotFound)?;
@@ -117,7 +116,8 @@ pub fn register_step(
         return Err(RegisterShardsError::TenantMismatch { expected: request.tenant });
     }
     let hash = request.payload_hash;
-    if was_executed(run, request.op_id, hash)? {
+    let was_overtaken = was_overtaken(run, request);
+    if !was_overtaken && was_executed(run, request.op_id, hash)? {
         return Ok(Decision::Replay(()));
     }
     if run.status != RunStatus::Initializing {
@@ -135,17 +135,25 @@ pub fn register_step(
             return Err(RunOpIdConflict::new(request.op_id, other.payload_hash, hash).into());
         }
         // V5. To begin again would take the place of whoever took this one's.
-        Some(other) if request.has_begun => {
+        Some(other) if was_overtaken => {
             return Err(RegisterShardsError::Overtaken { by: other.op_id });
         }
-        other => begin(other, room, request)?,
+        other => begin(other, now, room, request)?,
     };
-    request.has_begun = true;
     Ok(Decision::Execute(step))
+}
+
+/// Whether the log says that another registration has taken this one's place.
+fn was_overtaken(run: &RunRecord, request: &RegisterRequest<'_>) -> bool {
+    run.op_log.iter().any(|entry| {
+        (entry.op_id(), entry.payload_hash()) == (request.op_id, request.payload_hash)
+            && entry.result() == OpResult::Superseded
+    })
 }
 
 fn begin(
     earlier: Option<Registration>,
+    now: LogicalTime,
     room: &ShardRoom,
     request: &RegisterRequest<'_>,
 ) -> Result<RegisterStep, RegisterShardsError> {
@@ -156,7 +164,13 @@ fn begin(
     let count = u32::try_from(request.shards.len()).expect("a manifest is limited");
     let (op_id, payload_hash) = (request.op_id, request.payload_hash);
     let registration = Registration { op_id, payload_hash, count, staged: 0, stale };
-    Ok(RegisterStep::Begin(under_way(registration)))
+    // V5: whoever began before is refused from now on, so that two who retry come to an end.
+    let log = earlier.map(|earlier| {
+        let Registration { op_id, payload_hash, .. } = earlier;
+        let (kind, result) = (RunOpKind::RegisterShards, OpResult::Superseded);
+        OpLogEntry::new(op_id, kind, result, payload_hash, now)
+    });
+    Ok(RegisterStep::Begin(RunUpdate { log, ..under_way(registration) }))
 }
 
 fn go_on(
@@ -239,11 +253,11 @@ pub fn register_shards(
         let message = "the run has a registration in progress, and this backend stores none";
         return Err(InfraError::corruption("register_shards.load", message).into());
     }
-    let mut request = RegisterRequest::new(tenant, shards, op_id);
+    let request = RegisterRequest::new(tenant, shards, op_id);
     let mut staged = None;
     loop {
         let record = staged.as_ref().or(run);
-        let step = match register_step(record, now, room, usize::MAX, &mut request)? {
+        let step = match register_step(record, now, room, usize::MAX, &request)? {
             Decision::Execute(step) => step,
             Decision::Replay(()) => return Ok(Decision::Replay(())),
         };

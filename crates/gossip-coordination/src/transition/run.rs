@@ -5,7 +5,8 @@
 //! - V3: an ended run stays as it ended.
 //! - V4: until a run is active nobody sees a shard of it.
 //! - V5: shards that are staged belong to the registration in the record. One under another id takes
-//!   its place and deletes first what it finds; the one before is refused from then on.
+//!   its place and deletes first what it finds; the one before is refused for as long as the op-log
+//!   remembers it.
 //! - V6: a run becomes active when its whole manifest is staged and nothing else is.
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardId, TenantId};
@@ -34,7 +35,8 @@ pub struct RunUpdate {
     pub registration: Option<Registration>,
     /// What the run came to, when this is its end and somebody says so.
     pub result: Option<RunResult>,
-    /// The entry to append to the op-log. Steps of a registration have none before the last.
+    /// The entry to append to the op-log. Of a registration's steps the last has one, and the first
+    /// if it takes another's place.
     pub log: Option<OpLogEntry<RunOpKind>>,
 }
 

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{InfraError, RegisterShardsError, RunTransitionError};
+use crate::op_log::{OpLogEntry, OpResult};
 use crate::run::{Registration, RunRecord};
 use crate::testing::cases;
 
@@ -95,7 +96,7 @@ impl Store {
 fn decide(
     store: &Store,
     chunk: usize,
-    request: &mut RegisterRequest<'_>,
+    request: &RegisterRequest<'_>,
 ) -> Result<Decision<RegisterStep, ()>, RegisterShardsError> {
     register_step(Some(&store.run), at(1_500), &store.room(), chunk, request)
 }
@@ -104,7 +105,7 @@ fn decide(
 fn drive(
     store: &mut Store,
     chunk: usize,
-    request: &mut RegisterRequest<'_>,
+    request: &RegisterRequest<'_>,
 ) -> Result<usize, RegisterShardsError> {
     for steps in 0.. {
         match decide(store, chunk, request)? {
@@ -119,9 +120,9 @@ fn drive(
 fn a_manifest_is_staged_in_chunks_and_then_activated_at_once() {
     let (mut store, keys) = (Store::new(), keys(7));
     let rows = manifest(&keys, 0);
-    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
     let mut seen = Vec::new();
-    while let Ok(Decision::Execute(step)) = decide(&store, 3, &mut request) {
+    while let Ok(Decision::Execute(step)) = decide(&store, 3, &request) {
         assert_eq!(store.run.status, RunStatus::Initializing, "V4");
         seen.push(match &step {
             RegisterStep::Begin(_) => 0..0,
@@ -142,14 +143,14 @@ fn a_registration_goes_on_where_whoever_drove_it_stopped() {
     let (mut store, keys) = (Store::new(), keys(5));
     let rows = manifest(&keys, 0);
     for _ in 0..2 {
-        let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+        let request = RegisterRequest::new(TENANT, &rows, operation(1));
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
         assert!(store.commit(store.revision, step, &request));
     }
     let staged = store.run.registration.map(|registration| registration.staged);
     assert_eq!(staged, Some(2));
-    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
-    assert_eq!(drive(&mut store, 2, &mut request), Ok(3));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    assert_eq!(drive(&mut store, 2, &request), Ok(3));
     assert_eq!(store.run.status, RunStatus::Active);
 }
 
@@ -158,35 +159,59 @@ fn a_registration_goes_on_where_whoever_drove_it_stopped() {
 fn a_registration_under_another_id_takes_the_place_of_one_that_was_left() {
     let (mut store, keys) = (Store::new(), keys(5));
     let (left, wanted) = (manifest(&keys, 0), manifest(&keys[..4], 3));
-    let mut first = RegisterRequest::new(TENANT, &left, operation(1));
+    let first = RegisterRequest::new(TENANT, &left, operation(1));
     for _ in 0..3 {
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut first) else { panic!() };
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &first) else { panic!() };
         assert!(store.commit(store.revision, step, &first));
     }
     assert_eq!(store.shards.len(), 4);
     // Other shards under the same id are a mistake.
-    let mut reused = RegisterRequest::new(TENANT, &wanted, operation(1));
-    let conflict = decide(&store, 2, &mut reused);
+    let reused = RegisterRequest::new(TENANT, &wanted, operation(1));
+    let conflict = decide(&store, 2, &reused);
     assert!(matches!(conflict, Err(RegisterShardsError::OpIdConflict(_))), "{conflict:?}");
 
-    let mut second = RegisterRequest::new(TENANT, &wanted, operation(2));
-    let Ok(Decision::Execute(step)) = decide(&store, 2, &mut second) else { panic!() };
+    let second = RegisterRequest::new(TENANT, &wanted, operation(2));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &second) else { panic!() };
     assert!(store.commit(store.revision, step, &second));
     let overtaken = RegisterShardsError::Overtaken { by: operation(2) };
-    assert_eq!(decide(&store, 2, &mut first), Err(overtaken));
+    assert_eq!(decide(&store, 2, &first), Err(overtaken.clone()));
+    // Whoever asks again has nothing but its id: that is refused, too.
+    let again = RegisterRequest::new(TENANT, &left, operation(1));
+    assert_eq!(decide(&store, 2, &again), Err(overtaken));
+    let reused = RegisterRequest::new(TENANT, &wanted, operation(1));
+    let conflict = decide(&store, 2, &reused);
+    assert!(matches!(conflict, Err(RegisterShardsError::OpIdConflict(_))), "{conflict:?}");
     // Two steps delete, two stage, one activates.
-    assert_eq!(drive(&mut store, 2, &mut second), Ok(5));
+    assert_eq!(drive(&mut store, 2, &second), Ok(5));
     let status = RunStatus::Active;
-    assert_eq!(decide(&store, 2, &mut first), Err(RegisterShardsError::WrongStatus { status }));
+    assert_eq!(decide(&store, 2, &first), Err(RegisterShardsError::WrongStatus { status }));
+}
+
+/// A decision that was not stored gave nobody a place that could be taken.
+#[test]
+fn a_registration_whose_begin_was_not_stored_is_not_overtaken() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let (left, wanted) = (manifest(&keys, 0), manifest(&keys[..4], 3));
+    let slow = RegisterRequest::new(TENANT, &left, operation(1));
+    let late = RegisterRequest::new(TENANT, &wanted, operation(2));
+    let Ok(Decision::Execute(begin)) = decide(&store, 2, &slow) else { panic!() };
+    assert!(store.commit(store.revision, begin, &slow));
+    let (revision, begin) = (store.revision, decide(&store, 2, &late));
+    let Ok(Decision::Execute(stage)) = decide(&store, 2, &slow) else { panic!() };
+    assert!(store.commit(store.revision, stage, &slow));
+    let Ok(Decision::Execute(begin @ RegisterStep::Begin(_))) = begin else { panic!() };
+    assert!(!store.commit(revision, begin, &late), "the record has changed");
+    assert!(drive(&mut store, 2, &late).is_ok());
+    assert_eq!(store.run.root_shards.len(), 3);
 }
 
 #[test]
 fn a_cancelled_registration_is_cleared_away() {
     let (mut store, keys) = (Store::new(), keys(5));
     let rows = manifest(&keys, 0);
-    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
     for _ in 0..3 {
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
         assert!(store.commit(store.revision, step, &request));
     }
     assert_eq!(discard_staged(&store.run, 9), None, "it has not ended");
@@ -194,7 +219,7 @@ fn a_cancelled_registration_is_cleared_away() {
     let Ok(Decision::Execute(update)) = cancelled else { panic!() };
     store.run.apply(update);
     let status = RunStatus::Cancelled;
-    assert_eq!(decide(&store, 2, &mut request), Err(RegisterShardsError::WrongStatus { status }));
+    assert_eq!(decide(&store, 2, &request), Err(RegisterShardsError::WrongStatus { status }));
     for expected in [3, 1] {
         let (update, count) = discard_staged(&store.run, 3).unwrap();
         assert_eq!((count, update.event()), (expected, None));
@@ -214,9 +239,9 @@ fn ceilings_hold_at_every_step() {
     let (mut store, keys) = (Store::new(), keys(5));
     store.per_tenant = 5;
     let rows = manifest(&keys, 0);
-    let mut first = RegisterRequest::new(TENANT, &rows, operation(1));
+    let first = RegisterRequest::new(TENANT, &rows, operation(1));
     for _ in 0..3 {
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut first) else { panic!() };
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &first) else { panic!() };
         assert!(store.commit(store.revision, step, &first));
     }
     store.per_tenant = 4;
@@ -226,10 +251,10 @@ fn ceilings_hold_at_every_step() {
         max: 4,
         scope: ShardLimitScope::Tenant,
     };
-    assert_eq!(decide(&store, 2, &mut first), Err(over));
+    assert_eq!(decide(&store, 2, &first), Err(over));
     let fewer = manifest(&keys[..5], 0);
-    let mut second = RegisterRequest::new(TENANT, &fewer, operation(2));
-    assert!(drive(&mut store, 2, &mut second).is_ok());
+    let second = RegisterRequest::new(TENANT, &fewer, operation(2));
+    assert!(drive(&mut store, 2, &second).is_ok());
 }
 
 /// What a record says comes from outside; a record that contradicts the manifest is not followed.
@@ -237,8 +262,8 @@ fn ceilings_hold_at_every_step() {
 fn a_record_that_no_registration_wrote_is_reported_as_damage() {
     let (mut store, keys) = (Store::new(), keys(5));
     let rows = manifest(&keys, 0);
-    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
-    let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
     assert!(store.commit(store.revision, step, &request));
     let begun = store.run.registration.unwrap();
     let is_damage = |refused| match refused {
@@ -247,7 +272,7 @@ fn a_record_that_no_registration_wrote_is_reported_as_damage() {
     };
     for count in [4, 6] {
         store.run.registration = Some(Registration { count, ..begun });
-        is_damage(decide(&store, 2, &mut request).map(drop));
+        is_damage(decide(&store, 2, &request).map(drop));
     }
     // A backend that stores all shards at once has none staged, by whomever.
     let of_another = Registration { op_id: operation(2), staged: 1, ..begun };
@@ -286,7 +311,7 @@ proptest! {
             RegisterRequest::new(TENANT, &manifests[by], operation(by as u64 + 1))
         };
         let new = |by| Registrar { request: request(by), read: None, answer: None };
-        let mut registrars = [new(0), new(1)];
+        let (mut registrars, mut began) = ([new(0), new(1)], [false; 2]);
         for (turn, (by, dies)) in turns.into_iter().enumerate() {
             if cancels_at == Some(turn)
                 && let Ok(Decision::Execute(update)) =
@@ -301,21 +326,32 @@ proptest! {
                 continue;
             }
             match registrar.read.take() {
-                Some((revision, step)) => drop(store.commit(revision, step, &registrar.request)),
+                Some((revision, step)) => {
+                    let begins = matches!(step, RegisterStep::Begin(_));
+                    let is_stored = store.commit(revision, step, &registrar.request);
+                    began[by] |= begins && is_stored;
+                }
                 None if registrar.answer.is_some() => {}
-                None => match decide(&store, chunk, &mut registrar.request) {
+                None => match decide(&store, chunk, &registrar.request) {
                     Ok(Decision::Execute(step)) => registrar.read = Some((store.revision, step)),
                     Ok(Decision::Replay(())) => registrar.answer = Some(Ok(())),
                     Err(error) => registrar.answer = Some(Err(error)),
                 },
             }
         }
-        // Whoever still lives goes on alone.
-        let last = drive(&mut store, chunk, &mut request(0));
+        // Whoever still lives goes on alone, and the other if that one's place was taken.
+        let mut last = drive(&mut store, chunk, &request(0));
+        if let Err(RegisterShardsError::Overtaken { by }) = last {
+            prop_assert_eq!(by, operation(2));
+            last = drive(&mut store, chunk, &request(1));
+            prop_assert!(last.is_ok(), "{last:?}");
+        }
         store.check();
         match store.run.status {
             RunStatus::Active => {
-                let by = usize::from(last.is_err());
+                let roots = &store.run.root_shards;
+                let by = usize::from(roots[0] != manifests[0][0].shard);
+                prop_assert!(last.is_ok() || by == 1);
                 let ids: Vec<ShardId> = manifests[by].iter().map(|row| row.shard).collect();
                 prop_assert_eq!(&store.run.root_shards, &ids);
             }
@@ -332,9 +368,16 @@ proptest! {
             status => prop_assert!(false, "the run is {status:?}"),
         }
         for (by, registrar) in registrars.iter().enumerate() {
-            let won = store.run.op_log.op_ids().any(|id| id == operation(by as u64 + 1));
-            if registrar.answer == Some(Ok(())) {
-                prop_assert!(won, "a registrar was told that its shards are registered");
+            let id = operation(by as u64 + 1);
+            let result = |entry: OpLogEntry<_>| (entry.op_id() == id).then(|| entry.result());
+            let logged = store.run.op_log.iter().find_map(result);
+            match &registrar.answer {
+                Some(Ok(())) => prop_assert_eq!(logged, Some(OpResult::Completed)),
+                Some(Err(RegisterShardsError::Overtaken { .. })) => {
+                    prop_assert!(began[by], "a registrar that never began was overtaken");
+                    prop_assert_eq!(logged, Some(OpResult::Superseded));
+                }
+                _ => {}
             }
         }
     }
