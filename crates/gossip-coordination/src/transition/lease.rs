@@ -68,7 +68,7 @@ pub fn acquire(
     {
         return Err(AcquireError::AlreadyLeased {
             current_owner: holder.owner(),
-            lease_deadline: holder.deadline(),
+            lease_deadline: takeover.free_from(holder.deadline()),
         });
     }
     if state.acquires_since_progress >= run.config.max_shard_retries {

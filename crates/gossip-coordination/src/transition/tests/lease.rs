@@ -83,7 +83,8 @@ fn another_worker_gets_the_shard_when_the_backend_knows_that_it_may() {
     let (mut world, _) = World::leased();
     world.takeover.skew_allowance = 30;
     world.now = at(1_129);
-    let held = AcquireError::AlreadyLeased { current_owner: WORKER, lease_deadline: DEADLINE };
+    // Whoever waits until then gets it.
+    let held = AcquireError::AlreadyLeased { current_owner: WORKER, lease_deadline: at(1_130) };
     assert_eq!(world.ask_acquire(TENANT, OTHER_WORKER), Err(held));
     // Its own worker need not wait.
     assert_eq!(granted(&world, WORKER).0.fence(), fence(3));
