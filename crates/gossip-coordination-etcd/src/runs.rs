@@ -7,7 +7,7 @@ use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 use gossip_coordination::codec::{decode_run, decode_shard, encode_gate, encode_run};
 use gossip_coordination::transition::RunUpdate;
 use gossip_coordination::{
-    EventKind, InfraError, RunProgress, RunRecord, RunStatus, ShardCounts, ShardRecord, ShardState,
+    EventKind, InfraError, RunProgress, RunRecord, ShardCounts, ShardRecord, ShardState,
 };
 
 use crate::coordinator::AsyncEtcdCoordinator;
@@ -184,12 +184,6 @@ pub(crate) fn decode_record(
     Ok(record)
 }
 
-/// Whether its shards may be seen: not before it is active, nor what is left of a registration that
-/// never got that far.
-pub(crate) fn shows_shards(record: &RunRecord) -> bool {
-    record.status != RunStatus::Initializing && !record.root_shards.is_empty()
-}
-
 /// A change whose transaction was not answered.
 struct Unanswered<R> {
     record: Vec<u8>,
@@ -267,7 +261,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         };
         let records = snapshot.records.iter().map(decode).collect::<Result<_, _>>()?;
         let progress = match &record {
-            Some(record) if shows_shards(record) => snapshot.progress,
+            Some(record) if record.shows_shards() => snapshot.progress,
             _ => RunProgress::default(),
         };
         decide(SeenRun { record: record.as_ref(), counts, progress, shards, records })

@@ -55,6 +55,12 @@ impl RunStatus {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 
+    /// V4: what is staged for a run that is not active yet is not there for anybody.
+    #[must_use]
+    pub const fn shows_shards(self) -> bool {
+        !matches!(self, Self::Initializing)
+    }
+
     /// The status stored as `raw`.
     #[must_use]
     pub const fn from_raw(raw: u8) -> Option<Self> {
@@ -181,6 +187,13 @@ impl fmt::Debug for Registration {
 }
 
 impl RunRecord {
+    /// V4: whether the shards that are stored for the run may be seen. Not before it is active, nor
+    /// what is left of a registration when it was cancelled.
+    #[must_use]
+    pub fn shows_shards(&self) -> bool {
+        self.status.shows_shards() && !self.root_shards.is_empty()
+    }
+
     /// What a shard's transition needs to know of its run.
     #[must_use]
     pub const fn gate(&self) -> RunGate {
@@ -366,7 +379,7 @@ impl ShardFilter {
     }
 
     /// Whether the listing at `now` shows this shard of a run that is `run`. Shards of a run that is
-    /// not active are not available to anybody.
+    /// not active yet are not shown (V4), and of one that has ended not available to anybody.
     #[must_use]
     pub fn admits(
         &self,
@@ -377,7 +390,8 @@ impl ShardFilter {
     ) -> bool {
         let is_available =
             || run == RunStatus::Active && shard.state.is_available_at(now, takeover);
-        self.status.is_none_or(|status| shard.state.status == status)
+        run.shows_shards()
+            && self.status.is_none_or(|status| shard.state.status == status)
             && (!self.available_only || is_available())
             && (!self.root_only || shard.parent.is_none())
     }

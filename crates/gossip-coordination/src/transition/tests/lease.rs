@@ -42,10 +42,13 @@ fn acquire_reports_refusals_in_order() {
     assert_eq!(missing, Err(AcquireError::ShardNotFound { shard: KEY }));
     assert_eq!(ask(&world), Err(AcquireError::TenantMismatch { expected: TENANT }));
     world.shard.tenant = TENANT;
-    for status in RunStatus::ALL.into_iter().filter(|&status| status != RunStatus::Active) {
+    for status in [RunStatus::Done, RunStatus::Failed, RunStatus::Cancelled] {
         world.gate.status = status;
         assert_eq!(ask(&world), Err(AcquireError::RunNotActive { run: RUN, status }));
     }
+    // V4: a shard that is staged is not there yet.
+    world.gate.status = RunStatus::Initializing;
+    assert_eq!(ask(&world), missing);
     world.gate.status = RunStatus::Active;
     for status in [ShardStatus::Done, ShardStatus::Split, ShardStatus::Parked] {
         world.state().status = status;

@@ -6,9 +6,11 @@ use gossip_contracts::coordination::{InitialShardInput, ShardLimitScope};
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::{InfraError, RegisterShardsError, RunTransitionError};
+use crate::error::{
+    InfraError, RegisterShardsError, RevokeLeaseError, RunTransitionError, UnparkError,
+};
 use crate::op_log::{OpLogEntry, OpResult};
-use crate::run::{Registration, RunRecord};
+use crate::run::{Registration, RunRecord, ShardFilter};
 use crate::testing::cases;
 
 const CONFIG: RunConfig = RunConfig {
@@ -136,6 +138,29 @@ fn a_manifest_is_staged_in_chunks_and_then_activated_at_once() {
     assert_eq!(seen, [0..0, 0..3, 3..6, 6..7, 7..7]);
     assert_eq!((store.run.status, store.run.root_shards.len()), (RunStatus::Active, 7));
     assert_eq!((store.run.registration, store.run.op_log.len()), (None, 1));
+}
+
+/// V4: to an administrator, too, and in every listing, a staged shard is one that is not there.
+#[test]
+fn nobody_sees_a_shard_that_is_staged() {
+    let mut world = World::new();
+    let revoke =
+        |world: &World| world.with_found(|found| revoke_lease(found, TENANT, FenceEpoch::INITIAL));
+    let unpark = |world: &World| {
+        world.with_found(|found| unpark(found, world.now, TENANT, KEY, operation(1)))
+    };
+    let all = ShardFilter::all();
+    let filters = [all, all.roots(), ShardFilter::active(), ShardFilter::available()];
+    let shown = |world: &World| {
+        let (shard, takeover) = (world.shard.view(), world.takeover);
+        filters.map(|filter| filter.admits(&shard, world.gate.status, world.now, takeover))
+    };
+    assert_eq!(revoke(&world), Ok(Decision::Replay(())));
+    assert_eq!(shown(&world), [true; 4]);
+    world.gate.status = RunStatus::Initializing;
+    assert_eq!(revoke(&world), Err(RevokeLeaseError::ShardNotFound));
+    assert_eq!(unpark(&world), Err(UnparkError::ShardNotFound));
+    assert_eq!(shown(&world), [false; 4]);
 }
 
 #[test]
