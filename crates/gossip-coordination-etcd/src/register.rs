@@ -59,7 +59,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                     }
                     RegisterStep::Stage { rows, .. } => {
                         let record = seen.record.expect("a step is about a run");
-                        change.shards_more = isize::try_from(rows.len()).expect("a step is small");
+                        change.shards_more += isize::try_from(rows.len()).expect("a step is small");
                         for input in &shards[rows] {
                             let shard = transition::root_shard(record, input);
                             put_new(&mut change.ops, &keys, &shard);

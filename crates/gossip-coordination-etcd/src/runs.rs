@@ -53,7 +53,7 @@ pub(crate) struct RunChange {
     pub(crate) event: Option<EventKind>,
     /// Changes of shards that go with it.
     pub(crate) ops: Vec<Op>,
-    /// By how much the number of shards changes.
+    /// By how much the number of shards changes, those for which a place is reserved included.
     pub(crate) shards_more: isize,
 }
 
@@ -65,9 +65,10 @@ impl RunChange {
     /// A change of a record that is there.
     pub(crate) fn of(record: Option<&RunRecord>, update: RunUpdate) -> Self {
         let mut next = record.expect("a run that is not there does not change").clone();
-        let event = update.event();
+        let (event, reserved) = (update.event(), next.reserved());
         next.apply(update);
-        Self::new(next, event)
+        let shards_more = next.reserved().wrapping_sub(reserved).cast_signed();
+        Self { shards_more, ..Self::new(next, event) }
     }
 
     /// Deletes shards of a run that has ended, and the run itself when there are no more.

@@ -172,6 +172,12 @@ impl Registration {
     pub const fn hidden(&self) -> u32 {
         self.staged + self.stale
     }
+
+    /// Places under the ceilings that it takes from its first step on: for what it stages, or for
+    /// what it has to delete before, whichever is more.
+    pub(crate) const fn places(&self) -> u32 {
+        if self.stale > self.count { self.stale } else { self.count }
+    }
 }
 
 /// The hash stays out: who can read logs must not be able to probe manifests.
@@ -192,6 +198,14 @@ impl RunRecord {
     #[must_use]
     pub fn shows_shards(&self) -> bool {
         self.status.shows_shards() && !self.root_shards.is_empty()
+    }
+
+    /// Places under the ceilings that are taken for shards that are not stored yet. A backend that
+    /// stores a registration in steps counts them with the shards that exist.
+    #[must_use]
+    pub fn reserved(&self) -> usize {
+        let registration = self.registration.filter(|_| self.status == RunStatus::Initializing);
+        registration.map_or(0, |it| (it.places() - it.hidden()) as usize)
     }
 
     /// What a shard's transition needs to know of its run.

@@ -16,7 +16,8 @@ pub struct ShardLimits {
     pub global: usize,
 }
 
-/// The shards that exist.
+/// The shards that exist, and those for which a registration has
+/// [reserved](crate::RunRecord::reserved) a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ShardCounts {
     /// Of the tenant.

@@ -98,8 +98,8 @@ impl RegisterStep {
 }
 
 /// Decides the next step of a registration; asked again after every step that was stored, until the
-/// run is active. A step stores or deletes `chunk` shards at most. `room` counts the shards that are
-/// staged or stale like any others.
+/// run is active. A step stores or deletes `chunk` shards at most. `room` counts what the
+/// registration has reserved.
 ///
 /// # Panics
 /// If `chunk` is 0.
@@ -129,7 +129,7 @@ pub fn register_step(
                 let message = "the record counts other shards than the manifest of its fingerprint";
                 return Err(InfraError::corruption("register_shards.load", message).into());
             }
-            go_on(registration, now, room, chunk, request)?
+            go_on(registration, now, chunk, request)
         }
         Some(other) if other.op_id == request.op_id => {
             return Err(RunOpIdConflict::new(request.op_id, other.payload_hash, hash).into());
@@ -159,11 +159,13 @@ fn begin(
 ) -> Result<RegisterStep, RegisterShardsError> {
     validate_manifest(request.shards)?;
     let stale = earlier.map_or(0, |earlier| earlier.hidden());
-    // What is stale makes room before anything is staged.
-    room.check(request.shards.len().saturating_sub(stale as usize))?;
     let count = u32::try_from(request.shards.len()).expect("a manifest is limited");
     let (op_id, payload_hash) = (request.op_id, request.payload_hash);
     let registration = Registration { op_id, payload_hash, count, staged: 0, stale };
+    // The room is taken here for all steps, so that no later one is refused: two registrations that
+    // do not fit together would otherwise stop each other half-way.
+    let before = earlier.map_or(0, |earlier| earlier.places());
+    room.check(registration.places().saturating_sub(before) as usize)?;
     // V5: whoever began before is refused from now on, so that two who retry come to an end.
     let log = earlier.map(|earlier| {
         let Registration { op_id, payload_hash, .. } = earlier;
@@ -176,33 +178,30 @@ fn begin(
 fn go_on(
     registration: Registration,
     now: LogicalTime,
-    room: &ShardRoom,
     chunk: usize,
     request: &RegisterRequest<'_>,
-) -> Result<RegisterStep, RegisterShardsError> {
+) -> RegisterStep {
     let Registration { count, staged, stale, .. } = registration;
     let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
     if stale > 0 {
         let count = stale.min(chunk);
         let left = Registration { stale: stale - count, ..registration };
-        return Ok(RegisterStep::Discard { update: under_way(left), count });
+        return RegisterStep::Discard { update: under_way(left), count };
     }
     if staged < count {
         let until = staged + chunk.min(count - staged);
-        // Others may have filled the room since this registration began.
-        room.check((until - staged) as usize)?;
         let update = under_way(Registration { staged: until, ..registration });
-        return Ok(RegisterStep::Stage { update, rows: staged as usize..until as usize });
+        return RegisterStep::Stage { update, rows: staged as usize..until as usize };
     }
     let (op_id, hash) = (request.op_id, request.payload_hash);
-    Ok(RegisterStep::Activate(RunUpdate {
+    RegisterStep::Activate(RunUpdate {
         status: RunStatus::Active,
         completed_at: None,
         root_shards: Some(request.shards.iter().map(|shard| shard.shard).collect()),
         registration: None,
         result: None,
         log: Some(entry(op_id, RunOpKind::RegisterShards, hash, now)),
-    }))
+    })
 }
 
 fn under_way(registration: Registration) -> RunUpdate {

@@ -40,18 +40,26 @@ struct Store {
     revision: u64,
     shards: BTreeSet<ShardId>,
     per_tenant: usize,
+    /// What the tenant's other runs have taken.
+    others: usize,
 }
 
 impl Store {
     fn new() -> Self {
         let run = create_run(None, START, TENANT, RUN, CONFIG).unwrap();
-        Self { run, revision: 0, shards: BTreeSet::new(), per_tenant: usize::MAX }
+        Self { run, revision: 0, shards: BTreeSet::new(), per_tenant: usize::MAX, others: 0 }
     }
 
     fn room(&self) -> ShardRoom {
         let limits = ShardLimits { per_tenant: self.per_tenant, global: usize::MAX };
-        let counts = ShardCounts { tenant: self.shards.len(), global: self.shards.len() };
+        let count = self.others + self.taken();
+        let counts = ShardCounts { tenant: count, global: count };
         ShardRoom { limits, counts, ..World::new().room }
+    }
+
+    /// What a backend counts for the run.
+    fn taken(&self) -> usize {
+        self.shards.len() + self.run.reserved()
     }
 
     fn discard(&mut self, count: u32) {
@@ -258,28 +266,59 @@ fn a_cancelled_registration_is_cleared_away() {
     assert_eq!(again, Err(RunTransitionError::RunTerminal { status }));
 }
 
-/// Stale shards make room; what others have taken since does not.
+/// Two that do not fit together: the second is refused before it stores anything, and the first
+/// comes to its end whatever others take meanwhile.
 #[test]
-fn ceilings_hold_at_every_step() {
+fn a_registration_that_has_begun_has_its_room() {
     let (mut store, keys) = (Store::new(), keys(5));
-    store.per_tenant = 5;
+    store.per_tenant = 8;
     let rows = manifest(&keys, 0);
-    let first = RegisterRequest::new(TENANT, &rows, operation(1));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
+    assert!(store.commit(store.revision, step, &request));
+    assert_eq!((store.shards.len(), store.taken()), (0, 5));
+    let rival = Store { per_tenant: 8, others: store.taken(), ..Store::new() };
+    let over = |current, additional, max| {
+        let scope = ShardLimitScope::Tenant;
+        RegisterShardsError::ShardLimitExceeded { current, additional, max, scope }
+    };
+    assert_eq!(decide(&rival, 2, &request), Err(over(5, 5, 8)));
+    store.others = 3;
+    while let Ok(Decision::Execute(step)) = decide(&store, 2, &request) {
+        assert!(store.commit(store.revision, step, &request));
+        assert_eq!(store.taken(), 5);
+    }
+    assert_eq!(store.run.status, RunStatus::Active);
+}
+
+/// What is left of another makes room for as much, and a run that is cancelled gives back the rest.
+#[test]
+fn whoever_takes_a_place_takes_its_room_over() {
+    let (mut store, keys) = (Store::new(), keys(6));
+    store.per_tenant = 5;
+    let (five, six) = (manifest(&keys[..6], 0), manifest(&keys, 0));
+    let first = RegisterRequest::new(TENANT, &five, operation(1));
     for _ in 0..3 {
         let Ok(Decision::Execute(step)) = decide(&store, 2, &first) else { panic!() };
         assert!(store.commit(store.revision, step, &first));
     }
-    store.per_tenant = 4;
-    let over = RegisterShardsError::ShardLimitExceeded {
-        current: 4,
-        additional: 1,
-        max: 4,
-        scope: ShardLimitScope::Tenant,
-    };
-    assert_eq!(decide(&store, 2, &first), Err(over));
-    let fewer = manifest(&keys[..5], 0);
-    let second = RegisterRequest::new(TENANT, &fewer, operation(2));
-    assert!(drive(&mut store, 2, &second).is_ok());
+    let more = RegisterRequest::new(TENANT, &six, operation(2));
+    let scope = ShardLimitScope::Tenant;
+    let over = RegisterShardsError::ShardLimitExceeded { current: 5, additional: 1, max: 5, scope };
+    assert_eq!(decide(&store, 2, &more), Err(over));
+    // Four are left of the first, and have a place each until they are deleted.
+    let one = RegisterRequest::new(TENANT, &five[..1], operation(3));
+    for (steps, taken) in [(1, 4), (1, 2), (1, 1)] {
+        for _ in 0..steps {
+            let Ok(Decision::Execute(step)) = decide(&store, 2, &one) else { panic!() };
+            assert!(store.commit(store.revision, step, &one));
+        }
+        assert_eq!(store.taken(), taken);
+    }
+    let cancelled = cancel_run(Some(&store.run), at(1_600), TENANT, operation(9));
+    let Ok(Decision::Execute(update)) = cancelled else { panic!() };
+    store.run.apply(update);
+    assert_eq!((store.taken(), store.run.registration), (0, None));
 }
 
 /// What a record says comes from outside; a record that contradicts the manifest is not followed.
