@@ -197,12 +197,12 @@ pub(crate) fn check_run_invariants(record: &RunRecord) -> Result<(), InvariantVi
             && staged <= wanted
             && stale <= most
             && (staged == 0 || stale == 0);
-        let may_be = match status {
+        let is_allowed = match status {
             RunStatus::Initializing => true,
             RunStatus::Cancelled => count == 0 && staged == 0 && stale > 0,
             RunStatus::Active | RunStatus::Done | RunStatus::Failed => false,
         };
-        if !fits || !may_be {
+        if !fits || !is_allowed {
             return Err(InvariantViolation::Registration { run, status, registration });
         }
     }

@@ -141,13 +141,13 @@ pub struct RunRecord {
     pub root_shards: Vec<ShardId>,
     /// Its last operations.
     pub op_log: RunOpLog,
-    /// A registration that is under way, or was when the run was cancelled.
+    /// A registration that is in progress, or was when the run was cancelled.
     pub registration: Option<Registration>,
-    /// What it came to, if it is done and whoever completed it said so.
+    /// Its result, if it is done and whoever completed it gave one.
     pub result: Option<RunResult>,
 }
 
-/// A registration under way: what is to be registered, and how much of it is stored.
+/// A registration in progress: what is to be registered, and how much of it is stored.
 ///
 /// A backend whose transactions are too small for a manifest stores its shards in several steps.
 /// Until the last of them the run is initializing, and nobody sees a shard.
@@ -260,7 +260,7 @@ pub struct RunSummary {
     pub created_at: LogicalTime,
     /// When it ended.
     pub completed_at: Option<LogicalTime>,
-    /// What it came to.
+    /// Its result.
     pub result: Option<RunResult>,
 }
 

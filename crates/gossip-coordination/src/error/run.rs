@@ -242,7 +242,7 @@ pub enum RevokeLeaseError {
         /// The tenant of the request.
         expected: TenantId,
     },
-    /// No lease was ever granted under that fence.
+    /// The shard has not reached that fence, so no lease was granted under it.
     #[error("the shard is at fence {current}; no lease was granted under {presented}")]
     FenceNotGranted {
         /// The fence of the request.

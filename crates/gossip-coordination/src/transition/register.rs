@@ -66,7 +66,8 @@ impl<'r> RegisterRequest<'r> {
 pub enum RegisterStep {
     /// Note in the record what is to be registered.
     Begin(RunUpdate),
-    /// Delete as many shards as this that are stored for the run, whichever.
+    /// Delete as many shards as this that are stored for the run, whichever. Fewer are damage: the
+    /// record counts what is stored. After the last of these steps nothing is.
     Discard {
         /// The record's change.
         update: RunUpdate,
@@ -129,7 +130,7 @@ pub fn register_step(
                 let message = "the record counts other shards than the manifest of its fingerprint";
                 return Err(InfraError::corruption("register_shards.load", message).into());
             }
-            go_on(registration, now, chunk, request)
+            next_step(registration, now, chunk, request)
         }
         Some(other) if other.op_id == request.op_id => {
             return Err(RunOpIdConflict::new(request.op_id, other.payload_hash, hash).into());
@@ -172,10 +173,10 @@ fn begin(
         let (kind, result) = (RunOpKind::RegisterShards, OpResult::Superseded);
         OpLogEntry::new(op_id, kind, result, payload_hash, now)
     });
-    Ok(RegisterStep::Begin(RunUpdate { log, ..under_way(registration) }))
+    Ok(RegisterStep::Begin(RunUpdate { log, ..in_progress(registration) }))
 }
 
-fn go_on(
+fn next_step(
     registration: Registration,
     now: LogicalTime,
     chunk: usize,
@@ -186,11 +187,11 @@ fn go_on(
     if stale > 0 {
         let count = stale.min(chunk);
         let left = Registration { stale: stale - count, ..registration };
-        return RegisterStep::Discard { update: under_way(left), count };
+        return RegisterStep::Discard { update: in_progress(left), count };
     }
     if staged < count {
         let until = staged + chunk.min(count - staged);
-        let update = under_way(Registration { staged: until, ..registration });
+        let update = in_progress(Registration { staged: until, ..registration });
         return RegisterStep::Stage { update, rows: staged as usize..until as usize };
     }
     let (op_id, hash) = (request.op_id, request.payload_hash);
@@ -204,7 +205,7 @@ fn go_on(
     })
 }
 
-fn under_way(registration: Registration) -> RunUpdate {
+fn in_progress(registration: Registration) -> RunUpdate {
     RunUpdate {
         status: RunStatus::Initializing,
         completed_at: None,
@@ -228,10 +229,10 @@ pub fn discard_staged(run: &RunRecord, chunk: usize) -> Option<(RunUpdate, u32)>
     let left = Registration { stale: registration.stale - count, ..registration };
     let update = RunUpdate {
         status: run.status,
-        completed_at: run.completed_at,
+        completed_at: None,
         root_shards: None,
         registration: (left.stale > 0).then_some(left),
-        result: run.result,
+        result: None,
         log: None,
     };
     Some((update, count))
