@@ -192,7 +192,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             unreachable!("five reads have five answers")
         };
         out.status = decode_status(step, &keys, gate)?;
-        out.earliest_deadline = held.entries.first().and_then(|entry| deadline_of(&entry.key));
+        let earliest = held.entries.first().and_then(|entry| deadline_of(&entry.key));
+        out.earliest_deadline = earliest.map(|deadline| self.takeover(false).free_from(deadline));
         if out.status != RunStatus::Active {
             return Ok(());
         }

@@ -97,14 +97,19 @@ impl Stored {
             }
         }
         let mut totals: BTreeMap<Key, usize> = BTreeMap::new();
+        let counted =
+            |tenant| [self.keyspace.tenant(tenant).shard_total(), self.keyspace.shard_total()];
+        for run in runs.iter().filter(|run| run.reserved() > 0) {
+            for total in counted(run.tenant) {
+                *totals.entry(total).or_default() += run.reserved();
+            }
+        }
         for shard in &shards {
             let (key, state) = (shard.key, &shard.state);
             let keys = self.keyspace.run(shard.tenant, key.run);
             expect(keys.shard(key.shard), format!("the record of shard {key}"));
             expect(list_key(&keys, state, key.shard), format!("shard {key} in its list"));
-            for total in
-                [self.keyspace.tenant(shard.tenant).shard_total(), self.keyspace.shard_total()]
-            {
+            for total in counted(shard.tenant) {
                 *totals.entry(total).or_default() += 1;
             }
             let Some(holder) = state.lease else { continue };

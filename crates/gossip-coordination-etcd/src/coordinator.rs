@@ -348,10 +348,9 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             return (nothing, 0);
         };
         let count = |found: &Found| u32::try_from(found.count).unwrap_or(u32::MAX);
-        let earliest_deadline = held.entries.first().and_then(|entry| deadline_of(&entry.key));
-        let takeover = self.takeover(false);
-        let some_expired =
-            earliest_deadline.is_some_and(|deadline| takeover.free_from(deadline) <= now);
+        let earliest = held.entries.first().and_then(|entry| deadline_of(&entry.key));
+        let earliest_deadline = earliest.map(|deadline| self.takeover(false).free_from(deadline));
+        let some_expired = earliest_deadline.is_some_and(|free_from| free_from <= now);
         let hint = CapacityHint {
             available_count: count(free).saturating_add(u32::from(some_expired)),
             earliest_deadline,

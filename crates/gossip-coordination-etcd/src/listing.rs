@@ -15,7 +15,7 @@ use crate::keyspace::{KeyRange, id_at_end};
 use crate::kv::{Entry, Found, Kv, KvError, Read, Revision, Txn, Wanted};
 use crate::limits::PAGE;
 use crate::retry::{Attempts, may_pass};
-use crate::runs::{decode_record, shows_shards};
+use crate::runs::decode_record;
 use crate::shards::Stored;
 
 impl<K: Kv> AsyncEtcdCoordinator<K> {
@@ -42,7 +42,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 return Err(GetRunError::RunNotFound);
             }
             let record = decode_record(&stored.bytes, &keys, tenant, run, steps.load)?;
-            if !shows_shards(&record) {
+            if !record.shows_shards() {
                 return Ok(());
             }
             let mut page = answer.found.into_iter().nth(1).expect("two reads were asked for");
@@ -85,7 +85,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         };
         let page = Read { limit: limit.get().min(PAGE), ..Read::range(shards) };
         let (record, found) = self.read_run(steps, tenant, run, [page]).await?;
-        if !shows_shards(&record) {
+        if !record.shows_shards() {
             return Ok(None);
         }
         let mut scratch = DecodeScratch::new();

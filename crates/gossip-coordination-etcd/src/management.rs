@@ -19,7 +19,6 @@ use crate::kv::{Kv, Read, Txn};
 use crate::limits::largest_deletion;
 use crate::runs::{
     Also, RunChange, RunVerdict, SeenRun, decode_record, parse_progress, progress_reads,
-    shows_shards,
 };
 use crate::shards::{Seen, Stored};
 
@@ -61,7 +60,7 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
     ) -> Result<RunProgress, GetRunError> {
         let reads = progress_reads(&self.keyspace.run(tenant, run));
         let (record, found) = self.read_run(steps!("get_run_progress"), tenant, run, reads).await?;
-        Ok(if shows_shards(&record) { parse_progress(&found) } else { RunProgress::default() })
+        Ok(if record.shows_shards() { parse_progress(&found) } else { RunProgress::default() })
     }
 
     async fn list_shards_into(

@@ -36,14 +36,14 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, RegisterShardsError> {
         let steps = steps!("register_shards");
-        let mut request = RegisterRequest::new(run.0, shards, op_id);
+        let request = RegisterRequest::new(run.0, shards, op_id);
         let chunk_max = largest_step(self.config.txn_ops_max);
         let (keys, room) = (self.keyspace.run(run.0, run.1), self.room(Default::default()));
         loop {
             let decide = |seen: SeenRun<'_>| {
                 let room = gossip_coordination::ShardRoom { counts: seen.counts, ..room };
                 let chunk = chunk(seen.record, shards, chunk_max);
-                let step = match register_step(seen.record, now, &room, chunk, &mut request)? {
+                let step = match register_step(seen.record, now, &room, chunk, &request)? {
                     Decision::Execute(step) => step,
                     Decision::Replay(()) => return Ok(RunVerdict::Keep(Progress::Replayed)),
                 };
@@ -59,7 +59,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                     }
                     RegisterStep::Stage { rows, .. } => {
                         let record = seen.record.expect("a step is about a run");
-                        change.shards_more = isize::try_from(rows.len()).expect("a step is small");
+                        change.shards_more += isize::try_from(rows.len()).expect("a step is small");
                         for input in &shards[rows] {
                             let shard = transition::root_shard(record, input);
                             put_new(&mut change.ops, &keys, &shard);

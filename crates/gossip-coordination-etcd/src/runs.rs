@@ -7,7 +7,7 @@ use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 use gossip_coordination::codec::{decode_run, decode_shard, encode_gate, encode_run};
 use gossip_coordination::transition::RunUpdate;
 use gossip_coordination::{
-    EventKind, InfraError, RunProgress, RunRecord, RunStatus, ShardCounts, ShardRecord, ShardState,
+    EventKind, InfraError, RunProgress, RunRecord, ShardCounts, ShardRecord, ShardState,
 };
 
 use crate::coordinator::AsyncEtcdCoordinator;
@@ -53,7 +53,7 @@ pub(crate) struct RunChange {
     pub(crate) event: Option<EventKind>,
     /// Changes of shards that go with it.
     pub(crate) ops: Vec<Op>,
-    /// By how much the number of shards changes.
+    /// By how much the number of shards changes, those for which a place is reserved included.
     pub(crate) shards_more: isize,
 }
 
@@ -65,9 +65,10 @@ impl RunChange {
     /// A change of a record that is there.
     pub(crate) fn of(record: Option<&RunRecord>, update: RunUpdate) -> Self {
         let mut next = record.expect("a run that is not there does not change").clone();
-        let event = update.event();
+        let (event, reserved) = (update.event(), next.reserved());
         next.apply(update);
-        Self::new(next, event)
+        let shards_more = next.reserved().wrapping_sub(reserved).cast_signed();
+        Self { shards_more, ..Self::new(next, event) }
     }
 
     /// Deletes shards of a run that has ended, and the run itself when there are no more.
@@ -184,12 +185,6 @@ pub(crate) fn decode_record(
     Ok(record)
 }
 
-/// Whether its shards may be seen: not before it is active, nor what is left of a registration that
-/// never got that far.
-pub(crate) fn shows_shards(record: &RunRecord) -> bool {
-    record.status != RunStatus::Initializing && !record.root_shards.is_empty()
-}
-
 /// A change whose transaction was not answered.
 struct Unanswered<R> {
     record: Vec<u8>,
@@ -267,7 +262,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         };
         let records = snapshot.records.iter().map(decode).collect::<Result<_, _>>()?;
         let progress = match &record {
-            Some(record) if shows_shards(record) => snapshot.progress,
+            Some(record) if record.shows_shards() => snapshot.progress,
             _ => RunProgress::default(),
         };
         decide(SeenRun { record: record.as_ref(), counts, progress, shards, records })

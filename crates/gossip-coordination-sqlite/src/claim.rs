@@ -143,23 +143,26 @@ impl SqliteCoordinator {
         sql::write(conn, steps, |tx| {
             let row = find_active(tx, steps, tenant, run)?;
             let mut owned = Vec::new();
-            let worker = id_to_sql(worker.as_raw());
-            select(tx, steps.load, OWN, row.id, worker, REVOKED_MAX, |shard| owned.push(shard))?;
+            let number = id_to_sql(worker.as_raw());
+            select(tx, steps.load, OWN, row.id, number, REVOKED_MAX, |shard| owned.push(shard))?;
             let mut revoked = Vec::with_capacity(owned.len());
             for shard in owned {
                 let key = ShardKey::new(run, shard);
                 let found = Shard::find(tx, steps, tenant, key, record, decoded)?;
-                let shard = found.ok_or(RevokeLeaseError::ShardNotFound)?;
+                // The index may be damaged, and the lease that of a worker that lives.
+                let is_dead = |shard: &Shard<'_>| {
+                    shard.view.state.lease.is_some_and(|lease| lease.owner() == worker)
+                };
+                let Some(shard) = found.filter(is_dead) else {
+                    let message = "the index names an owner that the record does not";
+                    return Err(InfraError::corruption(steps.load, message).into());
+                };
                 let fence = shard.view.state.fence;
-                match transition::revoke_lease(Some(shard.found()), tenant, fence)? {
-                    Decision::Execute(update) => {
-                        shard.store(tx, steps, &update, encoded)?;
-                        revoked.push(Stored::new(&shard, update));
-                    }
-                    Decision::Replay(()) => {
-                        let message = "the index names an owner that the record does not";
-                        return Err(InfraError::corruption(steps.load, message).into());
-                    }
+                if let Decision::Execute(update) =
+                    transition::revoke_lease(Some(shard.found()), tenant, fence)?
+                {
+                    shard.store(tx, steps, &update, encoded)?;
+                    revoked.push(Stored::new(&shard, update));
                 }
             }
             Ok(revoked)

@@ -241,6 +241,9 @@ fn stamp_error(path: &Path, fault: SchemaFault) -> OpenError {
     match fault {
         SchemaFault::Foreign { application_id } => OpenError::Foreign { path, application_id },
         SchemaFault::Newer { found, newest } => OpenError::Newer { path, found, newest },
+        SchemaFault::NoVersion { found } => {
+            OpenError::Damaged { path, message: format!("its schema version is {found}") }
+        }
         SchemaFault::NoLog => {
             let message = "its file system has no shared memory: choose a place on a local disk";
             OpenError::Other { path, message: message.into() }

@@ -102,6 +102,10 @@ pub(crate) enum SchemaFault {
         found: i64,
         newest: i64,
     },
+    /// No program of ours writes such a version.
+    NoVersion {
+        found: i64,
+    },
     /// Write-ahead logging does not work where the file is.
     NoLog,
     CallerSchema {
@@ -134,13 +138,16 @@ impl Stamp {
         Ok(Self { application_id: application_id.cast_unsigned(), version })
     }
 
-    /// Refuses what is not ours, or too new for a program that knows `newest`.
+    /// Refuses what is not ours, damaged, or too new for a program that knows `newest`.
     pub(crate) fn check(self, newest: i64) -> Result<(), SchemaFault> {
         if self.application_id != APPLICATION_ID {
             return Err(SchemaFault::Foreign { application_id: self.application_id });
         }
         if self.version > newest {
             return Err(SchemaFault::Newer { found: self.version, newest });
+        }
+        if self.version < 0 {
+            return Err(SchemaFault::NoVersion { found: self.version });
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use core::fmt;
 
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, RunId, ShardId, TenantId, WorkerId};
 
-use crate::op_log::{OpKind, RunOpKind};
+use crate::op_log::{OpKind, OpResult, RunOpKind};
 use crate::record::{ShardState, ShardUpdate};
 use crate::status::{ParkReason, ShardStatus};
 use crate::transition::RunUpdate;
@@ -133,7 +133,8 @@ impl RunUpdate {
     /// the last, and of what is cleared away after a run has ended.
     #[must_use]
     pub fn event(&self) -> Option<EventKind> {
-        Some(match self.log?.kind() {
+        let log = self.log.filter(|log| log.result() == OpResult::Completed)?;
+        Some(match log.kind() {
             RunOpKind::RegisterShards => EventKind::RunActivated {
                 shard_count: self.root_shards.as_ref().map_or(0, Vec::len),
             },

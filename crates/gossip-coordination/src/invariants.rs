@@ -18,11 +18,12 @@
 //!   while it was.
 //! - U3: an operation id stands in a run's op-log at most once.
 //! - U4: only a run without root shards has a registration under way. It is of at least one shard
-//!   and stages no more than it counts. It stages none while stale ones are left, and a cancelled run
+//!   and at most as many as a manifest may have, and so is what an earlier one left; it stages no
+//!   more than it counts. It stages none while stale ones are left, and a cancelled run
 //!   has stale ones only.
 //! - U5: only a run that is done has a result.
 
-use gossip_contracts::coordination::MAX_SPAWNED_PER_SHARD;
+use gossip_contracts::coordination::{MAX_INITIAL_SHARDS, MAX_SPAWNED_PER_SHARD};
 use gossip_contracts::identity::{FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey};
 
 use crate::op_log::{OP_LOG_CAP, RUN_OP_LOG_CAP};
@@ -191,13 +192,17 @@ pub(crate) fn check_run_invariants(record: &RunRecord) -> Result<(), InvariantVi
     }
     if let Some(registration) = record.registration {
         let Registration { count: wanted, staged, stale, .. } = registration;
-        let fits = wanted > 0 && staged <= wanted && (staged == 0 || stale == 0);
-        let may_be = match status {
+        let most = MAX_INITIAL_SHARDS as u32;
+        let fits = (1..=most).contains(&wanted)
+            && staged <= wanted
+            && stale <= most
+            && (staged == 0 || stale == 0);
+        let is_allowed = match status {
             RunStatus::Initializing => true,
             RunStatus::Cancelled => count == 0 && staged == 0 && stale > 0,
             RunStatus::Active | RunStatus::Done | RunStatus::Failed => false,
         };
-        if !fits || !may_be {
+        if !fits || !is_allowed {
             return Err(InvariantViolation::Registration { run, status, registration });
         }
     }

@@ -145,7 +145,7 @@ impl LeaseHolder {
         now < self.deadline
     }
 
-    /// L3.
+    /// L3: until [`Takeover::free_from`], unless the holder is gone.
     #[must_use]
     pub fn keeps_others_out_at(&self, now: LogicalTime, takeover: Takeover) -> bool {
         !takeover.holder_is_gone && now < takeover.free_from(self.deadline)
@@ -168,8 +168,8 @@ impl Takeover {
     /// When the deadline has passed, where all workers have one clock.
     pub const AT_DEADLINE: Self = Self { holder_is_gone: false, skew_allowance: 0 };
 
-    /// From when on others may take a shard whose lease ends at `deadline`, unless its holder goes
-    /// first.
+    /// L3: from when on others may take a shard whose lease ends at `deadline` and whose holder is
+    /// not known to be gone.
     #[must_use]
     pub fn free_from(self, deadline: LogicalTime) -> LogicalTime {
         deadline.checked_add(self.skew_allowance).unwrap_or(LogicalTime::from_raw(u64::MAX))

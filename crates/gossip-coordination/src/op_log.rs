@@ -94,7 +94,7 @@ impl<K: Copy, const N: usize> OperationLog<K, N> {
             return Remembered::New;
         };
         let outcome = self.outcomes.get(position).expect("every id has an outcome");
-        // This protocol logs what it carried out. Anything else was not, and is no success to repeat.
+        // What was not carried out is no success to repeat.
         if outcome.payload_hash == payload_hash && outcome.result == OpResult::Completed {
             Remembered::Before(outcome.of(op_id))
         } else {
@@ -186,8 +186,8 @@ impl RunOpKind {
 
 /// How a logged operation ended. Stored as a byte.
 ///
-/// A refusal leaves the record untouched, log included, so this protocol writes `Completed` only;
-/// the other two are part of the stored format.
+/// A refusal leaves the record untouched, log included, so this protocol writes no `Error`; it is
+/// part of the stored format. `Superseded` is a registration whose place another has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OpResult {

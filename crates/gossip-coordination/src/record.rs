@@ -164,6 +164,13 @@ pub struct FoundShard<'v, 'a> {
     pub run: &'v RunGate,
 }
 
+impl FoundShard<'_, '_> {
+    /// V4: only a shard that may be seen is found.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.run.status.shows_shards()
+    }
+}
+
 /// A record that owns its bytes, for stores that keep records as encoded blobs, and for models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardRecord {

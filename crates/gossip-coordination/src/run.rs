@@ -55,6 +55,12 @@ impl RunStatus {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 
+    /// V4: what is staged for a run that is not active yet is not there for anybody.
+    #[must_use]
+    pub const fn shows_shards(self) -> bool {
+        !matches!(self, Self::Initializing)
+    }
+
     /// The status stored as `raw`.
     #[must_use]
     pub const fn from_raw(raw: u8) -> Option<Self> {
@@ -135,13 +141,13 @@ pub struct RunRecord {
     pub root_shards: Vec<ShardId>,
     /// Its last operations.
     pub op_log: RunOpLog,
-    /// A registration that is under way, or was when the run was cancelled.
+    /// A registration that is in progress, or was when the run was cancelled.
     pub registration: Option<Registration>,
-    /// What it came to, if it is done and whoever completed it said so.
+    /// Its result, if it is done and whoever completed it gave one.
     pub result: Option<RunResult>,
 }
 
-/// A registration under way: what is to be registered, and how much of it is stored.
+/// A registration in progress: what is to be registered, and how much of it is stored.
 ///
 /// A backend whose transactions are too small for a manifest stores its shards in several steps.
 /// Until the last of them the run is initializing, and nobody sees a shard.
@@ -166,6 +172,12 @@ impl Registration {
     pub const fn hidden(&self) -> u32 {
         self.staged + self.stale
     }
+
+    /// Places under the ceilings that it takes from its first step on: for what it stages, or for
+    /// what it has to delete before, whichever is more.
+    pub(crate) const fn places(&self) -> u32 {
+        if self.stale > self.count { self.stale } else { self.count }
+    }
 }
 
 /// The hash stays out: who can read logs must not be able to probe manifests.
@@ -181,6 +193,21 @@ impl fmt::Debug for Registration {
 }
 
 impl RunRecord {
+    /// V4: whether the shards that are stored for the run may be seen. Not before it is active, nor
+    /// what is left of a registration when it was cancelled.
+    #[must_use]
+    pub fn shows_shards(&self) -> bool {
+        self.status.shows_shards() && !self.root_shards.is_empty()
+    }
+
+    /// Places under the ceilings that are taken for shards that are not stored yet. A backend that
+    /// stores a registration in steps counts them with the shards that exist.
+    #[must_use]
+    pub fn reserved(&self) -> usize {
+        let registration = self.registration.filter(|_| self.status == RunStatus::Initializing);
+        registration.map_or(0, |it| (it.places() - it.hidden()) as usize)
+    }
+
     /// What a shard's transition needs to know of its run.
     #[must_use]
     pub const fn gate(&self) -> RunGate {
@@ -233,7 +260,7 @@ pub struct RunSummary {
     pub created_at: LogicalTime,
     /// When it ended.
     pub completed_at: Option<LogicalTime>,
-    /// What it came to.
+    /// Its result.
     pub result: Option<RunResult>,
 }
 
@@ -263,10 +290,11 @@ pub struct RunProgress {
 }
 
 impl RunProgress {
-    /// All shards.
+    /// All shards. Saturates: the counts may come from a damaged store.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.active + self.done + self.split + self.parked
+        let settled = self.done.saturating_add(self.split);
+        self.active.saturating_add(settled).saturating_add(self.parked)
     }
 
     /// Counts a shard in `status`.
@@ -365,7 +393,7 @@ impl ShardFilter {
     }
 
     /// Whether the listing at `now` shows this shard of a run that is `run`. Shards of a run that is
-    /// not active are not available to anybody.
+    /// not active yet are not shown (V4), and of one that has ended not available to anybody.
     #[must_use]
     pub fn admits(
         &self,
@@ -376,7 +404,8 @@ impl ShardFilter {
     ) -> bool {
         let is_available =
             || run == RunStatus::Active && shard.state.is_available_at(now, takeover);
-        self.status.is_none_or(|status| shard.state.status == status)
+        run.shows_shards()
+            && self.status.is_none_or(|status| shard.state.status == status)
             && (!self.available_only || is_available())
             && (!self.root_only || shard.parent.is_none())
     }

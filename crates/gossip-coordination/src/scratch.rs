@@ -205,7 +205,8 @@ impl Granted {
 pub struct CapacityHint {
     /// Shards that could be claimed.
     pub available_count: u32,
-    /// When the first of the current leases ends.
+    /// When the first of the shards that are held is free for others, at the latest; the backend's
+    /// allowance for clocks that differ is in it.
     pub earliest_deadline: Option<LogicalTime>,
     /// Whether `available_count` is a lower bound rather than the number.
     pub is_estimate: bool,

@@ -16,7 +16,8 @@ pub struct ShardLimits {
     pub global: usize,
 }
 
-/// The shards that exist.
+/// The shards that exist, and those for which a registration has
+/// [reserved](crate::RunRecord::reserved) a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ShardCounts {
     /// Of the tenant.
@@ -30,7 +31,8 @@ pub struct ShardCounts {
 pub struct SplitCaps {
     /// Most children of one split; at most [`MAX_SPLIT_CHILDREN`].
     pub max_children: usize,
-    /// Most bytes of keys and metadata in the ranges of one plan.
+    /// Most bytes of keys and metadata in the ranges of one plan. The same transaction writes the
+    /// parent's record, so a backend computes this with the largest parent taken off.
     pub max_bytes: usize,
 }
 

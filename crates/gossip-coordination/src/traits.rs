@@ -373,7 +373,8 @@ pub struct ClaimCandidates {
     pub status: RunStatus,
     /// The shards, best first; at most [`ClaimCandidates::MAX`].
     pub shards: InlineVec<ShardId, { ClaimCandidates::MAX }>,
-    /// When the first of the current leases ends, if there are any.
+    /// When the first of the shards that are held is free for others, at the latest; the backend's
+    /// allowance for clocks that differ is in it.
     pub earliest_deadline: Option<LogicalTime>,
 }
 

@@ -26,6 +26,7 @@ pub fn find_leased<'v, 'a>(
     if lease.tenant() != tenant {
         return Err(CoordError::TenantMismatch { expected: tenant });
     }
+    let found = found.filter(FoundShard::is_visible);
     let found = found.ok_or(CoordError::ShardNotFound { shard: lease.key() })?;
     if found.shard.tenant != tenant {
         return Err(CoordError::TenantMismatch { expected: tenant });

@@ -340,8 +340,7 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
             // Others have it all, or the administrator has to do something first.
             Err(ClaimError::NoneAvailable { earliest_deadline }) if self.is_calm => {
                 let later = self.wakes + self.swarm.lease_duration;
-                let free_from = |at: LogicalTime| at.as_raw() + self.swarm.skew_allowance;
-                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(free_from(at)));
+                self.wakes = earliest_deadline.map_or(later, |at| self.wakes.max(at.as_raw()));
             }
             Err(refusal) => {
                 if matches!(refusal, ClaimError::NoneAvailable { .. }) && random.chance(300) {

@@ -87,6 +87,19 @@ fn a_database_of_a_newer_version_is_left_alone() {
     refuses(&place, "schema version 99");
 }
 
+/// The header's field is signed, so one flipped bit makes it negative.
+#[test]
+fn a_database_of_a_negative_version_is_damaged() {
+    let place = Place::new();
+    begin(&mut place.open(), 3, 10, 1000);
+    let damaged = Connection::open(place.db()).unwrap();
+    for version in [-1, i32::MIN + 2] {
+        damaged.pragma_update(None, "user_version", version).unwrap();
+        let refused = refuses(&place, &format!("schema version is {version}"));
+        assert!(matches!(refused, OpenError::Damaged { .. }), "{refused:?}");
+    }
+}
+
 #[test]
 fn a_truncated_database_is_left_alone() {
     let place = Place::new();
@@ -272,6 +285,11 @@ fn the_fixture_of_version_1_opens_and_says_what_it_said() {
     coordinator.cancel_run(NOW, TENANT, RUN, OpId::from_raw(77)).unwrap();
     let after = coordinator.get_run(TENANT, RUN).unwrap();
     assert_eq!((after.root_shards, after.op_log.len()), (before.root_shards, 2));
+    let stored = Connection::open(place.db()).unwrap();
+    let version: i64 = stored.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    let sql = "SELECT record FROM coord_run_records";
+    let record: Vec<u8> = stored.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!((version, record[1]), (2, 2), "schema and record say which version wrote them");
     assert_sound(&coordinator);
 }
 

@@ -8,6 +8,7 @@ use gossip_coordination::{
     AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, Lease, ShardClaiming,
 };
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
+use rusqlite::Connection;
 
 use crate::children::{Running, say, wait_for_parent};
 use crate::support::{Place, RUN, TENANT, assert_sound, begin, clock, config, key};
@@ -98,4 +99,28 @@ fn what_dead_workers_hold_is_given_back_without_taking_their_place() {
     let third = coordinator.claim_next_available(now, TENANT, RUN, worker, &mut scratch);
     assert!(matches!(third, Err(ClaimError::NoneAvailable { .. })));
     assert_sound(&coordinator);
+}
+
+/// The index says that the dead worker holds it; the record knows of another, who may live.
+#[test]
+fn a_lease_is_not_revoked_because_a_damaged_index_names_a_dead_worker() {
+    let place = Place::new();
+    let mut coordinator = place.open();
+    begin(&mut coordinator, 1, 100, 3_600_000);
+    let slots = WorkerSlots::open(place.db().with_extension("workers")).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let living = slots.take().unwrap();
+    let now = clock();
+    let lease = coordinator
+        .claim_next_available(now, TENANT, RUN, living.id(), &mut scratch)
+        .unwrap()
+        .lease;
+    let sql = "UPDATE coord_shards SET owner = 77 WHERE owner IS NOT NULL";
+    assert_eq!(Connection::open(place.db()).unwrap().execute(sql, []).unwrap(), 1);
+
+    let refused = coordinator.release_dead(now, TENANT, RUN, &slots).unwrap_err();
+    assert!(refused.to_string().contains("damaged"), "{refused}");
+    let fifth = key(5);
+    let cursor = CursorUpdate::at(&fifth);
+    coordinator.checkpoint(now, TENANT, &lease, cursor, OpId::from_raw(1)).unwrap();
 }

@@ -6,7 +6,7 @@ use core::num::NonZeroUsize;
 use gossip_contracts::coordination::{
     CursorUpdate, InitialShardInput, SplitReplacePlan, SplitResidualPlan,
 };
-use gossip_contracts::identity::{FenceEpoch, OpId, RunId, ShardId};
+use gossip_contracts::identity::{FenceEpoch, OpId, RunId, RunResult, ShardId};
 
 use super::audit::Scope;
 use super::harness::Harness;
@@ -285,11 +285,20 @@ impl<H: Harness> World<H> {
 
     #[track_caller]
     pub(super) fn complete_run(&mut self, op: OpId) -> Done<(), RunTransitionError> {
+        self.complete_run_with(None, op)
+    }
+
+    #[track_caller]
+    pub(super) fn complete_run_with(
+        &mut self,
+        result: Option<RunResult>,
+        op: OpId,
+    ) -> Done<(), RunTransitionError> {
         let (now, tenant, run) = (self.now, self.tenant, self.run);
         self.call(
             Operation::CompleteRun,
             Scope::Run(run),
-            |backend, _| backend.complete_run(now, tenant, run, op),
+            |backend, _| backend.complete_run_with(now, tenant, run, result, op),
             |_| vec![EventKind::RunCompleted],
         )
     }

@@ -1,8 +1,11 @@
 //! What a backend's author implements.
 
+use gossip_contracts::identity::LogicalTime;
+
 use super::dump::Dump;
 use crate::claim::CoordinationFacade;
 use crate::events::EventCollector;
+use crate::lease::Takeover;
 
 /// A backend under test. One value lives as long as one case, owns what the backend needs (a
 /// directory, a key prefix), and cleans up when it is dropped.
@@ -66,6 +69,14 @@ pub struct Caps {
     pub byte_capacity: bool,
     /// Whether all that was answered survives [`Harness::reopen`].
     pub durable: bool,
+}
+
+impl Caps {
+    /// When another worker may take a shard whose lease ends at `deadline`.
+    pub(super) fn free_from(&self, deadline: LogicalTime) -> LogicalTime {
+        let skew_allowance = self.takeover_delay;
+        Takeover { holder_is_gone: false, skew_allowance }.free_from(deadline)
+    }
 }
 
 /// With what a backend is opened.

@@ -457,6 +457,8 @@ macro_rules! for_each_case {
             a_cancelled_run_stays_cancelled = ends(CancelRun, RunStatus::Cancelled)
                 => [CancelRun: Executes Emits Replays RunTerminal, CompleteRun: OpIdConflict,
                     FailRun: OpIdConflict]
+            a_run_keeps_the_result_with_which_it_was_completed
+                => [CompleteRun: Executes Replays OpIdConflict]
             complete_run_of_an_unknown_run_is_refused = unknown_run(CompleteRun)
                 => [CompleteRun: RunNotFound]
             fail_run_of_an_unknown_run_is_refused = unknown_run(FailRun) => [FailRun: RunNotFound]

@@ -31,7 +31,8 @@ pub enum AcquireError {
     AlreadyLeased {
         /// That worker; never shown.
         current_owner: WorkerId,
-        /// When its lease ends.
+        /// When the shard is free for others, at the latest: the end of its lease, and the backend's
+        /// allowance for clocks that differ.
         lease_deadline: LogicalTime,
     },
     /// The shard's run is not active.

@@ -17,7 +17,8 @@ pub enum ClaimError {
         None => String::new(),
     })]
     NoneAvailable {
-        /// When the first of the current leases ends, if there are any.
+        /// When the first of the shards that are held is free for others, at the latest; the backend's
+        /// allowance for clocks that differ is in it.
         earliest_deadline: Option<LogicalTime>,
     },
     /// The tenant has no such run.

@@ -84,7 +84,8 @@ pub enum RegisterShardsError {
     /// The operation id was used for something else.
     #[error("{0}")]
     OpIdConflict(#[from] RunOpIdConflict),
-    /// Another registration of the run has begun meanwhile, and this one may not go on.
+    /// Another registration of the run has begun meanwhile, and this one may not go on, nor begin
+    /// again under its id.
     #[error("operation {by} registers the run's shards, and has taken this one's place")]
     Overtaken {
         /// The other one's id.
@@ -241,7 +242,7 @@ pub enum RevokeLeaseError {
         /// The tenant of the request.
         expected: TenantId,
     },
-    /// No lease was ever granted under that fence.
+    /// The shard has not reached that fence, so no lease was granted under it.
     #[error("the shard is at fence {current}; no lease was granted under {presented}")]
     FenceNotGranted {
         /// The fence of the request.

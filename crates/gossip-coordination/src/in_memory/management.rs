@@ -203,7 +203,7 @@ impl RunManagement for InMemoryCoordinator {
         out.clear();
         let run = self.get(tenant, run)?;
         out.status = run.record.status;
-        out.earliest_deadline = run.earliest_deadline();
+        out.earliest_deadline = run.earliest_deadline(self.takeover());
         if out.status == RunStatus::Active {
             out.shards.extend(run.claimable(now, self.takeover()).take(CANDIDATES));
         }

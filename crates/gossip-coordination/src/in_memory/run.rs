@@ -149,14 +149,14 @@ impl Run {
         self.idle.values().filter(|&&until| now < until).count() as u32
     }
 
-    pub(super) fn earliest_deadline(&self) -> Option<LogicalTime> {
-        self.leased.first().map(|(deadline, _)| deadline)
+    /// When the first of the shards that are held is free for others.
+    pub(super) fn earliest_deadline(&self, takeover: Takeover) -> Option<LogicalTime> {
+        self.leased.first().map(|(deadline, _)| takeover.free_from(deadline))
     }
 
     pub(super) fn capacity(&self, now: LogicalTime, takeover: Takeover) -> CapacityHint {
-        let earliest_deadline = self.earliest_deadline();
-        let some_expired =
-            earliest_deadline.is_some_and(|deadline| takeover.free_from(deadline) <= now);
+        let earliest_deadline = self.earliest_deadline(takeover);
+        let some_expired = earliest_deadline.is_some_and(|free_from| free_from <= now);
         CapacityHint {
             available_count: self.free.len().saturating_add(u32::from(some_expired)),
             earliest_deadline,

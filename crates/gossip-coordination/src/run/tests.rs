@@ -64,6 +64,14 @@ fn counting_up_and_down_keeps_total_and_watermark() {
     assert_eq!((progress.done, progress.split, progress.parked), (3, 2, 2));
 }
 
+/// A store that lets counts be damaged must not make the program panic.
+#[test]
+fn damaged_counts_add_up_to_as_much_as_can_be_said() {
+    let (most, parked) = (i64::MAX as u64, 1);
+    let progress = RunProgress { active: most, done: most, split: most, parked, watermark: 0 };
+    assert_eq!(progress.total(), u64::MAX);
+}
+
 #[test]
 fn filters_admit_what_they_say() {
     let now = LogicalTime::from_raw(5);
@@ -146,6 +154,8 @@ fn every_run_invariant_is_noticed_under_its_number() {
     check("U4", |r| r.registration = registration(0, 0, 0));
     check("U4", |r| r.registration = registration(2, 3, 0));
     check("U4", |r| r.registration = registration(2, 1, 1));
+    check("U4", |r| r.registration = registration(10_001, 0, 0));
+    check("U4", |r| r.registration = registration(1, 0, 10_001));
     for (staged, stale) in [(1, 0), (0, 0)] {
         check("U4", |r| {
             (r.status, r.completed_at) = (RunStatus::Cancelled, Some(LogicalTime::from_raw(2)));

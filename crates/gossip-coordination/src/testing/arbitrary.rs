@@ -76,7 +76,7 @@ fn registration() -> impl Strategy<Value = Option<Registration>> {
             payload_hash,
             count,
             staged: if stages { some % (count + 1) } else { 0 },
-            stale: if stages { 0 } else { some },
+            stale: if stages { 0 } else { some % 10_001 },
         })
     })
 }

@@ -52,6 +52,7 @@ pub fn acquire(
     worker: WorkerId,
 ) -> Result<AcquireDecision, AcquireError> {
     assert!(now > LogicalTime::ZERO, "an acquire happens at some time");
+    let found = found.filter(FoundShard::is_visible);
     let FoundShard { shard, run } = found.ok_or(AcquireError::ShardNotFound { shard: key })?;
     if shard.tenant != tenant {
         return Err(AcquireError::TenantMismatch { expected: tenant });
@@ -68,7 +69,7 @@ pub fn acquire(
     {
         return Err(AcquireError::AlreadyLeased {
             current_owner: holder.owner(),
-            lease_deadline: holder.deadline(),
+            lease_deadline: takeover.free_from(holder.deadline()),
         });
     }
     if state.acquires_since_progress >= run.config.max_shard_retries {
@@ -137,6 +138,7 @@ pub fn revoke_lease(
     tenant: TenantId,
     fence: FenceEpoch,
 ) -> Result<Decision<ShardUpdate<'static>, ()>, RevokeLeaseError> {
+    let found = found.filter(FoundShard::is_visible);
     let FoundShard { shard, run } = found.ok_or(RevokeLeaseError::ShardNotFound)?;
     if shard.tenant != tenant {
         return Err(RevokeLeaseError::TenantMismatch { expected: tenant });

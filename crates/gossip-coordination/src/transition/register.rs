@@ -14,29 +14,28 @@ use gossip_contracts::identity::{LogicalTime, OpId, ShardKey, TenantId};
 
 use super::Decision;
 use super::run::{RunUpdate, entry, was_executed};
-use crate::error::{RegisterShardsError, RunOpIdConflict};
-use crate::op_log::RunOpKind;
+use crate::error::{InfraError, RegisterShardsError, RunOpIdConflict};
+use crate::op_log::{OpLogEntry, OpResult, RunOpKind};
 use crate::payload;
 use crate::record::ShardRecordView;
 use crate::run::{Registration, RunRecord, RunStatus};
 use crate::shard_limits::ShardRoom;
 
-/// A registration as its caller drives it: what is asked for, and whether it has begun.
+/// What a registration asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterRequest<'r> {
     tenant: TenantId,
     shards: &'r [InitialShardInput<'r>],
     op_id: OpId,
     payload_hash: u64,
-    has_begun: bool,
 }
 
 impl<'r> RegisterRequest<'r> {
-    /// A request, not yet begun. Hashes the manifest, once for all steps.
+    /// A request. Hashes the manifest, once for all steps.
     #[must_use]
     pub fn new(tenant: TenantId, shards: &'r [InitialShardInput<'r>], op_id: OpId) -> Self {
         let payload_hash = payload::register_shards(shards);
-        Self { tenant, shards, op_id, payload_hash, has_begun: false }
+        Self { tenant, shards, op_id, payload_hash }
     }
 
     /// Whose run it is about.
@@ -67,7 +66,8 @@ impl<'r> RegisterRequest<'r> {
 pub enum RegisterStep {
     /// Note in the record what is to be registered.
     Begin(RunUpdate),
-    /// Delete as many shards as this that are stored for the run, whichever.
+    /// Delete as many shards as this that are stored for the run, whichever. Fewer are damage: the
+    /// record counts what is stored. After the last of these steps nothing is.
     Discard {
         /// The record's change.
         update: RunUpdate,
@@ -99,8 +99,8 @@ impl RegisterStep {
 }
 
 /// Decides the next step of a registration; asked again after every step that was stored, until the
-/// run is active. A step stores or deletes `chunk` shards at most. `room` counts the shards that are
-/// staged or stale like any others.
+/// run is active. A step stores or deletes `chunk` shards at most. `room` counts what the
+/// registration has reserved.
 ///
 /// # Panics
 /// If `chunk` is 0.
@@ -109,7 +109,7 @@ pub fn register_step(
     now: LogicalTime,
     room: &ShardRoom,
     chunk: usize,
-    request: &mut RegisterRequest<'_>,
+    request: &RegisterRequest<'_>,
 ) -> Result<Decision<RegisterStep, ()>, RegisterShardsError> {
     assert!(chunk > 0, "a step stores at least one shard");
     let run = run.ok_or(RegisterShardsError::RunNotFound)?;
@@ -117,7 +117,8 @@ pub fn register_step(
         return Err(RegisterShardsError::TenantMismatch { expected: request.tenant });
     }
     let hash = request.payload_hash;
-    if was_executed(run, request.op_id, hash)? {
+    let was_overtaken = was_overtaken(run, request);
+    if !was_overtaken && was_executed(run, request.op_id, hash)? {
         return Ok(Decision::Replay(()));
     }
     if run.status != RunStatus::Initializing {
@@ -125,69 +126,86 @@ pub fn register_step(
     }
     let step = match run.registration {
         Some(registration) if request.is_in(&registration) => {
-            go_on(registration, now, room, chunk, request)?
+            if registration.count as usize != request.shards.len() {
+                let message = "the record counts other shards than the manifest of its fingerprint";
+                return Err(InfraError::corruption("register_shards.load", message).into());
+            }
+            next_step(registration, now, chunk, request)
         }
         Some(other) if other.op_id == request.op_id => {
             return Err(RunOpIdConflict::new(request.op_id, other.payload_hash, hash).into());
         }
         // V5. To begin again would take the place of whoever took this one's.
-        Some(other) if request.has_begun => {
+        Some(other) if was_overtaken => {
             return Err(RegisterShardsError::Overtaken { by: other.op_id });
         }
-        other => begin(other, room, request)?,
+        other => begin(other, now, room, request)?,
     };
-    request.has_begun = true;
     Ok(Decision::Execute(step))
+}
+
+/// Whether the log says that another registration has taken this one's place.
+fn was_overtaken(run: &RunRecord, request: &RegisterRequest<'_>) -> bool {
+    run.op_log.iter().any(|entry| {
+        (entry.op_id(), entry.payload_hash()) == (request.op_id, request.payload_hash)
+            && entry.result() == OpResult::Superseded
+    })
 }
 
 fn begin(
     earlier: Option<Registration>,
+    now: LogicalTime,
     room: &ShardRoom,
     request: &RegisterRequest<'_>,
 ) -> Result<RegisterStep, RegisterShardsError> {
     validate_manifest(request.shards)?;
     let stale = earlier.map_or(0, |earlier| earlier.hidden());
-    // What is stale makes room before anything is staged.
-    room.check(request.shards.len().saturating_sub(stale as usize))?;
     let count = u32::try_from(request.shards.len()).expect("a manifest is limited");
     let (op_id, payload_hash) = (request.op_id, request.payload_hash);
     let registration = Registration { op_id, payload_hash, count, staged: 0, stale };
-    Ok(RegisterStep::Begin(under_way(registration)))
+    // The room is taken here for all steps, so that no later one is refused: two registrations that
+    // do not fit together would otherwise stop each other half-way.
+    let before = earlier.map_or(0, |earlier| earlier.places());
+    room.check(registration.places().saturating_sub(before) as usize)?;
+    // V5: whoever began before is refused from now on, so that two who retry come to an end.
+    let log = earlier.map(|earlier| {
+        let Registration { op_id, payload_hash, .. } = earlier;
+        let (kind, result) = (RunOpKind::RegisterShards, OpResult::Superseded);
+        OpLogEntry::new(op_id, kind, result, payload_hash, now)
+    });
+    Ok(RegisterStep::Begin(RunUpdate { log, ..in_progress(registration) }))
 }
 
-fn go_on(
+fn next_step(
     registration: Registration,
     now: LogicalTime,
-    room: &ShardRoom,
     chunk: usize,
     request: &RegisterRequest<'_>,
-) -> Result<RegisterStep, RegisterShardsError> {
+) -> RegisterStep {
     let Registration { count, staged, stale, .. } = registration;
     let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
     if stale > 0 {
         let count = stale.min(chunk);
         let left = Registration { stale: stale - count, ..registration };
-        return Ok(RegisterStep::Discard { update: under_way(left), count });
+        return RegisterStep::Discard { update: in_progress(left), count };
     }
     if staged < count {
         let until = staged + chunk.min(count - staged);
-        // Others may have filled the room since this registration began.
-        room.check((until - staged) as usize)?;
-        let update = under_way(Registration { staged: until, ..registration });
-        return Ok(RegisterStep::Stage { update, rows: staged as usize..until as usize });
+        let update = in_progress(Registration { staged: until, ..registration });
+        return RegisterStep::Stage { update, rows: staged as usize..until as usize };
     }
     let (op_id, hash) = (request.op_id, request.payload_hash);
-    Ok(RegisterStep::Activate(RunUpdate {
+    RegisterStep::Activate(RunUpdate {
         status: RunStatus::Active,
         completed_at: None,
         root_shards: Some(request.shards.iter().map(|shard| shard.shard).collect()),
         registration: None,
         result: None,
         log: Some(entry(op_id, RunOpKind::RegisterShards, hash, now)),
-    }))
+    })
 }
 
-fn under_way(registration: Registration) -> RunUpdate {
+fn in_progress(registration: Registration) -> RunUpdate {
     RunUpdate {
         status: RunStatus::Initializing,
         completed_at: None,
@@ -211,20 +229,18 @@ pub fn discard_staged(run: &RunRecord, chunk: usize) -> Option<(RunUpdate, u32)>
     let left = Registration { stale: registration.stale - count, ..registration };
     let update = RunUpdate {
         status: run.status,
-        completed_at: run.completed_at,
+        completed_at: None,
         root_shards: None,
         registration: (left.stale > 0).then_some(left),
-        result: run.result,
+        result: None,
         log: None,
     };
     Some((update, count))
 }
 
 /// Decides whether a run gets these shards, for a backend that stores all of them at once: every
-/// step of the registration, and the last one's update. Each shard's record is [`root_shard`].
-///
-/// # Panics
-/// If the run has staged shards; a backend that stages none has none.
+/// step of the registration, and the last one's update. Each shard's record is [`root_shard`]. Such a
+/// backend never stores a registration, so a record that has one is damaged, or another backend's.
 pub fn register_shards(
     run: Option<&RunRecord>,
     now: LogicalTime,
@@ -233,11 +249,15 @@ pub fn register_shards(
     shards: &[InitialShardInput<'_>],
     op_id: OpId,
 ) -> Result<Decision<RunUpdate, ()>, RegisterShardsError> {
-    let mut request = RegisterRequest::new(tenant, shards, op_id);
+    if run.is_some_and(|run| run.registration.is_some()) {
+        let message = "the run has a registration in progress, and this backend stores none";
+        return Err(InfraError::corruption("register_shards.load", message).into());
+    }
+    let request = RegisterRequest::new(tenant, shards, op_id);
     let mut staged = None;
     loop {
         let record = staged.as_ref().or(run);
-        let step = match register_step(record, now, room, usize::MAX, &mut request)? {
+        let step = match register_step(record, now, room, usize::MAX, &request)? {
             Decision::Execute(step) => step,
             Decision::Replay(()) => return Ok(Decision::Replay(())),
         };
@@ -248,7 +268,7 @@ pub fn register_shards(
                 next.apply(update);
                 staged = Some(next);
             }
-            RegisterStep::Discard { .. } => panic!("V5: a run has shards that nobody staged"),
+            RegisterStep::Discard { .. } => unreachable!("nothing was staged before"),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! - V3: an ended run stays as it ended.
 //! - V4: until a run is active nobody sees a shard of it.
 //! - V5: shards that are staged belong to the registration in the record. One under another id takes
-//!   its place and deletes first what it finds; the one before is refused from then on.
+//!   its place and deletes first what it finds; the one before is refused for as long as the op-log
+//!   remembers it.
 //! - V6: a run becomes active when its whole manifest is staged and nothing else is.
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, RunResult, ShardId, TenantId};
@@ -26,15 +27,16 @@ use crate::run::{
 pub struct RunUpdate {
     /// The new status.
     pub status: RunStatus,
-    /// The end, when this is it.
+    /// The end, when this is it; a run that has ended keeps its own.
     pub completed_at: Option<LogicalTime>,
     /// The shards with which it begins, when this is the end of the registration.
     pub root_shards: Option<Vec<ShardId>>,
-    /// What is under way afterwards.
+    /// The registration that is in progress afterwards. This one replaces what the record says.
     pub registration: Option<Registration>,
-    /// What the run came to, when this is its end and somebody says so.
+    /// The run's result, when this is its end and somebody says so; a run that has one keeps it.
     pub result: Option<RunResult>,
-    /// The entry to append to the op-log. Steps of a registration have none before the last.
+    /// The entry to append to the op-log. Of a registration's steps the last has one, and the first
+    /// if it takes another's place.
     pub log: Option<OpLogEntry<RunOpKind>>,
 }
 
@@ -46,11 +48,12 @@ impl RunRecord {
     pub fn apply(&mut self, update: RunUpdate) {
         let mut next = self.clone();
         next.status = update.status;
-        next.completed_at = update.completed_at;
+        next.completed_at = update.completed_at.or(self.completed_at);
         if let Some(root_shards) = update.root_shards {
             next.root_shards = root_shards;
         }
-        (next.registration, next.result) = (update.registration, update.result);
+        next.registration = update.registration;
+        next.result = update.result.or(self.result);
         update.log.into_iter().for_each(|entry| next.op_log.push_back_overwrite(entry));
         next.assert_invariants();
         *self = next;

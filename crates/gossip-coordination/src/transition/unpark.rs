@@ -25,6 +25,7 @@ pub fn unpark(
     op_id: OpId,
 ) -> Result<Decision<ShardUpdate<'static>, ()>, UnparkError> {
     assert!(now > LogicalTime::ZERO, "an operation happens at some time");
+    let found = found.filter(FoundShard::is_visible);
     let FoundShard { shard, run } = found.ok_or(UnparkError::ShardNotFound)?;
     if shard.tenant != tenant {
         return Err(UnparkError::TenantMismatch { expected: tenant });

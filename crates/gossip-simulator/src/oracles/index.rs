@@ -54,7 +54,7 @@ pub(super) fn check_empty_claim(
             })?;
             let earliest = earliest_deadline_of(ledger, run);
             demand(earliest == earliest_deadline, S9, || {
-                format!("the first lease ends at {earliest:?}, not {earliest_deadline:?}")
+                format!("the first shard is free at {earliest:?}, not {earliest_deadline:?}")
             })
         }
         ClaimError::RunNotFound => {
@@ -113,7 +113,7 @@ pub(super) fn check_hint(
     let earliest = earliest_deadline_of(ledger, run);
     demand(fits && earliest == hint.earliest_deadline, S9, || {
         format!(
-            "{free} shards of run {} are free, the first lease ends at {earliest:?}: {hint:?}",
+            "{free} shards of run {} are free, the first held one at {earliest:?}: {hint:?}",
             run.run
         )
     })
@@ -124,7 +124,7 @@ fn shards<'l>(ledger: &'l Ledger, run: &'l Run) -> impl Iterator<Item = &'l Shar
 }
 
 fn earliest_deadline_of(ledger: &Ledger, run: &Run) -> Option<LogicalTime> {
-    shards(ledger, run).filter_map(|shard| shard.holder.map(|held| held.deadline)).min()
+    shards(ledger, run).filter_map(|shard| shard.holder.map(|held| held.free_from)).min()
 }
 
 pub(super) fn inspect(subject: &mut impl SimulatedBackend) -> OracleResult {

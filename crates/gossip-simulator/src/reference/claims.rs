@@ -102,7 +102,7 @@ impl Reference {
         let over = free().filter(|shard| shard.holder.is_some()).count();
         let free = free().count();
         let first =
-            run.shards.values().filter_map(|shard| shard.holder).map(|it| it.deadline).min();
+            run.shards.values().filter_map(|shard| shard.holder).map(|it| it.keeps_until).min();
         let promised = hint.available_count as usize;
         let right = match over {
             0 => promised == free && !hint.is_estimate,

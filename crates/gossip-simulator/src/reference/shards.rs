@@ -42,7 +42,7 @@ impl Reference {
         }
         // The owner may come back for its own shard; its earlier lease is dead then.
         if let Some(held) = shard.held_at(now).filter(|held| held.owner != worker) {
-            return Err(Refusal::AlreadyLeased { owner: held.owner, deadline: held.deadline });
+            return Err(Refusal::AlreadyLeased { owner: held.owner, deadline: held.keeps_until });
         }
         if shard.tries >= config.max_shard_retries {
             shard.park(ParkReason::Poisoned);

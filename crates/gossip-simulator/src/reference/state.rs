@@ -197,8 +197,12 @@ impl Run {
         self.shards.get_mut(&id).expect("a shard of this run").waits_since = self.waits;
     }
 
-    /// When the first of the leases that are live at `now` ends.
+    /// When the first of the shards that are held at `now` is free.
     pub(super) fn earliest_deadline(&self, now: LogicalTime) -> Option<LogicalTime> {
-        self.shards.values().filter_map(|shard| shard.held_at(now)).map(|held| held.deadline).min()
+        self.shards
+            .values()
+            .filter_map(|shard| shard.held_at(now))
+            .map(|held| held.keeps_until)
+            .min()
     }
 }

@@ -76,8 +76,8 @@ pub(crate) fn a_settled_shard_is_refused<H: Harness>() {
 pub(crate) fn a_shard_is_anothers_until_its_lease_is_over<H: Harness>() {
     let w = &mut World::<H>::new(1);
     let lease = w.lease(1, 0);
-    let held =
-        AcquireError::AlreadyLeased { current_owner: worker(1), lease_deadline: lease.deadline() };
+    let lease_deadline = H::caps().free_from(lease.deadline());
+    let held = AcquireError::AlreadyLeased { current_owner: worker(1), lease_deadline };
     assert_eq!(w.acquire(2, id(0)), Err(held.clone()));
     w.tick(LEASE + H::caps().takeover_delay - 1);
     assert_eq!(w.acquire(2, id(0)), Err(held));
@@ -142,8 +142,8 @@ pub(crate) fn run_status_and_holder_are_checked_in_order<H: Harness>() {
         lease = w.lease(1, 0);
     }
     // Tried too often, but held: who holds it matters first, and nothing is parked.
-    let held =
-        AcquireError::AlreadyLeased { current_owner: worker(1), lease_deadline: lease.deadline() };
+    let lease_deadline = H::caps().free_from(lease.deadline());
+    let held = AcquireError::AlreadyLeased { current_owner: worker(1), lease_deadline };
     assert_eq!(w.acquire(2, id(0)), Err(held));
     w.attempt_new(Operation::Park, &lease).unwrap();
     let status = ShardStatus::Parked;

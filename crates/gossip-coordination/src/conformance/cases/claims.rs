@@ -9,8 +9,9 @@ use crate::error::{ClaimError, GetRunError};
 use crate::scratch::AcquireScratch;
 use crate::traits::ClaimCandidates;
 
-fn none_until(deadline: Option<LogicalTime>) -> ClaimError {
-    ClaimError::NoneAvailable { earliest_deadline: deadline }
+/// What a claim is told while the first of the held shards has a lease until `deadline`.
+fn none_until<H: Harness>(deadline: Option<LogicalTime>) -> ClaimError {
+    ClaimError::NoneAvailable { earliest_deadline: deadline.map(|at| H::caps().free_from(at)) }
 }
 
 pub(crate) fn many_workers_claim_every_shard_exactly_once<H: Harness>() {
@@ -25,7 +26,7 @@ pub(crate) fn many_workers_claim_every_shard_exactly_once<H: Harness>() {
     }
     let earliest = first.checked_add(1 + LEASE);
     for by in 0..8 {
-        assert_eq!(w.claim(by), Err(none_until(earliest)));
+        assert_eq!(w.claim(by), Err(none_until::<H>(earliest)));
     }
 }
 
@@ -46,10 +47,9 @@ pub(crate) fn a_run_is_worked_off_although_workers_die<H: Harness>() {
             }
             Ok(_) => {}
             Err(ClaimError::NoneAvailable { earliest_deadline }) => {
-                let deadline = earliest_deadline.expect("some shard is held");
-                let over = deadline.checked_add(H::caps().takeover_delay).unwrap();
-                assert!(over > w.now, "a shard that is over is not free");
-                w.now = over;
+                let free_from = earliest_deadline.expect("some shard is held");
+                assert!(free_from > w.now, "a shard that is over is not free");
+                w.now = free_from;
             }
             Err(other) => panic!("{other}"),
         }
@@ -62,10 +62,10 @@ pub(crate) fn a_held_shard_is_not_claimed_not_even_by_its_holder<H: Harness>() {
     let w = &mut World::<H>::new(1);
     let lease = w.claim(1).unwrap().lease;
     for by in [1, 2] {
-        assert_eq!(w.claim(by), Err(none_until(Some(lease.deadline()))));
+        assert_eq!(w.claim(by), Err(none_until::<H>(Some(lease.deadline()))));
     }
     w.tick(LEASE - 1);
-    assert_eq!(w.claim(1), Err(none_until(Some(lease.deadline()))));
+    assert_eq!(w.claim(1), Err(none_until::<H>(Some(lease.deadline()))));
     assert!(w.renew(&lease).is_ok());
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn a_run_whose_shards_are_settled_has_nothing_to_claim<H: Harness>() 
     w.parked(0);
     let lease = w.lease(1, 1);
     w.attempt_new(Operation::Complete, &lease).unwrap();
-    assert_eq!(w.claim(1), Err(none_until(None)));
+    assert_eq!(w.claim(1), Err(none_until::<H>(None)));
 }
 
 pub(crate) fn the_earliest_deadline_follows_renewals<H: Harness>() {
@@ -109,12 +109,12 @@ pub(crate) fn the_earliest_deadline_follows_renewals<H: Harness>() {
     let first = w.lease(1, 0);
     w.tick(10);
     let second = w.lease(2, 1);
-    assert_eq!(w.claim(3), Err(none_until(Some(first.deadline()))));
+    assert_eq!(w.claim(3), Err(none_until::<H>(Some(first.deadline()))));
     w.tick(10);
     let renewed = w.renew(&first).unwrap().new_deadline;
-    assert_eq!(w.claim(3), Err(none_until(Some(second.deadline()))));
+    assert_eq!(w.claim(3), Err(none_until::<H>(Some(second.deadline()))));
     w.attempt_new(Operation::Complete, &second).unwrap();
-    assert_eq!(w.claim(3), Err(none_until(Some(renewed))));
+    assert_eq!(w.claim(3), Err(none_until::<H>(Some(renewed))));
 }
 
 pub(crate) fn an_unknown_run_has_nothing_to_claim<H: Harness>() {
@@ -144,7 +144,7 @@ pub(crate) fn candidates_can_be_acquired<H: Harness>() {
     let candidates = w.candidates(2).unwrap();
     assert_eq!(candidates.status, RunStatus::Active);
     assert!((1..=ClaimCandidates::MAX).contains(&candidates.shards.len()));
-    assert_eq!(candidates.earliest_deadline, Some(held.deadline()));
+    assert_eq!(candidates.earliest_deadline, Some(H::caps().free_from(held.deadline())));
     for &shard in &candidates.shards {
         assert!(w.acquire(2, shard).is_ok());
     }
@@ -172,7 +172,7 @@ pub(crate) fn a_worker_that_found_nothing_waits<H: Harness>() {
     let w = &mut World::<H>::open(&Limits { claim_cooldown: 50, ..Limits::default() });
     w.begin(1);
     let lease = w.claim(1).unwrap().lease;
-    assert_eq!(w.claim(2), Err(none_until(Some(lease.deadline()))));
+    assert_eq!(w.claim(2), Err(none_until::<H>(Some(lease.deadline()))));
     let retry_after = w.now.checked_add(50).unwrap();
     w.release(&lease).unwrap();
     // Something is free now, but the worker must wait; another need not.

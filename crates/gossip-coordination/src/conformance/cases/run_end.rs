@@ -1,6 +1,6 @@
 //! Ending a run, and what a run that stands somewhere still allows.
 
-use gossip_contracts::identity::{OpId, RunId, ShardKey};
+use gossip_contracts::identity::{OpId, RunId, RunResult, ShardKey};
 
 use super::prelude::*;
 use crate::conformance::world::Manifest;
@@ -47,6 +47,24 @@ fn fingerprint(operation: Operation, run: RunId) -> u64 {
         Operation::FailRun => payload::fail_run(run),
         _ => payload::cancel_run(run),
     }
+}
+
+pub(crate) fn a_run_keeps_the_result_with_which_it_was_completed<H: Harness>() {
+    let (w, op) = (&mut ready::<H>(), OpId::from_raw(77));
+    let (result, other) = (RunResult::from_bytes([7; 32]), RunResult::from_bytes([8; 32]));
+    assert_eq!(w.complete_run_with(Some(result), op), Ok(Executed(())));
+    w.reopen();
+    assert_eq!(w.get_run().unwrap().result, Some(result));
+    assert_eq!(w.list_runs(None, 9).unwrap().0[0].result, Some(result));
+    assert_eq!(w.complete_run_with(Some(result), op), Ok(Replayed(())));
+    // Under one id there is one result, and none is not the same as some.
+    let expected = payload::complete_run(w.run, Some(result));
+    for asked in [Some(other), None] {
+        let conflict = RunOpIdConflict::new(op, expected, payload::complete_run(w.run, asked));
+        let refused = Err(RunTransitionError::OpIdConflict(conflict));
+        assert_eq!(w.complete_run_with(asked, op), refused);
+    }
+    assert_eq!(w.get_run().unwrap().result, Some(result));
 }
 
 pub(crate) fn ends<H: Harness>(operation: Operation, status: RunStatus) {

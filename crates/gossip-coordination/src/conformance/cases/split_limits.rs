@@ -43,32 +43,36 @@ pub(crate) fn as_many_children_as_the_backend_allows<H: Harness>() {
     assert_eq!(w.progress().unwrap().active, max as u64);
 }
 
-/// The largest plan that the protocol has, where a backend does not commit that in one step.
+/// A plan of so many bytes, and one of a byte more, where a backend does not commit the largest plan
+/// that the protocol has in one step. Keys and metadata count alike.
 pub(crate) fn more_bytes_than_the_backend_allows<H: Harness>(operation: Operation) {
     let caps = H::caps();
     let count = if operation == Operation::SplitReplace { caps.max_split_children } else { 2 };
-    let (bounds, metadata) = (parts(count), vec![b'm'; MAX_METADATA_SIZE]);
-    let range = |pair: &'_ [Vec<u8>], metadata| (pair[0].clone(), pair[1].clone(), metadata);
-    let large: Vec<_> = bounds.windows(2).map(|pair| range(pair, &metadata[..])).collect();
-    let small: Vec<_> = bounds.windows(2).map(|pair| range(pair, &[][..])).collect();
-    let size = large.iter().map(|(from, to, about)| from.len() + to.len() + about.len()).sum();
-    let max = caps.max_split_bytes;
-    if size <= max {
+    let (bounds, max) = (parts(count), caps.max_split_bytes);
+    let keys: usize = bounds.windows(2).map(|pair| pair[0].len() + pair[1].len()).sum();
+    if keys + count * MAX_METADATA_SIZE <= max {
         return skip("the backend commits the largest split that there is");
     }
     let w = &mut World::<H>::new(1);
     let (lease, op) = (w.lease(1, 0), w.op());
-    let mut split = |parts: &[(Vec<u8>, Vec<u8>, &[u8])]| {
-        let specs = parts.iter().map(|(from, to, about)| ShardSpecRef::new(from, to, about));
+    let metadata = vec![b'm'; MAX_METADATA_SIZE];
+    let mut split = |size: usize| {
+        let mut left = size.checked_sub(keys).expect("a backend has room for keys");
+        let specs = bounds.windows(2).map(|pair| {
+            let about = &metadata[..left.min(MAX_METADATA_SIZE)];
+            left -= about.len();
+            ShardSpecRef::new(&pair[0], &pair[1], about)
+        });
+        let specs: Vec<_> = specs.collect();
         if operation == Operation::SplitReplace {
             w.split_replace(&lease, &SplitReplacePlan::new(specs), op).map(drop)
         } else {
-            let specs: Vec<_> = specs.collect();
             w.split_residual(&lease, &SplitResidualPlan::new(specs[0], specs[1]), op).map(drop)
         }
     };
-    assert_eq!(split(&large), refused(SplitValidationError::PartsTooLarge { size, max }));
-    assert_eq!(split(&small), Ok(()));
+    let size = max + 1;
+    assert_eq!(split(size), refused(SplitValidationError::PartsTooLarge { size, max }));
+    assert_eq!(split(max), Ok(()));
 }
 
 /// Splits residuals off shard 0, each in front of the last, without auditing every step.

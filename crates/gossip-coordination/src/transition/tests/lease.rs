@@ -42,10 +42,13 @@ fn acquire_reports_refusals_in_order() {
     assert_eq!(missing, Err(AcquireError::ShardNotFound { shard: KEY }));
     assert_eq!(ask(&world), Err(AcquireError::TenantMismatch { expected: TENANT }));
     world.shard.tenant = TENANT;
-    for status in RunStatus::ALL.into_iter().filter(|&status| status != RunStatus::Active) {
+    for status in [RunStatus::Done, RunStatus::Failed, RunStatus::Cancelled] {
         world.gate.status = status;
         assert_eq!(ask(&world), Err(AcquireError::RunNotActive { run: RUN, status }));
     }
+    // V4: a shard that is staged is not there yet.
+    world.gate.status = RunStatus::Initializing;
+    assert_eq!(ask(&world), missing);
     world.gate.status = RunStatus::Active;
     for status in [ShardStatus::Done, ShardStatus::Split, ShardStatus::Parked] {
         world.state().status = status;
@@ -83,7 +86,8 @@ fn another_worker_gets_the_shard_when_the_backend_knows_that_it_may() {
     let (mut world, _) = World::leased();
     world.takeover.skew_allowance = 30;
     world.now = at(1_129);
-    let held = AcquireError::AlreadyLeased { current_owner: WORKER, lease_deadline: DEADLINE };
+    // Whoever waits until then gets it.
+    let held = AcquireError::AlreadyLeased { current_owner: WORKER, lease_deadline: at(1_130) };
     assert_eq!(world.ask_acquire(TENANT, OTHER_WORKER), Err(held));
     // Its own worker need not wait.
     assert_eq!(granted(&world, WORKER).0.fence(), fence(3));

@@ -6,8 +6,11 @@ use gossip_contracts::coordination::{InitialShardInput, ShardLimitScope};
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::{RegisterShardsError, RunTransitionError};
-use crate::run::{Registration, RunRecord};
+use crate::error::{
+    InfraError, RegisterShardsError, RevokeLeaseError, RunTransitionError, UnparkError,
+};
+use crate::op_log::{OpLogEntry, OpResult};
+use crate::run::{Registration, RunRecord, ShardFilter};
 use crate::testing::cases;
 
 const CONFIG: RunConfig = RunConfig {
@@ -37,18 +40,26 @@ struct Store {
     revision: u64,
     shards: BTreeSet<ShardId>,
     per_tenant: usize,
+    /// What the tenant's other runs have taken.
+    others: usize,
 }
 
 impl Store {
     fn new() -> Self {
         let run = create_run(None, START, TENANT, RUN, CONFIG).unwrap();
-        Self { run, revision: 0, shards: BTreeSet::new(), per_tenant: usize::MAX }
+        Self { run, revision: 0, shards: BTreeSet::new(), per_tenant: usize::MAX, others: 0 }
     }
 
     fn room(&self) -> ShardRoom {
         let limits = ShardLimits { per_tenant: self.per_tenant, global: usize::MAX };
-        let counts = ShardCounts { tenant: self.shards.len(), global: self.shards.len() };
+        let count = self.others + self.taken();
+        let counts = ShardCounts { tenant: count, global: count };
         ShardRoom { limits, counts, ..World::new().room }
+    }
+
+    /// What a backend counts for the run.
+    fn taken(&self) -> usize {
+        self.shards.len() + self.run.reserved()
     }
 
     fn discard(&mut self, count: u32) {
@@ -95,7 +106,7 @@ impl Store {
 fn decide(
     store: &Store,
     chunk: usize,
-    request: &mut RegisterRequest<'_>,
+    request: &RegisterRequest<'_>,
 ) -> Result<Decision<RegisterStep, ()>, RegisterShardsError> {
     register_step(Some(&store.run), at(1_500), &store.room(), chunk, request)
 }
@@ -104,7 +115,7 @@ fn decide(
 fn drive(
     store: &mut Store,
     chunk: usize,
-    request: &mut RegisterRequest<'_>,
+    request: &RegisterRequest<'_>,
 ) -> Result<usize, RegisterShardsError> {
     for steps in 0.. {
         match decide(store, chunk, request)? {
@@ -119,9 +130,9 @@ fn drive(
 fn a_manifest_is_staged_in_chunks_and_then_activated_at_once() {
     let (mut store, keys) = (Store::new(), keys(7));
     let rows = manifest(&keys, 0);
-    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
     let mut seen = Vec::new();
-    while let Ok(Decision::Execute(step)) = decide(&store, 3, &mut request) {
+    while let Ok(Decision::Execute(step)) = decide(&store, 3, &request) {
         assert_eq!(store.run.status, RunStatus::Initializing, "V4");
         seen.push(match &step {
             RegisterStep::Begin(_) => 0..0,
@@ -137,19 +148,42 @@ fn a_manifest_is_staged_in_chunks_and_then_activated_at_once() {
     assert_eq!((store.run.registration, store.run.op_log.len()), (None, 1));
 }
 
+/// V4: to an administrator, too, and in every listing, a staged shard is one that is not there.
+#[test]
+fn nobody_sees_a_shard_that_is_staged() {
+    let mut world = World::new();
+    let revoke =
+        |world: &World| world.with_found(|found| revoke_lease(found, TENANT, FenceEpoch::INITIAL));
+    let unpark = |world: &World| {
+        world.with_found(|found| unpark(found, world.now, TENANT, KEY, operation(1)))
+    };
+    let all = ShardFilter::all();
+    let filters = [all, all.roots(), ShardFilter::active(), ShardFilter::available()];
+    let shown = |world: &World| {
+        let (shard, takeover) = (world.shard.view(), world.takeover);
+        filters.map(|filter| filter.admits(&shard, world.gate.status, world.now, takeover))
+    };
+    assert_eq!(revoke(&world), Ok(Decision::Replay(())));
+    assert_eq!(shown(&world), [true; 4]);
+    world.gate.status = RunStatus::Initializing;
+    assert_eq!(revoke(&world), Err(RevokeLeaseError::ShardNotFound));
+    assert_eq!(unpark(&world), Err(UnparkError::ShardNotFound));
+    assert_eq!(shown(&world), [false; 4]);
+}
+
 #[test]
 fn a_registration_goes_on_where_whoever_drove_it_stopped() {
     let (mut store, keys) = (Store::new(), keys(5));
     let rows = manifest(&keys, 0);
     for _ in 0..2 {
-        let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+        let request = RegisterRequest::new(TENANT, &rows, operation(1));
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
         assert!(store.commit(store.revision, step, &request));
     }
     let staged = store.run.registration.map(|registration| registration.staged);
     assert_eq!(staged, Some(2));
-    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
-    assert_eq!(drive(&mut store, 2, &mut request), Ok(3));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    assert_eq!(drive(&mut store, 2, &request), Ok(3));
     assert_eq!(store.run.status, RunStatus::Active);
 }
 
@@ -158,35 +192,59 @@ fn a_registration_goes_on_where_whoever_drove_it_stopped() {
 fn a_registration_under_another_id_takes_the_place_of_one_that_was_left() {
     let (mut store, keys) = (Store::new(), keys(5));
     let (left, wanted) = (manifest(&keys, 0), manifest(&keys[..4], 3));
-    let mut first = RegisterRequest::new(TENANT, &left, operation(1));
+    let first = RegisterRequest::new(TENANT, &left, operation(1));
     for _ in 0..3 {
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut first) else { panic!() };
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &first) else { panic!() };
         assert!(store.commit(store.revision, step, &first));
     }
     assert_eq!(store.shards.len(), 4);
     // Other shards under the same id are a mistake.
-    let mut reused = RegisterRequest::new(TENANT, &wanted, operation(1));
-    let conflict = decide(&store, 2, &mut reused);
+    let reused = RegisterRequest::new(TENANT, &wanted, operation(1));
+    let conflict = decide(&store, 2, &reused);
     assert!(matches!(conflict, Err(RegisterShardsError::OpIdConflict(_))), "{conflict:?}");
 
-    let mut second = RegisterRequest::new(TENANT, &wanted, operation(2));
-    let Ok(Decision::Execute(step)) = decide(&store, 2, &mut second) else { panic!() };
+    let second = RegisterRequest::new(TENANT, &wanted, operation(2));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &second) else { panic!() };
     assert!(store.commit(store.revision, step, &second));
     let overtaken = RegisterShardsError::Overtaken { by: operation(2) };
-    assert_eq!(decide(&store, 2, &mut first), Err(overtaken));
+    assert_eq!(decide(&store, 2, &first), Err(overtaken.clone()));
+    // Whoever asks again has nothing but its id: that is refused, too.
+    let again = RegisterRequest::new(TENANT, &left, operation(1));
+    assert_eq!(decide(&store, 2, &again), Err(overtaken));
+    let reused = RegisterRequest::new(TENANT, &wanted, operation(1));
+    let conflict = decide(&store, 2, &reused);
+    assert!(matches!(conflict, Err(RegisterShardsError::OpIdConflict(_))), "{conflict:?}");
     // Two steps delete, two stage, one activates.
-    assert_eq!(drive(&mut store, 2, &mut second), Ok(5));
+    assert_eq!(drive(&mut store, 2, &second), Ok(5));
     let status = RunStatus::Active;
-    assert_eq!(decide(&store, 2, &mut first), Err(RegisterShardsError::WrongStatus { status }));
+    assert_eq!(decide(&store, 2, &first), Err(RegisterShardsError::WrongStatus { status }));
+}
+
+/// A decision that was not stored gave nobody a place that could be taken.
+#[test]
+fn a_registration_whose_begin_was_not_stored_is_not_overtaken() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let (left, wanted) = (manifest(&keys, 0), manifest(&keys[..4], 3));
+    let slow = RegisterRequest::new(TENANT, &left, operation(1));
+    let late = RegisterRequest::new(TENANT, &wanted, operation(2));
+    let Ok(Decision::Execute(begin)) = decide(&store, 2, &slow) else { panic!() };
+    assert!(store.commit(store.revision, begin, &slow));
+    let (revision, begin) = (store.revision, decide(&store, 2, &late));
+    let Ok(Decision::Execute(stage)) = decide(&store, 2, &slow) else { panic!() };
+    assert!(store.commit(store.revision, stage, &slow));
+    let Ok(Decision::Execute(begin @ RegisterStep::Begin(_))) = begin else { panic!() };
+    assert!(!store.commit(revision, begin, &late), "the record has changed");
+    assert!(drive(&mut store, 2, &late).is_ok());
+    assert_eq!(store.run.root_shards.len(), 3);
 }
 
 #[test]
 fn a_cancelled_registration_is_cleared_away() {
     let (mut store, keys) = (Store::new(), keys(5));
     let rows = manifest(&keys, 0);
-    let mut request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
     for _ in 0..3 {
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut request) else { panic!() };
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
         assert!(store.commit(store.revision, step, &request));
     }
     assert_eq!(discard_staged(&store.run, 9), None, "it has not ended");
@@ -194,7 +252,7 @@ fn a_cancelled_registration_is_cleared_away() {
     let Ok(Decision::Execute(update)) = cancelled else { panic!() };
     store.run.apply(update);
     let status = RunStatus::Cancelled;
-    assert_eq!(decide(&store, 2, &mut request), Err(RegisterShardsError::WrongStatus { status }));
+    assert_eq!(decide(&store, 2, &request), Err(RegisterShardsError::WrongStatus { status }));
     for expected in [3, 1] {
         let (update, count) = discard_staged(&store.run, 3).unwrap();
         assert_eq!((count, update.event()), (expected, None));
@@ -208,28 +266,88 @@ fn a_cancelled_registration_is_cleared_away() {
     assert_eq!(again, Err(RunTransitionError::RunTerminal { status }));
 }
 
-/// Stale shards make room; what others have taken since does not.
+/// Two that do not fit together: the second is refused before it stores anything, and the first
+/// comes to its end whatever others take meanwhile.
 #[test]
-fn ceilings_hold_at_every_step() {
+fn a_registration_that_has_begun_has_its_room() {
     let (mut store, keys) = (Store::new(), keys(5));
-    store.per_tenant = 5;
+    store.per_tenant = 8;
     let rows = manifest(&keys, 0);
-    let mut first = RegisterRequest::new(TENANT, &rows, operation(1));
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
+    assert!(store.commit(store.revision, step, &request));
+    assert_eq!((store.shards.len(), store.taken()), (0, 5));
+    let rival = Store { per_tenant: 8, others: store.taken(), ..Store::new() };
+    let over = |current, additional, max| {
+        let scope = ShardLimitScope::Tenant;
+        RegisterShardsError::ShardLimitExceeded { current, additional, max, scope }
+    };
+    assert_eq!(decide(&rival, 2, &request), Err(over(5, 5, 8)));
+    store.others = 3;
+    while let Ok(Decision::Execute(step)) = decide(&store, 2, &request) {
+        assert!(store.commit(store.revision, step, &request));
+        assert_eq!(store.taken(), 5);
+    }
+    assert_eq!(store.run.status, RunStatus::Active);
+}
+
+/// What is left of another makes room for as much, and a run that is cancelled gives back the rest.
+#[test]
+fn whoever_takes_a_place_takes_its_room_over() {
+    let (mut store, keys) = (Store::new(), keys(6));
+    store.per_tenant = 5;
+    let (five, six) = (manifest(&keys[..6], 0), manifest(&keys, 0));
+    let first = RegisterRequest::new(TENANT, &five, operation(1));
     for _ in 0..3 {
-        let Ok(Decision::Execute(step)) = decide(&store, 2, &mut first) else { panic!() };
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &first) else { panic!() };
         assert!(store.commit(store.revision, step, &first));
     }
-    store.per_tenant = 4;
-    let over = RegisterShardsError::ShardLimitExceeded {
-        current: 4,
-        additional: 1,
-        max: 4,
-        scope: ShardLimitScope::Tenant,
+    let more = RegisterRequest::new(TENANT, &six, operation(2));
+    let scope = ShardLimitScope::Tenant;
+    let over = RegisterShardsError::ShardLimitExceeded { current: 5, additional: 1, max: 5, scope };
+    assert_eq!(decide(&store, 2, &more), Err(over));
+    // Four are left of the first, and have a place each until they are deleted.
+    let one = RegisterRequest::new(TENANT, &five[..1], operation(3));
+    for (steps, taken) in [(1, 4), (1, 2), (1, 1)] {
+        for _ in 0..steps {
+            let Ok(Decision::Execute(step)) = decide(&store, 2, &one) else { panic!() };
+            assert!(store.commit(store.revision, step, &one));
+        }
+        assert_eq!(store.taken(), taken);
+    }
+    let cancelled = cancel_run(Some(&store.run), at(1_600), TENANT, operation(9));
+    let Ok(Decision::Execute(update)) = cancelled else { panic!() };
+    store.run.apply(update);
+    assert_eq!((store.taken(), store.run.registration), (0, None));
+}
+
+/// What a record says comes from outside; a record that contradicts the manifest is not followed.
+#[test]
+fn a_record_that_no_registration_wrote_is_reported_as_damage() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let rows = manifest(&keys, 0);
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
+    assert!(store.commit(store.revision, step, &request));
+    let begun = store.run.registration.unwrap();
+    let is_damage = |refused| match refused {
+        Err(RegisterShardsError::BackendError(InfraError::Corruption { .. })) => {}
+        other => panic!("{other:?}"),
     };
-    assert_eq!(decide(&store, 2, &mut first), Err(over));
-    let fewer = manifest(&keys[..5], 0);
-    let mut second = RegisterRequest::new(TENANT, &fewer, operation(2));
-    assert!(drive(&mut store, 2, &mut second).is_ok());
+    for count in [4, 6] {
+        store.run.registration = Some(Registration { count, ..begun });
+        is_damage(decide(&store, 2, &request).map(drop));
+    }
+    // A backend that stores all shards at once has none staged, by whomever.
+    let of_another = Registration { op_id: operation(2), staged: 1, ..begun };
+    let left = Registration { stale: 5, ..begun };
+    for registration in [begun, Registration { staged: 5, ..begun }, left, of_another] {
+        store.run.registration = Some(registration);
+        store.run.assert_invariants();
+        let (run, room) = (Some(&store.run), store.room());
+        let at_once = register_shards(run, at(1_500), TENANT, &room, &rows, operation(1));
+        is_damage(at_once.map(drop));
+    }
 }
 
 /// One who drives a registration: what it has read, and what it makes of it.
@@ -257,7 +375,7 @@ proptest! {
             RegisterRequest::new(TENANT, &manifests[by], operation(by as u64 + 1))
         };
         let new = |by| Registrar { request: request(by), read: None, answer: None };
-        let mut registrars = [new(0), new(1)];
+        let (mut registrars, mut began) = ([new(0), new(1)], [false; 2]);
         for (turn, (by, dies)) in turns.into_iter().enumerate() {
             if cancels_at == Some(turn)
                 && let Ok(Decision::Execute(update)) =
@@ -272,21 +390,32 @@ proptest! {
                 continue;
             }
             match registrar.read.take() {
-                Some((revision, step)) => drop(store.commit(revision, step, &registrar.request)),
+                Some((revision, step)) => {
+                    let begins = matches!(step, RegisterStep::Begin(_));
+                    let is_stored = store.commit(revision, step, &registrar.request);
+                    began[by] |= begins && is_stored;
+                }
                 None if registrar.answer.is_some() => {}
-                None => match decide(&store, chunk, &mut registrar.request) {
+                None => match decide(&store, chunk, &registrar.request) {
                     Ok(Decision::Execute(step)) => registrar.read = Some((store.revision, step)),
                     Ok(Decision::Replay(())) => registrar.answer = Some(Ok(())),
                     Err(error) => registrar.answer = Some(Err(error)),
                 },
             }
         }
-        // Whoever still lives goes on alone.
-        let last = drive(&mut store, chunk, &mut request(0));
+        // Whoever still lives goes on alone, and the other if that one's place was taken.
+        let mut last = drive(&mut store, chunk, &request(0));
+        if let Err(RegisterShardsError::Overtaken { by }) = last {
+            prop_assert_eq!(by, operation(2));
+            last = drive(&mut store, chunk, &request(1));
+            prop_assert!(last.is_ok(), "{last:?}");
+        }
         store.check();
         match store.run.status {
             RunStatus::Active => {
-                let by = usize::from(last.is_err());
+                let roots = &store.run.root_shards;
+                let by = usize::from(roots[0] != manifests[0][0].shard);
+                prop_assert!(last.is_ok() || by == 1);
                 let ids: Vec<ShardId> = manifests[by].iter().map(|row| row.shard).collect();
                 prop_assert_eq!(&store.run.root_shards, &ids);
             }
@@ -303,9 +432,16 @@ proptest! {
             status => prop_assert!(false, "the run is {status:?}"),
         }
         for (by, registrar) in registrars.iter().enumerate() {
-            let won = store.run.op_log.op_ids().any(|id| id == operation(by as u64 + 1));
-            if registrar.answer == Some(Ok(())) {
-                prop_assert!(won, "a registrar was told that its shards are registered");
+            let id = operation(by as u64 + 1);
+            let result = |entry: OpLogEntry<_>| (entry.op_id() == id).then(|| entry.result());
+            let logged = store.run.op_log.iter().find_map(result);
+            match &registrar.answer {
+                Some(Ok(())) => prop_assert_eq!(logged, Some(OpResult::Completed)),
+                Some(Err(RegisterShardsError::Overtaken { .. })) => {
+                    prop_assert!(began[by], "a registrar that never began was overtaken");
+                    prop_assert_eq!(logged, Some(OpResult::Superseded));
+                }
+                _ => {}
             }
         }
     }

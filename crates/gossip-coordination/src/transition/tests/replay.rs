@@ -38,7 +38,8 @@ fn a_retry_is_replayed_at_once_after_expiry_and_after_a_takeover() {
 #[test]
 fn a_retry_is_replayed_whatever_became_of_the_run() {
     each_executed(|mut world, request, replay| {
-        for status in RunStatus::ALL {
+        // No run that was active is initializing again.
+        for status in RunStatus::ALL.into_iter().filter(|&it| it != RunStatus::Initializing) {
             world.gate.status = status;
             assert_eq!(world.perform(request), Ok(replay.clone()));
         }
