@@ -67,8 +67,9 @@ fn locate(path: &Path) -> Result<(PathBuf, PathBuf), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(other(error)),
     }
-    // A link to nowhere would be followed at its own peril.
-    if fs::symlink_metadata(path).is_ok() {
+    // A link to nowhere would be followed at its own peril. A file that is there by now is another
+    // process's, which opens the same database.
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
         return Err(OpenError::NotAFile { path: path.into() });
     }
     let Some(name) = path.file_name() else {
