@@ -125,6 +125,7 @@ impl SimulatedBackend for Etcd {
     const IS_DURABLE: bool = true;
     const HAS_CAPS: bool = true;
     const CLAIMS_IN_TURN: bool = false;
+    const CLAIMS_AT_ONCE: bool = false;
     const SPLIT_MAX: SplitCaps = SplitCaps { max_children: 60, max_bytes: 1_400_000 };
 
     fn open(limits: &BackendLimits) -> Self {

@@ -114,6 +114,9 @@ pub trait SimulatedBackend: Sized {
     /// Whether claims get the shard that has waited longest, rather than any.
     const CLAIMS_IN_TURN: bool = true;
 
+    /// Whether a claim is one transaction: if it fails, no shard was parked on the way.
+    const CLAIMS_AT_ONCE: bool = true;
+
     /// The largest split that it can be opened with.
     const SPLIT_MAX: SplitCaps = SplitCaps::PROTOCOL;
 

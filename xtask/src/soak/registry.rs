@@ -89,7 +89,7 @@ pub(super) const SOAKS: &[Soak] = &[
     Soak {
         name: "sim-etcd",
         what: "the fleet's coordinator on a model of etcd, under lost answers and rivals",
-        share: (sim::SHARES[2].seeds, "seeds"),
+        share: (0, "seeds"),
         how: How::Simulated { backend: "etcd", seeds: 2_000, chunks: 10 },
     },
     Soak {

@@ -15,7 +15,7 @@ use crate::perform::ToAnswer;
 use crate::simulated::{Applicant, SimulatedBackend};
 
 /// How an oracle takes in one of the acquires.
-type Observe = fn(&mut Oracles, Observation<'_>) -> Result<(), Violation>;
+pub(super) type Observe = fn(&mut Oracles, Observation<'_>) -> Result<(), Violation>;
 
 /// What a claim was answered.
 pub(super) type Claimed = Result<Grant, ClaimError>;
@@ -144,6 +144,17 @@ impl<S: SimulatedBackend> Wire<S> {
             }
         });
         self.conclude(verdict);
+    }
+
+    /// Shows the oracles what a claim did before it failed, where it is several transactions: shards
+    /// that it parked, and nothing else.
+    pub(super) fn judge_failed_claim(&mut self, by: Applicant, observe: Observe) {
+        self.operations += 1;
+        self.trace.begin_claim(self.operations, by, "claim that fails");
+        if let Err(violation) = self.judge_parts(by, None, observe).verdict {
+            self.conclude(Err(violation));
+        }
+        self.events.clear();
     }
 
     fn note_application(

@@ -6,6 +6,7 @@ use gossip_coordination::{AcquireScratch, ClaimError};
 use super::claims::{Claimed, Returned, ask_claim, ask_own};
 use super::{Request, Wire};
 use crate::op::{Answer, Operation, Refusal};
+use crate::oracles::Oracles;
 use crate::perform::perform;
 use crate::simulated::{Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
 use crate::swarm::Ingredient;
@@ -135,6 +136,17 @@ impl<S: SimulatedBackend> Wire<S> {
             // Reading does not fail where only writing does, and what is over soon is not hit.
             (None, _) => self.judge_reply(now, request, &told),
             (Some(retryable), unsaid) => {
+                if unsaid.is_none() && !S::CLAIMS_AT_ONCE && !self.events.is_empty() {
+                    match request {
+                        Request::Operation(_) => {}
+                        &Request::Claim(by) => {
+                            self.judge_failed_claim(by, Oracles::observe_part_of_claim);
+                        }
+                        &Request::Reacquire(by) => {
+                            self.judge_failed_claim(by, Oracles::observe_part_of_return);
+                        }
+                    }
+                }
                 // Another handle's change is no failure; what was stored after all is told below.
                 let is_rival = matches!(fault, StoreFault::Rival { .. });
                 let told = if unsaid.is_none() { &self.events[..] } else { &[] };
