@@ -1,15 +1,16 @@
 //! The suite of the contract, on a bucket. In one test: a server takes longer to start than a case
 //! takes to run.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use gossip_contracts::connector::conformance::{Harness, Item, run_case};
 use gossip_object_store::{ObjectOptions, ObjectSource};
 
 use crate::server::Weed;
 
-static SERVER: LazyLock<Weed> = LazyLock::new(Weed::start);
+/// The test holds it, and it ends with the test: nothing drops a static.
+static SERVER: Mutex<Weak<Weed>> = Mutex::new(Weak::new());
 static BUCKETS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn options(weed: &Weed, endpoint: String) -> ObjectOptions {
@@ -17,6 +18,10 @@ pub(crate) fn options(weed: &Weed, endpoint: String) -> ObjectOptions {
     let variables = weed.variables(endpoint).into_iter();
     options.settings = variables.map(|(name, value)| (name.to_lowercase(), value)).collect();
     options
+}
+
+fn server() -> Arc<Weed> {
+    SERVER.lock().unwrap().upgrade().expect("the test holds it")
 }
 
 struct Bucket(String);
@@ -35,24 +40,24 @@ impl Harness for Bucket {
     fn build(items: &[Item]) -> Self {
         let bucket = Self(format!("case{}", BUCKETS.fetch_add(1, Ordering::Relaxed)));
         // What is empty is not listed, and keeps the bucket there.
-        SERVER.put(&bucket.0, ".keep", b"").unwrap();
+        server().put(&bucket.0, ".keep", b"").unwrap();
         for item in items {
-            SERVER.put(&bucket.0, Self::name(&item.key), &item.content).unwrap();
+            server().put(&bucket.0, Self::name(&item.key), &item.content).unwrap();
         }
         bucket
     }
 
     fn connect(&self) -> ObjectSource {
-        ObjectSource::open(&format!("s3://{}", self.0), &options(&SERVER, SERVER.endpoint()))
-            .unwrap()
+        let weed = server();
+        ObjectSource::open(&format!("s3://{}", self.0), &options(&weed, weed.endpoint())).unwrap()
     }
 
     fn put(&mut self, key: &[u8], content: &[u8]) {
-        SERVER.put(&self.0, Self::name(key), content).unwrap();
+        server().put(&self.0, Self::name(key), content).unwrap();
     }
 
     fn remove(&mut self, key: &[u8]) {
-        SERVER.delete(&self.0, Self::name(key));
+        server().delete(&self.0, Self::name(key));
     }
 
     fn keys() -> Vec<Vec<u8>> {
@@ -78,6 +83,8 @@ macro_rules! run_all {
     ($($family:ident { $($name:ident)* })*) => {
         #[test]
         fn the_contract_holds_for_a_bucket() {
+            let weed = Arc::new(Weed::start());
+            *SERVER.lock().unwrap() = Arc::downgrade(&weed);
             $($(
                 println!("{}::{}", stringify!($family), stringify!($name));
                 run_case::<Bucket>(concat!(stringify!($family), "::", stringify!($name)));
