@@ -17,7 +17,7 @@ fn script() -> String {
     format!(
         "#!/bin/sh\n{MARK}\n# Scans the working tree; only what changed since the last scan is read.\n\
          # `git commit --no-verify` goes past it once.\n\
-         exec gossip scan \"$(git rev-parse --show-toplevel)\" --gitignore --no-progress\n"
+         exec gossip scan \"$(git rev-parse --show-toplevel)\" --no-history --gitignore --no-progress\n"
     )
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn install(repository: &Path) -> Result<Outcome, Failure> {
             if !String::from_utf8_lossy(&text).contains(MARK) {
                 return Err(Failure::new(format!(
                     "{} is there already; add this line to it: gossip scan \
-                     \"$(git rev-parse --show-toplevel)\" --gitignore --no-progress",
+                     \"$(git rev-parse --show-toplevel)\" --no-history --gitignore --no-progress",
                     shown(&path)
                 )));
             }

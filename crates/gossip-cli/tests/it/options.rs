@@ -214,6 +214,12 @@ fn a_hook_scans_before_a_commit_and_leaves_anothers_alone() {
     assert!(!refused.status.success(), "{refused:?}");
     // Git shows on standard error what a hook prints.
     assert!(String::from_utf8_lossy(&refused.stderr).contains("app.env:1:3: github-token"));
+    // What the history has stops no later commit: only what is in the files does.
+    assert!(git("commit -q --no-verify -m two").status.success());
+    place.write("app.env", "T=\n");
+    assert!(git("add .").status.success());
+    let taken_out = git("commit -q -m three");
+    assert!(taken_out.status.success(), "{taken_out:?}");
     fs::write(place.tree.join(".git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
     place.run("hook install").exits(2).says("is there already; add this line");
     assert_eq!(fs::read(place.tree.join(".git/hooks/pre-commit")).unwrap(), b"#!/bin/sh\n");
