@@ -1,6 +1,7 @@
 //! Everything that a namespace holds, and whether lists, owners, gates and totals say what the records
 //! say. For tests: it reads all of it at once.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use gossip_coordination::codec::{decode_gate, decode_owner, decode_run, decode_shard};
@@ -8,6 +9,7 @@ use gossip_coordination::{RunRecord, ShardRecord};
 
 use crate::keyspace::{Key, Keyspace};
 use crate::kv::{Entry, Kv, Read, Txn};
+use crate::retry::may_pass;
 use crate::shards::{list_key, worker_key};
 
 /// Every key of a namespace, in one view.
@@ -18,14 +20,20 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads a namespace.
+    /// Reads a namespace. A member that is gone is not asked alone: the next try may reach another.
     ///
     /// # Panics
     /// If the store does not answer.
     pub async fn read(kv: &impl Kv, keyspace: &Keyspace) -> Self {
-        let read = kv.txn(Txn::reads([Read::range(keyspace.all())])).await;
-        let found = read.expect("everything can be read").found.remove(0);
-        Self::of(keyspace, found.entries)
+        let mut tries = 0;
+        loop {
+            match kv.txn(Txn::reads([Read::range(keyspace.all())])).await {
+                Ok(mut read) => return Self::of(keyspace, read.found.remove(0).entries),
+                Err(error) => assert!(may_pass(&error) && tries < 100, "unreadable: {error:?}"),
+            }
+            tries += 1;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// What is in these entries.

@@ -1,7 +1,7 @@
 //! Faults of processes, members and networks, on real ones.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gossip_contracts::coordination::CursorUpdate;
@@ -80,6 +80,7 @@ fn work_through(
     config: EtcdConfig,
     worker: u64,
     stop: Arc<AtomicBool>,
+    done: Arc<AtomicUsize>,
 ) -> (Vec<StateTransitionEvent>, Vec<(ShardId, Vec<u8>)>) {
     let mut coordinator = EtcdCoordinator::connect(config).unwrap();
     let (mut events, mut accepted) = (EventCollector::new(), Vec::new());
@@ -112,7 +113,10 @@ fn work_through(
                     }
                 };
                 match answer {
-                    Ok(_) => accepted.push((lease.shard(), bytes.to_vec())),
+                    Ok(_) => {
+                        accepted.push((lease.shard(), bytes.to_vec()));
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
                     Err(_) => break,
                 }
                 std::thread::sleep(Duration::from_millis(2));
@@ -128,26 +132,33 @@ fn work_through(
 fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut Cluster)) {
     let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
     begin(&mut coordinator, 3, 1_000_000).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (mut events, mut accepted) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         let workers: Vec<_> = (1..=4)
             .map(|worker| {
-                let (config, stop) = (config.clone(), Arc::clone(&stop));
-                scope.spawn(move || work_through(config, worker, stop))
+                let (config, stop, done) = (config.clone(), Arc::clone(&stop), Arc::clone(&done));
+                scope.spawn(move || work_through(config, worker, stop, done))
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(700));
+        let work_goes_on = || {
+            let (started, before) = (Instant::now(), done.load(Ordering::Relaxed));
+            while done.load(Ordering::Relaxed) < before + 60 && started.elapsed().as_secs() < 60 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done.load(Ordering::Relaxed) >= before + 60
+        };
+        let before = work_goes_on();
         disturb(cluster);
-        std::thread::sleep(Duration::from_millis(700));
+        let after = work_goes_on();
         stop.store(true, Ordering::Relaxed);
         for worker in workers {
             let (mine, told) = worker.join().unwrap();
             events.push(mine);
             accepted.extend(told);
         }
+        assert!(before && after, "only {} checkpoints were accepted", accepted.len());
     });
-    assert!(accepted.len() > 100, "only {} checkpoints were accepted", accepted.len());
     let listed = list(&coordinator);
     for (shard, bytes) in &accepted {
         let at = listed.iter().find(|line| line.shard == *shard).unwrap();

@@ -133,8 +133,16 @@ impl Cluster {
         config
     }
 
+    /// Between two elections there is none.
     fn leader(&self) -> usize {
-        self.members.iter().position(EtcdServer::leads).expect("some member leads")
+        let give_up_at = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < give_up_at {
+            if let Some(at) = self.members.iter().position(EtcdServer::leads) {
+                return at;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("no member leads");
     }
 
     /// `kill -9`, for good.
