@@ -40,9 +40,10 @@ pub(crate) struct Share {
     twice: u64,
 }
 
-pub(crate) const SHARES: [Share; 2] = [
+pub(crate) const SHARES: [Share; 3] = [
     Share { backend: "memory", seeds: 2_000, twice: 100 },
     Share { backend: "sqlite", seeds: 200, twice: 10 },
+    Share { backend: "etcd", seeds: 200, twice: 10 },
 ];
 
 impl Share {

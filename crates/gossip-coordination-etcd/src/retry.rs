@@ -35,7 +35,11 @@ impl Attempts {
                 None => InfraError::transient(step, "other writers were faster every time"),
             });
         }
-        tokio::time::sleep(jittered(self.pause)).await;
+        let pause = jittered(self.pause);
+        // The timer has no shorter ticks, and would wait for one.
+        if pause >= Duration::from_millis(1) {
+            tokio::time::sleep(pause).await;
+        }
         self.pause = (self.pause * 2).min(self.pause_max);
         Ok(())
     }

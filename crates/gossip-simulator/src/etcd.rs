@@ -42,11 +42,13 @@ impl Etcd {
         Stored::of(&keyspace, self.kv.entries())
     }
 
-    /// What `f` says and reports on a store that does not fail, if that leaves what is stored here. Some
-    /// steps of a registration by themselves are nobody's business.
+    /// What `f` says on a store that does not fail, if that leaves what is stored here and reports more
+    /// than the `told` events, which are then completed. Some steps of a registration by themselves are
+    /// nobody's business.
     fn would_say<R>(
         &self,
         collector: &mut EventCollector,
+        told: usize,
         copy: &SimKv,
         f: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R,
     ) -> Option<R> {
@@ -55,10 +57,10 @@ impl Etcd {
         let contents = |kv: &SimKv| -> Vec<_> {
             kv.entries().into_iter().map(|entry| (entry.key, entry.value)).collect()
         };
-        if contents(copy) != contents(&self.kv) {
+        if reported.len() == told || contents(copy) != contents(&self.kv) {
             return None;
         }
-        reported.drain_with(|event| {
+        reported.drain().into_iter().skip(told).for_each(|event| {
             collector.emit(event);
         });
         Some(said)
@@ -185,9 +187,11 @@ impl SimulatedBackend for Etcd {
         self.arm(fault_of(fault, self.turns));
         let told = self.handle().with_events(collector, &mut f);
         self.kv.pass_all();
-        // Every change reports itself, unless its transaction was not answered.
-        let is_silent = collector.len() == reported && self.kv.revision() != before;
-        let unsaid = is_silent.then(|| self.would_say(collector, &copy, &mut f)).flatten();
+        // Every change reports itself, unless its transaction was not answered. A claim may have
+        // reported what it parked before that one.
+        let (has_changed, events) = (self.kv.revision() != before, collector.len() - reported);
+        let unsaid =
+            has_changed.then(|| self.would_say(collector, events, &copy, &mut f)).flatten();
         Some(Disturbed { told, unsaid })
     }
 

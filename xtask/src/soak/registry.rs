@@ -69,6 +69,12 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "gossip-coordination-sqlite", scale: 10, chunks: 1 },
     },
     Soak {
+        name: "etcd-kills",
+        what: "the fleet's coordinator on real servers: kills, races, 20 000 shards on the model",
+        share: (20, "kills"),
+        how: How::Scaled { package: "gossip-coordination-etcd", scale: 10, chunks: 1 },
+    },
+    Soak {
         name: "scan-kills",
         what: "`kill -9` of `gossip scan`",
         share: (15, "kills"),
@@ -89,7 +95,7 @@ pub(super) const SOAKS: &[Soak] = &[
     Soak {
         name: "sim-etcd",
         what: "the fleet's coordinator on a model of etcd, under lost answers and rivals",
-        share: (0, "seeds"),
+        share: (sim::SHARES[2].seeds, "seeds"),
         how: How::Simulated { backend: "etcd", seeds: 2_000, chunks: 10 },
     },
     Soak {

@@ -29,9 +29,14 @@ impl EtcdKv {
     /// Connects, and asks the cluster one question to know that it answers.
     pub async fn connect(config: &EtcdConfig) -> Result<Self, ConnectError> {
         config.validate()?;
-        let unreachable = |message: String| ConnectError::Unreachable {
-            endpoints: config.endpoints.join(", "),
-            message,
+        let unreachable = |mut message: String| {
+            // A member that wants another certificate may merely close the connection.
+            if config.tls.is_some() {
+                message.push_str(
+                    " (tls.ca must have signed the members' certificates, and tls.identity be one that they accept)",
+                );
+            }
+            ConnectError::Unreachable { endpoints: config.endpoints.join(", "), message }
         };
         let connecting = Client::connect(&config.endpoints, Some(config.connect_options()));
         let client = match tokio::time::timeout(config.request_timeout, connecting).await {
@@ -206,8 +211,25 @@ fn classify(error: &Error) -> KvError {
         Error::LeaseKeepAliveError(message) if message.contains("not found") => {
             KvError::LeaseNotFound
         }
-        other => KvError::Unanswered(other.to_string()),
+        other => KvError::Unanswered(with_causes(&other.to_string(), other)),
     }
+}
+
+/// A message and what lies behind it. What the transport says of itself helps nobody.
+fn with_causes(message: &str, error: &dyn core::error::Error) -> String {
+    const EMPTY: &str = "transport error";
+    let mut said = message.to_owned();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if said == EMPTY {
+            said = text;
+        } else if text != EMPTY && !said.contains(&text) {
+            said = format!("{said}: {text}");
+        }
+        cause = error.source();
+    }
+    said
 }
 
 fn classify_status(status: &Status) -> KvError {
@@ -230,7 +252,7 @@ fn classify_status(status: &Status) -> KvError {
         | Code::FailedPrecondition
         | Code::OutOfRange
         | Code::Unimplemented => KvError::Invalid(message.into()),
-        _ => KvError::Unanswered(message.into()),
+        _ => KvError::Unanswered(with_causes(message, status)),
     }
 }
 

@@ -9,8 +9,9 @@ use gossip_contracts::identity::WorkerId;
 use gossip_coordination::{
     AcquireScratch, CheckpointError, CoordinationBackend, InfraError, RunManagement, ShardFilter,
 };
-use gossip_coordination_etcd::keyspace::Key;
-use gossip_coordination_etcd::{ConnectError, Credentials, EtcdCoordinator};
+use gossip_coordination_etcd::keyspace::{Key, Keyspace};
+use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Txn};
+use gossip_coordination_etcd::{ConnectError, Credentials, EtcdConfig, EtcdCoordinator};
 
 use crate::server::{EtcdServer, config, free_ports};
 use crate::world::*;
@@ -213,4 +214,59 @@ fn the_largest_split_fits_into_one_transaction_of_the_server() {
     let children = coordinator.split_replace(NOW, TENANT, &lease, &plan, op(3)).unwrap();
     assert_eq!(children.into_inner().children.len(), 60);
     assert_eq!(coordinator.get_run_progress(TENANT, RUN).unwrap().active, 60);
+}
+
+fn on_model(kv: &SimKv, change: impl FnOnce(&mut EtcdConfig)) -> EtcdCoordinator<SimKv> {
+    let mut config = config(["http://nowhere:1".into()]);
+    change(&mut config);
+    EtcdCoordinator::on_model(kv.clone(), config).unwrap()
+}
+
+/// A reader that is slower than compaction every time says so instead of mixing views.
+#[test]
+fn a_view_that_is_compacted_every_time_is_an_error_that_says_so() {
+    let kv = SimKv::new();
+    let mut coordinator = on_model(&kv, |config| config.attempts = 3);
+    begin(&mut coordinator, 200, 10).unwrap();
+    let (store, mut seen) = (kv.clone(), 0);
+    let elsewhere = Keyspace::new("elsewhere").unwrap().shard_total();
+    kv.intercept(move |_| {
+        seen += 1;
+        let write = Op::put(elsewhere.clone(), [seen]);
+        store.txn_now(&Txn { then: vec![write], ..Txn::default() }).unwrap();
+        store.compact(store.revision()).unwrap();
+        Interception::Pass
+    });
+    let mut listed = Vec::new();
+    let listing = coordinator.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut listed);
+    let said = listing.unwrap_err().to_string();
+    assert!(said.starts_with("list_shards.load") && said.contains("compacted"), "{said}");
+    kv.pass_all();
+    coordinator.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut listed).unwrap();
+    assert_eq!(listed.len(), 200);
+}
+
+#[test]
+fn a_split_above_the_cap_is_refused_with_the_cap_and_changes_nothing() {
+    use gossip_contracts::coordination::{ShardSpecRef, plan_split_replace_at_points};
+    let kv = SimKv::new();
+    let mut coordinator = on_model(&kv, |_| {});
+    begin(&mut coordinator, 1, 100).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let lease = coordinator
+        .acquire_and_restore_into(NOW, TENANT, shard(0), WorkerId::from_raw(1), &mut scratch)
+        .unwrap()
+        .lease;
+    let before = kv.revision();
+    let (from, to) = (key(1), key(101));
+    let points: Vec<_> = (1..9).map(|part| key(part * 10)).collect();
+    let points: Vec<&[u8]> = points.iter().map(|point| &point[..]).collect();
+    let range = ShardSpecRef::new(&from, &to, b"");
+    let nine = plan_split_replace_at_points(range, &points).unwrap();
+    let error = coordinator.split_replace(NOW, TENANT, &lease, &nine, op(1)).unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains('9') && said.contains('8'), "{said}");
+    assert_eq!(kv.revision(), before);
+    let eight = plan_split_replace_at_points(range, &points[1..]).unwrap();
+    coordinator.split_replace(NOW, TENANT, &lease, &eight, op(1)).unwrap();
 }

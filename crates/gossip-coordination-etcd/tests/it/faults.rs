@@ -24,17 +24,21 @@ fn list(coordinator: &EtcdCoordinator) -> Vec<ShardSummary> {
     listed
 }
 
+/// Shards that processes are killed on. A killed one's is free again when its owner key is gone; those
+/// after it find another meanwhile, and come back to it.
+const KILLED_ON: u64 = 8;
+
 /// A checkpointing process is killed at any moment: what it was told was stored is stored, and the next
-/// one goes on from there. Its shard is free as soon as its owner key is gone.
+/// one goes on from there.
 #[test]
 fn a_killed_process_leaves_an_accepted_cursor_to_the_next() {
     let server = EtcdServer::start();
     let config = server.config();
     let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
-    begin(&mut coordinator, 4, 1_000_000).unwrap();
+    begin(&mut coordinator, KILLED_ON, 1_000_000).unwrap();
     let mut dice = Dice::from_environment();
     println!("seed {}", dice.seed());
-    let mut last: Vec<Option<Box<[u8]>>> = vec![None; 4];
+    let mut last: Vec<Option<Box<[u8]>>> = vec![None; KILLED_ON as usize];
     let (mut moved, kills) = (0, scaled(20));
     for round in 0..kills {
         let mut child = spawn(&config, 1 + round);
@@ -210,10 +214,7 @@ fn assert_fences_do_not_overlap(of_workers: &[Vec<StateTransitionEvent>]) {
 fn a_killed_leader_loses_nothing_that_was_acknowledged() {
     let mut cluster = Cluster::start();
     let config = cluster.config();
-    survive(&mut cluster, config, |cluster| {
-        cluster.kill_leader();
-        std::thread::sleep(Duration::from_secs(4));
-    });
+    survive(&mut cluster, config, Cluster::kill_leader);
 }
 
 /// A member stands still for longer than owner keys live, and then goes on as if nothing had happened.
@@ -224,7 +225,7 @@ fn a_paused_member_loses_nothing_that_was_acknowledged() {
     config.owner_lease_ttl = Duration::from_secs(2);
     config.request_timeout = Duration::from_secs(1);
     survive(&mut cluster, config, |cluster| {
-        cluster.pause_leader(Duration::from_secs(4));
+        cluster.pause_leader(Duration::from_secs(3));
     });
 }
 

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod children;
+mod claims;
 mod conformance;
 mod differential;
 mod faults;
@@ -10,5 +11,6 @@ mod proxy;
 mod races;
 mod server;
 mod support;
+mod tls;
 mod unanswered;
 mod world;

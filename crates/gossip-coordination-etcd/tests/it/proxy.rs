@@ -81,6 +81,10 @@ impl Drop for Proxy {
 }
 
 async fn forward(client: TcpStream, server: TcpStream, state: Arc<State>) {
+    // Small messages do not wait for each other's acknowledgement.
+    for stream in [&client, &server] {
+        stream.set_nodelay(true).unwrap();
+    }
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let drops = Arc::new(AtomicBool::new(false));

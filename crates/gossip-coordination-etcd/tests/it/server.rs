@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use etcd_client::Client;
+use etcd_client::{Client, ConnectOptions};
 use gossip_coordination_etcd::EtcdConfig;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -14,7 +14,10 @@ use tokio::runtime::Builder;
 /// Killed (by its pid) and removed with all its data when dropped.
 pub(crate) struct EtcdServer {
     child: Child,
+    scheme: &'static str,
     client_port: u16,
+    /// How it is asked whether it is ready.
+    options: Option<ConnectOptions>,
     // Declared last: the process ends before its directory goes.
     dir: TempDir,
 }
@@ -22,12 +25,18 @@ pub(crate) struct EtcdServer {
 impl EtcdServer {
     /// One member by itself.
     pub(crate) fn start() -> Self {
-        let [server] = start_all(&[]);
+        let [server] = start_all("http", None, &[]);
+        server
+    }
+
+    /// One that is reached over TLS, with `arguments` that name its certificates.
+    pub(crate) fn start_tls(options: ConnectOptions, arguments: &[&str]) -> Self {
+        let [server] = start_all("https", Some(&options), arguments);
         server
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.client_port)
+        format!("{}://127.0.0.1:{}", self.scheme, self.client_port)
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -48,9 +57,9 @@ impl EtcdServer {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
-            let url = self.url();
+            let (url, options) = (self.url(), self.options.clone());
             let asked = runtime.block_on(async {
-                let mut client = Client::connect([url], None).await?;
+                let mut client = Client::connect([url], options).await?;
                 client.get("ready", None).await
             });
             if asked.is_ok() {
@@ -122,7 +131,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) fn start() -> Self {
         let patient = ["--heartbeat-interval", "200", "--election-timeout", "2000"];
-        let members: [EtcdServer; 3] = start_all(&patient);
+        let members: [EtcdServer; 3] = start_all("http", None, &patient);
         Self { members: members.into() }
     }
 
@@ -160,7 +169,11 @@ impl Cluster {
 }
 
 /// Members of one cluster on free ports.
-fn start_all<const N: usize>(arguments: &[&str]) -> [EtcdServer; N] {
+fn start_all<const N: usize>(
+    scheme: &'static str,
+    options: Option<&ConnectOptions>,
+    arguments: &[&str],
+) -> [EtcdServer; N] {
     // A port that is free now may be taken when etcd comes to it.
     for _ in 0..10 {
         let (clients, peers) = (free_ports::<N>(), free_ports::<N>());
@@ -168,8 +181,9 @@ fn start_all<const N: usize>(arguments: &[&str]) -> [EtcdServer; N] {
         let cluster = (0..N).map(peer_url).collect::<Vec<_>>().join(",");
         let mut servers: [EtcdServer; N] = std::array::from_fn(|at| {
             let dir = scratch_dir();
-            let child = spawn(dir.path(), at, clients[at], peers[at], &cluster, arguments);
-            EtcdServer { child, client_port: clients[at], dir }
+            let client_url = format!("{scheme}://127.0.0.1:{}", clients[at]);
+            let child = spawn(dir.path(), at, &client_url, peers[at], &cluster, arguments);
+            EtcdServer { child, scheme, client_port: clients[at], options: options.cloned(), dir }
         });
         if servers.iter_mut().all(EtcdServer::is_ready) {
             return servers;
@@ -181,7 +195,7 @@ fn start_all<const N: usize>(arguments: &[&str]) -> [EtcdServer; N] {
 fn spawn(
     dir: &Path,
     at: usize,
-    client_port: u16,
+    client: &str,
     peer_port: u16,
     cluster: &str,
     arguments: &[&str],
@@ -190,16 +204,17 @@ fn spawn(
         "GOSSIP_ETCD is not set: run `cargo xtask test`, or set what `cargo xtask servers etcd` prints",
     );
     let log = File::options().create(true).append(true).open(dir.join("server.log")).unwrap();
-    let (client, peer) =
-        (format!("http://127.0.0.1:{client_port}"), format!("http://127.0.0.1:{peer_port}"));
+    let peer = format!("http://127.0.0.1:{peer_port}");
     Command::new(program)
         .args(["--name", &format!("m{at}"), "--log-level", "warn", "--logger", "zap"])
         .arg("--data-dir")
         .arg(dir.join("data"))
-        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+        .args(["--listen-client-urls", client, "--advertise-client-urls", client])
         .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
         .args(["--initial-cluster", cluster, "--initial-cluster-state", "new"])
         .args(arguments)
+        // Tests are short: memory is cheaper than collecting it.
+        .env("GOGC", "400")
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gossip_contracts::coordination::{
     CursorUpdate, ShardSpecRef, plan_split_replace_at_points, plan_split_residual_at_point,
 };
-use gossip_contracts::identity::WorkerId;
+use gossip_contracts::identity::{RunResult, WorkerId};
 use gossip_coordination::{
     AcquireScratch, CoordinationBackend, EventCollector, EventKind, IdempotentOutcome, Lease,
-    ParkReason, RunManagement,
+    ParkReason, RunManagement, ShardClaiming,
 };
 use gossip_coordination_etcd::EtcdCoordinator;
 use gossip_coordination_etcd::consistency::Stored;
@@ -27,45 +27,76 @@ fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn acquire<K: Kv>(coordinator: &mut EtcdCoordinator<K>) -> Result<Lease, String> {
+const WORKER: WorkerId = WorkerId::from_raw(1);
+
+fn acquire<K: Kv>(coordinator: &mut EtcdCoordinator<K>, number: u64) -> Result<Lease, String> {
     let mut scratch = Box::new(AcquireScratch::new());
-    let worker = WorkerId::from_raw(1);
     let acquired =
-        coordinator.acquire_and_restore_into(NOW, TENANT, shard(0), worker, &mut scratch);
+        coordinator.acquire_and_restore_into(NOW, TENANT, shard(number), WORKER, &mut scratch);
     acquired.map(|acquired| acquired.lease).map_err(said)
 }
 
 /// Every operation that changes something, on shard 0 of a run of two; `lease` is on it.
-const OPERATIONS: [&str; 12] = [
+const OPERATIONS: [&str; 19] = [
     "acquire",
+    "claim",
+    "reacquire_own",
     "renew",
     "release",
     "checkpoint",
+    "checkpoint_and_renew",
     "complete",
     "park",
     "unpark",
+    "revoke_lease",
     "split_replace",
     "split_residual",
     "create",
     "register",
+    "complete_run_with",
+    "fail",
     "cancel",
+    "delete_run",
 ];
+
+/// Those that say nothing of an earlier try: once more is done once more, or refused.
+const NOT_REPLAYED: [&str; 7] =
+    ["acquire", "claim", "reacquire_own", "renew", "release", "create", "delete_run"];
+
+/// Those that are several transactions.
+const IN_STEPS: [&str; 2] = ["register", "delete_run"];
 
 /// Brings everything to where `operation` can be carried out.
 fn prepare<K: Kv>(coordinator: &mut EtcdCoordinator<K>, operation: &str) -> Option<Lease> {
     match operation {
         "create" => return None,
         "register" => coordinator.create_run(NOW, TENANT, RUN, CONFIG).unwrap(),
+        // More than one step's worth.
+        "delete_run" => drop(begin(coordinator, 70, 10).unwrap()),
         _ => drop(begin(coordinator, 2, 10).unwrap()),
     }
     match operation {
-        "acquire" | "register" | "cancel" => None,
+        "acquire" | "claim" | "register" | "fail" | "cancel" => None,
+        "delete_run" => {
+            acquire(coordinator, 1).unwrap();
+            coordinator.cancel_run(NOW, TENANT, RUN, op(1)).unwrap();
+            None
+        }
+        "complete_run_with" => {
+            for number in 0..2 {
+                let lease = acquire(coordinator, number).unwrap();
+                let last = key(1 + number * 10);
+                let cursor = CursorUpdate::at(&last);
+                coordinator.complete(NOW, TENANT, &lease, cursor, op(1)).unwrap();
+            }
+            None
+        }
         "unpark" => {
-            let lease = acquire(coordinator).unwrap();
+            let lease = acquire(coordinator, 0).unwrap();
             coordinator.park_shard(NOW, TENANT, &lease, ParkReason::Other, op(1)).unwrap();
             None
         }
-        _ => Some(acquire(coordinator).unwrap()),
+        _ => Some(acquire(coordinator, 0).unwrap()),
     }
 }
 
@@ -79,15 +110,33 @@ fn attempt<K: Kv>(
     let (from, to, at_key) = (key(1), key(11), key(4));
     let (range, cursor) = (ShardSpecRef::new(&from, &to, b""), CursorUpdate::at(&at_key));
     match operation {
-        "acquire" => acquire(coordinator).map(|_| executed),
+        "acquire" => acquire(coordinator, 0).map(|_| executed),
+        "claim" => {
+            let mut scratch = Box::new(AcquireScratch::new());
+            let claimed = coordinator.claim_next_available(NOW, TENANT, RUN, WORKER, &mut scratch);
+            claimed.map(|_| executed).map_err(said)
+        }
+        "reacquire_own" => {
+            let mut scratch = Box::new(AcquireScratch::new());
+            let own = coordinator.reacquire_own(NOW, TENANT, RUN, WORKER, &mut scratch);
+            own.map_err(said)?.map(|_| executed).ok_or_else(|| "nothing is its own".to_owned())
+        }
         "renew" => coordinator.renew(at(5), TENANT, lease()).map(|_| executed).map_err(said),
         "release" => coordinator.release(NOW, TENANT, lease()).map(|()| executed).map_err(said),
         "checkpoint" => coordinator.checkpoint(NOW, TENANT, lease(), cursor, op(9)).map_err(said),
+        "checkpoint_and_renew" => {
+            let stored = coordinator.checkpoint_and_renew(at(5), TENANT, lease(), cursor, op(9));
+            stored.map(|outcome| outcome.map(drop)).map_err(said)
+        }
         "complete" => coordinator.complete(NOW, TENANT, lease(), cursor, op(9)).map_err(said),
         "park" => {
             coordinator.park_shard(NOW, TENANT, lease(), ParkReason::Other, op(9)).map_err(said)
         }
         "unpark" => coordinator.unpark_shard(NOW, TENANT, shard(0), op(9)).map_err(said),
+        "revoke_lease" => {
+            let fence = lease().fence();
+            coordinator.revoke_lease(NOW, TENANT, shard(0), fence).map_err(said)
+        }
         "split_replace" => {
             let points = [key(4), key(7)];
             let plan = plan_split_replace_at_points(range, &[&points[0], &points[1]]).unwrap();
@@ -108,13 +157,23 @@ fn attempt<K: Kv>(
             let manifest = Manifest::of(150, 10);
             coordinator.register_shards(NOW, TENANT, RUN, &manifest.rows(), op(9)).map_err(said)
         }
+        "complete_run_with" => {
+            let result = Some(RunResult::from_bytes([3; 32]));
+            coordinator.complete_run_with(NOW, TENANT, RUN, result, op(9)).map_err(said)
+        }
+        "fail" => coordinator.fail_run(NOW, TENANT, RUN, op(9)).map_err(said),
+        "delete_run" => coordinator.delete_run(NOW, TENANT, RUN).map(|()| executed).map_err(said),
         "cancel" => coordinator.cancel_run(NOW, TENANT, RUN, op(9)).map_err(said),
         other => unreachable!("{other}"),
     }
 }
 
+/// Without pauses: nothing is gained by waiting for a model.
 fn on_model(kv: &SimKv) -> EtcdCoordinator<SimKv> {
-    EtcdCoordinator::on_model(kv.clone(), config(["http://nowhere:1".into()])).unwrap()
+    let mut config = config(["http://nowhere:1".into()]);
+    config.backoff_max = config.backoff_min / 1_000;
+    config.backoff_min = config.backoff_max;
+    EtcdCoordinator::on_model(kv.clone(), config).unwrap()
 }
 
 /// Every key with its value: what an operation leaves behind.
@@ -211,7 +270,7 @@ fn a_lost_refusal_of_what_another_handle_did_is_a_replay() {
 }
 
 /// A process that dies between any two messages leaves what another finishes: both splits all or
-/// nothing, a registration to be gone on with.
+/// nothing, a registration or a deletion to be gone on with.
 #[test]
 fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
     for operation in OPERATIONS {
@@ -234,7 +293,7 @@ fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
             kv.pass_all();
             let what = format!("{operation}, dead after {step} of {}", expected.txns);
             let now = contents(&kv);
-            if operation != "register" {
+            if !IN_STEPS.contains(&operation) {
                 assert!(
                     now == before || now == expected.contents,
                     "{what}: neither all nor nothing"
@@ -243,7 +302,8 @@ fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
             assert_eq!(outcome.is_ok(), step == expected.txns, "{what}");
             // Whoever goes on finishes it, or finds it finished.
             let mut next = on_model_in(&kv, &coordinator);
-            if matches!(operation, "acquire" | "release" | "create") && now == expected.contents {
+            let is_refused_now = NOT_REPLAYED.contains(&operation) && operation != "renew";
+            if is_refused_now && now == expected.contents {
                 continue;
             }
             attempt(&mut next, operation, lease.as_ref()).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -286,7 +346,7 @@ fn a_reply_that_a_real_server_sent_is_lost_and_nothing_else() {
         stored.check(false).unwrap_or_else(|fault| panic!("{operation}: {fault}"));
         // Once more says that it was carried out, where an id tells.
         let again = attempt(&mut coordinator, operation, lease.as_ref());
-        if !matches!(operation, "acquire" | "renew" | "release" | "create") {
+        if !NOT_REPLAYED.contains(&operation) {
             assert_eq!(again, Ok(IdempotentOutcome::Replayed(())), "{operation}");
         }
     }

@@ -1,0 +1,131 @@
+//! Claims in a run that splits have made large, on the model, which sees what is asked of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gossip_contracts::coordination::{
+    RestoredShardState, ShardSpecRef, plan_split_replace_at_points,
+};
+use gossip_contracts::identity::{LogicalTime, WorkerId};
+use gossip_coordination::{AcquireScratch, CoordinationBackend, Lease, ShardClaiming};
+use gossip_coordination_etcd::EtcdCoordinator;
+use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Wanted};
+
+use crate::server::config;
+use crate::support::scaled;
+use crate::world::*;
+
+/// Children of one split.
+const CHILDREN: u64 = 50;
+/// When most shards are claimed.
+const CLAIMED_MS: u64 = 10_000;
+
+/// A run all of whose shards are held, each by a worker of its own.
+struct Crowd {
+    kv: SimKv,
+    coordinator: EtcdCoordinator<SimKv>,
+    leases: Vec<Lease>,
+    workers: u64,
+    scratch: Box<AcquireScratch>,
+}
+
+impl Crowd {
+    fn grow(shards: usize) -> Self {
+        let kv = SimKv::new();
+        let mut config = config(["http://nowhere:1".into()]);
+        config.max_split_children = CHILDREN as usize;
+        let mut coordinator = EtcdCoordinator::on_model(kv.clone(), config).unwrap();
+        begin(&mut coordinator, 1, 1 << 40).unwrap();
+        let scratch = Box::new(AcquireScratch::new());
+        let mut crowd = Self { kv, coordinator, leases: Vec::new(), workers: 0, scratch };
+        let mut ranges = vec![crowd.claim_one()];
+        let mut next = 0;
+        while ranges.len() - next < shards {
+            let (lease, first, end) = ranges[next];
+            next += 1;
+            let step = (end - first) / CHILDREN;
+            let points: Vec<_> = (1..CHILDREN).map(|part| key(first + part * step)).collect();
+            let points: Vec<&[u8]> = points.iter().map(|point| &point[..]).collect();
+            let (from, to) = (key(first), key(end));
+            let range = ShardSpecRef::new(&from, &to, b"");
+            let plan = plan_split_replace_at_points(range, &points).unwrap();
+            crowd.coordinator.split_replace(at(CLAIMED_MS), TENANT, &lease, &plan, op(1)).unwrap();
+            ranges.extend((0..CHILDREN).map(|_| crowd.claim_one()));
+        }
+        crowd.leases = ranges[next..].iter().map(|(lease, ..)| *lease).collect();
+        crowd
+    }
+
+    fn claim_one(&mut self) -> (Lease, u64, u64) {
+        let (lease, state) = self.claim(at(CLAIMED_MS));
+        let number = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap());
+        let range = state.spec.as_ref();
+        (lease, number(range.start()), number(range.end()))
+    }
+
+    /// A claim of a worker that holds nothing yet.
+    fn claim(&mut self, now: LogicalTime) -> (Lease, RestoredShardState) {
+        self.workers += 1;
+        let (worker, scratch) = (WorkerId::from_raw(self.workers), &mut self.scratch);
+        let claimed = self.coordinator.claim_next_available(now, TENANT, RUN, worker, scratch);
+        let claimed = claimed.unwrap_or_else(|error| panic!("worker {worker:?}: {error}"));
+        (claimed.lease, claimed.to_restored_state())
+    }
+
+    /// What the next claim gets, in how many transactions, and how many entries they ask for.
+    fn measured_claim(&mut self, now: LogicalTime) -> (Lease, [usize; 2]) {
+        let counts = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let counted = Arc::clone(&counts);
+        self.kv.intercept(move |txn| {
+            let entries = txn.then.iter().map(|op| match op {
+                Op::Read(read) if read.limit > 0 => read.limit,
+                Op::Read(read) => {
+                    let is_small = read.range.end().is_none() || read.wanted == Wanted::Count;
+                    assert!(is_small, "{read:?} has no limit");
+                    1
+                }
+                Op::Put { .. } | Op::Delete(_) => 0,
+            });
+            counted[0].fetch_add(1, Ordering::Relaxed);
+            counted[1].fetch_add(entries.sum(), Ordering::Relaxed);
+            Interception::Pass
+        });
+        let (lease, _) = self.claim(now);
+        self.kv.pass_all();
+        (lease, [0, 1].map(|at| counts[at].load(Ordering::Relaxed)))
+    }
+
+    /// The costs of claims when the only shard to be had is free, and when it has expired.
+    fn costs(&mut self, number: usize) -> [[usize; 2]; 2] {
+        let lease = self.leases[number];
+        self.coordinator.release(at(CLAIMED_MS), TENANT, &lease).unwrap();
+        let (free, cost_of_free) = self.measured_claim(at(CLAIMED_MS + 1));
+        assert_eq!(free.shard(), lease.shard());
+
+        // Held since long before the others.
+        self.coordinator.release(at(CLAIMED_MS), TENANT, &free).unwrap();
+        self.workers += 1;
+        let (worker, scratch) = (WorkerId::from_raw(self.workers), &mut self.scratch);
+        let early =
+            self.coordinator.acquire_and_restore_into(NOW, TENANT, lease.key(), worker, scratch);
+        let deadline = early.unwrap().lease.deadline();
+        let skew_ms = self.coordinator.as_async().config().skew_allowance.as_millis() as u64;
+        let (taken, cost_of_expired) =
+            self.measured_claim(LogicalTime::from_raw(deadline.as_raw() + skew_ms));
+        assert_eq!(taken.shard(), lease.shard());
+        self.leases[number] = taken;
+        [cost_of_free, cost_of_expired]
+    }
+}
+
+/// Wherever the one shard that can be had is, the first claim gets it, for what it costs in a small
+/// run. A soak has 50 000 shards.
+#[test]
+fn the_first_claim_gets_the_only_shard_to_be_had_whatever_the_size_of_the_run() {
+    let in_a_small_run = Crowd::grow(CHILDREN as usize).costs(7);
+    let mut crowd = Crowd::grow(usize::try_from(scaled(2_000)).unwrap());
+    let last = crowd.leases.len() - 1;
+    for number in [0, 1, last / 3, last / 2, last - 1, last] {
+        assert_eq!(crowd.costs(number), in_a_small_run, "shard {number} of {last}");
+    }
+}
