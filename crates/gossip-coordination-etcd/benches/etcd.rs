@@ -2,8 +2,10 @@
 //!
 //! The reference of a checkpoint is a transaction with the same compares and reads, that puts the same
 //! bytes; that of a registration, transactions of the same puts. Both sides take turns in rounds, and
-//! each is judged by its fastest quarter. What a claim asks of etcd is counted on the model: its ratio
-//! is to 1000 shards. The server is one member with its files on disk, so that every write waits for it.
+//! each is judged by its fastest quarter. What a claim asks of etcd is counted on the model, where one
+//! shard is free, and timed on the server, where all are: its ratio is to 1000 shards. Keep-alives are
+//! counted by the server; their ratio is to one held shard. The server is one member with its files on
+//! disk, so that every write waits for it.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -28,6 +30,8 @@ const TENANT: TenantId = TenantId::from_bytes([7; 32]);
 const RUN: RunId = RunId::from_raw(1);
 const NOW: LogicalTime = LogicalTime::from_raw(1_700_000_000_000);
 const ROUNDS: usize = 12;
+/// What the server calls the number of keep-alives in its metrics.
+const RENEWED: &str = "etcd_debugging_lease_renewed_total ";
 
 /// `cargo bench --bench etcd -- claim` runs the figures whose name starts so.
 fn main() {
@@ -43,7 +47,11 @@ fn main() {
             runtime.block_on(checkpoints(workers));
         }
     });
-    run("claim", &|| runtime.block_on(claims()));
+    run("claim", &|| {
+        runtime.block_on(claims());
+        runtime.block_on(timed_claims());
+    });
+    run("keepalive", &|| runtime.block_on(keep_alives()));
     run("register", &|| runtime.block_on(registration()));
 }
 
@@ -80,6 +88,18 @@ impl Server {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         server
+    }
+
+    /// How many keep-alives it has answered, as it says itself.
+    fn keep_alives(&self) -> f64 {
+        use std::io::{Read as _, Write as _};
+        let address = self.url.trim_start_matches("http://");
+        let mut stream = std::net::TcpStream::connect(address).expect("it is up");
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it is up");
+        let mut metrics = String::new();
+        stream.read_to_string(&mut metrics).expect("metrics are text");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(RENEWED));
+        line.expect("it counts them").trim().parse().expect("a number")
     }
 
     fn config(&self) -> EtcdConfig {
@@ -216,63 +236,130 @@ async fn raw_transactions(kv: EtcdKv, keyspace: Keyspace, worker: u64, value: Ve
     }
 }
 
+/// Children of one split.
+const CHILDREN: u64 = 50;
+
+/// Splits a shard that is held into [`CHILDREN`].
+async fn split<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, lease: &Lease, range: [u64; 2]) {
+    let step = (range[1] - range[0]) / CHILDREN;
+    let points: Vec<_> = (1..CHILDREN).map(|part| key_of(range[0] + part * step)).collect();
+    let points: Vec<&[u8]> = points.iter().map(|point| &point[..]).collect();
+    let [from, to] = range.map(key_of);
+    let range = ShardSpecRef::new(&from, &to, b"");
+    let plan = plan_split_replace_at_points(range, &points).expect("points inside");
+    let split = coordinator.split_replace(NOW, TENANT, lease, &plan, OpId::from_raw(1)).await;
+    split.expect("it is held");
+}
+
+/// A worker that nobody was before claims a shard. Says which keys are its.
+async fn claim<K: Kv>(
+    coordinator: &mut AsyncEtcdCoordinator<K>,
+    scratch: &mut AcquireScratch,
+    worker: u64,
+) -> (Lease, [u64; 2]) {
+    let worker = WorkerId::from_raw(10_000 + worker);
+    let claimed = coordinator.claim_next_available(NOW, TENANT, RUN, worker, scratch).await;
+    let claimed = claimed.expect("one is free");
+    let number = |key: &[u8]| u64::from_be_bytes(key.try_into().expect("keys are numbers"));
+    let range = claimed.to_restored_state().spec;
+    let range = range.as_ref();
+    (claimed.lease, [number(range.start()), number(range.end())])
+}
+
 /// Transactions and entries that one claim asks of etcd, at 1000 and at 50 000 shards of which one is
 /// free.
 async fn claims() {
     let mut of_few = None;
-    for shards in [1_000_u64, 50_000] {
+    for shards in [1_000_usize, 50_000] {
         let kv = SimKv::new();
         let mut config = EtcdConfig::new(["http://model:1"]);
         config.limits = ShardLimits { per_tenant: 200_000, global: 200_000 };
-        config.max_split_children = 50;
+        config.max_split_children = CHILDREN as usize;
         let mut coordinator =
             AsyncEtcdCoordinator::on_model(kv.clone(), config).expect("it is valid");
-        let roots = shards.min(1_000);
-        begin(&mut coordinator, roots).await;
+        begin(&mut coordinator, 1_000 / CHILDREN).await;
         let mut scratch = Box::new(AcquireScratch::new());
-        if shards > roots {
-            for root in 0..roots {
-                let lease = acquire(&mut coordinator, root).await;
-                let first = 1 + root * 1_000_000;
-                let (from, to) = (key_of(first), key_of(first + 1_000_000));
-                let points: Vec<_> = (1..50).map(|part| key_of(first + part * 1_000)).collect();
-                let points: Vec<&[u8]> = points.iter().map(|point| &point[..]).collect();
-                let range = ShardSpecRef::new(&from, &to, b"");
-                let plan = plan_split_replace_at_points(range, &points).expect("points inside");
-                let split =
-                    coordinator.split_replace(NOW, TENANT, &lease, &plan, OpId::from_raw(1));
-                split.await.expect("it is held");
+        let mut workers = 0..;
+        let mut held = std::collections::VecDeque::new();
+        for worker in workers.by_ref().take(1_000 / CHILDREN as usize) {
+            held.push_back(claim(&mut coordinator, &mut scratch, worker).await);
+        }
+        while held.len() < shards {
+            let (lease, range) = held.pop_front().expect("some are held");
+            split(&mut coordinator, &lease, range).await;
+            for worker in workers.by_ref().take(CHILDREN as usize) {
+                held.push_back(claim(&mut coordinator, &mut scratch, worker).await);
             }
         }
-        for worker in 0..shards - 1 {
-            let worker = WorkerId::from_raw(10_000 + worker);
-            let claimed =
-                coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch).await;
-            claimed.expect("it is free");
-        }
+        let (free, _) = held[held.len() / 2];
+        coordinator.release(NOW, TENANT, &free).await.expect("it is held");
         let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let counted = Arc::clone(&counts);
         kv.intercept(move |txn| {
-            let wanted: usize = txn
-                .then
-                .iter()
-                .map(|op| match op {
-                    Op::Read(read) if read.limit > 0 => read.limit,
-                    _ => 1,
-                })
-                .sum();
+            let wanted = txn.then.iter().map(|op| match op {
+                Op::Read(read) if read.limit > 0 => read.limit,
+                _ => 1,
+            });
             counted[0].fetch_add(1, Ordering::Relaxed);
-            counted[1].fetch_add(wanted as u64, Ordering::Relaxed);
+            counted[1].fetch_add(wanted.sum::<usize>() as u64, Ordering::Relaxed);
             Interception::Pass
         });
-        let worker = WorkerId::from_raw(1);
-        let claimed =
-            coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch).await;
-        claimed.expect("the first claim gets the one that is free");
+        let last = workers.next().expect("workers do not end");
+        let (claimed, _) = claim(&mut coordinator, &mut scratch, last).await;
+        assert_eq!(claimed.shard(), free.shard(), "the first claim gets the one that is free");
         let [trips, entries] = [0, 1].map(|at| counts[at].load(Ordering::Relaxed) as f64);
         let (few_trips, few_entries) = *of_few.get_or_insert((trips, entries));
         figure(&format!("claim-trips-{shards}"), trips, "trips", Some(trips / few_trips));
         figure(&format!("claim-entries-{shards}"), entries, "entries", Some(entries / few_entries));
+    }
+}
+
+/// How long a claim takes on a server where 1000 shards are free, and where 50 000 are.
+async fn timed_claims() {
+    let mut of_few = None;
+    for shards in [1_000_u64, 50_000] {
+        let server = Server::start().await;
+        let mut config = server.config();
+        config.max_split_children = CHILDREN as usize;
+        let mut coordinator = AsyncEtcdCoordinator::connect(config).await.expect("it is up");
+        let roots = shards / CHILDREN;
+        begin(&mut coordinator, roots).await;
+        for root in 0..roots {
+            let lease = acquire(&mut coordinator, root).await;
+            let first = 1 + root * 1_000_000;
+            split(&mut coordinator, &lease, [first, first + 1_000_000]).await;
+        }
+        let mut scratch = Box::new(AcquireScratch::new());
+        let mut times = Vec::new();
+        for worker in 0..400 {
+            let started = Instant::now();
+            claim(&mut coordinator, &mut scratch, worker).await;
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+        times.sort_by(f64::total_cmp);
+        let median = times[times.len() / 2];
+        let few = *of_few.get_or_insert(median);
+        figure(&format!("claim-{shards}"), median, "ms", Some(median / few));
+    }
+}
+
+/// Keep-alives that the server counts while a process holds one shard, and while it holds 500.
+async fn keep_alives() {
+    let mut of_one = None;
+    for shards in [1, 500] {
+        let server = Server::start().await;
+        let mut config = server.config();
+        config.owner_lease_ttl = Duration::from_secs(2);
+        let mut coordinator = AsyncEtcdCoordinator::connect(config).await.expect("it is up");
+        begin(&mut coordinator, shards).await;
+        for shard in 0..shards {
+            acquire(&mut coordinator, shard).await;
+        }
+        let (before, started) = (server.keep_alives(), Instant::now());
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        let rate = (server.keep_alives() - before) / started.elapsed().as_secs_f64();
+        let one = *of_one.get_or_insert(rate);
+        figure(&format!("keepalive-{shards}"), rate, "1/s", Some(rate / one));
     }
 }
 

@@ -14,7 +14,8 @@ use gossip_coordination::{
 
 use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{damaged, infra, steps};
-use crate::keyspace::{RunKeys, deadline_of};
+use crate::free_list::Share;
+use crate::keyspace::{RunKeys, deadline_of, place_of};
 use crate::kv::{Found, Kv, KvError, Op, Read, Txn};
 use crate::limits::CLAIM_PAGE;
 use crate::retry::{Attempts, may_pass};
@@ -174,17 +175,36 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         worker: WorkerId,
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
+        let (by, share) =
+            (Applicant { now, tenant, run, worker }, self.free_lists.share((tenant, run)));
+        self.collect_near(by, share, out).await?;
+        if out.shards.is_empty() && !share.is_all() {
+            // V2.
+            self.free_lists.saw_nothing((tenant, run), share);
+            self.collect_near(by, Share::ALL, out).await?;
+        }
+        Ok(())
+    }
+
+    /// Those whose leases are over, and the free ones of a share of the list; if it is all of it and
+    /// there are none, those whose owners are gone.
+    async fn collect_near(
+        &self,
+        Applicant { now, tenant, run, worker }: Applicant,
+        share: Share,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
         let step = steps!("collect_claim_candidates").load;
         out.clear();
         let keys = self.keyspace.run(tenant, run);
-        let from = keys.free_from(worker);
+        let [here, before] = keys.free_part(share.from(place_of(worker)), share.width());
         // A lease keeps others out for as long as clocks may differ.
         let over = now.as_raw().saturating_sub(self.config.skew_allowance_ms());
         let reads = [
             Read::key(&keys.gate()),
             Read::first_keys(keys.held_until(LogicalTime::from_raw(over)), ClaimCandidates::MAX),
-            Read::first_keys(keys.free().from(from.clone()), ClaimCandidates::MAX),
-            Read::first_keys(keys.free().until(from), ClaimCandidates::MAX),
+            Read::first_keys(here, ClaimCandidates::MAX),
+            Read::first_keys(before, ClaimCandidates::MAX),
             Read::first_keys(keys.held(), CLAIM_PAGE),
         ];
         let answer = self.read(step, Txn::reads(reads)).await?;
@@ -199,7 +219,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         }
         let found = [over, here, before].into_iter().flat_map(shard_ids);
         out.shards.extend(found.take(ClaimCandidates::MAX));
-        if out.shards.is_empty() {
+        if out.shards.is_empty() && share.is_all() {
             let ownerless = self.ownerless(step, &keys, worker, &shard_ids(held)).await?;
             out.shards.extend(ownerless.into_iter().take(ClaimCandidates::MAX));
         }

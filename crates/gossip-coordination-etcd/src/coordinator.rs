@@ -18,7 +18,8 @@ use gossip_coordination::{
 
 use crate::config::EtcdConfig;
 use crate::error::{ConnectError, Steps, infra};
-use crate::keyspace::{Keyspace, RunKeys, deadline_of};
+use crate::free_list::{FreeLists, Share};
+use crate::keyspace::{Keyspace, PLACES, RunKeys, deadline_of};
 use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
@@ -39,6 +40,8 @@ pub struct AsyncEtcdCoordinator<K = EtcdKv> {
     lease: ProcessLease<K>,
     /// Until when workers whose claims found nothing must wait.
     pub(crate) cooldowns: Arc<Mutex<HashMap<(TenantId, WorkerId), LogicalTime>>>,
+    /// How much of runs' lists of free shards is looked at.
+    pub(crate) free_lists: Arc<FreeLists>,
     /// What this coordinator last wrote about the shards that it works on.
     memory: HashMap<(TenantId, ShardKey), Snapshot>,
     decoded: DecodeScratch,
@@ -66,6 +69,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             keyspace: config.keyspace(),
             config: Arc::new(config),
             cooldowns: Arc::default(),
+            free_lists: Arc::default(),
             memory: HashMap::new(),
             decoded: DecodeScratch::new(),
             events: None,
@@ -279,14 +283,15 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             };
             let shard = snapshot.decode(&place, steps.load, &mut self.decoded)?;
             let (mut txn, record) = snapshot.store(&place, steps.load, &shard, &change, lease)?;
+            let share = self.free_lists.share((tenant, key.run));
             if manner.tells_capacity {
-                txn.then.extend(capacity_reads(&place.run, manner.now).map(Op::Read));
+                txn.then.extend(capacity_reads(&place.run, share, manner.now).map(Op::Read));
             }
             match self.kv.txn(txn).await {
                 Ok(stored) if stored.succeeded => {
                     let after = snapshot.after(record, &change, &before, stored.revision);
                     self.memory_insert(tenant, key, after);
-                    let found = Some(stored.found);
+                    let found = Some((share, stored.found));
                     return Ok(self.finish(manner, &place, event, answer, found).await?);
                 }
                 Ok(refused) => {
@@ -322,26 +327,30 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         place: &ShardPlace,
         event: Option<EventKind>,
         answer: R,
-        found: Option<Vec<Found>>,
+        found: Option<(Share, Vec<Found>)>,
     ) -> Result<Outcome<R>, InfraError> {
         if let Some(event) = event {
             self.emit(place.tenant, place.key.run, manner.now, || event);
         }
-        let found = match found {
-            _ if !manner.tells_capacity => Vec::new(),
+        let (share, found) = match found {
+            _ if !manner.tells_capacity => (Share::ALL, Vec::new()),
             Some(found) => found,
             // The answer that had it was lost.
             None => {
-                let reads = Txn::reads(capacity_reads(&place.run, manner.now));
-                self.read(manner.steps.load, reads).await?.found
+                let share = self.free_lists.share((place.tenant, place.key.run));
+                let reads = Txn::reads(capacity_reads(&place.run, share, manner.now));
+                (share, self.read(manner.steps.load, reads).await?.found)
             }
         };
-        let (capacity, idle_workers) = self.capacity(manner.now, &found);
+        if let Some(free) = found.first() {
+            self.free_lists.saw((place.tenant, place.key.run), share, free.count);
+        }
+        let (capacity, idle_workers) = self.capacity(manner.now, share, &found);
         Ok(Outcome { answer, capacity, idle_workers })
     }
 
     /// What [`capacity_reads`] found.
-    fn capacity(&self, now: LogicalTime, found: &[Found]) -> (CapacityHint, u32) {
+    fn capacity(&self, now: LogicalTime, share: Share, found: &[Found]) -> (CapacityHint, u32) {
         let [free, held, idle] = found else {
             let nothing =
                 CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
@@ -354,7 +363,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let hint = CapacityHint {
             available_count: count(free).saturating_add(u32::from(some_expired)),
             earliest_deadline,
-            is_estimate: some_expired,
+            // V1.
+            is_estimate: some_expired || !share.is_all(),
         };
         (hint, count(idle))
     }
@@ -396,9 +406,14 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
 }
 
 /// What a hint is made of, read in the transaction that it goes with.
-fn capacity_reads(run: &RunKeys, now: LogicalTime) -> impl Iterator<Item = Read> {
-    let first_held = Read::first_keys(run.held(), 1);
-    [Read::count(run.free()), first_held, Read::count(run.idle_at(now))].into_iter()
+fn capacity_reads(
+    run: &RunKeys,
+    share: Share,
+    now: LogicalTime,
+) -> impl Iterator<Item = Read> + use<> {
+    let from = share.from(0).min(PLACES - share.width());
+    let free = Read::count(run.free_between(from, from + share.width()));
+    [free, Read::first_keys(run.held(), 1), Read::count(run.idle_at(now))].into_iter()
 }
 
 impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {
@@ -409,6 +424,7 @@ impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {
             keyspace: self.keyspace.clone(),
             lease: self.lease.clone(),
             cooldowns: Arc::clone(&self.cooldowns),
+            free_lists: Arc::clone(&self.free_lists),
             memory: HashMap::new(),
             decoded: DecodeScratch::new(),
             events: None,

@@ -321,10 +321,20 @@ impl RunKeys {
         self.below("free/")
     }
 
-    /// Where a worker begins to look for a free shard.
+    /// A part of the free shards, `width` of [`PLACES`] wide: from a place on, and what of it would lie
+    /// behind the last place, from the first place on.
     #[must_use]
-    pub fn free_from(&self, worker: WorkerId) -> Key {
-        self.key(format_args!("free/{:04x}/", place(worker.as_raw())))
+    pub fn free_part(&self, from: u32, width: u32) -> [KeyRange; 2] {
+        let to = from + width;
+        [self.free_between(from, to), self.free_between(0, to.saturating_sub(PLACES))]
+    }
+
+    /// The free shards at places from `from` on, and before `to`.
+    #[must_use]
+    pub fn free_between(&self, from: u32, to: u32) -> KeyRange {
+        let at = |place: u32| self.key(format_args!("free/{place:04x}/"));
+        let range = if from == 0 { self.free() } else { self.free().from(at(from)) };
+        if to >= PLACES { range } else { range.until(at(to)) }
     }
 
     /// Shards that are leased, the first to expire first (Y3).
@@ -388,6 +398,15 @@ impl RunKeys {
     pub fn all_held_by(&self, worker: WorkerId) -> KeyRange {
         self.below(&format!("worker/{:016x}/", worker.as_raw()))
     }
+}
+
+/// Places in the list of free shards.
+pub const PLACES: u32 = 1 << 16;
+
+/// Where a worker begins to look for a free shard.
+#[must_use]
+pub fn place_of(worker: WorkerId) -> u32 {
+    place(worker.as_raw()).into()
 }
 
 /// Spreads ids over the free shards' keys, so that workers that begin at different places find

@@ -49,6 +49,7 @@ mod config;
 pub mod consistency;
 mod coordinator;
 mod error;
+mod free_list;
 pub mod keyspace;
 pub mod kv;
 mod limits;

@@ -1,5 +1,6 @@
 //! Claims in a run that splits have made large, on the model, which sees what is asked of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +8,7 @@ use gossip_contracts::coordination::{
     RestoredShardState, ShardSpecRef, plan_split_replace_at_points,
 };
 use gossip_contracts::identity::{LogicalTime, WorkerId};
-use gossip_coordination::{AcquireScratch, CoordinationBackend, Lease, ShardClaiming};
+use gossip_coordination::{AcquireScratch, ClaimError, CoordinationBackend, Lease, ShardClaiming};
 use gossip_coordination_etcd::EtcdCoordinator;
 use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Wanted};
 
@@ -118,12 +119,44 @@ impl Crowd {
     }
 }
 
+/// Of a long list of free shards a claim reads a part, a hint counts one, and both are enough: every
+/// shard is claimed once, nothing is promised that is not there, and the end is noticed.
+#[test]
+fn a_long_list_of_free_shards_is_claimed_to_its_end() {
+    const SHARDS: u64 = 3_000;
+    let kv = SimKv::new();
+    let config = config(["http://nowhere:1".into()]);
+    let mut coordinator = EtcdCoordinator::on_model(kv.clone(), config).unwrap();
+    begin(&mut coordinator, SHARDS, 10).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let (mut claimed, mut estimates) = (BTreeSet::new(), 0);
+    for worker in 1..=SHARDS {
+        let worker = WorkerId::from_raw(worker);
+        let view =
+            coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch).unwrap();
+        assert!(claimed.insert(view.lease.shard()), "a shard was claimed twice");
+        let (left, hint) = (SHARDS - claimed.len() as u64, view.capacity);
+        let said = u64::from(hint.available_count);
+        if hint.is_estimate {
+            estimates += 1;
+            assert!(said <= left && said > 0, "{said} of {left}");
+        } else {
+            assert_eq!(said, left);
+        }
+    }
+    assert!(estimates > SHARDS / 2, "{estimates} hints counted a part");
+    let worker = WorkerId::from_raw(SHARDS + 1);
+    let none = coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch);
+    assert!(matches!(none, Err(ClaimError::NoneAvailable { .. })));
+}
+
 /// Wherever the one shard that can be had is, the first claim gets it, for what it costs in a small
 /// run. A soak has 50 000 shards.
 #[test]
 fn the_first_claim_gets_the_only_shard_to_be_had_whatever_the_size_of_the_run() {
     let in_a_small_run = Crowd::grow(CHILDREN as usize).costs(7);
-    let mut crowd = Crowd::grow(usize::try_from(scaled(2_000)).unwrap());
+    let is_soak = scaled(1) > 1;
+    let mut crowd = Crowd::grow(if is_soak { 50_000 } else { 2_000 });
     let last = crowd.leases.len() - 1;
     for number in [0, 1, last / 3, last / 2, last - 1, last] {
         assert_eq!(crowd.costs(number), in_a_small_run, "shard {number} of {last}");

@@ -183,7 +183,12 @@ mod on_the_model {
 #[test]
 fn the_suite_passes_on_a_real_server() {
     let server = EtcdServer::start();
-    run_all::<1>(vec![server.url()], CASES);
+    // The longest first, so that none of them is left alone at the end.
+    let mut cases = CASES.to_vec();
+    cases.sort_by_key(|case| {
+        !matches!(case.family, "scale" | "split_limits" | "reopen" | "run_end")
+    });
+    run_all::<1>(vec![server.url()], &cases);
 }
 
 /// Some of each family: what a member may do that a server by itself does not is lose its leader or
