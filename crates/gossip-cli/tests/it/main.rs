@@ -9,6 +9,7 @@ mod git;
 mod kill;
 mod options;
 mod page;
+mod prune;
 mod redaction;
 mod reports;
 mod sources;
