@@ -1,10 +1,12 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use gossip_runtime::ScanOptions;
 
+use crate::prune::parse_age;
 use crate::source_args::SourceArgs;
 
 /// Finds leaked secrets, and its progress never lies.
@@ -43,8 +45,8 @@ pub(crate) enum Command {
     Scan(ScanArgs),
     /// Goes on with an interrupted run
     Resume(ResumeArgs),
-    /// Lists runs
-    Runs(OutputArgs),
+    /// Lists runs, or deletes old ones
+    Runs(RunsArgs),
     /// Shows one run
     Show(ShowArgs),
     /// Shows what a run found
@@ -310,6 +312,45 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct RunArgs {
     /// The run
     pub(crate) run: u64,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct RunsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<RunsCommand>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// Deletes runs that later ones have superseded
+    ///
+    /// A run can go once a later run of the same target, with the same rules and options, has
+    /// finished. What was found stays, with the run that saw it first, and so does what need not be
+    /// read again: both belong to the target. `gossip findings --new-since` still takes the numbers of
+    /// deleted runs. Gone are their lines in `gossip runs`, and their shards.
+    Prune(PruneArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PruneArgs {
+    /// Only runs that ended so long ago, or longer: a number with s, m, h, d or w
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub(crate) older_than: Option<Duration>,
+
+    /// Keeps the newest N runs that have ended, of each target with the same rules and options
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) keep: usize,
+
+    /// Deletes them; otherwise they are only listed
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -18,6 +18,7 @@ mod output_file;
 mod places;
 mod progress;
 mod proof;
+mod prune;
 mod read_log;
 mod report;
 mod rules;
@@ -33,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use args::{Args, Command, HookCommand, ProofCommand};
+use args::{Args, Command, HookCommand, ProofCommand, RunsCommand};
 use failure::Failure;
 use say::say;
 
@@ -75,7 +76,10 @@ fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.command {
         Command::Scan(scan) => scan::run(args, scan),
         Command::Resume(resume) => scan::resume(args, resume),
-        Command::Runs(runs) => show::runs(args, runs),
+        Command::Runs(runs) => match &runs.command {
+            Some(RunsCommand::Prune(prune)) => prune::run(args, prune),
+            None => show::runs(args, &runs.output),
+        },
         Command::Show(show) => show::run(args, show),
         Command::Findings(findings) => show::findings(args, findings),
         Command::Baseline(baseline) => baseline::run(args, baseline),

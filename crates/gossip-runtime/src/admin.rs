@@ -1,12 +1,14 @@
-//! What somebody does about a run from outside: call it off, set its parked shards going, check
-//! that the records are in order.
+//! What somebody does about runs from outside: call one off, set its parked shards going, delete
+//! those that nobody needs, check that the records are in order.
 
 use gossip_contracts::identity::{RunId, ShardKey};
-use gossip_coordination::{GetRunError, InfraError, RunManagement, ShardFilter, UnparkError};
-use gossip_coordination_sqlite::SqliteCoordinator;
+use gossip_coordination::{
+    DeleteRunError, GetRunError, InfraError, RunManagement, ShardFilter, UnparkError,
+};
 
 use crate::clock::{new_op_id, now};
-use crate::report::ReportError;
+use crate::prune::Pruning;
+use crate::report::{ReportError, Reports, RunSummary};
 use crate::scan::{ScanError, cancel};
 use crate::state::{LOCAL_TENANT, StateDir};
 use crate::{runs, transaction};
@@ -14,38 +16,67 @@ use crate::{runs, transaction};
 /// Runs, from outside.
 #[derive(Debug)]
 pub struct Admin {
-    coordinator: SqliteCoordinator,
+    reports: Reports,
 }
 
 impl Admin {
     /// Opens the database.
     pub fn open(state: &StateDir) -> Result<Self, ReportError> {
-        Ok(Self { coordinator: state.coordinator()? })
+        Ok(Self { reports: Reports::open(state)? })
     }
 
     /// Calls a run off. Its workers notice at their next checkpoint.
     pub fn cancel(&mut self, run: RunId) -> Result<(), ReportError> {
         // Not by its record: its process may have died before it was created in coordination.
-        let known = transaction::read(&self.coordinator, "cancel", |tx| runs::find_run(tx, run));
+        let coordinator = &mut self.reports.coordinator;
+        let known = transaction::read(coordinator, "cancel", |tx| runs::find_run(tx, run));
         if known.map_err(ReportError::Storage)?.is_none() {
             return Err(ReportError::NoSuchRun { run });
         }
-        cancel(&mut self.coordinator, run).map_err(|error| match error {
-            ScanError::Storage(error) => ReportError::Storage(error),
-            other => ReportError::Storage(InfraError::transient("cancel", other.to_string())),
-        })
+        cancel(coordinator, run).map_err(cancel_error)
+    }
+
+    /// Deletes the runs that [`Reports::prunable`] names; those that were. After an error, and in
+    /// whichever state a kill leaves them, the same call deletes the rest.
+    pub fn prune(&mut self, pruning: &Pruning) -> Result<Vec<RunSummary>, ReportError> {
+        let runs = self.reports.prunable(pruning)?;
+        runs.iter().try_for_each(|run| self.delete(run.run))?;
+        Ok(runs)
+    }
+
+    /// Deletes a run that has ended (P2).
+    fn delete(&mut self, run: RunId) -> Result<(), ReportError> {
+        let coordinator = &mut self.reports.coordinator;
+        let mut deleted = coordinator.delete_run(now(), LOCAL_TENANT, run);
+        if let Err(DeleteRunError::RunNotEnded { .. }) = deleted {
+            // Its process died between the two ends: that of the scan and that in coordination.
+            cancel(coordinator, run).map_err(cancel_error)?;
+            deleted = coordinator.delete_run(now(), LOCAL_TENANT, run);
+        }
+        match deleted {
+            // Killed, an earlier deletion came as far as this; or somebody else is faster.
+            Ok(()) | Err(DeleteRunError::RunNotFound) => {}
+            Err(DeleteRunError::BackendError(error)) => return Err(ReportError::Storage(error)),
+            Err(error) => {
+                let error = InfraError::corruption("prune", error.to_string());
+                return Err(ReportError::Storage(error));
+            }
+        }
+        transaction::in_transaction(coordinator, |tx| runs::delete_run(tx, run))
+            .map_err(ReportError::Storage)
     }
 
     /// Sets every parked shard of a run going again; says how many.
     pub fn unpark(&mut self, run: RunId) -> Result<usize, ReportError> {
         self.check_exists(run)?;
         let mut parked = Vec::new();
-        self.coordinator
+        self.reports
+            .coordinator
             .list_shards_into(now(), LOCAL_TENANT, run, ShardFilter::parked(), &mut parked)
             .map_err(|error| lookup_error(run, error))?;
         for shard in &parked {
             let key = ShardKey::new(run, shard.shard);
-            match self.coordinator.unpark_shard(now(), LOCAL_TENANT, key, new_op_id()) {
+            match self.reports.coordinator.unpark_shard(now(), LOCAL_TENANT, key, new_op_id()) {
                 // Somebody else was faster.
                 Ok(_) | Err(UnparkError::NotParked { .. }) => {}
                 Err(UnparkError::BackendError(error)) => return Err(ReportError::Storage(error)),
@@ -60,13 +91,20 @@ impl Admin {
 
     /// Everything that is wrong with the records, in words.
     pub fn verify(&self) -> Result<Vec<String>, ReportError> {
-        let verification = self.coordinator.verify().map_err(ReportError::Storage)?;
+        let verification = self.reports.coordinator.verify().map_err(ReportError::Storage)?;
         Ok(verification.faults.iter().map(ToString::to_string).collect())
     }
 
     fn check_exists(&self, run: RunId) -> Result<(), ReportError> {
-        let record = self.coordinator.get_run(LOCAL_TENANT, run);
+        let record = self.reports.coordinator.get_run(LOCAL_TENANT, run);
         record.map(drop).map_err(|error| lookup_error(run, error))
+    }
+}
+
+fn cancel_error(error: ScanError) -> ReportError {
+    match error {
+        ScanError::Storage(error) => ReportError::Storage(error),
+        other => ReportError::Storage(InfraError::transient("cancel", other.to_string())),
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Batch {
     uncommitted_bytes: u64,
     occurrences: usize,
     began_ms: Option<u64>,
+    /// Commits of the shard.
+    step: u64,
     /// The last key that was handled, committed or not.
     reached: Option<Vec<u8>>,
     /// Of everything up to there, also of what was committed long ago (T2).
@@ -77,6 +79,7 @@ impl Commit<'_> {
     /// What the cursor says beside that key.
     pub(crate) fn token(&self) -> ShardToken {
         ShardToken {
+            step: self.batch.step.saturating_add(1),
             counts: self.batch.counts.clone(),
             partial: self.in_progress.as_ref().map(|(partial, _)| partial.clone()),
             listing: self.batch.listing.clone(),
@@ -104,13 +107,14 @@ impl Commit<'_> {
 }
 
 impl Batch {
-    /// Empty, and everything up to `reached` is committed, with `counts`.
+    /// Empty, and everything up to `reached` is committed, with `token`; and its item in progress.
     pub(crate) fn starting_after(
         reached: Option<&[u8]>,
-        counts: Counts,
-        listing: Option<Vec<u8>>,
-    ) -> Self {
-        Self { reached: reached.map(Into::into), counts, listing, ..Self::default() }
+        token: ShardToken,
+    ) -> (Self, Option<PartialItem>) {
+        let ShardToken { step, counts, partial, listing } = token;
+        let reached = reached.map(Into::into);
+        (Self { step, reached, counts, listing, ..Self::default() }, partial)
     }
 
     /// The last key that was handled, committed or not.
@@ -236,6 +240,7 @@ impl Batch {
         if flow != Flow::Continue {
             return Ok(flow);
         }
+        self.step = self.step.saturating_add(1);
         self.rows.clear();
         self.unchanged.clear();
         self.occurrences = 0;

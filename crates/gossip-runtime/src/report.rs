@@ -12,6 +12,7 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use crate::clock::now;
 use crate::findings::{ReportedFinding, each_since};
 use crate::ledger::{ReportedItem, each_item_since};
+use crate::prune::Pruning;
 use crate::runs;
 use crate::shard_token::ShardToken;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
@@ -76,7 +77,7 @@ pub enum ReportError {
 /// Reads the database of a state directory.
 #[derive(Debug)]
 pub struct Reports {
-    coordinator: SqliteCoordinator,
+    pub(crate) coordinator: SqliteCoordinator,
 }
 
 impl Reports {
@@ -89,6 +90,18 @@ impl Reports {
     pub fn runs(&self) -> Result<Vec<RunSummary>, ReportError> {
         let rows = self.read(runs::list_runs)?;
         rows.into_iter().map(|row| self.summarize(row)).collect()
+    }
+
+    /// The runs that [`Admin::prune`](crate::Admin::prune) would delete, oldest first.
+    pub fn prunable(&self, pruning: &Pruning) -> Result<Vec<RunSummary>, ReportError> {
+        Ok(pruning.select(self.runs()?, now().as_raw()))
+    }
+
+    /// Fails if no run has had this number. One that was deleted has.
+    pub fn check_was_begun(&self, run: RunId) -> Result<(), ReportError> {
+        let newest = self.newest()?.map_or(0, RunId::as_raw);
+        let was_begun = (1..=newest).contains(&run.as_raw());
+        was_begun.then_some(()).ok_or(ReportError::NoSuchRun { run })
     }
 
     /// The newest run.
@@ -169,7 +182,13 @@ impl Reports {
     fn summarize(&self, row: runs::RunRow) -> Result<RunSummary, ReportError> {
         let run = row.run;
         let record = created(self.coordinator.get_run(LOCAL_TENANT, run))?;
-        let status = match record.map_or(RunStatus::Initializing, |record| record.status) {
+        // Without a record, its process died before it was created in coordination; or it was called
+        // off before, or is being deleted.
+        let without = match row.ended_ms {
+            Some(_) => RunStatus::Cancelled,
+            None => RunStatus::Initializing,
+        };
+        let status = match record.map_or(without, |record| record.status) {
             // Its process died between the two ends: that of the scan and that in coordination.
             RunStatus::Active if row.ended_ms.is_some() => RunStatus::Done,
             status => status,

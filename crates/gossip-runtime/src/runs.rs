@@ -144,6 +144,13 @@ pub(crate) fn newest_run(tx: &Transaction<'_>) -> rusqlite::Result<Option<RunId>
     Ok(run.map(|run| RunId::from_raw(run as u64)))
 }
 
+/// Deletes a run that has ended. What it found stays, and its number is not given again.
+pub(crate) fn delete_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+    let id = run.as_raw() as i64;
+    tx.execute("DELETE FROM scan_totals WHERE run = ?1", [id])?;
+    tx.execute("DELETE FROM scan_runs WHERE run = ?1 AND ended_ms IS NOT NULL", [id]).map(drop)
+}
+
 /// The newest run of a target that has not ended, whatever its policy.
 pub(crate) fn newest_open_run(
     tx: &Transaction<'_>,

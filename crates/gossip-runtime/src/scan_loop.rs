@@ -107,8 +107,8 @@ impl ScanLoop {
         reached: Option<&[u8]>,
         token: ShardToken,
     ) -> Result<Flow, ScanError> {
-        let ShardToken { counts, partial, listing } = token;
-        self.batch = Batch::starting_after(reached, counts, listing);
+        let (batch, partial) = Batch::starting_after(reached, token);
+        self.batch = batch;
         if let Some(partial) = partial {
             let Self { scratch, crew, batch, .. } = self;
             let mut step = Step { shared, work, scratch, crew, batch };

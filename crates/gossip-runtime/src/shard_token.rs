@@ -4,23 +4,30 @@
 //!   are absolute values that are committed with the key. Summed over all shards but those that were
 //!   split into others they are the run's.
 //!
-//! The layout: a format byte, a byte of flags, the counts, then each part whose flag is set, in the
-//! order of flags. A flag that is not known is refused, so that a later part (the page of findings
-//! that a fleet's token names) gets a flag of its own and nobody overlooks it.
+//! - T3: of two tokens of a shard the later is the greater in byte order, also while the key stays
+//!   (coordination's C1).
+//!
+//! The layout: a format byte, the step as a big-endian number, which makes T3, a byte of flags, the
+//! counts, then each part whose flag is set, in the order of flags. A flag that is not known is refused,
+//! so that a later part (the page of findings that a fleet's token names) gets a flag of its own and
+//! nobody overlooks it.
 
 use gossip_contracts::coordination::MAX_TOKEN_SIZE;
 
 use crate::partial_item::PartialItem;
 use crate::totals::Counts;
 
-/// Format 1 was an item in progress and nothing else.
-const FORMAT: u8 = 2;
+/// Format 1 was an item in progress and nothing else; format 2 had no step.
+const FORMAT: u8 = 3;
+const FORMAT_WITHOUT_STEP: u8 = 2;
 const HAS_PARTIAL: u8 = 1;
 const HAS_LISTING: u8 = 2;
 
 /// What a shard's cursor knows beside its key.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct ShardToken {
+    /// Commits of the shard up to this one (T3).
+    pub(crate) step: u64,
     /// T2.
     pub(crate) counts: Counts,
     /// The item after the cursor's key, if it was left in the middle.
@@ -33,16 +40,19 @@ impl ShardToken {
     /// As a cursor's token. A listing token for which there is no room is left out: it only saves
     /// time.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![FORMAT, 0];
+        let mut bytes = vec![FORMAT];
+        bytes.extend_from_slice(&self.step.to_be_bytes());
+        let flags = bytes.len();
+        bytes.push(0);
         self.counts.encode(&mut bytes);
         if let Some(partial) = &self.partial {
-            bytes[1] |= HAS_PARTIAL;
+            bytes[flags] |= HAS_PARTIAL;
             partial.encode(&mut bytes);
         }
         if let Some(listing) = &self.listing
             && bytes.len() + 2 + listing.len() <= MAX_TOKEN_SIZE
         {
-            bytes[1] |= HAS_LISTING;
+            bytes[flags] |= HAS_LISTING;
             put_field(&mut bytes, listing);
         }
         bytes
@@ -50,7 +60,13 @@ impl ShardToken {
 
     /// `None` if the token is none of ours.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (&[FORMAT, flags], mut rest) = bytes.split_first_chunk()? else { return None };
+        let mut rest = bytes;
+        let step = match take(&mut rest)? {
+            [FORMAT] => u64::from_be_bytes(take(&mut rest)?),
+            [FORMAT_WITHOUT_STEP] => 0,
+            _ => return None,
+        };
+        let [flags] = take(&mut rest)?;
         if flags & !(HAS_PARTIAL | HAS_LISTING) != 0 {
             return None;
         }
@@ -58,7 +74,8 @@ impl ShardToken {
         let counts = Counts::decode(&mut rest)?;
         let partial = has(HAS_PARTIAL).then(|| PartialItem::decode(&mut rest));
         let listing = has(HAS_LISTING).then(|| take_field(&mut rest));
-        let token = Self { counts, partial: transpose(partial)?, listing: transpose(listing)? };
+        let (partial, listing) = (transpose(partial)?, transpose(listing)?);
+        let token = Self { step, counts, partial, listing };
         rest.is_empty().then_some(token)
     }
 }
@@ -106,7 +123,12 @@ mod tests {
         counts.add_item(10, None, &none);
         counts.add_item(5, Some(Reason::Image), &none);
         counts.add_item(0, Some(Reason::Vanished), &none);
-        ShardToken { counts, partial: Some(example()), listing: Some(b"page 7".to_vec()) }
+        ShardToken {
+            step: 0x0102,
+            counts,
+            partial: Some(example()),
+            listing: Some(b"page 7".to_vec()),
+        }
     }
 
     #[test]
@@ -139,7 +161,7 @@ mod tests {
         assert!(ShardToken::from_bytes(&[&[1], &bytes[1..]].concat()).is_none());
         for flag in 2..8 {
             let mut bytes = bytes.clone();
-            bytes[1] |= 1 << flag;
+            bytes[9] |= 1 << flag;
             assert!(ShardToken::from_bytes(&bytes).is_none(), "flag {flag}");
         }
     }
@@ -159,8 +181,8 @@ mod tests {
     #[test]
     fn the_layout_is_pinned() {
         let token = ShardToken { partial: None, ..token() };
-        let expected = [
-            &[2, 2][..],
+        let after_step = [
+            &[2][..],
             &3_u64.to_le_bytes(),
             &15_u64.to_le_bytes(),
             &[2, 7],
@@ -171,6 +193,27 @@ mod tests {
             b"page 7",
         ]
         .concat();
+        let expected = [&[3, 0, 0, 0, 0, 0, 0, 1, 2][..], &after_step].concat();
         assert_eq!(token.to_bytes(), expected);
+        // What a version without steps stored goes on at the first.
+        let without_step = [&[2][..], &after_step].concat();
+        assert!(ShardToken::from_bytes(&without_step) == Some(ShardToken { step: 0, ..token }));
+    }
+
+    /// T3: whatever else changes.
+    #[test]
+    fn a_later_token_is_greater_in_byte_order() {
+        let rich = token();
+        let poor =
+            ShardToken { counts: Counts::default(), partial: None, listing: None, ..token() };
+        for (step, next) in [(0, 1), (255, 256), (u64::MAX - 1, u64::MAX)] {
+            for (before, after) in [(&rich, &poor), (&poor, &rich)] {
+                let before = ShardToken { step, ..before.clone() }.to_bytes();
+                let after = ShardToken { step: next, ..after.clone() }.to_bytes();
+                assert!(before < after, "{step} and {next}");
+            }
+        }
+        let of_format_2 = [&[2], &rich.to_bytes()[9..]].concat();
+        assert!(of_format_2 < ShardToken { step: 0, ..poor }.to_bytes());
     }
 }

@@ -94,7 +94,7 @@ impl StateDir {
 
     /// A connection of one's own to the database.
     pub(crate) fn coordinator(&self) -> Result<SqliteCoordinator, StateError> {
-        // Shards of ended runs count, and nothing removes them: a ceiling would end a machine's
+        // Shards of ended runs count until somebody deletes the runs: a ceiling would end a machine's
         // scans some day. How far one run can split is bounded anyway.
         let limits = ShardLimits { per_tenant: usize::MAX / 2, global: usize::MAX / 2 };
         let caller_schemas = vec![SCHEMA];

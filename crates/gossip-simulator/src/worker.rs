@@ -447,11 +447,14 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
         }
         (shift.next..until)
             .for_each(|item| wire.borrow_mut().oracles.note_scanned(tenant, run, item));
-        if until > shift.next {
+        let token = if until > shift.next {
             (shift.next, shift.part) = (until, 0);
-        }
-        let cursor =
-            OwnedCursor { last_key: Some(shift.reached()), token: self.draw_token(random) };
+            self.draw_token(random)
+        } else {
+            // The shard ends at the key where it stands: behind every token that there may be.
+            Some([0xff][..].into())
+        };
+        let cursor = OwnedCursor { last_key: Some(shift.reached()), token };
         if shift.next < shift.end {
             let renews = self.renews(random);
             shift.pending = Some(Pending::Checkpoint { cursor, renews, op_id });
@@ -483,7 +486,8 @@ impl<'p, 'w, S: SimulatedBackend> Worker<'p, 'w, S> {
         if self.swarm.padding == 0 || random.chance(500) {
             return None;
         }
-        Some(std::iter::repeat_n(b't', random.index(self.swarm.padding)).collect())
+        // Before every token of a large item's parts, which may follow it at the same key.
+        Some(std::iter::repeat_n(b'a', random.index(self.swarm.padding)).collect())
     }
 
     /// A key inside the shard and behind all that was looked at, if there is one.

@@ -200,6 +200,7 @@ fn help_of_every_command_exits_with_success() {
         "scan",
         "resume",
         "runs",
+        "runs prune",
         "show",
         "findings",
         "cancel",

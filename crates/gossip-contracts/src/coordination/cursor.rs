@@ -1,11 +1,11 @@
 //! Cursors: how far into a shard the work has come.
 //!
-//! - C1: a cursor never moves back: once a last key is set, the next is the same or greater.
+//! - C1: a cursor never moves back: once a last key is set, the next is greater, or it is the same and
+//!   the token is not less. Tokens compare as bytes, and no token comes before any.
 //! - C2: a last key lies inside its shard's range.
 //!
 //! This file states the predicates; the protocol decides when to ask them.
 
-use core::cmp::Ordering;
 use core::fmt;
 
 use super::limits::{MAX_KEY_SIZE, MAX_TOKEN_SIZE};
@@ -34,7 +34,12 @@ impl CursorSemantics {
     }
 }
 
-/// A borrowed cursor: the last key handled, and the connector's own resume token.
+/// A borrowed cursor: the last key handled, and the caller's own resume token.
+///
+/// At a greater key a token may be any bytes. One that changes while its key stays says how far into
+/// the next item the work has come, or to which page without items, and must count up in byte order
+/// (C1): begin it with a big-endian number that grows with every checkpoint. A delayed duplicate of an
+/// earlier checkpoint, which the op-log has forgotten, is recognised by that and refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct CursorUpdate<'a> {
     last_key: Option<&'a [u8]>,
@@ -81,11 +86,7 @@ impl<'a> CursorUpdate<'a> {
     /// C1: whether a shard at `self` may move to `next`. Staying is allowed, also at "nothing yet".
     #[must_use]
     pub fn may_advance_to(&self, next: &CursorUpdate<'_>) -> bool {
-        match (self.last_key, next.last_key) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(old), Some(new)) => new.cmp(old) != Ordering::Less,
-        }
+        self.last_key.is_none() || (self.last_key, self.token) <= (next.last_key, next.token)
     }
 
     /// C2: whether the last key, if there is one, lies in `spec`.
@@ -197,6 +198,28 @@ mod tests {
         assert!(a.may_advance_to(&a));
         assert!(!a.may_advance_to(&none));
         assert!(!b.may_advance_to(&a));
+    }
+
+    #[test]
+    fn a_token_counts_up_while_its_key_stays() {
+        let at = |key: &'static str, token: Option<&'static str>| {
+            CursorUpdate::new(Some(key.as_bytes()), token.map(str::as_bytes))
+        };
+        let ascending = [
+            at("a", None),
+            at("a", Some("")),
+            at("a", Some("9")),
+            at("a", Some("91")),
+            at("a\0", None),
+            at("b", Some("1")),
+        ];
+        for (i, old) in ascending.iter().enumerate() {
+            for (j, new) in ascending.iter().enumerate() {
+                assert_eq!(old.may_advance_to(new), i <= j, "{i} to {j}");
+            }
+        }
+        // A token without a key stands nowhere: a manifest may carry one.
+        assert!(CursorUpdate::new(None, Some(b"9")).may_advance_to(&at("a", Some("1"))));
     }
 
     #[test]

@@ -295,6 +295,13 @@ macro_rules! for_each_case {
                 => [CheckpointAndRenew: CursorRegression]
             complete_that_moves_the_cursor_back_is_refused = regression(Complete)
                 => [Complete: CursorRegression]
+            checkpoint_that_moves_a_token_back_is_refused = token_regression(Checkpoint)
+                => [Checkpoint: CursorRegression Executes]
+            checkpoint_and_renew_that_moves_a_token_back_is_refused
+                = token_regression(CheckpointAndRenew)
+                => [CheckpointAndRenew: CursorRegression Executes, Checkpoint: Executes]
+            complete_that_moves_a_token_back_is_refused = token_regression(Complete)
+                => [Complete: CursorRegression Executes, Checkpoint: Executes]
             checkpoint_may_stay_or_advance = staying_and_advancing(Checkpoint)
                 => [Checkpoint: Executes]
             checkpoint_and_renew_may_stay_or_advance = staying_and_advancing(CheckpointAndRenew)

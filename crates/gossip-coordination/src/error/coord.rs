@@ -53,8 +53,13 @@ pub enum CoordError {
         /// Hash of these parameters; never shown.
         actual_hash: u64,
     },
-    /// The cursor would move back.
-    #[error("the cursor would move back (from a key of {} to one of {})", Length(*old_key), Length(*new_key))]
+    /// The cursor would move back: to a lesser key, or at the same key to a lesser token.
+    #[error(
+        "the cursor would move back (from a key of {} to one of {}; at the same key, to a lesser \
+         token)",
+        Length(*old_key),
+        Length(*new_key)
+    )]
     CursorRegression {
         /// Length of the current key.
         old_key: Option<usize>,

@@ -128,9 +128,10 @@ macro_rules! operation_error {
     };
     (@enum $head:tt { $($body:tt)* } CursorRegression $($rest:ident)*) => {
         operation_error!(@enum $head { $($body)*
-            /// The cursor would move back.
+            /// The cursor would move back: to a lesser key, or at the same key to a lesser token.
             #[error(
-                "the cursor would move back (from a key of {} to one of {})",
+                "the cursor would move back (from a key of {} to one of {}; at the same key, to a \
+                 lesser token)",
                 Length(*old_key), Length(*new_key)
             )]
             CursorRegression {

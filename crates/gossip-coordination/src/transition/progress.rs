@@ -1,7 +1,8 @@
 //! Moving the cursor, and ending work on a shard.
 //!
 //! - G1: only the holder of the current fence, inside its lease, moves a cursor.
-//! - G2: a cursor never moves back and never leaves the shard's range.
+//! - G2: a cursor never moves back and never leaves the shard's range. That holds of its token while
+//!   its key stays (C1), so every change of a cursor is progress, and there is an end to it.
 //! - G3: done and parked shards hold no lease.
 //! - G4: a checkpoint that renews extends the lease once, however often it is asked for.
 

@@ -284,7 +284,6 @@ fn the_numbers_of_a_run_that_was_broken_off_are_those_of_what_it_committed() {
     }
 }
 
-/// Nothing was released with tokens of the first kind.
 #[test]
 fn a_shard_that_another_version_left_is_refused_with_what_to_do() {
     let place = Place::with_files(10);
@@ -297,7 +296,7 @@ fn a_shard_that_another_version_left_is_refused_with_what_to_do() {
     let at = LogicalTime::from_raw(2_000_000_000_000);
     let mut session = WorkerSession::claim(&mut coordinator, at, tenant, run, worker).unwrap();
     let key = session.cursor().last_key().unwrap_or(session.spec().start()).to_vec();
-    let other = CursorUpdate::new(Some(&key), Some(b"\x01of the first kind"));
+    let other = CursorUpdate::new(Some(&key), Some(b"\xffof a later kind"));
     session.checkpoint(at, other, OpId::from_raw(7)).unwrap();
     session.release(at).unwrap();
     let error = place.scan(&place.source()).unwrap_err();

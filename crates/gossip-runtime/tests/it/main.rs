@@ -5,5 +5,6 @@ mod failures;
 mod incremental;
 mod inside;
 mod interrupted;
+mod prune;
 mod support;
 mod together;

@@ -1,4 +1,5 @@
-//! S4: a cursor is where it was left, moves forward only, and stays inside its shard.
+//! S4: a cursor is where it was left, moves forward only, and stays inside its shard. At the same key
+//! its token moves forward only.
 
 use gossip_coordination::ShardRecordView;
 
@@ -19,7 +20,12 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
             let Some(new) = cursor.last_key.as_deref() else {
                 return demand(false, S4, || format!("{key}: a cursor without a key was taken"));
             };
-            let forward = shard.cursor.last_key.as_deref().is_none_or(|old| old <= new);
+            let old = &shard.cursor;
+            let forward = match old.last_key.as_deref() {
+                Some(key) if key == new => old.token.as_deref() <= cursor.token.as_deref(),
+                Some(key) => key < new,
+                None => true,
+            };
             demand(forward, S4, || format!("{key}: {:?} moved back to {new:?}", shard.cursor))?;
             demand(shard.range.as_ref().contains(new), S4, || {
                 format!("{key}: {new:?} lies outside {:?}", shard.range)
@@ -61,6 +67,24 @@ mod tests {
         let nowhere =
             Operation::Checkpoint { tenant, lease: held, cursor, renews: false, op_id: op(9) };
         assert_fires(judged(check, &ledger, &nowhere, &done()), "S4");
+    }
+
+    #[test]
+    fn a_token_that_moves_back_at_its_key_is_noticed() {
+        let mut ledger = Ledger::example();
+        let held = lease(1, 2, 100);
+        let with = |token: Option<&[u8]>| OwnedCursor { token: token.map(Into::into), ..cursor(3) };
+        let to = |cursor| {
+            let tenant = tenant(1);
+            Operation::Checkpoint { tenant, lease: held, cursor, renews: false, op_id: op(9) }
+        };
+        ledger.saw(&to(with(Some(b"5"))), &done());
+        for token in [&b"5"[..], b"50", b"6"] {
+            assert_eq!(judged(check, &ledger, &to(with(Some(token))), &done()), Ok(()));
+        }
+        for token in [None, Some(&b""[..]), Some(b"49")] {
+            assert_fires(judged(check, &ledger, &to(with(token)), &done()), "S4");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::plans::{holds, parts_fault, size_fault, size_of_parts_fault, spawn_fa
 use super::runs::NoRoom;
 use super::state::{Holder, Known, Shard, ShardOp};
 use super::{Decided, Reference};
-use crate::op::{Acquired, Answer, Effect, OwnedCursor, OwnedRange, Refusal};
+use crate::op::{Acquired, Answer, Bytes, Effect, OwnedCursor, OwnedRange, Refusal};
 
 impl Reference {
     pub(super) fn acquire(
@@ -357,7 +357,10 @@ fn check_cursor(shard: &Shard, to: &OwnedCursor) -> Result<(), Refusal> {
         }
         _ => {}
     }
-    if let Some(from) = shard.cursor.last_key.as_ref().filter(|from| key[..] < from[..]) {
+    let (old_token, new_token) = (shard.cursor.token.as_deref(), to.token.as_deref());
+    let is_behind =
+        |from: &&Bytes| key[..] < from[..] || (key[..] == from[..] && new_token < old_token);
+    if let Some(from) = shard.cursor.last_key.as_ref().filter(is_behind) {
         let (old_key, new_key) = (Some(from.len()), Some(key.len()));
         return Err(Refusal::CursorRegression { old_key, new_key });
     }

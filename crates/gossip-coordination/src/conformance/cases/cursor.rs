@@ -62,6 +62,26 @@ pub(crate) fn regression<H: Harness>(operation: Operation) {
     }
 }
 
+/// While the key stays a token counts up: what an earlier checkpoint said, whose operation the op-log
+/// has forgotten, is refused.
+pub(crate) fn token_regression<H: Harness>(operation: Operation) {
+    let (w, lease) = &mut at::<H>(None);
+    let key = within(1, "c");
+    let with = |token| CursorUpdate::new(Some(&key), token);
+    for token in [None, Some(&b""[..]), Some(b"1"), Some(b"19"), Some(b"2")] {
+        assert_eq!(advance(w, Operation::Checkpoint, lease, with(token)), Ok(Executed(())));
+    }
+    for token in [None, Some(&b""[..]), Some(b"1"), Some(b"19999")] {
+        let refused = CoordError::CursorRegression { old_key: Some(8), new_key: Some(8) };
+        assert_eq!(advance(w, operation, lease, with(token)), Err(refused));
+        assert_eq!(w.shard(id(1)).cursor.as_update(), with(Some(b"2")));
+    }
+    // At a greater key it may be any.
+    let next = within(1, "ca");
+    let cursor = CursorUpdate::new(Some(&next), Some(b"1"));
+    assert_eq!(advance(w, operation, lease, cursor), Ok(Executed(())));
+}
+
 pub(crate) fn staying_and_advancing<H: Harness>(operation: Operation) {
     for (stands, tail) in [(None, "a"), (Some("a"), "a"), (Some("a"), "aa"), (Some("a"), "b")] {
         let (w, lease) = &mut at::<H>(stands);

@@ -64,7 +64,8 @@ fn tries_count_from_where_a_completion_moved_the_cursor() {
 fn tries_count_from_where_the_token_moved() {
     let (mut world, lease) = World::leased();
     world.checkpoint(lease, b"k", operation(1));
-    for (number, token, tries) in [(2, Some(&b"t"[..]), 0), (3, Some(b"t"), 2), (4, None, 0)] {
+    for (number, token, tries) in [(2, Some(&b"t"[..]), 0), (3, Some(b"t"), 2), (4, Some(b"u"), 0)]
+    {
         world.state().acquires_since_progress = 2;
         let cursor = CursorUpdate::new(Some(b"k"), token);
         let request =
@@ -72,6 +73,30 @@ fn tries_count_from_where_the_token_moved() {
         world.perform(&request).unwrap();
         assert_eq!(world.shard.state.acquires_since_progress, tries);
     }
+}
+
+/// Two tokens in turn at one key were progress each time, so that a shard that kills its workers was
+/// never parked; and a delayed checkpoint that the op-log had forgotten set the token back.
+#[test]
+fn a_token_does_not_go_back_while_its_key_stays() {
+    let (mut world, lease) = World::leased();
+    let at = |token| CursorUpdate::new(Some(b"k"), Some(token));
+    let to = |number, token| Request {
+        op_id: operation(number),
+        ..request(lease, Op::Checkpoint(at(token)))
+    };
+    world.execute(&to(1, b"a"));
+    for number in 2..20 {
+        world.execute(&to(number, b"b"));
+    }
+    world.state().acquires_since_progress = 2;
+    // The first again: its entry is gone from the log.
+    let again = to(1, b"a");
+    let refused = world.perform(&again);
+    let regression = CoordError::CursorRegression { old_key: Some(1), new_key: Some(1) };
+    assert_eq!(refused, Err(regression));
+    assert_eq!(world.shard.cursor.as_update(), at(b"b"));
+    assert_eq!(world.shard.state.acquires_since_progress, 2);
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! `gossip runs prune`: what it deletes, and all that it must not.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::support::{Place, token};
+
+/// Three scans: the first finds one secret, the second another beside it, the third the same two.
+fn scanned_three_times() -> Place {
+    let place = Place::with_a_token();
+    place.run("scan TREE").exits(1);
+    place.write("second.env", format!("TOKEN={}\n", token(2)));
+    place.run("scan TREE").exits(1);
+    place.run("scan TREE").exits(1);
+    place
+}
+
+fn numbers(runs: &[Value]) -> Vec<u64> {
+    runs.iter().map(|run| run["run"].as_u64().unwrap()).collect()
+}
+
+fn runs(place: &Place) -> Vec<u64> {
+    numbers(&place.run("runs --format json").exits(0).json())
+}
+
+#[test]
+fn runs_are_shown_first_and_deleted_when_told() {
+    let place = scanned_three_times();
+    let shown = place.run("runs prune --format json").exits(0).says("2 runs would be deleted");
+    assert_eq!(numbers(&shown.json()), [1, 2]);
+    assert_eq!(runs(&place), [1, 2, 3], "nothing is deleted unless told");
+    let deleted = place.run("runs prune --yes --format json").exits(0).says("deleted 2 runs");
+    assert_eq!(deleted.json(), shown.json());
+    assert_eq!(runs(&place), [3]);
+    place.run("runs prune --yes").exits(0).says("deleted 0 runs");
+    place.run("show 1").exits(2).says("there is no run 1");
+    place.run("findings 1").exits(2).says("there is no run 1");
+    place.run("doctor").exits(0);
+}
+
+#[test]
+fn nothing_that_was_found_or_read_is_forgotten() {
+    let place = scanned_three_times();
+    // A file is not trusted within two seconds of its last change, and would be read again anyhow.
+    std::thread::sleep(Duration::from_millis(2_100));
+    place.run("scan TREE").exits(1);
+    let findings = place.run("findings --format json").exits(1).json();
+    assert_eq!(findings.len(), 2);
+    let new = place.run("findings --new-since 1 --format json").exits(1).json();
+    assert_eq!(new.len(), 1);
+    place.run("runs prune --yes").exits(0).says("deleted 3 runs");
+    assert_eq!(place.run("findings --format json").exits(1).json(), findings);
+    assert_eq!(place.run("findings --new-since 1 --format json").exits(1).json(), new);
+    place.run("findings --new-since 5").exits(2).says("there is no run 5");
+    place.run("findings --new-since 0").exits(2).says("there is no run 0");
+    // The next scan reads nothing again, and its number is new.
+    let log = place.path("reads");
+    place.run(&format!("scan TREE --read-log {}", log.display())).exits(1);
+    assert_eq!(fs::read(&log).unwrap_or_default(), b"");
+    assert_eq!(runs(&place), [4, 5]);
+    assert_eq!(place.run("findings --format json").exits(1).json(), findings);
+}
+
+#[test]
+fn the_newest_and_the_young_stay_when_asked() {
+    let place = scanned_three_times();
+    place.run("runs prune --yes --older-than 1h").exits(0).says("deleted 0 runs");
+    place.run("runs prune --yes --keep 3").exits(0).says("deleted 0 runs");
+    place.run("runs prune --yes --keep 2 --older-than 0s").exits(0).says("deleted 1 run");
+    assert_eq!(runs(&place), [2, 3]);
+    for age in ["1", "h", "1y", "-1d", "99999999999999999999w", "9999999999999999999w"] {
+        place.run(&format!("runs prune --older-than={age}")).exits(2);
+    }
+    assert_eq!(runs(&place), [2, 3]);
+}
+
+#[test]
+fn the_newest_run_of_every_target_and_policy_stays() {
+    let place = Place::with_a_token();
+    place.run("scan TREE").exits(1);
+    place.run("scan TREE --only-rule aws-access-key-id").exits(0);
+    place.run("scan config").exits(1);
+    place.run("runs prune --yes").exits(0).says("deleted 0 runs");
+    assert_eq!(runs(&place), [1, 2, 3]);
+}
