@@ -68,18 +68,35 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The one that is given, or the one that is found from what is scanned upward.
+    /// The one that is given, or the one that is found from what is scanned upward. Of several roots
+    /// all must find the same: a run has one configuration, and that of one root says nothing of
+    /// another.
     pub(crate) fn find(
         given: Option<&Path>,
-        root: Option<&Path>,
+        roots: &[&Path],
         no_local: bool,
     ) -> Result<Option<Self>, Failure> {
         if let Some(path) = given {
             return Self::read(path, Origin::User).map(Some);
         }
-        let directories = root.filter(|_| !no_local).map(directories_above).unwrap_or_default();
-        let candidates = directories.iter().flat_map(|dir| NAMES.map(|name| dir.join(name)));
-        let found = candidates.into_iter().find(|path| path.is_file());
+        let Some((first, others)) = roots.split_first().filter(|_| !no_local) else {
+            return Ok(None);
+        };
+        let found = local(first);
+        for root in others {
+            let other = local(root);
+            if other != found {
+                let name = |found: &Option<PathBuf>| found.as_deref().map_or("none".into(), shown);
+                return Err(Failure::new(format!(
+                    "{} and {} have different configurations ({}, {}); scan them one by one, give \
+                     one for both with --config FILE, or leave them out with --no-local-config",
+                    shown(first),
+                    shown(root),
+                    name(&found),
+                    name(&other),
+                )));
+            }
+        }
         found.map(|path| Self::read(&path, Origin::Target)).transpose()
     }
 
@@ -148,6 +165,13 @@ impl Config {
     }
 }
 
+/// The configuration that is found from `root` upward.
+fn local(root: &Path) -> Option<PathBuf> {
+    let directories = directories_above(root);
+    let mut candidates = directories.iter().flat_map(|dir| NAMES.map(|name| dir.join(name)));
+    candidates.find(|path| path.is_file())
+}
+
 /// What a scan goes by: configuration and command line together.
 pub(crate) struct Settings {
     pub(crate) rules: RuleSet,
@@ -166,11 +190,11 @@ pub(crate) struct ReportSettings {
 impl Settings {
     /// Reads everything that decides what is found. Nothing is begun if anything of it is wrong.
     pub(crate) fn load(
-        root: Option<&Path>,
+        roots: &[&Path],
         detection: &DetectionArgs,
         no_local: bool,
     ) -> Result<Self, Failure> {
-        let config = Config::find(detection.config.as_deref(), root, no_local)?;
+        let config = Config::find(detection.config.as_deref(), roots, no_local)?;
         let mut rules = base_rules(config.as_ref())?;
         rules = with_files(rules, &detection.rules)?;
         let scan = config.as_ref().map(|config| &config.scan);

@@ -5,11 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ContentKind, ItemReader, KeyRange, NewRun,
-    Page, SkipReason,
+    Classifier, Connector, ConnectorError, ContentKind, Page, SkipReason, Wrapper,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, RunId};
+use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::failure::Failure;
@@ -85,29 +84,9 @@ impl<'s> Filtered<'s> {
     }
 }
 
-impl Connector for Filtered<'_> {
-    fn capabilities(&self) -> Capabilities {
-        self.source.capabilities()
-    }
-
-    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
-        self.source.begin(run)
-    }
-
-    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
-        self.source.resume(run)
-    }
-
-    fn incremental_ranges(&self) -> Vec<KeyRange> {
-        self.source.incremental_ranges()
-    }
-
-    fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.source.path_of(key)
-    }
-
-    fn key_range(&self) -> ShardSpecRef<'_> {
-        self.source.key_range()
+impl Wrapper for Filtered<'_> {
+    fn inner(&self) -> &dyn Connector {
+        self.source
     }
 
     fn classifier(&self) -> &dyn Classifier {
@@ -130,23 +109,6 @@ impl Connector for Filtered<'_> {
         }
         page.finish(whole.is_last(), whole.token().map(<[u8]>::to_vec));
         Ok(())
-    }
-
-    fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
-        self.source.open(key)
-    }
-
-    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
-        self.source.is_settled(version, opened_at_ms)
-    }
-
-    fn split_points(
-        &self,
-        range: ShardSpecRef<'_>,
-        cursor: CursorUpdate<'_>,
-        want: usize,
-    ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
-        self.source.split_points(range, cursor, want)
     }
 }
 

@@ -30,6 +30,9 @@ pub(crate) fn open(
 ) -> Result<Target, Failure> {
     let mut options = GitOptions::default();
     options.selection = selection.clone();
+    // As git has it: relative to where the command runs, and empty is as good as not set.
+    let index = std::env::var_os("GIT_INDEX_FILE").filter(|path| !path.is_empty());
+    options.index = index.map(PathBuf::from);
     options.threads = threads;
     let source = GitSource::open(root, options, state.path().join("git"))
         .map_err(|error| Failure::new(format!("{error}; --no-history scans its files alone")))?;

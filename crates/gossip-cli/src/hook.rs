@@ -13,11 +13,14 @@ use crate::say::{say, shown};
 /// What makes a hook ours.
 const MARK: &str = "# Installed by `gossip hook install`.";
 
+/// git says in `GIT_INDEX_FILE` what the commit is made of, which `--staged` reads.
+const COMMAND: &str = "gossip scan --staged --no-progress \"$(git rev-parse --show-toplevel)\"";
+
 fn script() -> String {
     format!(
-        "#!/bin/sh\n{MARK}\n# Scans the working tree; only what changed since the last scan is read.\n\
+        "#!/bin/sh\n{MARK}\n# Scans what this commit brings.\n\
          # `git commit --no-verify` goes past it once.\n\
-         exec gossip scan \"$(git rev-parse --show-toplevel)\" --no-history --gitignore --no-progress\n"
+         exec {COMMAND}\n"
     )
 }
 
@@ -32,8 +35,7 @@ pub(crate) fn install(repository: &Path) -> Result<Outcome, Failure> {
             let text = fs::read(&path).map_err(fail)?;
             if !String::from_utf8_lossy(&text).contains(MARK) {
                 return Err(Failure::new(format!(
-                    "{} is there already; add this line to it: gossip scan \
-                     \"$(git rev-parse --show-toplevel)\" --no-history --gitignore --no-progress",
+                    "{} is there already; add this line to it: {COMMAND}",
                     shown(&path)
                 )));
             }

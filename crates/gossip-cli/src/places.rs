@@ -39,9 +39,9 @@ impl Places {
         Self { roots: roots.map(Root::new).collect(), is_one, here }
     }
 
-    /// What was scanned, if that is a directory tree or a file; the first of several.
-    pub(crate) fn root(&self) -> Option<&Path> {
-        self.roots.first().map(|root| root.path.as_path())
+    /// The directory trees and files that were scanned.
+    pub(crate) fn roots(&self) -> Vec<&Path> {
+        self.roots.iter().map(|root| root.path.as_path()).collect()
     }
 
     /// The directories that may hold an ignore file: those of the roots, and those above them up to

@@ -10,12 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ItemReader, KeyRange, NewRun, Page,
-    Provenance,
-};
-use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-use gossip_contracts::identity::{ItemId, RunId};
+use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, Provenance, Wrapper};
+use gossip_contracts::identity::ItemId;
 
 use crate::failure::Failure;
 use crate::say::say;
@@ -46,62 +42,15 @@ struct LoggedReader {
     log: Arc<Log>,
 }
 
-impl Connector for Logged<'_> {
-    fn capabilities(&self) -> Capabilities {
-        self.source.capabilities()
-    }
-
-    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
-        self.source.begin(run)
-    }
-
-    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
-        self.source.resume(run)
-    }
-
-    fn incremental_ranges(&self) -> Vec<KeyRange> {
-        self.source.incremental_ranges()
-    }
-
-    fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.source.path_of(key)
-    }
-
-    fn key_range(&self) -> ShardSpecRef<'_> {
-        self.source.key_range()
-    }
-
-    fn classifier(&self) -> &dyn Classifier {
-        self.source.classifier()
-    }
-
-    fn list(
-        &self,
-        range: ShardSpecRef<'_>,
-        cursor: CursorUpdate<'_>,
-        max_entries: usize,
-        page: &mut Page,
-    ) -> Result<(), ConnectorError> {
-        self.source.list(range, cursor, max_entries, page)
+impl Wrapper for Logged<'_> {
+    fn inner(&self) -> &dyn Connector {
+        self.source
     }
 
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
         let reader = self.source.open(key)?;
         let item = ItemId::derive(b"read log", key);
         Ok(Box::new(LoggedReader { reader, item, log: Arc::clone(&self.log) }))
-    }
-
-    fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
-        self.source.is_settled(version, opened_at_ms)
-    }
-
-    fn split_points(
-        &self,
-        range: ShardSpecRef<'_>,
-        cursor: CursorUpdate<'_>,
-        want: usize,
-    ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
-        self.source.split_points(range, cursor, want)
     }
 }
 

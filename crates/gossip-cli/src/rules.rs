@@ -85,7 +85,7 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<Outcome, Failure> {
     let is_config = path.extension().is_some_and(|ending| ending == "toml");
     let given = is_config.then(|| path.clone());
     let detection = DetectionArgs { config: given, ..DetectionArgs::default() };
-    let Settings { rules: set, config, .. } = Settings::load(Some(&path), &detection, false)?;
+    let Settings { rules: set, config, .. } = Settings::load(&[&path], &detection, false)?;
     set.notes().iter().for_each(|note| say!("{note}"));
     // The files beside it, too: a scan reads them all first.
     let settings = ReportSettings::of(config.as_ref(), &ReportArgs::default());

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gossip_contracts::connector::Connector;
-use gossip_contracts::identity::RunId;
+use gossip_contracts::identity::{PolicyHash, RunId};
+use gossip_engine::Engine;
 use gossip_runtime::{
-    ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanOutcome, ScanStats, policy_hash,
+    ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanError, ScanOutcome, ScanStats,
+    StateDir, policy_hash,
 };
 
 use crate::args::{Args, ReportFormat, ResumeArgs, ScanArgs, WorkArgs};
@@ -27,15 +29,16 @@ use crate::{Outcome, proof};
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
     let threads = scan.work.options(scan.fresh).threads;
     let state = || state_dir(args);
-    let target = Target::open_all(&scan.source, scan.work.gitignore, threads, state)?;
+    let open = || Target::open_all(&scan.source, scan.work.gitignore, threads, state);
+    let target = open()?;
     let settings = settings(&scan.work, &target)?;
-    execute(args, &scan.work, &target, &settings, scan.fresh)
+    execute(args, &scan.work, target, &settings, scan.fresh, Some(&open))
 }
 
 pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failure> {
     let state = state_dir(args)?;
     let summary = Reports::open(&state)?.run(RunId::from_raw(resume.run))?;
-    let target = Target::reopen(&summary.target, resume.work.options(false).threads, &state)
+    let mut target = Target::reopen(&summary.target, resume.work.options(false).threads, &state)
         .map_err(|failure| Failure::new(format!("run {}: {failure}", resume.run)))?;
     if summary.ended_ms.is_some() {
         return Err(Failure::new(format!(
@@ -44,30 +47,44 @@ pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failur
         )));
     }
     let settings = settings(&resume.work, &target)?;
-    let filtered = Filtered::new(&*target.source, &settings.filter)?;
-    let classifier =
-        if settings.filter.is_empty() { target.source.classifier() } else { filtered.classifier() };
-    if policy_hash(&settings.engine(), classifier) != summary.policy {
+    if policy(&target, &settings)? != summary.policy {
+        // A run says no more of how it was begun than its policy.
+        target = target.with_binaries();
+    }
+    if policy(&target, &settings)? != summary.policy {
         return Err(Failure::new(format!(
             "run {} was begun with other rules, with other options of what is scanned, or by another \
              version of gossip; give the same, or start a new run with `gossip scan {}`",
             resume.run, target.again,
         )));
     }
-    execute(args, &resume.work, &target, &settings, false)
+    execute(args, &resume.work, target, &settings, false, None)
+}
+
+/// What a scan of `target` finds depends on.
+fn policy(target: &Target, settings: &Settings) -> Result<PolicyHash, Failure> {
+    let filtered = Filtered::new(&*target.source, &settings.filter)?;
+    let classifier = if settings.filter.is_empty() {
+        target.source.classifier()
+    } else {
+        Connector::classifier(&filtered)
+    };
+    Ok(policy_hash(&settings.engine(), classifier))
 }
 
 fn settings(work: &WorkArgs, target: &Target) -> Result<Settings, Failure> {
     let places = Places::of(&target.name);
-    Settings::load(places.root(), &work.detection, work.report.no_local_config)
+    Settings::load(&places.roots(), &work.detection, work.report.no_local_config)
 }
 
+/// `reopen` opens the target once more, for a run after the one that is gone on with.
 fn execute(
     args: &Args,
     work: &WorkArgs,
-    target: &Target,
+    mut target: Target,
     settings: &Settings,
     fresh: bool,
+    reopen: Option<&dyn Fn() -> Result<Target, Failure>>,
 ) -> Result<Outcome, Failure> {
     let to_file = work.report.output.is_some();
     if work.show_secrets && (to_file || !std::io::stdout().is_terminal()) {
@@ -87,33 +104,22 @@ fn execute(
         settings.say();
     }
     let engine = settings.engine();
-    let options = work.options(fresh);
-    let filtered = Filtered::new(&*target.source, &settings.filter)?;
-    let source: &dyn Connector =
-        if settings.filter.is_empty() { &*target.source } else { &filtered };
-    let logged = work.tuning.read_log.as_deref();
-    let logged = logged.map(|path| Logged::new(source, path)).transpose()?;
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
-    let scan = Scan {
-        state: &state,
-        source: logged.as_ref().map_or(source, |logged| logged),
-        target: &target.name,
-        engine: &engine,
-        options: &options,
-        stats: &stats,
-        stop: &stop,
-    };
-    // What the last scan of the same covered.
-    let expected_bytes = reports.last_bytes(&target.name)?.filter(|&bytes| bytes > 0);
-    let progress = Progress { state: &state, target: &target.name, stats: &stats, expected_bytes };
-    let outcome = if work.no_progress || args.quiet {
-        scan.run()
-    } else {
-        progress.shown_during(|| scan.run())
-    }?;
+    let scanning = Scanning { args, work, settings, engine: &engine, state: &state, stop: &stop };
+    let mut outcome = scanning.run(&target, fresh, &reports, &stats)?;
+    // What it listed was decided when it began, which may have been long before this command did.
+    if let Some(reopen) = reopen.filter(|_| outcome.end == ScanEnd::Finished)
+        && target.source.has_newer().map_err(ScanError::from)?
+    {
+        if !args.quiet {
+            say!("the target has changed since run {} began; what is new comes now", outcome.run);
+        }
+        target = reopen()?;
+        outcome = scanning.run(&target, false, &reports, &stats)?;
+    }
 
     let raw = |found: &ReportedFinding| {
-        if found.is_inside { found.redacted.clone() } else { raw_secret(target, found) }
+        if found.is_inside { found.redacted.clone() } else { raw_secret(&target, found) }
     };
     let report = ReportTo {
         reports: &reports,
@@ -131,7 +137,7 @@ fn execute(
     }
     let summary = reports.run(outcome.run)?;
     if !args.quiet {
-        say_end(work, &outcome, &summary, &stats, target);
+        say_end(work, &outcome, &summary, &stats, &target);
         silencer.say();
     }
     Ok(match outcome.end {
@@ -140,6 +146,42 @@ fn execute(
         ScanEnd::Finished => Outcome::Found(report_settings.exit_code),
         _ => Outcome::Incomplete,
     })
+}
+
+/// What is the same for all runs of a command.
+struct Scanning<'s> {
+    args: &'s Args,
+    work: &'s WorkArgs,
+    settings: &'s Settings,
+    engine: &'s Engine,
+    state: &'s StateDir,
+    stop: &'s AtomicBool,
+}
+
+impl Scanning<'_> {
+    fn run(
+        &self,
+        target: &Target,
+        fresh: bool,
+        reports: &Reports,
+        stats: &ScanStats,
+    ) -> Result<ScanOutcome, Failure> {
+        let Self { args, work, settings, engine, state, stop } = *self;
+        let filtered = Filtered::new(&*target.source, &settings.filter)?;
+        let source: &dyn Connector =
+            if settings.filter.is_empty() { &*target.source } else { &filtered };
+        let logged = work.tuning.read_log.as_deref();
+        let logged = logged.map(|path| Logged::new(source, path)).transpose()?;
+        let source = logged.as_ref().map_or(source, |logged| logged);
+        let (name, options) = (&target.name[..], &work.options(fresh));
+        let scan = Scan { state, source, target: name, engine, options, stats, stop };
+        // What the last scan of the same covered.
+        let expected_bytes = reports.last_bytes(name)?.filter(|&bytes| bytes > 0);
+        let progress = Progress { state, target: name, stats, expected_bytes };
+        let is_silent = work.no_progress || args.quiet;
+        let run = || scan.run();
+        Ok(if is_silent { run() } else { progress.shown_during(run) }?)
+    }
 }
 
 /// A first signal stops the scan in order; a second ends the process.

@@ -40,7 +40,7 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Outcome, 
     let since = findings.new_since.map(RunId::from_raw);
     since.map(|since| reports.check_was_begun(since)).transpose()?;
     let no_local = findings.report.no_local_config;
-    let config = Config::find(None, places.root(), no_local)?;
+    let config = Config::find(None, &places.roots(), no_local)?;
     let settings = ReportSettings::of(config.as_ref(), &findings.report);
     let mut silencer = Silencer::load(&places, &settings, config.as_ref(), no_local)?;
     let report = ReportTo {

@@ -83,12 +83,15 @@ impl Target {
                 parts.push(git::open(root, &selection, threads, &state()?)?);
             }
         }
-        let mut target = Self::of_parts(parts);
-        if source.binary {
-            target.source = Box::new(WithBinaries(target.source));
-            target.again.insert_str(0, "--binary ");
-        }
-        Ok(target)
+        let target = Self::of_parts(parts);
+        Ok(if source.binary { target.with_binaries() } else { target })
+    }
+
+    /// The same with binary files scanned like text.
+    pub(crate) fn with_binaries(mut self) -> Self {
+        self.source = Box::new(WithBinaries(self.source));
+        self.again.insert_str(0, "--binary ");
+        self
     }
 
     /// A directory tree or a file.

@@ -183,6 +183,15 @@ impl Connector for Many {
         Ok(())
     }
 
+    fn has_newer(&self) -> Result<bool, ConnectorError> {
+        for part in &self.parts {
+            if part.source.has_newer()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn incremental_ranges(&self) -> Vec<KeyRange> {
         let of_part = |(at, part): (usize, &Part)| {
             let named = move |key: Vec<u8>| [&number(at)[..], &key].concat();

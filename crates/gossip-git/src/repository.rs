@@ -76,8 +76,12 @@ impl Repository {
         &self.objects
     }
 
-    /// What a run begins with, as the references are now.
-    pub(crate) fn tips(&self, selection: &Selection) -> Result<Tips, OpenError> {
+    /// What a run begins with, as the references are now. `index` is in place of the repository's own.
+    pub(crate) fn tips(
+        &self,
+        selection: &Selection,
+        index: Option<&Path>,
+    ) -> Result<Tips, OpenError> {
         // Packs may have come with the references.
         self.objects.refresh()?;
         let repository = open(&self.path)?;
@@ -93,7 +97,9 @@ impl Repository {
                 }
             }
             Selection::Staged => {
-                let index = repository.index_or_empty();
+                let path = index.map_or_else(|| repository.index_path(), Path::to_owned);
+                let (hash, options) = (repository.object_hash(), Default::default());
+                let index = gix::index::File::at_or_default(path, hash, false, options);
                 let index = index.map_err(|error| damaged("index", &error))?;
                 tips.files = changed(&head_files(&repository)?, &index);
             }

@@ -17,6 +17,13 @@ pub enum Selection {
     Diff(String),
 }
 
+impl Selection {
+    /// Whether it grows and never shrinks, and is not some files as they are at one moment.
+    pub(crate) const fn is_history(&self) -> bool {
+        matches!(self, Self::History { .. })
+    }
+}
+
 impl Default for Selection {
     fn default() -> Self {
         Self::History { branch: None, since: None }

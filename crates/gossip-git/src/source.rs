@@ -38,6 +38,9 @@ const ITEM_COST: u64 = 4096;
 pub struct GitOptions {
     /// What of it is read.
     pub selection: Selection,
+    /// The index that [`Selection::Staged`] reads, where that is not the repository's own: git gives
+    /// its hooks one that is still to become it.
+    pub index: Option<PathBuf>,
     /// Decoded objects that are kept, by all threads together.
     pub cache_bytes: usize,
     /// Threads that read.
@@ -46,7 +49,7 @@ pub struct GitOptions {
 
 impl Default for GitOptions {
     fn default() -> Self {
-        Self { selection: Selection::default(), cache_bytes: 96 << 20, threads: 2 }
+        Self { selection: Selection::default(), index: None, cache_bytes: 96 << 20, threads: 2 }
     }
 }
 
@@ -162,8 +165,16 @@ impl Connector for GitSource {
         self.take(run).map_err(|error| not_begun("resume", error))
     }
 
-    /// Git never concludes that something is gone: what earlier runs have settled is not planned again.
+    fn has_newer(&self) -> Result<bool, ConnectorError> {
+        self.is_behind().map_err(|error| not_begun("compare", error))
+    }
+
+    /// A history never concludes that something is gone: what earlier runs have settled is not planned
+    /// again. Files by themselves are what they are at this moment.
     fn incremental_ranges(&self) -> Vec<KeyRange> {
+        if !self.options.selection.is_history() {
+            return Vec::new();
+        }
         vec![(Vec::new(), vec![0xff; ManifestRowKey::ENCODED_LEN + 1])]
     }
 

@@ -8,8 +8,9 @@
 //!   (coordination's C1).
 //!
 //! The layout: a format byte, the step as a big-endian number, which makes T3, a byte of flags, the
-//! counts, then each part whose flag is set, in the order of flags. A flag that is not known is refused, so that a later part (the page of findings
-//! that a fleet's token names) gets a flag of its own and nobody overlooks it.
+//! counts, then each part whose flag is set, in the order of flags. A flag that is not known is refused,
+//! so that a later part (the page of findings that a fleet's token names) gets a flag of its own and
+//! nobody overlooks it.
 
 use gossip_contracts::coordination::MAX_TOKEN_SIZE;
 

@@ -19,8 +19,9 @@ impl Report for Junit {
         let path = String::from_utf8_lossy(&shown.path).into_owned();
         let place = format!("{path}:{}:{}", found.line, found.column);
         let message = format!("{}: {} at {place}", found.rule, shown.description());
+        let origin = shown.brought_in_by().map(|line| format!("{line}\n")).unwrap_or_default();
         let body = format!(
-            "{}\nseverity {}, confidence {}: it {}\nfingerprint {}\ngossip explain {}",
+            "{}\n{origin}severity {}, confidence {}: it {}\nfingerprint {}\ngossip explain {}",
             shown.context(),
             found.severity,
             found.confidence,

@@ -53,6 +53,12 @@ impl Shown<'_> {
         }
     }
 
+    /// Which commit brought it in, whose it is and when that was, if there is one.
+    fn brought_in_by(&self) -> Option<String> {
+        let from = self.found.provenance.as_ref()?;
+        Some(format!("commit {} by {}, {}", from.commit, from.author, time::utc(from.date_ms)))
+    }
+
     /// Why it was judged so, in words.
     fn why(&self) -> &str {
         match Reason::from_name(&self.found.reason) {

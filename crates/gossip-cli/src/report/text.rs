@@ -43,10 +43,8 @@ impl Report for Text {
         if !found.before.is_empty() || !found.after.is_empty() {
             writeln!(out, "    {}", self.painted("2", &harmless(&context)))?;
         }
-        if let Some(from) = &found.provenance {
-            let (commit, author) = (harmless(&from.commit), harmless(&from.author));
-            let line = format!("commit {commit} by {author}");
-            writeln!(out, "    {}", self.painted("2", &line))?;
+        if let Some(line) = shown.brought_in_by() {
+            writeln!(out, "    {}", self.painted("2", &harmless(&line)))?;
         }
         Ok(())
     }

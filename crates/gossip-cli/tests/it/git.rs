@@ -101,6 +101,24 @@ fn a_repository_is_scanned_any_number_of_times() {
     }
 }
 
+/// Whoever reads a report in whatever format can tell which commit to look at, and whom to ask.
+#[test]
+fn every_report_says_which_commit_brought_a_secret_in() {
+    let place = with_a_removed_token();
+    let commit = git(&place.tree, &["rev-parse", "HEAD~1"]);
+    let seconds: u64 = git(&place.tree, &["log", "-1", "--format=%at", &commit]).parse().unwrap();
+    // The hour of the day is enough to tell times in UTC from others.
+    let date = format!("T{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    place.run("scan --only-history -q TREE").exits(1);
+    for format in ["text", "json", "jsonl", "sarif", "csv", "junit", "gitlab", "html"] {
+        let ran = place.run(&format!("findings --format {format}")).exits(1);
+        // Angle brackets are markup in some of them.
+        for part in [&commit, "A. U. Thor", "a@example.com", &date] {
+            assert!(ran.stdout.contains(part), "{format} lacks {part}: {}", ran.stdout);
+        }
+    }
+}
+
 #[test]
 fn messages_of_commits_and_tags_are_scanned() {
     let place = with_a_removed_token();

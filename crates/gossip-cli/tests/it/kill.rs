@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Place, gossip, token};
+use crate::support::{Place, gossip, token, zip_of};
 use crate::weed::Weed;
 
 const KILLS: u64 = 15;
@@ -235,15 +235,6 @@ fn plant_archives(place: &Place) {
     place.write("b.tar.gz", &tar);
     place.write("c/d.tar.gz", tar);
     place.write("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\r");
-}
-
-fn zip_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, content) in files {
-        zip.start_file(name.as_str(), zip::write::SimpleFileOptions::default()).unwrap();
-        std::io::Write::write_all(&mut zip, content).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
 }
 
 /// A run's numbers: the newest.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Place, Ran, token};
+use crate::support::{Place, Ran, token, zip_of};
 
 fn scan(place: &Place, words: &[&str], input: Option<&[u8]>) -> Ran {
     let mut command = place.command();
@@ -54,6 +54,33 @@ fn several_paths_are_scanned_in_one_run_and_what_is_named_twice_once() {
     scan(&place, &[words[0], &missing], None).exits(2).says("missing");
 }
 
+/// A run has one configuration, and that of one directory says nothing of another.
+#[test]
+fn paths_with_different_configurations_are_not_scanned_in_one_run() {
+    let place = Place::new();
+    for name in ["a/one.env", "b/two.env"] {
+        place.write(name, format!("T={}\n", token(1)));
+    }
+    place.write("a/gossip.toml", "[allowlist]\npaths = ['one']\n");
+    let (a, b) = (place.tree.join("a"), place.tree.join("b"));
+    let paths = [a.to_str().unwrap(), b.to_str().unwrap()];
+    let refused = scan(&place, &paths, None).exits(2).says("different configurations");
+    let refused = refused.says("a/gossip.toml, none").says("--config FILE");
+    assert_eq!(refused.stdout, "");
+    assert!(runs(&place).is_empty(), "nothing was scanned");
+    let with = |words: &[&str]| scan(&place, &[words, &paths].concat(), None);
+    assert_eq!(with(&["--no-local-config"]).exits(1).json().len(), 2);
+    let config = a.join("gossip.toml");
+    assert_eq!(with(&["--config", config.to_str().unwrap()]).exits(1).json().len(), 1);
+    place.write("b/gossip.toml", "");
+    with(&[]).exits(2).says("b/gossip.toml");
+    // One that is found from both holds for both.
+    fs::remove_file(place.tree.join("b/gossip.toml")).unwrap();
+    fs::rename(&config, place.tree.join("gossip.toml")).unwrap();
+    fs::create_dir(place.tree.join(".git")).unwrap();
+    assert_eq!(with(&[]).exits(1).json().len(), 1);
+}
+
 #[test]
 fn standard_input_is_scanned_and_the_same_again_is_not_read_again() {
     let place = Place::new();
@@ -85,20 +112,11 @@ fn a_compressed_stream_is_unpacked_from_standard_input_as_well() {
     assert_eq!(paths(&ran), ["stdin!content"]);
 }
 
-fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, content) in files {
-        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
-        zip.write_all(content).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
-}
-
 #[test]
 fn archives_that_are_bombs_cut_short_or_lead_out_are_named_and_the_rest_is_scanned() {
     let place = Place::new();
     let secret = format!("T={}\n", token(1));
-    let whole = zip_of(&[("../../out.env", secret.as_bytes()), ("b.txt", b"words")]);
+    let whole = zip_of(&[("../../out.env", secret.as_bytes()), ("b.txt", &b"words"[..])]);
     place.write("whole.zip", &whole);
     place.write("after.env", &secret);
     let ran = place.run("scan TREE").exits(1).says("2 items").says("2 findings");
@@ -135,4 +153,25 @@ fn what_is_printable_in_binary_files_is_found_when_asked_for() {
     assert_eq!(found, [("in.zip!program".into(), 8.into()), ("program".into(), 8.into())]);
     // What was skipped without stays skipped.
     place.run("scan TREE").exits(0);
+}
+
+#[test]
+fn a_run_that_was_begun_with_binaries_is_resumed_with_them() {
+    let place = Place::new();
+    for number in 0..200 {
+        let head = [b"\x7fELF\x02\x01\0\0", token(number).as_bytes(), b"\0"].concat();
+        place.write(&format!("{number}"), [head, vec![0; 100_000]].concat());
+    }
+    let trace = place.path("trace");
+    let mut command = place.command();
+    command.args(["scan", "--binary", "--no-progress", "--read-log"]).arg(&trace);
+    let mut child = command.arg(&place.tree).stderr(Stdio::null()).spawn().unwrap();
+    while fs::metadata(&trace).map_or(0, |trace| trace.len()) < 200 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    crate::kill::kill(&mut child);
+    let ran = place.run("resume 1 --format json").exits(1);
+    assert_eq!(ran.json().len(), 200);
+    assert_eq!(runs(&place).len(), 1);
 }

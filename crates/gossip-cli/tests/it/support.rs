@@ -1,6 +1,7 @@
 //! Running `gossip`, and something to run it on.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -125,6 +126,16 @@ impl Ran {
     pub(crate) fn jsonl(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// A zip archive of these files.
+pub(crate) fn zip_of(files: &[(impl AsRef<str>, impl AsRef<[u8]>)]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in files {
+        zip.start_file(name.as_ref(), zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(content.as_ref()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
 }
 
 /// The lines of findings in a report for people.

@@ -80,3 +80,29 @@ fn a_reader_that_has_had_enough_hears_nothing_more() {
     let ran = place.run("findings").exits(1);
     assert_eq!(ran.stdout, whole);
 }
+
+/// `script` gives the program a terminal, and records what comes to it.
+#[test]
+fn a_terminal_shows_how_far_a_scan_is_while_it_runs_and_nothing_of_it_after() {
+    let place = Place::with_a_token();
+    for number in 0..64 {
+        place.write(&format!("many/{number}.txt"), "some words of a file\n".repeat(100_000));
+    }
+    let shown = |options: &str| {
+        let program = env!("CARGO_BIN_EXE_gossip");
+        let line = format!("{program} scan --fresh {options} {}", place.tree.display());
+        let mut command = std::process::Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env("GOSSIP_STATE_DIR", &place.state);
+        let output = command.env("TERM", "xterm").env("COLUMNS", "200").output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let line = shown("");
+    assert!(line.contains(" shards, ") && line.contains("items (0 unchanged), "), "{line:?}");
+    assert!(line.contains("/s, "), "{line:?}");
+    // The line is cleared before what is said in the end.
+    let (_, end) = line.rsplit_once("\u{1b}[2K").unwrap_or_else(|| panic!("{line:?}"));
+    assert!(end.contains("run 1: 66 items") && !end.contains(" shards, "), "{end:?}");
+    for option in ["--no-progress", "-q"] {
+        assert!(!shown(option).contains(" shards, "), "{option}");
+    }
+}

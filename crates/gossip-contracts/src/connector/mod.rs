@@ -17,6 +17,7 @@ pub mod conformance;
 mod content;
 mod new_run;
 mod provenance;
+mod wrapper;
 
 use core::fmt;
 
@@ -26,6 +27,7 @@ use crate::identity::RunId;
 pub use content::{Classifier, ContentKind};
 pub use new_run::{EachSettled, KeyRange, NewRun};
 pub use provenance::Provenance;
+pub use wrapper::Wrapper;
 
 /// Reads one target. Shared by all workers of a process.
 pub trait Connector: Send + Sync {
@@ -42,6 +44,12 @@ pub trait Connector: Send + Sync {
     /// that nobody can.
     fn resume(&self, _run: RunId) -> Result<(), ConnectorError> {
         Ok(())
+    }
+
+    /// Whether the target has something by now that the run at hand never lists, and only one that
+    /// begins later does: where what a run lists is decided when it begins.
+    fn has_newer(&self) -> Result<bool, ConnectorError> {
+        Ok(false)
     }
 
     /// Ranges of keys in which a run lists only what is new: an item there that a finished run did not

@@ -10,6 +10,8 @@
 //! tags), further paths, where each text begins, texts, tips, shallow commits; then the BLAKE3 hash of
 //! everything before it.
 
+#[cfg(test)]
+mod golden;
 mod read;
 mod write;
 

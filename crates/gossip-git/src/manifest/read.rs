@@ -13,6 +13,8 @@ use super::{
     VERSION,
 };
 
+const FILES_AT_ONCE: usize = 1024;
+
 /// A manifest, checked (M1).
 pub struct Manifest {
     file: File,
@@ -118,6 +120,23 @@ impl Manifest {
         let mut bytes = vec![0; (count * row_len) as usize];
         self.file.read_exact_at(&mut bytes, self.sections.rows + first * row_len)?;
         bytes.chunks_exact(row_len as usize).map(|bytes| self.row_of(bytes)).collect()
+    }
+
+    /// The path and object of every file, in order.
+    pub(crate) fn files(&self) -> Result<Vec<(Vec<u8>, ObjectId)>, ManifestError> {
+        let mut files = Vec::new();
+        let mut first = 0;
+        while first < self.len() {
+            let rows = self.rows(first, FILES_AT_ONCE)?;
+            first += rows.len() as u64;
+            for row in rows.iter().filter(|row| row.kind == RowKind::Blob) {
+                for path in std::iter::once(row.path).chain(self.more(row.more)?) {
+                    files.extend(self.text(path)?.map(|path| (path, row.id)));
+                }
+            }
+        }
+        files.sort_unstable();
+        Ok(files)
     }
 
     /// One row.

@@ -28,24 +28,29 @@ impl Inflater {
     pub(crate) fn exactly(&mut self, input: &[u8], len: usize) -> Result<Vec<u8>, ObjectError> {
         let mut out = Vec::new();
         self.exactly_into(input, len, &mut out)?;
+        out.truncate(len);
         Ok(out)
     }
 
-    /// The same, in place of what `out` holds.
-    pub(crate) fn exactly_into(
+    /// The same, at the front of `out`, which only ever grows: a buffer that is used again is neither
+    /// taken nor cleared anew. (`decompress_vec` clears all that a vector has room for, each time.)
+    pub(crate) fn exactly_into<'o>(
         &mut self,
         input: &[u8],
         len: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ObjectError> {
-        out.clear();
+        out: &'o mut Vec<u8>,
+    ) -> Result<&'o [u8], ObjectError> {
         // One more, so that a longer stream shows, and an empty one has room to end.
-        let too_large = |_| ObjectError::TooLarge { size: len as u64 };
-        out.try_reserve_exact(len.saturating_add(1)).map_err(too_large)?;
+        let room = len.saturating_add(1);
+        if out.len() < room {
+            let too_large = |_| ObjectError::TooLarge { size: len as u64 };
+            out.try_reserve_exact(room - out.len()).map_err(too_large)?;
+            out.resize(room, 0);
+        }
         self.0.reset(true);
-        let status = self.0.decompress_vec(input, out, FlushDecompress::Finish);
+        let status = self.0.decompress(input, &mut out[..room], FlushDecompress::Finish);
         match status {
-            Ok(Status::StreamEnd) if out.len() == len => Ok(()),
+            Ok(Status::StreamEnd) if self.0.total_out() == len as u64 => Ok(&out[..len]),
             _ => Err(BAD),
         }
     }

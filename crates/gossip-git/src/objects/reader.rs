@@ -153,8 +153,9 @@ impl ObjectReader {
         while let Some((at, entry)) = deltas.pop() {
             let mut delta = std::mem::take(&mut self.delta);
             let len = whole_len(entry.len)?;
-            self.inflater.exactly_into(pack.compressed(entry.data)?, len, &mut delta)?;
-            let bytes = delta::apply(&decoded.bytes, &delta, WHOLE_MAX)?;
+            let input = pack.compressed(entry.data)?;
+            let instructions = self.inflater.exactly_into(input, len, &mut delta)?;
+            let bytes = delta::apply(&decoded.bytes, instructions, WHOLE_MAX)?;
             self.delta = delta;
             decoded = Decoded { kind: decoded.kind, bytes: Arc::new(bytes) };
             self.keep(key(at), &decoded);

@@ -14,7 +14,7 @@ use gossip_frontier::{ShardSpecScratch, decode_manifest_row_key, manifest_shard_
 
 use super::GitSource;
 use crate::manifest::{Manifest, ManifestError, Row, RowKind};
-use crate::plan::{Planner, Settled};
+use crate::plan::{Planner, Settled, Tips};
 use crate::repository::OpenError;
 
 /// The run's manifest, and its rows as a range of keys.
@@ -123,18 +123,20 @@ impl GitSource {
             Err(PlanError::Manifest(_)) => {}
             taken => return taken,
         }
+        let is_history = self.options.selection.is_history();
         let (mut known, mut of_last, mut runs) = (Settled::new(), 0_u64, BTreeSet::new());
         let hash = self.repository.objects().hash();
         (new.settled)(&mut |key, version| {
-            known.extend(version_parts(version, hash));
+            known.extend(version_parts(version, hash).filter(|_| is_history));
             let run = decode_manifest_row_key(key).map(|row| row.manifest_id());
             of_last += u64::from(run.is_some() && run == new.last.map(RunId::as_raw));
             runs.extend(run);
         })
         .map_err(PlanError::Settled)?;
-        let mut tips = self.repository.tips(&self.options.selection)?;
+        let mut tips = self.tips()?;
         // What is left out by request is not settled, and what that is may change.
-        if tips.exclude.is_empty()
+        if is_history
+            && tips.exclude.is_empty()
             && let Some(base) = new.last.and_then(|last| Manifest::open(&self.path_of(last)).ok())
             && base.len() == of_last
             && !base.is_partial()
@@ -154,6 +156,24 @@ impl GitSource {
         self.remove_superseded(new.last, &runs).map_err(io_error)?;
         drop(lock);
         self.take(new.run)
+    }
+
+    fn tips(&self) -> Result<Tips, OpenError> {
+        self.repository.tips(&self.options.selection, self.options.index.as_deref())
+    }
+
+    /// Whether the repository has something that the run does not read.
+    pub(super) fn is_behind(&self) -> Result<bool, PlanError> {
+        let Planned { manifest, .. } = &**self.planned();
+        let mut tips = self.tips()?;
+        if !self.options.selection.is_history() {
+            tips.files.sort_unstable();
+            return Ok(manifest.files()? != tips.files);
+        }
+        let planned = manifest.tips()?;
+        let is_new = |id: &gix::ObjectId| planned.binary_search(id).is_err();
+        let has_new = tips.include.iter().chain(&tips.exclude).any(is_new);
+        Ok(has_new || manifest.shallow()? != tips.shallow)
     }
 
     /// Makes a run that was planned before the source's.

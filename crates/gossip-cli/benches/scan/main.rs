@@ -1,10 +1,15 @@
-//! `gossip scan` beside other tools, on the cargo registry's sources, on a log and on one line.
+//! `gossip scan` beside other tools: on one line, a log, the cargo registry's sources, a git history and
+//! a bucket. `cargo xtask bench scan -- history bucket` measures these two alone.
 //!
 //! Every tool is a process of its own with two threads and a warm cache. They take turns, and each
 //! is judged by its fastest round. The reference is the fastest other secret scanner of the same run;
 //! ripgrep, which only searches for 20 expressions, says what reading and searching cost at least.
 //!
-//! Prints `name value unit ratio`. Wants python3; pip fetches the tools into the target directory.
+//! Prints `name value unit ratio`. Wants python3; pip fetches the tools into the target directory. The
+//! history wants git and the registry, the bucket a store (`cargo xtask servers seaweedfs`).
+
+mod bucket;
+mod history;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
@@ -38,37 +43,55 @@ print(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_e
 
 fn main() {
     // `cargo test` runs benches too, without this flag.
-    if !std::env::args().any(|arg| arg == "--bench") {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if !args.iter().any(|arg| arg == "--bench") {
         return;
     }
+    let named: Vec<&String> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
+    let is_wanted = |part: &str| named.is_empty() || named.iter().any(|name| *name == part);
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-scan");
     fs::create_dir_all(&place).expect("the target directory can be written");
     let tools = tools(&place);
 
-    let line = place.join("line.txt");
-    fs::write(&line, "one line of text\n").expect("the target directory can be written");
-    starts(&place, &tools, &line);
-
-    let log = log(&place);
-    measure("log", &place, &tools, &log, size_of(&log));
-    match registry() {
-        Some((tree, bytes)) => measure("tree", &place, &tools, &tree, bytes),
-        None => {
-            println!("# the cargo registry has less than 500 MB of sources: `cargo fetch` more")
+    if is_wanted("start") {
+        let line = place.join("line.txt");
+        fs::write(&line, "one line of text\n").expect("the target directory can be written");
+        starts(&place, &tools, &line);
+    }
+    if is_wanted("log") {
+        let log = log(&place);
+        measure("log", &place, &tools, &log, size_of(&log), ROUNDS);
+    }
+    if is_wanted("tree") {
+        match registry() {
+            Some((tree, bytes)) => measure("tree", &place, &tools, &tree, bytes, ROUNDS),
+            None => {
+                println!("# the cargo registry has less than 500 MB of sources: `cargo fetch` more")
+            }
         }
+    }
+    if is_wanted("history") {
+        history::measure(&place);
+    }
+    if is_wanted("bucket") {
+        bucket::measure(&place);
     }
 }
 
 struct Tool {
     name: &'static str,
     program: PathBuf,
+    /// `STATE` is a new state directory, `TARGET` what is scanned.
     args: Vec<String>,
     /// A line of its output with this in it is a finding.
     finding: &'static str,
     is_scanner: bool,
+    variables: Vec<(&'static str, String)>,
 }
 
-fn tools(place: &Path) -> Vec<Tool> {
+/// The programs of other people that are in the target directory, and where: the environment of pip,
+/// and what it installed.
+fn installed(place: &Path) -> (PathBuf, PathBuf) {
     let venv = place.join("tools");
     let marker = venv.join("complete");
     if fs::read_to_string(&marker).ok() != Some(PACKAGES.join(" ")) {
@@ -78,40 +101,62 @@ fn tools(place: &Path) -> Vec<Tool> {
     }
     // Their own programs, not the scripts that start them.
     let packages = find(&venv.join("lib"), "site-packages");
-    let strings = |args: &[&str]| args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>();
-    let tool = |name, program: PathBuf, args: &[&str], finding| {
-        let args = strings(args);
-        Tool { name, program, args, finding, is_scanner: !matches!(name, "ripgrep" | "gossip-j1") }
-    };
+    (venv, packages)
+}
+
+/// Its default leaves out files as large as our log.
+const KINGFISHER: [&str; 10] = [
+    "scan",
+    "--no-validate",
+    "-j",
+    "2",
+    "--no-update-check",
+    "--format",
+    "jsonl",
+    "--max-file-size",
+    "0",
+    "TARGET",
+];
+
+fn tool(name: &'static str, program: PathBuf, args: &[&str], finding: &'static str) -> Tool {
+    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+    let is_scanner = !matches!(name, "ripgrep" | "gossip-j1" | "git-rev-list" | "git-log");
+    Tool { name, program, args, finding, is_scanner, variables: Vec::new() }
+}
+
+fn tools(place: &Path) -> Vec<Tool> {
+    let (venv, packages) = installed(place);
     let kingfisher = packages.join("kingfisher/bin/kingfisher");
-    let kingfisher_args = ["scan", "--no-validate", "-j", "2", "--no-update-check", "--format"];
-    // Its default leaves out files as large as our log.
-    let kingfisher_args = [&kingfisher_args[..], &["jsonl", "--max-file-size", "0"]].concat();
-    let turbo_args = [&kingfisher_args[..], &["--turbo"]].concat();
+    let turbo_args = [&KINGFISHER[..], &["--turbo"]].concat();
     let twenty = TWENTY.join("|");
     vec![
         tool(
             "gossip",
             env!("CARGO_BIN_EXE_gossip").into(),
-            &["scan", "-j", "2", "--format", "jsonl", "--state-dir", "STATE"],
+            &["scan", "-j", "2", "--format", "jsonl", "--state-dir", "STATE", "TARGET"],
             "",
         ),
         // What a second thread brings, on a tree and on one large log.
         tool(
             "gossip-j1",
             env!("CARGO_BIN_EXE_gossip").into(),
-            &["scan", "-j", "1", "--format", "jsonl", "--state-dir", "STATE"],
+            &["scan", "-j", "1", "--format", "jsonl", "--state-dir", "STATE", "TARGET"],
             "",
         ),
-        tool("kingfisher", kingfisher.clone(), &kingfisher_args, "{\"rule\":"),
+        tool("kingfisher", kingfisher.clone(), &KINGFISHER, "{\"rule\":"),
         tool("kingfisher-turbo", kingfisher, &turbo_args, "{\"rule\":"),
         tool(
             "betterleaks",
             packages.join("betterleaks/bin/betterleaks"),
-            &["fs", "-j", "2", "--jsonl", "--no-banner", "--exit-code=0"],
+            &["fs", "-j", "2", "--jsonl", "--no-banner", "--exit-code=0", "TARGET"],
             "",
         ),
-        tool("ripgrep", venv.join("bin/rg"), &["-j2", "-uu", "-o", "-N", "-e", &twenty], ""),
+        tool(
+            "ripgrep",
+            venv.join("bin/rg"),
+            &["-j2", "-uu", "-o", "-N", "-e", &twenty, "TARGET"],
+            "",
+        ),
     ]
 }
 
@@ -127,6 +172,7 @@ fn run(place: &Path, tool: &Tool, target: &Path) -> Measured {
     let _ = fs::remove_dir_all(&state);
     let args = tool.args.iter().map(|arg| match arg.as_str() {
         "STATE" => state.as_os_str().to_owned(),
+        "TARGET" => target.as_os_str().to_owned(),
         arg => arg.into(),
     });
     let said = Command::new("python3")
@@ -134,8 +180,8 @@ fn run(place: &Path, tool: &Tool, target: &Path) -> Measured {
         .arg(&output)
         .arg(&tool.program)
         .args(args)
-        .arg(target)
         .env("GOMAXPROCS", "2")
+        .envs(tool.variables.iter().map(|(name, value)| (name, value)))
         .stderr(Stdio::inherit())
         .output()
         .expect("python3 runs");
@@ -155,11 +201,12 @@ fn run(place: &Path, tool: &Tool, target: &Path) -> Measured {
     Measured { wall, cpu, peak_mb: peak_kb * 1024.0 / 1e6, findings }
 }
 
-fn measure(name: &str, place: &Path, tools: &[Tool], target: &Path, bytes: u64) {
+/// Lets all tools scan `target`, of so many bytes, in turn. The first is ours.
+fn measure(name: &str, place: &Path, tools: &[Tool], target: &Path, bytes: u64, rounds: usize) {
     println!("# {name}: {:.0} MB", bytes as f64 / 1e6);
     let mut best: Vec<Option<Measured>> = tools.iter().map(|_| None).collect();
     // The first round warms the cache.
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds {
         for (tool, best) in tools.iter().zip(&mut best) {
             let measured = run(place, tool, target);
             if round > 0 && best.as_ref().is_none_or(|best| measured.wall < best.wall) {
@@ -172,6 +219,10 @@ fn measure(name: &str, place: &Path, tools: &[Tool], target: &Path, bytes: u64) 
     let others = || tools.iter().zip(&best).skip(1).filter(|(tool, _)| tool.is_scanner);
     let fastest = others().map(|(_, measured)| rate(measured)).fold(0.0, f64::max);
     let least_cpu = others().map(|(_, measured)| measured.cpu).fold(f64::MAX, f64::min);
+    if let Some(one) = tools.iter().position(|tool| tool.name == "gossip-j1") {
+        let (two, one) = (rate(&best[0]), rate(&best[one]));
+        figure(&format!("{name}-gossip-second-thread"), two, "MB/s", Some(two / one));
+    }
     for (tool, measured) in tools.iter().zip(&best) {
         let figure = |what: &str, value, unit: &str, ratio| {
             figure(&format!("{name}-{}{what}", tool.name), value, unit, ratio);

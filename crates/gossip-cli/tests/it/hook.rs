@@ -1,0 +1,140 @@
+//! `gossip hook install`, with commits that git makes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::{Place, token};
+
+/// A repository with the hook and one commit of `kept.txt`.
+struct Hooked(Place);
+
+impl Hooked {
+    fn new() -> Self {
+        let hooked = Self(Place::new());
+        hooked.0.run("hook install").exits(2).says("no git repository");
+        hooked.git("init -q -b main");
+        hooked.0.run("hook install").exits(0).says("scans before every commit");
+        hooked.0.run("hook install").exits(0);
+        hooked.0.write("kept.txt", "nothing\n");
+        hooked.git("add .");
+        hooked.git("commit -q -m first");
+        hooked
+    }
+
+    fn command(&self, words: &str) -> Output {
+        let mut command = Command::new("git");
+        command.current_dir(&self.0.tree).args(words.split(' '));
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GOSSIP_STATE_DIR", &self.0.state);
+        command.envs([("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.com")]);
+        command.envs([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.com")]);
+        let program = Path::new(env!("CARGO_BIN_EXE_gossip")).parent().unwrap();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = [program.to_owned()].into_iter().chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(paths).unwrap());
+        command.output().unwrap()
+    }
+
+    #[track_caller]
+    fn git(&self, words: &str) -> String {
+        let output = self.command(words);
+        assert!(output.status.success(), "git {words}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    /// The commit does not come about, and git shows on standard error what the hook printed.
+    #[track_caller]
+    fn refuses(&self, words: &str, place: &str) {
+        let output = self.command(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(place), "git {words}: {output:?}");
+    }
+
+    fn plant(&self, path: &str, seed: u64) {
+        self.0.write(path, format!("T={}\n", token(seed)));
+    }
+}
+
+#[test]
+fn a_commit_that_brings_a_token_is_refused_until_it_is_taken_out() {
+    let hooked = Hooked::new();
+    hooked.plant("app.env", 1);
+    hooked.git("add .");
+    hooked.refuses("commit -q -m second", "app.env:1:3: github-token");
+    hooked.refuses("commit -q -m second", "app.env:1:3: github-token");
+    hooked.0.write("app.env", "T=\n");
+    hooked.refuses("commit -q -m second", "app.env:1:3: github-token");
+    hooked.git("add .");
+    hooked.git("commit -q -m second");
+}
+
+#[test]
+fn what_a_commit_does_not_bring_does_not_stop_it() {
+    let hooked = Hooked::new();
+    // In the history, in a file that is not tracked, and in one that is not staged.
+    hooked.plant("old.env", 1);
+    hooked.git("add .");
+    hooked.git("commit -q --no-verify -m known");
+    hooked.plant("untracked.env", 2);
+    hooked.plant("kept.txt", 3);
+    hooked.0.write("new.txt", "nothing\n");
+    hooked.git("add new.txt");
+    hooked.git("commit -q -m third");
+    hooked.git("rm -q --cached old.env");
+    hooked.git("commit -q -m fourth");
+}
+
+/// git makes such a commit from an index of its own, and tells its hooks which.
+#[test]
+fn commits_of_all_or_of_some_files_are_scanned_as_what_they_bring() {
+    let hooked = Hooked::new();
+    hooked.plant("kept.txt", 1);
+    hooked.refuses("commit -q -a -m all", "kept.txt:1:3: github-token");
+    hooked.refuses("commit -q -m some kept.txt", "kept.txt:1:3: github-token");
+    // Of two files one is clean, and only that is committed.
+    hooked.plant("staged.env", 2);
+    hooked.git("add staged.env");
+    hooked.0.write("kept.txt", "still nothing\n");
+    hooked.git("commit -q -m some kept.txt");
+    hooked.refuses("commit -q -m rest", "staged.env:1:3: github-token");
+    // From a directory below, and in a second work tree.
+    fs::create_dir(hooked.0.tree.join("below")).unwrap();
+    hooked.refuses("-C below commit -q -m rest", "staged.env:1:3: github-token");
+    let other = hooked.0.path("other");
+    hooked.git(&format!("worktree add -q {}", other.display()));
+    fs::write(other.join("kept.txt"), format!("T={}\n", token(3))).unwrap();
+    let other = format!("-C {}", other.display());
+    hooked.refuses(&format!("{other} commit -q -a -m other"), "kept.txt:1:3: github-token");
+}
+
+/// What is staged by then is not what the scan that was killed began with.
+#[test]
+fn a_scan_after_one_that_was_killed_reads_what_is_staged_now() {
+    let hooked = Hooked::new();
+    hooked.0.write("kept.txt", "clean ".repeat(200_000));
+    hooked.git("add .");
+    let mut command = hooked.0.command();
+    command.args(["scan", "--staged", "--no-progress", "--checkpoint-bytes=1", "."]);
+    let mut child = command.spawn().unwrap();
+    let manifests = hooked.0.state.join("git");
+    let has_manifest = || {
+        let files = fs::read_dir(&manifests).into_iter().flatten().flatten();
+        files.map(|file| file.path()).filter(|path| path.ends_with("2.manifest")).count() > 0
+    };
+    while !has_manifest() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    crate::kill::kill(&mut child);
+    hooked.plant("app.env", 1);
+    hooked.git("add .");
+    hooked.refuses("commit -q -m second", "app.env:1:3: github-token");
+}
+
+#[test]
+fn a_hook_of_somebody_else_is_left_alone() {
+    let hooked = Hooked::new();
+    let hook = hooked.0.tree.join(".git/hooks/pre-commit");
+    fs::write(&hook, "#!/bin/sh\n").unwrap();
+    hooked.0.run("hook install").exits(2).says("is there already; add this line");
+    assert_eq!(fs::read(hook).unwrap(), b"#!/bin/sh\n");
+}
