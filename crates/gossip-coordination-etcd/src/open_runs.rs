@@ -22,9 +22,9 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         self.open_runs_into(steps!("list_active_runs"), tenant, RunStatus::Active, out).await
     }
 
-    /// Cancels the tenant's runs that were created before `cutoff` and never got all of their shards,
-    /// deletes what they got, and replaces what `out` holds by their ids. One operation id does for
-    /// all of them; a call that failed in the middle is made again.
+    /// Cancels the tenant's runs that have not got all of their shards and that nobody has worked on
+    /// since before `cutoff`, deletes what they got, and replaces what `out` holds by their ids. One
+    /// operation id does for all of them; a call that failed in the middle is made again.
     pub async fn gc_stale_initializing_runs_into(
         &mut self,
         now: LogicalTime,
@@ -39,9 +39,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         out.clear();
         for run in initializing {
             let is_stale = match self.get_run(tenant, run).await {
-                Ok(record) => {
-                    record.status == RunStatus::Initializing && record.created_at < cutoff
-                }
+                Ok(record) => record.is_stale(cutoff),
                 Err(gossip_coordination::GetRunError::BackendError(error)) => return Err(error),
                 Err(_) => false,
             };

@@ -36,7 +36,7 @@
 //!
 //! // A worker is a slot; whoever takes it over gets what it held back at once.
 //! let worker = WorkerSlots::open(dir.join("workers"))?.take()?;
-//! let mut scratch = Box::new(AcquireScratch::new());
+//! let mut scratch = AcquireScratch::new();
 //! assert!(coordinator.reacquire_own(now, tenant, run, worker.id(), &mut scratch)?.is_none());
 //! let lease =
 //!     coordinator.claim_next_available(now, tenant, run, worker.id(), &mut scratch)?.lease;

@@ -35,7 +35,7 @@ impl Run {
             let message = format!("the record of run {run} is another's");
             return Err(InfraError::corruption(steps.load, message));
         }
-        if record.gate() != row.gate {
+        if (record.status, record.config) != (row.gate.status, row.gate.config) {
             let message = format!("the record of run {run} and its columns differ");
             return Err(InfraError::corruption(steps.load, message));
         }

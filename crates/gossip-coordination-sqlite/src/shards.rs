@@ -57,7 +57,8 @@ impl RunRow {
         };
         config.validate().map_err(|fault| InfraError::corruption(step, fault.to_string()))?;
         let (id, next_place) = (row.get(0).at(step)?, row.get(5).at(step)?);
-        Ok(Self { id, gate: RunGate { status, config }, next_place })
+        // A run's shards are registered in one transaction here, so none are left over.
+        Ok(Self { id, gate: RunGate { status, config, hides_shards: false }, next_place })
     }
 
     pub(crate) fn find(

@@ -47,7 +47,7 @@ pub(crate) fn write<T, E: From<InfraError>>(
     steps: &Steps,
     f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let tx = Transaction::new_unchecked(conn, TransactionBehavior::Immediate).at(steps.begin)?;
+    let tx = begin(conn, steps, TransactionBehavior::Immediate)?;
     let value = f(&tx)?;
     tx.commit().at(steps.commit)?;
     Ok(value)
@@ -59,8 +59,22 @@ pub(crate) fn read<T, E: From<InfraError>>(
     steps: &Steps,
     f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let tx = Transaction::new_unchecked(conn, TransactionBehavior::Deferred).at(steps.begin)?;
+    let tx = begin(conn, steps, TransactionBehavior::Deferred)?;
     f(&tx)
+}
+
+/// Begins a transaction. One inside another is a mistake of the caller, which calls the coordinator
+/// from what it runs on it; SQLite's answer to that looks like damage.
+fn begin<'c>(
+    conn: &'c Connection,
+    steps: &Steps,
+    behavior: TransactionBehavior,
+) -> Result<Transaction<'c>, InfraError> {
+    if !conn.is_autocommit() {
+        let message = "this coordinator is inside a transaction; call it once that has ended";
+        return Err(InfraError::transient(steps.begin, message));
+    }
+    Transaction::new_unchecked(conn, behavior).at(steps.begin)
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl<'b, B: AsyncCoordinationBackend> AsyncWorkerSession<'b, B> {
         key: ShardKey,
         worker: WorkerId,
     ) -> Result<Self, AcquireError> {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         let acquired =
             backend.acquire_and_restore_into(now, tenant, key, worker, &mut scratch).await?;
         let granted = Granted::of(&acquired);
@@ -63,7 +63,7 @@ impl<'b, B: AsyncCoordinationBackend> AsyncWorkerSession<'b, B> {
     where
         B: AsyncShardClaiming,
     {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         let acquired = backend.claim_next_available(now, tenant, run, worker, &mut scratch).await?;
         let granted = Granted::of(&acquired);
         Ok(Self { backend, held: HeldShard::new(granted, scratch) })

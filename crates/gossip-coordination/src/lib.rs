@@ -5,48 +5,69 @@
 //! there. A fencing token keeps workers out that were presumed dead, and operation ids make every
 //! retry harmless.
 //!
-//! Every rule is a pure function in [`transition`]: a record and a request in, a decision out.
-//! Backends look records up, ask, and store what was decided.
-//!
 //! ```
-//! use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
-//! use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
-//! use gossip_coordination::transition::{self, AcquireDecision, CursorRequest, Decision};
-//! use gossip_coordination::{FoundShard, RunConfig, RunGate, RunStatus, ShardRecord, ShardRecordView, Takeover};
+//! use gossip_coordination::contracts::coordination::{
+//!     CursorSemantics, CursorUpdate, InitialShardInput, ShardSpecRef,
+//! };
+//! use gossip_coordination::contracts::identity::{
+//!     LogicalTime, OpId, RunId, ShardId, TenantId, WorkerId,
+//! };
+//! use gossip_coordination::{
+//!     EndError, InMemoryCoordinator, RunConfig, RunManagement, RunStatus, WorkerSession,
+//! };
 //!
-//! let tenant = TenantId::from_bytes([1; 32]);
-//! let key = ShardKey::new(RunId::from_raw(1), ShardId::from_raw(0));
+//! // Time comes in with every call, as Unix milliseconds: tests and simulations own the clock.
+//! let now = LogicalTime::from_raw(1_700_000_000_000);
+//! let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(1));
+//! let config = RunConfig {
+//!     cursor_semantics: CursorSemantics::Completed,
+//!     lease_duration: 30_000,
+//!     max_shard_retries: 5,
+//! };
 //! let range = ShardSpecRef::new(b"a", b"z", b"");
-//! let semantics = CursorSemantics::Completed;
-//! let view =
-//!     ShardRecordView::new_shard(tenant, key, range, CursorUpdate::initial(), semantics, None);
-//! let mut shard = ShardRecord::from_view(&view);
-//! let config =
-//!     RunConfig { cursor_semantics: semantics, lease_duration: 30_000, max_shard_retries: 5 };
-//! let run = RunGate { status: RunStatus::Active, config };
+//! let shards = [InitialShardInput::new(ShardId::from_raw(0), range, CursorUpdate::initial())];
+//! let mut coordinator = InMemoryCoordinator::default();
+//! coordinator.create_run_with_shards(now, tenant, run, config, &shards, OpId::random())?;
 //!
-//! // A worker acquires the shard …
-//! let (now, worker) = (LogicalTime::from_raw(1_000), WorkerId::from_raw(7));
-//! let found = FoundShard { shard: &shard.view(), run: &run };
-//! let decision = transition::acquire(Some(found), now, Takeover::AT_DEADLINE, tenant, key, worker)?;
-//! let AcquireDecision::Grant { lease, update } = decision else { unreachable!() };
-//! shard.apply(&update);
+//! // A worker takes a shard, works from where its cursor stands, and says how far it has come.
+//! let worker = WorkerId::from_raw(7);
+//! let mut session = WorkerSession::claim(&mut coordinator, now, tenant, run, worker)?;
+//! assert_eq!(session.cursor().last_key(), None);
+//! let (cursor, op_id) = (CursorUpdate::at(b"m"), OpId::random());
+//! session.checkpoint(now, cursor, op_id)?;
+//! // No answer? The same request under the same id is carried out once.
+//! assert!(session.checkpoint(now, cursor, op_id)?.is_replay());
+//! let done = session.complete(now, CursorUpdate::at(b"y"), OpId::random());
+//! done.map_err(EndError::into_error)?;
 //!
-//! // … and moves its cursor.
-//! let cursor = CursorUpdate::at(b"m");
-//! let request = CursorRequest { tenant, lease: &lease, cursor, op_id: OpId::from_raw(42) };
-//! let found = FoundShard { shard: &shard.view(), run: &run };
-//! let decision = transition::checkpoint(Some(found), now, &request)?;
-//! let Decision::Execute(update) = decision else { unreachable!() };
-//! shard.apply(&update);
-//! assert_eq!(shard.cursor.as_update().last_key(), Some(&b"m"[..]));
-//!
-//! // The same request again changes nothing.
-//! let found = FoundShard { shard: &shard.view(), run: &run };
-//! let again = transition::checkpoint(Some(found), now, &request)?;
-//! assert_eq!(again, Decision::Replay(()));
+//! coordinator.complete_run(now, tenant, run, OpId::random())?;
+//! assert_eq!(coordinator.get_run(tenant, run)?.status, RunStatus::Done);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | work on shards | [`WorkerSession`], or [`AsyncWorkerSession`]: one lease, and the operations under it |
+//! | create, watch, end and delete runs | [`RunManagement`], or [`AsyncRunManagement`] |
+//! | commit results together with the cursor | [`TransactionalBackend`], through `WorkerSession::checkpoint_with` and its like |
+//! | take an acquire apart, as a session does | [`CoordinationBackend`], [`ShardClaiming`], [`AcquireScratch`] |
+//! | watch what happens | [`EventCollector`] |
+//! | write a backend | [`transition`], [`codec`] and, with the feature of that name, `conformance` |
+//!
+//! One machine: `gossip-coordination-sqlite`. Many: `gossip-coordination-etcd`. Tests, simulations and one
+//! process: [`InMemoryCoordinator`]. All three ask the same rules: pure functions in [`transition`], a record
+//! and a request in, a decision out.
+//!
+//! What a caller owes:
+//!
+//! - An operation id of its own for every operation ([`OpId::random`](contracts::identity::OpId::random)),
+//!   and the same one for every retry of it. Errors say whether to retry: `is_retryable`, and
+//!   [`LeasedOperationError::lease_is_over`] when to stop instead.
+//! - A worker id that no other thread or process has.
+//! - Times from a clock that agrees with other workers' to within what the backend allows for
+//!   ([`Takeover`]); never [`LogicalTime::ZERO`](contracts::identity::LogicalTime::ZERO).
+//! - Keys in order. While a cursor's key stays, its token counts up in byte order
+//!   ([`CursorUpdate`](contracts::coordination::CursorUpdate)).
 
 mod async_session;
 mod async_traits;

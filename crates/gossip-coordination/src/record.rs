@@ -167,7 +167,7 @@ pub struct FoundShard<'v, 'a> {
 impl FoundShard<'_, '_> {
     /// V4: only a shard that may be seen is found.
     pub(crate) fn is_visible(&self) -> bool {
-        self.run.status.shows_shards()
+        self.run.shows_shards()
     }
 }
 

@@ -164,6 +164,8 @@ pub struct Registration {
     /// Shards that an earlier registration has left, or this one when its run was cancelled: they
     /// are to be deleted.
     pub stale: u32,
+    /// When its last step was taken.
+    pub stepped_at: LogicalTime,
 }
 
 impl Registration {
@@ -188,6 +190,7 @@ impl fmt::Debug for Registration {
             .field("count", &self.count)
             .field("staged", &self.staged)
             .field("stale", &self.stale)
+            .field("stepped_at", &self.stepped_at)
             .finish_non_exhaustive()
     }
 }
@@ -196,8 +199,8 @@ impl RunRecord {
     /// V4: whether the shards that are stored for the run may be seen. Not before it is active, nor
     /// what is left of a registration when it was cancelled.
     #[must_use]
-    pub fn shows_shards(&self) -> bool {
-        self.status.shows_shards() && !self.root_shards.is_empty()
+    pub const fn shows_shards(&self) -> bool {
+        self.gate().shows_shards()
     }
 
     /// Places under the ceilings that are taken for shards that are not stored yet. A backend that
@@ -211,7 +214,17 @@ impl RunRecord {
     /// What a shard's transition needs to know of its run.
     #[must_use]
     pub const fn gate(&self) -> RunGate {
-        RunGate { status: self.status, config: self.config }
+        let hides_shards = self.status.is_terminal() && self.root_shards.is_empty();
+        RunGate { status: self.status, config: self.config, hides_shards }
+    }
+
+    /// Whether nobody has worked since before `cutoff` on giving an initializing run its shards: who
+    /// began it has died, and the run may be cancelled.
+    #[must_use]
+    pub fn is_stale(&self, cutoff: LogicalTime) -> bool {
+        let registered_at = self.registration.map(|registration| registration.stepped_at);
+        self.status == RunStatus::Initializing
+            && self.created_at.max(registered_at.unwrap_or(self.created_at)) < cutoff
     }
 
     /// The gate, with whose it is.
@@ -245,6 +258,17 @@ pub struct RunGate {
     pub status: RunStatus,
     /// Lease duration and retries.
     pub config: RunConfig,
+    /// It was cancelled before it was active. What is stored of its shards is what a registration left,
+    /// and is about to be deleted.
+    pub hides_shards: bool,
+}
+
+impl RunGate {
+    /// V4: whether shards that are stored for the run may be seen.
+    #[must_use]
+    pub const fn shows_shards(&self) -> bool {
+        self.status.shows_shards() && !self.hides_shards
+    }
 }
 
 /// One line of a listing of runs: a run without its shards.

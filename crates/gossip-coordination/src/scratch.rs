@@ -1,43 +1,68 @@
 //! Room for what an acquire brings back, owned by the caller, so that acquiring allocates nothing.
 
+use core::fmt;
+
 use gossip_contracts::coordination::{
     Cursor, CursorSemantics, CursorUpdate, MAX_KEY_SIZE, MAX_METADATA_SIZE, MAX_SPAWNED_PER_SHARD,
     MAX_TOKEN_SIZE, RestoredShardState, ShardSpec, ShardSpecRef,
 };
 use gossip_contracts::identity::{LogicalTime, ShardId};
-use gossip_stdx::{FixedBuf, InlineVec};
 
 use crate::lease::Lease;
 use crate::record::ShardRecordView;
 use crate::status::ShardStatus;
 
-/// Room for one shard's snapshot at the largest sizes allowed: about 53 KiB. Make one per worker,
-/// in a `Box`, and use it for every acquire.
+/// Room for one shard's snapshot at the largest sizes allowed: about 53 KiB, on the heap. Make one per
+/// worker and use it for every acquire.
 #[derive(Clone, Debug)]
 pub struct AcquireScratch {
-    spec_start: FixedBuf<MAX_KEY_SIZE>,
-    spec_end: FixedBuf<MAX_KEY_SIZE>,
-    spec_metadata: FixedBuf<MAX_METADATA_SIZE>,
-    cursor_last_key: FixedBuf<MAX_KEY_SIZE>,
+    spec_start: Room<MAX_KEY_SIZE>,
+    spec_end: Room<MAX_KEY_SIZE>,
+    spec_metadata: Room<MAX_METADATA_SIZE>,
+    cursor_last_key: Room<MAX_KEY_SIZE>,
     has_last_key: bool,
-    cursor_token: FixedBuf<MAX_TOKEN_SIZE>,
+    cursor_token: Room<MAX_TOKEN_SIZE>,
     has_token: bool,
-    spawned: InlineVec<ShardId, MAX_SPAWNED_PER_SHARD>,
+    spawned: Vec<ShardId>,
+}
+
+/// Up to `MAX` bytes.
+#[derive(Clone)]
+struct Room<const MAX: usize>(Vec<u8>);
+
+impl<const MAX: usize> Room<MAX> {
+    fn new() -> Self {
+        Self(Vec::with_capacity(MAX))
+    }
+
+    /// Panics if they are too many.
+    fn fill(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= MAX, "{} bytes where {MAX} are allowed", bytes.len());
+        self.0.clear();
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+/// Keys, metadata and tokens are not for showing.
+impl<const MAX: usize> fmt::Debug for Room<MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{} bytes]", self.0.len())
+    }
 }
 
 impl AcquireScratch {
     /// Empty room.
     #[must_use]
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
-            spec_start: FixedBuf::new(),
-            spec_end: FixedBuf::new(),
-            spec_metadata: FixedBuf::new(),
-            cursor_last_key: FixedBuf::new(),
+            spec_start: Room::new(),
+            spec_end: Room::new(),
+            spec_metadata: Room::new(),
+            cursor_last_key: Room::new(),
             has_last_key: false,
-            cursor_token: FixedBuf::new(),
+            cursor_token: Room::new(),
             has_token: false,
-            spawned: InlineVec::new(),
+            spawned: Vec::with_capacity(MAX_SPAWNED_PER_SHARD),
         }
     }
 
@@ -53,9 +78,9 @@ impl AcquireScratch {
     /// # Panics
     /// If it exceeds the limits; a record's range does not.
     pub fn write_spec(&mut self, spec: ShardSpecRef<'_>) {
-        self.spec_start.copy_from_slice(spec.start());
-        self.spec_end.copy_from_slice(spec.end());
-        self.spec_metadata.copy_from_slice(spec.metadata());
+        self.spec_start.fill(spec.start());
+        self.spec_end.fill(spec.end());
+        self.spec_metadata.fill(spec.metadata());
     }
 
     /// Copies a cursor.
@@ -64,9 +89,9 @@ impl AcquireScratch {
     /// If it exceeds the limits; a record's cursor does not.
     pub fn write_cursor(&mut self, cursor: CursorUpdate<'_>) {
         self.has_last_key = cursor.last_key().is_some();
-        self.cursor_last_key.copy_from_slice(cursor.last_key().unwrap_or_default());
+        self.cursor_last_key.fill(cursor.last_key().unwrap_or_default());
         self.has_token = cursor.token().is_some();
-        self.cursor_token.copy_from_slice(cursor.token().unwrap_or_default());
+        self.cursor_token.fill(cursor.token().unwrap_or_default());
     }
 
     /// Copies the ids of spawned shards.
@@ -100,14 +125,10 @@ impl AcquireScratch {
     ) -> ShardSnapshotView<'_> {
         ShardSnapshotView {
             status,
-            spec: ShardSpecRef::new(
-                self.spec_start.as_bytes(),
-                self.spec_end.as_bytes(),
-                self.spec_metadata.as_bytes(),
-            ),
+            spec: ShardSpecRef::new(&self.spec_start.0, &self.spec_end.0, &self.spec_metadata.0),
             cursor: CursorUpdate::new(
-                self.has_last_key.then(|| self.cursor_last_key.as_bytes()),
-                self.has_token.then(|| self.cursor_token.as_bytes()),
+                self.has_last_key.then_some(self.cursor_last_key.0.as_slice()),
+                self.has_token.then_some(self.cursor_token.0.as_slice()),
             ),
             cursor_semantics,
             parent,
@@ -238,7 +259,7 @@ mod tests {
 
     #[test]
     fn absent_and_empty_are_told_apart() {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         for cursor in [
             CursorUpdate::initial(),
             CursorUpdate::at(b"k"),
@@ -254,7 +275,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_an_earlier_snapshot() {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         scratch.write_spec(ShardSpecRef::new(b"aaaa", b"bbbb", b"meta"));
         scratch.write_cursor(CursorUpdate::new(Some(b"abab"), Some(b"token")));
         scratch.write_spawned_iter([ShardId::derived_from_raw(1), ShardId::derived_from_raw(2)]);
@@ -274,7 +295,7 @@ mod tests {
 
     #[test]
     fn debug_shows_no_byte() {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         scratch.write_spec(ShardSpecRef::new(b"hush", b"hush2", b"hush3"));
         scratch.write_cursor(CursorUpdate::new(Some(b"hush"), Some(b"hush")));
         let shown = format!("{scratch:?}");

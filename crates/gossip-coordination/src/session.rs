@@ -72,18 +72,18 @@ impl<S, E: core::error::Error> core::error::Error for EndError<S, E> {}
 #[derive(Debug)]
 pub struct HeldShard {
     granted: Granted,
-    scratch: Box<AcquireScratch>,
+    scratch: AcquireScratch,
 }
 
 impl HeldShard {
     /// `scratch` is what the shard was acquired into.
-    pub(crate) const fn new(granted: Granted, scratch: Box<AcquireScratch>) -> Self {
+    pub(crate) const fn new(granted: Granted, scratch: AcquireScratch) -> Self {
         Self { granted, scratch }
     }
 
     /// A copy of a shard that was acquired into somebody else's scratch.
     pub(crate) fn copy_of(acquired: &AcquireResultView<'_>) -> Self {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         scratch.write_spec(acquired.snapshot.spec);
         scratch.write_cursor(acquired.snapshot.cursor);
         scratch.write_spawned_iter(acquired.snapshot.spawned.iter().copied());
@@ -182,7 +182,7 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
         key: ShardKey,
         worker: WorkerId,
     ) -> Result<Self, AcquireError> {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         let acquired = backend.acquire_and_restore_into(now, tenant, key, worker, &mut scratch)?;
         let granted = Granted::of(&acquired);
         Ok(Self { backend, held: HeldShard::new(granted, scratch) })
@@ -199,7 +199,7 @@ impl<'b, B: CoordinationBackend> WorkerSession<'b, B> {
     where
         B: ShardClaiming,
     {
-        let mut scratch = Box::new(AcquireScratch::new());
+        let mut scratch = AcquireScratch::new();
         let acquired = backend.claim_next_available(now, tenant, run, worker, &mut scratch)?;
         let granted = Granted::of(&acquired);
         Ok(Self { backend, held: HeldShard::new(granted, scratch) })

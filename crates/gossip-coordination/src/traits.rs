@@ -29,7 +29,8 @@ use crate::scratch::{AcquireResultView, AcquireScratch, CheckpointRenewal, Renew
 use crate::status::ParkReason;
 use crate::transition::{SplitReplaceResult, SplitResidualResult};
 
-/// What workers ask of a coordinator.
+/// What workers ask of a coordinator. Most do it through a [`WorkerSession`](crate::WorkerSession), which
+/// keeps tenant and lease together and ends with its lease.
 pub trait CoordinationBackend {
     /// Takes a shard, raising its fence, and copies where to go on into `scratch`. Each success
     /// kills earlier leases of the shard, also those of the same worker. A shard that was tried too
@@ -43,7 +44,8 @@ pub trait CoordinationBackend {
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, AcquireError>;
 
-    /// Extends a lease.
+    /// Extends a lease by the run's `lease_duration` from now; never shortens it. A worker that
+    /// checkpoints in time uses [`CoordinationBackend::checkpoint_and_renew`] instead.
     fn renew(
         &mut self,
         now: LogicalTime,
@@ -51,7 +53,8 @@ pub trait CoordinationBackend {
         lease: &Lease,
     ) -> Result<RenewResult, RenewError>;
 
-    /// Releases a shard at once, its cursor kept.
+    /// Releases a shard at once, its cursor kept: for a worker that is told to stop. Whoever claims it
+    /// next goes on at the cursor, and the try does not count against the shard.
     fn release(
         &mut self,
         now: LogicalTime,
@@ -59,7 +62,9 @@ pub trait CoordinationBackend {
         lease: &Lease,
     ) -> Result<(), ReleaseError>;
 
-    /// Moves a shard's cursor.
+    /// Moves a shard's cursor: everything up to its last key is handled, and whoever takes the shard
+    /// over begins behind it. The key is at or behind the old one and inside the shard; while it stays,
+    /// the token is not less than the old one in byte order. The lease's deadline stays as it is.
     fn checkpoint(
         &mut self,
         now: LogicalTime,
@@ -81,7 +86,8 @@ pub trait CoordinationBackend {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError>;
 
-    /// Marks a shard as done at a final cursor.
+    /// Marks a shard as done at a final cursor, under the rules of a checkpoint. One without
+    /// anything in it is completed at its start key.
     fn complete(
         &mut self,
         now: LogicalTime,
@@ -91,7 +97,8 @@ pub trait CoordinationBackend {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, CompleteError>;
 
-    /// Halts a shard.
+    /// Halts a shard, its cursor kept, until somebody unparks it: for what trying again does not mend. A
+    /// run with parked shards cannot be completed.
     fn park_shard(
         &mut self,
         now: LogicalTime,
@@ -101,7 +108,9 @@ pub trait CoordinationBackend {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, ParkError>;
 
-    /// Replaces a shard by children that cover its range.
+    /// Replaces a shard by children that cover its range. They begin with nothing done, so this is for
+    /// a shard on which no work has begun; one that is worked on gives away its rest instead
+    /// ([`CoordinationBackend::split_residual`]).
     fn split_replace(
         &mut self,
         now: LogicalTime,
@@ -111,7 +120,8 @@ pub trait CoordinationBackend {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<SplitReplaceResult>, SplitReplaceError>;
 
-    /// Gives the rest of a shard's range to a new shard and keeps the lease.
+    /// Gives the rest of a shard's range, behind its cursor, to a new shard and keeps the lease: how
+    /// work gets to workers that have none.
     fn split_residual(
         &mut self,
         now: LogicalTime,

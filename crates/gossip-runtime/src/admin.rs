@@ -1,12 +1,12 @@
 //! What somebody does about runs from outside: call one off, set its parked shards going, delete
 //! those that nobody needs, check that the records are in order.
 
-use gossip_contracts::identity::{RunId, ShardKey};
+use gossip_contracts::identity::{OpId, RunId, ShardKey};
 use gossip_coordination::{
     DeleteRunError, GetRunError, InfraError, RunManagement, ShardFilter, UnparkError,
 };
 
-use crate::clock::{new_op_id, now};
+use crate::clock::now;
 use crate::prune::Pruning;
 use crate::report::{ReportError, Reports, RunSummary};
 use crate::scan::{ScanError, cancel};
@@ -44,7 +44,7 @@ impl Admin {
         Ok(runs)
     }
 
-    /// Deletes a run that has ended (P2).
+    /// Deletes a run that has ended (D7).
     fn delete(&mut self, run: RunId) -> Result<(), ReportError> {
         let coordinator = &mut self.reports.coordinator;
         let mut deleted = coordinator.delete_run(now(), LOCAL_TENANT, run);
@@ -76,7 +76,7 @@ impl Admin {
             .map_err(|error| lookup_error(run, error))?;
         for shard in &parked {
             let key = ShardKey::new(run, shard.shard);
-            match self.reports.coordinator.unpark_shard(now(), LOCAL_TENANT, key, new_op_id()) {
+            match self.reports.coordinator.unpark_shard(now(), LOCAL_TENANT, key, OpId::random()) {
                 // Somebody else was faster.
                 Ok(_) | Err(UnparkError::NotParked { .. }) => {}
                 Err(UnparkError::BackendError(error)) => return Err(ReportError::Storage(error)),

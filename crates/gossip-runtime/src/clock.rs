@@ -1,20 +1,12 @@
-//! The one place where the runtime asks what time it is, and draws what must not repeat.
+//! The one place where the runtime asks what time it is.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use gossip_contracts::identity::{LogicalTime, OpId};
+use gossip_contracts::identity::LogicalTime;
 
 /// Unix milliseconds.
 pub(crate) fn now() -> LogicalTime {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Zero means "unset"; a clock before 1970 is as good as one at its start.
     LogicalTime::from_raw(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX).max(1))
-}
-
-/// A fresh operation id.
-///
-/// # Panics
-/// If the operating system has no randomness to give.
-pub(crate) fn new_op_id() -> OpId {
-    OpId::from_raw(getrandom::u64().expect("the operating system gives random numbers"))
 }

@@ -1,10 +1,4 @@
-//! Which runs may be deleted: those whose results a later one has taken over.
-//!
-//! - P1: of each target and policy the newest run that has finished is kept, and so is every later
-//!   one. What was found, which run saw it first and what need not be read again belong to the target
-//!   and the policy, not to a run, and stay.
-//! - P2: a run leaves coordination first and the table of runs last, so that what a killed deletion
-//!   leaves is seen by the next.
+//! Which runs may be deleted: those whose results a later one has taken over (D6).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,7 +8,7 @@ use gossip_coordination::RunStatus;
 
 use crate::report::RunSummary;
 
-/// Which of the runs that may be deleted (P1) are to be.
+/// Which of the runs that may be deleted (D6) are to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruning {
     /// Only runs that ended at least so long ago.

@@ -4,6 +4,11 @@
 //!   every item that there was has been met, so they are gone.
 //! - D5: where a source lists only what is new, items that a finished run did not meet count in it as
 //!   they are. A run that trusts nothing meets everything, so that D4 holds.
+//! - D6: of each target and policy the newest run that has finished is not deleted, nor is a later one.
+//!   What was found, which run saw it first and what need not be read again belong to the target and
+//!   the policy, not to a run, and stay.
+//! - D7: a run that is deleted leaves coordination first and the table of runs last, so that what a
+//!   killed deletion leaves is seen by the next.
 
 use gossip_contracts::connector::KeyRange;
 use gossip_contracts::identity::{PolicyHash, RunId};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gossip_contracts::connector::{Connector, ConnectorError, NewRun};
 use gossip_contracts::coordination::CursorSemantics;
-use gossip_contracts::identity::{PolicyHash, RunId, TenantSecretKey};
+use gossip_contracts::identity::{OpId, PolicyHash, RunId, TenantSecretKey};
 use gossip_coordination::{
     CreateRunError, GetRunError, InfraError, RunConfig, RunManagement, RunStatus,
     RunTerminalEvaluation, RunTransitionError, evaluate_run_terminal,
@@ -13,7 +13,7 @@ use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use gossip_engine::Engine;
 
-use crate::clock::{new_op_id, now};
+use crate::clock::now;
 use crate::item::ItemContext;
 use crate::ledger;
 use crate::options::ScanOptions;
@@ -224,7 +224,14 @@ impl Scan<'_> {
         };
         let created = with_initial_shards(self.source, self.options.threads, |shards| {
             let now = now();
-            coordinator.create_run_with_shards(now, LOCAL_TENANT, run, config, shards, new_op_id())
+            coordinator.create_run_with_shards(
+                now,
+                LOCAL_TENANT,
+                run,
+                config,
+                shards,
+                OpId::random(),
+            )
         })?;
         match created {
             Ok(_) => Ok(true),
@@ -308,7 +315,7 @@ impl Scan<'_> {
         if let Some(lock) = lock {
             lock.remove();
         }
-        match coordinator.complete_run(now(), LOCAL_TENANT, run, new_op_id()) {
+        match coordinator.complete_run(now(), LOCAL_TENANT, run, OpId::random()) {
             // Another process that worked on the same run was faster.
             Ok(_) | Err(RunTransitionError::RunTerminal { status: RunStatus::Done }) => {
                 Ok(ScanEnd::Finished)
@@ -350,7 +357,7 @@ fn lease_ms(coordinator: &SqliteCoordinator, run: RunId) -> Result<u64, ScanErro
 
 /// Calls a run off, in coordination and in the runtime's own table.
 pub(crate) fn cancel(coordinator: &mut SqliteCoordinator, run: RunId) -> Result<(), ScanError> {
-    match coordinator.cancel_run(now(), LOCAL_TENANT, run, new_op_id()) {
+    match coordinator.cancel_run(now(), LOCAL_TENANT, run, OpId::random()) {
         Ok(_) | Err(RunTransitionError::RunTerminal { .. } | RunTransitionError::RunNotFound) => {}
         Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
         Err(error) => return Err(InfraError::corruption("cancel", error.to_string()).into()),

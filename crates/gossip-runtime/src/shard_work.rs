@@ -17,7 +17,7 @@ use gossip_coordination::{EndError, LeasedOperationError, ParkReason, WorkerSess
 use gossip_coordination_sqlite::SqliteCoordinator;
 
 use crate::batch::{Batch, Commit};
-use crate::clock::{new_op_id, now};
+use crate::clock::now;
 use crate::plan::ResidualSplit;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
@@ -191,7 +191,7 @@ impl Work for ShardWork<'_> {
 fn retrying<T, E: LeasedOperationError>(
     mut attempt: impl FnMut(OpId) -> Result<T, E>,
 ) -> Result<T, E> {
-    let op_id = new_op_id();
+    let op_id = OpId::random();
     for tried in 1.. {
         match attempt(op_id) {
             Err(error) if error.is_retryable() && tried < TRIES => {
@@ -208,7 +208,7 @@ fn end<'w, T, E: LeasedOperationError>(
     mut session: Session<'w>,
     mut attempt: impl FnMut(Session<'w>, OpId) -> Result<T, EndError<Session<'w>, E>>,
 ) -> Result<T, E> {
-    let op_id = new_op_id();
+    let op_id = OpId::random();
     for tried in 1.. {
         match attempt(session, op_id) {
             Ok(ended) => return Ok(ended),

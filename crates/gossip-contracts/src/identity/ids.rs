@@ -70,8 +70,19 @@ numbered! {
     WorkerId
 }
 numbered! {
-    /// The idempotency key of one operation, drawn at random by the caller.
+    /// The idempotency key of one operation, drawn at random by the caller: a retry has the same.
     OpId
+}
+
+impl OpId {
+    /// An id for a new operation, drawn by the operating system.
+    ///
+    /// # Panics
+    /// If that has no random numbers to give.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(getrandom::u64().expect("the operating system gives random numbers"))
+    }
 }
 numbered! {
     /// The fencing token of a shard: it grows with every change of ownership.
@@ -169,6 +180,12 @@ impl CanonicalBytes for ShardKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drawn_ids_are_all_different() {
+        let drawn: std::collections::HashSet<OpId> = (0..1000).map(|_| OpId::random()).collect();
+        assert_eq!(drawn.len(), 1000);
+    }
 
     #[test]
     fn bit_63_marks_derived_shards() {

@@ -9,12 +9,12 @@ use std::process::Command;
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{OpId, ShardId, ShardKey, WorkerId};
 use gossip_coordination::{
-    AcquireError, AcquireScratch, CoordinationBackend, InfraError, RunManagement, ShardStatus,
+    AcquireError, AcquireScratch, CoordinationBackend, InfraError, RunManagement,
 };
 use gossip_coordination_sqlite::{OpenError, SqliteConfig, SqliteCoordinator};
 use rusqlite::Connection;
 
-use crate::support::{NOW, Place, RUN, TENANT, assert_sound, begin, key, shards};
+use crate::support::{NOW, Place, RUN, TENANT, assert_sound, begin, key};
 
 /// Every file of a directory with its bytes.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -263,80 +263,6 @@ fn a_damaged_page_is_an_error_and_not_a_panic() {
             }
         }
     }
-}
-
-#[test]
-fn the_fixture_of_version_1_opens_and_says_what_it_said() {
-    let place = Place::new();
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.db");
-    fs::copy(fixture, place.db()).unwrap();
-    let mut coordinator = place.open();
-    assert_sound(&coordinator);
-    let progress = coordinator.get_run_progress(TENANT, RUN).unwrap();
-    assert_eq!((progress.active, progress.done, progress.split, progress.parked), (5, 1, 1, 1));
-    let listed = shards(&coordinator);
-    let statuses: Vec<_> = listed.iter().map(|shard| shard.status).collect();
-    use ShardStatus::{Active, Done, Parked, Split};
-    assert_eq!(statuses, [Split, Done, Parked, Active, Active, Active, Active, Active]);
-    assert_eq!(listed[3].last_key.as_deref(), Some(&key(33)[..]));
-    assert_eq!(listed[3].lease_deadline, NOW.checked_add(60_000));
-    // Its run is written again as this version writes it.
-    let before = coordinator.get_run(TENANT, RUN).unwrap();
-    coordinator.cancel_run(NOW, TENANT, RUN, OpId::from_raw(77)).unwrap();
-    let after = coordinator.get_run(TENANT, RUN).unwrap();
-    assert_eq!((after.root_shards, after.op_log.len()), (before.root_shards, 2));
-    let stored = Connection::open(place.db()).unwrap();
-    let version: i64 = stored.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    let sql = "SELECT record FROM coord_run_records";
-    let record: Vec<u8> = stored.query_row(sql, [], |row| row.get(0)).unwrap();
-    assert_eq!((version, record[1]), (2, 2), "schema and record say which version wrote them");
-    assert_sound(&coordinator);
-}
-
-#[test]
-#[ignore = "writes tests/golden/v1.db anew; run by hand when a format version is added"]
-fn write_the_fixture_of_version_1() {
-    use gossip_contracts::coordination::{
-        ShardSpecRef, plan_split_replace_at_points, plan_split_residual_at_point,
-    };
-    let place = Place::new();
-    let mut coordinator = SqliteCoordinator::open(place.db(), SqliteConfig::default()).unwrap();
-    begin(&mut coordinator, 5, 10, 60_000);
-    let mut scratch = Box::new(AcquireScratch::new());
-    let mut op = 0;
-    for shard in 0..4 {
-        let (id, worker) =
-            (ShardKey::new(RUN, ShardId::from_raw(shard)), WorkerId::from_raw(shard));
-        let lease = coordinator
-            .acquire_and_restore_into(NOW, TENANT, id, worker, &mut scratch)
-            .unwrap()
-            .lease;
-        op += 1;
-        let op = OpId::from_raw(op);
-        let (start, at, cut, end) =
-            (key(1 + shard * 10), key(3 + shard * 10), key(5 + shard * 10), key(11 + shard * 10));
-        let (range, cursor) = (ShardSpecRef::new(&start, &end, b""), CursorUpdate::at(&at));
-        match shard {
-            0 => {
-                let plan = plan_split_replace_at_points(range, &[&cut]).unwrap();
-                coordinator.split_replace(NOW, TENANT, &lease, &plan, op).unwrap();
-            }
-            1 => drop(coordinator.complete(NOW, TENANT, &lease, cursor, op).unwrap()),
-            2 => {
-                let reason = gossip_coordination::ParkReason::NotFound;
-                coordinator.park_shard(NOW, TENANT, &lease, reason, op).unwrap();
-            }
-            _ => {
-                coordinator.checkpoint(NOW, TENANT, &lease, cursor, op).unwrap();
-                let plan = plan_split_residual_at_point(range, &cut).unwrap();
-                coordinator.split_residual(NOW, TENANT, &lease, &plan, OpId::from_raw(9)).unwrap();
-            }
-        }
-    }
-    drop(coordinator);
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.db");
-    fs::create_dir_all(fixture.parent().unwrap()).unwrap();
-    fs::copy(place.db(), fixture).unwrap();
 }
 
 /// A small file system of its own, gone when this is dropped.

@@ -1,13 +1,13 @@
-//! The caller's writes and a checkpoint: both or neither.
+//! The caller's writes and a checkpoint, both or neither, where SQLite has something to say in it. The
+//! rest is in the suite of all backends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{OpId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, CommitError, CompleteError, CoordinationBackend,
-    EventCollector, EventKind, InfraError, Lease, RunManagement, ShardClaiming,
-    TransactionalBackend,
+    AcquireScratch, CheckpointError, CommitError, CoordinationBackend, GetRunError, InfraError,
+    Lease, RunManagement, ShardClaiming, TransactionalBackend,
 };
 use gossip_coordination_sqlite::SqliteCoordinator;
 use rusqlite::Transaction;
@@ -35,104 +35,6 @@ fn assert_stored(place: &Place, cursor: u64, rows: &[u64]) {
     assert_eq!(shards(&other)[0].last_key.as_deref().map_or(0, number), cursor);
     assert_eq!(pages(&other), rows);
     assert_sound(&other);
-}
-
-#[test]
-fn writes_are_stored_with_the_checkpoint_and_not_again_by_a_replay() {
-    let place = Place::new();
-    let (mut coordinator, lease) = claimed(&place);
-    let (five, op) = (key(5), OpId::from_raw(1));
-    let five = CursorUpdate::at(&five);
-    let first = coordinator.checkpoint_with(NOW, TENANT, &lease, five, op, insert(5));
-    assert!(first.unwrap().is_executed());
-    assert_stored(&place, 5, &[5]);
-
-    let again = coordinator.checkpoint_with(NOW, TENANT, &lease, five, op, |_| {
-        panic!("K2: a replay has stored them before")
-    });
-    assert!(again.map_err(|error: CommitError<_, ()>| error).unwrap().is_replay());
-
-    let (nine, op) = (key(9), OpId::from_raw(2));
-    let done = coordinator
-        .complete_with(NOW, TENANT, &lease, CursorUpdate::at(&nine), op, insert(9))
-        .unwrap();
-    assert!(done.is_executed());
-    assert_stored(&place, 9, &[5, 9]);
-}
-
-#[test]
-fn a_refusal_never_runs_the_writes() {
-    let place = Place::new();
-    let (mut coordinator, lease) = claimed(&place);
-    let never = |_: &Transaction<'_>| -> Result<(), ()> { panic!("K2: it was refused") };
-    let late = lease.deadline();
-    let five = key(5);
-    let refused = coordinator.complete_with(
-        late,
-        TENANT,
-        &lease,
-        CursorUpdate::at(&five),
-        OpId::from_raw(1),
-        never,
-    );
-    assert!(matches!(refused, Err(CommitError::Refused(CompleteError::LeaseExpired { .. }))));
-    let outside = key(1000);
-    let refused = coordinator.checkpoint_with(
-        NOW,
-        TENANT,
-        &lease,
-        CursorUpdate::at(&outside),
-        OpId::from_raw(1),
-        never,
-    );
-    assert!(matches!(refused, Err(CommitError::Refused(CheckpointError::CursorOutOfBounds(_)))));
-    assert_stored(&place, 0, &[]);
-}
-
-#[test]
-fn writes_that_fail_undo_the_checkpoint_too() {
-    let place = Place::new();
-    let (mut coordinator, lease) = claimed(&place);
-    let (five, op) = (key(5), OpId::from_raw(1));
-    let five = CursorUpdate::at(&five);
-    let mut events = EventCollector::new();
-    let failed = coordinator.with_events(&mut events, |coordinator| {
-        coordinator.checkpoint_with(NOW, TENANT, &lease, five, op, |tx| {
-            insert(5)(tx).unwrap();
-            Err("the caller changed its mind")
-        })
-    });
-    assert_eq!(failed, Err(CommitError::Caller("the caller changed its mind")));
-    assert!(events.is_empty(), "nothing happened");
-    assert_stored(&place, 0, &[]);
-
-    // The operation id is not used up.
-    let outcome = coordinator.with_events(&mut events, |coordinator| {
-        coordinator.checkpoint_with(NOW, TENANT, &lease, five, op, insert(5))
-    });
-    assert!(outcome.unwrap().is_executed());
-    assert!(matches!(events.drain()[..], [ref event]
-        if matches!(event.kind, EventKind::ShardCheckpointed { .. })));
-    assert_stored(&place, 5, &[5]);
-}
-
-#[test]
-fn writes_that_panic_undo_the_checkpoint_too() {
-    let place = Place::new();
-    let (mut coordinator, lease) = claimed(&place);
-    let (five, op) = (key(5), OpId::from_raw(1));
-    let five = CursorUpdate::at(&five);
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
-        coordinator.checkpoint_with(NOW, TENANT, &lease, five, op, |tx| -> Result<(), ()> {
-            insert(5)(tx).unwrap();
-            panic!("a bug of the caller")
-        })
-    }));
-    assert!(panicked.is_err());
-    assert_stored(&place, 0, &[]);
-    let outcome = coordinator.checkpoint_with(NOW, TENANT, &lease, five, op, insert(5));
-    assert!(outcome.unwrap().is_executed());
-    assert_stored(&place, 5, &[5]);
 }
 
 #[test]
@@ -171,6 +73,22 @@ fn the_callers_own_transaction_is_stored_or_undone_whole() {
     // A read that writes is a mistake without consequences.
     coordinator.read(insert(5)).unwrap();
     assert_eq!(pages(&place.open()), [1, 2]);
+}
+
+/// SQLite's own answer was taken for damage.
+#[test]
+fn a_read_inside_a_read_is_refused_and_the_outer_goes_on() {
+    let place = Place::new();
+    let coordinator = place.open();
+    let seen = coordinator.read(|tx| {
+        let inner = coordinator.get_run(TENANT, RUN);
+        let Err(GetRunError::BackendError(error)) = inner else { panic!("{inner:?}") };
+        assert!(matches!(error, InfraError::Transient { operation: "get_run.begin", .. }));
+        assert!(error.to_string().contains("inside a transaction"), "{error}");
+        tx.query_row("SELECT count(*) FROM pages_rows", [], |row| row.get::<_, i64>(0))
+    });
+    assert_eq!(seen, Ok(0));
+    assert_eq!(coordinator.get_run(TENANT, RUN), Err(GetRunError::RunNotFound));
 }
 
 #[test]

@@ -4,12 +4,18 @@
 use std::path::PathBuf;
 
 use gossip_coordination::codec::{decode_run, decode_shard};
+use gossip_coordination::conformance::transactional::TransactionalHarness;
 use gossip_coordination::conformance::{Caps, Dump, Harness, Limits};
 use gossip_coordination::{EventCollector, ShardLimits};
 use gossip_coordination_sqlite::{SqliteConfig, SqliteCoordinator};
+use rusqlite::Transaction;
 use tempfile::TempDir;
 
 gossip_coordination::conformance_suite!(OnSqlite);
+
+mod transactional {
+    gossip_coordination::transactional_conformance_suite!(super::OnSqlite);
+}
 
 struct OnSqlite {
     dir: TempDir,
@@ -55,7 +61,7 @@ impl Harness for OnSqlite {
     fn open(limits: &Limits) -> Self {
         let limits =
             ShardLimits { per_tenant: limits.shards_per_tenant, global: limits.shards_total };
-        let config = SqliteConfig { limits, ..SqliteConfig::default() };
+        let config = SqliteConfig { limits, ..crate::support::config() };
         let dir = tempfile::Builder::new().prefix("gossip-sqlite-").tempdir().unwrap();
         let mut harness = Self { dir, config, crashes: 0, coordinator: None };
         harness.start();
@@ -113,5 +119,15 @@ impl Harness for OnSqlite {
 
     fn assert_consistent(&mut self) {
         crate::support::assert_sound(self.backend());
+    }
+}
+
+impl TransactionalHarness for OnSqlite {
+    fn write(tx: &Transaction<'_>, row: u64) {
+        tx.execute("INSERT INTO pages_rows VALUES (?1, 1)", [row as i64]).expect("it is new");
+    }
+
+    fn rows(&mut self) -> Vec<u64> {
+        crate::support::pages(&self.connect().expect("a second connection"))
     }
 }

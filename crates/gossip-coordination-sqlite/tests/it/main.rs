@@ -9,6 +9,7 @@ mod commit;
 mod conformance;
 mod differential;
 mod durability;
+mod fixtures;
 mod full;
 mod kill;
 mod modes;

@@ -5,13 +5,14 @@ use std::path::Path;
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{FenceEpoch, OpId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, Lease, ShardClaiming,
+    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, EventCollector, Lease,
+    ShardClaiming,
 };
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
 use rusqlite::Connection;
 
 use crate::children::{Running, say, wait_for_parent};
-use crate::support::{Place, RUN, TENANT, assert_sound, begin, clock, config, key};
+use crate::support::{Place, RUN, TENANT, assert_sound, begin, clock, config, key, shards};
 
 /// The child: takes a slot and a shard, checkpoints once, and waits to be killed.
 pub(crate) fn claims_and_waits(database: &Path) {
@@ -98,6 +99,36 @@ fn what_dead_workers_hold_is_given_back_without_taking_their_place() {
     }
     let third = coordinator.claim_next_available(now, TENANT, RUN, worker, &mut scratch);
     assert!(matches!(third, Err(ClaimError::NoneAvailable { .. })));
+    assert_sound(&coordinator);
+}
+
+/// More than one transaction revokes. Each holder is fenced off, and its try counts (T5).
+#[test]
+fn all_that_a_dead_worker_holds_is_revoked() {
+    const HELD: usize = 130;
+    let place = Place::new();
+    let mut coordinator = place.open();
+    begin(&mut coordinator, HELD as u64, 100, 3_600_000);
+    let slots = WorkerSlots::open(place.db().with_extension("workers")).unwrap();
+    let dead = slots.take().unwrap();
+    let (now, mut scratch) = (clock(), AcquireScratch::new());
+    let mut claim = || {
+        coordinator.claim_next_available(now, TENANT, RUN, dead.id(), &mut scratch).unwrap().lease
+    };
+    let leases: Vec<Lease> = (0..HELD).map(|_| claim()).collect();
+    drop(dead);
+    let mut events = EventCollector::new();
+    let revoked = coordinator
+        .with_events(&mut events, |coordinator| coordinator.release_dead(now, TENANT, RUN, &slots));
+    assert_eq!((revoked.unwrap(), events.len()), (HELD as u64, HELD));
+    for lease in &leases {
+        let (five, op) = (key(5), OpId::from_raw(1));
+        let late = coordinator.checkpoint(now, TENANT, lease, CursorUpdate::at(&five), op);
+        assert!(matches!(late, Err(CheckpointError::StaleFence { .. })), "{late:?}");
+    }
+    for shard in shards(&coordinator) {
+        assert_eq!((shard.acquires_since_progress, shard.lease_deadline), (1, None));
+    }
     assert_sound(&coordinator);
 }
 

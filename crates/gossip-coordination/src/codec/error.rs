@@ -25,8 +25,8 @@ impl RecordKind {
     #[must_use]
     pub const fn newest_version(self) -> u8 {
         match self {
-            Self::Shard | Self::Owner | Self::Gate => 1,
-            Self::Run => 2,
+            Self::Shard | Self::Owner => 1,
+            Self::Run | Self::Gate => 2,
         }
     }
 }

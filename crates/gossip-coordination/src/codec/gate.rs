@@ -13,7 +13,7 @@ pub fn encode_gate(record: &GateRecord, out: &mut Vec<u8>) {
     let mut w = Writer::begin(RecordKind::Gate, out);
     w.raw(tenant.as_bytes()).u64(run.as_raw());
     write_config(&mut w, &gate.config);
-    w.u8(gate.status as u8);
+    w.u8(gate.status as u8).u8(gate.hides_shards.into());
     w.finish();
 }
 
@@ -24,7 +24,10 @@ pub fn decode_gate(bytes: &[u8]) -> Result<GateRecord, CodecError> {
     let run = RunId::from_raw(r.u64("run")?);
     let config = read_config(&mut r)?;
     let status = r.discriminant("status", RunStatus::from_raw)?;
+    // Version 1 did not say.
+    let as_flag = |raw| [false, true].get(usize::from(raw)).copied();
+    let hides_shards = r.version() >= 2 && r.discriminant("hides shards", as_flag)?;
     r.finish()?;
     config.validate()?;
-    Ok(GateRecord { tenant, run, gate: RunGate { status, config } })
+    Ok(GateRecord { tenant, run, gate: RunGate { status, config, hides_shards } })
 }

@@ -22,6 +22,7 @@ mod harness;
 mod list;
 mod matrix;
 mod runner;
+pub mod transactional;
 mod world;
 
 pub use dump::Dump;

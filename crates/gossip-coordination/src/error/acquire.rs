@@ -43,6 +43,21 @@ pub enum AcquireError {
     BackendError(#[from] InfraError),
 }
 
+impl AcquireError {
+    /// Whether the same acquire may succeed later, with nobody doing anything but work.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::AlreadyLeased { .. } => true,
+            Self::ShardNotFound { .. }
+            | Self::TenantMismatch { .. }
+            | Self::ShardTerminal { .. }
+            | Self::RunNotActive { .. } => false,
+            Self::BackendError(error) => error.is_retryable(),
+        }
+    }
+}
+
 /// The variant, and as `Display`: the owner is not for showing.
 impl fmt::Debug for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -44,6 +44,19 @@ pub enum ClaimError {
     BackendError(#[from] InfraError),
 }
 
+impl ClaimError {
+    /// Whether the same claim may succeed later, with nobody doing anything but work.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::NoneAvailable { .. } | Self::Throttled { .. } => true,
+            Self::RunNotActive { status, .. } => !status.is_terminal(),
+            Self::RunNotFound | Self::TenantMismatch { .. } => false,
+            Self::BackendError(error) => error.is_retryable(),
+        }
+    }
+}
+
 impl From<GetRunError> for ClaimError {
     fn from(error: GetRunError) -> Self {
         match error {

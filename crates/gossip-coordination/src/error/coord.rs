@@ -83,10 +83,25 @@ pub enum CoordError {
     CheckpointMissingKey,
 }
 
-/// As `Display`: the fields of some variants are not for showing.
+/// The variant, and as `Display`: the fields of some are not for showing.
 impl fmt::Debug for CoordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CoordError({self})")
+        let variant = match self {
+            Self::ShardNotFound { .. } => "ShardNotFound",
+            Self::TenantMismatch { .. } => "TenantMismatch",
+            Self::StaleFence { .. } => "StaleFence",
+            Self::LeaseExpired { .. } => "LeaseExpired",
+            Self::ShardTerminal { .. } => "ShardTerminal",
+            Self::RunNotActive { .. } => "RunNotActive",
+            Self::OpIdConflict { .. } => "OpIdConflict",
+            Self::CursorRegression { .. } => "CursorRegression",
+            Self::CursorOutOfBounds(_) => "CursorOutOfBounds",
+            Self::CursorKeyTooLarge { .. } => "CursorKeyTooLarge",
+            Self::CursorTokenTooLarge { .. } => "CursorTokenTooLarge",
+            Self::SplitInvalid(_) => "SplitInvalid",
+            Self::CheckpointMissingKey => "CheckpointMissingKey",
+        };
+        write!(f, "CoordError::{variant}({self})")
     }
 }
 

@@ -260,3 +260,58 @@ pub enum RevokeLeaseError {
     #[error("{0}")]
     BackendError(#[from] InfraError),
 }
+
+/// Only the backend's own failures pass by themselves.
+macro_rules! retryable_if_the_backend_is {
+    ($($error:ident)*) => {$(
+        impl $error {
+            /// Whether the same request, under the same operation id if it has one, may succeed later.
+            #[must_use]
+            pub const fn is_retryable(&self) -> bool {
+                matches!(self, Self::BackendError(error) if error.is_retryable())
+            }
+        }
+    )*};
+}
+
+retryable_if_the_backend_is! { GetRunError UnparkError DeleteRunError RevokeLeaseError }
+
+impl CreateRunError {
+    /// Whether the same request under the same operation id may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::RegisterShardsFailed(error) => error.is_retryable(),
+            Self::GetRunFailed(error) => error.is_retryable(),
+            Self::BackendError(error) => error.is_retryable(),
+            Self::InvalidConfig(_)
+            | Self::RunAlreadyExists { .. }
+            | Self::ConfigMismatch { .. } => false,
+        }
+    }
+}
+
+impl RegisterShardsError {
+    /// Whether the same request under the same operation id may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::ResourceExhausted { .. } => true,
+            Self::BackendError(error) => error.is_retryable(),
+            _ => false,
+        }
+    }
+}
+
+impl RunTransitionError {
+    /// Whether the same request under the same operation id may succeed later, with nobody doing
+    /// anything but work: shards that are active get done, parked ones stay.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::ShardsRemaining { active, .. } => *active > 0,
+            Self::BackendError(error) => error.is_retryable(),
+            _ => false,
+        }
+    }
+}

@@ -208,6 +208,49 @@ fn routing_keeps_every_field() {
 }
 
 #[test]
+fn errors_say_whether_trying_again_helps() {
+    let (passing, damage) =
+        (InfraError::transient("step", "busy"), InfraError::corruption("step", "damaged"));
+    macro_rules! follow_the_backend {
+        ($($error:ident)*) => {$(
+            assert!($error::BackendError(passing.clone()).is_retryable());
+            assert!(!$error::BackendError(damage.clone()).is_retryable());
+        )*};
+    }
+    follow_the_backend! {
+        AcquireError ClaimError CreateRunError RegisterShardsError GetRunError RunTransitionError
+        UnparkError DeleteRunError RevokeLeaseError RenewError ReleaseError CheckpointError
+        CompleteError ParkError SplitError
+    }
+    let (run, at) = (SHARD.run, LogicalTime::from_raw(5));
+    let not_active = |status| ClaimError::RunNotActive { run, status };
+    assert!(ClaimError::NoneAvailable { earliest_deadline: None }.is_retryable());
+    assert!(ClaimError::Throttled { retry_after: at }.is_retryable());
+    assert!(not_active(RunStatus::Initializing).is_retryable());
+    assert!(!not_active(RunStatus::Cancelled).is_retryable());
+    assert!(!ClaimError::RunNotFound.is_retryable());
+    let held = AcquireError::AlreadyLeased { current_owner: WORKER, lease_deadline: at };
+    assert!(held.is_retryable());
+    assert!(!AcquireError::ShardNotFound { shard: SHARD }.is_retryable());
+    let full = RegisterShardsError::ResourceExhausted { resource: "room" };
+    assert!(full.is_retryable() && CreateRunError::RegisterShardsFailed(full).is_retryable());
+    assert!(CreateRunError::GetRunFailed(GetRunError::BackendError(passing)).is_retryable());
+    assert!(!CreateRunError::RunAlreadyExists { run }.is_retryable());
+    assert!(!RegisterShardsError::RunNotFound.is_retryable());
+    let remaining = |active, parked| RunTransitionError::ShardsRemaining { active, parked };
+    assert!(remaining(1, 1).is_retryable());
+    assert!(!remaining(0, 1).is_retryable(), "parked shards stay parked");
+    assert!(!RunTransitionError::RunNotFound.is_retryable());
+}
+
+#[test]
+fn debug_of_a_refusal_names_its_variant() {
+    for (name, error) in refusals() {
+        assert!(format!("{error:?}").starts_with(&format!("CoordError::{name}(")), "{error:?}");
+    }
+}
+
+#[test]
 fn no_variant_of_any_error_shows_a_secret() {
     let (shard, run, status) = (SHARD, SHARD.run, RunStatus::Failed);
     let (op_id, expected) = (OpId::from_raw(5), TENANT);
@@ -397,7 +440,7 @@ fn no_variant_of_any_error_shows_a_secret() {
             Registration {
                 run, status,
                 registration: Registration {
-                    op_id, payload_hash: HASH, count: 1, staged: 2, stale: 0,
+                    op_id, payload_hash: HASH, count: 1, staged: 2, stale: 0, stepped_at: deadline,
                 }
             };
             RunResult { run, status };
@@ -451,7 +494,7 @@ fn refusals_of_marked_requests_show_no_secret() {
         lease_duration: 10,
         max_shard_retries: 1,
     };
-    let run = RunGate { status: RunStatus::Active, config };
+    let run = RunGate { status: RunStatus::Active, config, hides_shards: false };
     let now = LogicalTime::from_raw(100);
     let fence = FenceEpoch::from_raw(2);
     let deadline = LogicalTime::from_raw(200);

@@ -63,31 +63,7 @@ impl Default for CoordinatorRuntimeConfig {
     }
 }
 
-/// The reference coordinator.
-///
-/// ```
-/// use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, InitialShardInput, ShardSpecRef};
-/// use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, TenantId, WorkerId};
-/// use gossip_coordination::{EndError, InMemoryCoordinator, RunConfig, RunManagement, WorkerSession};
-///
-/// let mut coordinator = InMemoryCoordinator::default();
-/// let (tenant, run) = (TenantId::from_bytes([1; 32]), RunId::from_raw(1));
-/// let config = RunConfig {
-///     cursor_semantics: CursorSemantics::Completed,
-///     lease_duration: 30_000,
-///     max_shard_retries: 5,
-/// };
-/// let range = ShardSpecRef::new(b"a", b"z", b"");
-/// let shards = [InitialShardInput::new(ShardId::from_raw(0), range, CursorUpdate::initial())];
-/// let now = LogicalTime::from_raw(1_000);
-/// coordinator.create_run_with_shards(now, tenant, run, config, &shards, OpId::from_raw(1))?;
-///
-/// let mut session = WorkerSession::claim(&mut coordinator, now, tenant, run, WorkerId::from_raw(7))?;
-/// session.checkpoint(now, CursorUpdate::at(b"m"), OpId::from_raw(2))?;
-/// session.complete(now, CursorUpdate::at(b"y"), OpId::from_raw(3)).map_err(EndError::into_error)?;
-/// coordinator.complete_run(now, tenant, run, OpId::from_raw(4))?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The reference coordinator. The crate's front page shows it at work.
 #[derive(Debug)]
 pub struct InMemoryCoordinator {
     config: CoordinatorRuntimeConfig,

@@ -130,11 +130,15 @@ impl Run {
         now: LogicalTime,
         takeover: Takeover,
     ) -> impl Iterator<Item = ShardId> {
-        let is_over = |&(deadline, _): &_| takeover.free_from(deadline) <= now;
-        let expired = self.leased.first().filter(is_over);
-        let expired = expired.into_iter().map(|(_, index)| index);
+        let expired = self.first_expired(now, takeover);
         let free = self.free.iter(&self.links);
-        expired.chain(free).map(|index| self.shards[index as usize].id)
+        expired.into_iter().chain(free).map(|index| self.shards[index as usize].id)
+    }
+
+    /// The shard whose lease ends first, if that keeps nobody out any more.
+    fn first_expired(&self, now: LogicalTime, takeover: Takeover) -> Option<u32> {
+        let (_, index) = self.leased.first()?;
+        self.shards[index as usize].state.is_available_at(now, takeover).then_some(index)
     }
 
     /// A shard that `worker` was granted and has neither released nor lost. Looks at leases only.
@@ -156,7 +160,7 @@ impl Run {
 
     pub(super) fn capacity(&self, now: LogicalTime, takeover: Takeover) -> CapacityHint {
         let earliest_deadline = self.earliest_deadline(takeover);
-        let some_expired = earliest_deadline.is_some_and(|free_from| free_from <= now);
+        let some_expired = self.first_expired(now, takeover).is_some();
         CapacityHint {
             available_count: self.free.len().saturating_add(u32::from(some_expired)),
             earliest_deadline,

@@ -171,7 +171,8 @@ fn every_run_invariant_is_noticed_under_its_number() {
 
 fn registration(count: u32, staged: u32, stale: u32) -> Option<Registration> {
     let (op_id, payload_hash) = (OpId::from_raw(1), 2);
-    Some(Registration { op_id, payload_hash, count, staged, stale })
+    let stepped_at = LogicalTime::from_raw(5);
+    Some(Registration { op_id, payload_hash, count, staged, stale, stepped_at })
 }
 
 #[test]

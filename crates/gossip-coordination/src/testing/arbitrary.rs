@@ -70,13 +70,15 @@ pub(crate) fn run() -> impl Strategy<Value = RunRecord> {
 /// One that stages, or one that has still to delete what another left.
 fn registration() -> impl Strategy<Value = Option<Registration>> {
     let numbers = (1u32..=10_000, any::<u32>(), any::<bool>());
-    prop::option::of((any::<u64>(), 1..=u64::MAX, numbers)).prop_map(|drawn| {
-        drawn.map(|(op_id, payload_hash, (count, some, stages))| Registration {
+    let drawn = (any::<u64>(), 1..=u64::MAX, numbers, 1..=u64::MAX);
+    prop::option::of(drawn).prop_map(|drawn| {
+        drawn.map(|(op_id, payload_hash, (count, some, stages), at)| Registration {
             op_id: OpId::from_raw(op_id),
             payload_hash,
             count,
             staged: if stages { some % (count + 1) } else { 0 },
             stale: if stages { 0 } else { some % 10_001 },
+            stepped_at: LogicalTime::from_raw(at),
         })
     })
 }

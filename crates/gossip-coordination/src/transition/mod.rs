@@ -4,6 +4,46 @@
 //! decided under its own concurrency control. It adds no rule of its own. A decision about a shard has
 //! been checked against the record invariants before it is returned; one about a run is checked
 //! when it is applied ([`crate::RunRecord::apply`]), before it takes effect.
+//!
+//! ```
+//! use gossip_contracts::coordination::{CursorSemantics, CursorUpdate, ShardSpecRef};
+//! use gossip_contracts::identity::{LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId};
+//! use gossip_coordination::transition::{self, AcquireDecision, CursorRequest, Decision};
+//! use gossip_coordination::{FoundShard, RunConfig, RunGate, RunStatus, ShardRecord, ShardRecordView, Takeover};
+//!
+//! let tenant = TenantId::from_bytes([1; 32]);
+//! let key = ShardKey::new(RunId::from_raw(1), ShardId::from_raw(0));
+//! let range = ShardSpecRef::new(b"a", b"z", b"");
+//! let semantics = CursorSemantics::Completed;
+//! let view =
+//!     ShardRecordView::new_shard(tenant, key, range, CursorUpdate::initial(), semantics, None);
+//! let mut shard = ShardRecord::from_view(&view);
+//! let config =
+//!     RunConfig { cursor_semantics: semantics, lease_duration: 30_000, max_shard_retries: 5 };
+//! let run = RunGate { status: RunStatus::Active, config, hides_shards: false };
+//!
+//! // A worker acquires the shard …
+//! let (now, worker) = (LogicalTime::from_raw(1_000), WorkerId::from_raw(7));
+//! let found = FoundShard { shard: &shard.view(), run: &run };
+//! let decision = transition::acquire(Some(found), now, Takeover::AT_DEADLINE, tenant, key, worker)?;
+//! let AcquireDecision::Grant { lease, update } = decision else { unreachable!() };
+//! shard.apply(&update);
+//!
+//! // … and moves its cursor.
+//! let cursor = CursorUpdate::at(b"m");
+//! let request = CursorRequest { tenant, lease: &lease, cursor, op_id: OpId::from_raw(42) };
+//! let found = FoundShard { shard: &shard.view(), run: &run };
+//! let decision = transition::checkpoint(Some(found), now, &request)?;
+//! let Decision::Execute(update) = decision else { unreachable!() };
+//! shard.apply(&update);
+//! assert_eq!(shard.cursor.as_update().last_key(), Some(&b"m"[..]));
+//!
+//! // The same request again changes nothing.
+//! let found = FoundShard { shard: &shard.view(), run: &run };
+//! let again = transition::checkpoint(Some(found), now, &request)?;
+//! assert_eq!(again, Decision::Replay(()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod lease;
 mod progress;

@@ -162,7 +162,8 @@ fn begin(
     let stale = earlier.map_or(0, |earlier| earlier.hidden());
     let count = u32::try_from(request.shards.len()).expect("a manifest is limited");
     let (op_id, payload_hash) = (request.op_id, request.payload_hash);
-    let registration = Registration { op_id, payload_hash, count, staged: 0, stale };
+    let registration =
+        Registration { op_id, payload_hash, count, staged: 0, stale, stepped_at: now };
     // The room is taken here for all steps, so that no later one is refused: two registrations that
     // do not fit together would otherwise stop each other half-way.
     let before = earlier.map_or(0, |earlier| earlier.places());
@@ -186,12 +187,12 @@ fn next_step(
     let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
     if stale > 0 {
         let count = stale.min(chunk);
-        let left = Registration { stale: stale - count, ..registration };
+        let left = Registration { stale: stale - count, stepped_at: now, ..registration };
         return RegisterStep::Discard { update: in_progress(left), count };
     }
     if staged < count {
         let until = staged + chunk.min(count - staged);
-        let update = in_progress(Registration { staged: until, ..registration });
+        let update = in_progress(Registration { staged: until, stepped_at: now, ..registration });
         return RegisterStep::Stage { update, rows: staged as usize..until as usize };
     }
     let (op_id, hash) = (request.op_id, request.payload_hash);

@@ -139,7 +139,8 @@ pub fn fail_run(
 }
 
 /// Decides whether the run is called off. The only end for a run without shards. What a registration
-/// had stored is then deleted by [`discard_staged`](super::discard_staged).
+/// had stored is then deleted by [`discard_staged`](super::discard_staged): whatever this answers, a
+/// replay and `RunTerminal` too, as whoever cancelled it may have died before all of it was.
 pub fn cancel_run(
     run: Option<&RunRecord>,
     now: LogicalTime,

@@ -22,7 +22,7 @@ fn gate(status: RunStatus) -> RunGate {
         lease_duration: 10,
         max_shard_retries: 3,
     };
-    RunGate { status, config }
+    RunGate { status, config, hides_shards: false }
 }
 
 fn fence(raw: u64) -> FenceEpoch {

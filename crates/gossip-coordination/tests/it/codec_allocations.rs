@@ -22,7 +22,7 @@ const CONFIG: RunConfig = RunConfig {
     lease_duration: 1_000,
     max_shard_retries: 3,
 };
-const GATE: RunGate = RunGate { status: RunStatus::Active, config: CONFIG };
+const GATE: RunGate = RunGate { status: RunStatus::Active, config: CONFIG, hides_shards: false };
 
 /// A shard in the middle of its work, and the lease on it.
 fn leased_shard() -> (ShardRecord, Lease) {

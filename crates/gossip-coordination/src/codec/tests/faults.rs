@@ -108,13 +108,14 @@ fn a_cut_record_names_the_field_in_which_it_ends() {
     let registering = fields(&encoded_run(&registering_run()), |bytes| decode_run(bytes).err());
     let expected = ["registration", "registration id", "registration payload hash"]
         .into_iter()
-        .chain(["registration count", "registration staged", "registration stale", "result"]);
+        .chain(["registration count", "registration staged", "registration stale"])
+        .chain(["registration stepped at", "result"]);
     assert!(registering.ends_with(&expected.collect::<Vec<_>>()), "{registering:?}");
 
     let gate = rich_run().gate_record();
     let gate = fields(&encoded_gate(&gate), |bytes| decode_gate(bytes).err());
     let config = ["cursor semantics", "lease duration", "max shard retries", "status"];
-    assert_eq!(gate, [&["tenant", "run"][..], &config].concat());
+    assert_eq!(gate, [&["tenant", "run"][..], &config, &["hides shards"]].concat());
 
     let owner = fields(&encoded_owner(&owner()), |bytes| decode_owner(bytes).err());
     assert_eq!(owner, ["worker", "fence"]);
@@ -131,6 +132,10 @@ fn trailing_bytes_are_refused_under_a_checksum_that_fits() {
 
 #[test]
 fn unknown_discriminants_name_their_field_and_value() {
+    let gate = encoded_gate(&rich_run().gate_record());
+    let (_, before) = body(&gate).split_last().unwrap();
+    let bad = CodecError::BadDiscriminant { field: "hides shards", value: 2 };
+    assert_eq!(decode_gate(&seal(&all(&[before, &[2]]))), Err(bad));
     let (rich, parked) = (encoded_shard(&rich_shard()), encoded_shard(&parked_shard()));
     let fence = le(0x4444);
     let op = le(0x51);

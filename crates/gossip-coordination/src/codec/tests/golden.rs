@@ -122,6 +122,7 @@ pub(super) fn registering_run() -> RunRecord {
         count: 0x93,
         staged: 0x82,
         stale: 0,
+        stepped_at: LogicalTime::from_raw(0x9494),
     };
     RunRecord { registration: Some(registration), ..minimal_run() }
 }
@@ -165,7 +166,7 @@ fn check(name: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn shards_owners_and_gates_of_version_1_are_written_and_read_as_in_the_fixtures() {
+fn shards_and_owners_of_version_1_are_written_and_read_as_in_the_fixtures() {
     for (name, shard) in [
         ("shard-minimal.v1.hex", minimal_shard()),
         ("shard-parked.v1.hex", parked_shard()),
@@ -176,9 +177,16 @@ fn shards_owners_and_gates_of_version_1_are_written_and_read_as_in_the_fixtures(
     }
     let stored = check("owner.v1.hex", &encoded_owner(&owner()));
     assert_eq!(decode_owner(&stored), Ok(owner()));
-    let gate = rich_run().gate_record();
-    let stored = check("gate.v1.hex", &encoded_gate(&gate));
-    assert_eq!(decode_gate(&stored), Ok(gate));
+}
+
+#[test]
+fn gates_of_version_2_are_written_and_read_as_in_the_fixtures() {
+    let cancelled = RunRecord { status: RunStatus::Cancelled, root_shards: vec![], ..rich_run() };
+    for (name, run) in [("gate.v2.hex", rich_run()), ("gate-hiding.v2.hex", cancelled)] {
+        let gate = run.gate_record();
+        let stored = check(name, &encoded_gate(&gate));
+        assert_eq!(decode_gate(&stored), Ok(gate), "{name}");
+    }
 }
 
 #[test]
@@ -192,6 +200,14 @@ fn runs_of_version_2_are_written_and_read_as_in_the_fixtures() {
         let stored = check(name, &encoded_run(&run));
         assert_eq!(decode_run(&stored), Ok(run), "{name}");
     }
+}
+
+/// What the version before has written is read for ever.
+#[test]
+fn a_gate_of_version_1_is_read_as_in_the_fixture() {
+    let bytes = from_hex(&std::fs::read_to_string(path("gate.v1.hex")).unwrap());
+    assert_eq!(bytes[1], 1);
+    assert_eq!(decode_gate(&bytes), Ok(rich_run().gate_record()));
 }
 
 /// What the version before has written is read for ever.

@@ -147,7 +147,7 @@ impl World {
         };
         Self {
             shard: ShardRecord::from_view(&view),
-            gate: RunGate { status: RunStatus::Active, config },
+            gate: RunGate { status: RunStatus::Active, config, hides_shards: false },
             room: ShardRoom {
                 limits: ShardLimits { per_tenant: usize::MAX, global: usize::MAX },
                 counts: ShardCounts::default(),

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{
-    InfraError, RegisterShardsError, RevokeLeaseError, RunTransitionError, UnparkError,
+    AcquireError, InfraError, RegisterShardsError, RevokeLeaseError, RunTransitionError,
+    UnparkError,
 };
 use crate::op_log::{OpLogEntry, OpResult};
 use crate::run::{Registration, RunRecord, ShardFilter};
@@ -169,6 +170,80 @@ fn nobody_sees_a_shard_that_is_staged() {
     assert_eq!(revoke(&world), Err(RevokeLeaseError::ShardNotFound));
     assert_eq!(unpark(&world), Err(UnparkError::ShardNotFound));
     assert_eq!(shown(&world), [false; 4]);
+}
+
+/// V4: nor what is left of a registration whose run was cancelled, while it is being deleted.
+#[test]
+fn nobody_sees_what_a_cancelled_registration_left() {
+    let (mut world, lease) = World::leased();
+    (world.gate.status, world.gate.hides_shards) = (RunStatus::Cancelled, true);
+    let not_found = CoordError::ShardNotFound { shard: KEY };
+    for op in [
+        Op::Renew,
+        Op::Release,
+        Op::Checkpoint(CursorUpdate::at(b"k")),
+        Op::Park(ParkReason::Other),
+    ] {
+        let request = Request { tenant: TENANT, lease, op, op_id: operation(1) };
+        assert_eq!(world.perform(&request), Err(not_found.clone()));
+    }
+    let acquired = world.ask_acquire(TENANT, OTHER_WORKER);
+    assert_eq!(acquired, Err(AcquireError::ShardNotFound { shard: KEY }));
+    let revoked = world.with_found(|found| revoke_lease(found, TENANT, lease.fence()));
+    assert_eq!(revoked, Err(RevokeLeaseError::ShardNotFound));
+    let unparked = world.with_found(|found| unpark(found, world.now, TENANT, KEY, operation(1)));
+    assert_eq!(unparked, Err(UnparkError::ShardNotFound));
+    // A run that had shards shows them when it is cancelled.
+    world.gate.hides_shards = false;
+    let revoked = world.with_found(|found| revoke_lease(found, TENANT, lease.fence()));
+    assert_eq!(revoked, Err(RevokeLeaseError::RunTerminal { status: RunStatus::Cancelled }));
+}
+
+/// The gate says it from the moment of the cancel on, and goes on saying it.
+#[test]
+fn the_gate_of_a_run_that_was_cancelled_before_it_was_active_hides_its_shards() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let rows = manifest(&keys, 0);
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    for _ in 0..2 {
+        let Ok(Decision::Execute(step)) = decide(&store, 2, &request) else { panic!() };
+        assert!(store.commit(store.revision, step, &request));
+        assert!(!store.run.gate().hides_shards && !store.run.shows_shards());
+    }
+    let cancelled = cancel_run(Some(&store.run), START, TENANT, operation(2));
+    let Ok(Decision::Execute(update)) = cancelled else { panic!("{cancelled:?}") };
+    store.run.apply(update);
+    assert!(store.run.gate().hides_shards && !store.run.shows_shards());
+    while let Some((update, _)) = discard_staged(&store.run, 1) {
+        store.run.apply(update);
+        assert!(store.run.gate().hides_shards);
+    }
+    let mut active = Store::new();
+    drive(&mut active, 2, &request).unwrap();
+    let cancelled = cancel_run(Some(&active.run), START, TENANT, operation(2));
+    let Ok(Decision::Execute(update)) = cancelled else { panic!("{cancelled:?}") };
+    active.run.apply(update);
+    assert!(!active.run.gate().hides_shards && active.run.shows_shards());
+}
+
+/// A run of Monday that is registered on Tuesday is not left behind.
+#[test]
+fn a_run_is_stale_when_nobody_has_taken_a_step_of_its_registration_for_long() {
+    let (mut store, keys) = (Store::new(), keys(5));
+    let rows = manifest(&keys, 0);
+    let request = RegisterRequest::new(TENANT, &rows, operation(1));
+    let later = |millis| START.checked_add(millis).unwrap();
+    assert!(!store.run.is_stale(START) && store.run.is_stale(later(1)));
+    for step in 1..=3 {
+        let now = later(step * 100);
+        let decision = register_step(Some(&store.run), now, &store.room(), 2, &request);
+        let Ok(Decision::Execute(step)) = decision else { panic!() };
+        assert!(store.commit(store.revision, step, &request));
+        assert!(!store.run.is_stale(now), "a step was taken");
+        assert!(store.run.is_stale(now.checked_add(1).unwrap()));
+    }
+    drive(&mut store, 2, &request).unwrap();
+    assert!(!store.run.is_stale(later(u64::MAX / 2)), "it is active");
 }
 
 #[test]
@@ -455,6 +530,7 @@ fn a_registration_shows_no_fingerprint() {
         count: 1,
         staged: 0,
         stale: 0,
+        stepped_at: START,
     };
     assert!(!format!("{registration:?}").contains("987654321"));
 }

@@ -67,7 +67,10 @@ fn a_new_run_is_initializing_and_empty() {
         result: None,
     };
     assert_eq!(run, expected);
-    assert_eq!(run.gate(), RunGate { status: RunStatus::Initializing, config: CONFIG });
+    assert_eq!(
+        run.gate(),
+        RunGate { status: RunStatus::Initializing, config: CONFIG, hides_shards: false }
+    );
 }
 
 #[test]
