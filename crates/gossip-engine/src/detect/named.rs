@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Detected;
 use super::authorization;
-use super::file_kind::{self, FileKind};
+use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::services;
 use super::syntax::{self, Syntax};
@@ -23,14 +23,13 @@ const SURE_BITS: f32 = 24.0;
 /// No value says more than this, or a long one would need no name.
 const MAX_VALUE_BITS: f32 = 24.0;
 
-pub(super) fn detect(text: &[u8], path: Option<&[u8]>, word: Range<usize>) -> Option<Detected> {
+pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     let name = syntax::name_around(text, word.clone())?;
     let after = *text.get(name.end)?;
     if !syntax::may_assign(after) {
         return None;
     }
     let in_name = word.start - name.start..word.end - name.start;
-    let kind = file_kind::of(path);
     let found = syntax::assignment(text, &name, kind)?;
     if name::has_credential_word(&text[word.end..name.end]) {
         return None;
