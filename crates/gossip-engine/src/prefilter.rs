@@ -3,15 +3,16 @@
 //! Every anchor has at least three bytes. At every second position of the buffer the three bytes
 //! there, letters folded, are looked up in a bitmap of 262 144 hashes; an anchor is recognised by a
 //! gram at an even and one at an odd distance from its start, so that each occurrence is met
-//! exactly once, whatever its alignment. What passes is looked up again with the bytes beside it, and
-//! then compared, eight bytes at once. The two look-ups have no branches and no step depends on the one before
-//! it, which is why this is several times faster than walking an automaton, and stays so with
-//! hundreds of anchors.
+//! exactly once, whatever its alignment. What passes is looked up again with a byte beside it,
+//! then with two, and what is left is compared. The look-ups have no branches and no step depends on the
+//! one before it, which is why this is several times faster than walking an automaton, and stays so
+//! with hundreds of anchors. Anchors share grams where they can, so that fewer bytes pass.
 //!
 //! - P1: every occurrence of an anchor whose start is in the range is reported exactly once.
 //! - P2: the cost of a byte that belongs to no anchor does not grow with the number of anchors,
 //!   as long as the bitmaps are sparse.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::literals::{
@@ -28,9 +29,6 @@ const FOLD_WINDOW: u64 = 0x2020_2020_2020_2020;
 /// literals let every thirtieth group of bytes pass.
 const HASH_BITS: u32 = 18;
 const WORDS: usize = 1 << (HASH_BITS - 6);
-/// Looked up for few grams only, so it may be larger than the first cache.
-const SECOND_BITS: u32 = 18;
-const SECOND_WORDS: usize = 1 << (SECOND_BITS - 6);
 const BUCKETS: usize = 8192;
 const GRAM_MASK: u32 = 0xFF_FFFF;
 /// Of these the one is used under which the fewest common groups of three fall on an anchor's.
@@ -45,6 +43,10 @@ const END: u8 = 0xFF;
 const BATCH: usize = 256;
 /// Bytes that a batch reads: the last gram's word goes past its position.
 const BATCH_BYTES: usize = BATCH * 2 + WINDOW;
+/// The byte before a batch, and the batch.
+const AROUND: usize = 1 + BATCH_BYTES;
+const AFTER_MULTIPLIER: u32 = 0x9E37_79B1;
+const BEFORE_MULTIPLIER: u32 = 0x85EB_CA6B;
 /// Bytes of an anchor that are compared at once.
 const WINDOW: usize = 8;
 /// A window begins at most so far before its gram, so that the gram is in it.
@@ -54,7 +56,8 @@ const MAX_BACK: usize = WINDOW - GRAM_LEN;
 pub(crate) struct Prefilter {
     multiplier: u32,
     bitmap: Box<[u64; WORDS]>,
-    second: Box<[u64; SECOND_WORDS]>,
+    second: Box<[u64; WORDS]>,
+    third: Box<[u64; WORDS]>,
     /// Sorted by hash; a bucket is 32 hashes.
     entries: Vec<Entry>,
     buckets: Box<[u32; BUCKETS + 1]>,
@@ -133,57 +136,85 @@ fn hash(multiplier: u32, word: u32) -> u32 {
     (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
 }
 
-/// What the second look-up sees around a gram.
-#[derive(Clone, Copy)]
-enum Around {
-    /// The byte after it.
-    After,
-    /// The byte before it.
-    Before,
-    /// Both.
-    Both,
+/// With the byte after the gram.
+fn hash_after(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(AFTER_MULTIPLIER) >> (u32::BITS - HASH_BITS)
 }
 
-/// `bytes` begin with those around the gram.
-#[inline(always)]
-fn second_hash(around: Around, bytes: u64) -> u32 {
-    const FOUR: u64 = 0xFFFF_FFFF;
-    const FIVE: u64 = 0xFF_FFFF_FFFF;
-    let bytes = bytes | FOLD_WINDOW;
-    let product = match around {
-        Around::After => (bytes & FOUR).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-        Around::Before => (bytes & FOUR).wrapping_mul(0xC2B2_AE3D_27D4_EB4F),
-        Around::Both => (bytes & FIVE).wrapping_mul(0x85EB_CA77_C2B2_AE63),
-    };
-    (product >> (u64::BITS - SECOND_BITS)) as u32
+/// With the byte before the gram, which comes first in the word.
+fn hash_before(word: u32) -> u32 {
+    (word | FOLD).wrapping_mul(BEFORE_MULTIPLIER) >> (u32::BITS - HASH_BITS)
 }
 
-/// What the second look-up sees where the entry's gram is part of its literal: the bytes beside it
-/// that the literal has, or else whatever may follow.
+/// What the second look-up sees where the entry's gram is part of its literal: the byte before it
+/// where the literal has one, else the byte after it, else whatever may follow.
 fn second_hashes(entry: &Entry, literal: &Anchor) -> Vec<u32> {
     let shift = usize::from(entry.shift);
-    let gram = u64::from(entry.gram());
-    let after = literal.bytes.get(shift + GRAM_LEN).map(|after| u64::from(*after) << 24);
-    match (shift.checked_sub(1), after) {
-        (Some(before), after) => {
-            let before = u64::from(literal.bytes[before]);
-            let around = if after.is_some() { Around::Both } else { Around::Before };
-            vec![second_hash(around, (gram | after.unwrap_or(0)) << 8 | before)]
+    let gram = entry.gram();
+    match (shift.checked_sub(1), literal.bytes.get(shift + GRAM_LEN)) {
+        (Some(before), _) => {
+            vec![hash_before(gram << 8 | u32::from(literal.bytes[before]))]
         }
-        (None, Some(after)) => vec![second_hash(Around::After, gram | after)],
-        (None, None) => following(literal.next)
-            .map(|after| second_hash(Around::After, gram | u64::from(after) << 24))
+        (None, Some(after)) => vec![hash_after(gram | u32::from(*after) << 24)],
+        (None, None) => {
+            following(literal.next).map(|after| hash_after(gram | u32::from(after) << 24)).collect()
+        }
+    }
+}
+
+/// The bytes by which the third look-up knows a gram. They are given with the byte before it first.
+#[derive(Clone, Copy)]
+enum Around {
+    /// One before it.
+    Before,
+    /// One after it.
+    After,
+    /// One on either side.
+    Both,
+    /// Two after it.
+    TwoAfter,
+}
+
+impl Around {
+    const ALL: [Self; 4] = [Self::Before, Self::After, Self::Both, Self::TwoAfter];
+
+    #[inline(always)]
+    fn hash(self, bytes: u64) -> u32 {
+        let bytes = bytes | FOLD_WINDOW;
+        // What is not looked at is shifted out, and the multipliers are as good as any.
+        let product = match self {
+            Self::Before => (bytes << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            Self::After => (bytes >> 8 << 32).wrapping_mul(0xC2B2_AE3D_27D4_EB4F),
+            Self::Both => (bytes << 24).wrapping_mul(0x85EB_CA77_C2B2_AE63),
+            Self::TwoAfter => (bytes >> 8 << 24).wrapping_mul(0x27D4_EB2F_1656_67C5),
+        };
+        (product >> (u64::BITS - HASH_BITS)) as u32
+    }
+}
+
+/// What the third look-up sees where the entry's gram is part of its literal.
+fn third_hashes(entry: &Entry, literal: &Anchor) -> Vec<u32> {
+    let shift = usize::from(entry.shift);
+    let bytes = &literal.bytes;
+    let gram = u64::from(entry.gram()) << 8;
+    let after = |at: usize| bytes.get(shift + GRAM_LEN + at).map(|byte| u64::from(*byte));
+    match (shift.checked_sub(1).map(|before| u64::from(bytes[before])), after(0), after(1)) {
+        (Some(before), Some(after), _) => vec![Around::Both.hash(before | gram | after << 32)],
+        (Some(before), None, _) => vec![Around::Before.hash(before | gram)],
+        (None, Some(one), Some(two)) => vec![Around::TwoAfter.hash(gram | one << 32 | two << 40)],
+        (None, Some(after), None) => vec![Around::After.hash(gram | after << 32)],
+        (None, None, _) => following(literal.next)
+            .map(|after| Around::After.hash(gram | u64::from(after) << 32))
             .collect(),
     }
 }
 
-#[inline(always)]
-fn place<const LEN: usize>(hash: u32) -> (usize, u32) {
-    ((hash >> 6) as usize % LEN, hash & 63)
+fn place(hash: u32) -> (usize, u32) {
+    ((hash >> 6) as usize % WORDS, hash & 63)
 }
 
-fn insert<const LEN: usize>(bitmap: &mut [u64; LEN], hash: u32) {
-    let (word, bit) = place::<LEN>(hash);
+fn insert(bitmap: &mut [u64; WORDS], hash: u32) {
+    let (word, bit) = place(hash);
     bitmap[word] |= 1 << bit;
 }
 
@@ -194,20 +225,21 @@ fn bucket(hash: u32) -> usize {
 impl Prefilter {
     /// A filter for these anchors; an occurrence is reported by the anchor's place in the list.
     pub(crate) fn new<'a>(anchors: impl IntoIterator<Item = &'a Anchor>) -> Self {
-        let mut entries = Vec::new();
         let anchors: Vec<_> = anchors.into_iter().collect();
-        for (literal, anchor) in anchors.iter().enumerate() {
-            push_entries(anchor, literal as u32, &mut entries);
-        }
+        let mut entries = choose_entries(&anchors);
         let multiplier = quietest_multiplier(&entries);
         let hash_of = |entry: &Entry| hash(multiplier, entry.gram());
         entries.sort_by_key(|entry| (hash_of(entry), entry.literal, entry.shift));
         let mut bitmap = Box::new([0u64; WORDS]);
-        let mut second = Box::new([0u64; SECOND_WORDS]);
+        let mut second = Box::new([0u64; WORDS]);
+        let mut third = Box::new([0u64; WORDS]);
         let mut buckets = Box::new([0u32; BUCKETS + 1]);
         for entry in &entries {
             for hash in second_hashes(entry, anchors[entry.literal as usize]) {
                 insert(&mut second, hash);
+            }
+            for hash in third_hashes(entry, anchors[entry.literal as usize]) {
+                insert(&mut third, hash);
             }
             let hash = hash_of(entry);
             insert(&mut bitmap, hash);
@@ -218,7 +250,7 @@ impl Prefilter {
         }
         let max_shift = entries.iter().map(|entry| usize::from(entry.shift)).max().unwrap_or(0);
         let literals = anchors.into_iter().map(Literal::new).collect();
-        Self { multiplier, bitmap, second, entries, buckets, literals, max_shift }
+        Self { multiplier, bitmap, second, third, entries, buckets, literals, max_shift }
     }
 
     /// Reports (anchor, start) of every anchor in `text` that starts in `range`, in no order.
@@ -235,11 +267,23 @@ impl Prefilter {
         let end = (range.end + self.max_shift).min(text.len());
         let mut at = range.start;
         let mut passed = [0u16; BATCH];
+        // Nothing stands before the first byte.
+        let mut first = [END; AROUND];
         while at < end && at + BATCH_BYTES <= text.len() {
             let batch: &[u8; BATCH_BYTES] =
                 text[at..at + BATCH_BYTES].try_into().expect("the length is a constant");
+            let around: &[u8; AROUND] = match at.checked_sub(1) {
+                Some(before) => {
+                    text[before..before + AROUND].try_into().expect("the length is a constant")
+                }
+                None => {
+                    first[1..].copy_from_slice(batch);
+                    &first
+                }
+            };
             let count = self.first_look(batch, &mut passed);
-            let count = self.second_look(text, at, &mut passed, count);
+            let count = self.second_look(around, &mut passed, count);
+            let count = self.third_look(around, &mut passed, count);
             for &gram in &passed[..count] {
                 let gram = usize::from(gram);
                 self.compare(text, at + gram, word(batch, gram), &range, on_hit);
@@ -270,30 +314,22 @@ impl Prefilter {
         count
     }
 
-    /// Keeps those of the first `count` that look right with one byte more, or two. `start` is where the
-    /// batch is.
+    /// Keeps those of the first `count` that look right with one byte more. Returns how many.
     #[inline(never)]
-    fn second_look(
-        &self,
-        text: &[u8],
-        start: usize,
-        passed: &mut [u16; BATCH],
-        count: usize,
-    ) -> usize {
-        let mut kept = 0;
-        for at in 0..count.min(BATCH) {
-            let position = passed[at];
-            passed[kept % BATCH] = position;
-            let here = start + usize::from(position);
-            // Nothing stands before the first byte of all: two of the look-ups are in vain there.
-            let from = here.saturating_sub(1);
-            let bytes = window_at(text, from);
-            let look_up = |around, bytes: u64| look_up(&self.second, second_hash(around, bytes));
-            kept += look_up(Around::After, bytes >> (8 * (here - from)))
-                | look_up(Around::Before, bytes)
-                | look_up(Around::Both, bytes);
-        }
-        kept
+    fn second_look(&self, around: &[u8; AROUND], passed: &mut [u16; BATCH], count: usize) -> usize {
+        keep(around, passed, count, |bytes| {
+            look_up(&self.second, hash_before(bytes as u32))
+                | look_up(&self.second, hash_after((bytes >> 8) as u32))
+        })
+    }
+
+    /// Keeps those that look right with two bytes more, where their anchors have as many.
+    #[inline(never)]
+    fn third_look(&self, around: &[u8; AROUND], passed: &mut [u16; BATCH], count: usize) -> usize {
+        keep(around, passed, count, |bytes| {
+            let looks = Around::ALL.map(|around| look_up(&self.third, around.hash(bytes)));
+            looks[0] | looks[1] | looks[2] | looks[3]
+        })
     }
 
     #[inline(never)]
@@ -326,9 +362,31 @@ impl Prefilter {
     }
 }
 
+/// Keeps those of the first `count` that `looks_right`, which is given the bytes from the one before
+/// the gram on. Without branches. Returns how many.
 #[inline(always)]
-fn look_up<const LEN: usize>(bitmap: &[u64; LEN], hash: u32) -> usize {
-    let (word, bit) = place::<LEN>(hash);
+fn keep(
+    around: &[u8; AROUND],
+    passed: &mut [u16; BATCH],
+    count: usize,
+    looks_right: impl Fn(u64) -> usize,
+) -> usize {
+    let mut kept = 0;
+    for at in 0..count.min(BATCH) {
+        let position = passed[at];
+        passed[kept % BATCH] = position;
+        // Never more than it was: without a check of the bounds.
+        let before = usize::from(position) % (BATCH * 2);
+        let bytes: &[u8; WINDOW] =
+            around[before..before + WINDOW].try_into().expect("the length is a constant");
+        kept += looks_right(u64::from_le_bytes(*bytes));
+    }
+    kept
+}
+
+#[inline(always)]
+fn look_up(bitmap: &[u64; WORDS], hash: u32) -> usize {
+    let (word, bit) = place(hash);
     (bitmap[word] >> bit & 1) as usize
 }
 
@@ -353,22 +411,49 @@ fn word(batch: &[u8; BATCH_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([batch[at], batch[at + 1], batch[at + 2], batch[at + 3]])
 }
 
-/// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor
-/// stands for each byte that may follow.
-fn push_entries(anchor: &Anchor, literal: u32, entries: &mut Vec<Entry>) {
-    let bytes = anchor.bytes.as_slice();
-    for parity in [0, 1] {
-        let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2);
-        let inside = inside.map(|shift| vec![Entry::new(bytes, literal, shift)]);
-        let last = bytes.len() + 1 - GRAM_LEN;
-        let across = (last % 2 == parity).then(|| {
-            let entry = |next| Entry::new(&[bytes, &[next]].concat(), literal, last);
-            following(anchor.next).map(entry).collect()
-        });
-        let noise = |entries: &Vec<Entry>| entries.iter().map(Entry::noise).sum::<f64>();
-        let quietest = inside.chain(across).min_by(|a, b| noise(a).total_cmp(&noise(b)));
-        entries.extend(quietest.expect("three bytes have a gram at each distance"));
+/// For each anchor one gram at an even and one at an odd distance. The rarest is not always the best:
+/// one that stands for another anchor, too, makes no more bytes pass the first look.
+fn choose_entries(anchors: &[&Anchor]) -> Vec<Entry> {
+    let mut slots: Vec<_> = anchors
+        .iter()
+        .enumerate()
+        .flat_map(|(literal, anchor)| [0, 1].map(|parity| options(anchor, literal as u32, parity)))
+        .map(|options| (options.iter().map(|one| noise(one)).fold(f64::MAX, f64::min), options))
+        .collect();
+    // Those without a rare one first: the others may share theirs.
+    slots.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut taken: HashSet<u32> = HashSet::new();
+    let mut entries = Vec::new();
+    for (_, options) in slots {
+        let cost = |option: &Vec<Entry>| {
+            let new = option.iter().filter(|entry| !taken.contains(&entry.gram()));
+            new.map(Entry::noise).sum::<f64>() + noise(option) / 2.0
+        };
+        let best = options.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let best = best.expect("three bytes have a gram at each distance");
+        taken.extend(best.iter().map(Entry::gram));
+        entries.extend(best);
     }
+    entries
+}
+
+/// How often one of the grams is to be expected.
+fn noise(entries: &[Entry]) -> f64 {
+    entries.iter().map(Entry::noise).sum()
+}
+
+/// The grams by which an anchor may be recognised at such a distance. One that reaches past the anchor
+/// stands for each byte that may follow.
+fn options(anchor: &Anchor, literal: u32, parity: usize) -> Vec<Vec<Entry>> {
+    let bytes = anchor.bytes.as_slice();
+    let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2);
+    let inside = inside.map(|shift| vec![Entry::new(bytes, literal, shift)]);
+    let last = bytes.len() + 1 - GRAM_LEN;
+    let across = (last % 2 == parity).then(|| {
+        let entry = |next| Entry::new(&[bytes, &[next]].concat(), literal, last);
+        following(anchor.next).map(entry).collect()
+    });
+    inside.chain(across).collect()
 }
 
 /// The bytes that may follow, one for each that looks different when folded.

@@ -42,13 +42,15 @@ impl FileKind {
     pub(crate) fn of(path: Option<&[u8]>) -> Self {
         let Some(path) = path else { return Self::Unknown };
         let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
-        if contains(name, "env") && name.first() == Some(&b'.') {
+        if name.first() == Some(&b'.') && contains(name, "env") {
             return Self::Config;
         }
-        if ["dockerfile", "makefile", "procfile", "vagrantfile", "jenkinsfile", "credentials"]
-            .iter()
-            .any(|start| contains(name, start))
-        {
+        let is_a_file = || {
+            ["dockerfile", "makefile", "procfile", "vagrantfile", "jenkinsfile"]
+                .iter()
+                .any(|word| contains(name, word))
+        };
+        if (contains(name, "file") && is_a_file()) || contains(name, "credentials") {
             return Self::Config;
         }
         let Some(dot) = memchr::memrchr(b'.', name) else { return Self::Unknown };
