@@ -213,13 +213,14 @@ impl Candidates {
     /// Notes where rules that others require found something, and forgets what is further back than
     /// the segment before: a scan that goes on from a mark knows as much.
     fn note_companions(&mut self, done: u64, rules: &RuleSet) {
-        if !rules.has_required() {
-            return;
-        }
         if done != u64::MAX {
             self.segment += 1;
         }
         let segment = self.segment;
+        let is_any = !self.waiting.is_empty() || !self.companions.is_empty();
+        if !is_any || !rules.has_required() {
+            return;
+        }
         self.companions.retain(|companion| companion.segment + 1 >= segment);
         let found = self.waiting.iter().filter(|candidate| !candidate.silenced);
         self.companions.extend(found.map(|candidate| Companion {

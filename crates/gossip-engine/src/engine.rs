@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 
 use crate::decode::escapes;
+use crate::detect::FileKind;
 use crate::finding::Finding;
 use crate::literals::{Anchor, Next, Reach};
 use crate::options::Options;
@@ -133,9 +134,7 @@ impl Engine {
         path: Option<&[u8]>,
         on_finding: &mut impl FnMut(Finding<'_>),
     ) {
-        let mut stream = self.stream(scratch, path);
-        stream.push(bytes, on_finding);
-        stream.finish(on_finding);
+        self.stream(scratch, path).scan_whole(bytes, on_finding);
     }
 
     /// Starts to scan an object that arrives in pieces. Finds what [`scan`](Self::scan) would find
@@ -176,7 +175,8 @@ impl Engine {
     fn scan_path(&self, scratch: &mut Scratch, path: Option<&[u8]>) {
         let Some(path) = path else { return };
         for &index in &self.by_path {
-            Segment { engine: self, path: Some(path), base: 0, text: &[] }
+            let kind = FileKind::of(Some(path));
+            Segment { engine: self, path: Some(path), kind, base: 0, text: &[] }
                 .judge_path(scratch, index);
         }
         scratch.candidates.place(&[], 0, LineCounter::default());

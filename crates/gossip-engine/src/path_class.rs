@@ -17,7 +17,7 @@ impl Engine {
         let of_all = self.rules.allowlists().filter_map(|list| list.path_condition(path));
         let bits: Vec<bool> = of_rules.chain(of_all).collect();
         let pack = |bits: &[bool]| bits.iter().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
-        let mut class = vec![crate::detect::file_kind_code(path)];
+        let mut class = vec![crate::detect::FileKind::of(Some(path)) as u8];
         class.extend(bits.chunks(8).map(pack));
         class
     }

@@ -3,15 +3,16 @@
 //! Every anchor has at least three bytes. At every second position of the buffer the three bytes
 //! there, letters folded, are looked up in a bitmap of 262 144 hashes; an anchor is recognised by a
 //! gram at an even and one at an odd distance from its start, so that each occurrence is met
-//! exactly once, whatever its alignment. What passes is looked up again with the byte after or
-//! before it, and then compared. The two look-ups have no branches and no step depends on the one before
-//! it, which is why this is several times faster than walking an automaton, and stays so with
-//! hundreds of anchors.
+//! exactly once, whatever its alignment. What passes is looked up again with a byte beside it,
+//! then with two, and what is left is compared. The look-ups have no branches and no step depends on the
+//! one before it, which is why this is several times faster than walking an automaton, and stays so
+//! with hundreds of anchors. Anchors share grams where they can, so that fewer bytes pass.
 //!
 //! - P1: every occurrence of an anchor whose start is in the range is reported exactly once.
 //! - P2: the cost of a byte that belongs to no anchor does not grow with the number of anchors,
 //!   as long as the bitmaps are sparse.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::literals::{
@@ -23,6 +24,7 @@ const _: () = assert!(MIN_ANCHOR_LEN >= GRAM_LEN);
 const _: () = assert!(MAX_ANCHOR_LEN <= u8::MAX as usize);
 /// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
 const FOLD: u32 = 0x2020_2020;
+const FOLD_WINDOW: u64 = 0x2020_2020_2020_2020;
 /// A bitmap of 32 KiB: larger than half of some first caches, but with half the size a thousand
 /// literals let every thirtieth group of bytes pass.
 const HASH_BITS: u32 = 18;
@@ -40,15 +42,22 @@ const END: u8 = 0xFF;
 /// Grams that are looked at together.
 const BATCH: usize = 256;
 /// Bytes that a batch reads: the last gram's word goes past its position.
-const BATCH_BYTES: usize = BATCH * 2 + 4;
+const BATCH_BYTES: usize = BATCH * 2 + WINDOW;
+/// The byte before a batch, and the batch.
+const AROUND: usize = 1 + BATCH_BYTES;
 const AFTER_MULTIPLIER: u32 = 0x9E37_79B1;
 const BEFORE_MULTIPLIER: u32 = 0x85EB_CA6B;
+/// Bytes of an anchor that are compared at once.
+const WINDOW: usize = 8;
+/// A window begins at most so far before its gram, so that the gram is in it.
+const MAX_BACK: usize = WINDOW - GRAM_LEN;
 
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
     multiplier: u32,
     bitmap: Box<[u64; WORDS]>,
     second: Box<[u64; WORDS]>,
+    third: Box<[u64; WORDS]>,
     /// Sorted by hash; a bucket is 32 hashes.
     entries: Vec<Entry>,
     buckets: Box<[u32; BUCKETS + 1]>,
@@ -57,24 +66,50 @@ pub(crate) struct Prefilter {
     max_shift: usize,
 }
 
+/// One gram of an anchor.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The folded gram, and the byte after it where that is known.
-    value: u32,
-    mask: u32,
-    hash: u32,
+    /// What of the anchor, folded, stands in the eight bytes that begin `back` before the gram: few
+    /// entries whose gram is there have this, too.
+    window: u64,
+    mask: u64,
     literal: u32,
     /// Distance of the gram from the anchor's start.
     shift: u8,
+    back: u8,
 }
 
 impl Entry {
+    /// The gram at `shift` of `bytes`, an anchor and the byte that follows it if the gram reaches
+    /// past it.
+    fn new(bytes: &[u8], literal: u32, shift: usize) -> Self {
+        let back = shift.min(MAX_BACK);
+        let (mut window, mut mask) = ([0; WINDOW], [0; WINDOW]);
+        for (at, byte) in bytes[shift - back..].iter().take(WINDOW).enumerate() {
+            (window[at], mask[at]) = (fold(*byte), u8::MAX);
+        }
+        let (window, mask) = (u64::from_le_bytes(window), u64::from_le_bytes(mask));
+        Self { window, mask, literal, shift: shift as u8, back: back as u8 }
+    }
+
+    /// The folded gram.
+    fn gram(&self) -> u32 {
+        (self.window >> (8 * self.back)) as u32 & GRAM_MASK
+    }
+
     /// How often its gram is to be expected.
     fn noise(&self) -> f64 {
-        let [a, b, c, _] = self.value.to_le_bytes();
+        let [a, b, c, _] = self.gram().to_le_bytes();
         // What is in the table for nothing makes it fuller.
         const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
         (-gram_bits([a, b, c])).exp2() + FULLNESS
+    }
+
+    /// Whether the anchor may be one whose gram stands at `at`.
+    #[inline(always)]
+    fn may_be_at(&self, text: &[u8], at: usize) -> bool {
+        let Some(from) = at.checked_sub(usize::from(self.back)) else { return false };
+        (window_at(text, from) | FOLD_WINDOW) & self.mask == self.window
     }
 }
 
@@ -115,7 +150,7 @@ fn hash_before(word: u32) -> u32 {
 /// where the literal has one, else the byte after it, else whatever may follow.
 fn second_hashes(entry: &Entry, literal: &Anchor) -> Vec<u32> {
     let shift = usize::from(entry.shift);
-    let gram = entry.value & GRAM_MASK;
+    let gram = entry.gram();
     match (shift.checked_sub(1), literal.bytes.get(shift + GRAM_LEN)) {
         (Some(before), _) => {
             vec![hash_before(gram << 8 | u32::from(literal.bytes[before]))]
@@ -127,8 +162,60 @@ fn second_hashes(entry: &Entry, literal: &Anchor) -> Vec<u32> {
     }
 }
 
+/// The bytes by which the third look-up knows a gram. They are given with the byte before it first.
+#[derive(Clone, Copy)]
+enum Around {
+    /// One before it.
+    Before,
+    /// One after it.
+    After,
+    /// One on either side.
+    Both,
+    /// Two after it.
+    TwoAfter,
+}
+
+impl Around {
+    const ALL: [Self; 4] = [Self::Before, Self::After, Self::Both, Self::TwoAfter];
+
+    #[inline(always)]
+    fn hash(self, bytes: u64) -> u32 {
+        let bytes = bytes | FOLD_WINDOW;
+        // What is not looked at is shifted out, and the multipliers are as good as any.
+        let product = match self {
+            Self::Before => (bytes << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            Self::After => (bytes >> 8 << 32).wrapping_mul(0xC2B2_AE3D_27D4_EB4F),
+            Self::Both => (bytes << 24).wrapping_mul(0x85EB_CA77_C2B2_AE63),
+            Self::TwoAfter => (bytes >> 8 << 24).wrapping_mul(0x27D4_EB2F_1656_67C5),
+        };
+        (product >> (u64::BITS - HASH_BITS)) as u32
+    }
+}
+
+/// What the third look-up sees where the entry's gram is part of its literal.
+fn third_hashes(entry: &Entry, literal: &Anchor) -> Vec<u32> {
+    let shift = usize::from(entry.shift);
+    let bytes = &literal.bytes;
+    let gram = u64::from(entry.gram()) << 8;
+    let after = |at: usize| bytes.get(shift + GRAM_LEN + at).map(|byte| u64::from(*byte));
+    match (shift.checked_sub(1).map(|before| u64::from(bytes[before])), after(0), after(1)) {
+        (Some(before), Some(after), _) => vec![Around::Both.hash(before | gram | after << 32)],
+        (Some(before), None, _) => vec![Around::Before.hash(before | gram)],
+        (None, Some(one), Some(two)) => vec![Around::TwoAfter.hash(gram | one << 32 | two << 40)],
+        (None, Some(after), None) => vec![Around::After.hash(gram | after << 32)],
+        (None, None, _) => following(literal.next)
+            .map(|after| Around::After.hash(gram | u64::from(after) << 32))
+            .collect(),
+    }
+}
+
 fn place(hash: u32) -> (usize, u32) {
     ((hash >> 6) as usize % WORDS, hash & 63)
+}
+
+fn insert(bitmap: &mut [u64; WORDS], hash: u32) {
+    let (word, bit) = place(hash);
+    bitmap[word] |= 1 << bit;
 }
 
 fn bucket(hash: u32) -> usize {
@@ -138,32 +225,32 @@ fn bucket(hash: u32) -> usize {
 impl Prefilter {
     /// A filter for these anchors; an occurrence is reported by the anchor's place in the list.
     pub(crate) fn new<'a>(anchors: impl IntoIterator<Item = &'a Anchor>) -> Self {
-        let mut entries = Vec::new();
         let anchors: Vec<_> = anchors.into_iter().collect();
-        for (literal, anchor) in anchors.iter().enumerate() {
-            push_entries(anchor, literal as u32, &mut entries);
-        }
+        let mut entries = choose_entries(&anchors);
         let multiplier = quietest_multiplier(&entries);
-        entries.iter_mut().for_each(|entry| entry.hash = hash(multiplier, entry.value));
-        entries.sort_by_key(|entry| (entry.hash, entry.literal, entry.shift));
+        let hash_of = |entry: &Entry| hash(multiplier, entry.gram());
+        entries.sort_by_key(|entry| (hash_of(entry), entry.literal, entry.shift));
         let mut bitmap = Box::new([0u64; WORDS]);
         let mut second = Box::new([0u64; WORDS]);
+        let mut third = Box::new([0u64; WORDS]);
         let mut buckets = Box::new([0u32; BUCKETS + 1]);
         for entry in &entries {
             for hash in second_hashes(entry, anchors[entry.literal as usize]) {
-                let (word, bit) = place(hash);
-                second[word] |= 1 << bit;
+                insert(&mut second, hash);
             }
-            let (word, bit) = place(entry.hash);
-            bitmap[word] |= 1 << bit;
-            buckets[bucket(entry.hash) + 1] += 1;
+            for hash in third_hashes(entry, anchors[entry.literal as usize]) {
+                insert(&mut third, hash);
+            }
+            let hash = hash_of(entry);
+            insert(&mut bitmap, hash);
+            buckets[bucket(hash) + 1] += 1;
         }
         for at in 1..buckets.len() {
             buckets[at] += buckets[at - 1];
         }
         let max_shift = entries.iter().map(|entry| usize::from(entry.shift)).max().unwrap_or(0);
         let literals = anchors.into_iter().map(Literal::new).collect();
-        Self { multiplier, bitmap, second, entries, buckets, literals, max_shift }
+        Self { multiplier, bitmap, second, third, entries, buckets, literals, max_shift }
     }
 
     /// Reports (anchor, start) of every anchor in `text` that starts in `range`, in no order.
@@ -180,11 +267,23 @@ impl Prefilter {
         let end = (range.end + self.max_shift).min(text.len());
         let mut at = range.start;
         let mut passed = [0u16; BATCH];
+        // Nothing stands before the first byte.
+        let mut first = [END; AROUND];
         while at < end && at + BATCH_BYTES <= text.len() {
             let batch: &[u8; BATCH_BYTES] =
                 text[at..at + BATCH_BYTES].try_into().expect("the length is a constant");
+            let around: &[u8; AROUND] = match at.checked_sub(1) {
+                Some(before) => {
+                    text[before..before + AROUND].try_into().expect("the length is a constant")
+                }
+                None => {
+                    first[1..].copy_from_slice(batch);
+                    &first
+                }
+            };
             let count = self.first_look(batch, &mut passed);
-            let count = self.second_look(text, at, &mut passed, count);
+            let count = self.second_look(around, &mut passed, count);
+            let count = self.third_look(around, &mut passed, count);
             for &gram in &passed[..count] {
                 let gram = usize::from(gram);
                 self.compare(text, at + gram, word(batch, gram), &range, on_hit);
@@ -215,28 +314,22 @@ impl Prefilter {
         count
     }
 
-    /// Keeps those of the first `count` that look right with one byte more. `start` is where the
-    /// batch is.
+    /// Keeps those of the first `count` that look right with one byte more. Returns how many.
     #[inline(never)]
-    fn second_look(
-        &self,
-        text: &[u8],
-        start: usize,
-        passed: &mut [u16; BATCH],
-        count: usize,
-    ) -> usize {
-        let mut kept = 0;
-        for at in 0..count.min(BATCH) {
-            let position = passed[at];
-            passed[kept % BATCH] = position;
-            let here = start + usize::from(position);
-            let after = look_up(&self.second, hash_after(word_at(text, here)));
-            // Nothing stands before the first byte, and the word there repeats it, which is no more
-            // than one look-up in vain.
-            let before = word_at(text, here.saturating_sub(1));
-            kept += after | look_up(&self.second, hash_before(before));
-        }
-        kept
+    fn second_look(&self, around: &[u8; AROUND], passed: &mut [u16; BATCH], count: usize) -> usize {
+        keep(around, passed, count, |bytes| {
+            look_up(&self.second, hash_before(bytes as u32))
+                | look_up(&self.second, hash_after((bytes >> 8) as u32))
+        })
+    }
+
+    /// Keeps those that look right with two bytes more, where their anchors have as many.
+    #[inline(never)]
+    fn third_look(&self, around: &[u8; AROUND], passed: &mut [u16; BATCH], count: usize) -> usize {
+        keep(around, passed, count, |bytes| {
+            let looks = Around::ALL.map(|around| look_up(&self.third, around.hash(bytes)));
+            looks[0] | looks[1] | looks[2] | looks[3]
+        })
     }
 
     #[inline(never)]
@@ -248,12 +341,10 @@ impl Prefilter {
         range: &Range<usize>,
         on_hit: &mut impl FnMut(usize, usize),
     ) {
-        let hash = hash(self.multiplier, word);
-        let folded = word | FOLD;
-        let bucket = bucket(hash);
+        let bucket = bucket(hash(self.multiplier, word));
         let entries = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
         for entry in &self.entries[entries] {
-            if folded & entry.mask != entry.value {
+            if !entry.may_be_at(text, at) {
                 continue;
             }
             let Some(start) = at.checked_sub(usize::from(entry.shift)) else { continue };
@@ -271,16 +362,48 @@ impl Prefilter {
     }
 }
 
+/// Keeps those of the first `count` that `looks_right`, which is given the bytes from the one before
+/// the gram on. Without branches. Returns how many.
+#[inline(always)]
+fn keep(
+    around: &[u8; AROUND],
+    passed: &mut [u16; BATCH],
+    count: usize,
+    looks_right: impl Fn(u64) -> usize,
+) -> usize {
+    let mut kept = 0;
+    for at in 0..count.min(BATCH) {
+        let position = passed[at];
+        passed[kept % BATCH] = position;
+        // Never more than it was: without a check of the bounds.
+        let before = usize::from(position) % (BATCH * 2);
+        let bytes: &[u8; WINDOW] =
+            around[before..before + WINDOW].try_into().expect("the length is a constant");
+        kept += looks_right(u64::from_le_bytes(*bytes));
+    }
+    kept
+}
+
 #[inline(always)]
 fn look_up(bitmap: &[u64; WORDS], hash: u32) -> usize {
     let (word, bit) = place(hash);
     (bitmap[word] >> bit & 1) as usize
 }
 
+/// The eight bytes from `at` on.
 #[inline(always)]
-fn word_at(text: &[u8], at: usize) -> u32 {
-    let bytes: &[u8; 4] = text[at..at + 4].try_into().expect("four bytes");
-    u32::from_le_bytes(*bytes)
+fn window_at(text: &[u8], at: usize) -> u64 {
+    match text.get(at..at + WINDOW) {
+        Some(bytes) => u64::from_le_bytes(bytes.try_into().expect("eight bytes")),
+        None => last_window(&text[at..]),
+    }
+}
+
+#[cold]
+fn last_window(rest: &[u8]) -> u64 {
+    let mut bytes = [END; WINDOW];
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_le_bytes(bytes)
 }
 
 #[inline(always)]
@@ -288,31 +411,49 @@ fn word(batch: &[u8; BATCH_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([batch[at], batch[at + 1], batch[at + 2], batch[at + 3]])
 }
 
-/// The rarest gram at an even and the rarest at an odd distance. One that reaches past the anchor
-/// stands for each byte that may follow.
-fn push_entries(anchor: &Anchor, literal: u32, entries: &mut Vec<Entry>) {
-    let bytes = anchor.bytes.as_slice();
-    for parity in [0, 1] {
-        let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2).map(|shift| {
-            let gram = &bytes[shift..bytes.len().min(shift + GRAM_LEN + 1)];
-            vec![entry(gram, literal, shift)]
-        });
-        let last = bytes.len() + 1 - GRAM_LEN;
-        let across = (last % 2 == parity).then(|| {
-            let gram = |next| entry(&[bytes[last], bytes[last + 1], next], literal, last);
-            following(anchor.next).map(gram).collect()
-        });
-        let noise = |entries: &Vec<Entry>| entries.iter().map(Entry::noise).sum::<f64>();
-        let quietest = inside.chain(across).min_by(|a, b| noise(a).total_cmp(&noise(b)));
-        entries.extend(quietest.expect("three bytes have a gram at each distance"));
+/// For each anchor one gram at an even and one at an odd distance. The rarest is not always the best:
+/// one that stands for another anchor, too, makes no more bytes pass the first look.
+fn choose_entries(anchors: &[&Anchor]) -> Vec<Entry> {
+    let mut slots: Vec<_> = anchors
+        .iter()
+        .enumerate()
+        .flat_map(|(literal, anchor)| [0, 1].map(|parity| options(anchor, literal as u32, parity)))
+        .map(|options| (options.iter().map(|one| noise(one)).fold(f64::MAX, f64::min), options))
+        .collect();
+    // Those without a rare one first: the others may share theirs.
+    slots.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut taken: HashSet<u32> = HashSet::new();
+    let mut entries = Vec::new();
+    for (_, options) in slots {
+        let cost = |option: &Vec<Entry>| {
+            let new = option.iter().filter(|entry| !taken.contains(&entry.gram()));
+            new.map(Entry::noise).sum::<f64>() + noise(option) / 2.0
+        };
+        let best = options.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let best = best.expect("three bytes have a gram at each distance");
+        taken.extend(best.iter().map(Entry::gram));
+        entries.extend(best);
     }
+    entries
 }
 
-fn entry(gram: &[u8], literal: u32, shift: usize) -> Entry {
-    let mut value = [0; 4];
-    value.iter_mut().zip(gram).for_each(|(to, from)| *to = fold(*from));
-    let mask = if gram.len() > GRAM_LEN { u32::MAX } else { GRAM_MASK };
-    Entry { value: u32::from_le_bytes(value), mask, hash: 0, literal, shift: shift as u8 }
+/// How often one of the grams is to be expected.
+fn noise(entries: &[Entry]) -> f64 {
+    entries.iter().map(Entry::noise).sum()
+}
+
+/// The grams by which an anchor may be recognised at such a distance. One that reaches past the anchor
+/// stands for each byte that may follow.
+fn options(anchor: &Anchor, literal: u32, parity: usize) -> Vec<Vec<Entry>> {
+    let bytes = anchor.bytes.as_slice();
+    let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2);
+    let inside = inside.map(|shift| vec![Entry::new(bytes, literal, shift)]);
+    let last = bytes.len() + 1 - GRAM_LEN;
+    let across = (last % 2 == parity).then(|| {
+        let entry = |next| Entry::new(&[bytes, &[next]].concat(), literal, last);
+        following(anchor.next).map(entry).collect()
+    });
+    inside.chain(across).collect()
 }
 
 /// The bytes that may follow, one for each that looks different when folded.
@@ -327,14 +468,10 @@ fn quietest_multiplier(entries: &[Entry]) -> u32 {
     let noise = |multiplier: &u32| {
         let mut bitmap = [0u64; WORDS];
         for entry in entries {
-            let hash = hash(*multiplier, entry.value);
-            let (word, bit) = place(hash);
-            bitmap[word] |= 1 << bit;
+            insert(&mut bitmap, hash(*multiplier, entry.gram()));
         }
         let hits = common_grams().iter().filter(|([a, b, c], _)| {
-            let hash = hash(*multiplier, u32::from_le_bytes([*a, *b, *c, 0]));
-            let (word, bit) = place(hash);
-            bitmap[word] >> bit & 1 == 1
+            look_up(&bitmap, hash(*multiplier, u32::from_le_bytes([*a, *b, *c, 0]))) == 1
         });
         hits.map(|(_, bits)| 0.5f64.powi(i32::from(*bits))).sum::<f64>()
     };

@@ -10,6 +10,7 @@ use regex_automata::{Anchored, Input, meta};
 
 use crate::decode::base64::Digits;
 use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
+use crate::detect::FileKind;
 use crate::engine::{Engine, Link};
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
 use crate::scratch::Scratch;
@@ -21,6 +22,8 @@ const MAX_TRIES: usize = 16;
 pub(crate) struct Segment<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) path: Option<&'a [u8]>,
+    /// What the path says of how values are written.
+    pub(crate) kind: FileKind,
     /// The offset of the text's first byte in the object.
     pub(crate) base: u64,
     pub(crate) text: &'a [u8],
@@ -230,9 +233,13 @@ impl Segment<'_> {
         }
         if let Some(detector) = rule.detector {
             let word = at..at + anchor.bytes.len();
-            if let Some(detected) = detector.detect(view.text, self.path, word) {
+            if let Some(detected) = detector.detect(view.text, self.kind, word) {
                 self.judge_detected(scratch, view, link.rule, &detected);
             }
+            return;
+        }
+        // Most of what begins like a literal goes on as something else.
+        if !anchor.next.may_be(view.text.get(at + anchor.bytes.len())) {
             return;
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };

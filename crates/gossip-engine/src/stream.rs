@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::detect::FileKind;
 use crate::engine::Engine;
 use crate::finding::Finding;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
@@ -40,6 +41,8 @@ pub struct Stream<'e> {
     path: Option<&'e [u8]>,
     /// Nothing in this path is reported.
     skipped: bool,
+    /// What the path says of the bytes.
+    kind: FileKind,
     /// The offset of the buffer's first byte in the object.
     base: u64,
     /// Bytes of the object that the buffer holds; what is behind them is left over.
@@ -158,6 +161,7 @@ impl<'e> Stream<'e> {
             scratch,
             path,
             skipped,
+            kind: FileKind::of(path),
             base: 0,
             filled: 0,
             next: 0,
@@ -244,7 +248,18 @@ impl<'e> Stream<'e> {
     pub fn finish(mut self, on_finding: &mut impl FnMut(Finding<'_>)) {
         while !self.skipped && self.next < self.filled {
             let len = SEGMENT_LEN.min(self.filled - self.next);
-            self.scan_segment(len, on_finding);
+            self.scan_buffered(len, on_finding);
+        }
+        self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
+    }
+
+    /// `bytes` are the object: reports everything, and copies none of them.
+    pub(crate) fn scan_whole(mut self, bytes: &[u8], on_finding: &mut impl FnMut(Finding<'_>)) {
+        let mut rest = bytes;
+        while !self.skipped && self.next < rest.len() {
+            let len = SEGMENT_LEN.min(rest.len() - self.next);
+            self.scan_segment(rest, len, on_finding);
+            rest = &rest[self.move_on(rest, len)..];
         }
         self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
     }
@@ -270,22 +285,31 @@ impl<'e> Stream<'e> {
     /// is that, only `finish` knows.
     fn scan_full_segments(&mut self, on_finding: &mut impl FnMut(Finding<'_>)) {
         while !self.skipped && self.filled > self.next + SEGMENT_LEN + CONTEXT_AFTER {
-            self.scan_segment(SEGMENT_LEN, on_finding);
+            self.scan_buffered(SEGMENT_LEN, on_finding);
         }
     }
 
-    fn scan_segment(&mut self, len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
+    fn scan_buffered(&mut self, len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
         // Taken out, so that the scratch is free.
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
+        self.scan_segment(&buffer[..self.filled], len, on_finding);
+        let gone = self.move_on(&buffer[..self.filled], len);
+        buffer.copy_within(gone..self.filled, 0);
+        self.filled -= gone;
+        self.scratch.buffer = buffer;
+    }
+
+    /// Judges the next `len` bytes; `text` is what is at hand of the object.
+    fn scan_segment(&mut self, text: &[u8], len: usize, on_finding: &mut impl FnMut(Finding<'_>)) {
         if self.base == 0 {
-            self.lines = LineCounter::at_start_of(&buffer[..self.filled]);
+            self.lines = LineCounter::at_start_of(text);
         }
         let end = self.next + len;
-        let to = self.filled.min(end + CONTEXT_AFTER);
-        let segment =
-            Segment { engine: self.engine, path: self.path, base: self.base, text: &buffer[..to] };
+        let seen = &text[..text.len().min(end + CONTEXT_AFTER)];
+        let (engine, path, kind) = (self.engine, self.path, self.kind);
+        let segment = Segment { engine, path, kind, base: self.base, text: seen };
         segment.scan(self.scratch, self.next..end);
-        self.scratch.candidates.place(&buffer[..self.filled], self.base, self.lines);
+        self.scratch.candidates.place(text, self.base, self.lines);
         let done = self.base + end as u64;
         let mark =
             StreamMark { segment: (done - len as u64) / SEGMENT_LEN as u64, lines: self.lines };
@@ -295,12 +319,18 @@ impl<'e> Stream<'e> {
         } else {
             self.scratch.candidates.flush(done, &self.engine.rules, on_finding);
         }
-        let gone = end.saturating_sub(CONTEXT_BEFORE);
-        self.lines.advance(&buffer[..gone]);
-        buffer.copy_within(gone..self.filled, 0);
-        self.filled -= gone;
+    }
+
+    /// Goes on to the segment behind one of this length. Returns how many bytes of `text` that one
+    /// does not see: all, if there is none.
+    fn move_on(&mut self, text: &[u8], len: usize) -> usize {
+        let end = self.next + len;
+        let gone = if end == text.len() { end } else { end.saturating_sub(CONTEXT_BEFORE) };
+        if gone < text.len() {
+            self.lines.advance(&text[..gone]);
+        }
         self.base += gone as u64;
         self.next = end - gone;
-        self.scratch.buffer = buffer;
+        gone
     }
 }

@@ -33,18 +33,27 @@ const VALUES: [u8; 256] = {
 };
 
 const BLOCK: usize = 16;
+/// Blocks that are looked at together.
+const BATCH: usize = 64;
 const _: () = assert!(MIN_BASE64_RUN_LEN >= 2 * BLOCK - 1);
 /// Of a run with one whole block in it, one side or the other has half a block.
 const _: () = assert!(MIN_BASE64_RUN_LEN - BLOCK >= BLOCK - 1);
 
-/// Whether some byte is below all digits: blanks, line ends, quotes and brackets are, and most blocks
-/// of text have one. Costs a third of what [`are_digits`] does.
-fn has_low_byte(block: &[u8; BLOCK]) -> bool {
-    block.iter().fold(false, |low, byte| low | (*byte < b'+'))
+/// Which of the blocks have no byte below all digits: blanks, line ends, quotes and brackets are, and
+/// most blocks of text have one. Without branches, as a processor would guess them wrong. Returns how
+/// many.
+fn without_low_bytes(blocks: &[[u8; BLOCK]], found: &mut [u8; BATCH]) -> usize {
+    let mut count = 0;
+    for (at, block) in blocks.iter().enumerate() {
+        found[count % BATCH] = at as u8;
+        count += usize::from(!block.iter().fold(false, |low, byte| low | (*byte < b'+')));
+    }
+    count
 }
 
 /// Whether all bytes are digits. Arithmetic instead of the table, so that the compiler takes all
 /// bytes at once.
+#[inline(always)]
 fn are_digits<const LEN: usize>(bytes: &[u8; LEN]) -> bool {
     let mut others = 0u8;
     for &byte in bytes {
@@ -77,32 +86,55 @@ pub(crate) fn runs(
     range: Range<usize>,
     on_run: &mut impl FnMut(Range<usize>, Digits),
 ) {
-    let mut at = range.start;
     // A run that starts at the end of the range has its first whole block behind it.
-    while at < range.end + BLOCK && at + BLOCK <= text.len() {
-        let block: &[u8; BLOCK] = text[at..at + BLOCK].try_into().expect("a block's length");
-        if has_low_byte(block) || !are_digits(block) || !may_be_long(text, at) {
-            at += BLOCK;
-            continue;
+    let until = text.len().min(range.end + 2 * BLOCK - 1);
+    let (blocks, _) = text[range.start..until].as_chunks::<BLOCK>();
+    let mut found = [0; BATCH];
+    let mut at = range.start;
+    // Behind the run before.
+    let mut free = at;
+    for batch in blocks.chunks(BATCH) {
+        let count = without_low_bytes(batch, &mut found);
+        for &block in &found[..count] {
+            let (block, at) = (&batch[usize::from(block)], at + usize::from(block) * BLOCK);
+            if at >= free && are_digits(block) && may_be_long(text, at) {
+                free = run_through(text, at, &range, on_run);
+            }
         }
-        let before = text[..at].iter().rev().take_while(|byte| is_digit(**byte)).count();
-        let start = at - before;
-        let end = end_of_lines(text, start, at + BLOCK + digits(&text[at + BLOCK..]));
-        at = end.max(at + BLOCK);
-        // A run that starts before the range belongs to whoever has that range.
-        if !range.contains(&start) || end - start < MIN_BASE64_RUN_LEN {
-            continue;
-        }
-        let run = start..end.min(start + MAX_ENCODED_RUN_LEN);
-        let kind = kind(&text[run.clone()]);
-        if let Some(kind) = kind {
-            on_run(run, kind);
-        }
+        at += batch.len() * BLOCK;
     }
 }
 
+/// Calls back with the run that goes through the block at `at`, if it is one of the range. Returns
+/// where it ends.
+fn run_through(
+    text: &[u8],
+    at: usize,
+    range: &Range<usize>,
+    on_run: &mut impl FnMut(Range<usize>, Digits),
+) -> usize {
+    let before = text[..at].iter().rev().take_while(|byte| is_digit(**byte)).count();
+    let start = at - before;
+    let end = at + BLOCK + digits(&text[at + BLOCK..]);
+    // Most are names and paths, and shorter.
+    if end - start < MIN_BASE64_RUN_LEN {
+        return end;
+    }
+    let end = end_of_lines(text, start, end);
+    // A run that starts before the range belongs to whoever has that range.
+    if range.contains(&start) {
+        let run = start..end.min(start + MAX_ENCODED_RUN_LEN);
+        if let Some(kind) = kind(&text[run.clone()]) {
+            on_run(run, kind);
+        }
+    }
+    end
+}
+
 fn digits(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| is_digit(**byte)).count()
+    let (blocks, _) = text.as_chunks::<BLOCK>();
+    let whole = blocks.iter().take_while(|block| are_digits(block)).count() * BLOCK;
+    whole + text[whole..].iter().take_while(|byte| is_digit(**byte)).count()
 }
 
 /// Where a run whose first line is `start..end` ends: after the last of the lines that go on with
@@ -157,10 +189,15 @@ fn kind(run: &[u8]) -> Option<Digits> {
 
 /// Encoded text has letters of both cases and digits; names, paths and hexadecimal do not.
 fn looks_encoded(run: &[u8]) -> bool {
-    let run = &run[..run.len().min(256)];
-    run.iter().any(u8::is_ascii_uppercase)
-        && run.iter().any(u8::is_ascii_lowercase)
-        && run.iter().any(u8::is_ascii_digit)
+    let has = |kind: fn(u8) -> bool| {
+        let (blocks, rest) = run[..run.len().min(256)].as_chunks::<BLOCK>();
+        // Whole blocks without branches, all bytes at once.
+        let in_block = |block: &[u8; BLOCK]| block.iter().fold(false, |any, b| any | kind(*b));
+        blocks.iter().any(in_block) || rest.iter().any(|byte| kind(*byte))
+    };
+    has(|byte| byte.is_ascii_uppercase())
+        && has(|byte| byte.is_ascii_digit())
+        && has(|byte| byte.is_ascii_lowercase())
 }
 
 /// Whether decoded bytes may be text, UTF-16 included. Most runs that look encoded are names and

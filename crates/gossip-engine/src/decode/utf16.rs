@@ -16,6 +16,10 @@ pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Ran
         // Of several zeros only the last can be part of a character; a hole in a file has billions.
         let zeros = text[zero..].iter().position(|byte| *byte != 0).unwrap_or(text.len() - zero);
         let zero = zero + zeros - 1;
+        if !may_be_run(text, zero) {
+            from = zero + 1;
+            continue;
+        }
         // Little-endian puts the character before the zero. Behind a character that is not ASCII,
         // whose zero it is, the next begins after it: both orders fit there, and files of UTF-16 are
         // aligned. Failing that, it is big-endian.
@@ -40,6 +44,12 @@ pub(crate) fn runs(text: &[u8], range: Range<usize>, on_run: &mut impl FnMut(Ran
         }
         from = end;
     }
+}
+
+/// Whether every second byte behind a zero is one, as in a run of either order that the zero is the
+/// first of: in binary data most zeros are refused by this.
+fn may_be_run(text: &[u8], zero: usize) -> bool {
+    (1..MIN_UTF16_RUN_CHARS).all(|pair| text.get(zero + 2 * pair) == Some(&0))
 }
 
 /// How many pairs from `start` on hold an ASCII character, `character` bytes into the pair.

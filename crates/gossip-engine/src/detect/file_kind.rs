@@ -2,7 +2,7 @@
 
 /// How a file writes names and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileKind {
+pub(crate) enum FileKind {
     /// Values are quoted; a bare word is an expression.
     Code,
     /// Values may be bare: `NAME=value`, `name: value`.
@@ -37,29 +37,35 @@ const TEXT: &[&str] = &[
     "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx", "po", "pot",
 ];
 
-pub(super) fn of(path: Option<&[u8]>) -> FileKind {
-    let Some(path) = path else { return FileKind::Unknown };
-    let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
-    if contains(name, "env") && name.first() == Some(&b'.') {
-        return FileKind::Config;
-    }
-    if ["dockerfile", "makefile", "procfile", "vagrantfile", "jenkinsfile", "credentials"]
-        .iter()
-        .any(|start| contains(name, start))
-    {
-        return FileKind::Config;
-    }
-    let Some(dot) = memchr::memrchr(b'.', name) else { return FileKind::Unknown };
-    let extension = &name[dot + 1..];
-    let is_in = |list: &[&str]| list.iter().any(|e| extension.eq_ignore_ascii_case(e.as_bytes()));
-    if is_in(CODE) {
-        FileKind::Code
-    } else if is_in(CONFIG) {
-        FileKind::Config
-    } else if is_in(TEXT) {
-        FileKind::Text
-    } else {
-        FileKind::Unknown
+impl FileKind {
+    /// What the path says.
+    pub(crate) fn of(path: Option<&[u8]>) -> Self {
+        let Some(path) = path else { return Self::Unknown };
+        let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
+        if name.first() == Some(&b'.') && contains(name, "env") {
+            return Self::Config;
+        }
+        let is_a_file = || {
+            ["dockerfile", "makefile", "procfile", "vagrantfile", "jenkinsfile"]
+                .iter()
+                .any(|word| contains(name, word))
+        };
+        if (contains(name, "file") && is_a_file()) || contains(name, "credentials") {
+            return Self::Config;
+        }
+        let Some(dot) = memchr::memrchr(b'.', name) else { return Self::Unknown };
+        let extension = &name[dot + 1..];
+        let is_in =
+            |list: &[&str]| list.iter().any(|e| extension.eq_ignore_ascii_case(e.as_bytes()));
+        if is_in(CODE) {
+            Self::Code
+        } else if is_in(CONFIG) {
+            Self::Config
+        } else if is_in(TEXT) {
+            Self::Text
+        } else {
+            Self::Unknown
+        }
     }
 }
 
@@ -73,13 +79,13 @@ mod tests {
 
     #[test]
     fn names_tell_the_kind() {
-        let kind = |path: &str| of(Some(path.as_bytes()));
+        let kind = |path: &str| FileKind::of(Some(path.as_bytes()));
         assert_eq!(kind("src/main.rs"), FileKind::Code);
         assert_eq!(kind("deploy/.env.production"), FileKind::Config);
         assert_eq!(kind("a/docker-compose.yml"), FileKind::Config);
         assert_eq!(kind("Dockerfile"), FileKind::Config);
         assert_eq!(kind("README.md"), FileKind::Text);
         assert_eq!(kind("a/b"), FileKind::Unknown);
-        assert_eq!(of(None), FileKind::Unknown);
+        assert_eq!(FileKind::of(None), FileKind::Unknown);
     }
 }

@@ -4,7 +4,7 @@
 //! detector's words as for any literal; where one stands, the detector reads around it by hand.
 //!
 //! - J1: a detector's answer depends on nothing further than [`REACH_BEFORE`] bytes before its word
-//!   and [`REACH_AFTER`] bytes behind it, and on the path.
+//!   and [`REACH_AFTER`] bytes behind it, and on what the path says of the file.
 //! - J2: it takes time that is bounded by its reach.
 
 mod authorization;
@@ -22,6 +22,8 @@ mod words;
 use std::ops::Range;
 
 use serde::Deserialize;
+
+pub(crate) use file_kind::FileKind;
 
 use crate::finding::Reason;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, NEARBY};
@@ -79,11 +81,6 @@ pub(crate) struct Detected {
 #[cfg(test)]
 mod tests;
 
-/// What the name of a file says of how values are written in it, as a number.
-pub(crate) fn file_kind_code(path: &[u8]) -> u8 {
-    file_kind::of(Some(path)) as u8
-}
-
 impl Detector {
     /// The words that announce it.
     pub(crate) fn anchors(self) -> Vec<Anchor> {
@@ -119,14 +116,14 @@ impl Detector {
     pub(crate) fn detect(
         self,
         text: &[u8],
-        path: Option<&[u8]>,
+        kind: FileKind,
         word: Range<usize>,
     ) -> Option<Detected> {
         if !text.get(word.end).is_some_and(|next| self.may_follow(&text[word.clone()], *next)) {
             return None;
         }
         match self {
-            Self::NamedPassword | Self::NamedSecret => named::detect(text, path, word),
+            Self::NamedPassword | Self::NamedSecret => named::detect(text, kind, word),
             Self::UrlPassword => url::detect(text, word),
             Self::Authorization => authorization::detect(text, word),
             Self::ServiceKey => service::detect(text, word),

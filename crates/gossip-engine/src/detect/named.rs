@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Detected;
 use super::authorization;
-use super::file_kind::{self, FileKind};
+use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::services;
 use super::syntax::{self, Syntax};
@@ -23,14 +23,13 @@ const SURE_BITS: f32 = 24.0;
 /// No value says more than this, or a long one would need no name.
 const MAX_VALUE_BITS: f32 = 24.0;
 
-pub(super) fn detect(text: &[u8], path: Option<&[u8]>, word: Range<usize>) -> Option<Detected> {
+pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     let name = syntax::name_around(text, word.clone())?;
     let after = *text.get(name.end)?;
     if !syntax::may_assign(after) {
         return None;
     }
     let in_name = word.start - name.start..word.end - name.start;
-    let kind = file_kind::of(path);
     let found = syntax::assignment(text, &name, kind)?;
     if name::has_credential_word(&text[word.end..name.end]) {
         return None;
@@ -78,7 +77,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
         return None;
     }
     let weight = value::weigh(value, needed)?;
-    if !fits(named, weight, value) {
+    if !fits(named, weight, value) || is_test_vector(named, syntax, weight) {
         return None;
     }
     let is_sure = bits + weight.bits.min(MAX_VALUE_BITS) >= SURE_BITS && named.is_explicit;
@@ -98,6 +97,13 @@ fn judge_service(named: Named, syntax: Syntax, value: &[u8]) -> Option<Confidenc
         return None;
     }
     value::weigh_typed(value, 0.0).map(|_| Confidence::Low)
+}
+
+/// Whether it is written as tests of ciphers write their inputs: `Key = 0f1e…`, and
+/// `let raw_key = from_hex("0f1e…")`, where the name may name anything.
+fn is_test_vector(named: Named, syntax: Syntax, weight: Weight) -> bool {
+    let is_bare = matches!(syntax, Syntax::BareEquals | Syntax::BareColon | Syntax::Wrapped);
+    is_bare && named.kind == Kind::Key && !named.is_explicit && weight.shape == Shape::Hex
 }
 
 /// Whether a value of such a shape is what the name speaks of.

@@ -19,7 +19,7 @@ const MAX_GAP: usize = 64;
 const MAX_VALUE: usize = 1024;
 /// A shorter name turns up in what was decoded from bytes that are no text: it needs a word.
 const MIN_NAME: usize = 5;
-/// Words that are none of ours, behind one that is: `CLOCKIFY_KEY_MAIN=x`.
+/// Words that are none of ours, beside one that is: `CLOCKIFY_KEY_MAIN=x`, `clockify main token x`.
 const MAX_OTHER_WORDS: usize = 2;
 const MAX_OTHER_WORD: usize = 12;
 
@@ -69,7 +69,8 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         }
         // Joined to a word by nothing it is the word's tail.
         // Words that speak of none speak of something else: `crowdin-project: x`.
-        let is_named = is_credential || (word.len() >= MIN_NAME && !words.is_any);
+        let is_named =
+            is_credential || (word.len() >= MIN_NAME && !words.is_any && first_other.is_none());
         if words.is_separated
             && is_named
             && let Some(value) = value_at(text, at)
@@ -88,7 +89,8 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
                 reason: Reason::NamedSecret,
             });
         }
-        if !is_credential {
+        // One word may stand before the one that speaks of a credential: `clockify main token x`.
+        if !is_credential && first_other.is_some() {
             return None;
         }
         first_other = first_other.or(Some(at));
@@ -172,9 +174,14 @@ fn value_at(text: &[u8], start: usize) -> Option<Range<usize>> {
 
 fn judge(value: &[u8], is_credential: bool) -> Option<Confidence> {
     const MIN_LEN: usize = 12;
+    /// Of a value that is said to be a credential.
+    const MIN_CREDENTIAL: usize = 8;
     const MIN_NUMBER: usize = 20;
     const MIN_LETTERS: usize = 20;
-    if value.len() < MIN_LEN || is_address(value) {
+    /// Letters can be hexadecimal digits by chance, but not so many of them.
+    const MIN_HEX_LETTERS: usize = 32;
+    let min_len = if is_credential { MIN_CREDENTIAL } else { MIN_LEN };
+    if value.len() < min_len || is_address(value) {
         return None;
     }
     let weight = value::weigh_typed(value, f32::MIN)?;
@@ -184,6 +191,9 @@ fn judge(value: &[u8], is_credential: bool) -> Option<Confidence> {
         Shape::Hex => is_credential || matches!(value.len(), 32 | 40 | 48 | 64),
         Shape::Uuid => true,
         Shape::Number => is_credential && value.len() >= MIN_NUMBER,
+        Shape::Letters if value.iter().all(u8::is_ascii_hexdigit) => {
+            is_credential && value.len() >= MIN_HEX_LETTERS
+        }
         Shape::Letters => is_credential && value.len() >= MIN_LETTERS && weight.bits >= 2.0,
         Shape::Mixed if is_credential => has_digit(value) && weight.bits >= typed_bits(value),
         Shape::Mixed => is_plain && has_digit(value) && value.len() >= 24 && weight.bits >= 10.0,
@@ -237,11 +247,13 @@ mod tests {
             format!("CLOCKIFY_TOKEN_MAIN={key}"),
             format!("clockifySECRETmine-{key}"),
             format!("a clockify token for you: {key}"),
+            format!("clockify main token {key}"),
             format!("the-clockify-access-{key}"),
             format!("clockify {key}"),
         ] {
             assert_eq!(found(&text).as_deref(), Some(key), "{text}");
         }
+        assert_eq!(found(&format!("CLOCKIFY_KEY={}", &key[..8])).as_deref(), Some(&key[..8]));
         let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
         assert_eq!(found(&format!("blazemeter {uuid}")).as_deref(), Some(uuid));
     }

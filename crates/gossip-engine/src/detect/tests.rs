@@ -40,7 +40,7 @@ fn words(text: &[u8], detector: Detector) -> Vec<Range<usize>> {
 type Found = Option<(Range<usize>, Range<usize>, Confidence, Reason)>;
 
 fn detect(detector: Detector, text: &[u8], word: Range<usize>) -> Found {
-    let found = detector.detect(text, Some(b"a/config.yml"), word);
+    let found = detector.detect(text, FileKind::Config, word);
     found.map(|found| (found.whole, found.secret, found.confidence, found.reason))
 }
 

@@ -82,7 +82,8 @@ pub(super) fn weigh_typed(value: &[u8], least: f32) -> Option<Weight> {
 
 /// Whether the value only shows where a value would be, or is something else as a whole.
 fn is_stand_in(value: &[u8]) -> bool {
-    const SIGNS: [&[u8]; 9] = [b"${", b"{{", b"#{", b"<%", b"%(", b"$(", b"()", b"{0}", b"%s"];
+    const SIGNS: [&[u8]; 10] =
+        [b"${", b"{{", b"#{", b"<%", b"%(", b"(%", b"$(", b"()", b"{0}", b"%s"];
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     value.starts_with(b"@{")
         || [b"ENC(".as_slice(), b"ENC[", b"ENCRYPTED["].iter().any(|sign| value.starts_with(sign))

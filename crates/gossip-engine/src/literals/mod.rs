@@ -69,6 +69,11 @@ impl Next {
         self.open || self.bytes.contains(byte)
     }
 
+    /// Whether this byte, or the end of the text, may follow.
+    pub(crate) fn may_be(self, byte: Option<&u8>) -> bool {
+        byte.map_or(self.open, |byte| self.allows(*byte))
+    }
+
     fn len(self) -> usize {
         if self.open {
             256

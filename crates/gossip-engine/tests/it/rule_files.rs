@@ -204,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "632931e05ca4c5a8853664a1c25834a999df5cb0498013baa3d9d5e2d90a6334"
+        "6df9f54e863939754ea9a3b2c50a5349e1edd0eec8edb61e4e60be94adfe3d86"
     );
 }
 

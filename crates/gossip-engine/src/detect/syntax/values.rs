@@ -52,10 +52,7 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
         let in_wrapper = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>@[]&*! ".contains(&byte);
         cursor.skip_while(MAX_WRAPPER, in_wrapper);
         let name = &cursor.text[start..cursor.at];
-        let reads = [b"env".as_slice(), b"get", b"read", b"load", b"config", b"param", b"prompt"];
-        let is_reader = reads.iter().any(|word| crate::rules::contains_ignore_case(name, word))
-            || name == b"var";
-        if name.is_empty() || is_reader || !cursor.eat(b"(") {
+        if name.is_empty() || !cursor.eat(b"(") || is_reader(name) {
             return None;
         }
         cursor.skip_blanks();
@@ -65,6 +62,12 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
         }
     }
     None
+}
+
+/// Whether a function of this name returns what is kept elsewhere.
+fn is_reader(name: &[u8]) -> bool {
+    let reads = [b"env".as_slice(), b"get", b"read", b"load", b"config", b"param", b"prompt"];
+    name == b"var" || reads.iter().any(|word| crate::rules::contains_ignore_case(name, word))
 }
 
 /// Numbers below 256 in braces or brackets, as many as a key has.
