@@ -1,4 +1,4 @@
-//! The connector's contract (K1 to K5), over a planned repository.
+//! What the suite of the contract does not ask: shards with hints, how work is cut, large objects.
 
 use gossip_contracts::connector::{Connector, ConnectorError, Page};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
@@ -14,55 +14,6 @@ fn source(repo: &mut Repo) -> GitSource {
     repo.commit("all");
     repo.git(&["gc", "-q"]);
     repo.planned()
-}
-
-fn list(
-    source: &GitSource,
-    range: ShardSpecRef<'_>,
-    cursor: Option<&[u8]>,
-    size: usize,
-) -> Vec<Vec<u8>> {
-    let (mut page, mut listed) = (Page::new(), Vec::new());
-    let mut last = cursor.map(<[u8]>::to_vec);
-    loop {
-        source.list(range, CursorUpdate::new(last.as_deref(), None), size, &mut page).unwrap();
-        assert!(page.len() <= size);
-        listed.extend(page.iter().map(|entry| entry.key.to_vec()));
-        if page.is_last() {
-            return listed;
-        }
-        last = listed.last().cloned().or(last);
-    }
-}
-
-#[test]
-fn any_range_cursor_and_page_size_lists_what_lies_there() {
-    let mut repo = Repo::new();
-    let source = source(&mut repo);
-    let all: Vec<Vec<u8>> = keys(&source).into_iter().map(|(key, ..)| key).collect();
-    assert_eq!(all.len(), 13);
-    let behind = |key: &Vec<u8>| [key, &b"\0"[..]].concat();
-    let mut places: Vec<Vec<u8>> = all.iter().cloned().chain(all.iter().map(behind)).collect();
-    places.extend([vec![0], vec![0xff; 20], all[3][..15].to_vec()]);
-    places.sort();
-    for start in places.iter().chain([&Vec::new()]) {
-        for end in places.iter().filter(|end| *end > start).chain([&Vec::new()]) {
-            let range = ShardSpecRef::new(start, end, b"");
-            for cursor in [None, Some(&places[7]), Some(start)] {
-                let cursor = cursor.map(Vec::as_slice).filter(|cursor| !cursor.is_empty());
-                let is_there = |key: &&Vec<u8>| {
-                    range.contains(key) && cursor.is_none_or(|cursor| key.as_slice() > cursor)
-                };
-                let expected: Vec<_> = all.iter().filter(is_there).cloned().collect();
-                assert_eq!(
-                    list(&source, range, cursor, 5),
-                    expected,
-                    "{start:?} {end:?} {cursor:?}"
-                );
-            }
-        }
-    }
-    assert_eq!(list(&source, source.key_range(), None, 1), all, "K5");
 }
 
 #[test]
@@ -81,28 +32,6 @@ fn split_points_lie_inside_and_share_the_bytes() {
     }
     let cursor = CursorUpdate::at(&all[all.len() - 2].0);
     assert_eq!(source.split_points(source.key_range(), cursor, 3).unwrap().len(), 0);
-}
-
-#[test]
-fn reads_may_start_anywhere_and_end_at_the_end() {
-    let mut repo = Repo::new();
-    let source = source(&mut repo);
-    for (key, version, size) in keys(&source) {
-        let mut reader = source.open(&key).unwrap();
-        assert_eq!((reader.size(), reader.version()), (size, &version[..]));
-        assert_eq!(reader.version_now().unwrap(), version);
-        assert!(source.is_settled(&version, 0));
-        let mut whole = vec![0; size as usize];
-        assert_eq!(reader.read_at(0, &mut whole).unwrap() as u64, size);
-        for offset in [size, size + 1, u64::MAX] {
-            assert_eq!(reader.read_at(offset, &mut [0; 9]), Ok(0));
-        }
-        let middle = size / 2;
-        let mut rest = vec![0; size as usize];
-        let len = reader.read_at(middle, &mut rest).unwrap();
-        assert_eq!(rest[..len], whole[middle as usize..]);
-    }
-    assert!(!source.is_settled(b"", u64::MAX));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The source against repositories that `git` made.
 
+mod conformance;
 mod contract;
 mod damage;
 mod history;

@@ -19,6 +19,10 @@ pub trait Harness: Sized {
     /// Whether the source lists items that have no bytes: there is nothing to scan in them.
     const EMPTY_ITEMS: bool = true;
 
+    /// Whether a connector lists what there was when it was made, and keys are places in that list: then
+    /// nothing appears, changes or goes away under a key.
+    const IS_FIXED: bool = false;
+
     /// A target that holds exactly these items, whose keys are among [`Harness::keys`].
     fn build(items: &[Item]) -> Self;
 
