@@ -1,8 +1,8 @@
 //! The short memory that makes retries harmless: the last operations of a shard or a run.
 //!
 //! - O1: an operation id stands in a log at most once.
-//! - O2: a full log forgets its oldest entry. What it forgot is either fenced off by then or
-//!   converges when it is executed again. The exception is an unpark, which needs no lease: retried
+//! - O2: a full log forgets its oldest entry. What it forgot is fenced off by then, or refused because
+//!   its cursor is behind (C1), or converges when it is executed again. The exception is an unpark, which needs no lease: retried
 //!   after sixteen later operations, it sets a shard going that was parked again meanwhile.
 
 use gossip_contracts::identity::{LogicalTime, OpId};

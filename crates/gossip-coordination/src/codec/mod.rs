@@ -18,7 +18,7 @@
 //! that many bytes; `[x]` a u32 count and that many `x`; `x?` a 0, or a 1 and an `x`. Enums are
 //! their stored discriminants. Fixtures under `tests/golden/` pin each version.
 //!
-//! | shard, version 1 | | run, version 2 | | gate, version 1 | |
+//! | shard, version 1 | | run, version 2 | | gate, version 2 | |
 //! |---|---|---|---|---|---|
 //! | tenant | 32 bytes | tenant | 32 bytes | tenant | 32 bytes |
 //! | run, shard | u64, u64 | run | u64 | run | u64 |
@@ -26,7 +26,7 @@
 //! | park reason | u8? | lease duration | u64 | lease duration | u64 |
 //! | fence | u64 | max shard retries | u32 | max shard retries | u32 |
 //! | lease: owner, deadline | (u64, u64)? | status | u8 | status | u8 |
-//! | acquires since progress | u32 | created at | u64 | | |
+//! | acquires since progress | u32 | created at | u64 | hides shards | u8 |
 //! | start, end, metadata | bytes × 3 | completed at | u64? | | |
 //! | last key, token | bytes? × 2 | root shards | \[u64\] | | |
 //! | cursor semantics | u8 | op-log | \[entry\] | owner, version 1 | |
@@ -35,8 +35,8 @@
 //! | op-log, oldest first | \[entry\] | | | | |
 //!
 //! An op-log entry is op id u64, kind u8, result u8, payload hash u64, executed at u64. A registration
-//! is op id u64, payload hash u64, and the numbers of shards counted, staged and stale, u32 each.
-//! Version 1 of a run ends with its op-log.
+//! is op id u64, payload hash u64, the numbers of shards counted, staged and stale, u32 each, and the
+//! time of its last step u64. Version 1 of a run ends with its op-log, and of a gate with its status.
 //!
 //! ```
 //! use gossip_contracts::identity::{FenceEpoch, WorkerId};
