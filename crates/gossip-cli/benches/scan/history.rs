@@ -2,35 +2,56 @@
 //!
 //! It is made of published versions of crates, one commit a version, by `history.py`; of a quarter of
 //! the versions another one, so that what grows with the history shows. `GOSSIP_BENCH_HISTORY` names
-//! a repository to use instead.
+//! repositories to use instead, with `:` between them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use gossip_bench::figure;
 
-use super::{KINGFISHER, Tool, installed, measure as measure_tools, run, succeed, tool};
+use super::{KINGFISHER, Tool, installed, measure as measure_tools, succeed, tool};
 
 /// Versions of each crate: `history.py` names the crates.
 const VERSIONS: usize = 60;
-const ROUNDS: usize = 2;
+/// The others take long.
+const ROUNDS: usize = 1;
+/// How often memory is looked at.
+const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) fn measure(place: &Path) {
-    let (whole, quarter) = match std::env::var_os("GOSSIP_BENCH_HISTORY") {
-        Some(path) => (PathBuf::from(path), None),
-        None => (made(place, VERSIONS), Some(made(place, VERSIONS / 4))),
+    let repositories = match std::env::var_os("GOSSIP_BENCH_HISTORY") {
+        Some(paths) => std::env::split_paths(&paths).collect(),
+        None => vec![made(place, VERSIONS), made(place, VERSIONS / 4)],
     };
-    let bytes = blob_bytes(&whole);
-    println!("# history: {} commits, {} objects", commits(&whole), objects(&whole));
-    let tools = tools(place);
-    measure_tools("history", place, &tools, &whole, bytes, ROUNDS);
-    // What memory grows by with the history.
-    for repository in [Some(&whole), quarter.as_ref()].into_iter().flatten() {
-        let measured = run(place, &tools[0], repository);
-        let name = format!("history-{}-commits-peak", commits(repository));
-        figure(&name, measured.peak_mb, "MB", None);
+    for repository in &repositories {
+        let objects = objects(repository);
+        let name = format!("history-{}-commits", commits(repository));
+        figure(&name, objects as f64, "objects", None);
+        figure(&format!("{name}-memory"), memory_mb(place, repository), "MB", None);
     }
+    let bytes = blob_bytes(&repositories[0]);
+    measure_tools("history", place, &tools(place), &repositories[0], bytes, ROUNDS);
+}
+
+/// The most memory of its own that a scan had at once: without the packs, which are mapped, and which
+/// a process's peak counts.
+fn memory_mb(place: &Path, repository: &Path) -> f64 {
+    let state = place.join("state");
+    let _ = fs::remove_dir_all(&state);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gossip"));
+    command.args(["scan", "--only-history", "-q", "-j", "2", "--state-dir"]).arg(state);
+    let mut child = command.arg(repository).stdout(Stdio::null()).spawn().expect("it is built");
+    let mut peak = 0.0_f64;
+    while child.try_wait().expect("it is a child").is_none() {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = own.and_then(|text| text.trim().trim_end_matches(" kB").parse::<f64>().ok());
+        peak = peak.max(kib.unwrap_or(0.0) / 1024.0);
+        std::thread::sleep(LOOK);
+    }
+    peak
 }
 
 fn tools(place: &Path) -> Vec<Tool> {
