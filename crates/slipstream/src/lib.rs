@@ -8,6 +8,7 @@
 //! - [`watch_applied`] keeps a [`SnapshotStore`] equal to a bucket, through restarts, lost servers
 //!   and logs that forgot what comes next: in one file ([`AppendLogSnapshot`]), or on an engine for
 //!   folds larger than memory (feature `fjall`, crate `slipstream-rocksdb`).
+//! - [`artifact`]s carry a fold to another node, which reads on from there.
 //! - [`Snapshot`] and [`SnapshotWriter`] are the file by itself, for callers that keep the entries in
 //!   structures of their own.
 //!
@@ -48,6 +49,8 @@
 //! | vanished key | one of the fold's that the log no longer has |
 
 mod applied;
+pub mod artifact;
+mod hex;
 mod kv;
 mod log_cursor;
 mod memory;
@@ -73,8 +76,9 @@ pub use nats::{ClientCert, NatsConnection, NatsConnectionConfig};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
-    AppendLogOptions, AppendLogReader, AppendLogSnapshot, CursorOnly, EntryRef, Snapshot,
-    SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter, engine, record,
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, CursorOnly, EntryRef, FinishCopy,
+    FoldFiles, Snapshot, SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter, engine,
+    record,
 };
 #[cfg(feature = "fjall")]
 pub use snapshot::{Fjall, FjallReader, FjallSnapshot};

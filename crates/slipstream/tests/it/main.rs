@@ -1,7 +1,9 @@
 //! The crate's tests from outside.
 
 mod applied;
+mod artifacts;
 mod backend;
+mod bootstrap;
 mod cas;
 mod cli;
 mod cluster;
