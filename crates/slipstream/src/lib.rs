@@ -50,6 +50,7 @@
 
 mod applied;
 pub mod artifact;
+mod export_lease;
 mod hex;
 mod kv;
 mod log_cursor;
@@ -65,6 +66,7 @@ pub use applied::{
     Applier, BatchConfig, Ended, ExportError, FLOOR_GUARD_INTERVAL, FoldConfig, FoldControl,
     FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
 };
+pub use export_lease::{ExportLease, LeaseGuard, LeaseRecord, live_lease};
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
     KvWatcher, KvWriter, LogCursor, LogInfo, Progress, Retention, VersionToken, VersionTooLong,

@@ -12,6 +12,7 @@ mod cursors;
 mod faults;
 mod folds;
 mod killed;
+mod lease;
 mod models;
 mod nats;
 mod proxy;
