@@ -15,7 +15,7 @@ mod stage;
 use std::io;
 
 pub use self::export::{About, Export};
-pub use self::import::{Import, import};
+pub use self::import::{Import, import, read_manifest};
 pub use self::manifest::{
     ArtifactFile, ArtifactInvalid, Compression, ExportManifest, MAX_MANIFEST_LEN,
 };

@@ -57,9 +57,13 @@ mod log_cursor;
 mod memory;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "transport")]
+pub mod payload;
 pub mod protocol;
 mod snapshot;
 mod stores;
+#[cfg(feature = "transport")]
+pub mod transport;
 mod validate;
 
 pub use applied::{

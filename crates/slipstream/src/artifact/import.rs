@@ -151,7 +151,10 @@ pub fn import<S: SnapshotStore>(
 }
 
 /// The manifest of the artifact in a directory.
-pub(super) fn read_manifest(artifact: &Path) -> Result<ExportManifest, ArtifactError> {
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub fn read_manifest(artifact: &Path) -> Result<ExportManifest, ArtifactError> {
     let mut bytes = Vec::new();
     match File::open(artifact.join(MANIFEST)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

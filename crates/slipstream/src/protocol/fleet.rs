@@ -90,28 +90,37 @@ pub fn next_epoch(pointer: &PointerState, verdict: Verdict, highest: Option<u64>
 pub enum Publish {
     /// Move it, if it is still what was read.
     Allowed,
-    /// The pointer is newer: give up.
+    /// The pointer is newer, or cannot be read any more and may have been: give up.
     SupersededByNewer,
     /// Nobody could begin with this artifact any more: give up.
     OfNoUse,
 }
 
-/// Decides whether the pointer may move (P7, P9). `verdict` is about the candidate's cursor, and was
-/// found after the payload was uploaded.
-pub fn may_publish(pointer: &PointerState, candidate: Rank, verdict: Verdict) -> Publish {
-    match *pointer {
-        PointerState::Present { rank: Some(rank) } if candidate < rank => {
-            Publish::SupersededByNewer
-        }
-        _ if verdict != Verdict::Holds => Publish::OfNoUse,
-        _ => Publish::Allowed,
+/// Decides whether the pointer may move (P7, P9).
+///
+/// `unchanged` says whether the pointer is the one that the candidate's epoch was chosen by: one that
+/// became unreadable since says nothing, and the candidate may be older than it was. `verdict` is
+/// about the candidate's cursor, and was found after the payload was uploaded.
+pub fn may_publish(
+    pointer: &PointerState,
+    unchanged: bool,
+    candidate: Rank,
+    verdict: Verdict,
+) -> Publish {
+    let superseded = match *pointer {
+        PointerState::Present { rank: Some(rank) } => candidate < rank,
+        PointerState::Absent | PointerState::Present { rank: None } => !unchanged,
+    };
+    match verdict {
+        _ if superseded => Publish::SupersededByNewer,
+        Verdict::Holds => Publish::Allowed,
+        Verdict::Expired | Verdict::Dead => Publish::OfNoUse,
     }
 }
 
 /// Whether a payload may be deleted (P8): it is older than the one that the pointer names, so that
-/// nobody will publish it any more, and old enough that nobody who reads it goes without.
-///
-/// The payloads were listed before the pointer was read.
+/// nobody will publish it any more, and old enough that nobody who reads it goes without. `pointer`
+/// may be older than the one that there is now.
 pub fn payload_prunable(
     payload: Option<Rank>,
     pointer: Rank,

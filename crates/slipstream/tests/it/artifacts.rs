@@ -1,5 +1,8 @@
-//! Artifacts of folds that run.
+//! Artifacts of folds that run, and artifacts that are none.
 
+mod checks;
+
+use proptest::prelude::*;
 use slipstream::artifact::{About, ArtifactError};
 use slipstream::engine::EngineOptions;
 use slipstream::{
@@ -54,5 +57,12 @@ fn a_fold_of_many_tables_is_exported_while_they_are_compacted() {
         let (_, copy) = FjallSnapshot::import(&artifact, &imported, &WatchScope::All).unwrap();
         assert_eq!(state(&copy), state(&store));
         assert_eq!(copy.cursor(), manifest.cursor);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_artifact_or_refused(data in prop::collection::vec(any::<u8>(), 0..2000)) {
+        checks::check_artifact(&data);
     }
 }

@@ -15,7 +15,7 @@ const CORRUPT: PointerState = PointerState::Present { rank: None };
 #[test]
 fn a_pointer_moves_to_what_is_as_new_or_newer() {
     let pointer = at(rank(1, 5, 100));
-    let publish = |candidate| may_publish(&pointer, candidate, Verdict::Holds);
+    let publish = |candidate| may_publish(&pointer, false, candidate, Verdict::Holds);
     for newer in [rank(1, 5, 100), rank(1, 5, 101), rank(1, 6, 1), rank(2, 1, 1)] {
         assert_eq!(publish(newer), Publish::Allowed, "{newer:?}");
     }
@@ -23,7 +23,10 @@ fn a_pointer_moves_to_what_is_as_new_or_newer() {
         assert_eq!(publish(older), Publish::SupersededByNewer, "{older:?}");
     }
     for open in [PointerState::Absent, CORRUPT] {
-        assert_eq!(may_publish(&open, rank(0, 0, 0), Verdict::Holds), Publish::Allowed);
+        let candidate = rank(0, 0, 0);
+        assert_eq!(may_publish(&open, true, candidate, Verdict::Holds), Publish::Allowed);
+        let lost_since = may_publish(&open, false, candidate, Verdict::Holds);
+        assert_eq!(lost_since, Publish::SupersededByNewer, "what was there may have been newer");
     }
 }
 
@@ -31,7 +34,7 @@ fn a_pointer_moves_to_what_is_as_new_or_newer() {
 fn what_nobody_could_begin_with_is_not_published() {
     for pointer in [PointerState::Absent, CORRUPT, at(rank(0, 5, 1))] {
         for verdict in [Verdict::Expired, Verdict::Dead] {
-            let publish = may_publish(&pointer, rank(0, 5, 2), verdict);
+            let publish = may_publish(&pointer, true, rank(0, 5, 2), verdict);
             assert_eq!(publish, Publish::OfNoUse);
         }
     }
@@ -43,10 +46,10 @@ fn a_pointer_to_a_dead_log_is_replaced_by_whatever_is_uploaded_later() {
     let epoch = next_epoch(&dead, Verdict::Dead, None);
     // Rolled back, or made again by a server whose clock went back.
     for candidate in [rank(epoch, 9, 10), rank(epoch, 2, 1)] {
-        assert_eq!(may_publish(&dead, candidate, Verdict::Holds), Publish::Allowed);
+        assert_eq!(may_publish(&dead, true, candidate, Verdict::Holds), Publish::Allowed);
     }
     let before = next_epoch(&dead, Verdict::Holds, None);
-    let uploaded_before = may_publish(&dead, rank(before, 9, 10), Verdict::Holds);
+    let uploaded_before = may_publish(&dead, true, rank(before, 9, 10), Verdict::Holds);
     assert_eq!(uploaded_before, Publish::SupersededByNewer, "it may have been deleted since");
     assert_eq!(next_epoch(&dead, Verdict::Expired, Some(7)), 3);
 }
@@ -88,10 +91,10 @@ proptest! {
         pointer in any_rank(),
         later in any_rank(),
     ) {
-        let moved = may_publish(&at(pointer), later, Verdict::Holds) == Publish::Allowed;
+        let moved = may_publish(&at(pointer), false, later, Verdict::Holds) == Publish::Allowed;
         if payload_prunable(Some(payload), pointer, false, true) {
             for now in [pointer].into_iter().chain(moved.then_some(later)) {
-                let publish = may_publish(&at(now), payload, Verdict::Holds);
+                let publish = may_publish(&at(now), true, payload, Verdict::Holds);
                 prop_assert_eq!(publish, Publish::SupersededByNewer);
             }
         }

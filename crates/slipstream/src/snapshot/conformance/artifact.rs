@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use super::kill::child;
 use super::{CHILD, batch, contents, cursor, libtest_name, number, open, place, put, scale};
 use crate::artifact::{About, ArtifactError, ArtifactInvalid, DATA, ExportManifest, MANIFEST};
 use crate::kv::{LogCursor, WatchScope};
@@ -239,13 +239,7 @@ fn remove(path: &Path) {
 }
 
 fn run_and_kill(path: &Path, name: &str, after: Duration) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(CHILD, path)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = child(path, name);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "@"), "it did not get to work");
     thread::sleep(after);
