@@ -19,6 +19,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB,
     DBCompressionType, DBRecoveryMode, Error, ErrorKind, Options, PrefixRange, ReadOptions,
@@ -100,6 +101,22 @@ impl Engine for RocksDb {
         let mut options = WriteOptions::default();
         options.set_sync(sync);
         self.0.write_opt(write, &options).map_err(error)
+    }
+
+    /// A checkpoint of the engine's own: tables are linked, logs are copied.
+    fn copy(&self, _: &Path, to: &Path) -> Result<(), SnapshotError> {
+        Checkpoint::new(&self.0).and_then(|made| made.create_checkpoint(to)).map_err(error)
+    }
+
+    fn owns(name: &str) -> bool {
+        let numbered = |end: &str| {
+            let number = name.strip_suffix(end);
+            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let begins = ["LOCK", "LOG", "IDENTITY", "CURRENT", "MANIFEST-", "OPTIONS-"];
+        !name.contains('/')
+            && (begins.iter().any(|known| name.starts_with(known))
+                || [".sst", ".log", ".blob"].into_iter().any(numbered))
     }
 
     fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError> {

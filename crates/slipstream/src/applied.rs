@@ -38,6 +38,7 @@ use self::apply_loop::ApplyLoop;
 use self::purge::PurgeCheck;
 use self::status::Control;
 use self::watch_loop::WatchLoop;
+use crate::artifact::ExportManifest;
 use crate::kv::{KvError, KvWatcher, WatchCursor, WatchScope};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
@@ -61,6 +62,10 @@ pub struct FoldConfig {
     /// stay if the bucket that was made in its place has dropped its first message, too: a log that
     /// has not has evicted nothing.)
     pub keep_evicted: bool,
+    /// The manifest of the artifact that the store was imported from. It has more witnesses than the
+    /// store's cursor, so that a log which was written to meanwhile is recognised nevertheless. Not
+    /// looked at once the store has gone on.
+    pub artifact: Option<ExportManifest>,
 }
 
 impl FoldConfig {
@@ -72,6 +77,7 @@ impl FoldConfig {
             batch: BatchConfig::default(),
             probe_interval: FLOOR_GUARD_INTERVAL,
             keep_evicted: true,
+            artifact: None,
         }
     }
 }
@@ -206,8 +212,9 @@ pub async fn watch_applied<S: SnapshotStore, A: Applier>(
     let depth = (config.batch.channel_capacity / config.batch.max).max(1);
     let (to_apply, commands) = mpsc::channel(depth);
     let prefixes: Vec<String> = config.scope.prefixes().into_iter().map(str::to_owned).collect();
-    let purge_check = PurgeCheck::new(store.reader(), prefixes.clone());
-    let apply_loop = ApplyLoop::new(store, applier, &control, config.batch.max, prefixes);
+    let purge_check = PurgeCheck::new(store.reader(), prefixes);
+    let apply_loop =
+        ApplyLoop::new(store, applier, &control, config.batch.max, config.scope.clone());
     let thread_span = span.clone();
     let applying =
         tokio::task::spawn_blocking(move || thread_span.in_scope(|| apply_loop.run(commands)));

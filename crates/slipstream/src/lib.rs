@@ -8,6 +8,7 @@
 //! - [`watch_applied`] keeps a [`SnapshotStore`] equal to a bucket, through restarts, lost servers
 //!   and logs that forgot what comes next: in one file ([`AppendLogSnapshot`]), or on an engine for
 //!   folds larger than memory (feature `fjall`, crate `slipstream-rocksdb`).
+//! - [`artifact`]s carry a fold to another node, which reads on from there.
 //! - [`Snapshot`] and [`SnapshotWriter`] are the file by itself, for callers that keep the entries in
 //!   structures of their own.
 //!
@@ -48,20 +49,28 @@
 //! | vanished key | one of the fold's that the log no longer has |
 
 mod applied;
+pub mod artifact;
+mod export_lease;
+mod hex;
 mod kv;
 mod log_cursor;
 mod memory;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "transport")]
+pub mod payload;
 pub mod protocol;
 mod snapshot;
 mod stores;
+#[cfg(feature = "transport")]
+pub mod transport;
 mod validate;
 
 pub use applied::{
     Applier, BatchConfig, Ended, ExportError, FLOOR_GUARD_INTERVAL, FoldConfig, FoldControl,
     FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
 };
+pub use export_lease::{ExportLease, LeaseGuard, LeaseRecord, live_lease};
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
     KvWatcher, KvWriter, LogCursor, LogInfo, Progress, Retention, VersionToken, VersionTooLong,
@@ -73,8 +82,9 @@ pub use nats::{ClientCert, NatsConnection, NatsConnectionConfig};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
-    AppendLogOptions, AppendLogReader, AppendLogSnapshot, CursorOnly, EntryRef, Snapshot,
-    SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter, engine, record,
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, CursorOnly, EntryRef, FinishCopy,
+    FoldFiles, Snapshot, SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter, engine,
+    record,
 };
 #[cfg(feature = "fjall")]
 pub use snapshot::{Fjall, FjallReader, FjallSnapshot};

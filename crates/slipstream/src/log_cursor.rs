@@ -21,6 +21,11 @@ const FORMAT_2: u8 = 2;
 const FORMAT_3: u8 = 3;
 /// The format that is written; the low bits say what state the fold is in.
 const FORMAT: u8 = 4;
+/// How many messages a watch remembers: a cursor has room for the newest [`MAX_WITNESSES`] of them,
+/// and an artifact for all. In a bucket where a few keys are written all the time, those further back
+/// are what is still in its place when somebody comes with the artifact.
+pub(crate) const MAX_REMEMBERED: usize = 32;
+
 const IN_REPAIR: u8 = 1;
 const EVICTED: u8 = 2;
 
@@ -37,7 +42,7 @@ pub struct LogCursor {
     /// Of the keys that were watched: see [`scope_hash`]. Of others nothing is known, however far
     /// the cursor is.
     pub(crate) scope: u32,
-    /// Messages handed out, newest first, at most [`MAX_WITNESSES`].
+    /// Messages handed out, newest first. The first [`MAX_WITNESSES`] are encoded.
     pub(crate) witnesses: Vec<WitnessMessage>,
 }
 
@@ -241,7 +246,7 @@ fn parse_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// The newest messages that a watch handed out, at most [`MAX_WITNESSES`], each of another key (C2).
+/// The newest messages that a watch handed out, at most [`MAX_REMEMBERED`], each of another key (C2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentlySeen {
     /// Newest first.
@@ -256,12 +261,12 @@ impl RecentlySeen {
     }
 
     /// Takes the messages of a chunk, in ascending order. The iterator is walked from its end, and no
-    /// further than to the last message of the eighth key.
+    /// further than to the last message of the last key that is remembered.
     pub(crate) fn chunk(&mut self, messages: impl DoubleEndedIterator<Item = WitnessMessage>) {
         let older = std::mem::take(&mut self.witnesses);
         for witness in messages.rev() {
             self.push_older(witness);
-            if self.witnesses.len() == MAX_WITNESSES {
+            if self.witnesses.len() == MAX_REMEMBERED {
                 return;
             }
         }
@@ -269,7 +274,7 @@ impl RecentlySeen {
         for witness in older.into_iter().take_while(|witness| witness.key.is_some()) {
             self.push_older(witness);
         }
-        self.witnesses.truncate(MAX_WITNESSES);
+        self.witnesses.truncate(MAX_REMEMBERED);
     }
 
     fn push_older(&mut self, witness: WitnessMessage) {
@@ -360,7 +365,7 @@ mod tests {
 
         #[test]
         fn witnesses_are_the_newest_of_their_keys(
-            chunks in prop::collection::vec(prop::collection::vec(0..12u8, 0..20), 0..6),
+            chunks in prop::collection::vec(prop::collection::vec(0..48u8, 0..40), 0..6),
         ) {
             let mut recent = RecentlySeen::default();
             let mut history = Vec::new();
@@ -380,7 +385,7 @@ mod tests {
                 prop_assert!(!superseded);
             }
             let keys: std::collections::HashSet<_> = history.iter().collect();
-            prop_assert_eq!(position.witnesses.len(), keys.len().min(MAX_WITNESSES));
+            prop_assert_eq!(position.witnesses.len(), keys.len().min(MAX_REMEMBERED));
             prop_assert!(position.witnesses.is_sorted_by(|a, b| a.revision > b.revision));
         }
     }
@@ -439,14 +444,15 @@ mod tests {
 
     /// A key that is written all the time does not push the others out.
     #[test]
-    fn one_hot_key_leaves_the_witnesses_of_seven_others() {
+    fn one_hot_key_leaves_the_witnesses_of_others() {
         let mut recent = RecentlySeen::default();
-        recent.chunk((1..=20).map(|at| witness(at, &format!("cold.{at}"))));
+        recent.chunk((1..=50).map(|at| witness(at, &format!("cold.{at}"))));
         for beat in 0..50 {
-            recent.chunk((0..100).map(|at| witness(21 + beat * 100 + at, "hot")));
+            recent.chunk((0..100).map(|at| witness(51 + beat * 100 + at, "hot")));
         }
         let revisions: Vec<u64> = recent.witnesses.iter().map(|one| one.revision).collect();
-        assert_eq!(revisions, [5020, 20, 19, 18, 17, 16, 15, 14]);
+        let cold = (50 - MAX_REMEMBERED as u64 + 2..=50).rev();
+        assert_eq!(revisions, std::iter::once(5050).chain(cold).collect::<Vec<_>>());
     }
 
     const HEADER: [u8; 20] =

@@ -14,11 +14,20 @@
 //! - P5: a key leaves the fold because somebody deleted it, never because the log evicted it.
 //! - P6: a resync ends only after a listing that is known to be whole, or after every value that the
 //!   log had was received, and until then no cursor says that the fold is complete.
+//! - P7: the pointer of a fleet never goes back in [`Rank`].
+//! - P8: what the pointer names was not deleted, and will not be while the pointer names it.
+//! - P9: nobody begins with an artifact whose cursor does not pass the resume guard, and none is
+//!   published.
 
+mod fleet;
 mod resync;
 
 use std::time::Duration;
 
+pub use self::fleet::{
+    PointerState, Publish, Rank, Verdict, may_publish, next_epoch, payload_prunable, verdict,
+    verdict_of,
+};
 pub use self::resync::{
     Cut, Vanished, check_listing, cut, evicts_current_values, is_quiet, is_vanished, vanished,
 };

@@ -9,6 +9,10 @@
 //!   together or not at all; a cursor never stands for an update whose data is missing.
 //! - F3: a fold is a copy. A crash of the machine may cost the newest batches (unless the backend
 //!   syncs each), and then it costs their cursors too: a watch from the cursor brings them back.
+//! - F4: an artifact or an imported fold is at its place complete and synced, or nothing is: it is made
+//!   beside it, and moved there last.
+//! - F5: the cursor of a manifest is that of the files: the copy was opened, and stood there.
+//! - F6: no byte of an artifact becomes part of a fold unless the manifest has its hash.
 
 mod append_log;
 mod arena;
@@ -30,7 +34,7 @@ mod writer;
 
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
@@ -39,7 +43,8 @@ pub use self::cursor_only::CursorOnly;
 #[cfg(feature = "fjall")]
 pub use self::fjall::{Fjall, FjallReader, FjallSnapshot};
 pub use self::writer::{Snapshot, SnapshotWriter};
-use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
+use crate::artifact::{About, ArtifactError, Export, ExportManifest, import};
+use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor, WatchScope};
 
 /// A durable fold with one writer.
 ///
@@ -50,6 +55,9 @@ use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};
 pub trait SnapshotStore: SnapshotReader + Sized + 'static {
     /// A handle for reading while the store applies.
     type Reader: SnapshotReader + Clone + Sync + 'static;
+
+    /// How its files travel; `None` for a store that has none.
+    const FILES: Option<FoldFiles<Self>> = None;
 
     /// Opens the fold at `path`, or makes an empty one where nothing is, and says where to go on:
     /// [`WatchCursor::none`] for an empty fold.
@@ -70,7 +78,62 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
 
     /// A handle that sees what is applied after it was made, too.
     fn reader(&self) -> Self::Reader;
+
+    /// Makes an artifact of the fold, a directory at `destination`, where nothing may be. Tables of an
+    /// engine are shared with it as hard links if both are on one file system; so it keeps the room
+    /// of what the fold drops later, and is to be deleted when it was used.
+    ///
+    /// # Errors
+    /// Nothing is at the destination.
+    fn export_to(
+        &mut self,
+        destination: &Path,
+        about: About,
+    ) -> Result<ExportManifest, ArtifactError> {
+        Export::begin(self, destination, about)?.finish()
+    }
+
+    /// Makes a fold of `scope` at `path`, where nothing may be, of an artifact of the same scope and
+    /// backend, and opens it. A watch of it begins with what follows the artifact's cursor.
+    ///
+    /// # Errors
+    /// A bad artifact is [`ArtifactError::Invalid`], and nothing is at the path.
+    fn import(
+        artifact: &Path,
+        path: &Path,
+        scope: &WatchScope,
+    ) -> Result<(WatchCursor, Self), ArtifactError> {
+        import(artifact, path, scope)
+    }
 }
+
+/// What is left of copying a fold when the store itself may apply on.
+pub type FinishCopy = Box<dyn FnOnce() -> Result<(), SnapshotError> + Send>;
+
+/// The files of a backend, as artifacts have them.
+pub struct FoldFiles<S> {
+    /// The name of the backend: an artifact becomes a fold of the same one only.
+    pub backend: &'static str,
+    /// The format of the files, likewise.
+    pub generation: u32,
+    /// Whether an artifact may have a file of this name.
+    pub owns: fn(&str) -> bool,
+    /// Copies what the store holds to a directory that is not there yet. What need not be done now,
+    /// while nobody applies, is returned.
+    pub copy: fn(&mut S, &Path) -> Result<FinishCopy, SnapshotError>,
+    /// Where in that directory the fold is.
+    pub fold: fn(&Path) -> PathBuf,
+    /// Opens the fold in such a directory, and says where it stands.
+    pub verify: fn(&Path) -> Result<WatchCursor, SnapshotError>,
+}
+
+impl<S> Clone for FoldFiles<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for FoldFiles<S> {}
 
 /// Reads of a fold.
 ///

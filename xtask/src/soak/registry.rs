@@ -117,6 +117,12 @@ pub(super) const SOAKS: &[Soak] = &[
         how: How::Scaled { package: "slipstream-rocksdb", scale: 10, chunks: 1 },
     },
     Soak {
+        name: "slipstream-fleet",
+        what: "nodes that race export rounds, and readers of what they publish",
+        share: (3, "generations"),
+        how: How::Scaled { package: "slipstream-object-store", scale: 7, chunks: 1 },
+    },
+    Soak {
         name: "stdx-asan",
         what: "containers under AddressSanitizer",
         share: (1, "shares of the property cases"),

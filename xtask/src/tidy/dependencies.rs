@@ -37,6 +37,7 @@ const TABLE: &[Row] = &[
     row("gossip-frontier", &["gossip-stdx", "gossip-contracts"]),
     row("gossip-coordination", &["gossip-stdx", "gossip-contracts"]),
     row("slipstream", &[]),
+    row("slipstream-object-store", &["slipstream"]),
     row("slipstream-rocksdb", &["slipstream"]),
     row("gossip-coordination-sqlite", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),
     row("gossip-coordination-etcd", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),

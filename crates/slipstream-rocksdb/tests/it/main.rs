@@ -13,6 +13,8 @@ use slipstream::{
 };
 use slipstream_rocksdb::RocksDbSnapshot;
 
+#[path = "../../../slipstream/tests/it/bootstrap.rs"]
+mod bootstrap;
 mod faults;
 #[path = "../../../slipstream/tests/it/killed.rs"]
 mod killed;
@@ -159,4 +161,14 @@ fn closed_folds() {
     refused();
     set_mode(&path, 0o700);
     assert_eq!(as_nobody(|| RocksDbSnapshot::load(&path).unwrap().0), at);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_node_is_sent_only_what_follows_the_artifact() {
+    bootstrap::a_new_node_is_sent_only_what_follows_the_artifact::<RocksDbSnapshot>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_artifact_proves_itself_where_its_cursor_does_not() {
+    bootstrap::an_artifact_proves_itself_where_its_cursor_does_not::<RocksDbSnapshot>().await;
 }

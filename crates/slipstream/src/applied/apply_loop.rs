@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, watch};
 use super::FoldError;
 use super::applier::Applier;
 use super::command::{Batch, Command, Finish, Finished, Standing};
-use super::export::ExportError;
 use super::listed::ListedKeys;
 use super::status::{Control, FoldStatus, Shared};
-use crate::kv::{Key, KvUpdate, LogCursor, VersionToken, WatchCursor};
+use crate::artifact::About;
+use crate::kv::{Key, KvUpdate, LogCursor, VersionToken, WatchCursor, WatchScope};
 use crate::protocol::{self, Authority, Stored, Vanished};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
@@ -38,8 +38,11 @@ pub(super) struct ApplyLoop<S, A> {
     authority: Authority,
     resync: Option<Resync>,
     batch_max: usize,
+    scope: WatchScope,
     /// Of the scope.
     prefixes: Vec<String>,
+    /// The stored cursor, with more witnesses than are stored, if a batch brought it.
+    cursor: Option<LogCursor>,
     status: watch::Sender<FoldStatus>,
     shared: Arc<Shared>,
 }
@@ -50,15 +53,18 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         applier: A,
         control: &Control,
         batch_max: usize,
-        prefixes: Vec<String>,
+        scope: WatchScope,
     ) -> Self {
+        let prefixes = scope.prefixes().into_iter().map(str::to_owned).collect();
         Self {
             store,
             applier,
             authority: Authority::new(0),
             resync: None,
             batch_max,
+            scope,
             prefixes,
+            cursor: None,
             status: control.status.clone(),
             shared: Arc::clone(&control.shared),
         }
@@ -89,13 +95,24 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
             Command::FinishResync(finish) => self.finish_resync(finish)?,
             // Everything before it has been stored.
             Command::Export(request) => {
-                let _ = request.reply.send(Err(ExportError::Unsupported));
+                let about = self.about();
+                request.answer(&mut self.store, about);
             }
             Command::Standing(reply) => {
                 let _ = reply.send(self.standing().map_err(FoldError::Read)?);
             }
         }
         Ok(())
+    }
+
+    fn about(&self) -> About {
+        let applied_at = self.status.borrow().applied_at;
+        let since_epoch = applied_at.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        About {
+            scope: self.scope.clone(),
+            cursor_time_ms: since_epoch.map(|since| since.as_millis() as u64),
+            cursor: self.cursor.clone(),
+        }
     }
 
     fn standing(&self) -> Result<Standing, SnapshotError> {
@@ -146,10 +163,13 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
             None => Some(self.fold_complete(&batch)?),
         };
         let in_resync = self.resync.is_some();
+        let position = batch.cursor.position.revision;
+        if !in_resync {
+            self.cursor = Some(batch.cursor);
+        }
         self.status.send_modify(|status| {
             applied.into_iter().for_each(|revision| status.applied(revision));
             status.updates += batch.updates.len() as u64;
-            let position = batch.cursor.position.revision;
             status.behind = in_resync || batch.more || position < self.shared.received();
             if batch.stored_at_ns > 0 {
                 let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(batch.stored_at_ns);
@@ -255,12 +275,14 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
             tracing::warn!(kept_count, "keys of the fold that the bucket did not list are kept");
             self.applier.unconfirmed(unconfirmed);
         }
-        let (revision, cursor) = (cursor.position.revision, cursor.encode());
+        let known = cursor;
+        let (revision, cursor) = (known.position.revision, known.encode());
         if !self.drop_keys(dropped, &in_repair, &cursor)? {
             let _ = finished.send(Finished::ShutDown);
             return Ok(());
         }
         self.resync = None;
+        self.cursor = Some(known);
         self.authority = Authority::new(revision);
         self.applier.on_applied(&cursor, revision);
         let _ = finished.send(Finished::Complete);

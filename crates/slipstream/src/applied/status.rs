@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::export::{ExportError, ExportRequest};
+use crate::artifact::ExportManifest;
 use crate::kv::{CursorExpiry, KvError};
 
 /// How often somebody who waits for a revision asks for a progress marker.
@@ -145,8 +146,9 @@ impl FoldHandle {
         status.wait_for(|status| status.synced).await.map(|_| ()).map_err(|_| FoldEnded)
     }
 
-    /// Asks for an artifact of the fold.
-    pub async fn export(&self, dir: PathBuf) -> Result<(), ExportError> {
+    /// Asks for an artifact of the fold, a directory at `dir`, where nothing may be. It is of a moment
+    /// after the call, in which the fold was complete; one that is being repaired is waited for.
+    pub async fn export(&self, dir: PathBuf) -> Result<ExportManifest, ExportError> {
         let (reply, answer) = oneshot::channel();
         let request = ExportRequest { dir, reply };
         self.exports.send(request).await.map_err(|_| ExportError::Ended)?;

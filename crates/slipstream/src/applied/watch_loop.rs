@@ -167,6 +167,10 @@ impl WatchLoop {
         let shared = Arc::clone(&self.control.shared);
         // Before the watch, so that a log made anew in between is noticed.
         let log = self.log().await?;
+        let imported = self.config.artifact.as_ref();
+        let imported = imported.filter(|manifest| manifest.cursor == cursor.encode());
+        let proven = imported.and_then(|manifest| manifest.log_cursor().ok());
+        let cursor = proven.as_ref().unwrap_or(cursor);
         let arming = self.config.watcher.watch_from(&self.config.scope, Some(cursor));
         match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
             Ok(watch) => {

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use super::compaction::{Job, Logs, Running, lock, write_state};
 use super::fold::{Fold, for_each};
-use super::format::{Frame, Op, op_of};
+use super::format::{self, Frame, Op, Replay, op_of};
 use super::log::{LogFile, compacted_path, sync_directory, whole_path};
-use super::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore, io_error};
+use super::tree::View;
+use super::{
+    EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
+};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
 /// A fold in memory whose changes are appended to a file. For folds that fit into memory.
@@ -151,12 +154,22 @@ impl AppendLogSnapshot {
         self.compaction_error = ended.err();
     }
 
+    /// The log of what it holds now, compacted.
+    fn copy_to(&mut self, data: &Path) -> Result<FinishCopy, SnapshotError> {
+        std::fs::create_dir(data).map_err(io_error("making a copy of the log"))?;
+        let (view, cursor) = self.now();
+        let mut log = LogFile::create(&log_in(data))?;
+        Ok(Box::new(move || write_state(&mut log, &view, &cursor, &AtomicBool::new(false))))
+    }
+
+    /// Nobody applies while this is borrowed: fold and log agree.
+    fn now(&self) -> (View, WatchCursor) {
+        let fold = read(&self.fold);
+        (fold.view(""), fold.cursor.clone())
+    }
+
     fn start_compaction(&mut self) -> Result<(), SnapshotError> {
-        // Nobody applies while this is borrowed: fold and log agree.
-        let (view, cursor) = {
-            let fold = read(&self.fold);
-            (fold.view(""), fold.cursor.clone())
-        };
+        let (view, cursor) = self.now();
         let from = lock(&self.logs).current.len();
         let (path, logs) = (self.path.clone(), self.logs.clone());
         self.compaction = Some(Running::start(Job { path, view, cursor, from, logs })?);
@@ -180,6 +193,15 @@ pub(super) fn rewrite(path: &Path, fold: &Fold) -> Result<LogFile, SnapshotError
 
 impl SnapshotStore for AppendLogSnapshot {
     type Reader = AppendLogReader;
+
+    const FILES: Option<FoldFiles<Self>> = Some(FoldFiles {
+        backend: "append-log",
+        generation: format::VERSION as u32,
+        owns: |name| name == LOG,
+        copy: Self::copy_to,
+        fold: log_in,
+        verify,
+    });
 
     fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
         Self::load_with(path, AppendLogOptions::default())
@@ -212,6 +234,24 @@ impl SnapshotStore for AppendLogSnapshot {
     fn reader(&self) -> AppendLogReader {
         AppendLogReader(self.fold.clone())
     }
+}
+
+/// The log in an artifact.
+const LOG: &str = "log";
+
+fn log_in(data: &Path) -> PathBuf {
+    data.join(LOG)
+}
+
+/// Reads the log, and keeps nothing of it.
+fn verify(data: &Path) -> Result<WatchCursor, SnapshotError> {
+    struct Nothing;
+    impl Replay for Nothing {
+        fn ops(&mut self, _: &[Op<'_>]) {}
+        fn forget(&mut self) {}
+    }
+    let (_, replayed) = LogFile::open(&whole_path(&log_in(data))?, &mut Nothing)?;
+    Ok(replayed.cursor)
 }
 
 /// A large batch does not keep its buffer.

@@ -11,7 +11,7 @@
 //!
 //! `log` is a function from the path of a fold to that of the file that was appended to last.
 //!
-//! One of the cases kills processes: the test binary, started again with the variable [`CHILD`] set.
+//! Some of the cases kill processes: the test binary, started again with the variable [`CHILD`] set.
 //!
 //! Besides, for backends to call where they apply: [`failed_writes_heal`], [`labels`] and
 //! [`somebody_elses_database`], of engines; [`full_disk`], [`making_on_a_full_disk`] and
@@ -19,6 +19,7 @@
 
 #![allow(missing_docs, reason = "the names of the cases say it")]
 
+mod artifact;
 mod closed;
 mod disk;
 mod foreign;
@@ -35,6 +36,11 @@ use std::{fs, io, thread};
 use bytes::Bytes;
 use tempfile::TempDir;
 
+pub use self::artifact::{
+    a_changed_artifact_is_refused_and_nothing_is_left, an_artifact_becomes_the_same_fold,
+    an_artifact_is_written_over_nothing, an_artifact_of_something_else_is_refused,
+    killed_exports_and_imports,
+};
 pub use self::closed::{Closed, as_nobody, assert_denied, closed_directory, set_mode};
 pub use self::disk::{SmallDisk, assert_full, full_disk, making_on_a_full_disk, read_only_disk};
 pub use self::foreign::{files, labels, somebody_elses_database};
@@ -69,6 +75,10 @@ macro_rules! snapshot_conformance {
             something_else_at_the_path_is_refused_and_left_as_it_is
             a_path_that_cannot_be_is_refused
             random_lives_are_those_of_a_map
+            an_artifact_becomes_the_same_fold
+            a_changed_artifact_is_refused_and_nothing_is_left
+            an_artifact_of_something_else_is_refused
+            an_artifact_is_written_over_nothing
         }
 
         #[test]
@@ -86,6 +96,16 @@ macro_rules! snapshot_conformance {
                     module_path!(),
                     "::a_killed_process_leaves_a_batch_boundary"
                 ));
+            }
+
+            #[test]
+            fn a_killed_export_or_import_leaves_a_whole_one_or_none() {
+                $crate::snapshot_conformance::killed_exports_and_imports::<super::ConformanceSubject>(
+                    concat!(
+                        module_path!(),
+                        "::a_killed_export_or_import_leaves_a_whole_one_or_none"
+                    ),
+                );
             }
         }
     };

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, RwLockReadGuard, Weak};
 
 use super::record::{self, Change};
-use super::{EntryRef, SnapshotError, SnapshotReader, SnapshotStore, io_error};
+use super::{
+    EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
+};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
 /// How entries and cursor are kept in a database; the same for all engines.
@@ -58,6 +60,15 @@ pub trait Engine: Send + Sync + Sized + 'static {
         cursor: &WatchCursor,
         sync: bool,
     ) -> Result<(), SnapshotError>;
+
+    /// Copies the database, which is in the directory `from` and nobody writes to, to a directory that
+    /// is not there yet: one that [`open`](Self::open) finds the same in. Files that never change may
+    /// be links to those of the database.
+    fn copy(&self, from: &Path, to: &Path) -> Result<(), SnapshotError>;
+
+    /// Whether a copy may have a file of this name, with `/` between directories. Others are not given
+    /// to the engine.
+    fn owns(name: &str) -> bool;
 
     /// As [`SnapshotReader::get`]; the key is not empty.
     fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError>;
@@ -136,6 +147,12 @@ impl<E: Engine> EngineSnapshot<E> {
         let cursor = state.cursor.clone();
         let (path, state) = (path.to_owned(), Arc::new(RwLock::new(state)));
         Ok((cursor, Self { path, options, state, failed: Weak::new() }))
+    }
+
+    fn copy_to(&mut self, data: &Path) -> Result<FinishCopy, SnapshotError> {
+        self.engine()?.copy(&self.path, data)?;
+        write_label::<E>(data).map_err(io_error("making a copy of the fold"))?;
+        Ok(Box::new(|| Ok(())))
     }
 
     /// The database, opened again if need be.
@@ -223,6 +240,15 @@ fn read<E>(state: &RwLock<State<E>>) -> RwLockReadGuard<'_, State<E>> {
 
 impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
     type Reader = EngineReader<E>;
+
+    const FILES: Option<FoldFiles<Self>> = Some(FoldFiles {
+        backend: E::NAME,
+        generation: FORMAT,
+        owns: |name| name == LABEL || E::owns(name),
+        copy: Self::copy_to,
+        fold: Path::to_path_buf,
+        verify: |data| Ok(Self::load(data)?.0),
+    });
 
     fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
         Self::load_with(path, EngineOptions::default())

@@ -2,10 +2,14 @@
 //!
 //! Entries are in one keyspace, the cursor in another, and a batch changes both at once.
 
+mod copy;
+
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
@@ -23,6 +27,8 @@ const CURSOR: &str = "cursor";
 const JOURNAL: &str = "0.jnl";
 const LOCK: &str = "lock";
 const VERSION: &str = "version";
+/// How long a copy waits for workers.
+const QUIESCE: Duration = Duration::from_secs(2);
 /// Of what is in it; a number follows.
 const VERSION_BEGIN: &[u8] = b"FJL";
 
@@ -112,6 +118,16 @@ impl Engine for Fjall {
         write.commit().map_err(error)
     }
 
+    fn copy(&self, from: &Path, to: &Path) -> Result<(), SnapshotError> {
+        self.database.persist(PersistMode::SyncAll).map_err(error)?;
+        self.wait_for_workers();
+        copy::copy(from, to)
+    }
+
+    fn owns(name: &str) -> bool {
+        copy::owns(name)
+    }
+
     fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError> {
         let stored = self.database.snapshot().get(&self.data, key).map_err(error)?;
         let Some(stored) = stored else { return Ok(None) };
@@ -132,6 +148,18 @@ impl Engine for Fjall {
             }
         }
         Ok(())
+    }
+}
+
+impl Fjall {
+    /// Until no table is being made, or for a while: copying is easier then, and right in any case.
+    fn wait_for_workers(&self) {
+        let give_up_at = Instant::now() + QUIESCE;
+        let is_busy =
+            || self.database.outstanding_flushes() > 0 || self.database.active_compactions() > 0;
+        while is_busy() && Instant::now() < give_up_at {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -121,10 +121,14 @@ impl LogFile {
 
     /// An empty log beside the one at `path`, locked, to take its place.
     pub(super) fn create_beside(path: &Path) -> Result<Self, SnapshotError> {
-        let beside = compacted_path(path);
+        Self::create(&compacted_path(path))
+    }
+
+    /// An empty log at `path`, locked, whatever was there.
+    pub(super) fn create(path: &Path) -> Result<Self, SnapshotError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
-        let file = options.open(&beside).map_err(io_error("making a compacted log"))?;
+        let file = options.open(path).map_err(io_error("making a compacted log"))?;
         lock(&file)?;
         let mut log = Self { file, len: 0, torn: false };
         log.append(&format::file_header(), false)?;

@@ -1,7 +1,9 @@
 //! The crate's tests from outside.
 
 mod applied;
+mod artifacts;
 mod backend;
+mod bootstrap;
 mod cas;
 mod cli;
 mod cluster;
@@ -10,6 +12,7 @@ mod cursors;
 mod faults;
 mod folds;
 mod killed;
+mod lease;
 mod models;
 mod nats;
 mod proxy;

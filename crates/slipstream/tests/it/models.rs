@@ -5,6 +5,7 @@
 //! explores something else is noticed.
 
 mod cursor_authority;
+mod fleet;
 mod lying_log;
 mod prefix_marker;
 mod repair;

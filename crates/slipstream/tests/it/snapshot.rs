@@ -1,6 +1,6 @@
 //! Folds on disk.
 
-mod append_log;
+pub(crate) mod append_log;
 mod disk;
 mod fjall;
 mod locks;

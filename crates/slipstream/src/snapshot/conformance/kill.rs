@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -37,15 +37,20 @@ pub fn killed<S: SnapshotStore>(name: &str) {
     assert!(killed_in_the_middle > 0, "nobody got to apply anything");
 }
 
-/// Lets a child apply for a while; the last batch of which it said that it was applied.
-fn run_and_kill(path: &Path, name: &str, after: Duration) -> u64 {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+/// The test binary again, for one test and with a fold of its own.
+pub(super) fn child(path: &Path, name: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(CHILD, path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Lets a child apply for a while; the last batch of which it said that it was applied.
+fn run_and_kill(path: &Path, name: &str, after: Duration) -> u64 {
+    let mut child = child(path, name);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut acknowledged = 0;
     let mut note = |line: String| {

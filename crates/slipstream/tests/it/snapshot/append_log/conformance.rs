@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use slipstream::{
-    AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, KvEntry, KvUpdate,
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, FoldFiles, KvEntry, KvUpdate,
     SnapshotError, SnapshotReader, SnapshotStore, WatchCursor,
 };
 
@@ -24,6 +24,18 @@ pub(crate) struct Eager(pub(crate) AppendLogSnapshot);
 
 impl SnapshotStore for Eager {
     type Reader = AppendLogReader;
+
+    const FILES: Option<FoldFiles<Self>> = match AppendLogSnapshot::FILES {
+        Some(files) => Some(FoldFiles {
+            backend: files.backend,
+            generation: files.generation,
+            owns: files.owns,
+            copy: |store, data| (AppendLogSnapshot::FILES.unwrap().copy)(&mut store.0, data),
+            fold: files.fold,
+            verify: files.verify,
+        }),
+        None => None,
+    };
 
     fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
         let mut options = AppendLogOptions::default();

@@ -1,0 +1,126 @@
+//! The pointer: read, and replaced on a condition.
+
+use std::time::SystemTime;
+
+use object_store::{
+    Error, GetOptions, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
+};
+use slipstream::KvWatcher;
+use slipstream::artifact::{ArtifactInvalid, ExportManifest, MAX_MANIFEST_LEN};
+use slipstream::protocol::{PointerState, Publish, may_publish};
+use slipstream::transport::{PublishOutcome, TransportError, judge};
+
+use crate::{ObjectStoreTransport, failed};
+
+/// How often a swap is tried again after somebody else was quicker.
+const SWAPS_MAX: u32 = 8;
+
+/// The pointer as it was read.
+pub(crate) struct Found {
+    /// What to compare with; `None` if there is none.
+    version: Option<UpdateVersion>,
+    /// `None` if it cannot be read, or there is none.
+    pub(crate) manifest: Option<ExportManifest>,
+    pub(crate) published_at: SystemTime,
+}
+
+impl Found {
+    pub(crate) fn state(&self) -> PointerState {
+        match self.version {
+            None => PointerState::Absent,
+            Some(_) => PointerState::Present {
+                rank: self.manifest.as_ref().and_then(ExportManifest::rank),
+            },
+        }
+    }
+}
+
+pub(crate) fn unreadable() -> ArtifactInvalid {
+    ArtifactInvalid::Manifest("the pointer is none")
+}
+
+impl ObjectStoreTransport {
+    pub(crate) async fn read_pointer(&self, key: &str) -> Result<Found, TransportError> {
+        let reading = "reading the pointer";
+        let path = self.pointer_path(key);
+        let got = match self.store.get_opts(&path, GetOptions::default()).await {
+            Err(Error::NotFound { .. }) => {
+                let published_at = SystemTime::UNIX_EPOCH;
+                return Ok(Found { version: None, manifest: None, published_at });
+            }
+            got => got.map_err(failed(reading))?,
+        };
+        let published_at = got.meta.last_modified.into();
+        let (e_tag, version) = (got.meta.e_tag.clone(), got.meta.version.clone());
+        let version = Some(UpdateVersion { e_tag, version });
+        // Somebody may have put anything there.
+        if got.meta.size > MAX_MANIFEST_LEN {
+            return Ok(Found { version, manifest: None, published_at });
+        }
+        let bytes = got.bytes().await.map_err(failed(reading))?;
+        let manifest = ExportManifest::decode(&bytes).ok();
+        Ok(Found { version, manifest, published_at })
+    }
+
+    /// Moves the pointer to an artifact whose payload is there, if it may (P7). `before` is the pointer
+    /// that the artifact's epoch was chosen by.
+    pub(crate) async fn publish(
+        &self,
+        key: &str,
+        manifest: &ExportManifest,
+        before: &Found,
+        watcher: &dyn KvWatcher,
+    ) -> Result<PublishOutcome, TransportError> {
+        let Some(rank) = manifest.rank() else {
+            return Err(TransportError::Artifact(ArtifactInvalid::Cursor.into()));
+        };
+        for attempt in 0..SWAPS_MAX {
+            let found = self.read_pointer(key).await?;
+            if found.manifest.as_ref() == Some(manifest) {
+                // Of an attempt whose answer was lost, or of another node that has the same.
+                return Ok(match attempt {
+                    0 => PublishOutcome::SupersededByNewer,
+                    _ => PublishOutcome::Published,
+                });
+            }
+            let verdict = judge(watcher, manifest).await?;
+            let unchanged = found.version == before.version;
+            let publish = may_publish(&found.state(), unchanged, rank, verdict);
+            if publish != Publish::Allowed {
+                return Ok(publish.into());
+            }
+            if self.swap(key, manifest, found.version).await? {
+                return Ok(PublishOutcome::Published);
+            }
+        }
+        Err(TransportError::Contended { attempts: SWAPS_MAX })
+    }
+
+    /// `false` if somebody else was quicker, or this node itself with an answer that was lost.
+    async fn swap(
+        &self,
+        key: &str,
+        manifest: &ExportManifest,
+        version: Option<UpdateVersion>,
+    ) -> Result<bool, TransportError> {
+        let path = self.pointer_path(key);
+        let payload = || PutPayload::from(manifest.encode());
+        let mode = version.map_or(PutMode::Create, PutMode::Update);
+        let swapped = self.store.put_opts(&path, payload(), PutOptions::from(mode)).await;
+        match swapped {
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            // It was deleted since.
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                if !self.allow_non_atomic_pointer {
+                    return Err(TransportError::NotAtomic);
+                }
+                tracing::warn!("the pointer is replaced without a condition");
+                let put = self.store.put(&path, payload()).await;
+                put.map(|_| true).map_err(failed("replacing the pointer"))
+            }
+            Err(error) => Err(failed("replacing the pointer")(error)),
+        }
+    }
+}

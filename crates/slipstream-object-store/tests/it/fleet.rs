@@ -1,0 +1,143 @@
+//! A bucket, nodes that fold it, and what they share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use slipstream::transport::{
+    ArtifactTransport, ExportRound, RoundError, RoundOutcome, import_remote, run_export_round,
+};
+use slipstream::{
+    AppendLogSnapshot, Connection, Ended, ExportLease, FoldConfig, FoldHandle, FoldStatus, KvEntry,
+    KvStore, MemoryBucket, MemoryConnection, SnapshotReader, SnapshotStore, StoreConfig,
+    WatchScope, fold_control, watch_applied,
+};
+use slipstream_object_store::ObjectStoreTransport;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+/// Longer than anything here takes, on a busy machine too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const KEY: &str = "rules";
+
+pub(crate) fn transport(store: &Arc<dyn ObjectStore>) -> ObjectStoreTransport {
+    ObjectStoreTransport::new(Arc::clone(store), "fleet/artifacts")
+}
+
+/// A bucket and a place for its folds.
+pub(crate) struct Fleet {
+    pub(crate) bucket: Arc<dyn KvStore>,
+    leases: Arc<dyn KvStore>,
+    pub(crate) dir: TempDir,
+}
+
+impl Fleet {
+    /// In memory; and what makes the bucket lie.
+    pub(crate) async fn in_memory() -> (Self, MemoryBucket) {
+        let connection = MemoryConnection::new();
+        let fleet = Self::on(&connection).await;
+        (fleet, connection.bucket(KEY).unwrap())
+    }
+
+    pub(crate) async fn on(connection: &dyn Connection) -> Self {
+        let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
+        let bucket = connection.store(KEY, &config).await.unwrap();
+        let leases = connection.store("leases", &config).await.unwrap();
+        Self { bucket, leases, dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) async fn write(&self, keys: std::ops::Range<u32>, value: &str) {
+        let writer = self.bucket.writer().unwrap();
+        for at in keys {
+            writer.put(&format!("k.{at:04}"), value.to_owned().into()).await.unwrap();
+        }
+    }
+
+    /// A new node with an empty fold.
+    pub(crate) fn node(&self, name: &str) -> Node {
+        let path = self.dir.path().join(name);
+        let (_, store) = AppendLogSnapshot::load(&path).unwrap();
+        self.start(name, store, FoldConfig::new(self.bucket.watcher().unwrap()))
+    }
+
+    fn start(&self, name: &str, store: AppendLogSnapshot, config: FoldConfig) -> Node {
+        let (handle, control) = fold_control();
+        let reader = store.reader();
+        let task = tokio::spawn(watch_applied(config, store, (), control));
+        let lease = ExportLease::new(&*self.leases, "export", name).unwrap();
+        let artifact = self.dir.path().join(format!("{name}.artifact"));
+        Node { handle, reader, task, lease, artifact, bucket: Arc::clone(&self.bucket) }
+    }
+
+    /// A new node that begins with the newest artifact, if there is one.
+    pub(crate) async fn bootstrap(
+        &self,
+        name: &str,
+        transport: &dyn ArtifactTransport,
+    ) -> Option<Node> {
+        let (path, watcher) = (self.dir.path().join(name), self.bucket.watcher().unwrap());
+        let imported = import_remote(transport, KEY, &*watcher, &path, &WatchScope::All).await;
+        let (manifest, cursor, store): (_, _, AppendLogSnapshot) = imported.unwrap()?;
+        assert_eq!(cursor, manifest.cursor);
+        let config = FoldConfig { artifact: Some(manifest), ..FoldConfig::new(watcher) };
+        Some(self.start(name, store, config))
+    }
+}
+
+pub(crate) struct Node {
+    pub(crate) handle: FoldHandle,
+    reader: slipstream::AppendLogReader,
+    task: JoinHandle<Ended<AppendLogSnapshot>>,
+    lease: ExportLease,
+    pub(crate) artifact: PathBuf,
+    bucket: Arc<dyn KvStore>,
+}
+
+impl Node {
+    pub(crate) async fn caught_up(&self) -> &Self {
+        let last = self.bucket.watcher().unwrap().log().await.unwrap().last;
+        let waited = tokio::time::timeout(PATIENCE, self.handle.wait_for(last)).await;
+        assert!(matches!(waited, Ok(Ok(()))), "not at {last}: {:?}", self.status());
+        self
+    }
+
+    pub(crate) fn status(&self) -> FoldStatus {
+        self.handle.status().borrow().clone()
+    }
+
+    pub(crate) fn entries(&self) -> Vec<KvEntry> {
+        self.reader.range("").unwrap()
+    }
+
+    pub(crate) async fn round(
+        &self,
+        transport: &dyn ArtifactTransport,
+        ttl: Duration,
+    ) -> Result<RoundOutcome, RoundError> {
+        let round = ExportRound {
+            fold: &self.handle,
+            watcher: &*self.bucket.watcher().unwrap(),
+            lease: &self.lease,
+            ttl,
+            transport,
+            key: KEY,
+            artifact: self.artifact.clone(),
+        };
+        let outcome = run_export_round(&round).await;
+        assert!(!self.artifact.exists(), "the artifact is deleted, whatever happened");
+        outcome
+    }
+
+    /// Gives the lease back, so that the next round begins at once.
+    pub(crate) async fn next_round(&self) {
+        let lease = self.lease.try_acquire_at(Duration::from_secs(1), u64::MAX - 1).await;
+        lease.unwrap().unwrap().abandon().await.unwrap();
+    }
+
+    pub(crate) async fn stop(self) {
+        self.handle.shutdown();
+        let ended = tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap();
+        ended.result.unwrap();
+    }
+}

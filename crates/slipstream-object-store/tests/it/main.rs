@@ -1,0 +1,14 @@
+//! Fleets that share artifacts through an object store.
+
+mod faults;
+mod fleet;
+mod payloads;
+mod rounds;
+mod stores;
+
+#[path = "../../../slipstream/tests/it/server.rs"]
+#[expect(dead_code, reason = "slipstream's tests do more with a server")]
+mod nats;
+#[path = "../../../gossip-object-store/tests/it/server.rs"]
+#[expect(dead_code, reason = "those of sources do more with a server")]
+mod weed;

@@ -1,0 +1,63 @@
+//! Artifacts: a fold as files that travel.
+//!
+//! When a log has evicted what it held, the folds are the only full copies, and a new node can begin
+//! from one of them: it imports an artifact and reads on from the artifact's cursor.
+//!
+//! An artifact is a directory. `MANIFEST.json` says what it is ([`ExportManifest`]), and the files of
+//! the fold are below `data`. [F4, F5 and F6](crate::SnapshotStore) are about it. What this module
+//! leaves to others: where artifacts are kept, and which of them is the newest.
+
+mod export;
+mod import;
+mod manifest;
+mod stage;
+
+use std::io;
+
+pub use self::export::{About, Export};
+pub use self::import::{Import, import, read_manifest};
+pub use self::manifest::{
+    ArtifactFile, ArtifactInvalid, Compression, ExportManifest, MAX_MANIFEST_LEN,
+};
+use crate::snapshot::SnapshotError;
+
+/// The name of the manifest in an artifact.
+pub const MANIFEST: &str = "MANIFEST.json";
+/// The name of the directory of the fold's files in an artifact.
+pub const DATA: &str = "data";
+
+/// Why there is no artifact, or no fold of it. Nothing is where it would be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtifactError {
+    /// The artifact is not what it should be: another one may be.
+    #[error("the artifact is invalid: {0}")]
+    Invalid(#[from] ArtifactInvalid),
+    /// Something is where the artifact, or the fold, would be.
+    #[error("there is something at the destination already")]
+    Exists,
+    /// The store has no files that could travel.
+    #[error("this store cannot export itself")]
+    Unsupported,
+    /// The fold has no cursor, or is being repaired: what it holds is no state of the bucket.
+    #[error("the fold is not complete")]
+    Incomplete,
+    /// The copy of the fold, opened again, is not what the fold was.
+    #[error("the copy of the fold is not the fold: {0}")]
+    Copy(String),
+    /// The fold could not be copied, or opened where it was imported.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The file system refused.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> ArtifactError {
+    move |source| ArtifactError::Io { doing, source }
+}

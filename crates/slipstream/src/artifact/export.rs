@@ -1,0 +1,158 @@
+//! Export: a copy of a fold's files, opened again, hashed, and then shown.
+
+use std::fs::{self, File};
+use std::io;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use super::stage::Stage;
+use super::{ArtifactError, ArtifactFile, Compression, DATA, ExportManifest, MANIFEST, io_error};
+use crate::kv::{LogCursor, WatchCursor, WatchScope};
+use crate::log_cursor::WitnessMessage;
+use crate::snapshot::{FinishCopy, SnapshotStore};
+
+/// The directory of a stage that becomes the artifact.
+const STAGED: &str = "artifact";
+
+/// What a manifest says that is not in the fold.
+#[derive(Clone)]
+pub struct About {
+    /// What was folded.
+    pub scope: WatchScope,
+    /// See [`ExportManifest::cursor_time_ms`].
+    pub cursor_time_ms: Option<u64>,
+    /// The fold's cursor, if it is known with more witnesses than are stored.
+    pub(crate) cursor: Option<LogCursor>,
+}
+
+impl About {
+    /// Of a fold of which no more is known than its scope.
+    #[must_use]
+    pub fn new(scope: WatchScope) -> Self {
+        Self { scope, cursor_time_ms: None, cursor: None }
+    }
+}
+
+/// An export for which the store is needed no longer: it applies on meanwhile.
+pub struct Export<S> {
+    stage: Stage,
+    destination: PathBuf,
+    cursor: WatchCursor,
+    about: About,
+    finish_copy: FinishCopy,
+    store: PhantomData<fn(S)>,
+}
+
+impl<S: SnapshotStore> Export<S> {
+    /// Begins an artifact of what the store holds now. It appears at `destination`, where nothing may
+    /// be, when the export is [finished](Self::finish).
+    ///
+    /// # Errors
+    /// Nothing is left behind.
+    pub fn begin(store: &mut S, destination: &Path, about: About) -> Result<Self, ArtifactError> {
+        let files = S::FILES.ok_or(ArtifactError::Unsupported)?;
+        let cursor = store.cursor();
+        let in_repair = LogCursor::decode(&cursor).is_ok_and(|cursor| cursor.in_repair);
+        if cursor.is_none() || in_repair {
+            return Err(ArtifactError::Incomplete);
+        }
+        let stage = Stage::beside(destination)?;
+        let staged = stage.path(STAGED);
+        fs::create_dir(&staged).map_err(io_error("making the artifact"))?;
+        let finish_copy = (files.copy)(store, &staged.join(DATA))?;
+        let destination = destination.to_owned();
+        Ok(Self { stage, destination, cursor, about, finish_copy, store: PhantomData })
+    }
+
+    /// Completes the copy, opens it to see that it is the fold (F5), hashes it, and moves it to its
+    /// destination (F4).
+    ///
+    /// # Errors
+    /// Nothing is left behind.
+    pub fn finish(self) -> Result<ExportManifest, ArtifactError> {
+        let Self { stage, destination, cursor, about, finish_copy, .. } = self;
+        let files = S::FILES.expect("it was begun");
+        let staged = stage.path(STAGED);
+        let data = staged.join(DATA);
+        finish_copy()?;
+        let copied =
+            (files.verify)(&data).map_err(|error| ArtifactError::Copy(error.to_string()))?;
+        if copied != cursor {
+            return Err(ArtifactError::Copy("it stands elsewhere".into()));
+        }
+        let hashed = hash_all(&data)?;
+        if let Some(file) = hashed.iter().find(|file| !(files.owns)(&file.path)) {
+            return Err(ArtifactError::Copy(format!("it has a file {:?}", file.path)));
+        }
+        let manifest = manifest_of::<S>(cursor, &about, hashed);
+        let write = fs::write(staged.join(MANIFEST), manifest.encode());
+        write.map_err(io_error("writing the manifest"))?;
+        stage.publish(&staged, &destination)?;
+        Ok(manifest)
+    }
+}
+
+fn manifest_of<S: SnapshotStore>(
+    cursor: WatchCursor,
+    about: &About,
+    files: Vec<ArtifactFile>,
+) -> ExportManifest {
+    let kind = S::FILES.expect("it was begun");
+    let stored = LogCursor::decode(&cursor).ok();
+    // What was known with it may be of another moment.
+    let known = about.cursor.clone().filter(|known| known.encode() == cursor);
+    let witnesses: Vec<WitnessMessage> =
+        known.or_else(|| stored.clone()).map(|cursor| cursor.witnesses).unwrap_or_default();
+    ExportManifest {
+        backend: kind.backend.to_owned(),
+        generation: kind.generation,
+        compression: Compression::None,
+        epoch: 0,
+        prefixes: about.scope.prefixes().into_iter().map(str::to_owned).collect(),
+        evicted: stored.is_some_and(|cursor| cursor.evicted),
+        cursor,
+        cursor_time_ms: about.cursor_time_ms,
+        witnesses,
+        files,
+    }
+}
+
+/// The files below a directory, in order.
+fn hash_all(data: &Path) -> Result<Vec<ArtifactFile>, ArtifactError> {
+    let names = list(data).map_err(io_error("listing the copy of the fold"))?;
+    let hashed = names.into_iter().map(|(path, is_file)| {
+        if !is_file {
+            return Err(ArtifactError::Copy(format!("it has something that is no file: {path:?}")));
+        }
+        let (size, hash) = hash(&data.join(&path)).map_err(io_error("hashing the fold"))?;
+        Ok(ArtifactFile { path, size, hash })
+    });
+    hashed.collect()
+}
+
+fn hash(path: &Path) -> io::Result<(u64, [u8; 32])> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok((hasher.count(), *hasher.finalize().as_bytes()))
+}
+
+/// Everything below a directory that is none itself, and whether it is a file, in ascending order of
+/// the names.
+pub(super) fn list(directory: &Path) -> io::Result<Vec<(String, bool)>> {
+    let mut found = Vec::new();
+    let mut directories = vec![(directory.to_owned(), String::new())];
+    while let Some((directory, before)) = directories.pop() {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            // A name that is no text is none of ours, whatever is put for it.
+            let name = format!("{before}{}", entry.file_name().to_string_lossy());
+            let kind = entry.file_type()?;
+            match kind.is_dir() {
+                true => directories.push((entry.path(), format!("{name}/"))),
+                false => found.push((name, kind.is_file())),
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}

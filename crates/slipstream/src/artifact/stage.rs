@@ -1,0 +1,132 @@
+//! A directory that something is made in, beside where it goes.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{ArtifactError, io_error};
+
+/// Begins the names of stages.
+const PREFIX: &str = ".slipstream-stage-";
+
+/// Removed when it is dropped. What a killed process left is removed by the next stage in the same
+/// directory: nobody has it locked.
+pub(super) struct Stage {
+    // Declared first: it goes before its lock does.
+    dir: TempDir,
+    _lock: File,
+}
+
+impl Stage {
+    /// Beside `destination`, where nothing may be.
+    pub(super) fn beside(destination: &Path) -> Result<Self, ArtifactError> {
+        if fs::symlink_metadata(destination).is_ok() {
+            return Err(ArtifactError::Exists);
+        }
+        let parent = parent_of(destination);
+        remove_abandoned(parent);
+        loop {
+            let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent);
+            let dir = dir.map_err(io_error("making a directory beside the destination"))?;
+            match lock(dir.path()) {
+                Ok(Some(lock)) => return Ok(Self { dir, _lock: lock }),
+                Ok(None) => {}
+                Err(error) => {
+                    return Err(io_error("locking a directory beside the destination")(error));
+                }
+            }
+        }
+    }
+
+    /// The path of something in it.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Puts a file or directory of it at the destination, unless something is there, so that a crash
+    /// of the machine leaves it whole there or not at all.
+    pub(super) fn publish(&self, from: &Path, destination: &Path) -> Result<(), ArtifactError> {
+        let doing = "moving what was made to the destination";
+        sync(from).map_err(io_error("syncing what was made"))?;
+        match rename_new(from, destination) {
+            Err(error) if is_there(&error) => return Err(ArtifactError::Exists),
+            renamed => renamed.map_err(io_error(doing))?,
+        }
+        let synced = File::open(parent_of(destination)).and_then(|parent| parent.sync_all());
+        synced.map_err(io_error(doing))
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."))
+}
+
+/// The lock of a directory; `None` if somebody took it for abandoned before it was locked.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let locked = File::open(path).and_then(|directory| {
+        directory.lock()?;
+        let is_there = of(directory.metadata()?) == of(fs::metadata(path)?);
+        Ok(is_there.then_some(directory))
+    });
+    match locked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        locked => locked,
+    }
+}
+
+/// Not worth an error: the next one tries again.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        if let Ok(lock) = File::open(entry.path())
+            && lock.try_lock().is_ok()
+        {
+            tracing::info!("removing what is left of an export or import that was killed");
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system does not know how.
+        Err(rustix::io::Errno::INVAL) => rename_unless_there(from, to),
+        renamed => Ok(renamed?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    rename_unless_there(from, to)
+}
+
+fn rename_unless_there(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(to) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
+    }
+}
+
+fn is_there(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)
+}
+
+/// A file or a directory, with all that is in it.
+fn sync(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        for entry in fs::read_dir(path)? {
+            sync(&entry?.path())?;
+        }
+    }
+    File::open(path)?.sync_all()
+}

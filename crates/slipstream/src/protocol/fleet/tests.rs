@@ -1,0 +1,105 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn rank(epoch: u64, incarnation: u64, revision: u64) -> Rank {
+    Rank { epoch, incarnation, revision }
+}
+
+fn at(rank: Rank) -> PointerState {
+    PointerState::Present { rank: Some(rank) }
+}
+
+const CORRUPT: PointerState = PointerState::Present { rank: None };
+
+#[test]
+fn a_pointer_moves_to_what_is_as_new_or_newer() {
+    let pointer = at(rank(1, 5, 100));
+    let publish = |candidate| may_publish(&pointer, false, candidate, Verdict::Holds);
+    for newer in [rank(1, 5, 100), rank(1, 5, 101), rank(1, 6, 1), rank(2, 1, 1)] {
+        assert_eq!(publish(newer), Publish::Allowed, "{newer:?}");
+    }
+    for older in [rank(1, 5, 99), rank(1, 4, 1000), rank(0, 6, 1000)] {
+        assert_eq!(publish(older), Publish::SupersededByNewer, "{older:?}");
+    }
+    for open in [PointerState::Absent, CORRUPT] {
+        let candidate = rank(0, 0, 0);
+        assert_eq!(may_publish(&open, true, candidate, Verdict::Holds), Publish::Allowed);
+        let lost_since = may_publish(&open, false, candidate, Verdict::Holds);
+        assert_eq!(lost_since, Publish::SupersededByNewer, "what was there may have been newer");
+    }
+}
+
+#[test]
+fn what_nobody_could_begin_with_is_not_published() {
+    for pointer in [PointerState::Absent, CORRUPT, at(rank(0, 5, 1))] {
+        for verdict in [Verdict::Expired, Verdict::Dead] {
+            let publish = may_publish(&pointer, true, rank(0, 5, 2), verdict);
+            assert_eq!(publish, Publish::OfNoUse);
+        }
+    }
+}
+
+#[test]
+fn a_pointer_to_a_dead_log_is_replaced_by_whatever_is_uploaded_later() {
+    let dead = at(rank(3, 9, 1000));
+    let epoch = next_epoch(&dead, Verdict::Dead, None);
+    // Rolled back, or made again by a server whose clock went back.
+    for candidate in [rank(epoch, 9, 10), rank(epoch, 2, 1)] {
+        assert_eq!(may_publish(&dead, true, candidate, Verdict::Holds), Publish::Allowed);
+    }
+    let before = next_epoch(&dead, Verdict::Holds, None);
+    let uploaded_before = may_publish(&dead, true, rank(before, 9, 10), Verdict::Holds);
+    assert_eq!(uploaded_before, Publish::SupersededByNewer, "it may have been deleted since");
+    assert_eq!(next_epoch(&dead, Verdict::Expired, Some(7)), 3);
+}
+
+#[test]
+fn without_a_pointer_the_payloads_tell_the_epoch() {
+    for lost in [PointerState::Absent, CORRUPT] {
+        assert_eq!(next_epoch(&lost, Verdict::Expired, None), 0);
+        assert_eq!(next_epoch(&lost, Verdict::Expired, Some(4)), 5);
+    }
+}
+
+#[test]
+fn only_a_log_that_is_gone_is_dead() {
+    use CursorExpiry::{AheadOfLog, BelowFloor, Purged, Recreated, Unproven, WitnessDisagrees};
+    let gone = [Recreated, AheadOfLog { revision: 9, last: 8 }, WitnessDisagrees { revision: 9 }];
+    for why in gone {
+        assert_eq!(verdict(Resume::Expired(why)), Verdict::Dead, "{why:?}");
+    }
+    for why in [BelowFloor { revision: 9, first: 20 }, Unproven, Purged] {
+        assert_eq!(verdict(Resume::Expired(why)), Verdict::Expired, "{why:?}");
+    }
+    assert_eq!(verdict(Resume::From(9)), Verdict::Holds);
+}
+
+fn any_rank() -> impl Strategy<Value = Rank> {
+    (0..3u64, 0..3u64, 0..3u64).prop_map(|(epoch, incarnation, revision)| Rank {
+        epoch,
+        incarnation,
+        revision,
+    })
+}
+
+proptest! {
+    /// P8: whatever may be deleted is refused from then on, wherever the pointer goes (P7).
+    #[test]
+    fn nothing_that_may_be_deleted_is_published(
+        payload in any_rank(),
+        pointer in any_rank(),
+        later in any_rank(),
+    ) {
+        let moved = may_publish(&at(pointer), false, later, Verdict::Holds) == Publish::Allowed;
+        if payload_prunable(Some(payload), pointer, false, true) {
+            for now in [pointer].into_iter().chain(moved.then_some(later)) {
+                let publish = may_publish(&at(now), true, payload, Verdict::Holds);
+                prop_assert_eq!(publish, Publish::SupersededByNewer);
+            }
+        }
+        prop_assert!(!payload_prunable(Some(payload), pointer, true, true), "the target stays");
+        prop_assert!(!payload_prunable(Some(payload), pointer, false, false), "a new one stays");
+        prop_assert!(!payload_prunable(None, pointer, false, true), "an unknown one stays");
+    }
+}

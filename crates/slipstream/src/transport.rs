@@ -1,0 +1,274 @@
+//! Artifacts of a fleet: where they are kept, who makes the next one, and how a new node begins with
+//! the newest.
+//!
+//! Every decision is one of [`protocol`](crate::protocol)'s.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+
+use crate::applied::{ExportError, FoldHandle};
+use crate::artifact::{ArtifactError, ExportManifest, Import};
+use crate::export_lease::{ExportLease, LeaseGuard};
+use crate::kv::{KvError, KvWatcher, WatchCursor, WatchScope};
+use crate::payload::read_payload;
+use crate::protocol::{Publish, Verdict, verdict_of};
+use crate::snapshot::SnapshotStore;
+
+/// How many lives of a lease a payload that is not the newest stays: one for whoever is about to
+/// publish, three for those who read it.
+pub const PRUNE_GRACE_LEASES: u32 = 4;
+
+/// Where the artifacts of a fleet are kept, and which is the newest. `key` names what is folded.
+#[async_trait]
+pub trait ArtifactTransport: Send + Sync {
+    /// Uploads the artifact in a directory, and makes it the newest, if it is. `watcher` is of the
+    /// bucket that was folded. The manifest is as it was published.
+    async fn upload(
+        &self,
+        key: &str,
+        artifact: &Path,
+        watcher: &dyn KvWatcher,
+    ) -> Result<(ExportManifest, PublishOutcome), TransportError>;
+
+    /// The newest artifact, if there is one.
+    ///
+    /// # Errors
+    /// [`TransportError::Artifact`] if what names it cannot be read. The next upload replaces it.
+    async fn pointer(&self, key: &str) -> Result<Option<Pointer>, TransportError>;
+
+    /// Has the payload of an artifact read, on a thread that may block.
+    async fn download(
+        &self,
+        key: &str,
+        manifest: &ExportManifest,
+        read: ReadPayload,
+    ) -> Result<(), TransportError>;
+
+    /// Deletes payloads that nobody needs any more and that are older than `grace`; how many.
+    async fn prune(&self, key: &str, grace: Duration) -> Result<u64, TransportError>;
+}
+
+/// Reads a payload.
+pub type ReadPayload = Box<dyn FnOnce(&mut dyn Read) -> Result<(), ArtifactError> + Send>;
+
+/// What names the newest artifact.
+#[derive(Clone, Debug)]
+pub struct Pointer {
+    /// The manifest of the artifact.
+    pub manifest: ExportManifest,
+    /// When it was published, by the clock of the store.
+    pub published_at: SystemTime,
+}
+
+/// What became of an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublishOutcome {
+    /// It is the newest artifact.
+    Published,
+    /// There is a newer one: whoever was slow gives up.
+    SupersededByNewer,
+    /// The log has gone on, or is another: nobody could read on from it.
+    OfNoUse,
+}
+
+impl From<Publish> for PublishOutcome {
+    fn from(publish: Publish) -> Self {
+        match publish {
+            Publish::Allowed => Self::Published,
+            Publish::SupersededByNewer => Self::SupersededByNewer,
+            Publish::OfNoUse => Self::OfNoUse,
+        }
+    }
+}
+
+/// Why artifacts could not be exchanged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// The artifact is invalid, or could not be made.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// The bucket that was folded could not be asked.
+    #[error("the bucket could not be asked: {0}")]
+    Log(#[from] KvError),
+    /// The store refused, or could not be reached.
+    #[error("{doing}: {message}")]
+    Store {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// The store cannot compare and swap, so that two who publish could both believe to be first.
+    #[error("the store cannot replace an object on the condition that nobody else has")]
+    NotAtomic,
+    /// Others were quicker, each time.
+    #[error("the pointer was replaced by others {attempts} times in a row")]
+    Contended {
+        /// How often it was tried.
+        attempts: u32,
+    },
+}
+
+/// What the log says now about an artifact's cursor: whether a node that begins with it would read on.
+///
+/// # Errors
+/// What the bucket said; nothing is known then.
+pub async fn judge(watcher: &dyn KvWatcher, manifest: &ExportManifest) -> Result<Verdict, KvError> {
+    let Ok(cursor) = manifest.log_cursor() else { return Ok(Verdict::Expired) };
+    match watcher.watch_from(&scope_of(manifest), Some(&cursor)).await {
+        Ok(_) => Ok(Verdict::Holds),
+        Err(KvError::CursorExpired(why)) => Ok(verdict_of(why)),
+        Err(error) => Err(error),
+    }
+}
+
+fn scope_of(manifest: &ExportManifest) -> WatchScope {
+    WatchScope::Prefixes(manifest.prefixes.clone())
+}
+
+/// Makes a fold of `scope` at `path`, where nothing may be, of the newest artifact, if there is one
+/// that a watch can read on from (P9). The manifest belongs into
+/// [`FoldConfig::artifact`](crate::FoldConfig::artifact).
+///
+/// # Errors
+/// Nothing is at the path.
+pub async fn import_remote<S: SnapshotStore + Send>(
+    transport: &dyn ArtifactTransport,
+    key: &str,
+    watcher: &dyn KvWatcher,
+    path: &Path,
+    scope: &WatchScope,
+) -> Result<Option<(ExportManifest, WatchCursor, S)>, TransportError> {
+    let Some(Pointer { manifest, .. }) = transport.pointer(key).await? else { return Ok(None) };
+    if judge(watcher, &manifest).await? != Verdict::Holds {
+        return Ok(None);
+    }
+    let (of, path, scope) = (manifest.clone(), path.to_owned(), scope.clone());
+    let (done, imported) = tokio::sync::oneshot::channel();
+    let read: ReadPayload = Box::new(move |payload| {
+        let mut import = Import::<S>::begin(of.clone(), &path, &scope)?;
+        read_payload(&of, payload, &mut import)?;
+        let _ = done.send(import.finish()?);
+        Ok(())
+    });
+    transport.download(key, &manifest, read).await?;
+    let (cursor, store) = imported.await.expect("it was read");
+    Ok(Some((manifest, cursor, store)))
+}
+
+/// What an export round needs.
+pub struct ExportRound<'a> {
+    /// The fold.
+    pub fold: &'a FoldHandle,
+    /// A watcher of the bucket that it folds.
+    pub watcher: &'a dyn KvWatcher,
+    /// Who makes the next artifact.
+    pub lease: &'a ExportLease,
+    /// For how long: the time from one artifact to the next.
+    pub ttl: Duration,
+    /// Where it goes.
+    pub transport: &'a dyn ArtifactTransport,
+    /// What is folded.
+    pub key: &'a str,
+    /// Where the artifact is made before that, on the file system of the fold. It is deleted again,
+    /// and what a round that was killed has left there as well.
+    pub artifact: PathBuf,
+}
+
+/// How a round ended.
+#[derive(Debug)]
+pub enum RoundOutcome {
+    /// Somebody else has the lease, or had it a short while ago.
+    NotElected,
+    /// The artifact is the newest one.
+    Published(ExportManifest),
+    /// The artifact was not published; the next round may be anybody's.
+    GivenUp(PublishOutcome),
+}
+
+/// Why a round failed. The lease was given back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RoundError {
+    /// The lease could not be asked for.
+    #[error("the lease: {0}")]
+    Lease(#[source] KvError),
+    /// What was left of a round before could not be removed.
+    #[error("removing the artifact of a round before: {0}")]
+    Leftover(#[source] io::Error),
+    /// The fold was not exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// The artifact was not uploaded.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+}
+
+/// Makes the fleet's next artifact, if nobody else does: lease, export, upload, publish, prune.
+///
+/// A round that is killed anywhere leaves the pointer as it was or as it should be, a lease that ends,
+/// and perhaps a payload that a later round deletes.
+///
+/// # Errors
+/// Whatever fails before the artifact is published. What fails after that is logged.
+pub async fn run_export_round(round: &ExportRound<'_>) -> Result<RoundOutcome, RoundError> {
+    let Some(guard) = round.lease.try_acquire(round.ttl).await.map_err(RoundError::Lease)? else {
+        return Ok(RoundOutcome::NotElected);
+    };
+    let uploaded = export_and_upload(round).await;
+    // Its tables are those of the fold, which cannot give their room back before.
+    if let Err(error) = remove(&round.artifact).await {
+        tracing::warn!(%error, "the artifact was not deleted");
+    }
+    match uploaded {
+        Ok((manifest, PublishOutcome::Published)) => {
+            complete(round, guard, &manifest).await;
+            Ok(RoundOutcome::Published(manifest))
+        }
+        Ok((_, outcome)) => {
+            abandon(guard).await;
+            Ok(RoundOutcome::GivenUp(outcome))
+        }
+        Err(error) => {
+            abandon(guard).await;
+            Err(error)
+        }
+    }
+}
+
+async fn export_and_upload(
+    round: &ExportRound<'_>,
+) -> Result<(ExportManifest, PublishOutcome), RoundError> {
+    remove(&round.artifact).await.map_err(RoundError::Leftover)?;
+    round.fold.export(round.artifact.clone()).await?;
+    Ok(round.transport.upload(round.key, &round.artifact, round.watcher).await?)
+}
+
+async fn remove(artifact: &Path) -> io::Result<()> {
+    let artifact = artifact.to_owned();
+    let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(artifact)).await;
+    match removed.map_err(io::Error::other)? {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+async fn complete(round: &ExportRound<'_>, guard: LeaseGuard, manifest: &ExportManifest) {
+    if let Err(error) = guard.complete(&manifest.cursor).await {
+        tracing::warn!(%error, "the round is done, and its lease does not say so");
+    }
+    let grace = round.ttl * PRUNE_GRACE_LEASES;
+    if let Err(error) = round.transport.prune(round.key, grace).await {
+        tracing::warn!(%error, "old artifacts were not deleted; the next round tries again");
+    }
+}
+
+async fn abandon(guard: LeaseGuard) {
+    if let Err(error) = guard.abandon().await {
+        tracing::warn!(%error, "the lease was not given back; it ends by itself");
+    }
+}

@@ -1,0 +1,428 @@
+//! Export rounds of a fleet, over a log that may lose its newest messages: the pointer never goes back
+//! (P7), what it names is there (P8), and nobody begins with what the log does not continue (P9).
+//!
+//! Rounds are unbounded: a node begins another whenever it likes, stops anywhere, and payloads are
+//! deleted without any grace. (Epochs are bounded: as long as there is no pointer, each round that is
+//! given up after its upload leads to a higher one.) The lease is left out, as nothing depends on it.
+
+use std::collections::BTreeSet;
+
+use slipstream::protocol::{
+    PointerState, Position, Publish, Rank, Resume, Verdict, may_publish, next_epoch,
+    payload_prunable, resume, verdict,
+};
+use slipstream::{LogInfo, Retention};
+use stateright::{Model, Property};
+
+use super::{fails, holds};
+
+const EPOCH_MAX: u64 = 1;
+
+/// Which rules are followed.
+#[derive(Clone, Copy)]
+struct Rules {
+    /// The pointer is compared when it is swapped.
+    compares: bool,
+    /// It moves to what is newer only.
+    monotone: bool,
+    /// The candidate has to pass the resume guard.
+    guards: bool,
+    /// The epoch is chosen before the upload. If not, a dead pointer is replaced by whatever comes.
+    chooses_before: bool,
+    /// A pointer that became unreadable since ends a round.
+    doubts: bool,
+    /// The payload is uploaded before the pointer moves.
+    payload_first: bool,
+    /// Only what is older than the pointer is deleted.
+    prunes_below: bool,
+}
+
+const ALL: Rules = Rules {
+    compares: true,
+    monotone: true,
+    guards: true,
+    chooses_before: true,
+    doubts: true,
+    payload_first: true,
+    prunes_below: true,
+};
+
+/// The messages that a fold has, by revision: what tells two at one revision apart.
+type Fold = Vec<u8>;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
+struct Artifact {
+    epoch: u64,
+    fold: Fold,
+}
+
+impl Artifact {
+    fn rank(&self) -> Rank {
+        Rank { epoch: self.epoch, incarnation: 1, revision: self.fold.len() as u64 }
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+enum Pointer {
+    Absent,
+    Corrupt,
+    To(Artifact),
+}
+
+impl Pointer {
+    fn state(&self) -> PointerState {
+        match self {
+            Self::Absent => PointerState::Absent,
+            Self::Corrupt => PointerState::Present { rank: None },
+            Self::To(artifact) => PointerState::Present { rank: Some(artifact.rank()) },
+        }
+    }
+}
+
+/// What a node remembers of the pointer that it chose the epoch by. Each kind of unreadable pointer is
+/// there once at most.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+enum ChosenBy {
+    Absent,
+    Corrupt,
+    Readable,
+}
+
+impl From<&Pointer> for ChosenBy {
+    fn from(pointer: &Pointer) -> Self {
+        match pointer {
+            Pointer::Absent => Self::Absent,
+            Pointer::Corrupt => Self::Corrupt,
+            Pointer::To(_) => Self::Readable,
+        }
+    }
+}
+
+/// How far a node is in its round.
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+enum Node {
+    Idle,
+    /// It has an artifact, and has chosen its epoch.
+    Chosen(Artifact, ChosenBy),
+    Uploaded(Artifact, ChosenBy),
+    /// It is allowed to publish, unless the pointer was replaced since.
+    Swaps {
+        candidate: Artifact,
+        chosen_by: ChosenBy,
+        replaced: bool,
+    },
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct State {
+    log: Fold,
+    writes: u8,
+    lies: u8,
+    corruptions: u8,
+    nodes: Vec<Node>,
+    payloads: BTreeSet<Artifact>,
+    pointer: Pointer,
+    /// The newest that the pointer has ever named.
+    newest: Option<Rank>,
+    went_back: bool,
+    /// What a pruner is about to delete.
+    doomed: Option<Artifact>,
+}
+
+impl State {
+    /// By the production guard, with the newest message of the fold as witness.
+    fn verdict(&self, fold: &Fold) -> Verdict {
+        let last = self.log.len() as u64;
+        let log = LogInfo {
+            incarnation: 1,
+            first: 1,
+            last,
+            retention: Retention::default(),
+            subjects: 0,
+            read_at_ms: 0,
+        };
+        let message = |of: &Fold, at: u64| Some((at, *of.get(at as usize - 1)?));
+        let revision = fold.len() as u64;
+        let witness = message(fold, revision).expect("nothing empty is exported");
+        let now: Vec<(u64, u8)> = (1..=last).filter_map(|at| message(&self.log, at)).collect();
+        // Each message is of a key of its own.
+        let found = super::find(&now, &witness, |(at, _)| (*at, *at));
+        let position = Position::at(1, revision);
+        match resume(position, &log, &[], 1) {
+            Resume::NeedNextWitness => verdict(resume(position, &log, &[found], 1)),
+            decided => verdict(decided),
+        }
+    }
+
+    fn set_pointer(&mut self, pointer: Pointer) {
+        self.pointer = pointer;
+        for node in &mut self.nodes {
+            if let Node::Swaps { replaced, .. } = node {
+                *replaced = true;
+            }
+        }
+    }
+
+    fn highest_epoch(&self) -> Option<u64> {
+        self.payloads.iter().map(|payload| payload.epoch).max()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Action {
+    Write,
+    LoseAfter(usize),
+    Corrupt,
+    Export(usize),
+    Step(usize),
+    Crash(usize),
+    Doom(Artifact),
+    Delete,
+}
+
+#[derive(Clone)]
+struct Fleet {
+    rules: Rules,
+    nodes: usize,
+    revisions: usize,
+    writes: u8,
+    lies: u8,
+    corruptions: u8,
+}
+
+impl Fleet {
+    fn of(nodes: usize) -> Self {
+        Self { rules: ALL, nodes, revisions: 2, writes: 3, lies: 1, corruptions: 0 }
+    }
+
+    fn export(&self, state: &State, fold: Fold) -> Node {
+        let pointer = &state.pointer;
+        let of_pointer = match pointer {
+            Pointer::To(artifact) if self.rules.chooses_before => state.verdict(&artifact.fold),
+            _ => Verdict::Expired,
+        };
+        let epoch = next_epoch(&pointer.state(), of_pointer, state.highest_epoch());
+        Node::Chosen(Artifact { epoch, fold }, pointer.into())
+    }
+
+    /// What a node does next in its round.
+    fn step(&self, state: &mut State, at: usize) -> Option<()> {
+        state.nodes[at] = match state.nodes[at].clone() {
+            Node::Idle => return None,
+            Node::Chosen(candidate, by) => {
+                if self.rules.payload_first {
+                    state.payloads.insert(candidate.clone());
+                }
+                Node::Uploaded(candidate, by)
+            }
+            Node::Uploaded(candidate, chosen_by) => self.decide(state, candidate, chosen_by),
+            Node::Swaps { candidate, chosen_by, replaced } => {
+                if self.rules.compares && replaced {
+                    Node::Uploaded(candidate, chosen_by)
+                } else {
+                    self.publish(state, candidate);
+                    Node::Idle
+                }
+            }
+        };
+        Some(())
+    }
+
+    fn decide(&self, state: &State, candidate: Artifact, chosen_by: ChosenBy) -> Node {
+        let seen = &state.pointer;
+        let holds = if self.rules.guards { state.verdict(&candidate.fold) } else { Verdict::Holds };
+        let unchanged = chosen_by == seen.into() || !self.rules.doubts;
+        let mut publish = may_publish(&seen.state(), unchanged, candidate.rank(), holds);
+        let is_dead = |artifact: &Artifact| state.verdict(&artifact.fold) == Verdict::Dead;
+        let replaces_dead = !self.rules.chooses_before
+            && matches!(seen, Pointer::To(artifact) if is_dead(artifact));
+        if publish == Publish::SupersededByNewer && (!self.rules.monotone || replaces_dead) {
+            publish = Publish::Allowed;
+        }
+        match publish {
+            Publish::Allowed => Node::Swaps { candidate, chosen_by, replaced: false },
+            _ => Node::Idle,
+        }
+    }
+
+    fn publish(&self, state: &mut State, candidate: Artifact) {
+        let rank = candidate.rank();
+        state.went_back |= state.newest.is_some_and(|newest| rank < newest);
+        state.newest = state.newest.max(Some(rank));
+        state.set_pointer(Pointer::To(candidate));
+    }
+
+    fn may_delete(&self, state: &State, payload: &Artifact) -> bool {
+        let Pointer::To(target) = &state.pointer else { return false };
+        match self.rules.prunes_below {
+            true => payload_prunable(Some(payload.rank()), target.rank(), payload == target, true),
+            false => payload != target,
+        }
+    }
+}
+
+impl Model for Fleet {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            log: Vec::new(),
+            writes: 0,
+            lies: 0,
+            corruptions: 0,
+            nodes: vec![Node::Idle; self.nodes],
+            payloads: BTreeSet::new(),
+            pointer: Pointer::Absent,
+            newest: None,
+            went_back: false,
+            doomed: None,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.log.len() < self.revisions && state.writes < self.writes {
+            actions.push(Action::Write);
+        }
+        if state.lies < self.lies {
+            actions.extend((0..state.log.len()).map(Action::LoseAfter));
+        }
+        if state.corruptions < self.corruptions && matches!(state.pointer, Pointer::To(_)) {
+            actions.push(Action::Corrupt);
+        }
+        for (at, node) in state.nodes.iter().enumerate() {
+            match node {
+                Node::Idle if state.log.is_empty() => {}
+                Node::Idle => actions.push(Action::Export(at)),
+                _ => actions.extend([Action::Step(at), Action::Crash(at)]),
+            }
+        }
+        match &state.doomed {
+            Some(_) => actions.push(Action::Delete),
+            None => {
+                let doomed = state.payloads.iter().filter(|one| self.may_delete(state, one));
+                actions.extend(doomed.cloned().map(Action::Doom));
+            }
+        }
+    }
+
+    fn next_state(&self, before: &State, action: Action) -> Option<State> {
+        let mut state = before.clone();
+        match action {
+            Action::Write => {
+                state.writes += 1;
+                state.log.push(state.writes);
+            }
+            Action::LoseAfter(last) => {
+                state.lies += 1;
+                state.log.truncate(last);
+            }
+            Action::Corrupt => {
+                state.corruptions += 1;
+                state.set_pointer(Pointer::Corrupt);
+            }
+            Action::Export(at) => state.nodes[at] = self.export(&state, state.log.clone()),
+            Action::Step(at) => self.step(&mut state, at)?,
+            Action::Crash(at) => state.nodes[at] = Node::Idle,
+            Action::Doom(payload) => state.doomed = Some(payload),
+            Action::Delete => {
+                let doomed = state.doomed.take().expect("one is about to go");
+                state.payloads.remove(&doomed);
+            }
+        }
+        (state != *before).then_some(state)
+    }
+
+    fn within_boundary(&self, state: &State) -> bool {
+        state.highest_epoch().is_none_or(|epoch| epoch <= EPOCH_MAX)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("the pointer never goes back", |_, state: &State| !state.went_back),
+            Property::always("what the pointer names is there", |_, state: &State| {
+                match &state.pointer {
+                    Pointer::To(artifact) => state.payloads.contains(artifact),
+                    _ => true,
+                }
+            }),
+            Property::always(
+                "nobody begins with what the log does not continue",
+                |model: &Self, state: &State| {
+                    let Pointer::To(artifact) = &state.pointer else { return true };
+                    let begins =
+                        !model.rules.guards || state.verdict(&artifact.fold) == Verdict::Holds;
+                    !begins || state.log.starts_with(&artifact.fold)
+                },
+            ),
+            // Not idle: pointers of dead logs are replaced.
+            Property::sometimes(
+                "a pointer of a log that is gone is replaced",
+                |_, state: &State| matches!(&state.pointer, Pointer::To(artifact) if artifact.epoch > 0),
+            ),
+        ]
+    }
+}
+
+#[test]
+fn nodes_share_a_pointer_that_can_always_be_used() {
+    holds(Fleet::of(2), 97_404);
+    // Three take half a minute.
+    if std::env::var_os("GOSSIP_SOAK_SCALE").is_some() {
+        holds(Fleet { writes: 2, ..Fleet::of(3) }, 835_830);
+    }
+}
+
+#[test]
+fn a_pointer_that_is_corrupted_is_replaced_and_never_dangles() {
+    holds(Fleet { corruptions: 1, lies: 0, writes: 2, ..Fleet::of(2) }, 18_432);
+}
+
+fn without(change: impl Fn(&mut Rules)) -> Fleet {
+    let mut rules = ALL;
+    change(&mut rules);
+    Fleet { rules, ..Fleet::of(2) }
+}
+
+const BACK: &str = "the pointer never goes back";
+const THERE: &str = "what the pointer names is there";
+
+#[test]
+fn without_a_comparison_the_pointer_goes_back() {
+    fails(without(|rules| rules.compares = false), BACK);
+}
+
+#[test]
+fn without_the_rule_of_ranks_the_pointer_goes_back() {
+    fails(without(|rules| rules.monotone = false), BACK);
+}
+
+#[test]
+fn what_is_deleted_whatever_its_rank_is_published_later() {
+    fails(without(|rules| rules.prunes_below = false), THERE);
+}
+
+/// Whoever replaces a dead pointer has to be of an epoch that began after it died: its payload may have
+/// been deleted while the pointer was alive.
+#[test]
+fn a_dead_pointer_replaced_by_what_was_uploaded_before_dangles() {
+    fails(without(|rules| rules.chooses_before = false), THERE);
+}
+
+#[test]
+fn a_pointer_that_was_lost_since_replaced_by_what_was_uploaded_before_dangles() {
+    let fleet = without(|rules| rules.doubts = false);
+    fails(Fleet { corruptions: 1, lies: 0, writes: 2, ..fleet }, THERE);
+}
+
+#[test]
+fn a_pointer_that_moves_before_its_payload_is_there_dangles() {
+    let fleet = without(|rules| rules.payload_first = false);
+    fails(fleet, THERE);
+}
+
+#[test]
+fn without_the_guard_a_node_begins_with_what_the_log_does_not_continue() {
+    let fleet = without(|rules| rules.guards = false);
+    fails(fleet, "nobody begins with what the log does not continue");
+}
