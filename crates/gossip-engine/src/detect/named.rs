@@ -77,7 +77,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
         return None;
     }
     let weight = value::weigh(value, needed)?;
-    if !fits(named, weight, value) || is_test_vector(named, syntax, weight) {
+    if !fits(named, weight, value) {
         return None;
     }
     let is_sure = bits + weight.bits.min(MAX_VALUE_BITS) >= SURE_BITS && named.is_explicit;
@@ -97,13 +97,6 @@ fn judge_service(named: Named, syntax: Syntax, value: &[u8]) -> Option<Confidenc
         return None;
     }
     value::weigh_typed(value, 0.0).map(|_| Confidence::Low)
-}
-
-/// Whether it is written as tests of ciphers write their inputs: `Key = 0f1e…`, and
-/// `let raw_key = from_hex("0f1e…")`, where the name may name anything.
-fn is_test_vector(named: Named, syntax: Syntax, weight: Weight) -> bool {
-    let is_bare = matches!(syntax, Syntax::BareEquals | Syntax::BareColon | Syntax::Wrapped);
-    is_bare && named.kind == Kind::Key && !named.is_explicit && weight.shape == Shape::Hex
 }
 
 /// Whether a value of such a shape is what the name speaks of.
