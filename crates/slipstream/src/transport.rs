@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 
 use crate::applied::{ExportError, FoldHandle};
-use crate::artifact::{ArtifactError, ExportManifest, Import};
+use crate::artifact::{ArtifactError, ExportManifest, Import, MANIFEST};
 use crate::export_lease::{ExportLease, LeaseGuard};
 use crate::kv::{KvError, KvWatcher, WatchCursor, WatchScope};
 use crate::payload::read_payload;
@@ -175,7 +175,8 @@ pub struct ExportRound<'a> {
     /// What is folded.
     pub key: &'a str,
     /// Where the artifact is made before that, on the file system of the fold. It is deleted again,
-    /// and what a round that was killed has left there as well.
+    /// and so is the artifact that a round which was killed has left there. Anything else there stays,
+    /// and fails the round.
     pub artifact: PathBuf,
 }
 
@@ -248,13 +249,14 @@ async fn export_and_upload(
     Ok(round.transport.upload(round.key, &round.artifact, round.watcher).await?)
 }
 
+/// Removes an artifact; anything else that is there is somebody's.
 async fn remove(artifact: &Path) -> io::Result<()> {
     let artifact = artifact.to_owned();
-    let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(artifact)).await;
-    match removed.map_err(io::Error::other)? {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
+    let removing = move || match artifact.join(MANIFEST).try_exists()? {
+        true => std::fs::remove_dir_all(artifact),
+        false => Ok(()),
+    };
+    tokio::task::spawn_blocking(removing).await.map_err(io::Error::other)?
 }
 
 async fn complete(round: &ExportRound<'_>, guard: LeaseGuard, manifest: &ExportManifest) {

@@ -115,6 +115,16 @@ impl Node {
         transport: &dyn ArtifactTransport,
         ttl: Duration,
     ) -> Result<RoundOutcome, RoundError> {
+        let outcome = self.try_round(transport, ttl).await;
+        assert!(!self.artifact.exists(), "the artifact is deleted, whatever happened");
+        outcome
+    }
+
+    pub(crate) async fn try_round(
+        &self,
+        transport: &dyn ArtifactTransport,
+        ttl: Duration,
+    ) -> Result<RoundOutcome, RoundError> {
         let round = ExportRound {
             fold: &self.handle,
             watcher: &*self.bucket.watcher().unwrap(),
@@ -124,9 +134,7 @@ impl Node {
             key: KEY,
             artifact: self.artifact.clone(),
         };
-        let outcome = run_export_round(&round).await;
-        assert!(!self.artifact.exists(), "the artifact is deleted, whatever happened");
-        outcome
+        run_export_round(&round).await
     }
 
     /// Gives the lease back, so that the next round begins at once.

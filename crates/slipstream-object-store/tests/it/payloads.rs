@@ -65,8 +65,10 @@ impl World {
     }
 }
 
-/// A tar of entries: name, kind, what its header says of its size, bytes.
-fn tar_of(entries: &[(&str, EntryType, u64, &[u8])]) -> Vec<u8> {
+/// Name, kind, what its header says of its size, bytes.
+type TarEntry<'a> = (&'a str, EntryType, u64, &'a [u8]);
+
+fn tar_of(entries: &[TarEntry<'_>]) -> Vec<u8> {
     let mut tar = Builder::new(Vec::new());
     for (name, kind, size, bytes) in entries {
         let mut header = Header::new_ustar();
@@ -134,7 +136,7 @@ fn a_tar_with_anything_else_in_it_is_refused() {
     other.epoch += 1;
     let other = other.encode();
     let nothing: &[u8] = &[];
-    let cases: &[(&str, &[(&str, EntryType, u64, &[u8])])] = &[
+    let cases: &[(&str, &[TarEntry<'_>])] = &[
         ("empty", &[]),
         ("no manifest", &[file]),
         ("no files", &[first]),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use slipstream::WatchScope;
 use slipstream::artifact::{ArtifactError, ArtifactInvalid};
 use slipstream::transport::{
-    ArtifactTransport, PublishOutcome, RoundOutcome, TransportError, import_remote,
+    ArtifactTransport, PublishOutcome, RoundError, RoundOutcome, TransportError, import_remote,
 };
+use slipstream::{ExportError, WatchScope};
 
 use crate::fleet::{Fleet, KEY, transport};
 
@@ -86,6 +86,24 @@ async fn an_artifact_that_nobody_could_read_on_from_is_not_published() {
     let (_, outcome) = transport.upload(KEY, &node.artifact, &*watcher).await.unwrap();
     assert_eq!(outcome, PublishOutcome::OfNoUse);
     assert!(transport.pointer(KEY).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_round_removes_the_artifact_of_a_round_before_and_nothing_else() {
+    let ((fleet, _), store) = (Fleet::in_memory().await, in_memory());
+    let transport = transport(&store);
+    let node = fleet.node("node");
+    fleet.write(0..10, "old").await;
+    // Killed before it was uploaded.
+    node.caught_up().await.handle.export(node.artifact.clone()).await.unwrap();
+    assert!(matches!(node.round(&transport, TTL).await.unwrap(), RoundOutcome::Published(_)));
+    node.next_round().await;
+    std::fs::create_dir(&node.artifact).unwrap();
+    let theirs = node.artifact.join("theirs");
+    std::fs::write(&theirs, "theirs").unwrap();
+    let exists = node.try_round(&transport, TTL).await.unwrap_err();
+    assert!(matches!(exists, RoundError::Export(ExportError::Artifact(ArtifactError::Exists))));
+    assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
 }
 
 #[tokio::test]
