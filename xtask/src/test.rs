@@ -20,7 +20,7 @@ Usage: cargo xtask test [--rocksdb] [--only STEP[,STEP…]]
   clippy     all targets, warnings are errors
   tidy       the rules that no compiler checks
   tests      nextest, or `cargo test` where nextest is absent
-  sim        2 000 seeds of the coordination simulator in memory, 200 on SQLite
+  sim        the coordination simulator: 2 000 seeds in memory, 200 on SQLite, 200 on a model of etcd
   doctests   every example in the documentation
   docs       the documentation builds without a warning
 
