@@ -36,7 +36,8 @@ pub trait ArtifactTransport: Send + Sync {
     /// The newest artifact, if there is one.
     ///
     /// # Errors
-    /// [`TransportError::Artifact`] if what names it cannot be read. The next upload replaces it.
+    /// [`TransportError::Artifact`] if what names it cannot be read. The next upload replaces it, unless
+    /// a newer program wrote it.
     async fn pointer(&self, key: &str) -> Result<Option<Pointer>, TransportError>;
 
     /// Has the payload of an artifact read, on a thread that may block.
@@ -111,6 +112,10 @@ pub enum TransportError {
         /// How often it was tried.
         attempts: u32,
     },
+    /// The pointer to a log that is gone cannot be replaced, for there is no higher epoch. Nobody gets
+    /// here by counting: somebody wrote it.
+    #[error("the pointer is of the last epoch that there is")]
+    LastEpoch,
 }
 
 /// What the log says now about an artifact's cursor: whether a node that begins with it would read on.
