@@ -196,7 +196,7 @@ impl ArtifactTransport for ObjectStoreTransport {
         manifest.epoch = self.epoch(key, &before, watcher).await?;
         let of = (self.compression == Compression::None).then(|| manifest.total_size());
         let path = self.payload_path(key, &manifest);
-        stream::send(&*self.store, &path, self.pace(of), artifact, &manifest).await?;
+        stream::send(&self.store, &path, self.pace(of), artifact, &manifest).await?;
         let outcome = self.publish(key, &manifest, watcher).await?;
         Ok((manifest, outcome))
     }
