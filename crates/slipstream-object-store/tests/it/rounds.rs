@@ -123,6 +123,53 @@ async fn an_artifact_that_nobody_could_read_on_from_is_not_published() {
     assert!(transport.pointer(KEY).await.unwrap().is_none());
 }
 
+/// In a bucket where artifacts are of no use before they are there, they are not made all the time.
+#[tokio::test]
+async fn a_round_that_was_of_no_use_keeps_its_lease() {
+    let ((fleet, bucket), store) = (Fleet::in_memory().await, in_memory());
+    let transport = transport(&store);
+    let node = fleet.node("node");
+    fleet.write(0..20, "old").await;
+    node.caught_up().await;
+    let held = Held::new(&fleet);
+    let dies = async {
+        held.reached.acquire().await.unwrap().forget();
+        bucket.recreate(None);
+        held.go_on.add_permits(1);
+    };
+    let (outcome, ()) = tokio::join!(node.round_with(&transport, TTL, &held), dies);
+    let outcome = outcome.unwrap();
+    assert!(matches!(outcome, RoundOutcome::GivenUp(PublishOutcome::OfNoUse)), "{outcome:?}");
+    let next = node.round(&transport, TTL).await.unwrap();
+    assert!(matches!(next, RoundOutcome::NotElected), "{next:?}");
+}
+
+/// Two fleets that were given one key by mistake.
+#[tokio::test]
+async fn artifacts_of_another_bucket_are_neither_replaced_nor_used() {
+    let ((ours, _), (theirs, _)) = (Fleet::in_memory().await, Fleet::named("theirs").await);
+    let (store, path) = (in_memory(), theirs.dir.path().join("imported"));
+    let transport = transport(&store);
+    let node = ours.node("node");
+    ours.write(0..20, "ours").await;
+    node.caught_up().await;
+    assert!(matches!(node.round(&transport, TTL).await.unwrap(), RoundOutcome::Published(_)));
+    let published = transport.pointer(KEY).await.unwrap().unwrap().manifest;
+    assert_eq!(published.bucket.as_deref(), Some(KEY));
+    let other = theirs.node("other");
+    theirs.write(0..30, "theirs").await;
+    let refused = other.caught_up().await.round(&transport, TTL).await.unwrap_err();
+    let RoundError::Transport(refused) = refused else { panic!("{refused}") };
+    let is_other = |why: &ArtifactInvalid| matches!(why, ArtifactInvalid::Bucket { .. });
+    assert!(is_refused(&refused, is_other), "{refused}");
+    assert_eq!(transport.pointer(KEY).await.unwrap().unwrap().manifest, published);
+    let watcher = theirs.bucket.watcher().unwrap();
+    let scope = WatchScope::All;
+    let imported =
+        import_remote::<slipstream::AppendLogSnapshot>(&transport, KEY, &*watcher, &path, &scope);
+    assert!(is_refused(&imported.await.unwrap_err(), is_other) && !path.exists());
+}
+
 #[tokio::test]
 async fn a_round_removes_the_artifact_of_a_round_before_and_nothing_else() {
     let ((fleet, _), store) = (Fleet::in_memory().await, in_memory());
