@@ -35,9 +35,11 @@ use futures_util::TryStreamExt;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
 use slipstream::KvWatcher;
-use slipstream::artifact::{Compression, ExportManifest, read_manifest};
+use slipstream::artifact::{
+    ArtifactError, ArtifactInvalid, Compression, ExportManifest, read_manifest,
+};
 use slipstream::payload;
-use slipstream::protocol::{PointerState, Verdict, next_epoch, payload_prunable};
+use slipstream::protocol::{Rank, Verdict, next_epoch, payload_prunable};
 use slipstream::transport::{
     ArtifactTransport, Pointer, PublishOutcome, ReadPayload, TransportError, judge,
 };
@@ -115,6 +117,9 @@ impl ObjectStoreTransport {
     }
 
     /// The manifest that a payload begins with; `None` if it begins with none.
+    ///
+    /// # Errors
+    /// [`ArtifactInvalid::NewerSchema`]: it has one, which only a newer program can read.
     async fn embedded_manifest(
         &self,
         payload: &Path,
@@ -125,7 +130,26 @@ impl ObjectStoreTransport {
             got => got.map_err(failed("reading a payload"))?,
         };
         let read = |payload: &mut dyn std::io::Read| payload::read_manifest(payload);
-        Ok(stream::receive(got, stream::Pace::new(None, None, None), read).await?.ok())
+        match stream::receive(got, stream::Pace::new(None, None, None), read).await? {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(newer @ ArtifactError::Invalid(ArtifactInvalid::NewerSchema { .. })) => {
+                Err(newer.into())
+            }
+            Err(error) => {
+                tracing::warn!(%payload, %error, "a payload cannot be read");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Which of the payloads that there are is the newest.
+    pub(crate) async fn newest_payload(&self, key: &str) -> Result<Option<Rank>, TransportError> {
+        let mut newest = None;
+        for payload in self.payloads(key).await? {
+            let manifest = self.embedded_manifest(&payload.location).await?;
+            newest = newest.max(manifest.and_then(|manifest| manifest.rank()));
+        }
+        Ok(newest)
     }
 
     fn pace(&self, of: Option<u64>) -> stream::Pace {
@@ -141,15 +165,15 @@ impl ObjectStoreTransport {
     ) -> Result<u64, TransportError> {
         let (mut verdict, mut highest) = (Verdict::Expired, None);
         match &pointer.manifest {
-            Some(manifest) => verdict = judge(watcher, manifest).await?,
-            None => {
-                for payload in self.payloads(key).await? {
-                    let manifest = self.embedded_manifest(&payload.location).await?;
-                    highest = highest.max(manifest.map(|manifest| manifest.epoch));
-                }
+            Some(Ok(manifest)) => verdict = judge(watcher, manifest).await?,
+            Some(Err(newer @ ArtifactInvalid::NewerSchema { .. })) => {
+                return Err(TransportError::Artifact(newer.clone().into()));
+            }
+            None | Some(Err(_)) => {
+                highest = self.newest_payload(key).await?.map(|rank| rank.epoch);
             }
         }
-        Ok(next_epoch(&pointer.state(), verdict, highest))
+        next_epoch(&pointer.state(), verdict, highest).ok_or(TransportError::LastEpoch)
     }
 }
 
@@ -172,18 +196,15 @@ impl ArtifactTransport for ObjectStoreTransport {
         manifest.epoch = self.epoch(key, &before, watcher).await?;
         let of = (self.compression == Compression::None).then(|| manifest.total_size());
         let path = self.payload_path(key, &manifest);
-        stream::send(&*self.store, &path, self.pace(of), artifact, &manifest).await?;
-        let outcome = self.publish(key, &manifest, &before, watcher).await?;
+        stream::send(&self.store, &path, self.pace(of), artifact, &manifest).await?;
+        let outcome = self.publish(key, &manifest, watcher).await?;
         Ok((manifest, outcome))
     }
 
     async fn pointer(&self, key: &str) -> Result<Option<Pointer>, TransportError> {
-        let found = self.read_pointer(key).await?;
-        match (found.state(), found.manifest) {
-            (PointerState::Absent, _) => Ok(None),
-            (_, Some(manifest)) => Ok(Some(Pointer { manifest, published_at: found.published_at })),
-            (_, None) => Err(TransportError::Artifact(pointer::unreadable().into())),
-        }
+        let Found { manifest, published_at, .. } = self.read_pointer(key).await?;
+        let manifest = manifest.transpose().map_err(ArtifactError::from)?;
+        Ok(manifest.map(|manifest| Pointer { manifest, published_at }))
     }
 
     async fn download(
@@ -201,7 +222,7 @@ impl ArtifactTransport for ObjectStoreTransport {
 
     async fn prune(&self, key: &str, grace: Duration) -> Result<u64, TransportError> {
         let payloads = self.payloads(key).await?;
-        let Some(manifest) = self.read_pointer(key).await?.manifest else { return Ok(0) };
+        let Some(Ok(manifest)) = self.read_pointer(key).await?.manifest else { return Ok(0) };
         let Some(rank) = manifest.rank() else { return Ok(0) };
         let target = self.payload_path(key, &manifest);
         let mut deleted = 0;
@@ -212,8 +233,12 @@ impl ArtifactTransport for ObjectStoreTransport {
             if is_target || !aged_out {
                 continue;
             }
-            let embedded = self.embedded_manifest(&payload.location).await?;
-            let of = embedded.and_then(|manifest| manifest.rank());
+            // One of a newer program stays until such a program deletes it.
+            let embedded = self.embedded_manifest(&payload.location).await;
+            let of = match embedded {
+                Err(TransportError::Artifact(_)) => None,
+                embedded => embedded?.and_then(|manifest| manifest.rank()),
+            };
             if payload_prunable(of, rank, is_target, aged_out) {
                 match self.store.delete(&payload.location).await {
                     Ok(()) => deleted += 1,

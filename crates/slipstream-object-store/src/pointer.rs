@@ -19,24 +19,25 @@ const SWAPS_MAX: u32 = 8;
 pub(crate) struct Found {
     /// What to compare with; `None` if there is none.
     version: Option<UpdateVersion>,
-    /// `None` if it cannot be read, or there is none.
-    pub(crate) manifest: Option<ExportManifest>,
+    /// `None` if there is none; or why it cannot be read.
+    pub(crate) manifest: Option<Result<ExportManifest, ArtifactInvalid>>,
     pub(crate) published_at: SystemTime,
 }
 
 impl Found {
     pub(crate) fn state(&self) -> PointerState {
-        match self.version {
+        match &self.manifest {
             None => PointerState::Absent,
-            Some(_) => PointerState::Present {
-                rank: self.manifest.as_ref().and_then(ExportManifest::rank),
-            },
+            Some(Ok(manifest)) => PointerState::Present { rank: manifest.rank() },
+            Some(Err(ArtifactInvalid::NewerSchema { .. })) => PointerState::Newer,
+            Some(Err(_)) => PointerState::Present { rank: None },
         }
     }
-}
 
-pub(crate) fn unreadable() -> ArtifactInvalid {
-    ArtifactInvalid::Manifest("the pointer is none")
+    /// The manifest, if it can be read.
+    pub(crate) fn readable(&self) -> Option<&ExportManifest> {
+        self.manifest.as_ref()?.as_ref().ok()
+    }
 }
 
 impl ObjectStoreTransport {
@@ -55,20 +56,19 @@ impl ObjectStoreTransport {
         let version = Some(UpdateVersion { e_tag, version });
         // Somebody may have put anything there.
         if got.meta.size > MAX_MANIFEST_LEN {
-            return Ok(Found { version, manifest: None, published_at });
+            let manifest = Some(Err(ArtifactInvalid::Manifest("it is too long")));
+            return Ok(Found { version, manifest, published_at });
         }
         let bytes = got.bytes().await.map_err(failed(reading))?;
-        let manifest = ExportManifest::decode(&bytes).ok();
+        let manifest = Some(ExportManifest::decode(&bytes));
         Ok(Found { version, manifest, published_at })
     }
 
-    /// Moves the pointer to an artifact whose payload is there, if it may (P7). `before` is the pointer
-    /// that the artifact's epoch was chosen by.
+    /// Moves the pointer to an artifact whose payload is there, if it may (P7).
     pub(crate) async fn publish(
         &self,
         key: &str,
         manifest: &ExportManifest,
-        before: &Found,
         watcher: &dyn KvWatcher,
     ) -> Result<PublishOutcome, TransportError> {
         let Some(rank) = manifest.rank() else {
@@ -76,7 +76,7 @@ impl ObjectStoreTransport {
         };
         for attempt in 0..SWAPS_MAX {
             let found = self.read_pointer(key).await?;
-            if found.manifest.as_ref() == Some(manifest) {
+            if found.readable() == Some(manifest) {
                 // Of an attempt whose answer was lost, or of another node that has the same.
                 return Ok(match attempt {
                     0 => PublishOutcome::SupersededByNewer,
@@ -84,8 +84,11 @@ impl ObjectStoreTransport {
                 });
             }
             let verdict = judge(watcher, manifest).await?;
-            let unchanged = found.version == before.version;
-            let publish = may_publish(&found.state(), unchanged, rank, verdict);
+            let newest = match found.readable() {
+                Some(_) => None,
+                None => self.newest_payload(key).await?,
+            };
+            let publish = may_publish(&found.state(), newest, rank, verdict);
             if publish != Publish::Allowed {
                 return Ok(publish.into());
             }

@@ -1,8 +1,10 @@
 //! Payloads on their way: between a thread that reads or writes files and requests to a store, through
 //! a queue, so that memory stays the same however long they are.
 
+use std::convert::Infallible;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,14 +14,20 @@ use object_store::{GetResult, ObjectStore, ObjectStoreExt, WriteMultipart};
 use slipstream::artifact::{ArtifactError, ExportManifest};
 use slipstream::payload::{SourceFailed, write_payload};
 use slipstream::transport::TransportError;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{OnProgress, failed};
 
-/// Bytes of a part, and how many are sent at once.
+/// Bytes of a part at least, and how many are sent at once.
 const PART: usize = 8 << 20;
 const PARTS_IN_FLIGHT: usize = 8;
+
+/// So many parts of one object are allowed. Fewer are planned, as the headers of a tar and a compression
+/// that does not help come on top of the files.
+const PARTS_MAX: u64 = 10_000;
+const PARTS_PLANNED: u64 = 9_000;
+const _: () = assert!(PARTS_PLANNED < PARTS_MAX);
 
 /// Bytes that go through the queue at once, and how many of them may wait.
 const CHUNK: usize = 1 << 18;
@@ -55,39 +63,90 @@ impl Pace {
     }
 }
 
-/// Uploads the payload of an artifact, in parts; all of it, or none.
+/// Uploads the payload of an artifact, in parts; all of it, or none. Whoever stops waiting leaves no
+/// parts behind: a store keeps those, and charges for them, until somebody removes them.
 pub(crate) async fn send(
-    store: &dyn ObjectStore,
+    store: &Arc<dyn ObjectStore>,
     to: &Path,
-    mut pace: Pace,
+    pace: Pace,
     artifact: &FilePath,
     manifest: &ExportManifest,
 ) -> Result<(), TransportError> {
-    let uploading = || failed("uploading the payload");
-    let (queue, mut chunks) = mpsc::channel(QUEUE);
+    // A task of its own, as what is dropped cannot remove anything.
+    let (waiting, gone) = oneshot::channel();
+    let (store, to) = (Arc::clone(store), to.clone());
     let (artifact, manifest) = (artifact.to_owned(), manifest.clone());
+    let sending =
+        tokio::spawn(async move { upload(&*store, &to, pace, artifact, manifest, gone).await });
+    let sent = sending.await;
+    drop::<oneshot::Sender<Infallible>>(waiting);
+    sent.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+}
+
+async fn upload(
+    store: &dyn ObjectStore,
+    to: &Path,
+    mut pace: Pace,
+    artifact: PathBuf,
+    manifest: ExportManifest,
+    gone: oneshot::Receiver<Infallible>,
+) -> Result<(), TransportError> {
+    let uploading = || failed("uploading the payload");
+    let (queue, chunks) = mpsc::channel(QUEUE);
+    let part = part_len(manifest.total_size());
     let upload = store.put_multipart(to).await.map_err(uploading())?;
-    let mut upload = WriteMultipart::new_with_chunk_size(upload, PART);
+    let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
     let writing = tokio::task::spawn_blocking(move || {
         let mut to = BufWriter::with_capacity(CHUNK, Queue(queue));
         write_payload(&artifact, &manifest, &mut to)?;
         to.flush().map_err(|source| ArtifactError::Io { doing: "writing the payload", source })
     });
-    while let Some(chunk) = chunks.recv().await {
-        let chunk: Bytes = chunk;
-        let len = chunk.len();
-        if let Err(error) = upload.wait_for_capacity(PARTS_IN_FLIGHT).await {
-            abort(upload).await;
-            return Err(uploading()(error));
+    let fed = tokio::select! {
+        fed = feed(&mut upload, chunks, &mut pace) => fed.map_err(uploading()),
+        _ = gone => {
+            let (doing, message) = ("uploading the payload", "nobody waits for it".to_owned());
+            Err(TransportError::Store { doing, message })
         }
+    };
+    let written = match fed {
+        Ok(()) => writing.await,
+        Err(error) => {
+            abort(upload).await;
+            return Err(error);
+        }
+    };
+    match written {
+        Ok(Ok(())) => upload.finish().await.map(drop).map_err(uploading()),
+        Ok(Err(error)) => {
+            abort(upload).await;
+            Err(error.into())
+        }
+        Err(panicked) => {
+            abort(upload).await;
+            std::panic::resume_unwind(panicked.into_panic())
+        }
+    }
+}
+
+/// Hands chunks to an upload until there are no more.
+async fn feed(
+    upload: &mut WriteMultipart,
+    mut chunks: mpsc::Receiver<Bytes>,
+    pace: &mut Pace,
+) -> object_store::Result<()> {
+    while let Some(chunk) = chunks.recv().await {
+        let len = chunk.len();
+        upload.wait_for_capacity(PARTS_IN_FLIGHT).await?;
         upload.put(chunk);
         pace.passed(len).await;
     }
-    if let Err(error) = writing.await.expect("it does not panic") {
-        abort(upload).await;
-        return Err(error.into());
-    }
-    upload.finish().await.map(drop).map_err(uploading())
+    Ok(())
+}
+
+/// Bytes of a part of a payload whose files have so many: S3 takes no more than [`PARTS_MAX`].
+fn part_len(total: u64) -> usize {
+    let part = usize::try_from(total / PARTS_PLANNED).unwrap_or(usize::MAX);
+    part.max(PART)
 }
 
 async fn abort(upload: WriteMultipart) {
@@ -164,5 +223,22 @@ impl Read for Chunks {
         let some = self.rest.len().min(into.len());
         into[..some].copy_from_slice(&self.rest.split_to(some));
         Ok(some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_of_any_size_has_few_enough_parts() {
+        assert_eq!(part_len(0), PART);
+        assert_eq!(part_len(70 << 30), PART);
+        for total in [80u64 << 30, 1 << 40, 20 << 40] {
+            // With what a tar adds to files of a MiB each.
+            let payload = total + total / 1024;
+            let part = part_len(total) as u64;
+            assert!(payload.div_ceil(part) <= PARTS_MAX && part <= 5 << 30, "{total}: {part}");
+        }
     }
 }

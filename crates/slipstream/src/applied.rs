@@ -63,8 +63,8 @@ pub struct FoldConfig {
     /// has not has evicted nothing.)
     pub keep_evicted: bool,
     /// The manifest of the artifact that the store was imported from. It has more witnesses than the
-    /// store's cursor, so that a log which was written to meanwhile is recognised nevertheless. Not
-    /// looked at once the store has gone on.
+    /// store's cursor, so that a log which was written to meanwhile is recognised nevertheless; one of
+    /// another bucket is refused. Not looked at once the store has gone on.
     pub artifact: Option<ExportManifest>,
 }
 
@@ -129,6 +129,7 @@ pub struct Ended<S> {
 /// | the watch, the connection or the server was lost; a listing failed; retention overran the watch | nothing: the call waits, or repairs the fold, and shown in [`FoldStatus`] |
 /// | the cursor has expired | nothing: the fold is repaired, see [`FoldStatus::last_repair`] |
 /// | the fold was made for another scope | `Watch`, with [`KvError::CursorExpired`] and [`CursorExpiry::OtherScope`](crate::CursorExpiry::OtherScope) |
+/// | the fold was imported from an artifact of another bucket | `Watch`, with [`KvError::Config`] |
 /// | the bucket was never there, the credentials are refused, the connection was shut down | `Watch`, with what the bucket said |
 /// | the store refused a batch for the 16th time in a row, or while it was told to stop | `Store` |
 /// | the store could not be read for a repair | `Read` |
@@ -213,8 +214,8 @@ pub async fn watch_applied<S: SnapshotStore, A: Applier>(
     let (to_apply, commands) = mpsc::channel(depth);
     let prefixes: Vec<String> = config.scope.prefixes().into_iter().map(str::to_owned).collect();
     let purge_check = PurgeCheck::new(store.reader(), prefixes);
-    let apply_loop =
-        ApplyLoop::new(store, applier, &control, config.batch.max, config.scope.clone());
+    let (bucket, scope) = (config.watcher.bucket().map(str::to_owned), config.scope.clone());
+    let apply_loop = ApplyLoop::new(store, applier, &control, config.batch.max, bucket, scope);
     let thread_span = span.clone();
     let applying =
         tokio::task::spawn_blocking(move || thread_span.in_scope(|| apply_loop.run(commands)));

@@ -26,7 +26,8 @@ pub const MANIFEST: &str = "MANIFEST.json";
 /// The name of the directory of the fold's files in an artifact.
 pub const DATA: &str = "data";
 
-/// Why there is no artifact, or no fold of it. Nothing is where it would be.
+/// Why there is no artifact, or no fold of it. Nothing is where it would be, but for
+/// [`NotDurable`](Self::NotDurable).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
@@ -39,15 +40,23 @@ pub enum ArtifactError {
     /// The store has no files that could travel.
     #[error("this store cannot export itself")]
     Unsupported,
+    /// The fold is of other keys than its artifact would say.
+    #[error("the fold is of another scope")]
+    OtherScope,
     /// The fold has no cursor, or is being repaired: what it holds is no state of the bucket.
     #[error("the fold is not complete")]
     Incomplete,
     /// The copy of the fold, opened again, is not what the fold was.
     #[error("the copy of the fold is not the fold: {0}")]
     Copy(String),
-    /// The fold could not be copied, or opened where it was imported.
+    /// The fold could not be copied, or what was imported could not be opened by the file system's
+    /// fault.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// It is at the destination, and whole; but that it is there was not synced, so that a crash of the
+    /// machine may take it away.
+    #[error("it is there, and may not be after a crash of the machine: {0}")]
+    NotDurable(#[source] io::Error),
     /// The file system refused.
     #[error("{doing}: {source}")]
     Io {

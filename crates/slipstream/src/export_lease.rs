@@ -3,7 +3,8 @@
 //! The lease saves work, and nothing depends on it: who publishes what is the pointer's matter (P7). So
 //! a clock that is wrong, or a lease that is taken over too early, costs an export and no more. The
 //! time of its end is in the value, because not every bucket has values that expire; a value that
-//! cannot be read is a lease that is over, or nobody would ever get it again.
+//! cannot be read, or that says what no lease says, is a lease that is over, or nobody would get it
+//! again for years.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::hex;
 use crate::kv::{KvError, KvReader, KvWriter, VersionToken, WatchCursor};
 use crate::stores::KvStore;
+
+/// Longest time that a lease is taken for; one that says more is corrupt.
+pub const LEASE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How far the clock of a holder may be ahead. A lease that begins later than that is corrupt.
+pub const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// What the key of a lease holds, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,11 +51,15 @@ impl LeaseRecord {
 }
 
 /// The lease that the value of its key is, at a time; `None` if somebody may take it: it is over, it
-/// was given back (an empty value), or it cannot be read.
+/// was given back (an empty value), or it cannot be read. A lease longer than [`LEASE_MAX`], or that
+/// begins later than [`CLOCK_AHEAD_MAX`] from now, is none that can be read.
 #[must_use]
 pub fn live_lease(value: &[u8], now_unix: u64) -> Option<LeaseRecord> {
     let record: LeaseRecord = serde_json::from_slice(value).ok()?;
-    (now_unix < record.expires_at_unix).then_some(record)
+    let life = record.expires_at_unix.checked_sub(record.acquired_at_unix)?;
+    let ahead = record.acquired_at_unix.saturating_sub(now_unix);
+    let is_sound = life <= LEASE_MAX.as_secs() && ahead <= CLOCK_AHEAD_MAX.as_secs();
+    (is_sound && now_unix < record.expires_at_unix).then_some(record)
 }
 
 /// The lease of a fleet's exports, as one node sees it.
@@ -69,7 +80,7 @@ impl ExportLease {
         Some(Self { reader: store.reader(), writer: store.writer()?, key, holder_id })
     }
 
-    /// Takes the lease for `ttl` (whole seconds, at least one), if nobody has it.
+    /// Takes the lease for `ttl` (whole seconds, at least one, at most [`LEASE_MAX`]), if nobody has it.
     ///
     /// # Errors
     /// What the bucket said. After an answer that was lost the lease may be taken, and is over after
@@ -90,7 +101,7 @@ impl ExportLease {
         let record = LeaseRecord {
             holder_id: self.holder_id.clone(),
             acquired_at_unix: now_unix,
-            expires_at_unix: now_unix.saturating_add(ttl.as_secs().max(1)),
+            expires_at_unix: now_unix.saturating_add(ttl.min(LEASE_MAX).as_secs().max(1)),
             completed_cursor_hex: None,
             completed_at_unix: None,
         };
@@ -204,5 +215,30 @@ mod tests {
         for free in [&b""[..], b"{}", b"\xff", &text.as_bytes()[1..]] {
             assert_eq!(live_lease(free, 0), None);
         }
+    }
+
+    /// One bad write, or one clock that is years ahead, does not keep a fleet from its exports.
+    #[test]
+    fn a_lease_that_no_holder_would_write_is_over() {
+        let is_live = |acquired_at_unix: u64, expires_at_unix: u64| {
+            let holder_id = "node".into();
+            let (completed_cursor_hex, completed_at_unix) = (None, None);
+            let record = LeaseRecord {
+                holder_id,
+                acquired_at_unix,
+                expires_at_unix,
+                completed_cursor_hex,
+                completed_at_unix,
+            };
+            live_lease(&record.encode(), NOW).is_some()
+        };
+        const NOW: u64 = 1_718_000_000;
+        let (longest, ahead) = (LEASE_MAX.as_secs(), CLOCK_AHEAD_MAX.as_secs());
+        assert!(is_live(NOW, NOW + longest) && !is_live(NOW, NOW + longest + 1));
+        assert!(is_live(NOW + ahead, NOW + ahead + 60), "clocks differ");
+        assert!(!is_live(NOW + ahead + 1, NOW + ahead + 61), "not so much");
+        assert!(!is_live(NOW, u64::MAX) && !is_live(u64::MAX - 1, u64::MAX));
+        assert!(!is_live(NOW + 60, NOW + 59), "over before it begins");
+        assert!(is_live(NOW - longest + 1, NOW + 1) && !is_live(NOW - 60, NOW));
     }
 }

@@ -235,6 +235,11 @@ pub trait KvWatcher: Send + Sync {
     /// What the log is like now: one question to the server, answered after the call began.
     async fn log(&self) -> Result<LogInfo, KvError>;
 
+    /// The name of the bucket, if it is known: artifacts of another one are told by it.
+    fn bucket(&self) -> Option<&str> {
+        None
+    }
+
     /// State sync of every key.
     async fn watch_all(&self, tx: mpsc::Sender<KvUpdate>) -> Result<(), KvError> {
         forward(self.watch(&WatchScope::All, &WatchCursor::none()).await?, tx).await

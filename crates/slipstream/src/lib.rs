@@ -70,7 +70,9 @@ pub use applied::{
     Applier, BatchConfig, Ended, ExportError, FLOOR_GUARD_INTERVAL, FoldConfig, FoldControl,
     FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
 };
-pub use export_lease::{ExportLease, LeaseGuard, LeaseRecord, live_lease};
+pub use export_lease::{
+    CLOCK_AHEAD_MAX, ExportLease, LEASE_MAX, LeaseGuard, LeaseRecord, live_lease,
+};
 pub use kv::{
     CursorExpiry, CursorTooLong, InvalidKey, Key, KvEntry, KvError, KvReader, KvTtl, KvUpdate,
     KvWatcher, KvWriter, LogCursor, LogInfo, Progress, Retention, VersionToken, VersionTooLong,

@@ -84,7 +84,7 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
     /// of what the fold drops later, and is to be deleted when it was used.
     ///
     /// # Errors
-    /// Nothing is at the destination.
+    /// Nothing is at the destination, but for [`ArtifactError::NotDurable`].
     fn export_to(
         &mut self,
         destination: &Path,
@@ -94,16 +94,19 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
     }
 
     /// Makes a fold of `scope` at `path`, where nothing may be, of an artifact of the same scope and
-    /// backend, and opens it. A watch of it begins with what follows the artifact's cursor.
+    /// backend. It is opened like any other, and a watch of it begins with what follows the artifact's
+    /// cursor. The manifest belongs into [`FoldConfig::artifact`](crate::FoldConfig::artifact) until the
+    /// fold has gone on: without it a log that is written to all the time is not recognised.
     ///
     /// # Errors
-    /// A bad artifact is [`ArtifactError::Invalid`], and nothing is at the path.
+    /// A bad artifact is [`ArtifactError::Invalid`]. Nothing is at the path, but for
+    /// [`ArtifactError::NotDurable`].
     fn import(
         artifact: &Path,
         path: &Path,
         scope: &WatchScope,
-    ) -> Result<(WatchCursor, Self), ArtifactError> {
-        import(artifact, path, scope)
+    ) -> Result<ExportManifest, ArtifactError> {
+        import::<Self>(artifact, path, scope)
     }
 }
 

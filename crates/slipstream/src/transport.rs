@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use crate::applied::{ExportError, FoldHandle};
 use crate::artifact::{ArtifactError, ExportManifest, Import, MANIFEST};
 use crate::export_lease::{ExportLease, LeaseGuard};
-use crate::kv::{KvError, KvWatcher, WatchCursor, WatchScope};
+use crate::kv::{KvError, KvWatcher, WatchScope};
 use crate::payload::read_payload;
 use crate::protocol::{Publish, Verdict, verdict_of};
 use crate::snapshot::SnapshotStore;
@@ -36,7 +36,8 @@ pub trait ArtifactTransport: Send + Sync {
     /// The newest artifact, if there is one.
     ///
     /// # Errors
-    /// [`TransportError::Artifact`] if what names it cannot be read. The next upload replaces it.
+    /// [`TransportError::Artifact`] if what names it cannot be read. The next upload replaces it, unless
+    /// a newer program wrote it.
     async fn pointer(&self, key: &str) -> Result<Option<Pointer>, TransportError>;
 
     /// Has the payload of an artifact read, on a thread that may block.
@@ -70,7 +71,8 @@ pub enum PublishOutcome {
     Published,
     /// There is a newer one: whoever was slow gives up.
     SupersededByNewer,
-    /// The log has gone on, or is another: nobody could read on from it.
+    /// The log has gone on, or is another: nobody could read on from it. That is so in a bucket of which
+    /// the last 32 keys that the fold has seen are all written again before the upload is done.
     OfNoUse,
 }
 
@@ -111,18 +113,30 @@ pub enum TransportError {
         /// How often it was tried.
         attempts: u32,
     },
+    /// The pointer to a log that is gone cannot be replaced, for there is no higher epoch. Nobody gets
+    /// here by counting: somebody wrote it.
+    #[error("the pointer is of the last epoch that there is")]
+    LastEpoch,
 }
 
 /// What the log says now about an artifact's cursor: whether a node that begins with it would read on.
 ///
 /// # Errors
-/// What the bucket said; nothing is known then.
-pub async fn judge(watcher: &dyn KvWatcher, manifest: &ExportManifest) -> Result<Verdict, KvError> {
+/// What the bucket said; nothing is known then. [`ArtifactInvalid::Bucket`] if the artifact is of another
+/// one.
+///
+/// [`ArtifactInvalid::Bucket`]: crate::artifact::ArtifactInvalid::Bucket
+pub async fn judge(
+    watcher: &dyn KvWatcher,
+    manifest: &ExportManifest,
+) -> Result<Verdict, TransportError> {
+    // Not dead: two fleets that share a key by mistake would replace each other for ever.
+    manifest.check_bucket(watcher.bucket()).map_err(ArtifactError::from)?;
     let Ok(cursor) = manifest.log_cursor() else { return Ok(Verdict::Expired) };
     match watcher.watch_from(&scope_of(manifest), Some(&cursor)).await {
         Ok(_) => Ok(Verdict::Holds),
         Err(KvError::CursorExpired(why)) => Ok(verdict_of(why)),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -131,18 +145,18 @@ fn scope_of(manifest: &ExportManifest) -> WatchScope {
 }
 
 /// Makes a fold of `scope` at `path`, where nothing may be, of the newest artifact, if there is one
-/// that a watch can read on from (P9). The manifest belongs into
+/// that a watch can read on from (P9). The fold is opened like any other. The manifest belongs into
 /// [`FoldConfig::artifact`](crate::FoldConfig::artifact).
 ///
 /// # Errors
-/// Nothing is at the path.
-pub async fn import_remote<S: SnapshotStore + Send>(
+/// Nothing is at the path, but for [`ArtifactError::NotDurable`]; nor is it if the future is dropped.
+pub async fn import_remote<S: SnapshotStore>(
     transport: &dyn ArtifactTransport,
     key: &str,
     watcher: &dyn KvWatcher,
     path: &Path,
     scope: &WatchScope,
-) -> Result<Option<(ExportManifest, WatchCursor, S)>, TransportError> {
+) -> Result<Option<ExportManifest>, TransportError> {
     let Some(Pointer { manifest, .. }) = transport.pointer(key).await? else { return Ok(None) };
     if judge(watcher, &manifest).await? != Verdict::Holds {
         return Ok(None);
@@ -152,12 +166,17 @@ pub async fn import_remote<S: SnapshotStore + Send>(
     let read: ReadPayload = Box::new(move |payload| {
         let mut import = Import::<S>::begin(of.clone(), &path, &scope)?;
         read_payload(&of, payload, &mut import)?;
-        let _ = done.send(import.finish()?);
+        import.prepare()?.publish_for(done);
         Ok(())
     });
     transport.download(key, &manifest, read).await?;
-    let (cursor, store) = imported.await.expect("it was read");
-    Ok(Some((manifest, cursor, store)))
+    match imported.await {
+        Ok(imported) => Ok(Some(imported?)),
+        Err(_) => {
+            let (doing, message) = ("downloading the payload", "it was not read".to_owned());
+            Err(TransportError::Store { doing, message })
+        }
+    }
 }
 
 /// What an export round needs.
@@ -187,7 +206,8 @@ pub enum RoundOutcome {
     NotElected,
     /// The artifact is the newest one.
     Published(ExportManifest),
-    /// The artifact was not published; the next round may be anybody's.
+    /// The artifact was not published; the next round may be anybody's: at once if there is a newer
+    /// one, after the lease if it was of no use.
     GivenUp(PublishOutcome),
 }
 
@@ -231,7 +251,11 @@ pub async fn run_export_round(round: &ExportRound<'_>) -> Result<RoundOutcome, R
             Ok(RoundOutcome::Published(manifest))
         }
         Ok((_, outcome)) => {
-            abandon(guard).await;
+            match outcome {
+                // The next one would most likely be of no use either: not before the lease is over.
+                PublishOutcome::OfNoUse => drop(guard),
+                _ => abandon(guard).await,
+            }
             Ok(RoundOutcome::GivenUp(outcome))
         }
         Err(error) => {
@@ -263,7 +287,7 @@ async fn complete(round: &ExportRound<'_>, guard: LeaseGuard, manifest: &ExportM
     if let Err(error) = guard.complete(&manifest.cursor).await {
         tracing::warn!(%error, "the round is done, and its lease does not say so");
     }
-    let grace = round.ttl * PRUNE_GRACE_LEASES;
+    let grace = round.ttl.saturating_mul(PRUNE_GRACE_LEASES);
     if let Err(error) = round.transport.prune(round.key, grace).await {
         tracing::warn!(%error, "old artifacts were not deleted; the next round tries again");
     }

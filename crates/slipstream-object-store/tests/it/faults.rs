@@ -16,7 +16,7 @@ use object_store::{
 };
 use slipstream::transport::{ArtifactTransport, RoundOutcome};
 
-use crate::fleet::{Fleet, KEY, transport};
+use crate::fleet::{Fleet, KEY, PATIENCE, transport};
 
 const TTL: Duration = Duration::from_secs(60);
 
@@ -35,6 +35,7 @@ struct Faulty {
     store: Arc<InMemory>,
     left: Arc<AtomicI64>,
     fault: Fault,
+    aborts: Arc<AtomicI64>,
 }
 
 impl fmt::Display for Faulty {
@@ -45,7 +46,8 @@ impl fmt::Display for Faulty {
 
 impl Faulty {
     fn new(store: &Arc<InMemory>, at: i64, fault: Fault) -> Self {
-        Self { store: Arc::clone(store), left: Arc::new(AtomicI64::new(at)), fault }
+        let (store, left) = (Arc::clone(store), Arc::new(AtomicI64::new(at)));
+        Self { store, left, fault, aborts: Arc::default() }
     }
 
     fn is_due(&self) -> bool {
@@ -91,6 +93,7 @@ impl MultipartUpload for FaultyUpload {
     }
 
     async fn abort(&mut self) -> Result<()> {
+        self.of.aborts.fetch_add(1, Ordering::SeqCst);
         self.upload.abort().await
     }
 }
@@ -207,4 +210,27 @@ async fn a_request_that_does_not_reach_the_store_leaves_a_pointer_that_can_be_us
 #[tokio::test]
 async fn an_answer_that_is_lost_leaves_a_pointer_that_can_be_used() {
     one_round_with_a_fault_at_each_request(Fault::After).await;
+}
+
+/// A store keeps the parts of an upload that is not ended, and says so to nobody.
+#[tokio::test]
+async fn an_upload_that_nobody_waits_for_any_more_is_aborted() {
+    let (fleet, _) = Fleet::in_memory().await;
+    let faulty = Faulty::new(&Arc::new(InMemory::new()), i64::MAX, Fault::Before);
+    let store: Arc<dyn ObjectStore> = Arc::new(faulty.clone());
+    let node = fleet.node("node");
+    fleet.write(0..20, "old").await;
+    node.caught_up().await.handle.export(node.artifact.clone()).await.unwrap();
+    let slow = transport(&store).with_bandwidth_limit(1);
+    let watcher = fleet.bucket.watcher().unwrap();
+    let uploading = slow.upload(KEY, &node.artifact, &*watcher);
+    let stopped = tokio::time::timeout(Duration::from_millis(200), uploading).await;
+    assert!(stopped.is_err(), "it takes hours");
+    let aborted = async {
+        while faulty.aborts.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, aborted).await.expect("its parts are removed");
+    assert!(slow.pointer(KEY).await.unwrap().is_none());
 }

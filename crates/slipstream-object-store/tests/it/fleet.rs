@@ -10,7 +10,7 @@ use slipstream::transport::{
 };
 use slipstream::{
     AppendLogSnapshot, Connection, Ended, ExportLease, FoldConfig, FoldHandle, FoldStatus, KvEntry,
-    KvStore, MemoryBucket, MemoryConnection, SnapshotReader, SnapshotStore, StoreConfig,
+    KvStore, KvWatcher, MemoryBucket, MemoryConnection, SnapshotReader, SnapshotStore, StoreConfig,
     WatchScope, fold_control, watch_applied,
 };
 use slipstream_object_store::ObjectStoreTransport;
@@ -35,14 +35,23 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// In memory; and what makes the bucket lie.
     pub(crate) async fn in_memory() -> (Self, MemoryBucket) {
+        Self::named(KEY).await
+    }
+
+    /// The same, of a bucket of another name.
+    pub(crate) async fn named(name: &str) -> (Self, MemoryBucket) {
         let connection = MemoryConnection::new();
-        let fleet = Self::on(&connection).await;
-        (fleet, connection.bucket(KEY).unwrap())
+        let fleet = Self::of(&connection, name).await;
+        (fleet, connection.bucket(name).unwrap())
     }
 
     pub(crate) async fn on(connection: &dyn Connection) -> Self {
+        Self::of(connection, KEY).await
+    }
+
+    async fn of(connection: &dyn Connection, name: &str) -> Self {
         let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
-        let bucket = connection.store(KEY, &config).await.unwrap();
+        let bucket = connection.store(name, &config).await.unwrap();
         let leases = connection.store("leases", &config).await.unwrap();
         Self { bucket, leases, dir: tempfile::tempdir().unwrap() }
     }
@@ -77,8 +86,11 @@ impl Fleet {
         transport: &dyn ArtifactTransport,
     ) -> Option<Node> {
         let (path, watcher) = (self.dir.path().join(name), self.bucket.watcher().unwrap());
-        let imported = import_remote(transport, KEY, &*watcher, &path, &WatchScope::All).await;
-        let (manifest, cursor, store): (_, _, AppendLogSnapshot) = imported.unwrap()?;
+        let scope = WatchScope::All;
+        let imported =
+            import_remote::<AppendLogSnapshot>(transport, KEY, &*watcher, &path, &scope).await;
+        let manifest = imported.unwrap()?;
+        let (cursor, store) = AppendLogSnapshot::load(&path).unwrap();
         assert_eq!(cursor, manifest.cursor);
         let config = FoldConfig { artifact: Some(manifest), ..FoldConfig::new(watcher) };
         Some(self.start(name, store, config))
@@ -125,9 +137,18 @@ impl Node {
         transport: &dyn ArtifactTransport,
         ttl: Duration,
     ) -> Result<RoundOutcome, RoundError> {
+        self.round_with(transport, ttl, &*self.bucket.watcher().unwrap()).await
+    }
+
+    pub(crate) async fn round_with(
+        &self,
+        transport: &dyn ArtifactTransport,
+        ttl: Duration,
+        watcher: &dyn KvWatcher,
+    ) -> Result<RoundOutcome, RoundError> {
         let round = ExportRound {
             fold: &self.handle,
-            watcher: &*self.bucket.watcher().unwrap(),
+            watcher,
             lease: &self.lease,
             ttl,
             transport,

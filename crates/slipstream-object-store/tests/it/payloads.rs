@@ -66,9 +66,9 @@ impl World {
 }
 
 /// Name, kind, what its header says of its size, bytes.
-type TarEntry<'a> = (&'a str, EntryType, u64, &'a [u8]);
+pub(crate) type TarEntry<'a> = (&'a str, EntryType, u64, &'a [u8]);
 
-fn tar_of(entries: &[TarEntry<'_>]) -> Vec<u8> {
+pub(crate) fn tar_of(entries: &[TarEntry<'_>]) -> Vec<u8> {
     let mut tar = Builder::new(Vec::new());
     for (name, kind, size, bytes) in entries {
         let mut header = Header::new_ustar();

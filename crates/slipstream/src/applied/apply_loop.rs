@@ -38,6 +38,7 @@ pub(super) struct ApplyLoop<S, A> {
     authority: Authority,
     resync: Option<Resync>,
     batch_max: usize,
+    bucket: Option<String>,
     scope: WatchScope,
     /// Of the scope.
     prefixes: Vec<String>,
@@ -53,6 +54,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         applier: A,
         control: &Control,
         batch_max: usize,
+        bucket: Option<String>,
         scope: WatchScope,
     ) -> Self {
         let prefixes = scope.prefixes().into_iter().map(str::to_owned).collect();
@@ -62,6 +64,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
             authority: Authority::new(0),
             resync: None,
             batch_max,
+            bucket,
             scope,
             prefixes,
             cursor: None,
@@ -109,6 +112,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         let applied_at = self.status.borrow().applied_at;
         let since_epoch = applied_at.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         About {
+            bucket: self.bucket.clone(),
             scope: self.scope.clone(),
             cursor_time_ms: since_epoch.map(|since| since.as_millis() as u64),
             cursor: self.cursor.clone(),

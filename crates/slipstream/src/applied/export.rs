@@ -13,7 +13,7 @@ pub(super) struct ExportRequest {
     /// Where the artifact goes.
     pub(super) dir: PathBuf,
     /// The answer.
-    pub(super) reply: oneshot::Sender<Result<ExportManifest, ExportError>>,
+    pub(super) reply: oneshot::Sender<Result<ExportManifest, ArtifactError>>,
 }
 
 /// Why there is no artifact.
@@ -29,16 +29,23 @@ pub enum ExportError {
 }
 
 impl ExportRequest {
-    /// Copies the fold, and leaves the rest to a thread that the fold does not wait for.
+    /// Copies the fold, and leaves the rest to a thread that the fold does not wait for. Whoever has
+    /// stopped waiting finds nothing.
     pub(super) fn answer<S: SnapshotStore>(self, store: &mut S, about: About) {
         let Self { dir, reply } = self;
+        if reply.is_closed() {
+            return;
+        }
         match Export::begin(store, &dir, about) {
             Err(error) => {
-                let _ = reply.send(Err(error.into()));
+                let _ = reply.send(Err(error));
             }
             Ok(export) => {
-                tokio::task::spawn_blocking(move || {
-                    let _ = reply.send(export.finish().map_err(ExportError::Artifact));
+                tokio::task::spawn_blocking(move || match export.prepare() {
+                    Ok(staged) => staged.publish_for(reply),
+                    Err(error) => {
+                        let _ = reply.send(Err(error));
+                    }
                 });
             }
         }

@@ -136,7 +136,8 @@ impl Following {
                     }
                     WatchEvent::Synced { through } => self.synced(to, through).await?,
                 },
-                Some(request) = to.control.exports.recv(), if complete => {
+                // One at a time: the one before may still wait for a resync that has begun.
+                Some(request) = to.control.exports.recv(), if complete && to.requested.is_none() => {
                     batches.close(|| watch.log_cursor());
                     to.requested = Some(request);
                 }

@@ -147,12 +147,13 @@ impl FoldHandle {
     }
 
     /// Asks for an artifact of the fold, a directory at `dir`, where nothing may be. It is of a moment
-    /// after the call, in which the fold was complete; one that is being repaired is waited for.
+    /// after the call, in which the fold was complete; one that is being repaired is waited for, and so
+    /// is a server that is away. Whoever stops waiting leaves nothing at `dir`.
     pub async fn export(&self, dir: PathBuf) -> Result<ExportManifest, ExportError> {
         let (reply, answer) = oneshot::channel();
         let request = ExportRequest { dir, reply };
         self.exports.send(request).await.map_err(|_| ExportError::Ended)?;
-        answer.await.unwrap_or(Err(ExportError::Ended))
+        Ok(answer.await.map_err(|_| ExportError::Ended)??)
     }
 
     /// Tells the fold to store what it has and end.

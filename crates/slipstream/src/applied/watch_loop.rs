@@ -169,6 +169,11 @@ impl WatchLoop {
         let log = self.log().await?;
         let imported = self.config.artifact.as_ref();
         let imported = imported.filter(|manifest| manifest.cursor == cursor.encode());
+        if let Some(manifest) = imported {
+            // The fold is of other keys, and those that would have to go may be nowhere else.
+            let fits = manifest.check_bucket(self.config.watcher.bucket());
+            fits.map_err(|why| KvError::Config(format!("the artifact of the fold: {why}")))?;
+        }
         let proven = imported.and_then(|manifest| manifest.log_cursor().ok());
         let cursor = proven.as_ref().unwrap_or(cursor);
         let arming = self.config.watcher.watch_from(&self.config.scope, Some(cursor));

@@ -5,10 +5,10 @@ use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use super::stage::Stage;
+use super::stage::{Stage, Staged};
 use super::{ArtifactError, ArtifactFile, Compression, DATA, ExportManifest, MANIFEST, io_error};
 use crate::kv::{LogCursor, WatchCursor, WatchScope};
-use crate::log_cursor::WitnessMessage;
+use crate::log_cursor::{WitnessMessage, scope_hash};
 use crate::snapshot::{FinishCopy, SnapshotStore};
 
 /// The directory of a stage that becomes the artifact.
@@ -17,6 +17,8 @@ const STAGED: &str = "artifact";
 /// What a manifest says that is not in the fold.
 #[derive(Clone)]
 pub struct About {
+    /// The bucket that was folded, if its name is known.
+    pub bucket: Option<String>,
     /// What was folded.
     pub scope: WatchScope,
     /// See [`ExportManifest::cursor_time_ms`].
@@ -29,7 +31,7 @@ impl About {
     /// Of a fold of which no more is known than its scope.
     #[must_use]
     pub fn new(scope: WatchScope) -> Self {
-        Self { scope, cursor_time_ms: None, cursor: None }
+        Self { bucket: None, scope, cursor_time_ms: None, cursor: None }
     }
 }
 
@@ -48,13 +50,17 @@ impl<S: SnapshotStore> Export<S> {
     /// be, when the export is [finished](Self::finish).
     ///
     /// # Errors
-    /// Nothing is left behind.
+    /// [`ArtifactError::OtherScope`] if the fold's cursor says that it is of other keys. Nothing is left
+    /// behind.
     pub fn begin(store: &mut S, destination: &Path, about: About) -> Result<Self, ArtifactError> {
         let files = S::FILES.ok_or(ArtifactError::Unsupported)?;
         let cursor = store.cursor();
-        let in_repair = LogCursor::decode(&cursor).is_ok_and(|cursor| cursor.in_repair);
-        if cursor.is_none() || in_repair {
+        let stored = LogCursor::decode(&cursor);
+        if cursor.is_none() || stored.as_ref().is_ok_and(|stored| stored.in_repair) {
             return Err(ArtifactError::Incomplete);
+        }
+        if stored.is_ok_and(|stored| stored.scope != scope_hash(&about.scope)) {
+            return Err(ArtifactError::OtherScope);
         }
         let stage = Stage::beside(destination)?;
         let staged = stage.path(STAGED);
@@ -68,8 +74,13 @@ impl<S: SnapshotStore> Export<S> {
     /// destination (F4).
     ///
     /// # Errors
-    /// Nothing is left behind.
+    /// Nothing is left behind, but for [`ArtifactError::NotDurable`].
     pub fn finish(self) -> Result<ExportManifest, ArtifactError> {
+        self.prepare()?.publish()
+    }
+
+    /// All of it but the last: nothing is at the destination yet.
+    pub(crate) fn prepare(self) -> Result<Staged, ArtifactError> {
         let Self { stage, destination, cursor, about, finish_copy, .. } = self;
         let files = S::FILES.expect("it was begun");
         let staged = stage.path(STAGED);
@@ -85,10 +96,11 @@ impl<S: SnapshotStore> Export<S> {
             return Err(ArtifactError::Copy(format!("it has a file {:?}", file.path)));
         }
         let manifest = manifest_of::<S>(cursor, &about, hashed);
-        let write = fs::write(staged.join(MANIFEST), manifest.encode());
-        write.map_err(io_error("writing the manifest"))?;
-        stage.publish(&staged, &destination)?;
-        Ok(manifest)
+        let bytes = manifest.encode();
+        // What nobody could read is no artifact.
+        ExportManifest::decode(&bytes)?;
+        fs::write(staged.join(MANIFEST), bytes).map_err(io_error("writing the manifest"))?;
+        Ok(Staged { stage, from: staged, destination, manifest })
     }
 }
 
@@ -108,6 +120,7 @@ fn manifest_of<S: SnapshotStore>(
         generation: kind.generation,
         compression: Compression::None,
         epoch: 0,
+        bucket: about.bucket.clone(),
         prefixes: about.scope.prefixes().into_iter().map(str::to_owned).collect(),
         evicted: stored.is_some_and(|cursor| cursor.evicted),
         cursor,

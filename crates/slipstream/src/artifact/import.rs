@@ -7,12 +7,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::export::list;
-use super::stage::Stage;
+use super::stage::{Stage, Staged};
 use super::{
     ArtifactError, ArtifactFile, ArtifactInvalid, DATA, ExportManifest, MANIFEST, MAX_MANIFEST_LEN,
     io_error,
 };
-use crate::kv::{WatchCursor, WatchScope};
+use crate::kv::WatchScope;
 use crate::snapshot::{FoldFiles, SnapshotStore};
 
 /// Bytes that are copied at a time.
@@ -68,12 +68,17 @@ impl<S: SnapshotStore> Import<S> {
         Ok(())
     }
 
-    /// Opens what has come, and makes it a fold if it is the one of the manifest (F5, F6).
+    /// Makes what has come a fold, if it is the one of the manifest (F5, F6). The caller opens it, with
+    /// the options that it wants.
     ///
     /// # Errors
-    /// Nothing is at the destination; but for [`ArtifactError::Snapshot`], which says why the fold
-    /// that is there now could not be opened.
-    pub fn finish(self) -> Result<(WatchCursor, S), ArtifactError> {
+    /// Nothing is at the destination, but for [`ArtifactError::NotDurable`].
+    pub fn finish(self) -> Result<ExportManifest, ArtifactError> {
+        self.prepare()?.publish()
+    }
+
+    /// All of it but the last: nothing is at the destination yet.
+    pub(crate) fn prepare(self) -> Result<Staged, ArtifactError> {
         let Self { stage, destination, manifest, count, .. } = self;
         let files: FoldFiles<S> = S::FILES.expect("it was begun");
         if let Some(missing) = manifest.files.get(count) {
@@ -87,9 +92,8 @@ impl<S: SnapshotStore> Import<S> {
         if stands != manifest.cursor {
             return Err(ArtifactInvalid::Cursor.into());
         }
-        stage.publish(&(files.fold)(&data), &destination)?;
-        drop(stage);
-        Ok(S::load(&destination)?)
+        let from = (files.fold)(&data);
+        Ok(Staged { stage, from, destination, manifest })
     }
 }
 
@@ -129,7 +133,8 @@ fn write_checked(
     }
 }
 
-/// Makes a fold of `scope` at `destination` from the artifact in a directory.
+/// Makes a fold of `scope` at `destination` from the artifact in a directory; its manifest belongs into
+/// [`FoldConfig::artifact`](crate::FoldConfig::artifact).
 ///
 /// # Errors
 /// As [`Import::begin`], [`Import::file`] and [`Import::finish`] say.
@@ -137,11 +142,11 @@ pub fn import<S: SnapshotStore>(
     artifact: &Path,
     destination: &Path,
     scope: &WatchScope,
-) -> Result<(WatchCursor, S), ArtifactError> {
+) -> Result<ExportManifest, ArtifactError> {
     let manifest = read_manifest(artifact)?;
     let data = artifact.join(DATA);
     check_listed(&manifest, &data)?;
-    let mut import = Import::begin(manifest, destination, scope)?;
+    let mut import = Import::<S>::begin(manifest, destination, scope)?;
     while let Some(file) = import.manifest.files.get(import.count) {
         let path = file.path.clone();
         let mut from = File::open(data.join(&path)).map_err(io_error("reading the artifact"))?;

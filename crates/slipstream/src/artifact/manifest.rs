@@ -3,13 +3,14 @@
 //! Pure: bytes in, a manifest or a reason out. There is one way to write a manifest, so that its bytes
 //! are its identity.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::hex;
 use crate::kv::{CursorExpiry, Key, LogCursor, WatchCursor, WatchScope};
-use crate::log_cursor::{MAX_REMEMBERED, WitnessMessage};
+use crate::log_cursor::{MAX_REMEMBERED, WitnessMessage, scope_hash};
 use crate::protocol::{Position, Rank};
 
 /// The schema that is written, and the newest that is read.
@@ -33,6 +34,8 @@ pub struct ExportManifest {
     /// Of the fleet's pointer, when the artifact was uploaded: see [`Rank`](crate::protocol::Rank). 0
     /// until then.
     pub epoch: u64,
+    /// The bucket that was folded, if the exporter knew its name.
+    pub bucket: Option<String>,
     /// The prefixes of the scope that was folded, as [`WatchScope::prefixes`] has them.
     pub prefixes: Vec<String>,
     /// Where the fold stands: the files hold exactly what this cursor covers.
@@ -99,6 +102,14 @@ pub enum ArtifactInvalid {
         /// The one that this program reads.
         expected: u32,
     },
+    /// It is a fold of another bucket.
+    #[error("it is a fold of the bucket {found:?}, not of {expected:?}")]
+    Bucket {
+        /// The bucket of the artifact.
+        found: String,
+        /// The one that was asked for.
+        expected: String,
+    },
     /// It is a fold of other keys. One of the whole bucket is none of a prefix: its cursor says
     /// nothing about the prefix, and its files hold keys that nobody would ever delete.
     #[error("it is a fold of another scope")]
@@ -140,6 +151,7 @@ struct Wire {
     generation: u32,
     compression: Compression,
     epoch: u64,
+    bucket: Option<String>,
     scope: Vec<String>,
     cursor: String,
     cursor_time_ms: Option<u64>,
@@ -190,6 +202,7 @@ impl ExportManifest {
             generation: self.generation,
             compression: self.compression,
             epoch: self.epoch,
+            bucket: self.bucket.clone(),
             scope: self.prefixes.clone(),
             cursor: hex::encode(self.cursor.as_bytes()),
             cursor_time_ms: self.cursor_time_ms,
@@ -230,30 +243,37 @@ impl ExportManifest {
         if cursor.is_none() || log_cursor.as_ref().is_some_and(|cursor| cursor.in_repair) {
             return Err(Unreadable("a cursor of a fold that is not complete"));
         }
-        if log_cursor.is_some_and(|cursor| cursor.evicted != wire.evicted) {
+        if log_cursor.as_ref().is_some_and(|cursor| cursor.evicted != wire.evicted) {
             return Err(Unreadable("what it says about evictions"));
         }
-        if wire.witnesses.len() > MAX_REMEMBERED
-            || !wire.witnesses.is_sorted_by(|one, next| one.revision > next.revision)
-            || wire.witnesses.iter().any(|one| one.key.as_deref() == Some(""))
-        {
-            return Err(Unreadable("its witnesses"));
+        let scope = scope_hash(&WatchScope::Prefixes(wire.scope.clone()));
+        if log_cursor.as_ref().is_some_and(|cursor| cursor.scope != scope) {
+            return Err(Unreadable("its scope is not that of its cursor"));
+        }
+        // Nobody counts so far, and there is no epoch after it.
+        if wire.epoch == u64::MAX {
+            return Err(Unreadable("its epoch"));
         }
         let witness = |one: WireWitness| WitnessMessage {
             revision: one.revision,
             digest: one.digest,
             key: one.key.map(Key::from),
         };
+        let witnesses: Vec<_> = wire.witnesses.into_iter().map(witness).collect();
+        if !are_of_cursor(&witnesses, &cursor, log_cursor.as_ref()) {
+            return Err(Unreadable("its witnesses"));
+        }
         Ok(Self {
             backend: wire.backend,
             generation: wire.generation,
             compression: wire.compression,
             epoch: wire.epoch,
+            bucket: wire.bucket,
             prefixes: wire.scope,
             cursor,
             cursor_time_ms: wire.cursor_time_ms,
             evicted: wire.evicted,
-            witnesses: wire.witnesses.into_iter().map(witness).collect(),
+            witnesses,
             files: files(wire.files)?,
         })
     }
@@ -286,6 +306,20 @@ impl ExportManifest {
         }
     }
 
+    /// Whether the artifact is of a bucket, as far as both names are known.
+    ///
+    /// # Errors
+    /// It is of another one.
+    pub fn check_bucket(&self, bucket: Option<&str>) -> Result<(), ArtifactInvalid> {
+        match (&self.bucket, bucket) {
+            (Some(found), Some(expected)) if found != expected => {
+                let (found, expected) = (found.clone(), expected.to_owned());
+                Err(ArtifactInvalid::Bucket { found, expected })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The first bytes of BLAKE3 of the manifest, as hexadecimal digits: the name of its payload.
     #[must_use]
     pub fn content_id(&self) -> String {
@@ -311,12 +345,36 @@ impl ExportManifest {
     /// # Errors
     /// The cursor is none of a log that numbers its messages.
     pub fn log_cursor(&self) -> Result<LogCursor, CursorExpiry> {
-        let mut cursor = LogCursor::decode(&self.cursor)?;
-        if self.witnesses.len() > cursor.witnesses.len() {
-            cursor.witnesses.clone_from(&self.witnesses);
-        }
-        Ok(cursor)
+        let cursor = LogCursor::decode(&self.cursor)?;
+        Ok(LogCursor { witnesses: self.witnesses.clone(), ..cursor })
     }
+}
+
+/// Whether witnesses are as C2 has it, and begin with those that the cursor has itself: what proves a
+/// log is not to be had from anywhere else.
+fn are_of_cursor(
+    witnesses: &[WitnessMessage],
+    cursor: &WatchCursor,
+    decoded: Option<&LogCursor>,
+) -> bool {
+    let Some(decoded) = decoded else { return witnesses.is_empty() };
+    let keys: HashSet<_> = witnesses.iter().map(|one| &one.key).collect();
+    let is_sound = witnesses.len() <= MAX_REMEMBERED
+        && keys.len() == witnesses.len()
+        && witnesses.is_sorted_by(|one, next| one.revision > next.revision)
+        && witnesses.first().is_none_or(|newest| newest.revision <= decoded.position.end)
+        && !keys.contains(&Some(Key::from("")))
+        && witnesses.iter().rev().skip(1).all(|one| one.key.is_some());
+    // A cursor of an older format has all that is known with it.
+    let is_newest_format = decoded.encode() == *cursor;
+    is_sound
+        && match is_newest_format {
+            true => {
+                let witnesses = witnesses.to_vec();
+                LogCursor { witnesses, ..decoded.clone() }.encode() == *cursor
+            }
+            false => witnesses == decoded.witnesses,
+        }
 }
 
 fn files(wire: Vec<WireFile>) -> Result<Vec<ArtifactFile>, ArtifactInvalid> {

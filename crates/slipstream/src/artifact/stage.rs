@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
-use super::{ArtifactError, io_error};
+use super::{ArtifactError, ExportManifest, io_error};
 
 /// Begins the names of stages.
 const PREFIX: &str = ".slipstream-stage-";
@@ -49,15 +50,56 @@ impl Stage {
 
     /// Puts a file or directory of it at the destination, unless something is there, so that a crash
     /// of the machine leaves it whole there or not at all.
-    pub(super) fn publish(&self, from: &Path, destination: &Path) -> Result<(), ArtifactError> {
-        let doing = "moving what was made to the destination";
+    fn publish(
+        &self,
+        from: &Path,
+        destination: &Path,
+        sync_parent: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<(), ArtifactError> {
         sync(from).map_err(io_error("syncing what was made"))?;
         match rename_new(from, destination) {
             Err(error) if is_there(&error) => return Err(ArtifactError::Exists),
-            renamed => renamed.map_err(io_error(doing))?,
+            renamed => renamed.map_err(io_error("moving what was made to the destination"))?,
         }
-        let synced = File::open(parent_of(destination)).and_then(|parent| parent.sync_all());
-        synced.map_err(io_error(doing))
+        sync_parent(parent_of(destination)).map_err(ArtifactError::NotDurable)
+    }
+}
+
+/// An artifact or a fold that is whole and was checked, and is not at its destination yet.
+pub(crate) struct Staged {
+    pub(super) stage: Stage,
+    pub(super) from: PathBuf,
+    pub(super) destination: PathBuf,
+    pub(super) manifest: ExportManifest,
+}
+
+impl Staged {
+    /// Moves it to its destination (F4).
+    pub(crate) fn publish(self) -> Result<ExportManifest, ArtifactError> {
+        let Self { stage, from, destination, manifest } = self;
+        stage.publish(&from, &destination, |parent| File::open(parent)?.sync_all())?;
+        Ok(manifest)
+    }
+
+    /// Moves it to its destination for somebody who waits for it. If nobody does any more, nothing stays
+    /// there: it would be in the way of whoever tries again.
+    pub(crate) fn publish_for(
+        self,
+        waiting: oneshot::Sender<Result<ExportManifest, ArtifactError>>,
+    ) {
+        if waiting.is_closed() {
+            return;
+        }
+        let destination = self.destination.clone();
+        if let Err(Ok(_)) = waiting.send(self.publish()) {
+            let removed = match destination.is_dir() {
+                true => fs::remove_dir_all(&destination),
+                false => fs::remove_file(&destination),
+            };
+            if let Err(error) = removed {
+                tracing::warn!(%error, "what nobody waits for any more was not removed");
+            }
+        }
     }
 }
 
@@ -129,4 +171,60 @@ fn sync(path: &Path) -> io::Result<()> {
         }
     }
     File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Something that is ready to be published to a place in a directory.
+    fn staged(dir: &Path) -> Staged {
+        let destination = dir.join("destination");
+        let stage = Stage::beside(&destination).unwrap();
+        let from = stage.path("made");
+        fs::write(&from, "made").unwrap();
+        let text = br#"{"schema":1,"backend":"b","generation":1,"compression":"none","epoch":0,"bucket":null,"scope":[],"cursor":"01","cursor_time_ms":null,"evicted":false,"witnesses":[],"files":[]}"#;
+        let manifest = ExportManifest::decode(text).unwrap();
+        Staged { stage, from, destination, manifest }
+    }
+
+    fn count(dir: &Path) -> usize {
+        fs::read_dir(dir).unwrap().count()
+    }
+
+    #[test]
+    fn what_was_moved_and_not_synced_is_said_to_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let Staged { stage, from, destination, .. } = staged(dir.path());
+        let published = stage.publish(&from, &destination, |parent| {
+            assert_eq!(parent, dir.path());
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert!(matches!(published, Err(ArtifactError::NotDurable(_))), "{published:?}");
+        assert_eq!(fs::read(destination).unwrap(), b"made");
+    }
+
+    #[test]
+    fn nothing_is_replaced_that_came_since_it_was_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let staged = staged(dir.path());
+        let destination = staged.destination.clone();
+        fs::write(&destination, "theirs").unwrap();
+        assert!(matches!(staged.publish(), Err(ArtifactError::Exists)));
+        assert_eq!(fs::read(destination).unwrap(), b"theirs");
+        assert_eq!(count(dir.path()), 1, "no stage is left");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_any_more_is_not_left_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let (waiting, answer) = oneshot::channel();
+        drop(answer);
+        staged(dir.path()).publish_for(waiting);
+        assert_eq!(count(dir.path()), 0);
+        let (waiting, mut answer) = oneshot::channel();
+        staged(dir.path()).publish_for(waiting);
+        assert!(matches!(answer.try_recv(), Ok(Ok(_))));
+        assert_eq!(count(dir.path()), 1);
+    }
 }

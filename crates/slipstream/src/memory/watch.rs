@@ -65,6 +65,10 @@ impl KvWatcher for Bucket {
     async fn log(&self) -> Result<LogInfo, KvError> {
         Ok(self.lock()?.log.info())
     }
+
+    fn bucket(&self) -> Option<&str> {
+        Some(&self.shared.name)
+    }
 }
 
 struct MemoryWatch {

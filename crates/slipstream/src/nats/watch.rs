@@ -10,6 +10,7 @@ use crate::kv::{
 };
 use crate::log_cursor::{self, RecentlySeen, WitnessMessage};
 use crate::protocol::{self, Finding, Guard, Position, Resume};
+use crate::stores::KvStore;
 
 #[async_trait]
 impl KvWatcher for Bucket {
@@ -61,6 +62,10 @@ impl KvWatcher for Bucket {
 
     async fn log(&self) -> Result<LogInfo, KvError> {
         self.log_info().await
+    }
+
+    fn bucket(&self) -> Option<&str> {
+        Some(KvStore::name(self))
     }
 }
 

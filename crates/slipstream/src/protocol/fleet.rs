@@ -66,22 +66,26 @@ pub enum PointerState {
         /// `None` if it cannot be read.
         rank: Option<Rank>,
     },
+    /// A newer program wrote it, in a way that this one cannot read. It is no rubbish: only such a
+    /// program may replace it.
+    Newer,
 }
 
-/// The epoch of an artifact that is to be uploaded now.
+/// The epoch of an artifact that is to be uploaded now; `None` if none may be.
 ///
 /// `verdict` is about the pointer's cursor, if it has one. `highest` is the highest epoch of the
 /// payloads that there are, if there are any: without a pointer, nothing else tells which epochs have
 /// been, and the payload that the lost pointer named is still there.
-pub fn next_epoch(pointer: &PointerState, verdict: Verdict, highest: Option<u64>) -> u64 {
+pub fn next_epoch(pointer: &PointerState, verdict: Verdict, highest: Option<u64>) -> Option<u64> {
     match *pointer {
         PointerState::Present { rank: Some(rank) } => match verdict {
-            Verdict::Dead => rank.epoch.saturating_add(1),
-            Verdict::Holds | Verdict::Expired => rank.epoch,
+            Verdict::Dead => rank.epoch.checked_add(1),
+            Verdict::Holds | Verdict::Expired => Some(rank.epoch),
         },
         PointerState::Absent | PointerState::Present { rank: None } => {
-            highest.map_or(0, |epoch| epoch.saturating_add(1))
+            highest.map_or(Some(0), |epoch| epoch.checked_add(1))
         }
+        PointerState::Newer => None,
     }
 }
 
@@ -90,7 +94,7 @@ pub fn next_epoch(pointer: &PointerState, verdict: Verdict, highest: Option<u64>
 pub enum Publish {
     /// Move it, if it is still what was read.
     Allowed,
-    /// The pointer is newer, or cannot be read any more and may have been: give up.
+    /// The pointer is newer, or is lost and may have been: give up.
     SupersededByNewer,
     /// Nobody could begin with this artifact any more: give up.
     OfNoUse,
@@ -98,18 +102,21 @@ pub enum Publish {
 
 /// Decides whether the pointer may move (P7, P9).
 ///
-/// `unchanged` says whether the pointer is the one that the candidate's epoch was chosen by: one that
-/// became unreadable since says nothing, and the candidate may be older than it was. `verdict` is
-/// about the candidate's cursor, and was found after the payload was uploaded.
+/// `newest` is the newest of the payloads that there are now, the candidate's own among them. Without a
+/// pointer that can be read, it tells what the pointer may have been: the payload that it named is
+/// still there, and what was deleted was older. So a candidate that is not the newest may have been
+/// deleted itself. `verdict` is about the candidate's cursor, and was found after the payload was
+/// uploaded.
 pub fn may_publish(
     pointer: &PointerState,
-    unchanged: bool,
+    newest: Option<Rank>,
     candidate: Rank,
     verdict: Verdict,
 ) -> Publish {
     let superseded = match *pointer {
         PointerState::Present { rank: Some(rank) } => candidate < rank,
-        PointerState::Absent | PointerState::Present { rank: None } => !unchanged,
+        PointerState::Absent | PointerState::Present { rank: None } => newest != Some(candidate),
+        PointerState::Newer => true,
     };
     match verdict {
         _ if superseded => Publish::SupersededByNewer,

@@ -90,7 +90,8 @@ pub struct EngineOptions {
     /// Most bytes of what was read from disk that are kept in memory.
     pub cache_bytes: Option<u64>,
     /// So many bytes of new entries are gathered in memory before they become a file. fjall takes
-    /// this when the fold is made, and keeps it.
+    /// this when the fold is made, and keeps it; an imported fold has that of the one it was exported
+    /// from.
     pub memtable_bytes: Option<u64>,
 }
 

@@ -2,15 +2,22 @@
 
 mod checks;
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use slipstream::artifact::{About, ArtifactError};
 use slipstream::engine::EngineOptions;
 use slipstream::{
-    AppendLogSnapshot, CursorOnly, FjallSnapshot, SnapshotReader, SnapshotStore, WatchScope,
+    AppendLogSnapshot, Connection, CursorOnly, FjallSnapshot, FoldConfig, FoldError, KvError,
+    MemoryConnection, SnapshotReader, SnapshotStore, StoreConfig, WatchScope, fold_control,
+    watch_applied,
 };
 
 use crate::bootstrap;
 use crate::snapshot::append_log::support::{cursor, put, state};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_node_is_sent_only_what_follows_the_artifact_of_a_log() {
@@ -25,6 +32,66 @@ async fn a_new_node_is_sent_only_what_follows_the_artifact_of_fjall() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_artifact_proves_itself_where_its_cursor_does_not() {
     bootstrap::an_artifact_proves_itself_where_its_cursor_does_not::<AppendLogSnapshot>().await;
+}
+
+/// The request is answered to nobody: what it would leave is in the way of the next one.
+#[tokio::test]
+async fn an_export_that_nobody_waits_for_any_more_leaves_nothing() {
+    let bucket = MemoryConnection::new().store("b", &StoreConfig::default()).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (_, store) = AppendLogSnapshot::load(&dir.path().join("fold")).unwrap();
+    let (handle, control) = fold_control();
+    let config = FoldConfig::new(bucket.watcher().unwrap());
+    let folding = tokio::spawn(watch_applied(config, store, (), control));
+    bucket.writer().unwrap().put("a", "1".into()).await.unwrap();
+    handle.synced().await.unwrap();
+    let artifact = dir.path().join("artifact");
+    for _ in 0..20 {
+        tokio::select! {
+            biased;
+            answer = handle.export(artifact.clone()) => panic!("the fold did not run: {answer:?}"),
+            () = std::future::ready(()) => {}
+        }
+        // Answered after the one before.
+        let next = dir.path().join("next");
+        handle.export(next.clone()).await.unwrap();
+        std::fs::remove_dir_all(next).unwrap();
+    }
+    handle.shutdown();
+    assert!(folding.await.unwrap().result.is_ok());
+    assert!(!artifact.exists());
+}
+
+/// The fold of an artifact of another bucket has keys that nobody would ever delete.
+#[tokio::test]
+async fn a_fold_of_an_artifact_of_another_bucket_is_not_watched() {
+    let connection = MemoryConnection::new();
+    let dir = tempfile::tempdir().unwrap();
+    let (path, artifact) = (dir.path().join("fold"), dir.path().join("artifact"));
+    let ours = connection.store("ours", &StoreConfig::default()).await.unwrap();
+    let theirs = connection.store("theirs", &StoreConfig::default()).await.unwrap();
+    ours.writer().unwrap().put("a", "1".into()).await.unwrap();
+    let (_, store) = AppendLogSnapshot::load(&path).unwrap();
+    let (handle, control) = fold_control();
+    let config = FoldConfig::new(ours.watcher().unwrap());
+    let folding = tokio::spawn(watch_applied(config, store, (), control));
+    let manifest = handle.export(artifact.clone()).await.unwrap();
+    assert_eq!(manifest.bucket.as_deref(), Some("ours"));
+    handle.shutdown();
+    assert!(folding.await.unwrap().result.is_ok());
+    let imported = dir.path().join("imported");
+    let manifest = AppendLogSnapshot::import(&artifact, &imported, &WatchScope::All).unwrap();
+    let (cursor, store) = AppendLogSnapshot::load(&imported).unwrap();
+    let config =
+        FoldConfig { artifact: Some(manifest), ..FoldConfig::new(theirs.watcher().unwrap()) };
+    let watching = watch_applied(config, store, (), fold_control().1);
+    let ended = tokio::time::timeout(PATIENCE, watching).await.expect("it is refused");
+    assert!(
+        matches!(ended.result, Err(FoldError::Watch(KvError::Config(_)))),
+        "{:?}",
+        ended.result
+    );
+    assert_eq!((ended.cursor, ended.store.range("").unwrap().len()), (cursor, 1));
 }
 
 #[test]
@@ -54,7 +121,11 @@ fn a_fold_of_many_tables_is_exported_while_they_are_compacted() {
         let tables = manifest.files.iter().filter(|file| file.path.contains("/tables/")).count();
         assert!(tables >= 2, "{tables} tables");
         let imported = dir.path().join(format!("imported.{round}"));
-        let (_, copy) = FjallSnapshot::import(&artifact, &imported, &WatchScope::All).unwrap();
+        FjallSnapshot::import(&artifact, &imported, &WatchScope::All).unwrap();
+        // With the options of whoever opens it.
+        let mut options = EngineOptions::default();
+        (options.sync, options.cache_bytes) = (true, Some(1 << 20));
+        let (_, copy) = FjallSnapshot::load_with(&imported, options).unwrap();
         assert_eq!(state(&copy), state(&store));
         assert_eq!(copy.cursor(), manifest.cursor);
     }

@@ -100,8 +100,9 @@ pub(crate) async fn a_new_node_is_sent_only_what_follows_the_artifact<S: Snapsho
         let manifest = first.handle.export(artifact.clone()).await.unwrap();
         let begins = manifest.cursor.revision().unwrap();
         let second = dir.path().join("second");
-        let (_, store) = S::import(&artifact, &second, &WatchScope::All).unwrap();
-        let second = Node::start(&*bucket, store, Some(manifest.clone()));
+        let imported = S::import(&artifact, &second, &WatchScope::All).unwrap();
+        assert_eq!(imported, manifest);
+        let second = Node::start(&*bucket, S::load(&second).unwrap().1, Some(imported));
         stop.store(true, Ordering::SeqCst);
         writing.await.unwrap();
         let last = second.caught_up(&*bucket).await;
@@ -134,14 +135,16 @@ pub(crate) async fn an_artifact_proves_itself_where_its_cursor_does_not<S: Snaps
     }
     first.caught_up(&*bucket).await;
     let artifact = dir.path().join("artifact");
-    let manifest = first.handle.export(artifact.clone()).await.unwrap();
+    first.handle.export(artifact.clone()).await.unwrap();
     for at in 85..100 {
         put(&*bucket, &format!("k.{at:02}"), "new").await;
     }
     for with_manifest in [true, false] {
         let path = dir.path().join(if with_manifest { "with" } else { "without" });
-        let (_, store) = S::import(&artifact, &path, &WatchScope::All).unwrap();
-        let node = Node::start(&*bucket, store, with_manifest.then(|| manifest.clone()));
+        let imported = S::import(&artifact, &path, &WatchScope::All).unwrap();
+        // Whoever imports has what proves the log, and has it still when it opens the fold later.
+        let (_, store) = S::load(&path).unwrap();
+        let node = Node::start(&*bucket, store, with_manifest.then_some(imported));
         node.caught_up(&*bucket).await;
         let status = node.status();
         assert_eq!(node.entries(), first.entries());

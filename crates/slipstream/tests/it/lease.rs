@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use slipstream::{Connection, ExportLease, KvError, KvStore, StoreConfig, WatchCursor};
+use slipstream::{Connection, ExportLease, KvError, KvStore, LEASE_MAX, StoreConfig, WatchCursor};
 
 use crate::server::NatsServer;
 
@@ -55,10 +55,13 @@ async fn one_of_many_gets_the_lease_and_one_takes_it_over() {
     for now in [1060, 1120, 1180] {
         assert_eq!(winners(&world, now).await.len(), 1, "over at {now}");
     }
-    for corrupt in ["{", "corrupt", "[1,2]"] {
+    let endless = r#"{"holder_id":"x","acquired_at_unix":5,"expires_at_unix":18446744073709551615,"completed_cursor_hex":null,"completed_at_unix":null}"#;
+    for corrupt in ["{", "corrupt", "[1,2]", endless] {
         world.write(corrupt).await;
         assert_eq!(winners(&world, 5).await.len(), 1, "{corrupt}");
     }
+    let longest = world.node("long").try_acquire_at(Duration::MAX, 1000).await.unwrap().unwrap();
+    assert_eq!(longest.record().expires_at_unix, 1000 + LEASE_MAX.as_secs());
 }
 
 #[tokio::test]

@@ -2,29 +2,26 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn witness(revision: u64, digest: u32, key: Option<&str>) -> WitnessMessage {
+    WitnessMessage { revision, digest, key: key.map(Key::from) }
+}
+
 fn known() -> ExportManifest {
     let mut cursor = LogCursor::new(Position::at(7, 300), &WatchScope::Prefix("a.".into()));
-    let witness = |revision, digest, key: Option<&str>| WitnessMessage {
-        revision,
-        digest,
-        key: key.map(Key::from),
-    };
     cursor.evicted = true;
-    cursor.witnesses = vec![witness(300, 5, Some("a.b"))];
+    cursor.witnesses =
+        vec![witness(300, 5, Some("a.b")), witness(299, 6, Some("a.\"é")), witness(1, 7, None)];
     ExportManifest {
         backend: "append-log".into(),
         generation: 2,
         compression: Compression::Zstd,
         epoch: 3,
+        bucket: Some("rules".into()),
         prefixes: vec!["a.".into()],
         cursor: cursor.encode(),
         cursor_time_ms: Some(1_700_000_000_123),
         evicted: true,
-        witnesses: vec![
-            witness(300, 5, Some("a.b")),
-            witness(299, 6, Some("a.\"é")),
-            witness(1, 7, None),
-        ],
+        witnesses: cursor.witnesses,
         files: vec![
             ArtifactFile { path: "log".into(), size: 12, hash: [0xab; 32] },
             ArtifactFile { path: "log2/x".into(), size: 0, hash: [0; 32] },
@@ -38,15 +35,80 @@ const GOLDEN: &[u8] = include_bytes!("../../../tests/golden/manifest-1.json");
 fn the_format_of_a_manifest_does_not_change() {
     assert_eq!(String::from_utf8(known().encode()).unwrap(), str::from_utf8(GOLDEN).unwrap());
     assert_eq!(ExportManifest::decode(GOLDEN), Ok(known()));
-    assert_eq!(known().content_id(), "335c880e9d7ed28e");
+    assert_eq!(known().content_id(), "612261f331344b64");
 }
 
 #[test]
 fn a_manifest_has_more_witnesses_than_its_cursor() {
-    assert_eq!(known().log_cursor().unwrap().witnesses, known().witnesses);
-    let fewer = ExportManifest { witnesses: Vec::new(), ..known() };
-    assert_eq!(fewer.log_cursor().unwrap().witnesses.len(), 1);
-    assert_eq!(fewer.rank(), Some(Rank { epoch: 3, incarnation: 7, revision: 300 }));
+    let manifest = with_witnesses(20);
+    assert_eq!(LogCursor::decode(&manifest.cursor).unwrap().witnesses.len(), 8);
+    assert_eq!(manifest.log_cursor().unwrap().witnesses, manifest.witnesses);
+    assert_eq!(manifest.rank(), Some(Rank { epoch: 3, incarnation: 7, revision: 300 }));
+    assert_eq!(ExportManifest::decode(&manifest.encode()), Ok(manifest));
+}
+
+/// Of a cursor that has seen so many keys.
+fn with_witnesses(count: u64) -> ExportManifest {
+    let (mut manifest, mut cursor) = (known(), known().log_cursor().unwrap());
+    let one = |at| witness(300 - at, at as u32, Some(&format!("a.{at}")));
+    cursor.witnesses = (0..count).map(one).collect();
+    manifest.cursor = cursor.encode();
+    manifest.witnesses = cursor.witnesses;
+    manifest
+}
+
+/// The resume guard takes witnesses for proof of a log: a list that no exporter could have had would
+/// prove another.
+#[test]
+fn witnesses_that_are_not_those_of_the_cursor_are_refused() {
+    let refused = |why: &str, change: &dyn Fn(&mut Vec<WitnessMessage>)| {
+        let mut manifest = with_witnesses(20);
+        change(&mut manifest.witnesses);
+        let refused = ExportManifest::decode(&manifest.encode());
+        assert_eq!(refused, Err(ArtifactInvalid::Manifest("its witnesses")), "{why}");
+    };
+    refused("above the end", &|all| all.insert(0, witness(301, 1, Some("a.new"))));
+    refused("another digest", &|all| all[0].digest ^= 1);
+    refused("another key", &|all| all[7].key = Some("a.other".into()));
+    refused("fewer than the cursor", &|all| all.truncate(7));
+    refused("none", &Vec::clear);
+    refused("one without key in the middle", &|all| all[12].key = None);
+    refused("an empty key", &|all| all[19].key = Some("".into()));
+    refused("a key twice", &|all| all[12].key = all[11].key.clone());
+    refused("out of order", &|all| all.swap(12, 13));
+    refused("too many", &|all| {
+        all.extend((20..40).map(|at| witness(300 - at, 1, Some(&format!("a.{at}")))));
+    });
+    let of_no_log = ExportManifest {
+        cursor: WatchCursor::from_bytes(vec![1]).unwrap(),
+        witnesses: vec![witness(1, 1, None)],
+        ..known()
+    };
+    let refused = ExportManifest::decode(&of_no_log.encode());
+    assert_eq!(refused, Err(ArtifactInvalid::Manifest("its witnesses")));
+}
+
+#[test]
+fn a_scope_that_is_not_that_of_the_cursor_is_refused() {
+    for prefixes in [vec![""], vec!["a.b."], vec!["a.", "b."], vec![]] {
+        let prefixes = prefixes.into_iter().map(str::to_owned).collect();
+        let other = ExportManifest { prefixes, ..known() };
+        let refused = ExportManifest::decode(&other.encode());
+        let why = ArtifactInvalid::Manifest("its scope is not that of its cursor");
+        assert_eq!(refused, Err(why));
+    }
+}
+
+#[test]
+fn an_artifact_is_of_one_bucket_as_far_as_that_is_known() {
+    let unnamed = ExportManifest { bucket: None, ..known() };
+    for (manifest, bucket) in [(known(), Some("rules")), (known(), None), (unnamed, Some("rules"))]
+    {
+        assert_eq!(manifest.check_bucket(bucket), Ok(()));
+    }
+    let (found, expected) = ("rules".into(), "others".into());
+    let other = Err(ArtifactInvalid::Bucket { found, expected });
+    assert_eq!(known().check_bucket(Some("others")), other);
 }
 
 /// The golden manifest with one text in place of another.
@@ -75,6 +137,8 @@ fn a_manifest_is_written_in_one_way_only() {
         ("\"compression\":\"zstd\"", "\"compression\":\"lz4\""),
         ("\"cursor_time_ms\":1700000000123", "\"cursor_time_ms\":-1"),
         ("\"revision\":299", "\"revision\":300"),
+        ("\"epoch\":3", "\"epoch\":18446744073709551615"),
+        ("\"bucket\":\"rules\",", ""),
         ("\"path\":\"log\"", "\"path\":\"log3\""),
         ("\"size\":12", "\"size\":18446744073709551616"),
         ("abababababab\"", "abababababAB\""),
@@ -129,29 +193,50 @@ fn a_manifest_shows_no_keys() {
 }
 
 prop_compose! {
+    fn any_log_cursor()(
+        position in (any::<u64>(), 1000..u64::MAX, any::<bool>()),
+        revisions in prop::collection::btree_set(1..1000u64, 0..MAX_REMEMBERED),
+        has_last_key in any::<bool>(),
+        prefixes in prop::collection::vec("\\PC{0,5}", 0..3),
+    ) -> (LogCursor, Vec<String>) {
+        let (incarnation, revision, evicted) = position;
+        let scope = WatchScope::Prefixes(prefixes.clone());
+        let keyed = |at: &u64| witness(*at, *at as u32, Some(&format!("key.{at}")));
+        let mut witnesses: Vec<_> = revisions.iter().rev().map(keyed).collect();
+        if let Some(last) = witnesses.last_mut().filter(|_| !has_last_key) {
+            last.key = None;
+        }
+        let cursor = LogCursor::new(Position::at(incarnation, revision), &scope);
+        (LogCursor { evicted, witnesses, ..cursor }, prefixes)
+    }
+}
+
+prop_compose! {
     fn any_manifest()(
         backend in "[a-z]{0,10}",
-        numbers in (any::<u32>(), prop::option::of(any::<u64>()), any::<bool>()),
-        prefixes in prop::collection::vec("\\PC{0,5}", 0..3),
-        cursor in prop::collection::vec(any::<u8>(), 1..20),
-        revisions in prop::collection::btree_set(any::<u64>(), 0..MAX_REMEMBERED),
-        keys in prop::collection::vec(prop::option::of("\\PC{1,5}"), MAX_REMEMBERED),
+        bucket in prop::option::of("\\PC{0,5}"),
+        numbers in (any::<u32>(), prop::option::of(any::<u64>())),
+        // Short bytes are no cursor of a log.
+        of_no_log in prop::option::of((prop::collection::vec(any::<u8>(), 1..20), any::<bool>())),
+        (cursor, prefixes) in any_log_cursor(),
         files in prop::collection::btree_map("[a-z0-9]{1,9}(/[a-z0-9.]{1,5}x){0,2}", any::<(u32, [u8; 32])>(), 0..8),
     ) -> ExportManifest {
-        let (generation, cursor_time_ms, evicted) = numbers;
-        let witnesses = revisions.into_iter().rev().zip(keys);
+        let (generation, cursor_time_ms) = numbers;
+        let (cursor, evicted, witnesses) = match of_no_log {
+            None => (cursor.encode(), cursor.evicted, cursor.witnesses),
+            Some((bytes, evicted)) => (WatchCursor::from_bytes(bytes).unwrap(), evicted, Vec::new()),
+        };
         ExportManifest {
             backend,
             generation,
             compression: Compression::None,
             epoch: 7,
+            bucket,
             prefixes,
-            cursor: WatchCursor::from_bytes(cursor).unwrap(),
+            cursor,
             cursor_time_ms,
             evicted,
-            witnesses: witnesses
-                .map(|(revision, key)| WitnessMessage { revision, digest: 1, key: key.map(Key::from) })
-                .collect(),
+            witnesses,
             files: files
                 .into_iter()
                 .map(|(path, (size, hash))| ArtifactFile { path, size: size.into(), hash })
@@ -163,8 +248,6 @@ prop_compose! {
 proptest! {
     #[test]
     fn a_manifest_survives_its_bytes(manifest in any_manifest()) {
-        // Short bytes are no cursor of a log.
-        prop_assert!(LogCursor::decode(&manifest.cursor).is_err());
         prop_assert_eq!(ExportManifest::decode(&manifest.encode()), Ok(manifest));
     }
 

@@ -15,18 +15,38 @@ const CORRUPT: PointerState = PointerState::Present { rank: None };
 #[test]
 fn a_pointer_moves_to_what_is_as_new_or_newer() {
     let pointer = at(rank(1, 5, 100));
-    let publish = |candidate| may_publish(&pointer, false, candidate, Verdict::Holds);
+    let publish = |candidate| may_publish(&pointer, None, candidate, Verdict::Holds);
     for newer in [rank(1, 5, 100), rank(1, 5, 101), rank(1, 6, 1), rank(2, 1, 1)] {
         assert_eq!(publish(newer), Publish::Allowed, "{newer:?}");
     }
     for older in [rank(1, 5, 99), rank(1, 4, 1000), rank(0, 6, 1000)] {
         assert_eq!(publish(older), Publish::SupersededByNewer, "{older:?}");
     }
-    for open in [PointerState::Absent, CORRUPT] {
-        let candidate = rank(0, 0, 0);
-        assert_eq!(may_publish(&open, true, candidate, Verdict::Holds), Publish::Allowed);
-        let lost_since = may_publish(&open, false, candidate, Verdict::Holds);
-        assert_eq!(lost_since, Publish::SupersededByNewer, "what was there may have been newer");
+}
+
+/// What it was is told by the payloads: the one that it named is among them.
+#[test]
+fn a_pointer_that_is_lost_is_replaced_by_the_newest_payload_only() {
+    let candidate = rank(1, 5, 100);
+    for lost in [PointerState::Absent, CORRUPT] {
+        let publish = |newest| may_publish(&lost, newest, candidate, Verdict::Holds);
+        assert_eq!(publish(Some(candidate)), Publish::Allowed);
+        for newer in [rank(1, 5, 101), rank(1, 6, 1), rank(2, 1, 1)] {
+            assert_eq!(publish(Some(newer)), Publish::SupersededByNewer, "{newer:?}");
+        }
+        for left in [None, Some(rank(1, 5, 99))] {
+            assert_eq!(publish(left), Publish::SupersededByNewer, "its own was deleted");
+        }
+    }
+}
+
+#[test]
+fn a_pointer_of_a_newer_program_is_replaced_by_nothing() {
+    let candidate = rank(9, 9, 9);
+    for verdict in [Verdict::Holds, Verdict::Expired, Verdict::Dead] {
+        let publish = may_publish(&PointerState::Newer, Some(candidate), candidate, verdict);
+        assert_eq!(publish, Publish::SupersededByNewer);
+        assert_eq!(next_epoch(&PointerState::Newer, verdict, Some(4)), None);
     }
 }
 
@@ -34,7 +54,8 @@ fn a_pointer_moves_to_what_is_as_new_or_newer() {
 fn what_nobody_could_begin_with_is_not_published() {
     for pointer in [PointerState::Absent, CORRUPT, at(rank(0, 5, 1))] {
         for verdict in [Verdict::Expired, Verdict::Dead] {
-            let publish = may_publish(&pointer, true, rank(0, 5, 2), verdict);
+            let candidate = rank(0, 5, 2);
+            let publish = may_publish(&pointer, Some(candidate), candidate, verdict);
             assert_eq!(publish, Publish::OfNoUse);
         }
     }
@@ -43,22 +64,23 @@ fn what_nobody_could_begin_with_is_not_published() {
 #[test]
 fn a_pointer_to_a_dead_log_is_replaced_by_whatever_is_uploaded_later() {
     let dead = at(rank(3, 9, 1000));
-    let epoch = next_epoch(&dead, Verdict::Dead, None);
+    let epoch = next_epoch(&dead, Verdict::Dead, None).unwrap();
     // Rolled back, or made again by a server whose clock went back.
     for candidate in [rank(epoch, 9, 10), rank(epoch, 2, 1)] {
-        assert_eq!(may_publish(&dead, true, candidate, Verdict::Holds), Publish::Allowed);
+        assert_eq!(may_publish(&dead, None, candidate, Verdict::Holds), Publish::Allowed);
     }
-    let before = next_epoch(&dead, Verdict::Holds, None);
-    let uploaded_before = may_publish(&dead, true, rank(before, 9, 10), Verdict::Holds);
+    let before = next_epoch(&dead, Verdict::Holds, None).unwrap();
+    let uploaded_before = may_publish(&dead, None, rank(before, 9, 10), Verdict::Holds);
     assert_eq!(uploaded_before, Publish::SupersededByNewer, "it may have been deleted since");
-    assert_eq!(next_epoch(&dead, Verdict::Expired, Some(7)), 3);
+    assert_eq!(next_epoch(&dead, Verdict::Expired, Some(7)), Some(3));
 }
 
 #[test]
 fn without_a_pointer_the_payloads_tell_the_epoch() {
     for lost in [PointerState::Absent, CORRUPT] {
-        assert_eq!(next_epoch(&lost, Verdict::Expired, None), 0);
-        assert_eq!(next_epoch(&lost, Verdict::Expired, Some(4)), 5);
+        assert_eq!(next_epoch(&lost, Verdict::Expired, None), Some(0));
+        assert_eq!(next_epoch(&lost, Verdict::Expired, Some(4)), Some(5));
+        assert_eq!(next_epoch(&lost, Verdict::Expired, Some(u64::MAX)), None, "there is no next");
     }
 }
 
@@ -84,18 +106,21 @@ fn any_rank() -> impl Strategy<Value = Rank> {
 }
 
 proptest! {
-    /// P8: whatever may be deleted is refused from then on, wherever the pointer goes (P7).
+    /// P8: whatever may be deleted is refused from then on, wherever the pointer goes (P7), and also
+    /// when it is lost: the payload that it named stays.
     #[test]
     fn nothing_that_may_be_deleted_is_published(
         payload in any_rank(),
         pointer in any_rank(),
         later in any_rank(),
     ) {
-        let moved = may_publish(&at(pointer), false, later, Verdict::Holds) == Publish::Allowed;
+        let moved = may_publish(&at(pointer), None, later, Verdict::Holds) == Publish::Allowed;
         if payload_prunable(Some(payload), pointer, false, true) {
             for now in [pointer].into_iter().chain(moved.then_some(later)) {
-                let publish = may_publish(&at(now), true, payload, Verdict::Holds);
-                prop_assert_eq!(publish, Publish::SupersededByNewer);
+                for state in [at(now), PointerState::Absent, CORRUPT] {
+                    let publish = may_publish(&state, Some(now), payload, Verdict::Holds);
+                    prop_assert_eq!(publish, Publish::SupersededByNewer);
+                }
             }
         }
         prop_assert!(!payload_prunable(Some(payload), pointer, true, true), "the target stays");

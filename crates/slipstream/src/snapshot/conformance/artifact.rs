@@ -9,12 +9,23 @@ use std::time::Duration;
 
 use super::kill::child;
 use super::{CHILD, batch, contents, cursor, libtest_name, number, open, place, put, scale};
-use crate::artifact::{About, ArtifactError, ArtifactInvalid, DATA, ExportManifest, MANIFEST};
-use crate::kv::{LogCursor, WatchScope};
+use crate::artifact::{
+    About, ArtifactError, ArtifactInvalid, DATA, ExportManifest, MANIFEST, MAX_MANIFEST_LEN,
+};
+use crate::kv::{LogCursor, WatchCursor, WatchScope};
+use crate::protocol::Position;
 use crate::snapshot::SnapshotStore;
 
 fn about() -> About {
     About::new(WatchScope::All)
+}
+
+/// A fold of an artifact, opened.
+fn import<S: SnapshotStore>(artifact: &Path, path: &Path) -> (WatchCursor, S) {
+    let manifest = S::import(artifact, path, &WatchScope::All).unwrap();
+    let (at, store) = S::load(path).unwrap();
+    assert_eq!(at, manifest.cursor);
+    (at, store)
 }
 
 /// The names in a directory, hidden ones too.
@@ -44,7 +55,7 @@ pub fn an_artifact_becomes_the_same_fold<S: SnapshotStore>() {
     }
     let after = contents(&store);
     let (second, third) = (dir.path().join("second"), dir.path().join("third"));
-    let (at, mut copy) = S::import(&artifact, &second, &WatchScope::All).unwrap();
+    let (at, mut copy) = import::<S>(&artifact, &second);
     assert_eq!((at, contents(&copy)), (cursor(300), before.clone()));
     for n in 301..=400 {
         copy.apply(&batch(n), &cursor(n)).unwrap();
@@ -59,7 +70,7 @@ pub fn an_artifact_becomes_the_same_fold<S: SnapshotStore>() {
     } else {
         fs::remove_file(path).unwrap()
     }
-    let (at, copy) = S::import(&artifact, &third, &WatchScope::All).unwrap();
+    let (at, copy) = import::<S>(&artifact, &third);
     assert_eq!((at, contents(&copy)), (cursor(300), before));
     drop(copy);
     assert_eq!(names(dir.path()), ["artifact", "second", "third"], "no stage is left");
@@ -127,7 +138,7 @@ pub fn a_changed_artifact_is_refused_and_nothing_is_left<S: SnapshotStore>() {
     fs::remove_file(&manifest_at).unwrap();
     assert!(matches!(refused("manifest"), ArtifactInvalid::Manifest(_)));
     fs::write(&manifest_at, &bytes).unwrap();
-    let (at, _copy) = S::import(&artifact, &dir.path().join("at last"), &WatchScope::All).unwrap();
+    let (at, _copy) = import::<S>(&artifact, &dir.path().join("at last"));
     assert_eq!(at, cursor(20));
 }
 
@@ -181,7 +192,16 @@ pub fn an_artifact_is_written_over_nothing<S: SnapshotStore>() {
     assert!(matches!(store.export_to(&artifact, about()), Err(ArtifactError::Incomplete)));
     store.apply(&[], &LogCursor::in_repair(&WatchScope::All, false).encode()).unwrap();
     assert!(matches!(store.export_to(&artifact, about()), Err(ArtifactError::Incomplete)));
+    let of_prefix = LogCursor::new(Position::at(1, 1), &WatchScope::Prefix("a".into()));
+    store.apply(&[put("a", "1", 1)], &of_prefix.encode()).unwrap();
+    assert!(matches!(store.export_to(&artifact, about()), Err(ArtifactError::OtherScope)));
     store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    // What no manifest has room for could not be imported.
+    let prefix = "p".repeat(MAX_MANIFEST_LEN as usize);
+    let endless = store.export_to(&artifact, About::new(WatchScope::Prefix(prefix)));
+    let too_long = ArtifactInvalid::Manifest("it is too long");
+    assert!(matches!(endless, Err(ArtifactError::Invalid(why)) if why == too_long));
+    assert_eq!(names(dir.path()), ["fold"]);
     fs::write(&artifact, "theirs").unwrap();
     assert!(matches!(store.export_to(&artifact, about()), Err(ArtifactError::Exists)));
     assert_eq!(fs::read(&artifact).unwrap(), b"theirs");
@@ -214,8 +234,8 @@ pub fn killed_exports_and_imports<S: SnapshotStore>(name: &str) {
         stages += names(dir.path()).iter().filter(|name| name.starts_with('.')).count();
         let artifact = dir.path().join("artifact");
         if artifact.exists() {
-            let (again, checked) = (dir.path().join("again"), WatchScope::All);
-            let (at, copy) = S::import(&artifact, &again, &checked).unwrap();
+            let again = dir.path().join("again");
+            let (at, copy) = import::<S>(&artifact, &again);
             assert_eq!((number(&at), contents(&copy)), (200, expected.clone()));
             drop(copy);
             remove(&again);
@@ -256,7 +276,7 @@ fn export_and_import_for_ever<S: SnapshotStore>(path: &Path) -> ! {
     out.flush().unwrap();
     loop {
         store.export_to(&at("artifact"), about()).unwrap();
-        drop(S::import(&at("artifact"), &at("imported"), &WatchScope::All).unwrap());
+        S::import(&at("artifact"), &at("imported"), &WatchScope::All).unwrap();
         remove(&at("imported"));
         // It goes at once, as it came.
         let gone = at(".slipstream-stage-removed");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipstream::artifact::{ArtifactError, ExportManifest};
 use slipstream::{
-    ExportError, FoldConfig, KvError, KvWatcher, LogCursor, LogInfo, Watch, WatchScope,
+    BatchConfig, ExportError, FoldConfig, KvError, KvWatcher, LogCursor, LogInfo, Watch, WatchScope,
 };
 use tokio::sync::Semaphore;
 
@@ -57,13 +57,17 @@ impl KvWatcher for Gated {
     }
 }
 
-/// A fold whose open batch has a gap, about which the log must be asked.
-async fn at_a_gap(world: &World) -> (Arc<Gated>, Running) {
-    let watcher = Arc::new(Gated {
+fn gated(world: &World) -> Arc<Gated> {
+    Arc::new(Gated {
         watcher: world.kv.watcher().unwrap(),
         answers: Semaphore::new(PLENTY),
         forget: AtomicBool::new(false),
-    });
+    })
+}
+
+/// A fold whose open batch has a gap, about which the log must be asked.
+async fn at_a_gap(world: &World) -> (Arc<Gated>, Running) {
+    let watcher = gated(world);
     world.put("stays", "1").await;
     let config = FoldConfig { watcher: Arc::clone(&watcher) as _, ..world.gathering() };
     let fold = start(config, &TestStore::default());
@@ -107,6 +111,39 @@ async fn a_fold_that_is_being_repaired_is_not_exported() {
     drop(held);
     assert_unsupported(&request.await.unwrap());
     assert!(fold.status().synced);
+}
+
+/// The first one waits for the resync that the reading for it has begun, and the store for which there
+/// are batches is busy: the second one is not put in its place.
+#[tokio::test]
+async fn a_second_request_does_not_replace_one_that_waits_for_a_resync() {
+    let world = World::new().await;
+    let watcher = gated(&world);
+    let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
+    let config = FoldConfig { watcher: Arc::clone(&watcher) as _, batch, ..world.config() };
+    let fold = start(config, &TestStore::default());
+    fold.synced().await;
+    let held = fold.notes.hold().await;
+    world.put("stays", "1").await;
+    received().await;
+    watcher.only(0);
+    world.put("a", "1").await;
+    world.put("a", "2").await;
+    received().await;
+    let requests = [(); 2].map(|()| {
+        let handle = fold.handle.clone();
+        tokio::spawn(async move { handle.export("nowhere".into()).await })
+    });
+    received().await;
+    world.bucket.evict_below(world.bucket.log().last);
+    watcher.only(PLENTY);
+    received().await;
+    drop(held);
+    for request in requests {
+        assert_unsupported(&request.await.unwrap());
+    }
+    assert_eq!(fold.status().overruns, 1, "there was a resync: {:?}", fold.status());
+    assert!(fold.stop().await.result.is_ok());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use slipstream::payload::{read_manifest, read_payload};
 use slipstream::{AppendLogSnapshot, WatchScope};
 
 /// Of one file, `abc`.
-const MANIFEST: &str = r#"{"schema":1,"backend":"append-log","generation":2,"compression":"none","epoch":0,"scope":[""],"cursor":"01","cursor_time_ms":null,"evicted":false,"witnesses":[],"files":[{"path":"log","size":3,"blake3":"6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"}]}"#;
+const MANIFEST: &str = r#"{"schema":1,"backend":"append-log","generation":2,"compression":"none","epoch":0,"bucket":null,"scope":[""],"cursor":"01","cursor_time_ms":null,"evicted":false,"witnesses":[],"files":[{"path":"log","size":3,"blake3":"6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"}]}"#;
 
 static KNOWN: LazyLock<[ExportManifest; 2]> = LazyLock::new(|| {
     [MANIFEST.to_owned(), MANIFEST.replace("none", "zstd")]
