@@ -53,10 +53,14 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         write: &Write,
         newest: &Stored,
     ) -> Result<Fate, InfraError> {
+        // Before the bytes: a step of a deletion leaves them as they are.
+        if newest.revision == write.revision {
+            return Ok(Fate::Unknown);
+        }
         if newest.bytes == write.bytes {
             return Ok(Fate::TookPlace);
         }
-        if newest.revision == write.revision || !newest.exists() {
+        if !newest.exists() {
             return Ok(Fate::Unknown);
         }
         if write.version > 0 && newest.created != write.created {

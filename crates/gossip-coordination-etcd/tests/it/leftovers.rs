@@ -169,3 +169,20 @@ fn nobody_waits_in_a_run_that_is_deleted() {
     kv.pass_all();
     assert_eq!(left(&kv), 0);
 }
+
+/// A step of a deletion leaves the record's bytes as they are: that they are found so does not say that
+/// it took place.
+#[test]
+fn a_deletion_whose_steps_never_arrive_comes_to_an_end() {
+    let kv = SimKv::new();
+    let mut coordinator = process(&kv);
+    begin(&mut coordinator, 70, 10).unwrap();
+    coordinator.cancel_run(NOW, TENANT, RUN, op(1)).unwrap();
+    stop_after(&kv, 1);
+    let error = coordinator.delete_run(at(1), TENANT, RUN).unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    kv.pass_all();
+    assert_eq!(stored(&kv, &coordinator).shards().len(), 40);
+    coordinator.delete_run(at(2), TENANT, RUN).unwrap();
+    assert_no_shards(&kv, &coordinator);
+}
