@@ -43,7 +43,7 @@ pub(crate) struct Share {
 pub(crate) const SHARES: [Share; 3] = [
     Share { backend: "memory", seeds: 2_000, twice: 100 },
     Share { backend: "sqlite", seeds: 200, twice: 10 },
-    Share { backend: "etcd", seeds: 200, twice: 10 },
+    Share { backend: "etcd", seeds: 600, twice: 10 },
 ];
 
 impl Share {

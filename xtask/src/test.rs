@@ -20,7 +20,7 @@ Usage: cargo xtask test [--rocksdb] [--only STEP[,STEP…]]
   clippy     all targets, warnings are errors
   tidy       the rules that no compiler checks
   tests      nextest, or `cargo test` where nextest is absent
-  sim        the coordination simulator: 2 000 seeds in memory, 200 on SQLite, 200 on a model of etcd
+  sim        the coordination simulator: 2 000 seeds in memory, 200 on SQLite, 600 on a model of etcd
   doctests   every example in the documentation
   docs       the documentation builds without a warning
 
@@ -223,12 +223,19 @@ fn need_component(name: &str) -> Result<()> {
 fn tests(context: &Context) -> Result<()> {
     soak::announce_shares(&context.workspace)?;
     if has_nextest() {
-        return context.cargo_packages(&["nextest", "run"]).run();
+        let threads = test_threads().to_string();
+        return context.cargo_packages(&["nextest", "run", "--test-threads", &threads]).run();
     }
     println!("nextest is absent (cargo install --locked cargo-nextest), so cargo test does it");
     context
         .cargo_packages(&["test", "--lib", "--bins", "--tests", "--examples", "--no-fail-fast"])
         .run()
+}
+
+/// More than there are cores: a third of the tests' time is waiting, for servers and timers.
+fn test_threads() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores + cores.div_ceil(2)
 }
 
 pub(crate) fn has_nextest() -> bool {

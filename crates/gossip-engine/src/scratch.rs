@@ -16,8 +16,8 @@ pub struct Scratch {
     pub(crate) engine: u64,
     /// One per rule, made when the rule's expression is first tried.
     pub(crate) caches: Vec<Option<Box<Cache>>>,
-    /// One per rule that keywords announce: in which view, and which starts of matches, were
-    /// searched last.
+    /// One per rule: in which view, and which starts of matches, were searched last. Of a rule that
+    /// keywords announce all of them, of another those at which no match begins.
     pub(crate) searched: Vec<(u64, Range<usize>)>,
     /// Numbers the views of a scan.
     pub(crate) views: u64,

@@ -256,11 +256,37 @@ impl Segment<'_> {
                     return;
                 }
             }
-        } else {
-            self.search(scratch, view, link.rule, first..last + 1, &mut |found| {
+        } else if let Some(starts) =
+            self.where_a_match_begins(scratch, view, link.rule, first..last + 1)
+        {
+            self.search(scratch, view, link.rule, starts, &mut |found| {
                 if covers(found) { Step::TakeAndStop } else { Step::GoOn }
             });
         }
+    }
+
+    /// What is left of `starts` from the first place on where a match begins. It looks further ahead,
+    /// and remembers where none begins: a text of many anchors is searched once, not for each of them.
+    fn where_a_match_begins(
+        &self,
+        scratch: &mut Scratch,
+        view: &View<'_>,
+        index: u32,
+        starts: Range<usize>,
+    ) -> Option<Range<usize>> {
+        let ahead = self.engine.rules.rule(index as usize).max_match_len;
+        let (in_view, empty) = scratch.searched[index as usize].clone();
+        let is_known = in_view == scratch.views && empty.contains(&starts.start);
+        let from = if is_known { empty.end } else { starts.start };
+        if from >= starts.end {
+            return None;
+        }
+        let far = (starts.end + ahead).min(view.text.len());
+        let input = Input::new(view.text).range(from..(far + ahead).min(view.text.len()));
+        let first = self.run(scratch, index, &input).map_or(far, |found| found.whole.start);
+        let known_from = if is_known { empty.start } else { from };
+        scratch.searched[index as usize] = (scratch.views, known_from..first);
+        (first < starts.end).then_some(first..starts.end)
     }
 
     /// Searches around a keyword, but not what was searched around the keyword before.
