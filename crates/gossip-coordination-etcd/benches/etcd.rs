@@ -350,6 +350,7 @@ async fn keep_alives() {
         let server = Server::start().await;
         let mut config = server.config();
         config.owner_lease_ttl = Duration::from_secs(2);
+        config.request_timeout = Duration::from_secs(1);
         let mut coordinator = AsyncEtcdCoordinator::connect(config).await.expect("it is up");
         begin(&mut coordinator, shards).await;
         for shard in 0..shards {

@@ -17,6 +17,7 @@ use gossip_coordination::{
 use crate::coordinator::{AsyncEtcdCoordinator, Manner, Outcome, Verdict};
 use crate::error::{Steps, steps};
 use crate::kv::Kv;
+use crate::retry::Attempts;
 use crate::shards::{Change, Seen};
 
 impl<'r> Verdict<'r, IdempotentOutcome<()>> {
@@ -50,30 +51,8 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
         worker: WorkerId,
         scratch: &'s mut AcquireScratch,
     ) -> Result<AcquireResultView<'s>, AcquireError> {
-        let manner = Manner::telling_capacity(steps!("acquire"), now);
-        let manner = Manner { applicant: Some(worker), ..manner };
-        let skewed = self.takeover(false);
-        let decide = |seen: Seen<'_, '_>| {
-            let takeover =
-                gossip_coordination::Takeover { holder_is_gone: seen.holder_is_gone, ..skewed };
-            let decision = transition::acquire(seen.found, now, takeover, tenant, key, worker)?;
-            Ok::<_, AcquireError>(match decision {
-                AcquireDecision::Grant { lease, update } => {
-                    let shard = seen.found.expect("a shard that is granted is there").shard;
-                    scratch.write_record(shard);
-                    let small = (update.state.status, shard.cursor_semantics, shard.parent);
-                    Verdict::Store(Change::of(update), Ok((lease, small)))
-                }
-                AcquireDecision::Poison { update, refusal } => {
-                    Verdict::Store(Change::of(update), Err(refusal))
-                }
-            })
-        };
-        let Outcome { answer, capacity, .. } =
-            self.change_shard(manner, tenant, key, decide).await?;
-        let (lease, (status, cursor_semantics, parent)) = answer?;
-        let snapshot = scratch.view(status, cursor_semantics, parent);
-        Ok(AcquireResultView { lease, snapshot, capacity })
+        let mut attempts = self.attempts();
+        self.acquire_within(&mut attempts, now, tenant, key, worker, scratch).await
     }
 
     async fn renew(
@@ -88,7 +67,7 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
             Ok::<_, RenewError>(Verdict::Store(Change::of(update), new_deadline))
         };
         let Outcome { answer, capacity, .. } =
-            self.change_shard(manner, tenant, lease.key(), decide).await?;
+            self.change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide).await?;
         Ok(RenewResult { new_deadline: answer, capacity })
     }
 
@@ -103,7 +82,7 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
             let update = transition::release(seen.found, now, tenant, lease)?;
             Ok::<_, ReleaseError>(Verdict::Store(Change::of(update), ()))
         };
-        self.change_shard(manner, tenant, lease.key(), decide).await.map(drop)
+        self.change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide).await.map(drop)
     }
 
     async fn checkpoint(
@@ -140,7 +119,7 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
         };
         let manner = Manner::telling_capacity(steps!("checkpoint_and_renew"), now);
         let Outcome { answer, capacity, idle_workers } =
-            self.change_shard(manner, tenant, lease.key(), decide).await?;
+            self.change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide).await?;
         Ok(answer.map(|new_deadline| CheckpointRenewal { new_deadline, capacity, idle_workers }))
     }
 
@@ -214,6 +193,42 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
 }
 
 impl<K: Kv> AsyncEtcdCoordinator<K> {
+    /// Acquires a shard in what is left of an operation's time.
+    pub(crate) async fn acquire_within<'s>(
+        &mut self,
+        attempts: &mut Attempts,
+        now: LogicalTime,
+        tenant: TenantId,
+        key: ShardKey,
+        worker: WorkerId,
+        scratch: &'s mut AcquireScratch,
+    ) -> Result<AcquireResultView<'s>, AcquireError> {
+        let manner = Manner::telling_capacity(steps!("acquire"), now);
+        let manner = Manner { applicant: Some(worker), ..manner };
+        let skewed = self.takeover(false);
+        let decide = |seen: Seen<'_, '_>| {
+            let takeover =
+                gossip_coordination::Takeover { holder_is_gone: seen.holder_is_gone, ..skewed };
+            let decision = transition::acquire(seen.found, now, takeover, tenant, key, worker)?;
+            Ok::<_, AcquireError>(match decision {
+                AcquireDecision::Grant { lease, update } => {
+                    let shard = seen.found.expect("a shard that is granted is there").shard;
+                    scratch.write_record(shard);
+                    let small = (update.state.status, shard.cursor_semantics, shard.parent);
+                    Verdict::Store(Change::of(update), Ok((lease, small)))
+                }
+                AcquireDecision::Poison { update, refusal } => {
+                    Verdict::Store(Change::of(update), Err(refusal))
+                }
+            })
+        };
+        let Outcome { answer, capacity, .. } =
+            self.change_shard(attempts, manner, tenant, key, decide).await?;
+        let (lease, (status, cursor_semantics, parent)) = answer?;
+        let snapshot = scratch.view(status, cursor_semantics, parent);
+        Ok(AcquireResultView { lease, snapshot, capacity })
+    }
+
     async fn change_leased<'r, E>(
         &mut self,
         steps: Steps,
@@ -230,7 +245,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     {
         let decide = |seen: Seen<'_, '_>| Ok::<_, E>(Verdict::of(decide(seen.found)?));
         let manner = Manner::plain(steps, now);
-        Ok(self.change_shard(manner, tenant, lease.key(), decide).await?.answer)
+        Ok(self
+            .change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide)
+            .await?
+            .answer)
     }
 
     /// Stores the parent and every new shard, or nothing.
@@ -262,6 +280,9 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             Ok::<_, SplitError>(Verdict::Store(change, answer))
         };
         let manner = Manner { grows: true, ..Manner::plain(steps, now) };
-        Ok(self.change_shard(manner, tenant, lease.key(), decide).await?.answer)
+        Ok(self
+            .change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide)
+            .await?
+            .answer)
     }
 }

@@ -86,6 +86,15 @@ impl<K: Kv> EtcdCoordinator<K> {
         })
     }
 
+    /// Its runs' leases are in the time of a model, which has nothing to do with etcd's: that
+    /// [`EtcdConfig::validate_run`] refuses them does not matter.
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn with_model_time(mut self) -> Self {
+        self.inner.has_model_time = true;
+        self
+    }
+
     /// When the last clone goes, its lease stays until it ends by itself, as after `kill -9`.
     #[cfg(feature = "sim")]
     pub fn end_as_if_killed(&self) {
@@ -117,7 +126,7 @@ impl<K: Kv> Process<K> {
     ) -> Result<T, E> {
         if Handle::try_current().is_ok() {
             let message = "called inside an async runtime: use AsyncEtcdCoordinator there";
-            return Err(InfraError::transient("runtime", message).into());
+            return Err(InfraError::refused("runtime", message).into());
         }
         self.runtime.as_ref().expect("it ends with the last coordinator").block_on(answer)
     }

@@ -7,9 +7,8 @@
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
 use gossip_coordination::codec::decode_gate;
 use gossip_coordination::{
-    AcquireResultView, AcquireScratch, AsyncCoordinationBackend, AsyncShardClaiming,
-    ClaimCandidates, ClaimError, ClaimSearch, ClaimStep, GetRunError, Granted, InfraError, RunGate,
-    RunStatus,
+    AcquireResultView, AcquireScratch, AsyncShardClaiming, ClaimCandidates, ClaimError,
+    ClaimSearch, ClaimStep, GetRunError, Granted, InfraError, RunGate, RunStatus,
 };
 
 use crate::coordinator::AsyncEtcdCoordinator;
@@ -85,21 +84,22 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         scratch: &mut AcquireScratch,
     ) -> Result<Granted, ClaimError> {
         let Applicant { now, tenant, run, worker } = by;
-        let mut search = ClaimSearch::new(run);
+        let (mut search, mut attempts) = (ClaimSearch::new(run), self.attempts());
         loop {
             match search.step() {
                 ClaimStep::Collect => {
                     let out = search.candidates_mut();
                     match wanted {
                         Wanted::Claimable => {
-                            self.collect_candidates(now, tenant, run, worker, out).await?;
+                            self.collect_within(&mut attempts, by, out).await?;
                         }
-                        Wanted::Own => self.collect_own(tenant, run, worker, out).await?,
+                        Wanted::Own => self.collect_own(&mut attempts, by, out).await?,
                     }
                 }
                 ClaimStep::Acquire(key) => {
+                    let mut attempts = attempts.renewed(&self.config);
                     let acquired =
-                        self.acquire_and_restore_into(now, tenant, key, worker, scratch).await;
+                        self.acquire_within(&mut attempts, now, tenant, key, worker, scratch).await;
                     match acquired.map(|view| Granted::of(&view)) {
                         Ok(granted) => return Ok(granted),
                         Err(refusal) => search.refused(refusal)?,
@@ -113,16 +113,16 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// What the worker's own list has.
     async fn collect_own(
         &self,
-        tenant: TenantId,
-        run: RunId,
-        worker: WorkerId,
+        attempts: &mut Attempts,
+        Applicant { tenant, run, worker, .. }: Applicant,
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
         let step = steps!("reacquire_own").load;
         out.clear();
         let keys = self.keyspace.run(tenant, run);
         let own = Read::first_keys(keys.all_held_by(worker), ClaimCandidates::MAX);
-        let answer = self.read(step, Txn::reads([Read::key(&keys.gate()), own])).await?;
+        let reads = Txn::reads([Read::key(&keys.gate()), own]);
+        let answer = self.read(attempts, step, reads).await?;
         out.status = decode_status(step, &keys, &answer.found[0])?;
         if out.status == RunStatus::Active {
             out.shards.extend(shard_ids(&answer.found[1]));
@@ -130,7 +130,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         Ok(())
     }
 
-    /// Notes under the process's lease that a worker waits for work.
+    /// Notes under the process's lease that a worker waits for work. The gate is compared: what is
+    /// noted ends with the run.
     pub(crate) async fn put_idle(
         &self,
         now: LogicalTime,
@@ -140,21 +141,23 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     ) -> Result<(), GetRunError> {
         let steps = steps!("note_idle");
         let keys = self.keyspace.run(tenant, run);
-        let mut attempts = Attempts::new(&self.config);
+        let mut attempts = self.attempts();
         loop {
             let reads = [Read::key(&keys.gate()), Read::key(&keys.waiting(worker))];
-            let answer = self.read(steps.load, Txn::reads(reads)).await?;
-            let gate = decode_found_gate(steps.load, &keys, &answer.found[0])?;
-            let (before, until) = (Stored::of(&answer.found[1]), gate.config.lease_deadline(now));
-            let lease = self.lease_id(steps.lease).await?;
+            let answer = self.read(&mut attempts, steps.load, Txn::reads(reads)).await?;
+            let [gate, before] = [0, 1].map(|at| Stored::of(&answer.found[at]));
+            let RunGate { config, .. } = decode_found_gate(steps.load, &keys, &answer.found[0])?;
+            let until = config.lease_deadline(now);
+            let lease = self.lease_id(&mut attempts, steps.lease).await?;
             let mut txn = Txn::default();
+            txn.expect(keys.gate(), gate.revision);
             txn.expect(keys.waiting(worker), before.revision);
             let put = |key, value| Op::Put { key, value, lease: Some(lease) };
             txn.then.push(put(keys.waiting(worker), encode_until(until)));
             txn.then.push(put(keys.idle(until, worker), Vec::new()));
             let old = decode_until(&before).filter(|&old| old != until);
             txn.then.extend(old.map(|old| Op::Delete(keys.idle(old, worker))));
-            match self.kv.txn(txn).await {
+            match attempts.within(self.kv.txn(txn)).await {
                 Ok(stored) if stored.succeeded => return Ok(()),
                 Ok(_) => attempts.next(steps.txn, None).await?,
                 Err(KvError::LeaseNotFound) => {
@@ -175,13 +178,23 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         worker: WorkerId,
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
-        let (by, share) =
-            (Applicant { now, tenant, run, worker }, self.free_lists.share((tenant, run)));
-        self.collect_near(by, share, out).await?;
+        let by = Applicant { now, tenant, run, worker };
+        self.collect_within(&mut self.attempts(), by, out).await
+    }
+
+    async fn collect_within(
+        &self,
+        attempts: &mut Attempts,
+        by: Applicant,
+        out: &mut ClaimCandidates,
+    ) -> Result<(), GetRunError> {
+        let run = (by.tenant, by.run);
+        let share = self.free_lists.share(run);
+        self.collect_near(attempts, by, share, out).await?;
         if out.shards.is_empty() && !share.is_all() {
             // V2.
-            self.free_lists.saw_nothing((tenant, run), share);
-            self.collect_near(by, Share::ALL, out).await?;
+            self.free_lists.saw_nothing(run, share);
+            self.collect_near(attempts, by, Share::ALL, out).await?;
         }
         Ok(())
     }
@@ -190,6 +203,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// there are none, those whose owners are gone.
     async fn collect_near(
         &self,
+        attempts: &mut Attempts,
         Applicant { now, tenant, run, worker }: Applicant,
         share: Share,
         out: &mut ClaimCandidates,
@@ -207,7 +221,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             Read::first_keys(before, ClaimCandidates::MAX),
             Read::first_keys(keys.held(), CLAIM_PAGE),
         ];
-        let answer = self.read(step, Txn::reads(reads)).await?;
+        let answer = self.read(attempts, step, Txn::reads(reads)).await?;
         let [gate, over, here, before, held] = &answer.found[..] else {
             unreachable!("five reads have five answers")
         };
@@ -220,7 +234,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let found = [over, here, before].into_iter().flat_map(shard_ids);
         out.shards.extend(found.take(ClaimCandidates::MAX));
         if out.shards.is_empty() && share.is_all() {
-            let ownerless = self.ownerless(step, &keys, worker, &shard_ids(held)).await?;
+            let held = shard_ids(held);
+            let ownerless = self.ownerless(attempts, step, &keys, worker, &held).await?;
             out.shards.extend(ownerless.into_iter().take(ClaimCandidates::MAX));
         }
         Ok(())
@@ -229,6 +244,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// Those of `held` whose owner keys are gone, and which the worker does not hold itself.
     async fn ownerless(
         &self,
+        attempts: &mut Attempts,
         step: &'static str,
         keys: &RunKeys,
         worker: WorkerId,
@@ -239,7 +255,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         }
         let own = held.iter().map(|&shard| Read::key(&keys.held_by(worker, shard)));
         let owners = held.iter().map(|&shard| Read::key(&keys.owner(shard)));
-        let answer = self.read(step, Txn::reads(own.chain(owners))).await?;
+        let answer = self.read(attempts, step, Txn::reads(own.chain(owners))).await?;
         let (own, owners) = answer.found.split_at(held.len());
         let gone = held.iter().zip(own).zip(owners);
         let gone = gone.filter(|((_, own), owner)| own.count == 0 && owner.count == 0);

@@ -8,7 +8,7 @@ use gossip_coordination::{RunConfig, ShardLimits};
 
 use crate::error::ConfigError;
 use crate::keyspace::Keyspace;
-use crate::limits::{SPLIT_BYTES_MAX, SPLIT_CHILDREN_MAX, largest_split};
+use crate::limits::{SPLIT_BYTES_MAX, SPLIT_CHILDREN_MAX, TXN_OPS_MIN, largest_split};
 
 /// etcd's own minimum with its default election timeout of one second.
 const OWNER_LEASE_SECS_MIN: u64 = 2;
@@ -32,14 +32,19 @@ pub struct EtcdConfig {
     /// How long connecting to a member may take.
     pub connect_timeout: Duration,
     /// How long one request may take. Whoever gives up does not know whether it was carried out.
+    /// Shorter than `owner_lease_ttl`: a lease must not end before the answer that grants it.
     pub request_timeout: Duration,
+    /// How long one operation may take with all of its requests and pauses; of a registration, a
+    /// deletion or a listing, each step or page. It decides by the time that the caller gave it, so
+    /// that this is also by how much a new deadline may be nearer than a whole lease.
+    pub operation_timeout: Duration,
     /// How long this process may be silent before others may take its shards, in whole seconds.
     pub owner_lease_ttl: Duration,
     /// By how much clocks of different machines may differ. A shard whose owner is alive may be
     /// taken this long after its deadline.
     pub skew_allowance: Duration,
     /// How often one operation is tried while others change the same records, or the cluster does
-    /// not answer.
+    /// not answer, within `operation_timeout`.
     pub attempts: u32,
     /// The pause before the second try. Each further one is up to twice as long, half of it at
     /// random.
@@ -52,7 +57,7 @@ pub struct EtcdConfig {
     pub max_split_children: usize,
     /// Most bytes of keys and metadata in the ranges of one split.
     pub max_split_bytes: usize,
-    /// The cluster's `--max-txn-ops`.
+    /// The cluster's `--max-txn-ops`. Registrations and deletions use no more than 128.
     pub txn_ops_max: usize,
     /// How long a worker whose claim found nothing must wait before it claims again.
     pub claim_cooldown: Duration,
@@ -101,6 +106,7 @@ impl EtcdConfig {
             tls: None,
             connect_timeout: Duration::from_secs(3),
             request_timeout: Duration::from_secs(5),
+            operation_timeout: Duration::from_secs(10),
             owner_lease_ttl: Duration::from_secs(10),
             skew_allowance: Duration::from_secs(2),
             attempts: 16,
@@ -137,6 +143,9 @@ impl EtcdConfig {
         if self.limits.per_tenant == 0 || self.limits.global == 0 {
             return Err(ConfigError::ZeroCeiling);
         }
+        if self.txn_ops_max < TXN_OPS_MIN {
+            return Err(ConfigError::TxnOps { given: self.txn_ops_max, min: TXN_OPS_MIN });
+        }
         let max = largest_split(self.txn_ops_max).min(SPLIT_CHILDREN_MAX);
         if !(2..=max).contains(&self.max_split_children) {
             let given = self.max_split_children;
@@ -159,10 +168,19 @@ impl EtcdConfig {
         for (setting, given) in [
             ("connect_timeout", self.connect_timeout),
             ("request_timeout", self.request_timeout),
+            ("operation_timeout", self.operation_timeout),
             ("backoff_min", self.backoff_min),
         ] {
             if given.is_zero() {
                 return Err(ConfigError::ZeroTime { setting });
+            }
+        }
+        for (setting, max) in
+            [("owner_lease_ttl", ttl), ("operation_timeout", self.operation_timeout)]
+        {
+            let given = self.request_timeout;
+            if given >= max {
+                return Err(ConfigError::RequestTimeout { given, setting, max });
             }
         }
         if self.backoff_min > self.backoff_max {
@@ -171,12 +189,17 @@ impl EtcdConfig {
         Ok(())
     }
 
-    /// Whether a run's leases fit this process's: a lease that ends before others may know that its
-    /// process is gone makes owner keys useless.
+    /// Whether a run's leases fit this process's: one that ends before others may know that its
+    /// process is gone makes owner keys useless, and one that an operation may outlast is over when
+    /// it is granted. Runs are created, and get their shards, only where they fit.
     pub fn validate_run(&self, run: &RunConfig) -> Result<(), ConfigError> {
-        let (lease, ttl) = (Duration::from_millis(run.lease_duration), self.owner_lease_ttl);
+        let lease = Duration::from_millis(run.lease_duration);
+        let (ttl, timeout) = (self.owner_lease_ttl, self.operation_timeout);
         if lease < ttl {
             return Err(ConfigError::LeaseDuration { lease, ttl });
+        }
+        if lease < timeout {
+            return Err(ConfigError::LeaseWithinOperation { lease, timeout });
         }
         Ok(())
     }
@@ -194,8 +217,9 @@ impl EtcdConfig {
     }
 
     pub(crate) fn connect_options(&self) -> ConnectOptions {
-        // A member that was paused or cut off is noticed by pings that it does not answer.
-        let ping = self.request_timeout / 2;
+        // A member that was paused or cut off is noticed by pings that it does not answer, while
+        // there is time left for a keep-alive through another.
+        let ping = self.request_timeout.min(self.owner_lease_ttl / 2) / 2;
         let mut options = ConnectOptions::new()
             .with_connect_timeout(self.connect_timeout)
             .with_keep_alive(ping, ping);
@@ -239,7 +263,7 @@ mod tests {
     #[test]
     fn each_setting_is_checked_and_the_error_names_it() {
         let secs = Duration::from_secs;
-        let cases: [(ConfigError, &str); 15] = [
+        let cases: [(ConfigError, &str); 19] = [
             (refused(|c| c.endpoints.clear()), "endpoints"),
             (refused(|c| c.endpoints = vec!["10.0.0.1:2379".into()]), "10.0.0.1:2379"),
             (refused(|c| c.endpoints = vec!["https://a:1".into()]), "tls"),
@@ -248,12 +272,16 @@ mod tests {
             (refused(|c| c.owner_lease_ttl = secs(3_601)), "owner_lease_ttl"),
             (refused(|c| c.owner_lease_ttl = Duration::from_millis(2_500)), "owner_lease_ttl"),
             (refused(|c| c.request_timeout = Duration::ZERO), "request_timeout"),
+            (refused(|c| c.request_timeout = c.owner_lease_ttl), "owner_lease_ttl"),
+            (refused(|c| c.operation_timeout = Duration::ZERO), "operation_timeout"),
+            (refused(|c| c.operation_timeout = c.request_timeout), "operation_timeout"),
             (refused(|c| c.backoff_min = secs(1)), "backoff_min"),
             (refused(|c| c.attempts = 0), "attempts"),
             (refused(|c| c.limits.global = 0), "limits"),
             (refused(|c| c.max_split_children = 1), "max_split_children"),
             (refused(|c| c.max_split_children = 200), "max_split_children"),
-            (refused(|c| c.txn_ops_max = 16), "max_split_children"),
+            (refused(|c| c.txn_ops_max = 63), "txn_ops_max: 63"),
+            (refused(|c| (c.txn_ops_max, c.max_split_children) = (64, 29)), "max_split_children"),
             (refused(|c| c.max_split_bytes += 1), "max_split_bytes"),
         ];
         for (error, setting) in cases {
@@ -271,6 +299,9 @@ mod tests {
         assert_eq!(config().validate_run(&run(10_000)), Ok(()));
         let error = config().validate_run(&run(9_999)).unwrap_err().to_string();
         assert!(error.contains("owner_lease_ttl"), "{error}");
+        let patient = EtcdConfig { operation_timeout: Duration::from_secs(20), ..config() };
+        let error = patient.validate_run(&run(19_999)).unwrap_err().to_string();
+        assert!(error.contains("operation_timeout"), "{error}");
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use gossip_coordination::codec::{decode_gate, decode_owner, decode_run, decode_shard};
 use gossip_coordination::{RunRecord, ShardRecord};
 
-use crate::keyspace::{Key, Keyspace};
+use crate::keyspace::{Key, KeyRange, Keyspace};
 use crate::kv::{Entry, Kv, Read, Txn};
 use crate::retry::may_pass;
+use crate::runs::is_open;
 use crate::shards::{list_key, worker_key};
 
 /// Every key of a namespace, in one view.
@@ -96,7 +97,7 @@ impl Stored {
             expect(keys.gate(), format!("the gate of run {}", run.run));
             let listed = self.keyspace.tenant(run.tenant).listed_run(run.run);
             expect(listed, format!("run {} in its tenant's list", run.run));
-            if !run.status.is_terminal() {
+            if is_open(run) {
                 expect(keys.open(), format!("the open run {}", run.run));
             }
             let gate = self.value(&keys.gate()).ok_or(format!("run {} has no gate", run.run))?;
@@ -140,18 +141,25 @@ impl Stored {
             }
             expected.insert(key.into_bytes(), "a total".to_owned());
         }
-        self.compare(&expected)
+        let waiting =
+            runs.iter().flat_map(|run| self.keyspace.run(run.tenant, run.run).all_waiting());
+        self.compare(&expected, &waiting.collect::<Vec<_>>())
     }
 
-    fn compare(&self, expected: &BTreeMap<Vec<u8>, String>) -> Result<(), String> {
+    /// In the ranges of `waiting` there may be anything.
+    fn compare(
+        &self,
+        expected: &BTreeMap<Vec<u8>, String>,
+        waiting: &[KeyRange],
+    ) -> Result<(), String> {
         if let Some((key, what)) = expected.iter().find(|(key, _)| !self.entries.contains_key(*key))
         {
             return Err(format!("{} is missing: {what}", key.escape_ascii()));
         }
         // Totals stay when the last shard is gone; who waits comes and goes.
-        let has = |key: &[u8], part: &[u8]| key.windows(part.len()).any(|window| window == part);
-        let is_known =
-            |key: &[u8]| key.ends_with(b"/shards") || has(key, b"/idle/") || has(key, b"/waiting/");
+        let is_known = |key: &[u8]| {
+            key.ends_with(b"/shards") || waiting.iter().any(|range| range.contains(key))
+        };
         let extra = self.entries.keys().find(|key| !expected.contains_key(*key) && !is_known(key));
         match extra {
             Some(key) => Err(format!("{} is there for nothing", key.escape_ascii())),

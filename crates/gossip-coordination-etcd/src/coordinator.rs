@@ -2,7 +2,7 @@
 //! decided and stored.
 //!
 //! - B1: an operation takes effect exactly once, also when an answer of etcd is lost: what was tried
-//!   is found in the record, or tried again under the same compares.
+//!   is found in the record or in its history, or tried again under the same compares.
 //! - B2: a refusal is decided from what etcd has now, never from what is remembered.
 
 use core::fmt;
@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gossip_contracts::identity::{LogicalTime, RunId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::codec::DecodeScratch;
 use gossip_coordination::{
-    CapacityHint, EventCollector, EventKind, InfraError, ShardCounts, ShardRoom, ShardState,
-    SplitCaps, StateTransitionEvent, Takeover,
+    CapacityHint, EventCollector, EventKind, InfraError, RunConfig, ShardCounts, ShardRoom,
+    ShardState, SplitCaps, StateTransitionEvent, Takeover,
 };
 
 use crate::config::EtcdConfig;
@@ -23,6 +23,7 @@ use crate::keyspace::{Keyspace, PLACES, RunKeys, deadline_of};
 use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
+use crate::settle::{Fate, Write};
 use crate::shards::{Change, Seen, ShardPlace, Snapshot};
 
 /// Shards whose last state one coordinator remembers. A worker holds a few.
@@ -46,6 +47,8 @@ pub struct AsyncEtcdCoordinator<K = EtcdKv> {
     memory: HashMap<(TenantId, ShardKey), Snapshot>,
     decoded: DecodeScratch,
     pub(crate) events: Option<EventCollector>,
+    /// The caller's time is a model's: leases may be shorter than etcd's.
+    pub(crate) has_model_time: bool,
 }
 
 impl AsyncEtcdCoordinator {
@@ -73,6 +76,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             memory: HashMap::new(),
             decoded: DecodeScratch::new(),
             events: None,
+            has_model_time: false,
             kv,
         }
     }
@@ -125,6 +129,18 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         self.lease.revoke().await.map_err(|error| infra("close.lease", &error))
     }
 
+    /// Says whether a run's leases fit the settings; a refusal names the one that they do not.
+    pub(crate) fn lease_check(
+        &self,
+        step: &'static str,
+    ) -> impl Fn(&RunConfig) -> Result<(), InfraError> + Send + use<K> {
+        let settings = (!self.has_model_time).then(|| Arc::clone(&self.config));
+        move |run| match settings.as_ref().map(|settings| settings.validate_run(run)) {
+            Some(Err(error)) => Err(InfraError::refused(step, error.to_string())),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
     pub(crate) fn takeover(&self, holder_is_gone: bool) -> Takeover {
         Takeover { holder_is_gone, skew_allowance: self.config.skew_allowance_ms() }
     }
@@ -149,11 +165,20 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         }
     }
 
+    /// What one operation may take.
+    pub(crate) fn attempts(&self) -> Attempts {
+        Attempts::new(&self.config)
+    }
+
     /// Reads, as often as it takes.
-    pub(crate) async fn read(&self, step: &'static str, txn: Txn) -> Result<TxnAnswer, InfraError> {
-        let mut attempts = Attempts::new(&self.config);
+    pub(crate) async fn read(
+        &self,
+        attempts: &mut Attempts,
+        step: &'static str,
+        txn: Txn,
+    ) -> Result<TxnAnswer, InfraError> {
         loop {
-            match self.kv.txn(txn.clone()).await {
+            match attempts.within(self.kv.txn(txn.clone())).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if may_pass(&error) => attempts.next(step, Some(&error)).await?,
                 Err(error) => return Err(infra(step, &error)),
@@ -162,10 +187,13 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     }
 
     /// The process's lease, as often as it takes.
-    pub(crate) async fn lease_id(&self, step: &'static str) -> Result<LeaseId, InfraError> {
-        let mut attempts = Attempts::new(&self.config);
+    pub(crate) async fn lease_id(
+        &self,
+        attempts: &mut Attempts,
+        step: &'static str,
+    ) -> Result<LeaseId, InfraError> {
         loop {
-            match self.lease.id().await {
+            match attempts.within(self.lease.id()).await {
                 Ok(id) => return Ok(id),
                 Err(error) if may_pass(&error) => attempts.next(step, Some(&error)).await?,
                 Err(error) => return Err(infra(step, &error)),
@@ -213,7 +241,7 @@ struct Unanswered<R> {
     /// It was decided from what etcd had, and not from what was remembered: nobody had carried it out
     /// before.
     was_new: bool,
-    record: Vec<u8>,
+    write: Write,
     answer: R,
     event: Option<EventKind>,
 }
@@ -223,6 +251,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// asked several times, each time about what etcd has by then.
     pub(crate) async fn change_shard<'r, R: Send, E>(
         &mut self,
+        attempts: &mut Attempts,
         manner: Manner,
         tenant: TenantId,
         key: ShardKey,
@@ -233,7 +262,6 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     {
         let steps = manner.steps;
         let place = ShardPlace::new(&self.keyspace, tenant, key, manner.grows, manner.applicant);
-        let mut attempts = Attempts::new(&self.config);
         let is_remembered = !manner.grows && manner.applicant.is_none();
         let remembered = self.memory.remove(&(tenant, key)).filter(|_| is_remembered);
         let mut is_fresh = remembered.is_none();
@@ -244,14 +272,25 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 Some(snapshot) => snapshot,
                 None => {
                     is_fresh = true;
-                    let answer = self.read(steps.load, place.read()).await?;
+                    let answer = self.read(attempts, steps.load, place.read()).await?;
                     Snapshot::parse(&place, &answer.found, &[])
                 }
             };
-            // B1: the record is as it was to become.
-            if let Some(done) = unanswered.take_if(|tried| tried.record == snapshot.record.bytes) {
-                self.memory_insert(tenant, key, snapshot);
-                return Ok(self.finish(manner, &place, done.event, done.answer, None).await?);
+            // B1.
+            if let Some(tried) = unanswered.take() {
+                let record = place.run.shard(key.shard);
+                let fate = self.fate_of(attempts, steps, &record, &tried.write, &snapshot.record);
+                match fate.await? {
+                    Fate::TookPlace => {
+                        self.memory_insert(tenant, key, snapshot);
+                        let (event, answer) = (tried.event, tried.answer);
+                        return Ok(self
+                            .finish(attempts, manner, &place, event, answer, None)
+                            .await?);
+                    }
+                    Fate::DidNot => {}
+                    Fate::Unknown => unanswered = Some(tried),
+                }
             }
             let mut before = ShardState::NEW;
             let verdict = snapshot.decide(&place, steps.load, &mut self.decoded, |seen| {
@@ -269,7 +308,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                         None => (None, answer),
                     };
                     self.memory_insert(tenant, key, snapshot);
-                    return Ok(self.finish(manner, &place, event, answer, None).await?);
+                    return Ok(self.finish(attempts, manner, &place, event, answer, None).await?);
                 }
                 Err(refusal) => return Err(refusal),
             };
@@ -277,7 +316,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             let event = self.events.is_some();
             let event = event.then(|| change.update.event(key.shard, &before));
             let lease = if change.puts_owner(&before, snapshot.owner) {
-                Some(self.lease_id(steps.lease).await?)
+                Some(self.lease_id(attempts, steps.lease).await?)
             } else {
                 None
             };
@@ -287,12 +326,12 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             if manner.tells_capacity {
                 txn.then.extend(capacity_reads(&place.run, share, manner.now).map(Op::Read));
             }
-            match self.kv.txn(txn).await {
+            match attempts.within(self.kv.txn(txn)).await {
                 Ok(stored) if stored.succeeded => {
                     let after = snapshot.after(record, &change, &before, stored.revision);
                     self.memory_insert(tenant, key, after);
                     let found = Some((share, stored.found));
-                    return Ok(self.finish(manner, &place, event, answer, found).await?);
+                    return Ok(self.finish(attempts, manner, &place, event, answer, found).await?);
                 }
                 Ok(refused) => {
                     next = Some(Snapshot::parse(&place, &refused.found, &change.children));
@@ -310,8 +349,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 }
                 Err(error) if may_pass(&error) => {
                     if matches!(error, KvError::Unanswered(_)) {
-                        let was_new = is_fresh;
-                        unanswered = Some(Unanswered { was_new, record, answer, event });
+                        let (was_new, write) = (is_fresh, Write::over(&snapshot.record, record));
+                        unanswered = Some(Unanswered { was_new, write, answer, event });
                     }
                     attempts.next(steps.txn, Some(&error)).await?;
                 }
@@ -323,6 +362,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// Reports what was stored, and says what else there is to do, where that belongs to the answer.
     async fn finish<R>(
         &mut self,
+        attempts: &mut Attempts,
         manner: Manner,
         place: &ShardPlace,
         event: Option<EventKind>,
@@ -339,7 +379,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             None => {
                 let share = self.free_lists.share((place.tenant, place.key.run));
                 let reads = Txn::reads(capacity_reads(&place.run, share, manner.now));
-                (share, self.read(manner.steps.load, reads).await?.found)
+                (share, self.read(attempts, manner.steps.load, reads).await?.found)
             }
         };
         if let Some(free) = found.first() {
@@ -428,6 +468,7 @@ impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {
             memory: HashMap::new(),
             decoded: DecodeScratch::new(),
             events: None,
+            has_model_time: self.has_model_time,
         }
     }
 }

@@ -35,6 +35,14 @@ pub enum ConfigError {
         "the run's leases last {lease:?}, less than the {ttl:?} of owner_lease_ttl: choose longer leases, or a shorter owner_lease_ttl"
     )]
     LeaseDuration { lease: Duration, ttl: Duration },
+    /// A call may outlast the lease that it is about.
+    #[error(
+        "the run's leases last {lease:?}, less than the {timeout:?} of operation_timeout: choose longer leases, or a shorter operation_timeout"
+    )]
+    LeaseWithinOperation { lease: Duration, timeout: Duration },
+    /// One request may outlast the process's lease, or the operation that it is for.
+    #[error("request_timeout: {given:?} is not shorter than {setting}, {max:?}")]
+    RequestTimeout { given: Duration, setting: &'static str, max: Duration },
     /// Nothing happens in no time.
     #[error("{setting}: it must not be zero")]
     ZeroTime { setting: &'static str },
@@ -44,6 +52,9 @@ pub enum ConfigError {
     /// Not at all, or for ever.
     #[error("attempts: {given} is not between 1 and {max}")]
     Attempts { given: u32, max: u32 },
+    /// Reads of a page would be refused.
+    #[error("txn_ops_max: {given} is less than {min}, the operations of a page's transaction")]
+    TxnOps { given: usize, min: usize },
     /// No shard could ever be registered.
     #[error("limits: a ceiling of zero shards leaves no room for any")]
     ZeroCeiling,
@@ -101,12 +112,43 @@ macro_rules! steps {
 }
 pub(crate) use steps;
 
-/// A failure of etcd that the operation could not get over.
+/// A failure of etcd that the operation could not get over, and whether another call may.
 pub(crate) fn infra(step: &'static str, error: &KvError) -> InfraError {
-    InfraError::transient(step, error.to_string())
+    match error {
+        KvError::Denied(_) | KvError::Invalid(_) | KvError::NoSpace => {
+            InfraError::refused(step, error.to_string())
+        }
+        KvError::Unanswered(_)
+        | KvError::Unavailable(_)
+        | KvError::LeaseNotFound
+        | KvError::Compacted => InfraError::transient(step, error.to_string()),
+    }
 }
 
 /// Stored bytes that are no record. The key is named, what it holds is not.
 pub(crate) fn damaged(step: &'static str, key: &Key, error: &CodecError) -> InfraError {
     InfraError::corruption(step, format!("{key}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_retryable_where_trying_again_may_help_and_nowhere_else() {
+        let text = || "said etcd".to_owned();
+        for (error, helps) in [
+            (KvError::Unanswered(text()), true),
+            (KvError::Unavailable(text()), true),
+            (KvError::LeaseNotFound, true),
+            (KvError::Compacted, true),
+            (KvError::NoSpace, false),
+            (KvError::Denied(text()), false),
+            (KvError::Invalid(text()), false),
+        ] {
+            let told = infra("renew.txn", &error);
+            assert_eq!(told.is_retryable(), helps, "{error:?}");
+            assert!(told.to_string().starts_with("renew.txn: "), "{told}");
+        }
+    }
 }

@@ -393,6 +393,11 @@ impl RunKeys {
         self.below("idle/").from(self.key(format_args!("idle/{:016x}0", now.as_raw())))
     }
 
+    /// Every worker that waits for work, or did: both keys of each.
+    pub fn all_waiting(&self) -> impl Iterator<Item = KeyRange> + use<> {
+        [self.below("waiting/"), self.below("idle/")].into_iter()
+    }
+
     /// What a worker holds.
     #[must_use]
     pub fn all_held_by(&self, worker: WorkerId) -> KeyRange {

@@ -143,6 +143,8 @@ pub enum Op {
     },
     /// Deletes a key, if it is there.
     Delete(Key),
+    /// Deletes every key of a range.
+    DeleteRange(KeyRange),
     /// Reads, and sees what operations before it wrote.
     Read(Read),
 }
@@ -165,6 +167,7 @@ impl fmt::Debug for Op {
                 .field("lease", lease)
                 .finish(),
             Self::Delete(key) => f.debug_tuple("Delete").field(key).finish(),
+            Self::DeleteRange(range) => f.debug_tuple("DeleteRange").field(range).finish(),
             Self::Read(read) => f.debug_tuple("Read").field(read).finish(),
         }
     }

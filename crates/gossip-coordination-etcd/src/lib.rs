@@ -3,7 +3,7 @@
 //! It reads records, asks [`gossip_coordination::transition`], and stores what was decided in one
 //! transaction that compares what was read. Whoever dies at whatever moment leaves records in which
 //! every operation was carried out whole or not at all; an operation whose answer was lost is found
-//! to have been carried out, or is carried out then.
+//! to have been carried out, whoever has written since, or is carried out then.
 //!
 //! A shard that is held has an owner key under the etcd lease of its worker's process. When the
 //! process is silent for too long the key vanishes, and others may take the shard before its deadline.
@@ -60,6 +60,7 @@ mod process_lease;
 mod register;
 mod retry;
 mod runs;
+mod settle;
 mod shards;
 
 pub use blocking::EtcdCoordinator;

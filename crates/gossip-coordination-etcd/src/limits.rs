@@ -18,17 +18,28 @@ pub(crate) const fn largest_split(txn_ops_max: usize) -> usize {
 /// Most operations of a step of a registration besides two for each shard: the run's record, its
 /// gate, its entries among the runs and the open ones, and two totals.
 const REGISTER_OPS: usize = 6;
-/// Most bytes of records in one step of a registration.
+/// Most bytes of ranges and cursors in one step of a registration.
 pub(crate) const REGISTER_BYTES_MAX: usize = 1_000_000;
+/// What a step's other bytes are less than: two keys and the rest of a record for each shard.
+const STEP_ROW_BYTES: usize = 2 * 256 + 512;
+const _: () = assert!(REGISTER_BYTES_MAX + largest_step(usize::MAX) * STEP_ROW_BYTES < 1_572_864);
+
+/// Larger steps would gain nothing, and pass the size of a request.
+const STEP_OPS_MAX: usize = 128;
+
+const fn step_ops(txn_ops_max: usize) -> usize {
+    let ops = if txn_ops_max < STEP_OPS_MAX { txn_ops_max } else { STEP_OPS_MAX };
+    ops.saturating_sub(REGISTER_OPS)
+}
 
 /// The most shards of one step in a transaction of so many operations.
 pub(crate) const fn largest_step(txn_ops_max: usize) -> usize {
-    txn_ops_max.saturating_sub(REGISTER_OPS) / 2
+    step_ops(txn_ops_max) / 2
 }
 
 /// The most shards that one step deletes: four keys each.
 pub(crate) const fn largest_deletion(txn_ops_max: usize) -> usize {
-    txn_ops_max.saturating_sub(REGISTER_OPS) / 4
+    step_ops(txn_ops_max) / 4
 }
 
 /// Entries of one page: of the largest records there are, 3.5 MiB.
@@ -36,3 +47,8 @@ pub(crate) const PAGE: usize = 64;
 
 /// Entries of an index that one claim looks at.
 pub(crate) const CLAIM_PAGE: usize = 32;
+
+/// The fewest operations that a cluster must take in one transaction: a page of runs is as many, and
+/// a claim that looks for shards without owners asks two things about each.
+pub(crate) const TXN_OPS_MIN: usize = 64;
+const _: () = assert!(TXN_OPS_MIN >= PAGE && TXN_OPS_MIN >= 2 * CLAIM_PAGE);

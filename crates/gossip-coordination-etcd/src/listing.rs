@@ -30,13 +30,12 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         mut see: impl FnMut(&mut Vec<T>, RunStatus, &ShardRecordView<'_>) + Send,
     ) -> Result<(), GetRunError> {
         let keys = self.keyspace.run(tenant, run);
-        let mut attempts = Attempts::new(&self.config);
-        let mut scratch = DecodeScratch::new();
+        let (mut attempts, mut scratch) = (self.attempts(), DecodeScratch::new());
         'view: loop {
             out.clear();
             let shards = Read { limit: PAGE, ..Read::range(keys.shards()) };
             let first = [Read::key(&keys.record()), shards];
-            let answer = self.read(steps.load, Txn::reads(first)).await?;
+            let answer = self.read(&mut attempts, steps.load, Txn::reads(first)).await?;
             let stored = Stored::of(&answer.found[0]);
             if !stored.exists() {
                 return Err(GetRunError::RunNotFound);
@@ -115,13 +114,14 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             Some(after) => tenant_keys.run_list().after(tenant_keys.listed_run(after).as_bytes()),
             None => tenant_keys.run_list(),
         };
-        let page = Read::first_keys(list, limit.get().min(PAGE));
-        let listed = self.read(steps.load, Txn::reads([page])).await?.found.remove(0);
+        let (page, mut attempts) = (Read::first_keys(list, limit.get().min(PAGE)), self.attempts());
+        let answer = self.read(&mut attempts, steps.load, Txn::reads([page])).await?;
+        let listed = &answer.found[0];
         let runs = listed.entries.iter().filter_map(|entry| id_at_end(&entry.key));
         let runs: Vec<RunId> = runs.map(RunId::from_raw).collect();
         let records = runs.iter().map(|&run| Read::key(&self.keyspace.run(tenant, run).record()));
-        let answer = self.read(steps.load, Txn::reads(records)).await?;
-        for (&run, found) in runs.iter().zip(&answer.found) {
+        let records = self.read(&mut attempts, steps.load, Txn::reads(records)).await?;
+        for (&run, found) in runs.iter().zip(&records.found) {
             let stored = Stored::of(found);
             // It may have been deleted in between.
             if stored.exists() {
@@ -140,10 +140,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         range: KeyRange,
         wanted: Wanted,
     ) -> Result<Vec<Entry>, InfraError> {
-        let mut attempts = Attempts::new(&self.config);
+        let mut attempts = self.attempts();
         'view: loop {
             let first = Read { limit: PAGE, wanted, ..Read::range(range.clone()) };
-            let answer = self.read(steps.load, Txn::reads([first])).await?;
+            let answer = self.read(&mut attempts, steps.load, Txn::reads([first])).await?;
             let (revision, mut found) = (answer.revision, answer.found);
             let mut page = found.pop().expect("one read was asked for");
             let mut entries = Vec::new();
@@ -171,8 +171,11 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     ) -> Result<Option<Found>, InfraError> {
         let read = Read { limit: PAGE, wanted, revision, ..Read::range(range) };
         loop {
-            match self.kv.txn(Txn::reads([read.clone()])).await {
-                Ok(mut answer) => return Ok(answer.found.pop()),
+            match attempts.within(self.kv.txn(Txn::reads([read.clone()]))).await {
+                Ok(mut answer) => {
+                    attempts.extend(&self.config);
+                    return Ok(answer.found.pop());
+                }
                 Err(KvError::Compacted) => {
                     attempts.next(steps.load, Some(&KvError::Compacted)).await?;
                     return Ok(None);

@@ -30,8 +30,10 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
         run: RunId,
         config: RunConfig,
     ) -> Result<(), CreateRunError> {
+        let check_leases = self.lease_check("create_run.config");
         let decide = |seen: SeenRun<'_>| {
             let record = transition::create_run(seen.record, now, tenant, run, config)?;
+            check_leases(&config)?;
             let change = RunChange::new(record, Some(EventKind::RunCreated));
             Ok::<_, CreateRunError>(RunVerdict::Store(change, ()))
         };
@@ -117,9 +119,12 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
     ) -> Result<IdempotentOutcome<()>, RunTransitionError> {
         let decide = |seen: &SeenRun<'_>| transition::cancel_run(seen.record, now, tenant, op_id);
         let steps = steps!("cancel_run");
-        let outcome = self.end_run(steps, now, (tenant, run), Also::Nothing, decide).await?;
-        self.discard_staged(steps, now, tenant, run).await?;
-        Ok(outcome)
+        let outcome = self.end_run(steps, now, (tenant, run), Also::Nothing, decide).await;
+        // Whoever cancelled it before may have died before all of it was deleted.
+        if matches!(outcome, Ok(_) | Err(RunTransitionError::RunTerminal { .. })) {
+            self.discard_staged(steps, now, tenant, run).await?;
+        }
+        outcome
     }
 
     async fn unpark_shard(
@@ -134,7 +139,7 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
             Ok::<_, UnparkError>(Verdict::of(decision))
         };
         let manner = Manner::plain(steps!("unpark"), now);
-        Ok(self.change_shard(manner, tenant, key, decide).await?.answer)
+        Ok(self.change_shard(&mut self.attempts(), manner, tenant, key, decide).await?.answer)
     }
 
     async fn collect_claim_candidates_into(
@@ -160,7 +165,7 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
             Ok::<_, RevokeLeaseError>(Verdict::of(decision))
         };
         let manner = Manner::plain(steps!("revoke_lease"), now);
-        Ok(self.change_shard(manner, tenant, key, decide).await?.answer)
+        Ok(self.change_shard(&mut self.attempts(), manner, tenant, key, decide).await?.answer)
     }
 
     async fn list_runs_into(
@@ -257,7 +262,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     ) -> Result<(RunRecord, Vec<crate::kv::Found>), GetRunError> {
         let keys = self.keyspace.run(tenant, run);
         let reads = core::iter::once(Read::key(&keys.record())).chain(reads);
-        let mut answer = self.read(steps.load, Txn::reads(reads)).await?;
+        let mut answer = self.read(&mut self.attempts(), steps.load, Txn::reads(reads)).await?;
         let stored = Stored::of(&answer.found[0]);
         if !stored.exists() {
             return Err(GetRunError::RunNotFound);

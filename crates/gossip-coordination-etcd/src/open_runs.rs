@@ -2,7 +2,9 @@
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, TenantId};
 use gossip_coordination::codec::decode_gate;
-use gossip_coordination::{AsyncRunManagement, InfraError, RunStatus, RunTransitionError};
+use gossip_coordination::{
+    AsyncRunManagement, GetRunError, InfraError, RunGate, RunStatus, RunTransitionError,
+};
 
 use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, damaged, steps};
@@ -19,12 +21,14 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         tenant: TenantId,
         out: &mut Vec<RunId>,
     ) -> Result<(), InfraError> {
-        self.open_runs_into(steps!("list_active_runs"), tenant, RunStatus::Active, out).await
+        let is_active = |gate: &RunGate| gate.status == RunStatus::Active;
+        self.open_runs_into(steps!("list_active_runs"), tenant, is_active, out).await
     }
 
     /// Cancels the tenant's runs that have not got all of their shards and that nobody has worked on
     /// since before `cutoff`, deletes what they got, and replaces what `out` holds by their ids. One
-    /// operation id does for all of them; a call that failed in the middle is made again.
+    /// operation id does for all of them; a call that failed in the middle is made again, and deletes
+    /// what is left of runs that were cancelled by then.
     pub async fn gc_stale_initializing_runs_into(
         &mut self,
         now: LogicalTime,
@@ -34,23 +38,29 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         out: &mut Vec<RunId>,
     ) -> Result<(), InfraError> {
         let steps = steps!("gc_stale_initializing_runs");
-        let mut initializing = Vec::new();
-        self.open_runs_into(steps, tenant, RunStatus::Initializing, &mut initializing).await?;
+        let mut without_shards = Vec::new();
+        let is_wanted = |gate: &RunGate| {
+            gate.status == RunStatus::Initializing || gate.status == RunStatus::Cancelled
+        };
+        self.open_runs_into(steps, tenant, is_wanted, &mut without_shards).await?;
         out.clear();
-        for run in initializing {
-            let is_stale = match self.get_run(tenant, run).await {
-                Ok(record) => record.is_stale(cutoff),
-                Err(gossip_coordination::GetRunError::BackendError(error)) => return Err(error),
-                Err(_) => false,
+        for run in without_shards {
+            let record = match self.get_run(tenant, run).await {
+                Ok(record) => record,
+                Err(GetRunError::BackendError(error)) => return Err(error),
+                // It went away in between.
+                Err(_) => continue,
             };
-            if !is_stale {
-                continue;
-            }
-            match self.cancel_run(now, tenant, run, op_id).await {
-                Ok(_) => out.push(run),
-                Err(RunTransitionError::BackendError(error)) => return Err(error),
-                // It ended, or went away, in between.
-                Err(_) => {}
+            if record.status.is_terminal() {
+                self.discard_staged(steps, now, tenant, run).await?;
+                out.push(run);
+            } else if record.is_stale(cutoff) {
+                match self.cancel_run(now, tenant, run, op_id).await {
+                    Ok(_) => out.push(run),
+                    Err(RunTransitionError::BackendError(error)) => return Err(error),
+                    // It ended, or went away, in between.
+                    Err(_) => {}
+                }
             }
         }
         Ok(())
@@ -60,7 +70,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         &self,
         steps: Steps,
         tenant: TenantId,
-        status: RunStatus,
+        is_wanted: impl Fn(&RunGate) -> bool + Send,
         out: &mut Vec<RunId>,
     ) -> Result<(), InfraError> {
         out.clear();
@@ -71,7 +81,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         for page in runs.chunks(PAGE) {
             let gate = |&run: &RunId| self.keyspace.run(tenant, run).gate();
             let reads = page.iter().map(|run| Read::key(&gate(run)));
-            let answer = self.read(steps.load, Txn::reads(reads)).await?;
+            let answer = self.read(&mut self.attempts(), steps.load, Txn::reads(reads)).await?;
             for (run, found) in page.iter().zip(&answer.found) {
                 let stored = Stored::of(found);
                 if !stored.exists() {
@@ -79,7 +89,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 }
                 let record = decode_gate(&stored.bytes)
                     .map_err(|error| damaged(steps.load, &gate(run), &error))?;
-                if record.gate.status == status {
+                if is_wanted(&record.gate) {
                     out.push(*run);
                 }
             }

@@ -1,12 +1,14 @@
 //! The lease of this process: all of its owner keys end with it.
 //!
-//! - J1: a process has one lease at a time, whatever it holds, and so one stream of keep-alives.
+//! - J1: a process has one lease at a time, whatever it holds, and so one keep-alive at a time.
 //! - J2: a lease that has ended is never used again; whoever needs one gets a new one.
+//! - J3: a keep-alive that is not answered leaves time for two more before the lease ends.
 
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
 
 use crate::kv::{Kv, KvError, LeaseId};
 
@@ -72,17 +74,20 @@ impl<K: Kv> ProcessLease<K> {
     }
 }
 
+/// J3: the first at a third of the lease's time, and each has a quarter.
 async fn keep_alive<K: Kv>(shared: Weak<Shared<K>>) {
-    // Three tries before it ends.
-    let Some(interval) = shared.upgrade().map(|it| Duration::from_secs(it.ttl_secs) / 3) else {
-        return;
-    };
-    let mut pause = interval;
+    let Some(ttl) = shared.upgrade().map(|it| Duration::from_secs(it.ttl_secs)) else { return };
+    let mut pause = ttl / 3;
     loop {
         tokio::time::sleep(pause).await;
         let Some(shared) = shared.upgrade() else { return };
-        let lease = ProcessLease { shared };
-        pause = if lease.keep_alive_once().await { interval } else { interval / 4 };
+        let (lease, started) = (ProcessLease { shared }, Instant::now());
+        pause = if lease.keep_alive_once().await {
+            ttl / 3
+        } else {
+            // At once, unless the failure came at once.
+            (ttl / 8).saturating_sub(started.elapsed())
+        };
     }
 }
 
@@ -90,7 +95,10 @@ impl<K: Kv> ProcessLease<K> {
     /// Whether there is nothing to worry about until the next time.
     pub(crate) async fn keep_alive_once(&self) -> bool {
         let Some(id) = *self.shared.current.lock().await else { return true };
-        match self.shared.kv.lease_keep_alive(id).await {
+        let patience = Duration::from_secs(self.shared.ttl_secs) / 4;
+        let asked = timeout(patience, self.shared.kv.lease_keep_alive(id)).await;
+        let no_answer = |_| Err(KvError::Unanswered(format!("nothing within {patience:?}")));
+        match asked.unwrap_or_else(no_answer) {
             Ok(()) => true,
             Err(KvError::LeaseNotFound) => {
                 tracing::warn!("the process's etcd lease has ended: its shards may be taken");
@@ -105,8 +113,8 @@ impl<K: Kv> ProcessLease<K> {
     }
 }
 
-/// Chosen here rather than by the server, so that asking again after a lost answer finds the same
-/// lease. Positive, as etcd wants it.
+/// Another for each try: what a try got whose answer was lost may be about to end, and does so by
+/// itself. Positive, as etcd wants it.
 fn random_lease_id() -> Result<LeaseId, KvError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)
@@ -116,8 +124,10 @@ fn random_lease_id() -> Result<LeaseId, KvError> {
 
 #[cfg(all(test, feature = "sim"))]
 mod tests {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
-    use crate::kv::SimKv;
+    use crate::kv::{SimKv, Txn, TxnAnswer};
 
     fn lease() -> (SimKv, ProcessLease<SimKv>) {
         let kv = SimKv::new();
@@ -155,6 +165,59 @@ mod tests {
         lease.revoke().await.unwrap();
         assert_eq!(kv.lease_keep_alive(id).await, Err(KvError::LeaseNotFound));
         assert_eq!(lease.revoke().await, Ok(()));
+    }
+
+    /// A store that answers keep-alives late and in vain for a while, as a member that stands still.
+    #[derive(Clone)]
+    struct Stalling {
+        kv: SimKv,
+        stalls: Arc<AtomicU32>,
+        request_timeout: Duration,
+    }
+
+    impl Kv for Stalling {
+        async fn txn(&self, txn: Txn) -> Result<TxnAnswer, KvError> {
+            self.kv.txn(txn).await
+        }
+
+        async fn lease_grant(&self, id: LeaseId, ttl_secs: u64) -> Result<u64, KvError> {
+            self.kv.lease_grant(id, ttl_secs).await
+        }
+
+        async fn lease_keep_alive(&self, id: LeaseId) -> Result<(), KvError> {
+            let stalls = |left: u32| left.checked_sub(1);
+            if self.stalls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, stalls).is_err() {
+                return self.kv.lease_keep_alive(id).await;
+            }
+            tokio::time::sleep(self.request_timeout).await;
+            Err(KvError::Unanswered("it stood still".into()))
+        }
+
+        async fn lease_revoke(&self, id: LeaseId) -> Result<(), KvError> {
+            self.kv.lease_revoke(id).await
+        }
+    }
+
+    /// J3: whatever a request may take, within what the configuration allows.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_outlives_two_keep_alives_that_are_not_answered() {
+        for (ttl_secs, timeout_ms) in [(10, 5_000), (10, 9_900), (4, 3_000), (2, 1_900)] {
+            let (kv, stalls) = (SimKv::new(), Arc::new(AtomicU32::new(0)));
+            let request_timeout = Duration::from_millis(timeout_ms);
+            let store = Stalling { kv: kv.clone(), stalls: Arc::clone(&stalls), request_timeout };
+            let lease = ProcessLease::new(store, Duration::from_secs(ttl_secs));
+            let id = lease.id().await.unwrap();
+            let task = tokio::spawn(lease.keep_alive());
+            for round in 0..10 {
+                stalls.store(round % 3, Ordering::Relaxed);
+                for _ in 0..ttl_secs * 200 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    kv.advance_ms(10);
+                }
+            }
+            assert_eq!(kv.lease_keep_alive(id).await, Ok(()), "{ttl_secs} s, {timeout_ms} ms");
+            task.abort();
+        }
     }
 
     #[tokio::test(start_paused = true)]

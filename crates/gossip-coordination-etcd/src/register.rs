@@ -38,6 +38,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let steps = steps!("register_shards");
         let request = RegisterRequest::new(run.0, shards, op_id);
         let chunk_max = largest_step(self.config.txn_ops_max);
+        let check_leases = self.lease_check("register_shards.config");
         let (keys, room) = (self.keyspace.run(run.0, run.1), self.room(Default::default()));
         loop {
             let decide = |seen: SeenRun<'_>| {
@@ -47,6 +48,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                     Decision::Execute(step) => step,
                     Decision::Replay(()) => return Ok(RunVerdict::Keep(Progress::Replayed)),
                 };
+                let record = seen.record.expect("a step is about a run");
+                check_leases(&record.config)?;
                 let progress = match step {
                     RegisterStep::Activate(_) => Progress::Activated,
                     _ => Progress::Step,
@@ -58,7 +61,6 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                         change.discard(&keys, stale(&seen.shards, count)?);
                     }
                     RegisterStep::Stage { rows, .. } => {
-                        let record = seen.record.expect("a step is about a run");
                         change.shards_more += isize::try_from(rows.len()).expect("a step is small");
                         for input in &shards[rows] {
                             let shard = transition::root_shard(record, input);
@@ -102,9 +104,13 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     }
 }
 
-/// How many rows the next step takes: as many as fit.
+/// How many shards the next step takes: of those that it stores, as many as fit.
 fn chunk(record: Option<&RunRecord>, shards: &[InitialShardInput<'_>], max: usize) -> usize {
-    let staged = record.and_then(|record| record.registration).map_or(0, |it| it.staged as usize);
+    let registration = record.and_then(|record| record.registration);
+    if registration.is_some_and(|it| it.stale > 0) {
+        return max;
+    }
+    let staged = registration.map_or(0, |it| it.staged as usize);
     let size = |input: &InitialShardInput<'_>| {
         let (spec, cursor) = (input.spec, input.cursor);
         let cursor =

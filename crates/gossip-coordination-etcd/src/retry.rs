@@ -1,24 +1,55 @@
-//! Trying again, a bounded number of times, after pauses that grow and differ.
+//! Trying again, a bounded number of times and for a bounded time, after pauses that grow and differ.
+//!
+//! All requests of one operation, and the pauses between them, end within
+//! [`operation_timeout`](EtcdConfig::operation_timeout); of one in steps or pages, those of each.
 
+use core::future::Future;
 use core::time::Duration;
 
 use gossip_coordination::InfraError;
+use tokio::time::Instant;
 
 use crate::config::EtcdConfig;
 use crate::error::infra;
 use crate::kv::KvError;
 
-/// The tries that one operation has left.
+/// The tries and the time that one operation has left.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     left: u32,
     pause: Duration,
     pause_max: Duration,
+    ends_at: Instant,
 }
 
 impl Attempts {
     pub(crate) fn new(config: &EtcdConfig) -> Self {
-        Self { left: config.attempts, pause: config.backoff_min, pause_max: config.backoff_max }
+        Self {
+            left: config.attempts,
+            pause: config.backoff_min,
+            pause_max: config.backoff_max,
+            ends_at: Instant::now() + config.operation_timeout,
+        }
+    }
+
+    /// All tries again, in the time that is left: for the next of several records of which one does.
+    pub(crate) fn renewed(&self, config: &EtcdConfig) -> Self {
+        Self { ends_at: self.ends_at, ..Self::new(config) }
+    }
+
+    /// The whole time again, for the tries that are left: a step of several is done.
+    pub(crate) fn extend(&mut self, config: &EtcdConfig) {
+        self.ends_at = Instant::now() + config.operation_timeout;
+    }
+
+    /// Waits for the answer to a request, for as long as there is time.
+    pub(crate) async fn within<T>(
+        &self,
+        request: impl Future<Output = Result<T, KvError>>,
+    ) -> Result<T, KvError> {
+        tokio::time::timeout_at(self.ends_at, request).await.unwrap_or_else(|_| {
+            Err(KvError::Unanswered("nothing within the operation_timeout".into()))
+        })
     }
 
     /// Pauses before another try, or says that there is none left. `why` is the last failure, if it
@@ -29,13 +60,13 @@ impl Attempts {
         why: Option<&KvError>,
     ) -> Result<(), InfraError> {
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 {
+        let pause = jittered(self.pause);
+        if self.left == 0 || Instant::now() + pause >= self.ends_at {
             return Err(match why {
                 Some(error) => infra(step, error),
                 None => InfraError::transient(step, "other writers were faster every time"),
             });
         }
-        let pause = jittered(self.pause);
         // The timer has no shorter ticks, and would wait for one.
         if pause >= Duration::from_millis(1) {
             tokio::time::sleep(pause).await;
@@ -84,12 +115,26 @@ mod tests {
         let mut attempts = Attempts::new(&config);
         assert_eq!(attempts.next("renew.txn", None).await, Ok(()));
         assert_eq!(attempts.next("renew.txn", None).await, Ok(()));
-        let error = attempts.next("renew.txn", Some(&KvError::NoSpace)).await.unwrap_err();
+        let error = attempts.next("renew.txn", Some(&KvError::LeaseNotFound)).await.unwrap_err();
         assert!(error.is_retryable());
         let said = error.to_string();
-        assert!(said.starts_with("renew.txn:") && said.contains("NOSPACE"), "{said}");
+        assert!(said.starts_with("renew.txn:") && said.contains("has ended"), "{said}");
         let mut attempts = Attempts { left: 1, ..attempts };
         let said = attempts.next("renew.txn", None).await.unwrap_err().to_string();
         assert!(said.contains("other writers"), "{said}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tries_end_with_the_operations_time_however_many_are_left() {
+        let mut config = EtcdConfig::new(["http://a:1"]);
+        config.attempts = 1_000;
+        let (started, mut attempts) = (Instant::now(), Attempts::new(&config));
+        while attempts.next("renew.txn", None).await.is_ok() {}
+        assert!(started.elapsed() <= config.operation_timeout);
+        let renewed = attempts.renewed(&config);
+        assert_eq!(renewed.left, 1_000);
+        let never = core::future::pending::<Result<(), KvError>>();
+        assert!(matches!(renewed.within(never).await, Err(KvError::Unanswered(_))));
+        assert_eq!(started.elapsed(), config.operation_timeout);
     }
 }

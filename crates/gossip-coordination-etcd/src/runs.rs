@@ -5,7 +5,7 @@
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
 use gossip_coordination::codec::{decode_run, decode_shard, encode_gate, encode_run};
-use gossip_coordination::transition::RunUpdate;
+use gossip_coordination::transition::{RunUpdate, discard_staged};
 use gossip_coordination::{
     EventKind, InfraError, RunProgress, RunRecord, ShardCounts, ShardRecord, ShardState,
 };
@@ -14,7 +14,8 @@ use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, damaged, infra};
 use crate::keyspace::{Key, Keyspace, RunKeys, id_at_end};
 use crate::kv::{Entry, Found, Kv, KvError, Op, Read, Txn};
-use crate::retry::{Attempts, may_pass};
+use crate::retry::may_pass;
+use crate::settle::{Fate, Write};
 use crate::shards::{Stored, decode_total, encode_total, list_key, worker_key};
 
 /// What else a decision about a run needs.
@@ -71,11 +72,14 @@ impl RunChange {
         Self { shards_more, ..Self::new(next, event) }
     }
 
-    /// Deletes shards of a run that has ended, and the run itself when there are no more.
+    /// Deletes shards of a run that has ended, and the run itself when there are no more. Those that
+    /// a registration left are counted down in the record, for whoever else deletes them.
     pub(crate) fn delete(run: &RunKeys, record: &RunRecord, shards: &[ShardRecord]) -> Self {
         let mut change = Self::new(record.clone(), None);
         if shards.is_empty() {
             (change.next, change.event) = (None, Some(EventKind::RunDeleted));
+        } else if let Some((update, _)) = discard_staged(record, shards.len()) {
+            change.next.iter_mut().for_each(|next| next.apply(update.clone()));
         }
         for shard in shards {
             let (id, state) = (shard.key.shard, &shard.state);
@@ -187,7 +191,7 @@ pub(crate) fn decode_record(
 
 /// A change whose transaction was not answered.
 struct Unanswered<R> {
-    record: Vec<u8>,
+    write: Write,
     answer: R,
     event: Option<EventKind>,
 }
@@ -206,15 +210,24 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         E: From<InfraError> + Send,
     {
         let place = RunPlace::new(&self.keyspace, tenant, run);
-        let mut attempts = Attempts::new(&self.config);
+        let mut attempts = self.attempts();
         let mut unanswered: Option<Unanswered<R>> = None;
         loop {
-            let answer = self.read(steps.load, Txn::reads(place.reads(also))).await?;
+            let reads = Txn::reads(place.reads(also));
+            let answer = self.read(&mut attempts, steps.load, reads).await?;
             let snapshot = RunSnapshot::parse(also, &answer.found);
-            // B1: the record is as it was to become.
-            if let Some(done) = unanswered.take_if(|tried| tried.record == snapshot.record.bytes) {
-                self.emit_some(tenant, run, now, done.event);
-                return Ok(done.answer);
+            // B1.
+            if let Some(tried) = unanswered.take() {
+                let (key, write) = (place.keys.record(), &tried.write);
+                let fate = self.fate_of(&mut attempts, steps, &key, write, &snapshot.record);
+                match fate.await? {
+                    Fate::TookPlace => {
+                        self.emit_some(tenant, run, now, tried.event);
+                        return Ok(tried.answer);
+                    }
+                    Fate::DidNot => {}
+                    Fate::Unknown => unanswered = Some(tried),
+                }
             }
             let (change, answer) = match self.decide_run(steps, &place, &snapshot, &mut decide)? {
                 RunVerdict::Store(change, answer) => (change, answer),
@@ -226,7 +239,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             };
             let event = change.event.clone();
             let (txn, record) = store(steps, &place, &snapshot, change)?;
-            match self.kv.txn(txn).await {
+            match attempts.within(self.kv.txn(txn)).await {
                 Ok(stored) if stored.succeeded => {
                     self.emit_some(tenant, run, now, event);
                     return Ok(answer);
@@ -234,7 +247,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 Ok(_) => attempts.next(steps.txn, None).await?,
                 Err(error) if may_pass(&error) => {
                     if matches!(error, KvError::Unanswered(_)) {
-                        unanswered = Some(Unanswered { record, answer, event });
+                        let write = Write::over(&snapshot.record, record);
+                        unanswered = Some(Unanswered { write, answer, event });
                     }
                     attempts.next(steps.txn, Some(&error)).await?;
                 }
@@ -307,6 +321,8 @@ fn store(
         None => {
             let keys = [place.keys.record(), place.keys.gate(), place.keys.open()];
             txn.then.extend(keys.into_iter().chain([place.listed.clone()]).map(Op::Delete));
+            // Notes are made under a compare with the gate, so that none comes after.
+            txn.then.extend(place.keys.all_waiting().map(Op::DeleteRange));
         }
     }
     if change.shards_more != 0 {
@@ -325,6 +341,12 @@ fn store(
     Ok((txn, record))
 }
 
+/// Whether the run is listed among the open ones: it has not ended, or shards that a registration left
+/// are still to be deleted.
+pub(crate) fn is_open(run: &RunRecord) -> bool {
+    !run.status.is_terminal() || run.registration.is_some()
+}
+
 fn put_run(txn: &mut Txn, place: &RunPlace, next: &RunRecord, record: &mut Vec<u8>) {
     let mut gate = Vec::new();
     encode_run(next, record);
@@ -332,9 +354,9 @@ fn put_run(txn: &mut Txn, place: &RunPlace, next: &RunRecord, record: &mut Vec<u
     txn.then.push(Op::put(place.keys.record(), record.clone()));
     txn.then.push(Op::put(place.keys.gate(), gate));
     txn.then.push(Op::put(place.listed.clone(), []));
-    txn.then.push(if next.status.is_terminal() {
-        Op::Delete(place.keys.open())
-    } else {
+    txn.then.push(if is_open(next) {
         Op::put(place.keys.open(), [])
+    } else {
+        Op::Delete(place.keys.open())
     });
 }

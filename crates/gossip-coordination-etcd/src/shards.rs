@@ -24,12 +24,20 @@ use crate::kv::{Found, LeaseId, Op, Read, Revision, Txn};
 pub(crate) struct Stored {
     pub(crate) bytes: Vec<u8>,
     pub(crate) revision: Revision,
+    /// When its key was created, and how often it was written since.
+    pub(crate) created: Revision,
+    pub(crate) version: i64,
 }
 
 impl Stored {
     pub(crate) fn of(found: &Found) -> Self {
         match found.entries.first() {
-            Some(entry) => Self { bytes: entry.value.clone(), revision: entry.mod_revision },
+            Some(entry) => Self {
+                bytes: entry.value.clone(),
+                revision: entry.mod_revision,
+                created: entry.create_revision,
+                version: entry.version,
+            },
             None => Self::default(),
         }
     }
@@ -229,7 +237,9 @@ impl Snapshot {
         revision: Revision,
     ) -> Self {
         let owner = if change.puts_owner(before, self.owner) { revision } else { self.owner };
-        Self { record: Stored { bytes: record, revision }, owner, idle_until: None, ..self }
+        let record =
+            Stored { bytes: record, revision, version: self.record.version + 1, ..self.record };
+        Self { record, owner, idle_until: None, ..self }
     }
 }
 

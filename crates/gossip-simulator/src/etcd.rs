@@ -83,7 +83,7 @@ impl Etcd {
 /// A process that is killed rather than closed.
 fn connect(kv: &SimKv, config: &EtcdConfig) -> EtcdCoordinator<SimKv> {
     let coordinator = EtcdCoordinator::on_model(kv.clone(), config.clone());
-    let coordinator = coordinator.expect("the configuration is valid");
+    let coordinator = coordinator.expect("the configuration is valid").with_model_time();
     coordinator.end_as_if_killed();
     coordinator
 }
@@ -128,6 +128,7 @@ impl SimulatedBackend for Etcd {
     const HAS_CAPS: bool = true;
     const CLAIMS_IN_TURN: bool = false;
     const CLAIMS_AT_ONCE: bool = false;
+    const FULL_MAY_PASS: bool = false;
     const SPLIT_MAX: SplitCaps = SplitCaps { max_children: 60, max_bytes: 1_400_000 };
 
     fn open(limits: &BackendLimits) -> Self {

@@ -117,6 +117,10 @@ pub trait SimulatedBackend: Sized {
     /// Whether a claim is one transaction: if it fails, no shard was parked on the way.
     const CLAIMS_AT_ONCE: bool = true;
 
+    /// Whether it calls a full store a failure that may pass, rather than one that somebody has to
+    /// end.
+    const FULL_MAY_PASS: bool = true;
+
     /// The largest split that it can be opened with.
     const SPLIT_MAX: SplitCaps = SplitCaps::PROTOCOL;
 

@@ -5,8 +5,8 @@ use core::future::Future;
 use core::time::Duration;
 
 use etcd_client::{
-    Client, Compare as EtcdCompare, CompareOp, Error, GetOptions, GetResponse, KeyValue, KvClient,
-    LeaseGrantOptions, PutOptions, Txn as EtcdTxn, TxnOp, TxnOpResponse,
+    Client, Compare as EtcdCompare, CompareOp, DeleteOptions, Error, GetOptions, GetResponse,
+    KeyValue, KvClient, LeaseGrantOptions, PutOptions, Txn as EtcdTxn, TxnOp, TxnOpResponse,
 };
 use tonic::{Code, Status};
 
@@ -159,6 +159,10 @@ fn to_op(op: Op) -> TxnOp {
             TxnOp::put(key.into_bytes(), value, Some(options))
         }
         Op::Delete(key) => TxnOp::delete(key.into_bytes(), None),
+        Op::DeleteRange(range) => {
+            let options = range.end().map(|end| DeleteOptions::new().with_range(end.as_bytes()));
+            TxnOp::delete(range.start().as_bytes(), options)
+        }
         Op::Read(read) => to_get(read),
     }
 }

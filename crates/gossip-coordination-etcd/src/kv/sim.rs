@@ -8,6 +8,8 @@ use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::keyspace::KeyRange;
+
 use super::{Entry, Found, Kv, KvError, LeaseId, Op, Read, Revision, Txn, TxnAnswer, Wanted};
 
 /// Most compares or operations of a transaction: the server's default.
@@ -231,6 +233,11 @@ impl Store {
                     wrote = true;
                 }
                 Op::Delete(key) => wrote |= self.delete(key.as_bytes(), revision),
+                Op::DeleteRange(range) => {
+                    for key in self.keys_in(range) {
+                        wrote |= self.delete(&key, revision);
+                    }
+                }
                 Op::Read(read) => found.push(self.read(read, revision)?),
             }
         }
@@ -249,7 +256,7 @@ impl Store {
         }
         ops.iter().try_for_each(|op| match op {
             Op::Read(read) => self.check_revision(read),
-            Op::Put { .. } | Op::Delete(_) => Ok(()),
+            Op::Put { .. } | Op::Delete(_) | Op::DeleteRange(_) => Ok(()),
         })
     }
 
@@ -286,6 +293,12 @@ impl Store {
         let entries: Vec<_> =
             all.by_ref().take(limit).map(|entry| show(entry, read.wanted)).collect();
         Ok(Found { count: entries.len() as u64, entries, has_more: all.next().is_some() })
+    }
+
+    fn keys_in(&self, range: &KeyRange) -> Vec<Vec<u8>> {
+        let from = (Bound::Included(range.start().as_bytes()), Bound::Unbounded);
+        let keys = self.history.range::<[u8], _>(from).map(|(key, _)| key);
+        keys.take_while(|key| range.contains(key)).cloned().collect()
     }
 
     fn put(&mut self, key: &[u8], value: &[u8], lease: Option<LeaseId>, revision: Revision) {
@@ -349,6 +362,7 @@ fn check_limits(txn: &Txn) -> Result<(), KvError> {
     let size = |op: &Op| match op {
         Op::Put { key, value, .. } => key.as_bytes().len() + value.len(),
         Op::Delete(key) => key.as_bytes().len(),
+        Op::DeleteRange(range) => range.start().as_bytes().len(),
         Op::Read(read) => read.range.start().as_bytes().len(),
     };
     let bytes: usize = txn.then.iter().map(size).sum();
@@ -369,7 +383,11 @@ fn check_distinct(ops: &[Op]) -> Result<(), KvError> {
             return Err(twice());
         }
     }
-    let deletes_a_put = |op: &Op| matches!(op, Op::Delete(key) if put.contains(key));
+    let deletes_a_put = |op: &Op| match op {
+        Op::Delete(key) => put.contains(key),
+        Op::DeleteRange(range) => put.iter().any(|key| range.contains(key.as_bytes())),
+        Op::Put { .. } | Op::Read(_) => false,
+    };
     if ops.iter().any(deletes_a_put) { Err(twice()) } else { Ok(()) }
 }
 

@@ -7,7 +7,8 @@ use etcd_client::{AlarmAction, AlarmType, Client, ConnectOptions, Permission};
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::WorkerId;
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, CoordinationBackend, InfraError, RunManagement, ShardFilter,
+    AcquireScratch, CheckpointError, CoordinationBackend, InfraError, LeasedOperationError,
+    RunManagement, ShardFilter,
 };
 use gossip_coordination_etcd::keyspace::{Key, Keyspace};
 use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Txn};
@@ -37,6 +38,7 @@ fn inside_a_runtime_the_sync_coordinator_refuses_instead_of_panicking() {
     runtime.block_on(async {
         let error = coordinator.create_run(NOW, TENANT, RUN, CONFIG).unwrap_err();
         assert!(error.to_string().contains("AsyncEtcdCoordinator"), "{error}");
+        assert!(!error.is_retryable());
         let refused = EtcdCoordinator::connect(server.config());
         assert!(matches!(refused, Err(ConnectError::InsideRuntime)));
         // Dropping it there is no panic either.
@@ -120,6 +122,7 @@ fn a_full_cluster_says_so_and_goes_on_once_it_has_room() {
         coordinator.checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&key(2)), op(1)).unwrap_err();
     let said = error.to_string();
     assert!(said.starts_with("checkpoint.txn") && said.contains("NOSPACE"), "{said}");
+    assert!(!error.is_retryable(), "somebody has to make room");
     alarm(AlarmAction::Deactivate);
     coordinator.checkpoint(NOW, TENANT, &lease, CursorUpdate::at(&key(2)), op(1)).unwrap();
 }
@@ -220,6 +223,50 @@ fn on_model(kv: &SimKv, change: impl FnOnce(&mut EtcdConfig)) -> EtcdCoordinator
     let mut config = config(["http://nowhere:1".into()]);
     change(&mut config);
     EtcdCoordinator::on_model(kv.clone(), config).unwrap()
+}
+
+/// Leases that end before the process's, or before an operation does, are refused before anything is
+/// stored, and the refusal names the setting; also where another process created the run.
+#[test]
+fn a_run_whose_leases_do_not_fit_the_settings_is_refused() {
+    let kv = SimKv::new();
+    let mut coordinator = on_model(&kv, |config| config.owner_lease_ttl = Duration::from_secs(31));
+    let empty = kv.revision();
+    let error = coordinator.create_run(NOW, TENANT, RUN, CONFIG).unwrap_err();
+    assert!(error.to_string().contains("owner_lease_ttl") && !error.is_retryable(), "{error}");
+    assert_eq!(kv.revision(), empty);
+    let namespace = coordinator.as_async().config().namespace.clone();
+    let mut other = on_model(&kv, |config| config.namespace = namespace.clone());
+    other.create_run(NOW, TENANT, RUN, CONFIG).unwrap();
+    let created = kv.revision();
+    let manifest = Manifest::of(2, 10);
+    let register = |coordinator: &mut EtcdCoordinator<SimKv>| {
+        coordinator.register_shards(NOW, TENANT, RUN, &manifest.rows(), op(1))
+    };
+    let error = register(&mut coordinator).unwrap_err();
+    assert!(error.to_string().contains("owner_lease_ttl") && !error.is_retryable(), "{error}");
+    let mut slow = on_model(&kv, |config| {
+        config.namespace = namespace;
+        config.operation_timeout = Duration::from_secs(31);
+    });
+    let error = register(&mut slow).unwrap_err();
+    assert!(error.to_string().contains("operation_timeout"), "{error}");
+    assert_eq!(kv.revision(), created);
+    register(&mut other).unwrap();
+}
+
+/// What a cluster takes in one transaction does not make requests larger than it takes.
+#[test]
+fn a_large_registration_fits_however_many_operations_the_cluster_takes() {
+    for txn_ops_max in [64, 10_000] {
+        let kv = SimKv::new();
+        let mut coordinator = on_model(&kv, |config| config.txn_ops_max = txn_ops_max);
+        begin(&mut coordinator, 10_000, 10).unwrap();
+        assert_eq!(coordinator.get_run_progress(TENANT, RUN).unwrap().active, 10_000);
+        coordinator.cancel_run(NOW, TENANT, RUN, op(1)).unwrap();
+        kv.compact(kv.revision()).unwrap();
+        coordinator.delete_run(NOW, TENANT, RUN).unwrap();
+    }
 }
 
 /// A reader that is slower than compaction every time says so instead of mixing views.

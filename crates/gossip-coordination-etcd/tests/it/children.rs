@@ -39,6 +39,7 @@ fn a_child_works_until_it_is_killed() {
     let mut config = crate::server::config(endpoints.split(',').map(str::to_owned));
     config.namespace = namespace.to_owned();
     config.owner_lease_ttl = std::time::Duration::from_secs(2);
+    config.request_timeout = std::time::Duration::from_secs(1);
     config.attempts = 100;
     let mut coordinator = EtcdCoordinator::connect(config).unwrap();
     work(&mut coordinator, worker.parse().unwrap());

@@ -89,7 +89,7 @@ impl Crowd {
                     assert!(is_small, "{read:?} has no limit");
                     1
                 }
-                Op::Put { .. } | Op::Delete(_) => 0,
+                Op::Put { .. } | Op::Delete(_) | Op::DeleteRange(_) => 0,
             });
             counted[0].fetch_add(1, Ordering::Relaxed);
             counted[1].fetch_add(entries.sum(), Ordering::Relaxed);

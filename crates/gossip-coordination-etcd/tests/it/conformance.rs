@@ -170,7 +170,7 @@ impl<P: Place> Harness for On<P> {
 }
 
 fn killable<P: Place>(kv: &P::Kv, config: &EtcdConfig) -> EtcdCoordinator<P::Kv> {
-    let coordinator = P::coordinator(kv, config.clone());
+    let coordinator = P::coordinator(kv, config.clone()).with_model_time();
     coordinator.end_as_if_killed();
     coordinator
 }

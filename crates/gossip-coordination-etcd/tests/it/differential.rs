@@ -157,18 +157,23 @@ impl Pair {
                 let value = vec![self.dice.below(256) as u8; self.dice.below(5) as usize];
                 Op::Put { key: self.key(), value, lease }
             }
-            5..=6 => Op::Delete(self.key()),
+            5 => Op::Delete(self.key()),
+            6 => Op::DeleteRange(self.range()),
             _ => Op::Read(self.read()),
         }
     }
 
-    fn read(&mut self) -> Read {
+    fn range(&mut self) -> KeyRange {
         let (one, other) = (self.key(), self.key());
-        let range = match self.dice.below(3) {
+        match self.dice.below(3) {
             0 => KeyRange::one(&one),
             1 => KeyRange::one(&one.clone().min(other.clone())).until(one.max(other)),
             _ => Keyspace::new("n").unwrap().all(),
-        };
+        }
+    }
+
+    fn read(&mut self) -> Read {
+        let range = self.range();
         let newest = self.model.revision();
         let revision = match self.dice.below(10) {
             0 => newest + 1,

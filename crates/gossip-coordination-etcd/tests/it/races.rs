@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use gossip_contracts::coordination::{
     CursorUpdate, plan_split_replace_at_points, plan_split_residual_at_point,
@@ -20,6 +21,8 @@ use crate::world::*;
 
 const WORKERS: u64 = 16;
 const KEYS: u64 = 16;
+/// All of them want the same totals, and the machine may be busy.
+const PATIENCE: Duration = Duration::from_millis(LEASE_MS);
 
 /// Claims until nothing is left; now and then splits what it got. Says which ranges of keys it
 /// completed under which shard.
@@ -38,7 +41,7 @@ fn work(config: EtcdConfig, worker: u64, seed: u64) -> Vec<(ShardId, u64, u64)> 
             Ok(claimed) => (claimed.lease, claimed.to_restored_state().spec),
             Err(ClaimError::NoneAvailable { .. }) => {
                 idle += 1;
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(20));
                 continue;
             }
             Err(error) => panic!("{error}"),
@@ -71,6 +74,7 @@ fn sixteen_workers_complete_every_shard_once_and_cover_every_key() {
     let server = EtcdServer::start();
     let mut config = server.config();
     config.attempts = 100;
+    config.operation_timeout = PATIENCE;
     let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
     begin(&mut coordinator, shards, KEYS).unwrap();
     let seed = Dice::from_environment().seed();
@@ -115,6 +119,7 @@ fn racing_splits_do_not_pass_a_ceiling() {
     let mut config = server.config();
     config.limits = ShardLimits { per_tenant: 24, global: 1_000 };
     config.attempts = 200;
+    config.operation_timeout = PATIENCE;
     let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
     begin(&mut coordinator, 8, 1_000).unwrap();
     let refused: usize = std::thread::scope(|scope| {

@@ -139,6 +139,7 @@ impl Cluster {
         let mut config = config(self.members.iter().map(EtcdServer::url));
         config.request_timeout = Duration::from_secs(2);
         config.attempts = 100;
+        config.operation_timeout = Duration::from_secs(30);
         config
     }
 

@@ -70,7 +70,7 @@ impl Certificates {
 
 fn over(server: &EtcdServer, tls: Tls) -> EtcdConfig {
     let mut config = config([server.url()]);
-    config.request_timeout = Duration::from_secs(10);
+    config.request_timeout = Duration::from_secs(9);
     config.tls = Some(tls);
     config
 }

@@ -13,6 +13,15 @@ pub enum InfraError {
         /// What happened. Never holds keys, tokens or owners.
         message: String,
     },
+    /// The same request is refused again until somebody changes the program, its settings or the
+    /// store: missing rights, a limit that it breaks, a full cluster.
+    #[error("{operation}: {message}")]
+    Refused {
+        /// The failing step.
+        operation: &'static str,
+        /// Why, and what to change. Never holds keys, tokens or owners.
+        message: String,
+    },
     /// What is stored cannot be right: bytes that do not decode, a record that must be there.
     #[error("{operation}: stored data is damaged: {message}")]
     Corruption {
@@ -27,6 +36,11 @@ impl InfraError {
     /// A failure that may pass.
     pub fn transient(operation: &'static str, message: impl Into<String>) -> Self {
         Self::Transient { operation, message: message.into() }
+    }
+
+    /// A refusal that trying again does not change.
+    pub fn refused(operation: &'static str, message: impl Into<String>) -> Self {
+        Self::Refused { operation, message: message.into() }
     }
 
     /// Damaged data.

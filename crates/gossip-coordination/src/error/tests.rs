@@ -211,10 +211,12 @@ fn routing_keeps_every_field() {
 fn errors_say_whether_trying_again_helps() {
     let (passing, damage) =
         (InfraError::transient("step", "busy"), InfraError::corruption("step", "damaged"));
+    let refused = InfraError::refused("step", "no rights");
     macro_rules! follow_the_backend {
         ($($error:ident)*) => {$(
             assert!($error::BackendError(passing.clone()).is_retryable());
             assert!(!$error::BackendError(damage.clone()).is_retryable());
+            assert!(!$error::BackendError(refused.clone()).is_retryable());
         )*};
     }
     follow_the_backend! {
@@ -406,6 +408,7 @@ fn no_variant_of_any_error_shows_a_secret() {
         ),
         check_every_variant!(InfraError:
             Transient { operation: "checkpoint.txn", message: "timed out".into() };
+            Refused { operation: "checkpoint.txn", message: "the user has no rights".into() };
             Corruption { operation: "checkpoint.load", message: "ends inside fence".into() };
         ),
         check_every_variant!(RunConfigError: ZeroLeaseDuration; ZeroShardRetries;),

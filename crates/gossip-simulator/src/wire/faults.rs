@@ -151,7 +151,11 @@ impl<S: SimulatedBackend> Wire<S> {
                 let is_rival = matches!(fault, StoreFault::Rival { .. });
                 let told = if unsaid.is_none() { &self.events[..] } else { &[] };
                 let what = || format!("{fault:?}: {request:?}");
-                let verdict = self.oracles.observe_provoked(retryable && !is_rival, told, what);
+                let may_pass = match fault {
+                    StoreFault::Full => retryable == S::FULL_MAY_PASS,
+                    _ => retryable && !is_rival,
+                };
+                let verdict = self.oracles.observe_provoked(may_pass, told, what);
                 // No look at the records yet: what was stored after all is judged first.
                 if verdict.is_err() {
                     self.conclude(verdict);
