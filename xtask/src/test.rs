@@ -223,19 +223,12 @@ fn need_component(name: &str) -> Result<()> {
 fn tests(context: &Context) -> Result<()> {
     soak::announce_shares(&context.workspace)?;
     if has_nextest() {
-        let threads = test_threads().to_string();
-        return context.cargo_packages(&["nextest", "run", "--test-threads", &threads]).run();
+        return context.cargo_packages(&["nextest", "run"]).run();
     }
     println!("nextest is absent (cargo install --locked cargo-nextest), so cargo test does it");
     context
         .cargo_packages(&["test", "--lib", "--bins", "--tests", "--examples", "--no-fail-fast"])
         .run()
-}
-
-/// More than there are cores: a third of the tests' time is waiting, for servers and timers.
-fn test_threads() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores + cores.div_ceil(2)
 }
 
 pub(crate) fn has_nextest() -> bool {

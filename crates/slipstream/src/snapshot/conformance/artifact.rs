@@ -277,10 +277,10 @@ fn export_and_import_for_ever<S: SnapshotStore>(path: &Path) -> ! {
     loop {
         store.export_to(&at("artifact"), about()).unwrap();
         S::import(&at("artifact"), &at("imported"), &WatchScope::All).unwrap();
-        remove(&at("imported"));
-        // It goes at once, as it came.
+        // They go at once, as they came: what is half removed is not a fold.
         let gone = at(".slipstream-stage-removed");
         fs::create_dir(&gone).unwrap();
+        fs::rename(at("imported"), gone.join("imported")).unwrap();
         fs::rename(at("artifact"), gone.join("artifact")).unwrap();
         fs::remove_dir_all(gone).unwrap();
     }
