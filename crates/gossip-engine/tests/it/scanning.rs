@@ -199,6 +199,20 @@ fn an_encoded_secret_at_the_end_of_a_segment_is_found_exactly_once() {
     }
 }
 
+/// Where no match begins is remembered from one anchor to the next, and what follows is still found.
+#[test]
+fn tokens_among_very_many_anchors_are_all_found() {
+    let token = |seed| template::expand("{jwt}", seed).unwrap().text;
+    let anchors = "eyJ. sk.eyJ ".repeat(3_000);
+    let text = format!("{anchors} {} {anchors}{anchors} {} {anchors}", token(1), token(2));
+    let found: Vec<_> = scan(builtin(), text.as_bytes())
+        .into_iter()
+        .map(|found| (found.rule, found.secret))
+        .collect();
+    let expected = [1, 2].map(|seed| ("jwt".to_owned(), token(seed).into_bytes()));
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn lines_and_columns_are_counted_from_one() {
     let token = template::expand("ghp_{base62:30}{crc32}", 3).unwrap().text;
