@@ -82,6 +82,9 @@ fn what_a_commit_does_not_bring_does_not_stop_it() {
     hooked.git("commit -q -m third");
     hooked.git("rm -q --cached old.env");
     hooked.git("commit -q -m fourth");
+    // The hook was there all along.
+    hooked.git("add untracked.env");
+    hooked.refuses("commit -q -m fifth", "untracked.env:1:3: github-token");
 }
 
 /// git makes such a commit from an index of its own, and tells its hooks which.
