@@ -328,6 +328,22 @@ fn what_gitleaks_leaves_out_where_files_extend_holds_here() {
     assert_eq!(found(rules, "a", TEXT), [("other".to_owned(), "other_w7yx3knv".to_owned())]);
 }
 
+/// gitleaks' own expressions take what follows a value, often the end of the line.
+#[test]
+fn the_line_behind_a_match_is_none_of_its_lines() {
+    let finds = |regex: &str, text: &str| {
+        let rule = format!("[[rules]]\nid = 'a'\nregex = '''{regex}'''\n");
+        let found = found(load(&[("c.toml", &rule)]).unwrap(), "a", text);
+        found.into_iter().map(|(_, secret)| secret).collect::<Vec<_>>()
+    };
+    let grouped = r"key=([a-z0-9]{8})(?:[\s;]|$)";
+    assert_eq!(finds(grouped, "key=q8zr2lmt\nnext # gitleaks:allow\n"), ["q8zr2lmt"]);
+    assert_eq!(finds(grouped, "key=q8zr2lmt # gitleaks:allow\n"), [] as [&str; 0]);
+    // Neither is the end of the line part of the secret.
+    let whole = r"\skey_[a-z0-9]{8}(?:[^a-z]|\z)";
+    assert_eq!(finds(whole, "\nkey_q8zr2lmt\n# gitleaks:allow\n"), ["key_q8zr2lmt"]);
+}
+
 #[test]
 fn what_gitleaks_refuses_is_refused_with_its_place() {
     for (text, line, part) in [
