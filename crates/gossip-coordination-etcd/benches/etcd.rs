@@ -4,8 +4,9 @@
 //! bytes; that of a registration, transactions of the same puts. Both sides take turns in rounds, and
 //! each is judged by its fastest quarter. What a claim asks of etcd is counted on the model, where one
 //! shard is free, and timed on the server, where all are: its ratio is to 1000 shards. Keep-alives are
-//! counted by the server; their ratio is to one held shard. The server is one member with its files on
-//! disk, so that every write waits for it.
+//! counted by the server; their ratio is to one held shard. Renewals after very many are beside the
+//! first ones, with nothing compacted in between. The server is one member with its files on disk, so
+//! that every write waits for it.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ fn main() {
             runtime.block_on(checkpoints(workers));
         }
     });
+    run("renew", &|| runtime.block_on(renewals()));
     run("claim", &|| {
         runtime.block_on(claims());
         runtime.block_on(timed_claims());
@@ -206,6 +208,50 @@ async fn checkpoints(workers: u64) {
     }
     let (subject, raw) = (rate(subject_rates), rate(raw_rates));
     figure(&format!("checkpoint-{workers}"), subject, "1/s", Some(subject / raw));
+}
+
+/// Renewals of 16 workers, the first ones and those after 50 000, without compaction: every checkpoint
+/// comes ten seconds after the one before, so that each has another deadline.
+async fn renewals() {
+    const WORKERS: u64 = 16;
+    const ROUNDS: u64 = 10;
+    const MANY: u64 = 50_000;
+    let server = Server::start().await;
+    let mut coordinator = AsyncEtcdCoordinator::connect(server.config()).await.expect("it is up");
+    begin(&mut coordinator, WORKERS).await;
+    let mut workers = Vec::new();
+    for worker in 0..WORKERS {
+        let mut clone = coordinator.clone();
+        let lease = acquire(&mut clone, worker).await;
+        workers.push((clone, lease, 1 + worker * 1_000_000, NOW));
+    }
+    let (per_round, mut done, mut rates) = (1_000 / WORKERS, 0, Vec::new());
+    while done < MANY + ROUNDS * WORKERS * per_round {
+        let started = Instant::now();
+        let mut tasks = tokio::task::JoinSet::new();
+        for (mut coordinator, lease, mut at, mut now) in workers.drain(..) {
+            tasks.spawn(async move {
+                for _ in 0..per_round {
+                    at += 1;
+                    now = LogicalTime::from_raw(now.as_raw() + 10_000);
+                    let (key, op) = (key_of(at), OpId::from_raw(at));
+                    let cursor = CursorUpdate::at(&key);
+                    let stored =
+                        coordinator.checkpoint_and_renew(now, TENANT, &lease, cursor, op).await;
+                    stored.expect("it is held");
+                }
+                (coordinator, lease, at, now)
+            });
+        }
+        workers = tasks.join_all().await;
+        done += WORKERS * per_round;
+        rates.push((WORKERS * per_round) as f64 / started.elapsed().as_secs_f64());
+    }
+    let of_last = rates.split_off(rates.len() - ROUNDS as usize);
+    rates.truncate(ROUNDS as usize);
+    let (first, last) = (rate(rates), rate(of_last));
+    figure("renew-first-10000", first, "1/s", None);
+    figure("renew-after-50000", last, "1/s", Some(last / first));
 }
 
 async fn record_of(kv: &EtcdKv, keyspace: &Keyspace, shard: u64) -> Vec<u8> {

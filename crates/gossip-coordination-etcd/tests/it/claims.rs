@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gossip_contracts::coordination::{
-    RestoredShardState, ShardSpecRef, plan_split_replace_at_points,
+    CursorUpdate, RestoredShardState, ShardSpecRef, plan_split_replace_at_points,
 };
 use gossip_contracts::identity::{LogicalTime, WorkerId};
 use gossip_coordination::{AcquireScratch, ClaimError, CoordinationBackend, Lease, ShardClaiming};
@@ -133,7 +133,7 @@ fn a_long_list_of_free_shards_is_claimed_to_its_end() {
     let mut coordinator = EtcdCoordinator::on_model(kv.clone(), config).unwrap();
     begin(&mut coordinator, SHARDS, 10).unwrap();
     let mut scratch = Box::new(AcquireScratch::new());
-    let (mut claimed, mut estimates) = (BTreeSet::new(), 0);
+    let (mut claimed, mut estimates, mut promises) = (BTreeSet::new(), 0, 0);
     for worker in 1..=SHARDS {
         let worker = WorkerId::from_raw(worker);
         let view =
@@ -143,15 +143,82 @@ fn a_long_list_of_free_shards_is_claimed_to_its_end() {
         let said = u64::from(hint.available_count);
         if hint.is_estimate {
             estimates += 1;
-            assert!(said <= left && said > 0, "{said} of {left}");
+            promises += u64::from(said > 0);
+            assert!(said <= left, "{said} of {left}");
         } else {
             assert_eq!(said, left);
         }
     }
     assert!(estimates > SHARDS / 2, "{estimates} hints counted a part");
+    // A part in which nothing is left is one of a list that is nearly at its end.
+    assert!(promises * 10 > estimates * 9, "{promises} of {estimates} found something in it");
     let worker = WorkerId::from_raw(SHARDS + 1);
     let none = coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch);
     assert!(matches!(none, Err(ClaimError::NoneAvailable { .. })));
+}
+
+/// Has a worker complete shards of a run until `left` are left, and keep the last that it claimed.
+fn complete_until(left: u64, shards: u64) -> (SimKv, EtcdCoordinator<SimKv>, Lease) {
+    let (kv, keys) = (SimKv::new(), 10);
+    let config = config(["http://nowhere:1".into()]);
+    let mut coordinator = EtcdCoordinator::on_model(kv.clone(), config).unwrap();
+    begin(&mut coordinator, shards, keys).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let worker = WorkerId::from_raw(1);
+    for count in 0.. {
+        let claimed =
+            coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch).unwrap();
+        let lease = claimed.lease;
+        if count == shards - left {
+            return (kv, coordinator, lease);
+        }
+        let last = key((lease.shard().as_raw() + 1) * keys);
+        coordinator.complete(NOW, TENANT, &lease, CursorUpdate::at(&last), op(count)).unwrap();
+    }
+    unreachable!("shards come to an end")
+}
+
+/// Has a worker checkpoint and renew, and says over how many keys etcd walks for that.
+fn walked_by_renewal(
+    kv: &SimKv,
+    coordinator: &mut EtcdCoordinator<SimKv>,
+    lease: &Lease,
+    number: u64,
+) -> usize {
+    let (walked, store) = (Arc::new(AtomicUsize::new(0)), kv.clone());
+    let counted = Arc::clone(&walked);
+    kv.intercept(move |txn| {
+        assert!(txn.writes(), "a renewal is one round trip");
+        let walks = txn.then.iter().map(|op| match op {
+            Op::Read(read) => store.walked(&read.range),
+            Op::Put { .. } | Op::Delete(_) | Op::DeleteRange(_) => 0,
+        });
+        counted.fetch_add(walks.sum(), Ordering::Relaxed);
+        Interception::Pass
+    });
+    let first = key(lease.shard().as_raw() * 10 + 1);
+    let token = number.to_be_bytes();
+    let cursor = CursorUpdate::new(Some(&first), Some(&token));
+    let renewed =
+        coordinator.checkpoint_and_renew(at(number), TENANT, lease, cursor, op(1_000_000 + number));
+    renewed.unwrap();
+    kv.pass_all();
+    walked.load(Ordering::Relaxed)
+}
+
+/// Every other write waits for what a renewal reads, so that it must not read more and more, neither
+/// after many renewals nor late in a run, though nothing is compacted.
+#[test]
+fn a_renewal_reads_little_after_many_and_late_in_a_run() {
+    let (kv, mut coordinator, lease) = complete_until(100, 100);
+    let first = walked_by_renewal(&kv, &mut coordinator, &lease, 1);
+    for number in 2..1_000 {
+        assert_eq!(walked_by_renewal(&kv, &mut coordinator, &lease, number), first);
+    }
+    let (kv, mut coordinator, lease) = complete_until(5, 3_000);
+    let late = walked_by_renewal(&kv, &mut coordinator, &lease, 1);
+    // 256 free and as many held ones, dead or alive, and as evenly as ids are spread.
+    assert!(late < 700, "{late}");
 }
 
 /// Wherever the one shard that can be had is, the first claim gets it, for what it costs in a small
