@@ -217,7 +217,13 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             Read::first_keys(before, ClaimCandidates::MAX),
             Read::lowest(keys.held(), CLAIM_PAGE),
         ];
-        let answer = self.read(attempts, step, Txn::reads(reads)).await?;
+        let counts = self.free_lists.is_count_due((tenant, run));
+        let count = counts.then(|| Read::count(keys.shards()));
+        let reads = Txn::reads(reads.into_iter().chain(count));
+        let answer = self.read(attempts, step, reads).await?;
+        if let Some(shards) = answer.found.get(4) {
+            self.free_lists.counted((tenant, run), shards.count);
+        }
         out.status = found_gate(step, &keys, (tenant, run), &answer.found[0])?.status;
         let held = leases(step, &keys, &answer.found[3])?;
         // A lease keeps others out for as long as clocks may differ.

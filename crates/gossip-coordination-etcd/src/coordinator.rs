@@ -19,12 +19,12 @@ use gossip_coordination::{
 use crate::config::EtcdConfig;
 use crate::error::{ConnectError, Steps, infra};
 use crate::free_list::{FreeLists, Part};
-use crate::keyspace::{Keyspace, place_of_shard};
+use crate::keyspace::{Keyspace, RunKeys, place_of_shard};
 use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
 use crate::settle::{Fate, Write};
-use crate::shards::{Change, Seen, ShardPlace, Snapshot, Stored, decode_time, decode_total};
+use crate::shards::{Change, Seen, ShardPlace, Snapshot, decode_time};
 
 /// Shards whose last state one coordinator remembers. A worker holds a few.
 const REMEMBERED_MAX: usize = 1_024;
@@ -325,7 +325,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             let (mut txn, record) = snapshot.store(&place, steps.load, &shard, &change, lease)?;
             let part = self.free_lists.for_hint((tenant, key.run), place_of_shard(key.shard));
             if manner.tells_capacity {
-                txn.then.extend(self.capacity_reads(&place, part, manner.now).map(Op::Read));
+                txn.then.extend(capacity_reads(&place.run, part, manner.now).map(Op::Read));
             }
             match attempts.within(self.kv.txn(txn)).await {
                 Ok(stored) if stored.succeeded => {
@@ -385,50 +385,30 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             // The answer that had it was lost. The operation was carried out, whatever becomes of this.
             None => {
                 let part = self.free_lists.for_hint(run, place_of_shard(place.key.shard));
-                let reads = Txn::reads(self.capacity_reads(place, part, manner.now));
+                let reads = Txn::reads(capacity_reads(&place.run, part, manner.now));
                 let read = attempts.within(self.kv.txn(reads)).await;
                 read.ok().map(|answer| (part, answer.found))
             }
         };
-        let told = found.and_then(|(part, found)| self.capacity(manner, place, part, &found));
+        let told = found.and_then(|(part, found)| self.capacity(manner.now, place, part, &found));
         let (capacity, idle_workers) = told.unwrap_or((nothing, 0));
         Outcome { answer, capacity, idle_workers }
     }
 
-    /// What a hint is made of, read in the transaction that it goes with.
-    fn capacity_reads(
-        &self,
-        place: &ShardPlace,
-        part: Part,
-        now: LogicalTime,
-    ) -> impl Iterator<Item = Read> + use<K> {
-        let (run, to) = (&place.run, part.from + part.width);
-        let reads = [
-            Read::count(run.free_between(part.from, to)),
-            Read::lowest(run.held_between(part.from, to), 1),
-            Read::count(run.idle_at(now)),
-            Read::key(&self.keyspace.tenant(place.tenant).shard_total()),
-        ];
-        reads.into_iter()
-    }
-
-    /// What [`Self::capacity_reads`] found: the hint, and how many workers wait.
+    /// What [`capacity_reads`] found: the hint, and how many workers wait.
     fn capacity(
         &self,
-        manner: Manner,
+        now: LogicalTime,
         place: &ShardPlace,
         part: Part,
         found: &[Found],
     ) -> Option<(CapacityHint, u32)> {
-        let [free, held, idle, total] = found else { return None };
-        let key = self.keyspace.tenant(place.tenant).shard_total();
-        // Advice only: whoever changes the total finds out that it is damaged.
-        let shards = decode_total(&Stored::of(total), &key, manner.steps.load).unwrap_or(0);
-        self.free_lists.saw((place.tenant, place.key.run), part, free.count, shards as u64);
+        let [free, held, idle] = found else { return None };
+        self.free_lists.saw((place.tenant, place.key.run), part, free.count);
         let count = |found: &Found| u32::try_from(found.count).unwrap_or(u32::MAX);
         let earliest = held.entries.first().and_then(|entry| decode_time(&entry.value));
         let earliest_deadline = earliest.map(|deadline| self.takeover(false).free_from(deadline));
-        let some_expired = earliest_deadline.is_some_and(|free_from| free_from <= manner.now);
+        let some_expired = earliest_deadline.is_some_and(|free_from| free_from <= now);
         let hint = CapacityHint {
             available_count: count(free).saturating_add(u32::from(some_expired)),
             earliest_deadline,
@@ -488,6 +468,18 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         }
         cooldowns.insert((tenant, worker), until);
     }
+}
+
+/// What a hint is made of, read in the transaction that it goes with.
+fn capacity_reads(
+    run: &RunKeys,
+    part: Part,
+    now: LogicalTime,
+) -> impl Iterator<Item = Read> + use<> {
+    let to = part.from + part.width;
+    let free = Read::count(run.free_between(part.from, to));
+    let held = Read::lowest(run.held_between(part.from, to), 1);
+    [free, held, Read::count(run.idle_at(now))].into_iter()
 }
 
 impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {

@@ -84,9 +84,10 @@ impl Crowd {
         self.kv.intercept(move |txn| {
             let entries = txn.then.iter().map(|op| match op {
                 Op::Read(read) if read.limit > 0 => read.limit,
+                // Now and then a claim counts, which returns nothing.
+                Op::Read(read) if read.wanted == Wanted::Count => 0,
                 Op::Read(read) => {
-                    let is_small = read.range.end().is_none() || read.wanted == Wanted::Count;
-                    assert!(is_small, "{read:?} has no limit");
+                    assert!(read.range.end().is_none(), "{read:?} has no limit");
                     1
                 }
                 Op::Put { .. } | Op::Delete(_) | Op::DeleteRange(_) => 0,
@@ -127,7 +128,7 @@ impl Crowd {
 /// shard is claimed once, nothing is promised that is not there, and the end is noticed.
 #[test]
 fn a_long_list_of_free_shards_is_claimed_to_its_end() {
-    const SHARDS: u64 = 3_000;
+    const SHARDS: u64 = 2_000;
     let kv = SimKv::new();
     let config = config(["http://nowhere:1".into()]);
     let mut coordinator = EtcdCoordinator::on_model(kv.clone(), config).unwrap();
@@ -212,10 +213,10 @@ fn walked_by_renewal(
 fn a_renewal_reads_little_after_many_and_late_in_a_run() {
     let (kv, mut coordinator, lease) = complete_until(100, 100);
     let first = walked_by_renewal(&kv, &mut coordinator, &lease, 1);
-    for number in 2..1_000 {
+    for number in 2..200 {
         assert_eq!(walked_by_renewal(&kv, &mut coordinator, &lease, number), first);
     }
-    let (kv, mut coordinator, lease) = complete_until(5, 3_000);
+    let (kv, mut coordinator, lease) = complete_until(5, 1_200);
     let late = walked_by_renewal(&kv, &mut coordinator, &lease, 1);
     // 256 free and as many held ones, dead or alive, and as evenly as ids are spread.
     assert!(late < 700, "{late}");
