@@ -144,7 +144,7 @@ async fn begin<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, shards: u64) {
 async fn acquire<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, shard: u64) -> Lease {
     let mut scratch = Box::new(AcquireScratch::new());
     let (key, worker) =
-        (ShardKey::new(RUN, ShardId::from_raw(shard)), WorkerId::from_raw(shard + 1));
+        (ShardKey::new(RUN, ShardId::from_raw(shard)), WorkerId::from_raw(shard.wrapping_add(1)));
     let acquired =
         coordinator.acquire_and_restore_into(NOW, TENANT, key, worker, &mut scratch).await;
     acquired.expect("it is free").lease
@@ -286,7 +286,11 @@ async fn raw_transactions(kv: EtcdKv, keyspace: Keyspace, worker: u64, value: Ve
 const CHILDREN: u64 = 50;
 
 /// Splits a shard that is held into [`CHILDREN`].
-async fn split<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, lease: &Lease, range: [u64; 2]) {
+async fn split<K: Kv>(
+    coordinator: &mut AsyncEtcdCoordinator<K>,
+    lease: &Lease,
+    range: [u64; 2],
+) -> Vec<ShardId> {
     let step = (range[1] - range[0]) / CHILDREN;
     let points: Vec<_> = (1..CHILDREN).map(|part| key_of(range[0] + part * step)).collect();
     let points: Vec<&[u8]> = points.iter().map(|point| &point[..]).collect();
@@ -294,7 +298,7 @@ async fn split<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, lease: &Lease, 
     let range = ShardSpecRef::new(&from, &to, b"");
     let plan = plan_split_replace_at_points(range, &points).expect("points inside");
     let split = coordinator.split_replace(NOW, TENANT, lease, &plan, OpId::from_raw(1)).await;
-    split.expect("it is held");
+    split.expect("it is held").into_inner().children.to_vec()
 }
 
 /// A worker that nobody was before claims a shard. Says which keys are its.
@@ -332,10 +336,17 @@ async fn claims() {
         }
         while held.len() < shards {
             let (lease, range) = held.pop_front().expect("some are held");
-            split(&mut coordinator, &lease, range).await;
-            for worker in workers.by_ref().take(CHILDREN as usize) {
-                held.push_back(claim(&mut coordinator, &mut scratch, worker).await);
+            let children = split(&mut coordinator, &lease, range).await;
+            let step = (range[1] - range[0]) / CHILDREN;
+            // All but one by their names: a claim looks at everything that is held.
+            for (part, child) in (0..).zip(&children[1..]) {
+                let (first, lease) =
+                    (range[0] + (1 + part) * step, acquire(&mut coordinator, child.as_raw()).await);
+                let is_last = part + 2 == CHILDREN;
+                held.push_back((lease, [first, if is_last { range[1] } else { first + step }]));
             }
+            let worker = workers.next().expect("workers do not end");
+            held.push_back(claim(&mut coordinator, &mut scratch, worker).await);
         }
         let (free, _) = held[held.len() / 2];
         coordinator.release(NOW, TENANT, &free).await.expect("it is held");

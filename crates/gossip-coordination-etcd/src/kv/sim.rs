@@ -300,9 +300,15 @@ impl Store {
         }
         let limit = if read.limit == 0 { usize::MAX } else { read.limit };
         if read.by_value {
-            let mut sorted: Vec<_> = all.collect();
-            sorted.sort_by(|one, other| one.value.cmp(&other.value));
-            return Ok(page(&mut sorted.into_iter(), limit, read.wanted));
+            let by_value = |one: &&Entry, other: &&Entry| one.value.cmp(&other.value);
+            let mut lowest: Vec<_> = all.collect();
+            // What is returned, and one more, to know that there is more.
+            if limit < lowest.len() {
+                lowest.select_nth_unstable_by(limit, by_value);
+                lowest.truncate(limit + 1);
+            }
+            lowest.sort_by(by_value);
+            return Ok(page(&mut lowest.into_iter(), limit, read.wanted));
         }
         Ok(page(&mut all, limit, read.wanted))
     }

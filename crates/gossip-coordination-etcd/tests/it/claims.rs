@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gossip_contracts::coordination::{
     CursorUpdate, RestoredShardState, ShardSpecRef, plan_split_replace_at_points,
 };
-use gossip_contracts::identity::{LogicalTime, WorkerId};
+use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, WorkerId};
 use gossip_coordination::{AcquireScratch, ClaimError, CoordinationBackend, Lease, ShardClaiming};
 use gossip_coordination_etcd::EtcdCoordinator;
 use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Wanted};
@@ -50,8 +50,12 @@ impl Crowd {
             let (from, to) = (key(first), key(end));
             let range = ShardSpecRef::new(&from, &to, b"");
             let plan = plan_split_replace_at_points(range, &points).unwrap();
-            crowd.coordinator.split_replace(at(CLAIMED_MS), TENANT, &lease, &plan, op(1)).unwrap();
-            ranges.extend((0..CHILDREN).map(|_| crowd.claim_one()));
+            let split =
+                crowd.coordinator.split_replace(at(CLAIMED_MS), TENANT, &lease, &plan, op(1));
+            // All but one by their names: a claim looks at everything that is held.
+            let children = split.unwrap().into_inner().children;
+            ranges.extend(children[1..].iter().map(|&child| crowd.acquire(child)));
+            ranges.push(crowd.claim_one());
             // As on any cluster; a model that keeps every deleted key is slow.
             if next.is_multiple_of(20) {
                 crowd.kv.compact(crowd.kv.revision()).unwrap();
@@ -63,6 +67,20 @@ impl Crowd {
 
     fn claim_one(&mut self) -> (Lease, u64, u64) {
         let (lease, state) = self.claim(at(CLAIMED_MS));
+        Self::range(lease, &state)
+    }
+
+    /// An acquire of a worker that holds nothing yet.
+    fn acquire(&mut self, shard: ShardId) -> (Lease, u64, u64) {
+        self.workers += 1;
+        let (worker, scratch) = (WorkerId::from_raw(self.workers), &mut self.scratch);
+        let (now, key) = (at(CLAIMED_MS), ShardKey::new(RUN, shard));
+        let acquired =
+            self.coordinator.acquire_and_restore_into(now, TENANT, key, worker, scratch).unwrap();
+        Self::range(acquired.lease, &acquired.to_restored_state())
+    }
+
+    fn range(lease: Lease, state: &RestoredShardState) -> (Lease, u64, u64) {
         let number = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap());
         let range = state.spec.as_ref();
         (lease, number(range.start()), number(range.end()))
