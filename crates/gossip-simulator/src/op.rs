@@ -247,8 +247,9 @@ pub enum Effect {
     Renewed {
         /// When it ends.
         deadline: LogicalTime,
-        /// Workers without work.
-        idle: u32,
+        /// Workers without work; `None` where the store has the checkpoint and then could not say, so
+        /// that the hint knows nothing.
+        idle: Option<u32>,
     },
 }
 

@@ -157,7 +157,12 @@ where
         match self {
             Ok(outcome) => {
                 let renewal = outcome.as_ref().into_inner();
-                let (deadline, idle) = (renewal.new_deadline, renewal.idle_workers);
+                // What a backend says that could not read it. A hint that knows nothing is no estimate
+                // of any run here: none is so large that a part of it is read.
+                let hint = renewal.capacity;
+                let is_unknown = hint.is_estimate && hint.earliest_deadline.is_none();
+                let deadline = renewal.new_deadline;
+                let idle = (!is_unknown).then_some(renewal.idle_workers);
                 outcome_of(outcome, Effect::Renewed { deadline, idle })
             }
             Err(error) => Answer::Refused(error.into()),

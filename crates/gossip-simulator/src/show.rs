@@ -117,7 +117,10 @@ fn effect(effect: &Effect) -> String {
             ids.iter().map(|&id| format!(" {}", shard(id))).collect::<String>()
         }
         Effect::Residual(id) => format!(" {}", shard(*id)),
-        Effect::Renewed { deadline, idle } => format!(" until {deadline}, {idle} idle"),
+        Effect::Renewed { deadline, idle: Some(idle) } => {
+            format!(" until {deadline}, {idle} idle")
+        }
+        Effect::Renewed { deadline, idle: None } => format!(" until {deadline}, no hint"),
     }
 }
 

@@ -118,13 +118,13 @@ impl Reference {
             let first = shard.memory.done.iter().find(|(id, ..)| *id == op_id);
             let (.., at) = first.expect("a replay is of something remembered");
             let deadline = lease.deadline().max(later(*at, run.config.lease_duration));
-            return Ok(Answer::Replayed(Effect::Renewed { deadline, idle }));
+            return Ok(Answer::Replayed(Effect::Renewed { deadline, idle: Some(idle) }));
         }
         let holder = shard.holder.as_mut().expect("a live lease has a holder");
         holder.deadline = holder.deadline.max(later(now, run.config.lease_duration));
         holder.keeps_until = later(holder.deadline, skew);
         let deadline = holder.deadline;
-        Ok(Answer::Executed(Effect::Renewed { deadline, idle }))
+        Ok(Answer::Executed(Effect::Renewed { deadline, idle: Some(idle) }))
     }
 
     pub(super) fn complete(
