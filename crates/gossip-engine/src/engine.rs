@@ -18,7 +18,7 @@ use crate::position::LineCounter;
 use crate::prefilter::Prefilter;
 use crate::rules::{Allowlist, RuleSet};
 use crate::scratch::Scratch;
-use crate::segment::Segment;
+use crate::segment::{Segment, stands_alone};
 use crate::stream::{Stream, StreamMark};
 
 /// Finds secrets. Immutable: make one, share it between threads, give each its own [`Scratch`].
@@ -45,7 +45,7 @@ pub struct Engine {
     pub(crate) options: Options,
     pub(crate) prefilter: Prefilter,
     /// For each literal of the first stage: the rules' anchors that it is.
-    pub(crate) links: Vec<Vec<Link>>,
+    pub(crate) links: Vec<Links>,
     /// From this literal of the first stage on, they announce escapes and no rule.
     pub(crate) first_escape: usize,
     /// Rules without an anchor, tried everywhere.
@@ -54,6 +54,29 @@ pub struct Engine {
     pub(crate) by_path: Vec<u32>,
     pub(crate) slots: usize,
     id: u64,
+}
+
+/// The rules' anchors that a literal of the first stage is.
+pub(crate) struct Links {
+    len: usize,
+    /// What may follow it in one rule or another.
+    next: Next,
+    /// In none of the rules it may be the tail of a longer word.
+    standalone: bool,
+    pub(crate) all: Vec<Link>,
+}
+
+impl Links {
+    fn new(anchor: &Anchor) -> Self {
+        Self { len: anchor.bytes.len(), next: anchor.next, standalone: true, all: Vec::new() }
+    }
+
+    /// Whether the literal at `at` may be one of the anchors: most of what begins like one goes on as
+    /// something else.
+    #[inline(always)]
+    pub(crate) fn may_be_at(&self, text: &[u8], at: usize) -> bool {
+        self.next.may_be(text.get(at + self.len)) && (!self.standalone || stands_alone(text, at))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -68,7 +91,7 @@ impl Engine {
     pub fn new(rules: RuleSet, options: Options) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         // Rules that share a literal share its place in the first stage.
-        let mut literals: BTreeMap<_, (Anchor, Vec<Link>)> = BTreeMap::new();
+        let mut literals: BTreeMap<_, (Anchor, Links)> = BTreeMap::new();
         let mut everywhere = Vec::new();
         let mut by_path = Vec::new();
         let mut slots = 2;
@@ -84,12 +107,15 @@ impl Engine {
                 None if rule.detector.is_none() => by_path.push(index),
                 None => {}
             }
+            let begins_matches = !rule.anchored_by_keyword && rule.detector.is_none();
             for (at, anchor) in rule.anchors.iter().enumerate() {
                 let (shared, links) = literals
                     .entry((anchor.bytes.as_slice(), anchor.ignore_case))
-                    .or_insert_with(|| (anchor.clone(), Vec::new()));
+                    .or_insert_with(|| (anchor.clone(), Links::new(anchor)));
                 shared.next = shared.next.union(anchor.next);
-                links.push(Link { rule: index, anchor: at as u32 });
+                links.next = shared.next;
+                links.standalone &= rule.standalone && begins_matches && anchor.reach.max == 0;
+                links.all.push(Link { rule: index, anchor: at as u32 });
             }
         }
         let (mut anchors, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();

@@ -1,64 +1,119 @@
 //! The first stage: where in a buffer do anchors stand?
 //!
-//! Every anchor has at least three bytes. At every second position of the buffer the three bytes
-//! there, letters folded, are looked up in a bitmap of 262 144 hashes; an anchor is recognised by a
-//! gram at an even and one at an odd distance from its start, so that each occurrence is met
-//! exactly once, whatever its alignment. What passes is looked up again with a byte beside it, then
-//! with two, and what is left is compared. The look-ups have no branches and no step depends on the
-//! one before it, which is why this is several times faster than walking an automaton, and stays so
-//! with hundreds of anchors. Anchors share grams where they can, so that fewer bytes pass.
+//! At every second position of the buffer the four bytes there, letters folded, are looked up in a
+//! bitmap of 262 144 hashes. An anchor is recognised by such a gram at an even and one at an odd
+//! distance from its start, so that each occurrence is met exactly once, whatever its alignment. The
+//! first look hashes a batch of grams at once, in lanes of 16 bits that every processor has; the
+//! second compares the bytes around a gram with what all anchors that have it agree on. Neither has
+//! branches, and no step depends on the one before it, which is why this is several times faster
+//! than walking an automaton, and stays so with thousands of anchors. What is left is compared.
 //!
 //! - P1: every occurrence of an anchor whose start is in the range is reported exactly once.
 //! - P2: the cost of a byte that belongs to no anchor does not grow with the number of anchors,
-//!   as long as the bitmaps are sparse.
+//!   as long as the bitmap is sparse.
 
 mod entries;
 
 use std::ops::Range;
 
-use crate::literals::{Anchor, GRAM_LEN, MAX_ANCHOR_LEN, MIN_ANCHOR_LEN};
-use entries::{
-    Around, Entry, choose_entries, hash_after, hash_before, quietest_multiplier, second_hashes,
-    third_hashes,
-};
+use crate::literals::{Anchor, MAX_ANCHOR_LEN};
+use entries::{Entry, choose_entries, quietest_multipliers};
 
-const _: () = assert!(MIN_ANCHOR_LEN >= GRAM_LEN);
 /// Distances from an anchor's start fit a byte.
-const _: () = assert!(MAX_ANCHOR_LEN <= u8::MAX as usize);
+const _: () = assert!(MAX_ANCHOR_LEN <= i8::MAX as usize);
 /// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
-const FOLD: u32 = 0x2020_2020;
-const FOLD_WINDOW: u64 = 0x2020_2020_2020_2020;
-/// A bitmap of 32 KiB: larger than half of some first caches, but with half the size a thousand
-/// literals let every thirtieth group of bytes pass.
-const HASH_BITS: u32 = 18;
-const WORDS: usize = 1 << (HASH_BITS - 6);
-const BUCKETS: usize = 8192;
-/// What the end of the text looks like: a byte that text hardly has.
+const FOLD: u64 = 0x2020_2020_2020_2020;
+/// Sets the highest bit, too: then a byte that may be anything is one of 64.
+const FOLD_GRAM: u32 = 0xA0A0_A0A0;
+/// Bytes of a gram.
+const GRAM: usize = 4;
+/// Bytes around a gram that the second look compares, and how many of them stand before it.
+const WINDOW: usize = 8;
+const BEFORE: usize = 2;
+/// Words of the bitmap: 32 KiB.
+const BITMAP_BITS: u32 = 13;
+const BITMAP: usize = 1 << BITMAP_BITS;
+/// Groups of entries are found by so many bits of a hash.
+const SLOT_BITS: u32 = 15;
+const SLOTS: usize = 1 << SLOT_BITS;
+/// What stands before and behind the text: a byte that text hardly has.
 const END: u8 = 0xFF;
 /// Grams that are looked at together.
 const BATCH: usize = 256;
-/// Bytes that a batch reads: the last gram's word goes past its position.
-const BATCH_BYTES: usize = BATCH * 2 + WINDOW;
-/// The byte before a batch, and the batch.
-const AROUND: usize = 1 + BATCH_BYTES;
-/// Bytes of an anchor that are compared at once.
-const WINDOW: usize = 8;
+const BATCH_BYTES: usize = 2 * BATCH;
+/// What a batch sees: the windows of all its bytes.
+const SEEN: usize = BATCH_BYTES + WINDOW - 1;
+
+/// Grams that are hashed together, and those that are looked up without a loop.
+const LANES: usize = 32;
+const UNROLLED: usize = 16;
+const _: () = assert!(BATCH.is_multiple_of(LANES) && LANES.is_multiple_of(UNROLLED));
 
 /// Finds anchors. Built once, shared by all threads.
 pub(crate) struct Prefilter {
-    multiplier: u32,
-    bitmap: Box<[u64; WORDS]>,
-    second: Box<[u64; WORDS]>,
-    third: Box<[u64; WORDS]>,
-    /// Sorted by hash; a bucket is 32 hashes.
+    multipliers: Multipliers,
+    bitmap: Box<[u32; BITMAP]>,
+    /// For each hash the group of the entries that have it.
+    slots: Box<[u16; SLOTS]>,
+    groups: Vec<Group>,
+    /// Those of a group stand together.
     entries: Vec<Entry>,
-    buckets: Box<[u32; BUCKETS + 1]>,
     literals: Vec<Literal>,
-    /// No gram stands further than this from its anchor's start.
+    /// No gram begins further than this behind its anchor's start.
     max_shift: usize,
 }
 
-/// Without a pointer, as it is looked at once for every gram that passes.
+/// What the first look hashes with.
+#[derive(Clone, Copy)]
+struct Multipliers(u16, u16);
+
+impl Multipliers {
+    /// Which word of the bitmap has the bit of the gram whose halves these are.
+    #[inline(always)]
+    fn word(self, first: u16, second: u16) -> u16 {
+        let fold = FOLD_GRAM as u16;
+        let (first, second) = (first | fold, second | fold);
+        let sum = first.wrapping_mul(self.0).wrapping_add(second.wrapping_mul(self.1));
+        sum >> (u16::BITS - BITMAP_BITS)
+    }
+
+    /// The place of a gram in the bitmap: its word, and a bit for what of its last byte is the same in
+    /// both cases.
+    fn place(self, gram: u32) -> (usize, u32) {
+        let [a, b, c, d] = gram.to_le_bytes();
+        let word = self.word(u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+        (usize::from(word), 1 << (d % 32))
+    }
+}
+
+/// Entries whose grams have one hash.
+struct Group {
+    /// What all of them have in their windows, and where.
+    window: u64,
+    mask: u64,
+    entries: Range<u32>,
+}
+
+impl Group {
+    /// That of all hashes that no gram has: nothing is in it.
+    const NONE: Self = Self { window: u64::MAX, mask: 0, entries: 0..0 };
+
+    fn new(entries: &[Entry], first: usize) -> Self {
+        let folded = |entry: &Entry| entry.window | FOLD & entry.mask;
+        let mask = entries.iter().fold(u64::MAX, |mask, entry| {
+            let differs = folded(entry) ^ folded(&entries[0]);
+            // Whole bytes, as the case bit alone tells little.
+            let differs = u64::from_le_bytes(
+                differs.to_le_bytes().map(|byte| if byte == 0 { 0 } else { u8::MAX }),
+            );
+            mask & entry.mask & !differs
+        });
+        let entries_at = first as u32..(first + entries.len()) as u32;
+        Self { window: folded(&entries[0]) & mask, mask, entries: entries_at }
+    }
+}
+
+/// Without a pointer, as it is looked at for every gram that passes.
 struct Literal {
     bytes: [u8; MAX_ANCHOR_LEN],
     len: u8,
@@ -72,28 +127,23 @@ impl Literal {
         Self { bytes, len: anchor.bytes.len() as u8, ignore_case: anchor.ignore_case }
     }
 
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+    fn is_at(&self, text: &[u8], start: usize) -> bool {
+        let len = usize::from(self.len);
+        let (found, bytes) = (&text[start..start + len], &self.bytes[..len]);
+        if self.ignore_case { found.eq_ignore_ascii_case(bytes) } else { found == bytes }
     }
 }
 
+/// Where the group of a gram is found.
 #[inline(always)]
-fn hash(multiplier: u32, word: u32) -> u32 {
-    (word | FOLD).wrapping_mul(multiplier) >> (u32::BITS - HASH_BITS)
+fn slot(gram: u32) -> usize {
+    ((gram | FOLD_GRAM).wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize
 }
 
+/// The gram in the middle of a window.
 #[inline(always)]
-fn place(hash: u32) -> (usize, u32) {
-    ((hash >> 6) as usize % WORDS, hash & 63)
-}
-
-fn insert(bitmap: &mut [u64; WORDS], hash: u32) {
-    let (word, bit) = place(hash);
-    bitmap[word] |= 1 << bit;
-}
-
-fn bucket(hash: u32) -> usize {
-    (hash >> (HASH_BITS - BUCKETS.ilog2())) as usize
+fn gram_of(window: u64) -> u32 {
+    (window >> (8 * BEFORE)) as u32
 }
 
 impl Prefilter {
@@ -101,30 +151,22 @@ impl Prefilter {
     pub(crate) fn new<'a>(anchors: impl IntoIterator<Item = &'a Anchor>) -> Self {
         let anchors: Vec<_> = anchors.into_iter().collect();
         let mut entries = choose_entries(&anchors);
-        let multiplier = quietest_multiplier(&entries);
-        let hash_of = |entry: &Entry| hash(multiplier, entry.gram());
-        entries.sort_by_key(|entry| (hash_of(entry), entry.literal, entry.shift));
-        let mut bitmap = Box::new([0u64; WORDS]);
-        let mut second = Box::new([0u64; WORDS]);
-        let mut third = Box::new([0u64; WORDS]);
-        let mut buckets = Box::new([0u32; BUCKETS + 1]);
-        for entry in &entries {
-            for hash in second_hashes(entry, anchors[entry.literal as usize]) {
-                insert(&mut second, hash);
-            }
-            for hash in third_hashes(entry, anchors[entry.literal as usize]) {
-                insert(&mut third, hash);
-            }
-            let hash = hash_of(entry);
-            insert(&mut bitmap, hash);
-            buckets[bucket(hash) + 1] += 1;
+        let multipliers = quietest_multipliers(&entries);
+        let bitmap = multipliers.bitmap(&entries);
+        entries.sort_by_key(|entry| (slot(entry.gram), entry.literal, entry.shift));
+        // One that stands for several bytes may have one hash for some of them.
+        entries.dedup_by_key(|entry| (slot(entry.gram), entry.literal, entry.shift));
+        let mut slots = Box::new([0u16; SLOTS]);
+        let mut groups = vec![Group::NONE];
+        let mut first = 0;
+        for group in entries.chunk_by(|a, b| slot(a.gram) == slot(b.gram)) {
+            slots[slot(group[0].gram)] = groups.len() as u16;
+            groups.push(Group::new(group, first));
+            first += group.len();
         }
-        for at in 1..buckets.len() {
-            buckets[at] += buckets[at - 1];
-        }
-        let max_shift = entries.iter().map(|entry| usize::from(entry.shift)).max().unwrap_or(0);
+        let max_shift = entries.iter().map(|entry| entry.shift).max().unwrap_or(0).max(0) as usize;
         let literals = anchors.into_iter().map(Literal::new).collect();
-        Self { multiplier, bitmap, second, third, entries, buckets, literals, max_shift }
+        Self { multipliers, bitmap, slots, groups, entries, literals, max_shift }
     }
 
     /// Reports (anchor, start) of every anchor in `text` that starts in `range`, in no order.
@@ -139,71 +181,65 @@ impl Prefilter {
             return;
         }
         let end = (range.end + self.max_shift).min(text.len());
-        let mut at = range.start;
         let mut passed = [0u16; BATCH];
-        // Nothing stands before the first byte.
-        let mut first = [END; AROUND];
-        while at < end && at + BATCH_BYTES <= text.len() {
-            let batch: &[u8; BATCH_BYTES] =
-                text[at..at + BATCH_BYTES].try_into().expect("the length is a constant");
-            let around: &[u8; AROUND] = match at.checked_sub(1) {
-                Some(before) => {
-                    text[before..before + AROUND].try_into().expect("the length is a constant")
-                }
-                None => {
-                    first[1..].copy_from_slice(batch);
-                    &first
-                }
-            };
-            let count = self.first_look(batch, &mut passed);
-            let count = self.second_look(around, &mut passed, count);
-            let count = self.third_look(around, &mut passed, count);
-            for &gram in &passed[..count] {
-                let gram = usize::from(gram);
-                self.compare(text, at + gram, word(batch, gram), &range, on_hit);
-            }
-            at += BATCH * 2;
-        }
+        let mut at = range.start;
+        let mut padded = [END; SEEN];
         while at < end {
-            let mut bytes = [END; 4];
-            let rest = &text[at..text.len().min(at + 4)];
-            bytes[..rest.len()].copy_from_slice(rest);
-            let word = u32::from_le_bytes(bytes);
-            if look_up(&self.bitmap, hash(self.multiplier, word)) == 1 {
-                self.compare(text, at, word, &range, on_hit);
+            let seen = seen_from(text, at, &mut padded);
+            let count = self.first_look(seen, &mut passed, (end - at).div_ceil(2));
+            let count = self.second_look(seen, &mut passed, count);
+            for &gram in &passed[..count] {
+                self.compare(text, at + usize::from(gram), window(seen, gram), &range, on_hit);
             }
-            at += 2;
+            at += BATCH_BYTES;
         }
     }
 
-    /// Collects the positions whose three bytes may be a gram. Returns how many.
+    /// Collects the positions of the first `grams` whose four bytes may be a gram. Returns how many.
     #[inline(never)]
-    fn first_look(&self, batch: &[u8; BATCH_BYTES], passed: &mut [u16; BATCH]) -> usize {
-        let multiplier = self.multiplier;
+    fn first_look(&self, seen: &[u8; SEEN], passed: &mut [u16; BATCH], grams: usize) -> usize {
+        let multipliers = self.multipliers;
         let mut count = 0;
-        for gram in 0..BATCH {
-            passed[count % BATCH] = gram as u16 * 2;
-            count += look_up(&self.bitmap, hash(multiplier, word(batch, gram * 2)));
+        for first in (0..grams.min(BATCH)).step_by(LANES) {
+            let bytes: &[u8; 2 * LANES + GRAM - 2] = seen[2 * first + BEFORE..]
+                [..2 * LANES + GRAM - 2]
+                .try_into()
+                .expect("the length is a constant");
+            let half = |at: usize| u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]);
+            let mut words = [0; LANES];
+            for (at, word) in words.iter_mut().enumerate() {
+                *word = multipliers.word(half(at), half(at + 1));
+            }
+            // Nested, so that the compiler unrolls the inner loop.
+            for from in (0..LANES).step_by(UNROLLED) {
+                for at in from..from + UNROLLED {
+                    passed[count % BATCH] = (2 * (first + at)) as u16;
+                    let bits = self.bitmap[usize::from(words[at]) % BITMAP];
+                    count += (bits >> (bytes[2 * at + GRAM - 1] % 32) & 1) as usize;
+                }
+            }
         }
         count
     }
 
-    /// Keeps those of the first `count` that look right with one byte more. Returns how many.
+    /// Keeps those of the first `count` around which stands what their groups agree on. Returns how
+    /// many.
     #[inline(never)]
-    fn second_look(&self, around: &[u8; AROUND], passed: &mut [u16; BATCH], count: usize) -> usize {
-        keep(around, passed, count, |bytes| {
-            look_up(&self.second, hash_before(bytes as u32))
-                | look_up(&self.second, hash_after((bytes >> 8) as u32))
-        })
+    fn second_look(&self, seen: &[u8; SEEN], passed: &mut [u16; BATCH], count: usize) -> usize {
+        let mut kept = 0;
+        for at in 0..count.min(BATCH) {
+            let position = passed[at];
+            passed[kept % BATCH] = position;
+            let window = window(seen, position);
+            let group = self.group(window);
+            kept += usize::from((window | FOLD) & group.mask == group.window);
+        }
+        kept
     }
 
-    /// Keeps those that look right with two bytes more, where their anchors have as many.
-    #[inline(never)]
-    fn third_look(&self, around: &[u8; AROUND], passed: &mut [u16; BATCH], count: usize) -> usize {
-        keep(around, passed, count, |bytes| {
-            let looks = Around::ALL.map(|around| look_up(&self.third, around.hash(bytes)));
-            looks[0] | looks[1] | looks[2] | looks[3]
-        })
+    #[inline(always)]
+    fn group(&self, window: u64) -> &Group {
+        &self.groups[usize::from(self.slots[slot(gram_of(window))])]
     }
 
     #[inline(never)]
@@ -211,78 +247,49 @@ impl Prefilter {
         &self,
         text: &[u8],
         at: usize,
-        word: u32,
+        window: u64,
         range: &Range<usize>,
         on_hit: &mut impl FnMut(usize, usize),
     ) {
-        let bucket = bucket(hash(self.multiplier, word));
-        let entries = self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize;
-        for entry in &self.entries[entries] {
-            if !entry.may_be_at(text, at) {
+        let Range { start, end } = self.group(window).entries;
+        for entry in &self.entries[start as usize..end as usize] {
+            if (window | entry.either_case) & entry.mask != entry.window {
                 continue;
             }
-            let Some(start) = at.checked_sub(usize::from(entry.shift)) else { continue };
+            let Some(start) = at.checked_add_signed(-isize::from(entry.shift)) else { continue };
             let literal = &self.literals[entry.literal as usize];
-            let Some(found) = text.get(start..start + usize::from(literal.len)) else { continue };
-            let equal = if literal.ignore_case {
-                found.eq_ignore_ascii_case(literal.bytes())
-            } else {
-                found == literal.bytes()
-            };
-            if equal && range.contains(&start) {
+            let is_whole = start + usize::from(entry.len) <= text.len()
+                && (entry.is_in_window || literal.is_at(text, start));
+            if is_whole && range.contains(&start) {
                 on_hit(entry.literal as usize, start);
             }
         }
     }
 }
 
-/// Keeps those of the first `count` that `looks_right`, which is given the bytes from the one before
-/// the gram on. Without branches. Returns how many.
+/// What the batch at `at` sees of `text`; `padded` has it where the text begins or ends in it.
 #[inline(always)]
-fn keep(
-    around: &[u8; AROUND],
-    passed: &mut [u16; BATCH],
-    count: usize,
-    looks_right: impl Fn(u64) -> usize,
-) -> usize {
-    let mut kept = 0;
-    for at in 0..count.min(BATCH) {
-        let position = passed[at];
-        passed[kept % BATCH] = position;
-        // Never more than it was: without a check of the bounds.
-        let before = usize::from(position) % (BATCH * 2);
-        let bytes: &[u8; WINDOW] =
-            around[before..before + WINDOW].try_into().expect("the length is a constant");
-        kept += looks_right(u64::from_le_bytes(*bytes));
-    }
-    kept
-}
-
-#[inline(always)]
-fn look_up(bitmap: &[u64; WORDS], hash: u32) -> usize {
-    let (word, bit) = place(hash);
-    (bitmap[word] >> bit & 1) as usize
-}
-
-/// The eight bytes from `at` on.
-#[inline(always)]
-fn window_at(text: &[u8], at: usize) -> u64 {
-    match text.get(at..at + WINDOW) {
-        Some(bytes) => u64::from_le_bytes(bytes.try_into().expect("eight bytes")),
-        None => last_window(&text[at..]),
+fn seen_from<'t>(text: &'t [u8], at: usize, padded: &'t mut [u8; SEEN]) -> &'t [u8; SEEN] {
+    let inside = at.checked_sub(BEFORE).and_then(|from| text.get(from..from + SEEN));
+    match inside {
+        Some(seen) => seen.try_into().expect("the length is a constant"),
+        None => {
+            *padded = [END; SEEN];
+            let missing = BEFORE.saturating_sub(at);
+            let rest = &text[at + missing - BEFORE..];
+            let len = rest.len().min(SEEN - missing);
+            padded[missing..missing + len].copy_from_slice(&rest[..len]);
+            padded
+        }
     }
 }
 
-#[cold]
-fn last_window(rest: &[u8]) -> u64 {
-    let mut bytes = [END; WINDOW];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u64::from_le_bytes(bytes)
-}
-
+/// The bytes around the gram at `position` of a batch.
 #[inline(always)]
-fn word(batch: &[u8; BATCH_BYTES], at: usize) -> u32 {
-    u32::from_le_bytes([batch[at], batch[at + 1], batch[at + 2], batch[at + 3]])
+fn window(seen: &[u8; SEEN], position: u16) -> u64 {
+    // Never more than it was: without a check of the bounds.
+    let from = usize::from(position) % BATCH_BYTES;
+    u64::from_le_bytes(seen[from..from + WINDOW].try_into().expect("the length is a constant"))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::detect::FileKind;
 use crate::engine::{Engine, Link};
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
 use crate::scratch::Scratch;
+pub(crate) use judging::stands_alone;
 
 /// Reaches of up to this many places are tried one by one, wider ones by a search.
 const MAX_TRIES: usize = 16;
@@ -72,8 +73,9 @@ impl Segment<'_> {
                 escapes.push(at);
                 return;
             }
-            for link in &self.engine.links[literal] {
-                self.confirm(scratch, view, *link, at);
+            let links = &self.engine.links[literal];
+            if links.may_be_at(view.text, at) {
+                links.all.iter().for_each(|link| self.confirm(scratch, view, *link, at));
             }
         });
         for &index in &self.engine.everywhere {
@@ -244,7 +246,7 @@ impl Segment<'_> {
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };
         let first = at.saturating_sub(anchor.reach.max);
-        if first == last && rule.standalone && !judging::stands_alone(view.text, first) {
+        if first == last && rule.standalone && !stands_alone(view.text, first) {
             return;
         }
         let covers = |found: &Match| found.whole.end >= at + anchor.bytes.len();

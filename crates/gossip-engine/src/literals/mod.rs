@@ -14,8 +14,9 @@ mod rarity;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use exact::{Text, exact_texts, leading_texts};
+
 use rarity::rarity_bits;
-pub(crate) use rarity::{GRAM_LEN, common_grams, fold, gram_bits};
+pub(crate) use rarity::{common_grams, gram_bits};
 
 /// Shorter literals are everywhere; an expression that guarantees no longer one has no anchor.
 pub(crate) const MIN_ANCHOR_LEN: usize = 3;

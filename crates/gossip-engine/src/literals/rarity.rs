@@ -4,7 +4,6 @@
 //! documentation, configuration and logs, by bits of surprise. Bytes are folded as the first stage
 //! folds them (bit 5 set), so that a line end shows as `*`; `·` is a blank and `_` itself.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub(crate) const GRAM_LEN: usize = 3;
@@ -43,13 +42,22 @@ pub(crate) const fn fold(byte: u8) -> u8 {
 
 /// The surprise of seeing these three bytes somewhere, in bits.
 pub(crate) fn gram_bits(gram: [u8; GRAM_LEN]) -> f64 {
-    static BITS: OnceLock<HashMap<[u8; GRAM_LEN], u8>> = OnceLock::new();
-    let bits = BITS.get_or_init(|| common_grams().iter().copied().collect());
+    /// By six bits of each byte: all that ASCII has when folded. It is asked often.
+    static BITS: OnceLock<Vec<u8>> = OnceLock::new();
+    let place = |gram: [u8; GRAM_LEN]| {
+        let six = |byte: u8| usize::from(byte & 0x1F | byte >> 1 & 0x20);
+        six(gram[0]) << 12 | six(gram[1]) << 6 | six(gram[2])
+    };
+    let bits = BITS.get_or_init(|| {
+        let mut bits = vec![0; 1 << 18];
+        common_grams().iter().for_each(|(gram, rarity)| bits[place(*gram)] = *rarity);
+        bits
+    });
     let gram = gram.map(fold);
-    match bits.get(&gram) {
-        Some(bits) => f64::from(*bits),
+    match bits[place(gram)] {
+        bits if bits > 0 && gram.is_ascii() => f64::from(bits),
         // Among the rare ones, letters are the least rare.
-        None => RARE_BITS + gram.iter().filter(|byte| !byte.is_ascii_lowercase()).count() as f64,
+        _ => RARE_BITS + gram.iter().filter(|byte| !byte.is_ascii_lowercase()).count() as f64,
     }
 }
 

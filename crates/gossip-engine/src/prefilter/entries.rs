@@ -1,209 +1,176 @@
-//! By which grams anchors are recognised, and what the look-ups see around them.
+//! By which grams anchors are recognised.
 
-use std::collections::HashSet;
+use super::{BEFORE, BITMAP, END, FOLD_GRAM, GRAM, Multipliers, WINDOW};
+use crate::literals::{Anchor, Next, common_grams, gram_bits};
 
-use super::{END, FOLD, FOLD_WINDOW, HASH_BITS, WINDOW, WORDS, hash, insert, look_up, window_at};
-use crate::literals::{Anchor, GRAM_LEN, Next, common_grams, fold, gram_bits};
-
-const GRAM_MASK: u32 = 0xFF_FFFF;
-/// A window begins at most so far before its gram, so that the gram is in it.
-const MAX_BACK: usize = WINDOW - GRAM_LEN;
-/// Of these the one is used under which the fewest common groups of three fall on an anchor's.
-/// Odd, and shifted when used so that the fourth byte of a word falls out of the product.
-const MULTIPLIERS: [u32; 12] = [
-    0x9E_3779, 0x85_EBCB, 0xC2_B2AF, 0x27_D4EB, 0x16_5667, 0xD3_A265, 0xFD_7047, 0xB5_5A4F,
-    0x5A_827B, 0x6E_D9EB, 0x8F_1BBD, 0xCA_62C1,
+/// Of these the pair is used under which the fewest common groups of bytes fall on an anchor's.
+const MULTIPLIERS: [Multipliers; 8] = [
+    Multipliers(0x9E37, 0x79B1),
+    Multipliers(0x85EB, 0xCA6B),
+    Multipliers(0xC2B2, 0xAE3D),
+    Multipliers(0x27D4, 0xEB2F),
+    Multipliers(0x1656, 0x67C5),
+    Multipliers(0xD3A2, 0x646D),
+    Multipliers(0xFD70, 0x46C5),
+    Multipliers(0xB55A, 0x4F09),
 ];
-const AFTER_MULTIPLIER: u32 = 0x9E37_79B1;
-const BEFORE_MULTIPLIER: u32 = 0x85EB_CA6B;
 
 /// One gram of an anchor.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
-    /// What of the anchor, folded, stands in the eight bytes that begin `back` before the gram: few
-    /// entries whose gram is there have this, too.
-    window: u64,
-    mask: u64,
+    /// Its bytes, as the first look sees them.
+    pub(super) gram: u32,
     pub(super) literal: u32,
-    /// Distance of the gram from the anchor's start.
-    pub(super) shift: u8,
-    back: u8,
+    /// What of the anchor stands in the window around the gram, where, and which of it are letters of
+    /// either case.
+    pub(super) window: u64,
+    pub(super) mask: u64,
+    pub(super) either_case: u64,
+    /// How far behind the anchor's start the gram begins; it may begin one byte before it.
+    pub(super) shift: i8,
+    /// Of the anchor.
+    pub(super) len: u8,
+    /// The window has the whole anchor.
+    pub(super) is_in_window: bool,
 }
 
-impl Entry {
-    /// The gram at `shift` of `bytes`, an anchor and the byte that follows it if the gram reaches
-    /// past it.
-    fn new(bytes: &[u8], literal: u32, shift: usize) -> Self {
-        let back = shift.min(MAX_BACK);
-        let (mut window, mut mask) = ([0; WINDOW], [0; WINDOW]);
-        for (at, byte) in bytes[shift - back..].iter().take(WINDOW).enumerate() {
-            (window[at], mask[at]) = (fold(*byte), u8::MAX);
-        }
-        let (window, mask) = (u64::from_le_bytes(window), u64::from_le_bytes(mask));
-        Self { window, mask, literal, shift: shift as u8, back: back as u8 }
-    }
+/// What stands at some distance from an anchor's start.
+enum Byte {
+    Known(u8),
+    /// Behind the anchor.
+    Next,
+    Any,
+}
 
-    /// The folded gram.
-    pub(super) fn gram(&self) -> u32 {
-        (self.window >> (8 * self.back)) as u32 & GRAM_MASK
-    }
-
-    /// How often its gram is to be expected.
-    fn noise(&self) -> f64 {
-        let [a, b, c, _] = self.gram().to_le_bytes();
-        // What is in the table for nothing makes it fuller.
-        const FULLNESS: f64 = 1.0 / (1 << HASH_BITS) as f64;
-        (-gram_bits([a, b, c])).exp2() + FULLNESS
-    }
-
-    /// Whether the anchor may be one whose gram stands at `at`.
-    #[inline(always)]
-    pub(super) fn may_be_at(&self, text: &[u8], at: usize) -> bool {
-        let Some(from) = at.checked_sub(usize::from(self.back)) else { return false };
-        (window_at(text, from) | FOLD_WINDOW) & self.mask == self.window
+fn byte_at(anchor: &Anchor, distance: isize) -> Byte {
+    match usize::try_from(distance) {
+        Ok(at) if at < anchor.bytes.len() => Byte::Known(anchor.bytes[at]),
+        Ok(at) if at == anchor.bytes.len() => Byte::Next,
+        _ => Byte::Any,
     }
 }
 
-/// With the byte after the gram.
-#[inline(always)]
-pub(super) fn hash_after(word: u32) -> u32 {
-    (word | FOLD).wrapping_mul(AFTER_MULTIPLIER) >> (u32::BITS - HASH_BITS)
-}
-
-/// With the byte before the gram, which comes first in the word.
-#[inline(always)]
-pub(super) fn hash_before(word: u32) -> u32 {
-    (word | FOLD).wrapping_mul(BEFORE_MULTIPLIER) >> (u32::BITS - HASH_BITS)
-}
-
-/// What the second look-up sees where the entry's gram is part of its literal: the byte before it
-/// where the literal has one, else the byte after it, else whatever may follow.
-pub(super) fn second_hashes(entry: &Entry, literal: &Anchor) -> Vec<u32> {
-    let shift = usize::from(entry.shift);
-    let gram = entry.gram();
-    match (shift.checked_sub(1), literal.bytes.get(shift + GRAM_LEN)) {
-        (Some(before), _) => {
-            vec![hash_before(gram << 8 | u32::from(literal.bytes[before]))]
-        }
-        (None, Some(after)) => vec![hash_after(gram | u32::from(*after) << 24)],
-        (None, None) => {
-            following(literal.next).map(|after| hash_after(gram | u32::from(after) << 24)).collect()
+/// The gram at distance `shift` of an anchor, once for every four bytes that it may be.
+fn entries_at(anchor: &Anchor, literal: u32, shift: i8) -> Vec<Entry> {
+    let (mut window, mut mask, mut either_case) = ([0; WINDOW], [0; WINDOW], [0; WINDOW]);
+    for at in 0..WINDOW {
+        let distance = isize::from(shift) + at as isize - BEFORE as isize;
+        if let Byte::Known(byte) = byte_at(anchor, distance) {
+            (window[at], mask[at]) = (byte, u8::MAX);
+            either_case[at] = u8::from(anchor.ignore_case && byte.is_ascii_alphabetic()) << 5;
         }
     }
-}
-
-/// The bytes by which the third look-up knows a gram. They are given with the byte before it first.
-#[derive(Clone, Copy)]
-pub(super) enum Around {
-    /// One before it.
-    Before,
-    /// One after it.
-    After,
-    /// One on either side.
-    Both,
-    /// Two after it.
-    TwoAfter,
-}
-
-impl Around {
-    pub(super) const ALL: [Self; 4] = [Self::Before, Self::After, Self::Both, Self::TwoAfter];
-
-    #[inline(always)]
-    pub(super) fn hash(self, bytes: u64) -> u32 {
-        let bytes = bytes | FOLD_WINDOW;
-        // What is not looked at is shifted out, and the multipliers are as good as any.
-        let product = match self {
-            Self::Before => (bytes << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-            Self::After => (bytes >> 8 << 32).wrapping_mul(0xC2B2_AE3D_27D4_EB4F),
-            Self::Both => (bytes << 24).wrapping_mul(0x85EB_CA77_C2B2_AE63),
-            Self::TwoAfter => (bytes >> 8 << 24).wrapping_mul(0x27D4_EB2F_1656_67C5),
+    let known = mask.iter().filter(|mask| **mask != 0).count();
+    let entry = |gram| Entry {
+        gram,
+        literal,
+        window: u64::from_le_bytes(window),
+        mask: u64::from_le_bytes(mask),
+        either_case: u64::from_le_bytes(either_case),
+        shift,
+        len: anchor.bytes.len() as u8,
+        is_in_window: known == anchor.bytes.len(),
+    };
+    let mut grams = vec![0];
+    for at in 0..GRAM {
+        let bytes: Vec<u8> = match byte_at(anchor, isize::from(shift) + at as isize) {
+            Byte::Known(byte) => vec![byte | FOLD_GRAM as u8],
+            Byte::Next => following(anchor.next),
+            Byte::Any => following(Next::ANY),
         };
-        (product >> (u64::BITS - HASH_BITS)) as u32
+        let with = |gram: u32, byte: u8| gram | u32::from(byte) << (8 * at);
+        grams = grams
+            .iter()
+            .flat_map(|gram| bytes.iter().map(move |byte| with(*gram, *byte)))
+            .collect();
     }
+    grams.into_iter().map(entry).collect()
 }
 
-/// What the third look-up sees where the entry's gram is part of its literal.
-pub(super) fn third_hashes(entry: &Entry, literal: &Anchor) -> Vec<u32> {
-    let shift = usize::from(entry.shift);
-    let bytes = &literal.bytes;
-    let gram = u64::from(entry.gram()) << 8;
-    let after = |at: usize| bytes.get(shift + GRAM_LEN + at).map(|byte| u64::from(*byte));
-    match (shift.checked_sub(1).map(|before| u64::from(bytes[before])), after(0), after(1)) {
-        (Some(before), Some(after), _) => vec![Around::Both.hash(before | gram | after << 32)],
-        (Some(before), None, _) => vec![Around::Before.hash(before | gram)],
-        (None, Some(one), Some(two)) => vec![Around::TwoAfter.hash(gram | one << 32 | two << 40)],
-        (None, Some(after), None) => vec![Around::After.hash(gram | after << 32)],
-        (None, None, _) => following(literal.next)
-            .map(|after| Around::After.hash(gram | u64::from(after) << 32))
-            .collect(),
-    }
-}
-
-/// For each anchor one gram at an even and one at an odd distance. The rarest is not always the best:
-/// one that stands for another anchor, too, makes no more bytes pass the first look.
-pub(super) fn choose_entries(anchors: &[&Anchor]) -> Vec<Entry> {
-    let mut slots: Vec<_> = anchors
-        .iter()
-        .enumerate()
-        .flat_map(|(literal, anchor)| [0, 1].map(|parity| options(anchor, literal as u32, parity)))
-        .map(|options| (options.iter().map(|one| noise(one)).fold(f64::MAX, f64::min), options))
+/// The bytes that may follow, one for each that looks different to the first look.
+fn following(next: Next) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..=u8::MAX)
+        .filter(|byte| *byte == END || next.allows(*byte))
+        .map(|byte| byte | FOLD_GRAM as u8)
         .collect();
-    // Those without a rare one first: the others may share theirs.
-    slots.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let mut taken: HashSet<u32> = HashSet::new();
+    bytes.sort_unstable();
+    bytes.dedup();
+    bytes
+}
+
+/// For each anchor the rarest gram at an even and at an odd distance.
+pub(super) fn choose_entries(anchors: &[&Anchor]) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for (_, options) in slots {
-        let cost = |option: &Vec<Entry>| {
-            let new = option.iter().filter(|entry| !taken.contains(&entry.gram()));
-            new.map(Entry::noise).sum::<f64>() + noise(option) / 2.0
-        };
-        let best = options.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
-        let best = best.expect("three bytes have a gram at each distance");
-        taken.extend(best.iter().map(Entry::gram));
-        entries.extend(best);
+    for (literal, anchor) in anchors.iter().enumerate() {
+        for parity in [0, 1] {
+            let options = options(anchor, literal as u32, parity);
+            let noise = |option: &Vec<Entry>| option.iter().map(Entry::noise).sum::<f64>();
+            let rarest =
+                options.map(|option| (noise(&option), option)).min_by(|a, b| a.0.total_cmp(&b.0));
+            entries.extend(rarest.expect("three bytes have a gram at each distance").1);
+        }
     }
     entries
 }
 
-/// How often one of the grams is to be expected.
-fn noise(entries: &[Entry]) -> f64 {
-    entries.iter().map(Entry::noise).sum()
+/// The grams by which an anchor may be recognised at distances of such a parity: of those that have
+/// no more than one byte that is not the anchor's.
+fn options(anchor: &Anchor, literal: u32, parity: i8) -> impl Iterator<Item = Vec<Entry>> {
+    let last = (anchor.bytes.len() + 1 - GRAM) as i8;
+    (-parity..=last).step_by(2).map(move |shift| entries_at(anchor, literal, shift))
 }
 
-/// The grams by which an anchor may be recognised at such a distance. One that reaches past the anchor
-/// stands for each byte that may follow.
-fn options(anchor: &Anchor, literal: u32, parity: usize) -> Vec<Vec<Entry>> {
-    let bytes = anchor.bytes.as_slice();
-    let inside = (parity..=bytes.len() - GRAM_LEN).step_by(2);
-    let inside = inside.map(|shift| vec![Entry::new(bytes, literal, shift)]);
-    let last = bytes.len() + 1 - GRAM_LEN;
-    let across = (last % 2 == parity).then(|| {
-        let entry = |next| Entry::new(&[bytes, &[next]].concat(), literal, last);
-        following(anchor.next).map(entry).collect()
-    });
-    inside.chain(across).collect()
+impl Entry {
+    /// How often its gram is to be expected.
+    fn noise(&self) -> f64 {
+        // What is in the table for nothing makes it fuller.
+        const FULLNESS: f64 = 1.0 / (32 * BITMAP) as f64;
+        (-four_bits(self.gram)).exp2() + FULLNESS
+    }
 }
 
-/// The bytes that may follow, one for each that looks different when folded.
-fn following(next: Next) -> impl Iterator<Item = u8> {
-    let allowed = move |byte: u8| byte == END || next.allows(byte);
-    (0..=u8::MAX)
-        .filter(|byte| fold(*byte) == *byte)
-        .filter(move |byte| allowed(*byte) || allowed(*byte & !fold(0)))
+/// The surprise of seeing these four bytes somewhere, in bits: that of the rarer group of three, and
+/// something for the byte more.
+fn four_bits(gram: u32) -> f64 {
+    let [a, b, c, d] = gram.to_le_bytes().map(|byte| byte & 0x7F);
+    let (first, second) = (gram_bits([a, b, c]), gram_bits([b, c, d]));
+    first.max(second) + first.min(second) / 4.0
 }
 
-pub(super) fn quietest_multiplier(entries: &[Entry]) -> u32 {
-    let noise = |multiplier: &u32| {
-        let mut bitmap = [0u64; WORDS];
+impl Multipliers {
+    /// The bitmap of all grams of the entries.
+    pub(super) fn bitmap(self, entries: &[Entry]) -> Box<[u32; BITMAP]> {
+        let mut bitmap = Box::new([0; BITMAP]);
         for entry in entries {
-            insert(&mut bitmap, hash(*multiplier, entry.gram()));
+            let (word, bit) = self.place(entry.gram);
+            bitmap[word] |= bit;
         }
-        let hits = common_grams().iter().filter(|([a, b, c], _)| {
-            look_up(&bitmap, hash(*multiplier, u32::from_le_bytes([*a, *b, *c, 0]))) == 1
+        bitmap
+    }
+}
+
+pub(super) fn quietest_multipliers(entries: &[Entry]) -> Multipliers {
+    let common = common_fours();
+    let noise = |multipliers: &Multipliers| {
+        let bitmap = multipliers.bitmap(entries);
+        let hits = common.iter().filter(|(gram, _)| {
+            let (word, bit) = multipliers.place(*gram);
+            bitmap[word] & bit != 0
         });
-        hits.map(|(_, bits)| 0.5f64.powi(i32::from(*bits))).sum::<f64>()
+        hits.map(|(_, noise)| noise).sum::<f64>()
     };
-    let shifted = MULTIPLIERS.map(|multiplier| multiplier << 8 | 1 << 8);
-    let quietest = shifted.into_iter().map(|multiplier| (noise(&multiplier), multiplier));
-    quietest.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(MULTIPLIERS[0] << 8, |(_, best)| best)
+    let pairs = MULTIPLIERS.into_iter().map(|pair| (noise(&pair), pair));
+    pairs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, pair)| pair).expect("there are some")
+}
+
+/// Groups of four bytes that common groups of three make, and how often they are to be expected.
+fn common_fours() -> Vec<(u32, f64)> {
+    let grams = common_grams();
+    let mut fours = Vec::new();
+    for ([a, b, c], _) in grams {
+        let from = grams.partition_point(|(gram, _)| gram[..2] < [*b, *c][..]);
+        let next = grams[from..].iter().take_while(|(gram, _)| gram[..2] == [*b, *c][..]);
+        fours.extend(next.map(|([.., d], _)| u32::from_le_bytes([*a, *b, *c, *d])));
+    }
+    fours.into_iter().map(|gram| (gram, (-four_bits(gram)).exp2())).collect()
 }

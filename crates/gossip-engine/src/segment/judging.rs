@@ -220,7 +220,7 @@ enum Allowed {
 }
 
 /// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.
-pub(super) fn stands_alone(text: &[u8], start: usize) -> bool {
+pub(crate) fn stands_alone(text: &[u8], start: usize) -> bool {
     match &text[..start] {
         [.., b'\\', b'n' | b'r' | b't'] => true,
         [.., before] => !(before.is_ascii_alphanumeric() || *before == b'_'),
