@@ -12,13 +12,13 @@ use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 use crate::decode::escapes;
 use crate::detect::FileKind;
 use crate::finding::Finding;
-use crate::literals::{Anchor, Next, Reach};
+use crate::literals::Next;
 use crate::options::Options;
 use crate::position::LineCounter;
-use crate::prefilter::Prefilter;
+use crate::prefilter::{Literal, Prefilter};
 use crate::rules::{Allowlist, RuleSet};
 use crate::scratch::Scratch;
-use crate::segment::{Segment, stands_alone};
+use crate::segment::Segment;
 use crate::stream::{Stream, StreamMark};
 
 /// Finds secrets. Immutable: make one, share it between threads, give each its own [`Scratch`].
@@ -45,7 +45,7 @@ pub struct Engine {
     pub(crate) options: Options,
     pub(crate) prefilter: Prefilter,
     /// For each literal of the first stage: the rules' anchors that it is.
-    pub(crate) links: Vec<Links>,
+    pub(crate) links: Vec<Vec<Link>>,
     /// From this literal of the first stage on, they announce escapes and no rule.
     pub(crate) first_escape: usize,
     /// Rules without an anchor, tried everywhere.
@@ -54,29 +54,6 @@ pub struct Engine {
     pub(crate) by_path: Vec<u32>,
     pub(crate) slots: usize,
     id: u64,
-}
-
-/// The rules' anchors that a literal of the first stage is.
-pub(crate) struct Links {
-    len: usize,
-    /// What may follow it in one rule or another.
-    next: Next,
-    /// In none of the rules it may be the tail of a longer word.
-    standalone: bool,
-    pub(crate) all: Vec<Link>,
-}
-
-impl Links {
-    fn new(anchor: &Anchor) -> Self {
-        Self { len: anchor.bytes.len(), next: anchor.next, standalone: true, all: Vec::new() }
-    }
-
-    /// Whether the literal at `at` may be one of the anchors: most of what begins like one goes on as
-    /// something else.
-    #[inline(always)]
-    pub(crate) fn may_be_at(&self, text: &[u8], at: usize) -> bool {
-        self.next.may_be(text.get(at + self.len)) && (!self.standalone || stands_alone(text, at))
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -91,7 +68,7 @@ impl Engine {
     pub fn new(rules: RuleSet, options: Options) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         // Rules that share a literal share its place in the first stage.
-        let mut literals: BTreeMap<_, (Anchor, Links)> = BTreeMap::new();
+        let mut literals: BTreeMap<_, (Literal, Vec<Link>)> = BTreeMap::new();
         let mut everywhere = Vec::new();
         let mut by_path = Vec::new();
         let mut slots = 2;
@@ -109,26 +86,26 @@ impl Engine {
             }
             let begins_matches = !rule.anchored_by_keyword && rule.detector.is_none();
             for (at, anchor) in rule.anchors.iter().enumerate() {
+                let standalone = rule.standalone && begins_matches && anchor.reach.max == 0;
                 let (shared, links) = literals
                     .entry((anchor.bytes.as_slice(), anchor.ignore_case))
-                    .or_insert_with(|| (anchor.clone(), Links::new(anchor)));
+                    .or_insert_with(|| (Literal::new(anchor, standalone), Vec::new()));
                 shared.next = shared.next.union(anchor.next);
-                links.next = shared.next;
-                links.standalone &= rule.standalone && begins_matches && anchor.reach.max == 0;
-                links.all.push(Link { rule: index, anchor: at as u32 });
+                shared.standalone &= standalone;
+                links.push(Link { rule: index, anchor: at as u32 });
             }
         }
-        let (mut anchors, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
-        let first_escape = anchors.len();
+        let (mut literals, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
+        let first_escape = literals.len();
         if options.decoding.escapes {
-            anchors.extend(escapes::BACKSLASH_ANCHORS.map(|text| Anchor {
+            literals.extend(escapes::BACKSLASH_ANCHORS.map(|text| Literal {
                 bytes: text.as_bytes().to_vec(),
                 ignore_case: false,
                 next: Next::only(escapes::may_follow),
-                reach: Reach { min: 0, max: 0 },
+                standalone: false,
             }));
         }
-        let prefilter = Prefilter::new(&anchors);
+        let prefilter = Prefilter::new(literals);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self { rules, options, prefilter, links, first_escape, everywhere, by_path, slots, id }
     }

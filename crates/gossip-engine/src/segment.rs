@@ -13,8 +13,8 @@ use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
 use crate::detect::FileKind;
 use crate::engine::{Engine, Link};
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
+use crate::literals::stands_alone;
 use crate::scratch::Scratch;
-pub(crate) use judging::stands_alone;
 
 /// Reaches of up to this many places are tried one by one, wider ones by a search.
 const MAX_TRIES: usize = 16;
@@ -73,9 +73,8 @@ impl Segment<'_> {
                 escapes.push(at);
                 return;
             }
-            let links = &self.engine.links[literal];
-            if links.may_be_at(view.text, at) {
-                links.all.iter().for_each(|link| self.confirm(scratch, view, *link, at));
+            for link in &self.engine.links[literal] {
+                self.confirm(scratch, view, *link, at);
             }
         });
         for &index in &self.engine.everywhere {
@@ -233,15 +232,15 @@ impl Segment<'_> {
             self.search_nearby(scratch, view, link.rule, at);
             return;
         }
+        // Most of what begins like a literal goes on as something else.
+        if !anchor.next.may_be(view.text.get(at + anchor.bytes.len())) {
+            return;
+        }
         if let Some(detector) = rule.detector {
             let word = at..at + anchor.bytes.len();
             if let Some(detected) = detector.detect(view.text, self.kind, word) {
                 self.judge_detected(scratch, view, link.rule, &detected);
             }
-            return;
-        }
-        // Most of what begins like a literal goes on as something else.
-        if !anchor.next.may_be(view.text.get(at + anchor.bytes.len())) {
             return;
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };
