@@ -12,10 +12,10 @@ use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 use crate::decode::escapes;
 use crate::detect::FileKind;
 use crate::finding::Finding;
-use crate::literals::{Anchor, Next, Reach};
+use crate::literals::Next;
 use crate::options::Options;
 use crate::position::LineCounter;
-use crate::prefilter::Prefilter;
+use crate::prefilter::{Literal, Prefilter};
 use crate::rules::{Allowlist, RuleSet};
 use crate::scratch::Scratch;
 use crate::segment::Segment;
@@ -68,7 +68,7 @@ impl Engine {
     pub fn new(rules: RuleSet, options: Options) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         // Rules that share a literal share its place in the first stage.
-        let mut literals: BTreeMap<_, (Anchor, Vec<Link>)> = BTreeMap::new();
+        let mut literals: BTreeMap<_, (Literal, Vec<Link>)> = BTreeMap::new();
         let mut everywhere = Vec::new();
         let mut by_path = Vec::new();
         let mut slots = 2;
@@ -84,25 +84,28 @@ impl Engine {
                 None if rule.detector.is_none() => by_path.push(index),
                 None => {}
             }
+            let begins_matches = !rule.anchored_by_keyword && rule.detector.is_none();
             for (at, anchor) in rule.anchors.iter().enumerate() {
+                let standalone = rule.standalone && begins_matches && anchor.reach.max == 0;
                 let (shared, links) = literals
                     .entry((anchor.bytes.as_slice(), anchor.ignore_case))
-                    .or_insert_with(|| (anchor.clone(), Vec::new()));
+                    .or_insert_with(|| (Literal::new(anchor, standalone), Vec::new()));
                 shared.next = shared.next.union(anchor.next);
+                shared.standalone &= standalone;
                 links.push(Link { rule: index, anchor: at as u32 });
             }
         }
-        let (mut anchors, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
-        let first_escape = anchors.len();
+        let (mut literals, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
+        let first_escape = literals.len();
         if options.decoding.escapes {
-            anchors.extend(escapes::BACKSLASH_ANCHORS.map(|text| Anchor {
+            literals.extend(escapes::BACKSLASH_ANCHORS.map(|text| Literal {
                 bytes: text.as_bytes().to_vec(),
                 ignore_case: false,
                 next: Next::only(escapes::may_follow),
-                reach: Reach { min: 0, max: 0 },
+                standalone: false,
             }));
         }
-        let prefilter = Prefilter::new(&anchors);
+        let prefilter = Prefilter::new(literals);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self { rules, options, prefilter, links, first_escape, everywhere, by_path, slots, id }
     }

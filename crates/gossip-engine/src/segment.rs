@@ -13,6 +13,7 @@ use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
 use crate::detect::FileKind;
 use crate::engine::{Engine, Link};
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
+use crate::literals::stands_alone;
 use crate::scratch::Scratch;
 
 /// Reaches of up to this many places are tried one by one, wider ones by a search.
@@ -231,6 +232,10 @@ impl Segment<'_> {
             self.search_nearby(scratch, view, link.rule, at);
             return;
         }
+        // Most of what begins like a literal goes on as something else.
+        if !anchor.next.may_be(view.text.get(at + anchor.bytes.len())) {
+            return;
+        }
         if let Some(detector) = rule.detector {
             let word = at..at + anchor.bytes.len();
             if let Some(detected) = detector.detect(view.text, self.kind, word) {
@@ -238,13 +243,9 @@ impl Segment<'_> {
             }
             return;
         }
-        // Most of what begins like a literal goes on as something else.
-        if !anchor.next.may_be(view.text.get(at + anchor.bytes.len())) {
-            return;
-        }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };
         let first = at.saturating_sub(anchor.reach.max);
-        if first == last && rule.standalone && !judging::stands_alone(view.text, first) {
+        if first == last && rule.standalone && !stands_alone(view.text, first) {
             return;
         }
         let covers = |found: &Match| found.whole.end >= at + anchor.bytes.len();

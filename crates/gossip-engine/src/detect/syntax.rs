@@ -263,19 +263,21 @@ fn by_blank(
             None => bare(&cursor, Syntax::Flag, kind),
         };
     }
-    if let Some(found) = typed(&cursor) {
+    let rest = &text[cursor.at..text.len().min(cursor.at + MAX_WRAPPER)];
+    let begun = rest.iter().take_while(|byte| is_plain(**byte)).count();
+    if let Some(found) = typed(&cursor, begun) {
         return Some(found);
     }
     // SQL writes its words in capitals, or at least all alike.
     let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
-    if is_sql { quoted(cursor, Syntax::Sql) } else { blank(&cursor) }
+    if is_sql { quoted(cursor, Syntax::Sql) } else { blank(&cursor, begun) }
 }
 
-/// `name string = "…"`: Go writes the type behind the name.
-fn typed(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
-    let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_.*[]".contains(&byte);
-    let len = cursor.skip_while(MAX_WRAPPER, in_type);
+/// `name string = "…"`: Go writes the type behind the name. `begun` bytes of it are known to be one.
+fn typed(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at + begun };
+    let in_type = |byte: u8| is_plain(byte) || matches!(byte, b'*' | b'[' | b']');
+    let len = begun + cursor.skip_while(MAX_WRAPPER.saturating_sub(begun), in_type);
     let blanks = cursor.skip_blanks();
     let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
     if len == 0 || blanks == 0 || !assigns || cursor.starts_with(b"=>") {
@@ -286,16 +288,23 @@ fn typed(cursor: &Cursor<'_>) -> Option<Assignment> {
     quoted(cursor, Syntax::Quoted)
 }
 
-/// A bare value with a digit in it, right behind a name.
-fn blank(cursor: &Cursor<'_>) -> Option<Assignment> {
+/// A bare value with a digit in it, right behind a name. `begun` bytes of it are known to be one.
+fn blank(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
-    let in_value = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=~:".contains(byte);
-    let len = rest.iter().take_while(|byte| in_value(byte)).count();
+    let in_value =
+        |byte: &u8| is_plain(*byte) || matches!(byte, b'-' | b'+' | b'/' | b'=' | b'~' | b':');
+    let len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
     let ends =
         rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`".contains(byte));
-    let has_digit = rest[..len].iter().any(u8::is_ascii_digit);
+    let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
     let value = cursor.at..cursor.at + len;
-    (ends && has_digit).then_some(Assignment { value, syntax: Syntax::Blank })
+    (ends && has_digit()).then_some(Assignment { value, syntax: Syntax::Blank })
+}
+
+/// In a type as in a value: most of what stands behind a name and a blank is prose, and its first word
+/// is read once for both.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
 }
 
 /// `: &'static str = "…"`, `: string = "…"`.

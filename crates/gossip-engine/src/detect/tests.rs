@@ -32,7 +32,8 @@ fn words(text: &[u8], detector: Detector) -> Vec<Range<usize>> {
     let mut words = Vec::new();
     for anchor in detector.anchors() {
         let starts = memchr::memmem::find_iter(&lower, &anchor.bytes);
-        words.extend(starts.map(|at| at..at + anchor.bytes.len()));
+        let found = starts.map(|at| at..at + anchor.bytes.len());
+        words.extend(found.filter(|word| anchor.next.may_be(text.get(word.end))));
     }
     words
 }

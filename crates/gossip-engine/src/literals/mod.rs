@@ -14,8 +14,9 @@ mod rarity;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use exact::{Text, exact_texts, leading_texts};
+
 use rarity::rarity_bits;
-pub(crate) use rarity::{GRAM_LEN, common_grams, fold, gram_bits};
+pub(crate) use rarity::{FOUR, common_fours, four_noise};
 
 /// Shorter literals are everywhere; an expression that guarantees no longer one has no anchor.
 pub(crate) const MIN_ANCHOR_LEN: usize = 3;
@@ -65,13 +66,14 @@ impl Next {
         Self { bytes, open: false }
     }
 
-    pub(crate) fn allows(self, byte: u8) -> bool {
+    pub(crate) fn allows(&self, byte: u8) -> bool {
         self.open || self.bytes.contains(byte)
     }
 
     /// Whether this byte, or the end of the text, may follow.
-    pub(crate) fn may_be(self, byte: Option<&u8>) -> bool {
-        byte.map_or(self.open, |byte| self.allows(*byte))
+    #[inline]
+    pub(crate) fn may_be(&self, byte: Option<&u8>) -> bool {
+        self.open || byte.is_some_and(|byte| self.bytes.contains(*byte))
     }
 
     fn len(self) -> usize {
@@ -107,7 +109,8 @@ impl ByteSet {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    pub(crate) fn contains(self, byte: u8) -> bool {
+    #[inline]
+    pub(crate) fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
     }
 
@@ -131,6 +134,24 @@ impl std::fmt::Debug for ByteSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ByteSet({})", self.0.iter().map(|word| word.count_ones()).sum::<u32>())
     }
+}
+
+/// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.
+pub(crate) fn stands_alone(text: &[u8], start: usize) -> bool {
+    match &text[..start] {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., before] => !is_in_word(*before),
+        [] => true,
+    }
+}
+
+/// Whether something that stands alone may stand behind this byte, whatever is before that.
+pub(crate) fn may_precede(byte: u8) -> bool {
+    !is_in_word(byte) || matches!(byte, b'n' | b'r' | b't')
+}
+
+fn is_in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// The anchors of an expression, or none if it guarantees no usable literal.

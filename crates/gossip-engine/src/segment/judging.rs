@@ -10,7 +10,7 @@ use crate::detect::{self, Detected};
 use crate::finding::{Reason, Span};
 use crate::judge;
 use crate::limits::NEARBY;
-use crate::literals::Anchor;
+use crate::literals::{Anchor, stands_alone};
 use crate::options::BadChecksum;
 use crate::position::Position;
 use crate::rules::{Confidence, Placeholders, Rule, Subject, contains_ignore_case};
@@ -232,13 +232,4 @@ enum Allowed {
     Yes,
     /// Only by a list of a configuration that came with the scanned tree.
     ByLocal,
-}
-
-/// Whether what starts here is not the tail of a longer word. An escaped line end or tab is none.
-pub(super) fn stands_alone(text: &[u8], start: usize) -> bool {
-    match &text[..start] {
-        [.., b'\\', b'n' | b'r' | b't'] => true,
-        [.., before] => !(before.is_ascii_alphanumeric() || *before == b'_'),
-        [] => true,
-    }
 }
