@@ -115,8 +115,9 @@ fn judge_service(named: Named, syntax: Syntax, value: &[u8]) -> Option<Confidenc
         return None;
     }
     let has_digit = value.iter().any(u8::is_ascii_digit);
+    let has_letter = value.iter().any(u8::is_ascii_alphabetic);
     let is_plain = !value.iter().any(|byte| b" /(){}<>,;".contains(byte));
-    if !has_digit || !is_plain {
+    if !has_digit || !has_letter || !is_plain {
         return None;
     }
     value::weigh_typed(value, 0.0).map(|_| Confidence::Low)

@@ -9,10 +9,10 @@ pub(super) const MAX_WORD: usize = 24;
 pub(super) const MAX_BEFORE: usize = 40;
 
 /// Whether `text` has a word that names a service; names in camel case are taken apart, and a name may
-/// be written as two words: `NEW_RELIC_KEY`.
+/// be written as two or three words: `NEW_RELIC_KEY`.
 pub(super) fn is_named(text: &[u8]) -> bool {
     let mut start = 0;
-    let mut last = 0..0;
+    let mut last = [0..0, 0..0];
     for at in 1..=text.len() {
         let (before, here) = (text[at - 1], text.get(at).copied());
         let hump =
@@ -21,12 +21,15 @@ pub(super) fn is_named(text: &[u8]) -> bool {
         if !before.is_ascii_alphanumeric() {
             start = at;
         } else if hump || ends {
-            if is_service(&[&text[start..at]])
-                || is_service(&[&text[last.clone()], &text[start..at]])
+            let [first, second] = last;
+            let word = &text[start..at];
+            if is_service(&[word])
+                || is_service(&[&text[second.clone()], word])
+                || is_service(&[&text[first], &text[second.clone()], word])
             {
                 return true;
             }
-            last = start..at;
+            last = [second, start..at];
             start = if hump { at } else { at + 1 };
         }
     }
@@ -74,7 +77,7 @@ mod tests {
         assert!(is_named(b"const infuraSecret"));
         assert!(is_named(b"the key of clockify is "));
         assert!(is_named(b"NEW_RELIC_KEY") && is_named(b"my-new-relic-key"));
-        assert!(!is_named(b"new_key_relic"));
+        assert!(!is_named(b"new_key_relic") && is_named(b"eagle-eye.networks"));
         assert!(!is_named(b"clockifying_key"));
         assert!(!is_named(b"api_key"));
         assert!(services().iter().all(|service| service.len() <= MAX_WORD));

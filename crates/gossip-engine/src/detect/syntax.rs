@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
+use super::services::MAX_BEFORE;
 use cursor::Cursor;
 use values::{bare, bytes, declared, element, pair, quoted, wrapped};
 
@@ -312,9 +313,25 @@ fn by_blank(
     if let Some(found) = typed(&cursor) {
         return Some(found);
     }
+    // `password "…"` at the start of a line calls a function, as builds of Gradle do.
+    if kind != FileKind::Text
+        && matches!(cursor.peek(), Some(b'"' | b'\''))
+        && starts_line(text, name.start)
+        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Argument)
+    {
+        return Some(found);
+    }
     // SQL writes its words in capitals, or at least all alike.
     let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
     if is_sql { quoted(cursor, Syntax::Sql) } else { blank(&cursor) }
+}
+
+/// Whether nothing but blanks stands before it on its line.
+fn starts_line(text: &[u8], start: usize) -> bool {
+    let from = start.saturating_sub(MAX_BEFORE);
+    let blanks = text[from..start].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    let line = start - blanks.count();
+    line == 0 || (line > from && text[line - 1] == b'\n')
 }
 
 /// `name string = "…"`: Go writes the type behind the name.

@@ -81,7 +81,9 @@ pub(super) fn weigh_typed(value: &[u8], least: f32) -> Option<Weight> {
     let opens =
         matches!(first, b'$' | b'%' | b'{' | b'<' | b'[' | b'(' | b'&' | b'#' | b':' | b',')
             || (first == b'*' && last == b'*');
-    if opens || last == b'(' || !value.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+    if ((opens || last == b'(') && !is_generated(value))
+        || !value.iter().all(|byte| matches!(byte, b' '..=b'~'))
+    {
         return None;
     }
     let weight = weight(value);
@@ -104,13 +106,28 @@ fn is_stand_in(value: &[u8]) -> bool {
         || is_hash(value)
         || has(b"://")
         || has(b"::")
-        || (value.iter().any(|byte| b"{(%".contains(byte)) && SIGNS.into_iter().any(has))
+        || (value.iter().any(|byte| b"{(%".contains(byte))
+            && SIGNS.into_iter().any(has)
+            && !is_generated(value))
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
         || (value.len() >= 32 && is_published(value))
 }
 
 fn is_published(value: &[u8]) -> bool {
     PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes()))
+}
+
+/// Whether a program made the value of letters, digits and many signs, as those of frameworks do:
+/// what its signs mean elsewhere says nothing.
+fn is_generated(value: &[u8]) -> bool {
+    const SIGNS: &[u8] = b"!@#$%^&*(-_=+)";
+    const MIN_SIGNS: usize = 5;
+    let distinct = SIGNS.iter().filter(|sign| value.contains(sign)).count();
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    (40..=128).contains(&value.len())
+        && distinct >= MIN_SIGNS
+        && digits >= 3
+        && value.iter().all(|byte| byte.is_ascii_alphanumeric() || SIGNS.contains(byte))
 }
 
 /// Letters of both cases, digits and a sign: what rules for passwords ask people for. `VMware1!`
@@ -406,6 +423,16 @@ mod tests {
         }
         for value in ["0f3c-19ab-4d22", "face-book-dead-beef-cafe-babe-feed", "2024-0a-01-0b-0c"] {
             assert_ne!(weight(value.as_bytes()).shape, Shape::Uuid, "{value}");
+        }
+    }
+
+    #[test]
+    fn signs_in_a_generated_value_mean_nothing() {
+        assert!(bits("$k3v(%s9q=2m&x!w0z@p7+d()5r^t8b#n*1c-_f4hjl6yg_uaei") > 20.0);
+        for value in
+            ["$(get_the_name_of(the_user, 1) + 20 * 3 - 4 - x_y)", "%(user)s-%(host)s_1_2_3"]
+        {
+            assert_eq!(weigh(value.as_bytes(), f32::MIN), None, "{value}");
         }
     }
 
