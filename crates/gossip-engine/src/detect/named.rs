@@ -23,7 +23,7 @@ const REPORTED_BITS: f32 = 10.0;
 const SURE_BITS: f32 = 24.0;
 /// No value says more than this, or a long one would need no name.
 const MAX_VALUE_BITS: f32 = 24.0;
-/// What the name of a key says that is of something unknown: `juro_key`, but not `key`.
+/// What the name of a key says that is of something unknown: `acme_key`, but not `key`.
 const UNKNOWN_KEY_BITS: f32 = -1.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;

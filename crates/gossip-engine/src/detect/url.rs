@@ -63,9 +63,6 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let (name, secret) = (&rest[..user], &password[..at]);
     let scheme = &text[start..word.start];
     let confidence = judge(scheme, name, secret)?;
-    if is_reserved(&password[at + 1..end]) && !is_store(scheme) {
-        return None;
-    }
     let secret_start = word.end + user + 1;
     let secret = secret_start..secret_start + at;
     Some(Detected { whole: start..secret.end + 1, secret, confidence, reason: Reason::Url })
@@ -75,24 +72,9 @@ fn is_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'[' | b'(')
 }
 
-/// Whether the host is one of those that RFC 2606 keeps for documentation.
-fn is_reserved(host: &[u8]) -> bool {
-    const SUFFIXES: [&str; 5] =
-        ["example.com", "example.org", "example.net", ".example", ".invalid"];
-    let name = host.split(|byte| matches!(byte, b':' | b'?' | b'#')).next().unwrap_or(host);
-    SUFFIXES.iter().any(|suffix| {
-        let start = name.len().checked_sub(suffix.len());
-        start.is_some_and(|start| name[start..].eq_ignore_ascii_case(suffix.as_bytes()))
-    })
-}
-
-fn is_store(scheme: &[u8]) -> bool {
-    let base = scheme.split(|byte| *byte == b'+').next().unwrap_or(scheme);
-    STORES.iter().any(|store| base.eq_ignore_ascii_case(store.as_bytes()))
-}
-
 fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
-    let is_store = is_store(scheme);
+    let base = scheme.split(|byte| *byte == b'+').next().unwrap_or(scheme);
+    let is_store = STORES.iter().any(|store| base.eq_ignore_ascii_case(store.as_bytes()));
     let min = if is_store { 3 } else { 4 };
     let braces = |bytes: &[u8]| bytes.iter().any(|byte| b"${}<>*%[]()".contains(byte));
     if password.len() < min || braces(user) || is_stand_in(user, password) {
