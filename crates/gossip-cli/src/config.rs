@@ -143,15 +143,15 @@ impl Config {
     /// What it does to the rules, in words.
     pub(crate) fn effect(&self, rules: &RuleSet) -> String {
         let builtin = RuleSet::builtin();
-        let added = rules.iter().filter(|rule| builtin.get(rule.id()).is_none()).count() as u64;
-        let gone = builtin.iter().filter(|rule| rules.get(rule.id()).is_none()).count() as u64;
-        if gone as usize == builtin.len() {
+        if !rules.has_builtin() {
             return format!(
                 "{} in place of the {} built-in ones",
                 counted(rules.len() as u64, "rule"),
                 builtin.len()
             );
         }
+        let added = rules.iter().filter(|rule| builtin.get(rule.id()).is_none()).count() as u64;
+        let gone = builtin.iter().filter(|rule| rules.get(rule.id()).is_none()).count() as u64;
         match (added, gone) {
             (0, 0) => "the built-in rules, all of them".to_owned(),
             (0, gone) => format!("{} disabled", counted(gone, "built-in rule")),

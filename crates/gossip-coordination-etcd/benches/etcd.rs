@@ -4,8 +4,9 @@
 //! bytes; that of a registration, transactions of the same puts. Both sides take turns in rounds, and
 //! each is judged by its fastest quarter. What a claim asks of etcd is counted on the model, where one
 //! shard is free, and timed on the server, where all are: its ratio is to 1000 shards. Keep-alives are
-//! counted by the server; their ratio is to one held shard. The server is one member with its files on
-//! disk, so that every write waits for it.
+//! counted by the server; their ratio is to one held shard. Renewals after very many are beside the
+//! first ones, with nothing compacted in between. The server is one member with its files on disk, so
+//! that every write waits for it.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use gossip_coordination::{
     RunConfig, ShardLimits,
 };
 use gossip_coordination_etcd::keyspace::Keyspace;
-use gossip_coordination_etcd::kv::{EtcdKv, Interception, Kv, Op, Read, SimKv, Txn};
+use gossip_coordination_etcd::kv::{EtcdKv, Interception, Kv, Op, Read, SimKv, Txn, Wanted};
 use gossip_coordination_etcd::{AsyncEtcdCoordinator, EtcdConfig};
 use tokio::runtime::Runtime;
 
@@ -47,6 +48,7 @@ fn main() {
             runtime.block_on(checkpoints(workers));
         }
     });
+    run("renew", &|| runtime.block_on(renewals()));
     run("claim", &|| {
         runtime.block_on(claims());
         runtime.block_on(timed_claims());
@@ -142,7 +144,7 @@ async fn begin<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, shards: u64) {
 async fn acquire<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, shard: u64) -> Lease {
     let mut scratch = Box::new(AcquireScratch::new());
     let (key, worker) =
-        (ShardKey::new(RUN, ShardId::from_raw(shard)), WorkerId::from_raw(shard + 1));
+        (ShardKey::new(RUN, ShardId::from_raw(shard)), WorkerId::from_raw(shard.wrapping_add(1)));
     let acquired =
         coordinator.acquire_and_restore_into(NOW, TENANT, key, worker, &mut scratch).await;
     acquired.expect("it is free").lease
@@ -208,6 +210,50 @@ async fn checkpoints(workers: u64) {
     figure(&format!("checkpoint-{workers}"), subject, "1/s", Some(subject / raw));
 }
 
+/// Renewals of 16 workers, the first ones and those after 50 000, without compaction: every checkpoint
+/// comes ten seconds after the one before, so that each has another deadline.
+async fn renewals() {
+    const WORKERS: u64 = 16;
+    const ROUNDS: u64 = 10;
+    const MANY: u64 = 50_000;
+    let server = Server::start().await;
+    let mut coordinator = AsyncEtcdCoordinator::connect(server.config()).await.expect("it is up");
+    begin(&mut coordinator, WORKERS).await;
+    let mut workers = Vec::new();
+    for worker in 0..WORKERS {
+        let mut clone = coordinator.clone();
+        let lease = acquire(&mut clone, worker).await;
+        workers.push((clone, lease, 1 + worker * 1_000_000, NOW));
+    }
+    let (per_round, mut done, mut rates) = (1_000 / WORKERS, 0, Vec::new());
+    while done < MANY + ROUNDS * WORKERS * per_round {
+        let started = Instant::now();
+        let mut tasks = tokio::task::JoinSet::new();
+        for (mut coordinator, lease, mut at, mut now) in workers.drain(..) {
+            tasks.spawn(async move {
+                for _ in 0..per_round {
+                    at += 1;
+                    now = LogicalTime::from_raw(now.as_raw() + 10_000);
+                    let (key, op) = (key_of(at), OpId::from_raw(at));
+                    let cursor = CursorUpdate::at(&key);
+                    let stored =
+                        coordinator.checkpoint_and_renew(now, TENANT, &lease, cursor, op).await;
+                    stored.expect("it is held");
+                }
+                (coordinator, lease, at, now)
+            });
+        }
+        workers = tasks.join_all().await;
+        done += WORKERS * per_round;
+        rates.push((WORKERS * per_round) as f64 / started.elapsed().as_secs_f64());
+    }
+    let of_last = rates.split_off(rates.len() - ROUNDS as usize);
+    rates.truncate(ROUNDS as usize);
+    let (first, last) = (rate(rates), rate(of_last));
+    figure("renew-first-10000", first, "1/s", None);
+    figure("renew-after-50000", last, "1/s", Some(last / first));
+}
+
 async fn record_of(kv: &EtcdKv, keyspace: &Keyspace, shard: u64) -> Vec<u8> {
     let key = keyspace.run(TENANT, RUN).shard(ShardId::from_raw(shard));
     let answer = kv.txn(Txn::reads([Read::key(&key)])).await.expect("it is up");
@@ -240,7 +286,11 @@ async fn raw_transactions(kv: EtcdKv, keyspace: Keyspace, worker: u64, value: Ve
 const CHILDREN: u64 = 50;
 
 /// Splits a shard that is held into [`CHILDREN`].
-async fn split<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, lease: &Lease, range: [u64; 2]) {
+async fn split<K: Kv>(
+    coordinator: &mut AsyncEtcdCoordinator<K>,
+    lease: &Lease,
+    range: [u64; 2],
+) -> Vec<ShardId> {
     let step = (range[1] - range[0]) / CHILDREN;
     let points: Vec<_> = (1..CHILDREN).map(|part| key_of(range[0] + part * step)).collect();
     let points: Vec<&[u8]> = points.iter().map(|point| &point[..]).collect();
@@ -248,7 +298,7 @@ async fn split<K: Kv>(coordinator: &mut AsyncEtcdCoordinator<K>, lease: &Lease, 
     let range = ShardSpecRef::new(&from, &to, b"");
     let plan = plan_split_replace_at_points(range, &points).expect("points inside");
     let split = coordinator.split_replace(NOW, TENANT, lease, &plan, OpId::from_raw(1)).await;
-    split.expect("it is held");
+    split.expect("it is held").into_inner().children.to_vec()
 }
 
 /// A worker that nobody was before claims a shard. Says which keys are its.
@@ -286,10 +336,17 @@ async fn claims() {
         }
         while held.len() < shards {
             let (lease, range) = held.pop_front().expect("some are held");
-            split(&mut coordinator, &lease, range).await;
-            for worker in workers.by_ref().take(CHILDREN as usize) {
-                held.push_back(claim(&mut coordinator, &mut scratch, worker).await);
+            let children = split(&mut coordinator, &lease, range).await;
+            let step = (range[1] - range[0]) / CHILDREN;
+            // All but one by their names: a claim looks at everything that is held.
+            for (part, child) in (0..).zip(&children[1..]) {
+                let (first, lease) =
+                    (range[0] + (1 + part) * step, acquire(&mut coordinator, child.as_raw()).await);
+                let is_last = part + 2 == CHILDREN;
+                held.push_back((lease, [first, if is_last { range[1] } else { first + step }]));
             }
+            let worker = workers.next().expect("workers do not end");
+            held.push_back(claim(&mut coordinator, &mut scratch, worker).await);
         }
         let (free, _) = held[held.len() / 2];
         coordinator.release(NOW, TENANT, &free).await.expect("it is held");
@@ -298,6 +355,8 @@ async fn claims() {
         kv.intercept(move |txn| {
             let wanted = txn.then.iter().map(|op| match op {
                 Op::Read(read) if read.limit > 0 => read.limit,
+                // Now and then a claim counts, which returns nothing.
+                Op::Read(read) if read.wanted == Wanted::Count => 0,
                 _ => 1,
             });
             counted[0].fetch_add(1, Ordering::Relaxed);

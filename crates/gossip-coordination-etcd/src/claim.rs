@@ -1,25 +1,24 @@
 //! Claims: some shard of a run that is free, found in one bounded page of its lists.
 //!
-//! A worker begins to look at a place of its own, so that workers rarely want the same shard. Shards
-//! whose leases are over come first in their list, and so do those of processes that died: whoever
-//! lives renews, and moves to the end.
+//! A worker begins to look at a place of its own, so that workers rarely want the same shard. Of the
+//! held shards etcd returns those with the lowest deadlines: leases that are over, and those of
+//! processes that died, as whoever lives renews.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId, WorkerId};
-use gossip_coordination::codec::decode_gate;
 use gossip_coordination::{
     AcquireResultView, AcquireScratch, AsyncShardClaiming, ClaimCandidates, ClaimError,
     ClaimSearch, ClaimStep, GetRunError, Granted, InfraError, RunGate, RunStatus,
 };
 
 use crate::coordinator::AsyncEtcdCoordinator;
-use crate::error::{damaged, infra, steps};
-use crate::free_list::Share;
-use crate::keyspace::{RunKeys, deadline_of, place_of};
-use crate::kv::{Found, Kv, KvError, Op, Read, Txn};
+use crate::error::{infra, steps};
+use crate::free_list::Part;
+use crate::keyspace::{RunKeys, id_at_end, place_of};
+use crate::kv::{Entry, Found, Kv, KvError, Op, Read, Txn};
 use crate::limits::CLAIM_PAGE;
 use crate::retry::{Attempts, may_pass};
 use crate::runs::shard_ids;
-use crate::shards::{Stored, decode_until, encode_until};
+use crate::shards::{Stored, decode_gate_of, decode_time, encode_time};
 
 /// Which shards a claim is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +122,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let own = Read::first_keys(keys.all_held_by(worker), ClaimCandidates::MAX);
         let reads = Txn::reads([Read::key(&keys.gate()), own]);
         let answer = self.read(attempts, step, reads).await?;
-        out.status = decode_status(step, &keys, &answer.found[0])?;
+        out.status = found_gate(step, &keys, (tenant, run), &answer.found[0])?.status;
         if out.status == RunStatus::Active {
             out.shards.extend(shard_ids(&answer.found[1]));
         }
@@ -146,16 +145,16 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             let reads = [Read::key(&keys.gate()), Read::key(&keys.waiting(worker))];
             let answer = self.read(&mut attempts, steps.load, Txn::reads(reads)).await?;
             let [gate, before] = [0, 1].map(|at| Stored::of(&answer.found[at]));
-            let RunGate { config, .. } = decode_found_gate(steps.load, &keys, &answer.found[0])?;
-            let until = config.lease_deadline(now);
+            let gate_now = found_gate(steps.load, &keys, (tenant, run), &answer.found[0])?;
+            let until = gate_now.config.lease_deadline(now);
             let lease = self.lease_id(&mut attempts, steps.lease).await?;
             let mut txn = Txn::default();
             txn.expect(keys.gate(), gate.revision);
             txn.expect(keys.waiting(worker), before.revision);
             let put = |key, value| Op::Put { key, value, lease: Some(lease) };
-            txn.then.push(put(keys.waiting(worker), encode_until(until)));
+            txn.then.push(put(keys.waiting(worker), encode_time(until)));
             txn.then.push(put(keys.idle(until, worker), Vec::new()));
-            let old = decode_until(&before).filter(|&old| old != until);
+            let old = decode_time(&before.bytes).filter(|&old| old != until);
             txn.then.extend(old.map(|old| Op::Delete(keys.idle(old, worker))));
             match attempts.within(self.kv.txn(txn)).await {
                 Ok(stored) if stored.succeeded => return Ok(()),
@@ -188,53 +187,57 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         by: Applicant,
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
-        let run = (by.tenant, by.run);
-        let share = self.free_lists.share(run);
-        self.collect_near(attempts, by, share, out).await?;
-        if out.shards.is_empty() && !share.is_all() {
+        let (run, place) = ((by.tenant, by.run), place_of(by.worker));
+        let part = self.free_lists.for_claim(run, place);
+        self.collect_near(attempts, by, part, out).await?;
+        if out.shards.is_empty() && !part.is_all() {
             // V2.
-            self.free_lists.saw_nothing(run, share);
-            self.collect_near(attempts, by, Share::ALL, out).await?;
+            self.free_lists.saw_nothing(run, part);
+            self.collect_near(attempts, by, Part::all(place), out).await?;
         }
         Ok(())
     }
 
-    /// Those whose leases are over, and the free ones of a share of the list; if it is all of it and
+    /// Those whose leases are over, and the free ones of a part of the list; if it is all of it and
     /// there are none, those whose owners are gone.
     async fn collect_near(
         &self,
         attempts: &mut Attempts,
         Applicant { now, tenant, run, worker }: Applicant,
-        share: Share,
+        part: Part,
         out: &mut ClaimCandidates,
     ) -> Result<(), GetRunError> {
         let step = steps!("collect_claim_candidates").load;
         out.clear();
         let keys = self.keyspace.run(tenant, run);
-        let [here, before] = keys.free_part(share.from(place_of(worker)), share.width());
-        // A lease keeps others out for as long as clocks may differ.
-        let over = now.as_raw().saturating_sub(self.config.skew_allowance_ms());
+        let [here, before] = keys.free_part(part.from, part.width);
         let reads = [
             Read::key(&keys.gate()),
-            Read::first_keys(keys.held_until(LogicalTime::from_raw(over)), ClaimCandidates::MAX),
             Read::first_keys(here, ClaimCandidates::MAX),
             Read::first_keys(before, ClaimCandidates::MAX),
-            Read::first_keys(keys.held(), CLAIM_PAGE),
+            Read::lowest(keys.held(), CLAIM_PAGE),
         ];
-        let answer = self.read(attempts, step, Txn::reads(reads)).await?;
-        let [gate, over, here, before, held] = &answer.found[..] else {
-            unreachable!("five reads have five answers")
-        };
-        out.status = decode_status(step, &keys, gate)?;
-        let earliest = held.entries.first().and_then(|entry| deadline_of(&entry.key));
-        out.earliest_deadline = earliest.map(|deadline| self.takeover(false).free_from(deadline));
+        let counts = self.free_lists.is_count_due((tenant, run));
+        let count = counts.then(|| Read::count(keys.shards()));
+        let reads = Txn::reads(reads.into_iter().chain(count));
+        let answer = self.read(attempts, step, reads).await?;
+        if let Some(shards) = answer.found.get(4) {
+            self.free_lists.counted((tenant, run), shards.count);
+        }
+        out.status = found_gate(step, &keys, (tenant, run), &answer.found[0])?.status;
+        let held = leases(step, &keys, &answer.found[3])?;
+        // A lease keeps others out for as long as clocks may differ.
+        let free_from = |deadline| self.takeover(false).free_from(deadline);
+        out.earliest_deadline = held.first().map(|&(_, deadline)| free_from(deadline));
         if out.status != RunStatus::Active {
             return Ok(());
         }
-        let found = [over, here, before].into_iter().flat_map(shard_ids);
-        out.shards.extend(found.take(ClaimCandidates::MAX));
-        if out.shards.is_empty() && share.is_all() {
-            let held = shard_ids(held);
+        let over = held.iter().filter(|&&(_, deadline)| free_from(deadline) <= now);
+        let over = over.map(|&(shard, _)| shard);
+        let free = answer.found[1..3].iter().flat_map(shard_ids);
+        out.shards.extend(over.chain(free).take(ClaimCandidates::MAX));
+        if out.shards.is_empty() && part.is_all() {
+            let held: Vec<ShardId> = held.iter().map(|&(shard, _)| shard).collect();
             let ownerless = self.ownerless(attempts, step, &keys, worker, &held).await?;
             out.shards.extend(ownerless.into_iter().take(ClaimCandidates::MAX));
         }
@@ -263,23 +266,31 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     }
 }
 
-fn decode_status(
+/// Held shards and when their leases end, as the list says.
+fn leases(
     step: &'static str,
     keys: &RunKeys,
-    found: &Found,
-) -> Result<RunStatus, GetRunError> {
-    decode_found_gate(step, keys, found).map(|gate| gate.status)
+    held: &Found,
+) -> Result<Vec<(ShardId, LogicalTime)>, InfraError> {
+    let lease = |entry: &Entry| {
+        let (shard, deadline) = (id_at_end(&entry.key), decode_time(&entry.value));
+        shard.map(ShardId::from_raw).zip(deadline).ok_or_else(|| {
+            let key = keys.named(&entry.key);
+            InfraError::corruption(step, format!("{key}: this is no deadline of a shard"))
+        })
+    };
+    held.entries.iter().map(lease).collect()
 }
 
-fn decode_found_gate(
+fn found_gate(
     step: &'static str,
     keys: &RunKeys,
+    run: (TenantId, RunId),
     found: &Found,
 ) -> Result<RunGate, GetRunError> {
     let stored = Stored::of(found);
     if !stored.exists() {
         return Err(GetRunError::RunNotFound);
     }
-    let record = decode_gate(&stored.bytes).map_err(|error| damaged(step, &keys.gate(), &error))?;
-    Ok(record.gate)
+    Ok(decode_gate_of(&stored.bytes, keys, run, step)?)
 }

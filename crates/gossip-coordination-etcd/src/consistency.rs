@@ -11,7 +11,7 @@ use crate::keyspace::{Key, KeyRange, Keyspace};
 use crate::kv::{Entry, Kv, Read, Txn};
 use crate::retry::may_pass;
 use crate::runs::is_open;
-use crate::shards::{list_key, worker_key};
+use crate::shards::{list_key, list_value, worker_key};
 
 /// Every key of a namespace, in one view.
 #[derive(Debug)]
@@ -117,7 +117,11 @@ impl Stored {
             let (key, state) = (shard.key, &shard.state);
             let keys = self.keyspace.run(shard.tenant, key.run);
             expect(keys.shard(key.shard), format!("the record of shard {key}"));
-            expect(list_key(&keys, state, key.shard), format!("shard {key} in its list"));
+            let listed = list_key(&keys, state, key.shard);
+            if self.value(&listed).is_some_and(|said| said != list_value(state)) {
+                return Err(format!("{listed} says something else than the record"));
+            }
+            expect(listed, format!("shard {key} in its list"));
             for total in counted(shard.tenant) {
                 *totals.entry(total).or_default() += 1;
             }

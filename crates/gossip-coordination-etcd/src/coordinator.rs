@@ -18,16 +18,18 @@ use gossip_coordination::{
 
 use crate::config::EtcdConfig;
 use crate::error::{ConnectError, Steps, infra};
-use crate::free_list::{FreeLists, Share};
-use crate::keyspace::{Keyspace, PLACES, RunKeys, deadline_of};
+use crate::free_list::{FreeLists, Part};
+use crate::keyspace::{Keyspace, RunKeys, place_of_shard};
 use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
 use crate::settle::{Fate, Write};
-use crate::shards::{Change, Seen, ShardPlace, Snapshot};
+use crate::shards::{Change, Seen, ShardPlace, Snapshot, decode_time};
 
 /// Shards whose last state one coordinator remembers. A worker holds a few.
 const REMEMBERED_MAX: usize = 1_024;
+/// Waits of workers from which on those that are over are forgotten.
+const COOLDOWNS_MAX: usize = 1_024;
 
 /// A coordinator on an etcd cluster, for async callers. Clones share the connection and the process's
 /// lease; each is used by one task at a time.
@@ -41,7 +43,7 @@ pub struct AsyncEtcdCoordinator<K = EtcdKv> {
     lease: ProcessLease<K>,
     /// Until when workers whose claims found nothing must wait.
     pub(crate) cooldowns: Arc<Mutex<HashMap<(TenantId, WorkerId), LogicalTime>>>,
-    /// How much of runs' lists of free shards is looked at.
+    /// How much of runs' lists is looked at.
     pub(crate) free_lists: Arc<FreeLists>,
     /// What this coordinator last wrote about the shards that it works on.
     memory: HashMap<(TenantId, ShardKey), Snapshot>,
@@ -282,11 +284,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 let fate = self.fate_of(attempts, steps, &record, &tried.write, &snapshot.record);
                 match fate.await? {
                     Fate::TookPlace => {
-                        self.memory_insert(tenant, key, snapshot);
                         let (event, answer) = (tried.event, tried.answer);
                         return Ok(self
                             .finish(attempts, manner, &place, event, answer, None)
-                            .await?);
+                            .await);
                     }
                     Fate::DidNot => {}
                     Fate::Unknown => unanswered = Some(tried),
@@ -307,8 +308,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                         Some(done) => (done.event, done.answer),
                         None => (None, answer),
                     };
-                    self.memory_insert(tenant, key, snapshot);
-                    return Ok(self.finish(attempts, manner, &place, event, answer, None).await?);
+                    self.remember(tenant, key, &before, snapshot);
+                    return Ok(self.finish(attempts, manner, &place, event, answer, None).await);
                 }
                 Err(refusal) => return Err(refusal),
             };
@@ -322,23 +323,26 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             };
             let shard = snapshot.decode(&place, steps.load, &mut self.decoded)?;
             let (mut txn, record) = snapshot.store(&place, steps.load, &shard, &change, lease)?;
-            let share = self.free_lists.share((tenant, key.run));
+            let part = self.free_lists.for_hint((tenant, key.run), place_of_shard(key.shard));
             if manner.tells_capacity {
-                txn.then.extend(capacity_reads(&place.run, share, manner.now).map(Op::Read));
+                txn.then.extend(capacity_reads(&place.run, part, manner.now).map(Op::Read));
             }
             match attempts.within(self.kv.txn(txn)).await {
                 Ok(stored) if stored.succeeded => {
                     let after = snapshot.after(record, &change, &before, stored.revision);
-                    self.memory_insert(tenant, key, after);
-                    let found = Some((share, stored.found));
-                    return Ok(self.finish(attempts, manner, &place, event, answer, found).await?);
+                    self.remember(tenant, key, &change.update.state, after);
+                    let found = Some((part, stored.found));
+                    return Ok(self.finish(attempts, manner, &place, event, answer, found).await);
                 }
                 Ok(refused) => {
-                    next = Some(Snapshot::parse(&place, &refused.found, &change.children));
-                    // What was remembered is merely old; other writers cost a try.
+                    let seen = Snapshot::parse(&place, &refused.found, &change.children);
+                    // What was remembered is merely old; other writers cost a try, and what they left
+                    // is old after the pause: tried then, it would lose again to whoever came meanwhile.
+                    let is_old = is_fresh && !seen.has_taken();
                     if is_fresh {
                         attempts.next(steps.txn, None).await?;
                     }
+                    next = (!is_old).then_some(seen);
                     is_fresh = true;
                 }
                 Err(KvError::LeaseNotFound) => {
@@ -362,57 +366,73 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// Reports what was stored, and says what else there is to do, where that belongs to the answer.
     async fn finish<R>(
         &mut self,
-        attempts: &mut Attempts,
+        attempts: &Attempts,
         manner: Manner,
         place: &ShardPlace,
         event: Option<EventKind>,
         answer: R,
-        found: Option<(Share, Vec<Found>)>,
-    ) -> Result<Outcome<R>, InfraError> {
+        found: Option<(Part, Vec<Found>)>,
+    ) -> Outcome<R> {
         if let Some(event) = event {
             self.emit(place.tenant, place.key.run, manner.now, || event);
         }
-        let (share, found) = match found {
-            _ if !manner.tells_capacity => (Share::ALL, Vec::new()),
-            Some(found) => found,
-            // The answer that had it was lost.
+        let nothing =
+            CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
+        let run = (place.tenant, place.key.run);
+        let found = match found {
+            _ if !manner.tells_capacity => None,
+            Some(found) => Some(found),
+            // The answer that had it was lost. The operation was carried out, whatever becomes of this.
             None => {
-                let share = self.free_lists.share((place.tenant, place.key.run));
-                let reads = Txn::reads(capacity_reads(&place.run, share, manner.now));
-                (share, self.read(attempts, manner.steps.load, reads).await?.found)
+                let part = self.free_lists.for_hint(run, place_of_shard(place.key.shard));
+                let reads = Txn::reads(capacity_reads(&place.run, part, manner.now));
+                let read = attempts.within(self.kv.txn(reads)).await;
+                read.ok().map(|answer| (part, answer.found))
             }
         };
-        if let Some(free) = found.first() {
-            self.free_lists.saw((place.tenant, place.key.run), share, free.count);
-        }
-        let (capacity, idle_workers) = self.capacity(manner.now, share, &found);
-        Ok(Outcome { answer, capacity, idle_workers })
+        let told = found.and_then(|(part, found)| self.capacity(manner.now, place, part, &found));
+        let (capacity, idle_workers) = told.unwrap_or((nothing, 0));
+        Outcome { answer, capacity, idle_workers }
     }
 
-    /// What [`capacity_reads`] found.
-    fn capacity(&self, now: LogicalTime, share: Share, found: &[Found]) -> (CapacityHint, u32) {
-        let [free, held, idle] = found else {
-            let nothing =
-                CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
-            return (nothing, 0);
-        };
+    /// What [`capacity_reads`] found: the hint, and how many workers wait.
+    fn capacity(
+        &self,
+        now: LogicalTime,
+        place: &ShardPlace,
+        part: Part,
+        found: &[Found],
+    ) -> Option<(CapacityHint, u32)> {
+        let [free, held, idle] = found else { return None };
+        self.free_lists.saw((place.tenant, place.key.run), part, free.count);
         let count = |found: &Found| u32::try_from(found.count).unwrap_or(u32::MAX);
-        let earliest = held.entries.first().and_then(|entry| deadline_of(&entry.key));
+        let earliest = held.entries.first().and_then(|entry| decode_time(&entry.value));
         let earliest_deadline = earliest.map(|deadline| self.takeover(false).free_from(deadline));
         let some_expired = earliest_deadline.is_some_and(|free_from| free_from <= now);
         let hint = CapacityHint {
             available_count: count(free).saturating_add(u32::from(some_expired)),
             earliest_deadline,
             // V1.
-            is_estimate: some_expired || !share.is_all(),
+            is_estimate: some_expired || !part.is_all(),
         };
-        (hint, count(idle))
+        Some((hint, count(idle)))
     }
 
-    fn memory_insert(&mut self, tenant: TenantId, key: ShardKey, snapshot: Snapshot) {
-        // Whoever works on so many shards reads them again.
+    /// Remembers a shard that is held, for its holder's next operation.
+    fn remember(
+        &mut self,
+        tenant: TenantId,
+        key: ShardKey,
+        state: &ShardState,
+        snapshot: Snapshot,
+    ) {
+        if state.lease.is_none() {
+            return;
+        }
+        // Whoever works on so many shards reads one of them again.
         if self.memory.len() >= REMEMBERED_MAX {
-            self.memory.clear();
+            let other = self.memory.keys().next().copied();
+            other.map(|other| self.memory.remove(&other));
         }
         self.memory.insert((tenant, key), snapshot);
     }
@@ -438,22 +458,28 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     ) {
         let wait = self.config.claim_cooldown_ms();
         let mut cooldowns = self.cooldowns.lock().unwrap_or_else(PoisonError::into_inner);
-        match now.checked_add(wait).filter(|_| found_nothing && wait > 0) {
-            Some(until) => cooldowns.insert((tenant, worker), until),
-            None => cooldowns.remove(&(tenant, worker)),
+        let Some(until) = now.checked_add(wait).filter(|_| found_nothing && wait > 0) else {
+            cooldowns.remove(&(tenant, worker));
+            return;
         };
+        // Workers that never come again.
+        if cooldowns.len() >= COOLDOWNS_MAX {
+            cooldowns.retain(|_, until| now < *until);
+        }
+        cooldowns.insert((tenant, worker), until);
     }
 }
 
 /// What a hint is made of, read in the transaction that it goes with.
 fn capacity_reads(
     run: &RunKeys,
-    share: Share,
+    part: Part,
     now: LogicalTime,
 ) -> impl Iterator<Item = Read> + use<> {
-    let from = share.from(0).min(PLACES - share.width());
-    let free = Read::count(run.free_between(from, from + share.width()));
-    [free, Read::first_keys(run.held(), 1), Read::count(run.idle_at(now))].into_iter()
+    let to = part.from + part.width;
+    let free = Read::count(run.free_between(part.from, to));
+    let held = Read::lowest(run.held_between(part.from, to), 1);
+    [free, held, Read::count(run.idle_at(now))].into_iter()
 }
 
 impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {

@@ -6,7 +6,7 @@
 //!
 //! - Y1: no key lies in the range of another namespace, tenant or run.
 //! - Y2: two keys are equal only if they name the same thing.
-//! - Y3: keys of held shards are in order of their deadlines.
+//! - Y3: a shard has one key in each list, whoever holds it and until when: a renewal deletes nothing.
 
 use core::fmt;
 
@@ -226,8 +226,8 @@ impl TenantKeys<'_> {
 pub enum Listed {
     /// It can be claimed.
     Free,
-    /// It is leased until then.
-    Held(LogicalTime),
+    /// It is leased, until when the value says.
+    Held,
     /// All of its keys are handled.
     Done,
     /// Its keys were handed to its children.
@@ -306,9 +306,7 @@ impl RunKeys {
         let id = shard.as_raw();
         match listed {
             Listed::Free => self.key(format_args!("free/{:04x}/{id:016x}", place(id))),
-            Listed::Held(deadline) => {
-                self.key(format_args!("held/{:016x}/{id:016x}", deadline.as_raw()))
-            }
+            Listed::Held => self.key(format_args!("held/{:04x}/{id:016x}", place(id))),
             Listed::Done => self.key(format_args!("done/{id:016x}")),
             Listed::Split => self.key(format_args!("split/{id:016x}")),
             Listed::Parked => self.key(format_args!("parked/{id:016x}")),
@@ -332,22 +330,26 @@ impl RunKeys {
     /// The free shards at places from `from` on, and before `to`.
     #[must_use]
     pub fn free_between(&self, from: u32, to: u32) -> KeyRange {
-        let at = |place: u32| self.key(format_args!("free/{place:04x}/"));
-        let range = if from == 0 { self.free() } else { self.free().from(at(from)) };
-        if to >= PLACES { range } else { range.until(at(to)) }
+        self.between("free/", from, to)
     }
 
-    /// Shards that are leased, the first to expire first (Y3).
+    /// Shards that are leased, in an order that says nothing about their ids or deadlines.
     #[must_use]
     pub fn held(&self) -> KeyRange {
         self.below("held/")
     }
 
-    /// Shards whose leases are over at `now`.
+    /// The held shards at places from `from` on, and before `to`.
     #[must_use]
-    pub fn held_until(&self, now: LogicalTime) -> KeyRange {
-        // A lease is over from its deadline on; `0` is the byte after `/`.
-        self.held().until(self.key(format_args!("held/{:016x}0", now.as_raw())))
+    pub fn held_between(&self, from: u32, to: u32) -> KeyRange {
+        self.between("held/", from, to)
+    }
+
+    fn between(&self, list: &str, from: u32, to: u32) -> KeyRange {
+        let at = |place: u32| self.key(format_args!("{list}{place:04x}/"));
+        let all = self.below(list);
+        let range = if from == 0 { all } else { all.from(at(from)) };
+        if to >= PLACES { range } else { range.until(at(to)) }
     }
 
     /// Shards that are done.
@@ -405,7 +407,7 @@ impl RunKeys {
     }
 }
 
-/// Places in the list of free shards.
+/// Places in the lists of free and of held shards.
 pub const PLACES: u32 = 1 << 16;
 
 /// Where a worker begins to look for a free shard.
@@ -414,8 +416,14 @@ pub fn place_of(worker: WorkerId) -> u32 {
     place(worker.as_raw()).into()
 }
 
-/// Spreads ids over the free shards' keys, so that workers that begin at different places find
-/// different shards. The multiplier is odd, and its high bits are as good as random.
+/// Where a shard is in the lists.
+#[must_use]
+pub fn place_of_shard(shard: ShardId) -> u32 {
+    place(shard.as_raw()).into()
+}
+
+/// Spreads ids over a list, so that workers that begin at different places find different shards. The
+/// multiplier is odd, and its high bits are as good as random.
 fn place(id: u64) -> u16 {
     (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
 }
@@ -426,13 +434,6 @@ pub fn id_at_end(key: &[u8]) -> Option<u64> {
     let (before, digits) = key.split_at_checked(key.len().checked_sub(16)?)?;
     before.ends_with(b"/").then_some(())?;
     parse_hex(digits)
-}
-
-/// The deadline in the key of a held shard.
-#[must_use]
-pub fn deadline_of(key: &[u8]) -> Option<LogicalTime> {
-    let key = key.strip_suffix(key.split_at_checked(key.len().checked_sub(17)?)?.1)?;
-    id_at_end(key).filter(|&raw| raw > 0).map(LogicalTime::from_raw)
 }
 
 /// The tenant in the key of an open run.

@@ -90,7 +90,7 @@ pub enum Wanted {
     Count,
 }
 
-/// A read of one key or of a range of them, in key order.
+/// A read of one key or of a range of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Which keys.
@@ -101,6 +101,8 @@ pub struct Read {
     pub revision: Revision,
     /// What of them.
     pub wanted: Wanted,
+    /// In order of values, which etcd reads all of, and not of keys.
+    pub by_value: bool,
 }
 
 impl Read {
@@ -113,7 +115,7 @@ impl Read {
     /// Every key of a range.
     #[must_use]
     pub fn range(range: KeyRange) -> Self {
-        Self { range, limit: 0, revision: 0, wanted: Wanted::Entries }
+        Self { range, limit: 0, revision: 0, wanted: Wanted::Entries, by_value: false }
     }
 
     /// How many keys there are.
@@ -126,6 +128,12 @@ impl Read {
     #[must_use]
     pub fn first_keys(range: KeyRange, limit: usize) -> Self {
         Self { limit, wanted: Wanted::Keys, ..Self::range(range) }
+    }
+
+    /// The `limit` keys with the lowest values. Among equal values the order is anything.
+    #[must_use]
+    pub fn lowest(range: KeyRange, limit: usize) -> Self {
+        Self { limit, by_value: true, ..Self::range(range) }
     }
 }
 

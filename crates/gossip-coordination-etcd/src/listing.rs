@@ -6,17 +6,17 @@
 use core::num::NonZeroUsize;
 
 use gossip_contracts::identity::{RunId, ShardId, TenantId};
-use gossip_coordination::codec::{DecodeScratch, decode_shard_view};
+use gossip_coordination::codec::DecodeScratch;
 use gossip_coordination::{GetRunError, InfraError, RunStatus, RunSummary, ShardRecordView};
 
 use crate::coordinator::AsyncEtcdCoordinator;
-use crate::error::{Steps, damaged, infra, steps};
+use crate::error::{Steps, infra, steps};
 use crate::keyspace::{KeyRange, id_at_end};
 use crate::kv::{Entry, Found, Kv, KvError, Read, Revision, Txn, Wanted};
 use crate::limits::PAGE;
 use crate::retry::{Attempts, may_pass};
 use crate::runs::decode_record;
-use crate::shards::Stored;
+use crate::shards::{Stored, decode_shard_at};
 
 impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// Shows `see` every shard of a run in id order, with the run's status. What `out` holds is
@@ -47,8 +47,9 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             let mut page = answer.found.into_iter().nth(1).expect("two reads were asked for");
             loop {
                 for entry in &page.entries {
-                    let shard = decode_shard_view(&entry.value, &mut scratch)
-                        .map_err(|error| damaged(steps.load, &keys.named(&entry.key), &error))?;
+                    let (at, run) = (keys.named(&entry.key), (tenant, run));
+                    let shard =
+                        decode_shard_at(&entry.value, &at, &keys, run, steps.load, &mut scratch)?;
                     see(out, record.status, &shard);
                 }
                 let Some(last) = page.entries.last().filter(|_| page.has_more) else {
@@ -90,8 +91,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let mut scratch = DecodeScratch::new();
         let mut last = None;
         for entry in &found[0].entries {
-            let shard = decode_shard_view(&entry.value, &mut scratch)
-                .map_err(|error| damaged(steps.load, &keys.named(&entry.key), &error))?;
+            let (at, run) = (keys.named(&entry.key), (tenant, run));
+            let shard = decode_shard_at(&entry.value, &at, &keys, run, steps.load, &mut scratch)?;
             see(record.status, &shard);
             last = Some(shard.key.shard);
         }

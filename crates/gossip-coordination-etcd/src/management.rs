@@ -22,6 +22,14 @@ use crate::runs::{
 };
 use crate::shards::{Seen, Stored};
 
+/// Where a deletion goes on.
+enum Deletion {
+    Behind(ShardId),
+    /// Nothing is left behind what was deleted; before it there may be.
+    FromTheStart,
+    Done,
+}
+
 impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
     async fn create_run(
         &mut self,
@@ -205,16 +213,27 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
         run: RunId,
     ) -> Result<(), DeleteRunError> {
         let keys = self.keyspace.run(tenant, run);
-        let also = Also::Records(largest_deletion(self.config.txn_ops_max));
+        let limit = largest_deletion(self.config.txn_ops_max);
+        // etcd walks over what was deleted, so that each step goes on behind the one before.
+        let mut after = None;
         loop {
             let decide = |seen: SeenRun<'_>| {
                 transition::delete_run(seen.record, tenant)?;
                 let record = seen.record.expect("a run that is deleted is there");
+                let last = seen.records.last().map(|shard| shard.key.shard);
+                let step = match (last, after) {
+                    (Some(last), _) => Deletion::Behind(last),
+                    (None, Some(_)) => return Ok(RunVerdict::Keep(Deletion::FromTheStart)),
+                    (None, None) => Deletion::Done,
+                };
                 let change = RunChange::delete(&keys, record, &seen.records);
-                Ok::<_, DeleteRunError>(RunVerdict::Store(change, seen.records.is_empty()))
+                Ok::<_, DeleteRunError>(RunVerdict::Store(change, step))
             };
-            if self.change_run(steps!("delete_run"), now, (tenant, run), also, decide).await? {
-                return Ok(());
+            let also = Also::Records { after, limit };
+            match self.change_run(steps!("delete_run"), now, (tenant, run), also, decide).await? {
+                Deletion::Behind(last) => after = Some(last),
+                Deletion::FromTheStart => after = None,
+                Deletion::Done => return Ok(()),
             }
         }
     }

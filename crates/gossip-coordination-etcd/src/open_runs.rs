@@ -1,17 +1,16 @@
 //! Runs that have not ended: listing them, and calling off those that never got their shards.
 
 use gossip_contracts::identity::{LogicalTime, OpId, RunId, TenantId};
-use gossip_coordination::codec::decode_gate;
 use gossip_coordination::{
     AsyncRunManagement, GetRunError, InfraError, RunGate, RunStatus, RunTransitionError,
 };
 
 use crate::coordinator::AsyncEtcdCoordinator;
-use crate::error::{Steps, damaged, steps};
+use crate::error::{Steps, steps};
 use crate::keyspace::id_at_end;
 use crate::kv::{Kv, Read, Txn, Wanted};
 use crate::limits::PAGE;
-use crate::shards::Stored;
+use crate::shards::{Stored, decode_gate_of};
 
 impl<K: Kv> AsyncEtcdCoordinator<K> {
     /// Replaces what `out` holds by the tenant's active runs, in id order. The cost grows with the
@@ -79,18 +78,16 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let runs = open.iter().filter_map(|entry| id_at_end(&entry.key)).map(RunId::from_raw);
         let runs: Vec<RunId> = runs.collect();
         for page in runs.chunks(PAGE) {
-            let gate = |&run: &RunId| self.keyspace.run(tenant, run).gate();
-            let reads = page.iter().map(|run| Read::key(&gate(run)));
+            let reads = page.iter().map(|&run| Read::key(&self.keyspace.run(tenant, run).gate()));
             let answer = self.read(&mut self.attempts(), steps.load, Txn::reads(reads)).await?;
-            for (run, found) in page.iter().zip(&answer.found) {
+            for (&run, found) in page.iter().zip(&answer.found) {
                 let stored = Stored::of(found);
                 if !stored.exists() {
                     continue;
                 }
-                let record = decode_gate(&stored.bytes)
-                    .map_err(|error| damaged(steps.load, &gate(run), &error))?;
-                if is_wanted(&record.gate) {
-                    out.push(*run);
+                let keys = self.keyspace.run(tenant, run);
+                if is_wanted(&decode_gate_of(&stored.bytes, &keys, (tenant, run), steps.load)?) {
+                    out.push(run);
                 }
             }
         }

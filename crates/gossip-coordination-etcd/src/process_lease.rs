@@ -4,6 +4,7 @@
 //! - J2: a lease that has ended is never used again; whoever needs one gets a new one.
 //! - J3: a keep-alive that is not answered leaves time for two more before the lease ends.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 
@@ -28,40 +29,64 @@ impl<K> Clone for ProcessLease<K> {
 struct Shared<K> {
     kv: K,
     ttl_secs: u64,
-    current: Mutex<Option<LeaseId>>,
+    /// Grants that failed so far.
+    failures: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    current: Option<LeaseId>,
+    /// The id of a grant that was not answered. The next try asks for the same, so that a lost answer
+    /// leaves no lease behind.
+    asked: Option<LeaseId>,
+    /// Why the last grant failed.
+    failure: Option<KvError>,
 }
 
 impl<K: Kv> ProcessLease<K> {
     /// No lease yet; the first shard or idle worker gets one.
     pub(crate) fn new(kv: K, ttl: Duration) -> Self {
-        let shared = Shared { kv, ttl_secs: ttl.as_secs(), current: Mutex::new(None) };
-        Self { shared: Arc::new(shared) }
+        let (failures, state) = (AtomicU64::new(0), Mutex::default());
+        Self { shared: Arc::new(Shared { kv, ttl_secs: ttl.as_secs(), failures, state }) }
     }
 
-    /// The lease, which is created if there is none.
+    /// The lease, which is created if there is none. Those who wait while one asks share its answer:
+    /// after an outage a grant that takes long and fails does so once, and not for each in turn.
     pub(crate) async fn id(&self) -> Result<LeaseId, KvError> {
-        let Shared { kv, ttl_secs, current } = &*self.shared;
-        let mut current = current.lock().await;
-        if let Some(id) = *current {
+        let Shared { kv, ttl_secs, failures, state } = &*self.shared;
+        let seen = failures.load(Ordering::Relaxed);
+        let mut state = state.lock().await;
+        if let Some(id) = state.current {
             return Ok(id);
         }
-        let id = random_lease_id()?;
-        kv.lease_grant(id, *ttl_secs).await?;
-        *current = Some(id);
+        if failures.load(Ordering::Relaxed) != seen
+            && let Some(failure) = &state.failure
+        {
+            return Err(failure.clone());
+        }
+        let id = state.asked.map_or_else(random_lease_id, Ok)?;
+        state.asked = Some(id);
+        if let Err(error) = kv.lease_grant(id, *ttl_secs).await {
+            failures.fetch_add(1, Ordering::Relaxed);
+            state.failure = Some(error.clone());
+            return Err(error);
+        }
+        *state = State { current: Some(id), ..State::default() };
         Ok(id)
     }
 
     /// J2: etcd says that this lease has ended.
     pub(crate) async fn has_ended(&self, id: LeaseId) {
-        let mut current = self.shared.current.lock().await;
-        if *current == Some(id) {
-            *current = None;
+        let mut state = self.shared.state.lock().await;
+        if state.current == Some(id) {
+            state.current = None;
         }
     }
 
     /// Ends the lease: others may take what the process holds at once.
     pub(crate) async fn revoke(&self) -> Result<(), KvError> {
-        let id = self.shared.current.lock().await.take();
+        let id = self.shared.state.lock().await.current.take();
         match id {
             Some(id) => self.shared.kv.lease_revoke(id).await,
             None => Ok(()),
@@ -94,7 +119,7 @@ async fn keep_alive<K: Kv>(shared: Weak<Shared<K>>) {
 impl<K: Kv> ProcessLease<K> {
     /// Whether there is nothing to worry about until the next time.
     pub(crate) async fn keep_alive_once(&self) -> bool {
-        let Some(id) = *self.shared.current.lock().await else { return true };
+        let Some(id) = self.shared.state.lock().await.current else { return true };
         let patience = Duration::from_secs(self.shared.ttl_secs) / 4;
         let asked = timeout(patience, self.shared.kv.lease_keep_alive(id)).await;
         let no_answer = |_| Err(KvError::Unanswered(format!("nothing within {patience:?}")));
@@ -113,8 +138,7 @@ impl<K: Kv> ProcessLease<K> {
     }
 }
 
-/// Another for each try: what a try got whose answer was lost may be about to end, and does so by
-/// itself. Positive, as etcd wants it.
+/// Positive, as etcd wants it.
 fn random_lease_id() -> Result<LeaseId, KvError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)
@@ -196,6 +220,71 @@ mod tests {
         async fn lease_revoke(&self, id: LeaseId) -> Result<(), KvError> {
             self.kv.lease_revoke(id).await
         }
+    }
+
+    /// A store that carries out grants and loses the answers of the first few, after a while.
+    #[derive(Clone)]
+    struct Forgetful {
+        kv: SimKv,
+        losses: Arc<AtomicU32>,
+        grants: Arc<Mutex<Vec<LeaseId>>>,
+    }
+
+    impl Kv for Forgetful {
+        async fn txn(&self, txn: Txn) -> Result<TxnAnswer, KvError> {
+            self.kv.txn(txn).await
+        }
+
+        async fn lease_grant(&self, id: LeaseId, ttl_secs: u64) -> Result<u64, KvError> {
+            self.grants.lock().await.push(id);
+            let granted = self.kv.lease_grant(id, ttl_secs).await;
+            let loses = |left: u32| left.checked_sub(1);
+            if self.losses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, loses).is_err() {
+                return granted;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(KvError::Unanswered("it was lost".into()))
+        }
+
+        async fn lease_keep_alive(&self, id: LeaseId) -> Result<(), KvError> {
+            self.kv.lease_keep_alive(id).await
+        }
+
+        async fn lease_revoke(&self, id: LeaseId) -> Result<(), KvError> {
+            self.kv.lease_revoke(id).await
+        }
+    }
+
+    fn forgetful(losses: u32) -> (Forgetful, ProcessLease<Forgetful>) {
+        let (losses, grants) = (Arc::new(AtomicU32::new(losses)), Arc::default());
+        let store = Forgetful { kv: SimKv::new(), losses, grants };
+        (store.clone(), ProcessLease::new(store, Duration::from_secs(3)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_grant_whose_answer_was_lost_leaves_no_second_lease() {
+        let (store, lease) = forgetful(2);
+        assert!(lease.id().await.is_err() && lease.id().await.is_err());
+        let id = lease.id().await.unwrap();
+        assert_eq!(*store.grants.lock().await, [id; 3]);
+        // After its end another is asked for.
+        lease.has_ended(id).await;
+        assert_ne!(lease.id().await.unwrap(), id);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_for_a_lease_share_the_failure_to_get_one() {
+        let (store, lease) = forgetful(1);
+        let started = Instant::now();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let lease = lease.clone();
+            waiting.spawn(async move { lease.id().await.is_err() });
+        }
+        assert!(waiting.join_all().await.into_iter().all(|failed| failed));
+        assert_eq!(started.elapsed(), Duration::from_secs(1));
+        assert_eq!(store.grants.lock().await.len(), 1);
+        assert!(lease.id().await.is_ok(), "a failure of before is nobody's");
     }
 
     /// J3: whatever a request may take, within what the configuration allows.

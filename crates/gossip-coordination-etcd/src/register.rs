@@ -58,7 +58,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 match step {
                     RegisterStep::Begin(_) | RegisterStep::Activate(_) => {}
                     RegisterStep::Discard { count, .. } => {
-                        change.discard(&keys, stale(&seen.shards, count)?);
+                        change.discard(&keys, leftover(&seen.shards, count)?);
                     }
                     RegisterStep::Stage { rows, .. } => {
                         change.shards_more += isize::try_from(rows.len()).expect("a step is small");
@@ -93,7 +93,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 let step = seen.record.and_then(|record| discard_staged(record, chunk_max));
                 let Some((update, count)) = step else { return Ok(RunVerdict::Keep(true)) };
                 let mut change = RunChange::of(seen.record, update);
-                change.discard(&keys, stale(&seen.shards, count)?);
+                change.discard(&keys, leftover(&seen.shards, count)?);
                 Ok::<_, InfraError>(RunVerdict::Store(change, false))
             };
             let also = Also::Shards(chunk_max);
@@ -107,7 +107,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
 /// How many shards the next step takes: of those that it stores, as many as fit.
 fn chunk(record: Option<&RunRecord>, shards: &[InitialShardInput<'_>], max: usize) -> usize {
     let registration = record.and_then(|record| record.registration);
-    if registration.is_some_and(|it| it.stale > 0) {
+    if registration.is_some_and(|it| it.leftover > 0) {
         return max;
     }
     let staged = registration.map_or(0, |it| it.staged as usize);
@@ -128,7 +128,7 @@ fn chunk(record: Option<&RunRecord>, shards: &[InitialShardInput<'_>], max: usiz
 }
 
 /// The shards to delete. The record counts them, so there are as many.
-fn stale(shards: &[ShardId], count: u32) -> Result<&[ShardId], InfraError> {
+fn leftover(shards: &[ShardId], count: u32) -> Result<&[ShardId], InfraError> {
     shards.get(..count as usize).ok_or_else(|| {
         let message = "the run's record counts more staged shards than there are";
         InfraError::corruption("register_shards.load", message)

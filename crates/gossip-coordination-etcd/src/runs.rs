@@ -4,7 +4,7 @@
 //! open runs and the totals change with it.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
-use gossip_coordination::codec::{decode_run, decode_shard, encode_gate, encode_run};
+use gossip_coordination::codec::{DecodeScratch, decode_run, encode_gate, encode_run};
 use gossip_coordination::transition::{RunUpdate, discard_staged};
 use gossip_coordination::{
     EventKind, InfraError, RunProgress, RunRecord, ShardCounts, ShardRecord, ShardState,
@@ -16,7 +16,7 @@ use crate::keyspace::{Key, Keyspace, RunKeys, id_at_end};
 use crate::kv::{Entry, Found, Kv, KvError, Op, Read, Txn};
 use crate::retry::may_pass;
 use crate::settle::{Fate, Write};
-use crate::shards::{Stored, decode_total, encode_total, list_key, worker_key};
+use crate::shards::{Stored, decode_shard_at, decode_total, encode_total, list_key, worker_key};
 
 /// What else a decision about a run needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,11 @@ pub(crate) enum Also {
     Progress,
     /// Some of its shards' ids, whichever.
     Shards(usize),
-    /// Some of its shards' records, whichever.
-    Records(usize),
+    /// Some of its shards' records: the first behind a shard, or of all.
+    Records {
+        after: Option<ShardId>,
+        limit: usize,
+    },
 }
 
 /// What a decision about a run is made from, in one consistent read.
@@ -126,7 +129,11 @@ impl RunPlace {
             Also::Nothing => Vec::new(),
             Also::Progress => progress_reads(&self.keys),
             Also::Shards(limit) => vec![Read::first_keys(self.keys.shards(), limit)],
-            Also::Records(limit) => vec![Read { limit, ..Read::range(self.keys.shards()) }],
+            Also::Records { after, limit } => {
+                let all = self.keys.shards();
+                let rest = after.map(|after| all.after(self.keys.shard(after).as_bytes()));
+                vec![Read { limit, ..Read::range(rest.unwrap_or(all)) }]
+            }
         };
         fixed.into_iter().chain(more).collect()
     }
@@ -149,7 +156,7 @@ impl RunSnapshot {
             Also::Nothing => {}
             Also::Progress => progress = parse_progress(&found[3..]),
             Also::Shards(_) => shards = shard_ids(&found[3]),
-            Also::Records(_) => records = found[3].entries.clone(),
+            Also::Records { .. } => records = found[3].entries.clone(),
         }
         let totals = [Stored::of(&found[1]), Stored::of(&found[2])];
         Self { record: Stored::of(&found[0]), totals, progress, shards, records }
@@ -270,9 +277,11 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let record = stored.exists().then(decode).transpose()?;
         let counts = counts(steps, place, snapshot)?;
         let shards = snapshot.shards.clone();
+        let mut scratch = DecodeScratch::new();
         let decode = |entry: &Entry| {
-            let damaged = |error| damaged(steps.load, &keys.named(&entry.key), &error);
-            decode_shard(&entry.value).map_err(damaged)
+            let (at, run) = (keys.named(&entry.key), (*tenant, *run));
+            let shard = decode_shard_at(&entry.value, &at, keys, run, steps.load, &mut scratch);
+            shard.map(|shard| ShardRecord::from_view(&shard))
         };
         let records = snapshot.records.iter().map(decode).collect::<Result<_, _>>()?;
         let progress = match &record {

@@ -4,7 +4,7 @@
 //! - Z2: a change is stored only if record, gate and owner key are as they were when it was decided.
 //! - Z3: a shard that is held has an owner key after every change that its holder makes.
 
-use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::codec::{
     DecodeScratch, decode_gate, decode_shard_view, encode_owner, encode_shard, encode_shard_after,
 };
@@ -112,7 +112,7 @@ impl Snapshot {
         let mut fixed = if totals.is_some() { 5 } else { 3 };
         let idle_until = place.applicant.and_then(|_| {
             fixed += 1;
-            decode_until(&stored(fixed - 1))
+            decode_time(&stored(fixed - 1).bytes)
         });
         let taken = children.iter().zip(&found[fixed..]);
         let taken = taken.filter(|(_, found)| found.count > 0).map(|(child, _)| child.id);
@@ -124,6 +124,11 @@ impl Snapshot {
             idle_until,
             taken: taken.collect(),
         }
+    }
+
+    /// Whether a child that a split wanted to make is there, which only that transaction reads.
+    pub(crate) fn has_taken(&self) -> bool {
+        !self.taken.is_empty()
     }
 
     /// Decodes what was read and shows it to `decide`.
@@ -146,12 +151,7 @@ impl Snapshot {
     }
 
     fn decode_gate(&self, place: &ShardPlace, step: &'static str) -> Result<RunGate, InfraError> {
-        let key = place.run.gate();
-        let record = decode_gate(&self.gate.bytes).map_err(|error| damaged(step, &key, &error))?;
-        if (record.tenant, record.run) != (place.tenant, place.key.run) {
-            return Err(InfraError::corruption(step, format!("{key}: the gate is another's")));
-        }
-        Ok(record.gate)
+        decode_gate_of(&self.gate.bytes, &place.run, (place.tenant, place.key.run), step)
     }
 
     /// The record, if it is what its key says.
@@ -161,13 +161,8 @@ impl Snapshot {
         step: &'static str,
         scratch: &'a mut DecodeScratch,
     ) -> Result<ShardRecordView<'a>, InfraError> {
-        let key = place.run.shard(place.key.shard);
-        let shard = decode_shard_view(&self.record.bytes, scratch)
-            .map_err(|error| damaged(step, &key, &error))?;
-        if (shard.tenant, shard.key) != (place.tenant, place.key) {
-            return Err(InfraError::corruption(step, format!("{key}: the record is another's")));
-        }
-        Ok(shard)
+        let (key, run) = (place.run.shard(place.key.shard), (place.tenant, place.key.run));
+        decode_shard_at(&self.record.bytes, &key, &place.run, run, step, scratch)
     }
 
     fn counts(&self, place: &ShardPlace, step: &'static str) -> Result<ShardCounts, InfraError> {
@@ -202,8 +197,10 @@ impl Snapshot {
         let (id, run) = (place.key.shard, &place.run);
         txn.then.push(Op::put(run.shard(id), record.clone()));
         let (before, after) = (&shard.state, &change.update.state);
-        replace(&mut txn.then, Some(list_key(run, before, id)), Some(list_key(run, after, id)));
-        replace(&mut txn.then, worker_key(run, before, id), worker_key(run, after, id));
+        let listed = |state| Some((list_key(run, state, id), list_value(state)));
+        replace(&mut txn.then, listed(before), listed(after));
+        let of_worker = |state| worker_key(run, state, id).map(|key| (key, Vec::new()));
+        replace(&mut txn.then, of_worker(before), of_worker(after));
         if change.puts_owner(before, self.owner) {
             let holder = after.lease.expect("only a held shard has an owner");
             let mut value = Vec::new();
@@ -236,7 +233,11 @@ impl Snapshot {
         before: &ShardState,
         revision: Revision,
     ) -> Self {
-        let owner = if change.puts_owner(before, self.owner) { revision } else { self.owner };
+        let owner = match change.update.state.lease {
+            Some(_) if change.puts_owner(before, self.owner) => revision,
+            Some(_) => self.owner,
+            None => 0,
+        };
         let record =
             Stored { bytes: record, revision, version: self.record.version + 1, ..self.record };
         Self { record, owner, idle_until: None, ..self }
@@ -281,14 +282,14 @@ pub(crate) fn put_new(ops: &mut Vec<Op>, run: &RunKeys, shard: &ShardRecordView<
     let mut record = Vec::new();
     encode_shard(shard, &mut record);
     ops.push(Op::put(run.shard(shard.key.shard), record));
-    ops.push(Op::put(list_key(run, &shard.state, shard.key.shard), []));
+    ops.push(Op::put(list_key(run, &shard.state, shard.key.shard), list_value(&shard.state)));
 }
 
 /// Where the run lists a shard in this state.
 pub(crate) fn list_key(run: &RunKeys, state: &ShardState, shard: ShardId) -> Key {
     let listed = match (state.availability(), state.status) {
         (Availability::Now, _) => Listed::Free,
-        (Availability::From(deadline), _) => Listed::Held(deadline),
+        (Availability::From(_), _) => Listed::Held,
         (Availability::Never, ShardStatus::Split) => Listed::Split,
         (Availability::Never, ShardStatus::Parked) => Listed::Parked,
         (Availability::Never, ShardStatus::Done | ShardStatus::Active) => Listed::Done,
@@ -296,29 +297,70 @@ pub(crate) fn list_key(run: &RunKeys, state: &ShardState, shard: ShardId) -> Key
     run.listed(listed, shard)
 }
 
+/// What that list says of it: when its lease ends.
+pub(crate) fn list_value(state: &ShardState) -> Vec<u8> {
+    match state.availability() {
+        Availability::From(deadline) => encode_time(deadline),
+        Availability::Now | Availability::Never => Vec::new(),
+    }
+}
+
 /// Where the shard's worker lists it.
 pub(crate) fn worker_key(run: &RunKeys, state: &ShardState, shard: ShardId) -> Option<Key> {
     state.lease.map(|holder| run.held_by(holder.owner(), shard))
 }
 
-/// A transaction changes a key once, so an entry that stays is left alone.
-fn replace(ops: &mut Vec<Op>, before: Option<Key>, after: Option<Key>) {
+/// A transaction changes a key once, and an entry that stays as it is is left alone.
+fn replace(ops: &mut Vec<Op>, before: Option<(Key, Vec<u8>)>, after: Option<(Key, Vec<u8>)>) {
     if before == after {
         return;
     }
-    ops.extend(before.map(Op::Delete));
-    ops.extend(after.map(|key| Op::put(key, [])));
+    let stays = |key: &Key| after.as_ref().is_some_and(|(after, _)| after == key);
+    ops.extend(before.map(|(key, _)| key).filter(|key| !stays(key)).map(Op::Delete));
+    ops.extend(after.map(|(key, value)| Op::put(key, value)));
 }
 
-/// How the end of a wait is stored, beside the keys that have it in hex.
-pub(crate) fn encode_until(until: LogicalTime) -> Vec<u8> {
-    until.as_raw().to_be_bytes().to_vec()
+/// The record under a key, if it is what the key says.
+pub(crate) fn decode_shard_at<'a>(
+    bytes: &'a [u8],
+    at: &Key,
+    keys: &RunKeys,
+    (tenant, run): (TenantId, RunId),
+    step: &'static str,
+    scratch: &'a mut DecodeScratch,
+) -> Result<ShardRecordView<'a>, InfraError> {
+    let shard = decode_shard_view(bytes, scratch).map_err(|error| damaged(step, at, &error))?;
+    let is_here = keys.shard(shard.key.shard) == *at;
+    if !is_here || (shard.tenant, shard.key.run) != (tenant, run) {
+        return Err(InfraError::corruption(step, format!("{at}: the record is another's")));
+    }
+    Ok(shard)
 }
 
-/// Advice only, so that what cannot be read is as good as nothing.
-pub(crate) fn decode_until(stored: &Stored) -> Option<LogicalTime> {
-    let raw = u64::from_be_bytes(stored.bytes.as_slice().try_into().ok()?);
-    Some(LogicalTime::from_raw(raw))
+/// A run's gate, if it is what its key says.
+pub(crate) fn decode_gate_of(
+    bytes: &[u8],
+    keys: &RunKeys,
+    run: (TenantId, RunId),
+    step: &'static str,
+) -> Result<RunGate, InfraError> {
+    let key = keys.gate();
+    let record = decode_gate(bytes).map_err(|error| damaged(step, &key, &error))?;
+    if (record.tenant, record.run) != run {
+        return Err(InfraError::corruption(step, format!("{key}: the gate is another's")));
+    }
+    Ok(record.gate)
+}
+
+/// A time as a value. Values are in the order of their times.
+pub(crate) fn encode_time(time: LogicalTime) -> Vec<u8> {
+    time.as_raw().to_be_bytes().to_vec()
+}
+
+/// The time that a value says, if it says one.
+pub(crate) fn decode_time(value: &[u8]) -> Option<LogicalTime> {
+    let raw = u64::from_be_bytes(value.try_into().ok()?);
+    (raw > 0).then(|| LogicalTime::from_raw(raw))
 }
 
 pub(crate) fn encode_total(total: usize) -> Vec<u8> {

@@ -19,8 +19,8 @@
 //! - U3: an operation id stands in a run's op-log at most once.
 //! - U4: only a run without root shards has a registration under way. It is of at least one shard
 //!   and at most as many as a manifest may have, and so is what an earlier one left; it stages no
-//!   more than it counts. It stages none while stale ones are left, and a cancelled run
-//!   has stale ones only.
+//!   more than it counts. It stages none while some of an earlier one are left over, and a
+//!   cancelled run has such ones only.
 //! - U5: only a run that is done has a result.
 
 use gossip_contracts::coordination::{MAX_INITIAL_SHARDS, MAX_SPAWNED_PER_SHARD};
@@ -191,15 +191,15 @@ pub(crate) fn check_run_invariants(record: &RunRecord) -> Result<(), InvariantVi
         return Err(InvariantViolation::RunShards { run, status, count });
     }
     if let Some(registration) = record.registration {
-        let Registration { count: wanted, staged, stale, .. } = registration;
+        let Registration { count: wanted, staged, leftover, .. } = registration;
         let most = MAX_INITIAL_SHARDS as u32;
         let fits = (1..=most).contains(&wanted)
             && staged <= wanted
-            && stale <= most
-            && (staged == 0 || stale == 0);
+            && leftover <= most
+            && (staged == 0 || leftover == 0);
         let is_allowed = match status {
             RunStatus::Initializing => true,
-            RunStatus::Cancelled => count == 0 && staged == 0 && stale > 0,
+            RunStatus::Cancelled => count == 0 && staged == 0 && leftover > 0,
             RunStatus::Active | RunStatus::Done | RunStatus::Failed => false,
         };
         if !fits || !is_allowed {

@@ -163,7 +163,7 @@ pub struct Registration {
     pub staged: u32,
     /// Shards that an earlier registration has left, or this one when its run was cancelled: they
     /// are to be deleted.
-    pub stale: u32,
+    pub leftover: u32,
     /// When its last step was taken.
     pub stepped_at: LogicalTime,
 }
@@ -172,13 +172,13 @@ impl Registration {
     /// Shards that are stored and that nobody sees.
     #[must_use]
     pub const fn hidden(&self) -> u32 {
-        self.staged + self.stale
+        self.staged + self.leftover
     }
 
     /// Places under the ceilings that it takes from its first step on: for what it stages, or for
     /// what it has to delete before, whichever is more.
     pub(crate) const fn places(&self) -> u32 {
-        if self.stale > self.count { self.stale } else { self.count }
+        if self.leftover > self.count { self.leftover } else { self.count }
     }
 }
 
@@ -189,7 +189,7 @@ impl fmt::Debug for Registration {
             .field("op_id", &self.op_id)
             .field("count", &self.count)
             .field("staged", &self.staged)
-            .field("stale", &self.stale)
+            .field("leftover", &self.leftover)
             .field("stepped_at", &self.stepped_at)
             .finish_non_exhaustive()
     }

@@ -78,6 +78,9 @@ fn a_configuration_of_gitleaks_means_what_it_means_there() {
     place.write(".gitleaks.toml", rule);
     let ran = place.run("scan TREE").exits(1).says("1 rule in place of the");
     assert_eq!(ran.finding_lines().len(), 1);
+    // An id that a built-in rule has too makes it no built-in one.
+    place.write(".gitleaks.toml", rule.replace("'mine'", "'jwt'"));
+    place.run("scan TREE").exits(1).says("1 rule in place of the");
     place.write(".gitleaks.toml", format!("[extend]\nuseDefault = true\n{rule}"));
     place.run("scan TREE").exits(1).says("2 findings");
     place.write("base.toml", rule);

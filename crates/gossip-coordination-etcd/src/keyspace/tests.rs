@@ -71,7 +71,7 @@ fn id() -> impl Strategy<Value = u64> {
 fn listed() -> impl Strategy<Value = Listed> {
     prop_oneof![
         Just(Listed::Free),
-        (1..u64::MAX).prop_map(|at| Listed::Held(LogicalTime::from_raw(at))),
+        Just(Listed::Held),
         Just(Listed::Done),
         Just(Listed::Split),
         Just(Listed::Parked),
@@ -130,28 +130,40 @@ proptest! {
         prop_assert_eq!(one.key(&keyspace) == other.key(&keyspace), one == other);
     }
 
-    /// Y3, and that a range up to a time has exactly what is over then.
+    /// A range from a time on has exactly who waits then.
     #[test]
-    fn held_shards_are_in_order_of_their_deadlines(a in (id(), id()), b in (id(), id()), now in id()) {
+    fn who_waits_is_in_order_of_until_when(until in id(), worker in id(), now in id()) {
         let run = Keyspace::new("gossip").unwrap().run(tenant(1), RunId::from_raw(1));
-        let key = |(at, shard): (u64, u64)| {
-            run.listed(Listed::Held(LogicalTime::from_raw(at)), ShardId::from_raw(shard))
-        };
-        prop_assert_eq!(key(a).cmp(&key(b)), a.cmp(&b));
-        let over = run.held_until(LogicalTime::from_raw(now));
-        prop_assert_eq!(over.contains(key(a).as_bytes()), a.0 <= now);
-        let idle = run.idle(LogicalTime::from_raw(a.0), WorkerId::from_raw(a.1));
+        let idle = run.idle(LogicalTime::from_raw(until), WorkerId::from_raw(worker));
         let waits = run.idle_at(LogicalTime::from_raw(now)).contains(idle.as_bytes());
-        prop_assert_eq!(waits, now < a.0);
+        prop_assert_eq!(waits, now < until);
+    }
+
+    /// Parts of a list that lie side by side have every shard once, at its place.
+    #[test]
+    fn a_shard_is_in_the_part_of_a_list_that_has_its_place(
+        s in id(), cut in 0..=PLACES, from in 0..PLACES, width in 0..=PLACES
+    ) {
+        let run = Keyspace::new("gossip").unwrap().run(tenant(1), RunId::from_raw(1));
+        let (shard, place) = (ShardId::from_raw(s), place_of_shard(ShardId::from_raw(s)));
+        let [free, held] =
+            [Listed::Free, Listed::Held].map(|listed| run.listed(listed, shard).into_bytes());
+        prop_assert!(run.free().contains(&free) && run.held().contains(&held));
+        prop_assert_eq!(run.free_between(0, cut).contains(&free), place < cut);
+        prop_assert_eq!(run.free_between(cut, PLACES).contains(&free), place >= cut);
+        prop_assert_eq!(run.held_between(0, cut).contains(&held), place < cut);
+        prop_assert_eq!(run.held_between(cut, PLACES).contains(&held), place >= cut);
+        let found = run.free_part(from, width).iter().filter(|part| part.contains(&free)).count();
+        let is_within = (place + PLACES - from) % PLACES < width;
+        prop_assert_eq!(found, usize::from(is_within));
     }
 
     #[test]
-    fn what_a_key_names_can_be_read_back(t in 0..3_u8, r in id(), at in 1..u64::MAX, s in id()) {
+    fn what_a_key_names_can_be_read_back(t in 0..3_u8, r in id(), s in id()) {
         let run = Keyspace::new("gossip").unwrap().run(tenant(t), RunId::from_raw(r));
         let shard = ShardId::from_raw(s);
-        let held = run.listed(Listed::Held(LogicalTime::from_raw(at)), shard);
-        prop_assert_eq!(deadline_of(held.as_bytes()), Some(LogicalTime::from_raw(at)));
-        for key in [held, run.listed(Listed::Free, shard), run.shard(shard)] {
+        let lists = [Listed::Free, Listed::Held].map(|listed| run.listed(listed, shard));
+        for key in lists.into_iter().chain([run.shard(shard)]) {
             prop_assert_eq!(id_at_end(key.as_bytes()), Some(s));
         }
         prop_assert_eq!(id_at_end(run.open().as_bytes()), Some(r));
@@ -160,7 +172,7 @@ proptest! {
 
     #[test]
     fn whatever_a_key_is_reading_it_does_not_panic(key in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let _ = (id_at_end(&key), deadline_of(&key), tenant_of_open_run(&key));
+        let _ = (id_at_end(&key), tenant_of_open_run(&key));
     }
 }
 
@@ -182,7 +194,6 @@ fn the_layout_is_pinned() {
     let (shard, worker) = (ShardId::from_raw(3), WorkerId::from_raw(7));
     let t = "ab".repeat(32);
     let root = format!("gossip/tenant/{t}/run/0000000000000010");
-    let held = Listed::Held(LogicalTime::from_raw(0x1234));
     for (key, expected) in [
         (keyspace.shard_total(), "gossip/shards".to_owned()),
         (keyspace.tenant(tenant(0xab)).shard_total(), format!("gossip/tenant/{t}/shards")),
@@ -196,7 +207,7 @@ fn the_layout_is_pinned() {
         (run.shard(shard), format!("{root}/shard/0000000000000003")),
         (run.owner(shard), format!("{root}/owner/0000000000000003")),
         (run.listed(Listed::Free, shard), format!("{root}/free/daa6/0000000000000003")),
-        (run.listed(held, shard), format!("{root}/held/0000000000001234/0000000000000003")),
+        (run.listed(Listed::Held, shard), format!("{root}/held/daa6/0000000000000003")),
         (run.listed(Listed::Done, shard), format!("{root}/done/0000000000000003")),
         (run.listed(Listed::Split, shard), format!("{root}/split/0000000000000003")),
         (run.listed(Listed::Parked, shard), format!("{root}/parked/0000000000000003")),

@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use etcd_client::{
     Client, Compare as EtcdCompare, CompareOp, DeleteOptions, Error, GetOptions, GetResponse,
-    KeyValue, KvClient, LeaseGrantOptions, PutOptions, Txn as EtcdTxn, TxnOp, TxnOpResponse,
+    KeyValue, KvClient, LeaseGrantOptions, PutOptions, SortOrder, SortTarget, Txn as EtcdTxn,
+    TxnOp, TxnOpResponse,
 };
 use tonic::{Code, Status};
 
@@ -98,6 +99,8 @@ fn no_answer_within(timeout: Duration) -> String {
 impl Kv for EtcdKv {
     async fn txn(&self, txn: Txn) -> Result<TxnAnswer, KvError> {
         let compares: Vec<_> = txn.compares.into_iter().map(to_compare).collect();
+        let reads_then = txn.then.iter().filter(|op| matches!(op, Op::Read(_))).count();
+        let reads_otherwise = txn.otherwise.len();
         let then: Vec<_> = txn.then.into_iter().map(to_op).collect();
         let otherwise: Vec<_> = txn.otherwise.into_iter().map(to_get).collect();
         let txn = EtcdTxn::new().when(compares).and_then(then).or_else(otherwise);
@@ -112,7 +115,12 @@ impl Kv for EtcdKv {
             TxnOpResponse::Get(get) => Some(to_found(get)),
             _ => None,
         });
-        Ok(TxnAnswer { revision, succeeded, found: reads.collect() })
+        let found: Vec<_> = reads.collect();
+        // A gateway may cut an answer short, and callers take every read to be answered.
+        if found.len() != if succeeded { reads_then } else { reads_otherwise } {
+            return Err(KvError::Unanswered("reads are missing in the answer".into()));
+        }
+        Ok(TxnAnswer { revision, succeeded, found })
     }
 
     async fn lease_grant(&self, id: LeaseId, ttl_secs: u64) -> Result<u64, KvError> {
@@ -123,9 +131,15 @@ impl Kv for EtcdKv {
         });
         match granted.await {
             Ok(granted) => Ok(u64::try_from(granted.ttl()).unwrap_or(0)),
-            // An earlier try did it, and its answer was lost.
+            // An earlier try did it, its answer was lost, and some of its time is over.
             Err(KvError::Invalid(message)) if message.contains("lease already exists") => {
-                Ok(ttl_secs)
+                match self.lease_keep_alive(id).await {
+                    Ok(()) => Ok(ttl_secs),
+                    Err(KvError::LeaseNotFound) => {
+                        Err(KvError::Unavailable("the lease ended before it was used".into()))
+                    }
+                    Err(error) => Err(error),
+                }
             }
             Err(error) => Err(error),
         }
@@ -178,6 +192,9 @@ fn to_get(read: Read) -> TxnOp {
         Wanted::Keys => options.with_keys_only(),
         Wanted::Count => options.with_count_only(),
     };
+    if read.by_value {
+        options = options.with_sort(SortTarget::Value, SortOrder::Ascend);
+    }
     TxnOp::get(read.range.start().as_bytes(), Some(options))
 }
 

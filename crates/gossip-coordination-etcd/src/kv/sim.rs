@@ -148,6 +148,13 @@ impl SimKv {
         self.store().revision()
     }
 
+    /// How many keys etcd walks over to read a range: also those that are deleted, until they are
+    /// compacted.
+    #[must_use]
+    pub fn walked(&self, range: &KeyRange) -> usize {
+        self.store().keys_in(range).len()
+    }
+
     /// Every key as it is now.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
@@ -184,7 +191,9 @@ impl Kv for SimKv {
         let mut store = self.store();
         let ends_at_ms = store.now_ms + ttl_secs * 1_000;
         let new = || Lease { ttl_secs, ends_at_ms, keys: BTreeSet::new() };
-        Ok(store.leases.entry(id).or_insert_with(new).ttl_secs)
+        let lease = store.leases.entry(id).or_insert_with(new);
+        lease.ends_at_ms = lease.ends_at_ms.max(ends_at_ms);
+        Ok(lease.ttl_secs)
     }
 
     async fn lease_keep_alive(&self, id: LeaseId) -> Result<(), KvError> {
@@ -290,9 +299,18 @@ impl Store {
             return Ok(Found { entries: Vec::new(), count: all.count() as u64, has_more: false });
         }
         let limit = if read.limit == 0 { usize::MAX } else { read.limit };
-        let entries: Vec<_> =
-            all.by_ref().take(limit).map(|entry| show(entry, read.wanted)).collect();
-        Ok(Found { count: entries.len() as u64, entries, has_more: all.next().is_some() })
+        if read.by_value {
+            let by_value = |one: &&Entry, other: &&Entry| one.value.cmp(&other.value);
+            let mut lowest: Vec<_> = all.collect();
+            // What is returned, and one more, to know that there is more.
+            if limit < lowest.len() {
+                lowest.select_nth_unstable_by(limit, by_value);
+                lowest.truncate(limit + 1);
+            }
+            lowest.sort_by(by_value);
+            return Ok(page(&mut lowest.into_iter(), limit, read.wanted));
+        }
+        Ok(page(&mut all, limit, read.wanted))
     }
 
     fn keys_in(&self, range: &KeyRange) -> Vec<Vec<u8>> {
@@ -347,6 +365,12 @@ impl Store {
         }
         self.writes += Revision::from(wrote);
     }
+}
+
+/// The first entries, and whether there are more.
+fn page<'e>(all: &mut impl Iterator<Item = &'e Entry>, limit: usize, wanted: Wanted) -> Found {
+    let entries: Vec<_> = all.take(limit).map(|entry| show(entry, wanted)).collect();
+    Found { count: entries.len() as u64, entries, has_more: all.next().is_some() }
 }
 
 fn show(entry: &Entry, wanted: Wanted) -> Entry {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use etcd_client::{AlarmAction, AlarmType, Client, ConnectOptions, Permission};
 use gossip_contracts::coordination::CursorUpdate;
-use gossip_contracts::identity::WorkerId;
+use gossip_contracts::identity::{RunId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, CoordinationBackend, InfraError, LeasedOperationError,
-    RunManagement, ShardFilter,
+    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, InfraError,
+    LeasedOperationError, RunManagement, ShardClaiming, ShardFilter,
 };
-use gossip_coordination_etcd::keyspace::{Key, Keyspace};
+use gossip_coordination_etcd::keyspace::{Key, Keyspace, Listed};
 use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Txn};
 use gossip_coordination_etcd::{ConnectError, Credentials, EtcdConfig, EtcdCoordinator};
 
@@ -223,6 +223,87 @@ fn on_model(kv: &SimKv, change: impl FnOnce(&mut EtcdConfig)) -> EtcdCoordinator
     let mut config = config(["http://nowhere:1".into()]);
     change(&mut config);
     EtcdCoordinator::on_model(kv.clone(), config).unwrap()
+}
+
+fn put(kv: &SimKv, key: &Key, value: Vec<u8>) {
+    kv.txn_now(&Txn { then: vec![Op::put(key.clone(), value)], ..Txn::default() }).unwrap();
+}
+
+/// A record under the key of another shard is damage, and is not taken for that other's: a deletion
+/// would delete the wrong keys, and count what it did not delete.
+#[test]
+fn a_record_under_another_key_is_an_error_that_names_the_key_and_nothing_is_deleted() {
+    let kv = SimKv::new();
+    let mut coordinator = on_model(&kv, |_| {});
+    begin(&mut coordinator, 3, 10).unwrap();
+    let keys = coordinator.as_async().keyspace().run(TENANT, RUN);
+    let [first, second] = [0, 1].map(|number| keys.shard(shard(number).shard));
+    let record_of = |key: &Key| {
+        let entries = kv.entries();
+        entries.into_iter().find(|entry| entry.key == key.as_bytes()).unwrap().value
+    };
+    put(&kv, &first, record_of(&second));
+    coordinator.cancel_run(NOW, TENANT, RUN, op(1)).unwrap();
+    let before = kv.revision();
+    let mut listed = Vec::new();
+    let page = std::num::NonZeroUsize::new(10).unwrap();
+    let all = ShardFilter::all();
+    for error in [
+        coordinator.list_shards_into(NOW, TENANT, RUN, all, &mut listed).unwrap_err().to_string(),
+        coordinator
+            .list_shards_page_into(NOW, TENANT, RUN, all, None, page, &mut listed)
+            .unwrap_err()
+            .to_string(),
+        coordinator.delete_run(NOW, TENANT, RUN).unwrap_err().to_string(),
+    ] {
+        assert!(error.contains(&first.to_string()) && error.contains("another"), "{error}");
+    }
+    assert_eq!(kv.revision(), before);
+}
+
+/// The same of a run's gate, by which claims go.
+#[test]
+fn the_gate_of_another_run_is_an_error_that_names_the_key() {
+    let kv = SimKv::new();
+    let mut coordinator = on_model(&kv, |_| {});
+    begin(&mut coordinator, 1, 10).unwrap();
+    let other = RunId::from_raw(2);
+    coordinator.create_run(NOW, TENANT, other, CONFIG).unwrap();
+    let keyspace = coordinator.as_async().keyspace();
+    let [gate, of_other] = [RUN, other].map(|run| keyspace.run(TENANT, run).gate());
+    let entries = kv.entries();
+    let value = entries.into_iter().find(|entry| entry.key == gate.as_bytes()).unwrap().value;
+    put(&kv, &of_other, value);
+    let mut scratch = Box::new(AcquireScratch::new());
+    let worker = WorkerId::from_raw(1);
+    let claimed = coordinator.claim_next_available(NOW, TENANT, other, worker, &mut scratch);
+    let said = claimed.unwrap_err().to_string();
+    assert!(said.contains(&of_other.to_string()), "{said}");
+}
+
+/// A deadline in the list of held shards that is none.
+#[test]
+fn a_damaged_list_is_an_error_that_names_the_key_and_renewals_go_on() {
+    let kv = SimKv::new();
+    let mut coordinator = on_model(&kv, |_| {});
+    begin(&mut coordinator, 1, 10).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    let worker = WorkerId::from_raw(1);
+    let claimed = coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch);
+    let lease = claimed.unwrap().lease;
+    let keys = coordinator.as_async().keyspace().run(TENANT, RUN);
+    let listed = keys.listed(Listed::Held, lease.shard());
+    for broken in [&b""[..], b"soon", &[0; 8]] {
+        put(&kv, &listed, broken.to_vec());
+        let before = kv.revision();
+        let claimed = coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch);
+        let said = claimed.unwrap_err().to_string();
+        assert!(said.contains(&listed.to_string()), "{said}");
+        assert_eq!(kv.revision(), before);
+    }
+    coordinator.renew(at(1), TENANT, &lease).unwrap();
+    let claimed = coordinator.claim_next_available(at(1), TENANT, RUN, worker, &mut scratch);
+    assert!(matches!(claimed, Err(ClaimError::NoneAvailable { .. })), "a renewal mends it");
 }
 
 /// Leases that end before the process's, or before an operation does, are refused before anything is

@@ -154,7 +154,9 @@ impl Pair {
         match self.dice.below(10) {
             0..=4 => {
                 let lease = (self.dice.below(3) == 0).then(|| self.lease());
-                let value = vec![self.dice.below(256) as u8; self.dice.below(5) as usize];
+                // No two are equal, so that there is one order of values; nor is their order that of time.
+                let mut value = self.dice.next().to_be_bytes().to_vec();
+                value.truncate(4 + self.dice.below(5) as usize);
                 Op::Put { key: self.key(), value, lease }
             }
             5 => Op::Delete(self.key()),
@@ -185,6 +187,7 @@ impl Pair {
             }
         };
         let wanted = [Wanted::Entries, Wanted::Keys, Wanted::Count][self.dice.below(3) as usize];
-        Read { range, limit: self.dice.below(4) as usize, revision, wanted }
+        let by_value = self.dice.below(4) == 0;
+        Read { range, limit: self.dice.below(4) as usize, revision, wanted, by_value }
     }
 }

@@ -21,8 +21,15 @@ use crate::world::*;
 
 const WORKERS: u64 = 16;
 const KEYS: u64 = 16;
-/// All of them want the same totals, and the machine may be busy.
-const PATIENCE: Duration = Duration::from_millis(LEASE_MS);
+/// The tries and pauses that users have, in which splits of all workers pass the totals one by one; and
+/// more time, as the machine may be busy.
+fn with_defaults(mut config: EtcdConfig) -> EtcdConfig {
+    let defaults = EtcdConfig::new(config.endpoints.clone());
+    (config.backoff_min, config.backoff_max) = (defaults.backoff_min, defaults.backoff_max);
+    config.attempts = defaults.attempts;
+    config.operation_timeout = Duration::from_millis(LEASE_MS);
+    config
+}
 
 /// Claims until nothing is left; now and then splits what it got. Says which ranges of keys it
 /// completed under which shard.
@@ -72,9 +79,7 @@ fn work(config: EtcdConfig, worker: u64, seed: u64) -> Vec<(ShardId, u64, u64)> 
 fn sixteen_workers_complete_every_shard_once_and_cover_every_key() {
     let shards = scaled(200);
     let server = EtcdServer::start();
-    let mut config = server.config();
-    config.attempts = 100;
-    config.operation_timeout = PATIENCE;
+    let config = with_defaults(server.config());
     let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
     begin(&mut coordinator, shards, KEYS).unwrap();
     let seed = Dice::from_environment().seed();
@@ -116,10 +121,8 @@ fn sixteen_workers_complete_every_shard_once_and_cover_every_key() {
 #[test]
 fn racing_splits_do_not_pass_a_ceiling() {
     let server = EtcdServer::start();
-    let mut config = server.config();
+    let mut config = with_defaults(server.config());
     config.limits = ShardLimits { per_tenant: 24, global: 1_000 };
-    config.attempts = 200;
-    config.operation_timeout = PATIENCE;
     let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
     begin(&mut coordinator, 8, 1_000).unwrap();
     let refused: usize = std::thread::scope(|scope| {

@@ -10,7 +10,7 @@ use gossip_coordination::{
     ParkReason, RunManagement,
 };
 use gossip_coordination_etcd::EtcdCoordinator;
-use gossip_coordination_etcd::kv::{Interception, SimKv};
+use gossip_coordination_etcd::kv::{Interception, Op, SimKv};
 
 use crate::server::config;
 use crate::world::*;
@@ -202,4 +202,30 @@ fn a_history_that_is_compacted_is_gone_without() {
         it.checkpoint(at(1), TENANT, &lease, CursorUpdate::at(&key(4)), op(9)).unwrap()
     });
     assert_eq!(said, REPLAYED);
+}
+
+/// What was carried out is answered so, though what else there is to do in the run cannot be read: an
+/// acquire that says that it failed costs its caller another try of the shard.
+#[test]
+fn an_acquire_that_took_place_is_granted_without_a_hint_if_the_hint_is_lost() {
+    let kv = SimKv::new();
+    let mut coordinator = process(&kv);
+    begin(&mut coordinator, 3, 10).unwrap();
+    let idle = coordinator.as_async().keyspace().run(TENANT, RUN).idle_at(NOW);
+    kv.intercept(move |txn| {
+        let asks_for_hint = |op: &Op| matches!(op, Op::Read(read) if read.range == idle);
+        match (txn.writes(), txn.then.iter().any(asks_for_hint)) {
+            (true, _) => Interception::LoseReply,
+            (false, true) => Interception::LoseRequest,
+            (false, false) => Interception::Pass,
+        }
+    });
+    let (mut scratch, worker) = (Box::new(AcquireScratch::new()), WorkerId::from_raw(1));
+    let acquired =
+        coordinator.acquire_and_restore_into(NOW, TENANT, shard(0), worker, &mut scratch).unwrap();
+    let (lease, hint) = (acquired.lease, acquired.capacity);
+    kv.pass_all();
+    assert!(hint.is_estimate && hint.available_count == 0 && hint.earliest_deadline.is_none());
+    assert_eq!(lease.fence().as_raw(), 2, "it was acquired once");
+    coordinator.renew(NOW, TENANT, &lease).unwrap();
 }

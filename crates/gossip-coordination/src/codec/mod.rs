@@ -35,7 +35,7 @@
 //! | op-log, oldest first | \[entry\] | | | | |
 //!
 //! An op-log entry is op id u64, kind u8, result u8, payload hash u64, executed at u64. A registration
-//! is op id u64, payload hash u64, the numbers of shards counted, staged and stale, u32 each, and the
+//! is op id u64, payload hash u64, the numbers of shards counted, staged and left over, u32 each, and the
 //! time of its last step u64. Version 1 of a run ends with its op-log, and of a gate with its status.
 //!
 //! ```

@@ -22,8 +22,9 @@ pub fn encode_run(run: &RunRecord, out: &mut Vec<u8>) {
     w.shard_ids(run.root_shards.iter().copied());
     w.op_log(run.op_log.iter(), |kind| kind as u8);
     w.option(run.registration, |w, registration| {
-        let Registration { op_id, payload_hash, count, staged, stale, stepped_at } = registration;
-        w.u64(op_id.as_raw()).u64(payload_hash).u32(count).u32(staged).u32(stale);
+        let Registration { op_id, payload_hash, count, staged, leftover, stepped_at } =
+            registration;
+        w.u64(op_id.as_raw()).u64(payload_hash).u32(count).u32(staged).u32(leftover);
         w.u64(stepped_at.as_raw());
     });
     w.option(run.result, |w, result| {
@@ -51,7 +52,7 @@ fn read_registration(r: &mut Reader<'_>) -> Result<Registration, CodecError> {
         payload_hash: r.set_u64("registration payload hash")?,
         count: r.u32("registration count")?,
         staged: r.u32("registration staged")?,
-        stale: r.u32("registration stale")?,
+        leftover: r.u32("registration leftover")?,
         stepped_at: r.time("registration stepped at")?,
     })
 }

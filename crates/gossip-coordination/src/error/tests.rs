@@ -443,7 +443,7 @@ fn no_variant_of_any_error_shows_a_secret() {
             Registration {
                 run, status,
                 registration: Registration {
-                    op_id, payload_hash: HASH, count: 1, staged: 2, stale: 0, stepped_at: deadline,
+                    op_id, payload_hash: HASH, count: 1, staged: 2, leftover: 0, stepped_at: deadline,
                 }
             };
             RunResult { run, status };

@@ -156,10 +156,10 @@ fn every_run_invariant_is_noticed_under_its_number() {
     check("U4", |r| r.registration = registration(2, 1, 1));
     check("U4", |r| r.registration = registration(10_001, 0, 0));
     check("U4", |r| r.registration = registration(1, 0, 10_001));
-    for (staged, stale) in [(1, 0), (0, 0)] {
+    for (staged, leftover) in [(1, 0), (0, 0)] {
         check("U4", |r| {
             (r.status, r.completed_at) = (RunStatus::Cancelled, Some(LogicalTime::from_raw(2)));
-            r.registration = registration(2, staged, stale);
+            r.registration = registration(2, staged, leftover);
         });
     }
     check("U4", |r| {
@@ -169,10 +169,10 @@ fn every_run_invariant_is_noticed_under_its_number() {
     check("U5", |r| r.result = Some(RunResult::from_bytes([1; 32])));
 }
 
-fn registration(count: u32, staged: u32, stale: u32) -> Option<Registration> {
+fn registration(count: u32, staged: u32, leftover: u32) -> Option<Registration> {
     let (op_id, payload_hash) = (OpId::from_raw(1), 2);
     let stepped_at = LogicalTime::from_raw(5);
-    Some(Registration { op_id, payload_hash, count, staged, stale, stepped_at })
+    Some(Registration { op_id, payload_hash, count, staged, leftover, stepped_at })
 }
 
 #[test]

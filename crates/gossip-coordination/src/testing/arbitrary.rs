@@ -77,7 +77,7 @@ fn registration() -> impl Strategy<Value = Option<Registration>> {
             payload_hash,
             count,
             staged: if stages { some % (count + 1) } else { 0 },
-            stale: if stages { 0 } else { some % 10_001 },
+            leftover: if stages { 0 } else { some % 10_001 },
             stepped_at: LogicalTime::from_raw(at),
         })
     })

@@ -159,11 +159,11 @@ fn begin(
     request: &RegisterRequest<'_>,
 ) -> Result<RegisterStep, RegisterShardsError> {
     validate_manifest(request.shards)?;
-    let stale = earlier.map_or(0, |earlier| earlier.hidden());
+    let leftover = earlier.map_or(0, |earlier| earlier.hidden());
     let count = u32::try_from(request.shards.len()).expect("a manifest is limited");
     let (op_id, payload_hash) = (request.op_id, request.payload_hash);
     let registration =
-        Registration { op_id, payload_hash, count, staged: 0, stale, stepped_at: now };
+        Registration { op_id, payload_hash, count, staged: 0, leftover, stepped_at: now };
     // The room is taken here for all steps, so that no later one is refused: two registrations that
     // do not fit together would otherwise stop each other half-way.
     let before = earlier.map_or(0, |earlier| earlier.places());
@@ -183,11 +183,11 @@ fn next_step(
     chunk: usize,
     request: &RegisterRequest<'_>,
 ) -> RegisterStep {
-    let Registration { count, staged, stale, .. } = registration;
+    let Registration { count, staged, leftover, .. } = registration;
     let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
-    if stale > 0 {
-        let count = stale.min(chunk);
-        let left = Registration { stale: stale - count, stepped_at: now, ..registration };
+    if leftover > 0 {
+        let count = leftover.min(chunk);
+        let left = Registration { leftover: leftover - count, stepped_at: now, ..registration };
         return RegisterStep::Discard { update: in_progress(left), count };
     }
     if staged < count {
@@ -226,13 +226,13 @@ fn in_progress(registration: Registration) -> RunUpdate {
 pub fn discard_staged(run: &RunRecord, chunk: usize) -> Option<(RunUpdate, u32)> {
     assert!(chunk > 0, "a step deletes at least one shard");
     let registration = run.registration.filter(|_| run.status.is_terminal())?;
-    let count = registration.stale.min(u32::try_from(chunk).unwrap_or(u32::MAX));
-    let left = Registration { stale: registration.stale - count, ..registration };
+    let count = registration.leftover.min(u32::try_from(chunk).unwrap_or(u32::MAX));
+    let left = Registration { leftover: registration.leftover - count, ..registration };
     let update = RunUpdate {
         status: run.status,
         completed_at: None,
         root_shards: None,
-        registration: (left.stale > 0).then_some(left),
+        registration: (left.leftover > 0).then_some(left),
         result: None,
         log: None,
     };

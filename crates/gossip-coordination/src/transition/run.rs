@@ -205,8 +205,8 @@ fn end(
 impl Registration {
     /// All that is stored is to be deleted; nothing remains of a registration that stored nothing.
     fn abandoned(self) -> Option<Self> {
-        let stale = self.hidden();
-        (stale > 0).then_some(Self { staged: 0, stale, ..self })
+        let leftover = self.hidden();
+        (leftover > 0).then_some(Self { staged: 0, leftover, ..self })
     }
 }
 

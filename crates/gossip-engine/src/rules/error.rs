@@ -158,9 +158,9 @@ pub enum RuleNote {
         "{file}:{at}: `{id}` is a rule of gitleaks; no rule here is for the same, so nothing changes"
     )]
     NothingToAdjust { file: String, at: Location, id: String },
-    /// A chain of files is longer than gitleaks follows.
+    /// A chain of what files extend is longer than gitleaks follows.
     #[error(
-        "{file}:{at}: `extend.path` is not followed: gitleaks reads two files of a chain, and so do we"
+        "{file}:{at}: `extend` is not followed: gitleaks follows it twice in a chain, and so do we"
     )]
     ChainTooLong { file: String, at: Location },
 }

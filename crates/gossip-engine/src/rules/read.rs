@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::build::Builder;
-use super::schema::{FileSchema, RuleSchema};
+use super::schema::{ExtendSchema, FileSchema, RuleSchema};
 use super::{Allowlist, Location, RuleFault, RuleFileError, RuleNote, Syntax, go_syntax};
 
 /// What a file says.
@@ -13,11 +13,18 @@ pub(super) struct RuleFile {
     /// With the place of each.
     pub(super) rules: Vec<(RuleSchema, usize)>,
     pub(super) allowlists: Vec<Allowlist>,
-    pub(super) use_default: bool,
-    /// The file that it extends, and where it says so.
-    pub(super) extends: Option<(String, Location)>,
+    /// What it extends, and where it says so.
+    pub(super) extends: Option<(Extended, Location)>,
     pub(super) disabled: Vec<(String, Location)>,
     pub(super) notes: Vec<RuleNote>,
+}
+
+/// What a file goes on top of.
+pub(super) enum Extended {
+    /// The built-in rules.
+    Builtin,
+    /// The file of this path.
+    File(String),
 }
 
 /// Reads `text`, which errors call `name`. If it came with the scanned tree it is local.
@@ -30,15 +37,7 @@ pub(super) fn read(
     let builder = Builder { name, text, syntax, rule: None };
     let mut schema: FileSchema =
         toml::from_str(text).map_err(|error| builder.toml_error(&error))?;
-    let extend = &schema.extend;
-    if let Some(url) = &extend.url {
-        let reason = "nothing is fetched from the network: keep a copy, and name it by `path`";
-        let fault = RuleFault::Unsupported { field: "extend.url", reason };
-        return Err(builder.error(Some(url.span().start), fault));
-    }
-    if let (true, Some(path)) = (extend.use_default, &extend.path) {
-        return Err(builder.error(Some(path.span().start), RuleFault::TwoBases));
-    }
+    let extends = extended(&builder, &schema.extend)?;
     if let (Some(old), false) = (&schema.allowlist, schema.allowlists.is_empty()) {
         return Err(builder.error(Some(old.span().start), RuleFault::OldAndNewAllowlists));
     }
@@ -51,22 +50,39 @@ pub(super) fn read(
         }
         allowlists.push(builder.allowlist(list)?);
     }
-    let extend = &schema.extend;
-    let place = |at: usize| Location::of(text, at);
-    let disabled = extend.disabled_rules.iter();
-    let disabled = disabled.map(|id| (id.get_ref().clone(), place(id.span().start))).collect();
-    let extends = extend.path.as_ref();
-    let extends = extends.map(|path| (path.get_ref().clone(), place(path.span().start)));
+    let disabled = schema.extend.disabled_rules.iter();
+    let disabled = disabled.map(|id| (id.get_ref().clone(), Location::of(text, id.span().start)));
     Ok(RuleFile {
         name: name.to_owned(),
         text: text.to_owned(),
         rules,
         allowlists,
-        use_default: extend.use_default,
         extends,
-        disabled,
+        disabled: disabled.collect(),
         notes,
     })
+}
+
+/// What a file extends, if anything.
+fn extended(
+    builder: &Builder<'_>,
+    extend: &ExtendSchema,
+) -> Result<Option<(Extended, Location)>, RuleFileError> {
+    if let Some(url) = &extend.url {
+        let reason = "nothing is fetched from the network: keep a copy, and name it by `path`";
+        let fault = RuleFault::Unsupported { field: "extend.url", reason };
+        return Err(builder.error(Some(url.span().start), fault));
+    }
+    let place = |at: usize| Location::of(builder.text, at);
+    let use_default = extend.use_default.as_ref().filter(|wanted| *wanted.get_ref());
+    match (use_default, &extend.path) {
+        (Some(_), Some(path)) => Err(builder.error(Some(path.span().start), RuleFault::TwoBases)),
+        (Some(wanted), None) => Ok(Some((Extended::Builtin, place(wanted.span().start)))),
+        (None, Some(path)) => {
+            Ok(Some((Extended::File(path.get_ref().clone()), place(path.span().start))))
+        }
+        (None, None) => Ok(None),
+    }
 }
 
 type Placed = (RuleSchema, usize);

@@ -35,7 +35,7 @@ pub(super) struct FileSchema {
 #[serde(deny_unknown_fields)]
 pub(super) struct ExtendSchema {
     #[serde(default, rename = "useDefault", alias = "usedefault")]
-    pub(super) use_default: bool,
+    pub(super) use_default: Option<Spanned<bool>>,
     #[serde(default, rename = "disabledRules", alias = "disabledrules")]
     pub(super) disabled_rules: Vec<Spanned<String>>,
     #[serde(default)]

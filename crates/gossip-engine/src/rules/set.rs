@@ -6,7 +6,7 @@ use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
 
 use super::build::Builder;
 use super::gitleaks_ids::rules_for_gitleaks_id;
-use super::read::{RuleFile, read};
+use super::read::{Extended, RuleFile, read};
 use super::schema::RuleSchema;
 use super::{Allowlist, Rule, RuleFault, RuleFileError, RuleNote, Syntax, builtin};
 use crate::limits::MAX_RULES;
@@ -38,6 +38,7 @@ pub struct RuleSet {
     /// With the name of the file that each is from.
     allowlists: Vec<(Arc<Allowlist>, Arc<str>)>,
     notes: Vec<RuleNote>,
+    has_builtin: bool,
 }
 
 /// Where a rule file comes from.
@@ -57,7 +58,13 @@ impl RuleSet {
     /// The rules that come with gossip.
     #[must_use]
     pub fn builtin() -> Self {
-        builtin::rules()
+        Self { has_builtin: true, ..builtin::rules() }
+    }
+
+    /// Whether it stands on the rules that come with gossip; some of them may be disabled.
+    #[must_use]
+    pub fn has_builtin(&self) -> bool {
+        self.has_builtin
     }
 
     /// No rules.
@@ -127,13 +134,13 @@ impl RuleSet {
     ) -> Result<Self, RuleFileError> {
         let mut file = read(name, text, Syntax::Go, origin == Origin::Target)?;
         let base = match file.extends.take() {
-            None if file.use_default => self.on_builtin()?,
             None => self,
             Some((_, at)) if depth == CHAIN_MAX => {
                 file.notes.push(RuleNote::ChainTooLong { file: name.to_owned(), at });
                 self
             }
-            Some((path, at)) => {
+            Some((Extended::Builtin, _)) => self.on_builtin(),
+            Some((Extended::File(path), at)) => {
                 let (base, text) = resolve(name, &path).map_err(|message| RuleFileError {
                     file: name.to_owned(),
                     at: Some(at),
@@ -147,14 +154,14 @@ impl RuleSet {
     }
 
     /// The built-in rules that this set does not have go below it.
-    fn on_builtin(self) -> Result<Self, RuleFileError> {
+    fn on_builtin(self) -> Self {
         let mut set = Self::builtin();
         for rule in self.rules {
             set.put(rule);
         }
         set.allowlists.extend(self.allowlists);
         set.notes.extend(self.notes);
-        Ok(set)
+        set
     }
 
     /// This set with what a file says on top.
@@ -194,7 +201,8 @@ impl RuleSet {
             self.put(Arc::new(builder.rule(schema, at)?));
             return Ok(());
         }
-        let ours = rules_for_gitleaks_id(&schema.id).filter(|_| !schema.matches_something());
+        let may_be_ours = self.has_builtin && !schema.matches_something();
+        let ours = rules_for_gitleaks_id(&schema.id).filter(|_| may_be_ours);
         let Some(ours) = ours else {
             self.put(Arc::new(builder.rule(schema, at)?));
             return Ok(());
@@ -226,7 +234,8 @@ impl RuleSet {
     fn check(&self) -> Result<(), RuleFileError> {
         for (list, file) in &self.allowlists {
             for id in &list.target_rules {
-                if self.get(id).is_none() && rules_for_gitleaks_id(id).is_none() {
+                let is_of_gitleaks = self.has_builtin && rules_for_gitleaks_id(id).is_some();
+                if self.get(id).is_none() && !is_of_gitleaks {
                     return Err(RuleFileError {
                         file: file.as_ref().to_owned(),
                         at: Some(list.at),

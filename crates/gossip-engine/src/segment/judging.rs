@@ -16,6 +16,20 @@ use crate::position::Position;
 use crate::rules::{Confidence, Placeholders, Rule, Subject, contains_ignore_case};
 use crate::scratch::Scratch;
 
+impl Match {
+    /// Without line ends at its ends, as in gitleaks. An expression takes one to see that the value
+    /// is over; it is no part of the value, and the line behind it none of the match's lines.
+    fn without_line_ends(&self, text: &[u8]) -> Self {
+        let matched = &text[self.whole.clone()];
+        let is_line_end = |byte: &&u8| **byte == b'\n';
+        let ahead = matched.iter().take_while(is_line_end).count();
+        let behind = matched[ahead..].iter().rev().take_while(is_line_end).count();
+        let whole = self.whole.start + ahead..self.whole.end - behind;
+        let inside = |at: usize| at.clamp(whole.start, whole.end);
+        Self { secret: inside(self.secret.start)..inside(self.secret.end), whole }
+    }
+}
+
 impl Segment<'_> {
     /// Makes a candidate of a match, unless something speaks against it.
     pub(super) fn judge(
@@ -27,6 +41,7 @@ impl Segment<'_> {
         found: &Match,
     ) {
         let rule = self.engine.rules.rule(index as usize);
+        let found = &found.without_line_ends(view.text);
         let secret = &view.text[found.secret.clone()];
         // The part that every such value shares is as public as the rule.
         let public_len = anchor.map_or(0, |anchor| {

@@ -7,6 +7,8 @@ use gossip_engine::{
     Engine, Options, Origin, RuleFault, RuleFileError, RuleNote, RuleSet, Scratch,
 };
 
+use crate::encodings::{STANDARD, base64};
+
 /// Files by name; the first argument of `load` is the one that is given.
 fn load(files: &[(&str, &str)]) -> Result<RuleSet, RuleFileError> {
     let by_name: BTreeMap<&str, &str> = files.iter().copied().collect();
@@ -85,6 +87,18 @@ fn a_chain_is_followed_for_two_files_and_what_follows_is_noted() {
 }
 
 #[test]
+fn the_default_rules_count_as_a_file_of_a_chain() {
+    let extends = |what: &str| format!("[extend]\n{what}\n");
+    let top = extends("path = 'b.toml'");
+    let (default, far) = (extends("useDefault = true"), extends("path = 'c.toml'"));
+    assert!(load(&[("a.toml", &top), ("b.toml", &default)]).unwrap().has_builtin());
+    let rules = load(&[("a.toml", &top), ("b.toml", &far), ("c.toml", &default)]).unwrap();
+    assert!(rules.is_empty() && !rules.has_builtin());
+    let note = rules.notes()[0].to_string();
+    assert!(note.starts_with("c.toml:2:14: `extend` is not followed"), "{note}");
+}
+
+#[test]
 fn a_chain_that_leads_back_ends() {
     let text = "[extend]\npath = 'c.toml'\n[[rules]]\nid = 'a'\nregex = 'abc'\n";
     assert_eq!(ids(&load(&[("c.toml", text)]).unwrap()), ["a"]);
@@ -107,6 +121,10 @@ fn a_rule_that_says_only_a_part_overrides_that_part() {
     assert_eq!(with("entropy = 7.0").1, all[1..]);
     // Keywords are added: one of them must be there, and the base's is.
     assert_eq!(with("keywords = ['puppy']").1, all);
+    // A rule that had none has one now.
+    let rules = over_base("[[rules]]\nid = 'other'\nkeywords = ['Puppy']\n");
+    assert_eq!(found(rules.clone(), "a", TEXT), all[..1]);
+    assert_eq!(found(rules, "a", &format!("pUPPY {TEXT}")), all);
     assert_eq!(with("path = '\\.py$'").1, all[1..]);
     let whole = ("acme".to_owned(), "acme_q8".to_owned());
     assert_eq!(with("regex = 'acme_[a-z0-9]{2}'").1, [whole, all[1].clone()]);
@@ -127,6 +145,8 @@ fn rules_that_gitleaks_calls_otherwise_are_adjusted_and_disabled_here() {
     assert_eq!(finds(""), 1);
     assert_eq!(finds("[[rules]]\nid = 'github-pat'\n[[rules.allowlists]]\npaths = ['src/']"), 0);
     assert_eq!(finds("[[allowlists]]\ntargetRules = ['github-pat']\npaths = ['src/']"), 0);
+    // One that matches something else is another rule: ours finds more than gitleaks' of that name.
+    assert_eq!(finds("[[rules]]\nid = 'github-pat'\nregex = 'nothing_[0-9]{9}'"), 1);
     let rules = load(&[(
         "c.toml",
         "[extend]\nuseDefault = true\ndisabledRules = ['generic-api-key', 'github-pat']\n\
@@ -163,6 +183,30 @@ fn a_rule_that_requires_another_finds_nothing_without_it() {
     assert_eq!(secrets("withinColumns = 60", aside), ["tr0ub4dor"]);
     assert_eq!(secrets("withinColumns = 10", aside), [] as [&str; 0]);
     assert_eq!(secrets("withinLines = 0\nwithinColumns = 60", pair), [] as [&str; 0]);
+    // Columns are those of each line, so that both distances make a rectangle.
+    assert_eq!(secrets("withinColumns = 3", pair), [] as [&str; 0]);
+    assert_eq!(secrets("withinColumns = 4", pair), ["tr0ub4dor"]);
+    assert_eq!(secrets("withinLines = 1\nwithinColumns = 4", pair), ["tr0ub4dor"]);
+}
+
+#[test]
+fn all_that_a_rule_requires_must_be_there_but_not_what_those_require() {
+    let rule = |id: &str, requires: &[&str]| {
+        let required = requires.iter().map(|id| format!("[[rules.required]]\nid = '{id}'\n"));
+        let required: String = required.collect();
+        format!("[[rules]]\nid = '{id}'\nregex = '''{id}_[a-z0-9]{{8}}'''\n{required}")
+    };
+    let ids = |config: &str, text: &str| {
+        let found = found(load(&[("c.toml", config)]).unwrap(), "a", text);
+        found.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    let two = rule("aaa", &["bbb", "ccc"]) + &rule("bbb", &[]) + &rule("ccc", &[]);
+    assert_eq!(ids(&two, "aaa_q8zr2lmt bbb_w7yx3knv"), ["bbb"]);
+    assert_eq!(ids(&two, "aaa_q8zr2lmt bbb_w7yx3knv ccc_h5vb9pdc"), ["aaa", "bbb", "ccc"]);
+    let chain = rule("aaa", &["bbb"]) + &rule("bbb", &["ccc"]) + &rule("ccc", &[]);
+    assert_eq!(ids(&chain, "aaa_q8zr2lmt bbb_w7yx3knv"), ["aaa"]);
+    let each_other = rule("aaa", &["bbb"]) + &rule("bbb", &["aaa"]);
+    assert_eq!(ids(&each_other, "aaa_q8zr2lmt bbb_w7yx3knv"), ["aaa", "bbb"]);
 }
 
 #[test]
@@ -189,10 +233,115 @@ fn both_spellings_of_allowlists_are_read_and_not_both_in_one_place() {
     assert_eq!((error.fault, error.at.unwrap().line), (RuleFault::OldAndNewAllowlists, 4));
     let both = format!("{rule}[allowlist]\npaths = ['a']\n[[allowlists]]\npaths = ['b']\n");
     assert_eq!(refused(&both).fault, RuleFault::OldAndNewAllowlists);
-    let target = format!("{rule}[[allowlists]]\ntargetRules = ['nope']\npaths = ['a']\n");
-    let error = refused(&target);
-    let fault = RuleFault::UnknownTarget { id: "nope".to_owned() };
-    assert_eq!((error.fault, error.at.unwrap().line), (fault, 4));
+    // The second is a default rule of gitleaks, and not there without `useDefault`.
+    for id in ["nope", "github-pat"] {
+        let list = format!("[[allowlists]]\ntargetRules = ['a', '{id}']\npaths = ['a']\n");
+        let error = refused(&format!("{rule}{list}"));
+        let fault = RuleFault::UnknownTarget { id: id.to_owned() };
+        assert_eq!((error.fault, error.at.unwrap().line), (fault, 4));
+    }
+}
+
+#[test]
+fn an_allowlist_looks_at_secret_match_line_and_path() {
+    let rule = "[[rules]]\nid = 'a'\nregex = '''key=([a-z0-9]{8})'''\n";
+    let text = "left key=q8zr2lmt right\nkey=w7yx3knv\n";
+    // The same in a rule as for all.
+    let finds = |list: &str| {
+        let [in_rule, global] = ["rules.allowlists", "allowlists"].map(|table| {
+            let config = format!("{rule}[[{table}]]\n{list}\n");
+            found(load(&[("c.toml", &config)]).unwrap(), "src/a.go", text)
+        });
+        assert_eq!(in_rule, global, "{list}");
+        global.len()
+    };
+    for (list, passes) in [
+        ("regexes = ['^q8zr']", true),
+        ("regexTarget = 'secret'\nregexes = ['2lmt$']", true),
+        ("regexes = ['key=q8']", false),
+        ("regexTarget = 'match'\nregexes = ['^key=q8zr2lmt$']", true),
+        ("regexTarget = 'match'\nregexes = ['left']", false),
+        ("regexTarget = 'line'\nregexes = ['^left .* right$']", true),
+        ("stopwords = ['Q8ZR']", true),
+        ("stopwords = ['left']", false),
+        ("regexes = ['nope', 'q8']", true),
+        ("condition = 'OR'\nregexes = ['nope']\nstopwords = ['q8']", true),
+        ("condition = '&&'\nregexes = ['nope']\nstopwords = ['q8']", false),
+        ("condition = '&&'\nregexes = ['q8']\nstopwords = ['2lm']", true),
+        ("condition = 'and'\nregexes = ['q8']\nstopwords = ['2lm']\npaths = ['go$']", true),
+        ("condition = 'and'\nregexes = ['q8']\nstopwords = ['2lm']\npaths = ['py$']", false),
+        // No commit is ever met.
+        ("condition = 'and'\nregexes = ['q8']\ncommits = ['abc']", false),
+        ("regexes = ['q8']\ncommits = ['abc']", true),
+    ] {
+        assert_eq!(finds(list), if passes { 1 } else { 2 }, "{list}");
+    }
+    assert_eq!(finds("paths = ['^src/']"), 0);
+    assert_eq!(finds("paths = ['^a']"), 2);
+}
+
+#[test]
+fn an_allowlist_looks_at_what_was_decoded() {
+    let text = format!("blob: {}\n", base64(b"note key=q8zr2lmt5 aside, and the end", STANDARD));
+    let rule = "[[rules]]\nid = 'a'\nregex = '''key=([a-z0-9]{9})'''\n[[rules.allowlists]]\n";
+    for (list, count) in [
+        ("regexes = ['nope']", 1),
+        ("regexes = ['^q8zr']", 0),
+        ("regexTarget = 'match'\nregexes = ['key=']", 0),
+        ("regexTarget = 'line'\nregexes = ['aside']", 0),
+    ] {
+        let rules = load(&[("c.toml", &format!("{rule}{list}\n"))]).unwrap();
+        assert_eq!(found(rules, "a", &text).len(), count, "{list} in {text}");
+    }
+}
+
+#[test]
+fn allowlists_of_an_extended_file_hold_beside_those_on_top() {
+    let base = format!("{BASE}[[allowlists]]\nregexes = ['^q8zr']\n");
+    let top = format!("{EXTENDS}[[allowlists]]\ntargetRules = ['other']\nstopwords = ['knv']\n");
+    let files = [("c.toml", top.as_str()), ("base.toml", base.as_str())];
+    assert_eq!(found(load(&files).unwrap(), "a", TEXT), []);
+    assert_eq!(found(load(&files[1..]).unwrap(), "a", TEXT).len(), 1);
+}
+
+#[test]
+fn entropy_is_that_of_the_group_which_is_the_secret() {
+    let finds = |group: &str| {
+        let rule = "[[rules]]\nid = 'a'\nentropy = 2.9\nregex = '''(aa+)-([a-z0-9]{8})'''\n";
+        let rules = load(&[("c.toml", &format!("{rule}{group}\n"))]).unwrap();
+        found(rules, "a", "aaaaaaaa-q8zr2lmt")
+    };
+    assert_eq!(finds("secretGroup = 2"), [("a".to_owned(), "q8zr2lmt".to_owned())]);
+    // Without a number it is the first group, which has one letter. 0 is no number.
+    assert_eq!(finds("secretGroup = 0"), []);
+}
+
+#[test]
+fn what_gitleaks_leaves_out_where_files_extend_holds_here() {
+    // A rule that adjusts another may require one, and that may be in the file below.
+    let rules = over_base("[[rules]]\nid = 'acme'\n[[rules.required]]\nid = 'other'\n");
+    assert_eq!(found(rules.clone(), "a", TEXT).len(), 2);
+    assert_eq!(found(rules, "a", "k = acme_q8zr2lmt"), []);
+    // A list for some rules may be there too.
+    let base = format!("{BASE}[[allowlists]]\ntargetRules = ['acme']\npaths = ['^a$']\n");
+    let rules = load(&[("c.toml", EXTENDS), ("base.toml", &base)]).unwrap();
+    assert_eq!(found(rules, "a", TEXT), [("other".to_owned(), "other_w7yx3knv".to_owned())]);
+}
+
+/// gitleaks' own expressions take what follows a value, often the end of the line.
+#[test]
+fn the_line_behind_a_match_is_none_of_its_lines() {
+    let finds = |regex: &str, text: &str| {
+        let rule = format!("[[rules]]\nid = 'a'\nregex = '''{regex}'''\n");
+        let found = found(load(&[("c.toml", &rule)]).unwrap(), "a", text);
+        found.into_iter().map(|(_, secret)| secret).collect::<Vec<_>>()
+    };
+    let grouped = r"key=([a-z0-9]{8})(?:[\s;]|$)";
+    assert_eq!(finds(grouped, "key=q8zr2lmt\nnext # gitleaks:allow\n"), ["q8zr2lmt"]);
+    assert_eq!(finds(grouped, "key=q8zr2lmt # gitleaks:allow\n"), [] as [&str; 0]);
+    // Neither is the end of the line part of the secret.
+    let whole = r"\skey_[a-z0-9]{8}(?:[^a-z]|\z)";
+    assert_eq!(finds(whole, "\nkey_q8zr2lmt\n# gitleaks:allow\n"), ["key_q8zr2lmt"]);
 }
 
 #[test]
@@ -201,6 +350,7 @@ fn what_gitleaks_refuses_is_refused_with_its_place() {
         ("[extend]\nuseDefault = true\npath = 'b.toml'\n", 3, "not both"),
         ("[extend]\npath = 'gone.toml'\n", 2, "gone.toml: no such file"),
         ("[[rules]]\nid = 'a'\n", 1, "needs `regex`"),
+        ("[[rules]]\nid = 'github-pat'\nentropy = 2.0\n", 1, "needs `regex`"),
         ("[[rules]]\nregex = 'abc'\n", 1, "non-empty `id`"),
         ("[[rules]]\nid = 'a'\nregex = 'a(b)c'\nsecretGroup = 3\n", 4, "has 1 groups"),
         ("[[rules]]\nid = 'a'\nregex = 'abc'\n[[rules.required]]\nid = 'b'\n", 1, "requires"),
@@ -213,6 +363,19 @@ fn what_gitleaks_refuses_is_refused_with_its_place() {
         ),
         ("[[allowlists]]\ncondition = 'XOR'\npaths = ['a']\n", 2, "XOR"),
         ("[[allowlists]]\npaths = ['(']\n", 2, "unclosed group"),
+        (
+            "[extend]\nuseDefault = true\n[allowList]\npaths = [\n'a',\n'*.js',\n]\n",
+            6,
+            "repetition",
+        ),
+        ("[[allowlists]]\n", 1, "an allow-list needs"),
+        ("[[rules]]\nid = 'a'\nregex = 'abc'\n[[rules.allowlists]]\n", 4, "an allow-list needs"),
+        ("[[allowlists]]\nregexTarget = 'mtach'\nregexes = ['a']\n", 2, "mtach"),
+        (
+            "[extend]\npath = 'c.toml'\n[[rules]]\nid = 'new'\nkeywords = ['a']\n",
+            3,
+            "needs `regex`",
+        ),
     ] {
         let error = refused(text);
         assert_eq!(error.at.map(|at| at.line), Some(line), "{text}: {error}");

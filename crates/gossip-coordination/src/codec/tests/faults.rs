@@ -108,7 +108,7 @@ fn a_cut_record_names_the_field_in_which_it_ends() {
     let registering = fields(&encoded_run(&registering_run()), |bytes| decode_run(bytes).err());
     let expected = ["registration", "registration id", "registration payload hash"]
         .into_iter()
-        .chain(["registration count", "registration staged", "registration stale"])
+        .chain(["registration count", "registration staged", "registration leftover"])
         .chain(["registration stepped at", "result"]);
     assert!(registering.ends_with(&expected.collect::<Vec<_>>()), "{registering:?}");
 

@@ -121,7 +121,7 @@ pub(super) fn registering_run() -> RunRecord {
         payload_hash: 0x9292,
         count: 0x93,
         staged: 0x82,
-        stale: 0,
+        leftover: 0,
         stepped_at: LogicalTime::from_raw(0x9494),
     };
     RunRecord { registration: Some(registration), ..minimal_run() }

@@ -139,7 +139,7 @@ fn a_manifest_is_staged_in_chunks_and_then_activated_at_once() {
             RegisterStep::Begin(_) => 0..0,
             RegisterStep::Stage { rows, .. } => rows.clone(),
             RegisterStep::Activate(_) => 7..7,
-            RegisterStep::Discard { .. } => unreachable!("nothing is stale"),
+            RegisterStep::Discard { .. } => unreachable!("nothing is left over"),
         });
         assert!(step.update().event().is_none() || seen.last() == Some(&(7..7)));
         assert!(store.commit(store.revision, step, &request));
@@ -415,7 +415,7 @@ fn a_record_that_no_registration_wrote_is_reported_as_damage() {
     }
     // A backend that stores all shards at once has none staged, by whomever.
     let of_another = Registration { op_id: operation(2), staged: 1, ..begun };
-    let left = Registration { stale: 5, ..begun };
+    let left = Registration { leftover: 5, ..begun };
     for registration in [begun, Registration { staged: 5, ..begun }, left, of_another] {
         store.run.registration = Some(registration);
         store.run.assert_invariants();
@@ -529,7 +529,7 @@ fn a_registration_shows_no_fingerprint() {
         payload_hash: 987_654_321,
         count: 1,
         staged: 0,
-        stale: 0,
+        leftover: 0,
         stepped_at: START,
     };
     assert!(!format!("{registration:?}").contains("987654321"));
