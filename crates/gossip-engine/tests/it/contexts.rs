@@ -214,7 +214,7 @@ fn published_keys_and_those_of_tests_are_not_found() {
 fn a_password_made_as_rules_for_passwords_ask_is_found() {
     let text = "Connect-VIServer -Server a -User b -Password VMware1!";
     assert_eq!(scan(builtin(), text.as_bytes()).len(), 1);
-    let text = "Connect-VIServer -Server a -User b -Password vmware";
+    let text = "Connect-VIServer -Server a -User b -Password internal";
     assert_eq!(scan(builtin(), text.as_bytes()), []);
 }
 
