@@ -60,6 +60,7 @@ pub(super) fn verify_private_key(secret: &[u8]) -> Verdict {
     let mut bytes = [0u8; LOOK];
     let decoded = decode_start(&text[..len], &mut bytes);
     match decoded {
+        _ if counts_up(decoded) => Verdict::Impossible,
         [0x30, 0x80..=0x84, ..] if decoded.len() > 24 => Verdict::Valid,
         // An EC key in DER is short enough for a one-byte length.
         [0x30, 0x2C..=0x7F, ..] => Verdict::Valid,
@@ -79,6 +80,16 @@ fn is_documented(body: &[u8]) -> bool {
     let longest = start.split(|byte| !is_digit(byte)).map(<[u8]>::len).max().unwrap_or(0);
     let says = |text: &[u8]| memchr::memmem::find(start, text).is_some();
     longest < MIN_LINE || says(b"...") || says(b"ENCRYPTED")
+}
+
+/// Whether the secret is `00 01 02 …`: somebody wrote it down to have one.
+fn counts_up(bytes: &[u8]) -> bool {
+    const MAX_RISING: usize = 16;
+    let mut rising = 1;
+    bytes.windows(2).any(|pair| {
+        rising = if pair[0].wrapping_add(1) == pair[1] { rising + 1 } else { 1 };
+        rising >= MAX_RISING
+    })
 }
 
 pub(super) fn verify_base64_json(secret: &[u8]) -> Verdict {
@@ -121,6 +132,10 @@ mod tests {
             let text = format!("-----BEGIN RSA PRIVATE KEY-----{end}{body}{end}-----END");
             assert_eq!(verify_private_key(text.as_bytes()), Verdict::Valid, "{end:?}");
         }
+        let counted: Vec<u8> = [0x30, 0x2E, 2, 1, 0].into_iter().chain(0..32).collect();
+        let body = base64::encode(&counted, base64::Alphabet::Standard);
+        let text = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END");
+        assert_eq!(verify_private_key(text.as_bytes()), Verdict::Impossible);
         let body = base64::encode(b"not a key at all, but long", base64::Alphabet::Standard);
         let text = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END");
         assert_eq!(verify_private_key(text.as_bytes()), Verdict::Invalid);

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::vocabulary::{Role, says};
+use super::vocabulary::{self, Role, says};
 
 /// The kind of credential that a name speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +30,15 @@ pub(super) struct Named {
 
 /// Longest name that is looked at, to either side of the credential word.
 pub(super) const MAX_SIDE: usize = 48;
-const MAX_WORDS: usize = 16;
+pub(super) const MAX_WORDS: usize = 16;
 
 /// Credential words as the first stage looks for them.
 pub(super) const PASSWORD_ANCHORS: [&str; 3] = ["pass", "pwd", "_pw"];
 pub(super) const SECRET_ANCHORS: [&str; 5] = ["secret", "token", "key", "auth", "credential"];
+
+/// Before `token` these say that it is a place in a listing.
+const PLACES: &[&str] =
+    &["next", "page", "continuation", "pagination", "paging", "cursor", "resume", "sync", "delta"];
 
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).
@@ -115,7 +119,13 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         return if ok && !tail_is(&["id"]) { named(Kind::Secret, 5.0, true) } else { None };
     }
     if is("token") {
-        return if tail_is(&plural) { named(Kind::Token, 4.0, true) } else { None };
+        // Where a listing goes on.
+        let is_place = before.is_some_and(|word| is_in(word, PLACES));
+        return match tail_is(&plural) {
+            true if is_place && head.is_empty() => named(Kind::Token, -4.0, false),
+            true => named(Kind::Token, 4.0, true),
+            false => None,
+        };
     }
     if is("credential") {
         return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
@@ -170,6 +180,20 @@ pub(super) fn has_credential_word(text: &[u8]) -> bool {
     })
 }
 
+/// Whether a word of the names is neither of the vocabulary nor speaks of a credential: it may be the
+/// name of a service.
+pub(super) fn has_unknown_word(names: &[u8]) -> bool {
+    const MIN_LEN: usize = 4;
+    let mut words = [(0, 0); MAX_WORDS];
+    let count = split(names, &mut words);
+    words[..count].iter().map(|(start, end)| &names[*start..*end]).any(|word| {
+        word.len() >= MIN_LEN
+            && word.iter().all(u8::is_ascii_alphabetic)
+            && !vocabulary::is_known(word)
+            && !has_credential_word(word)
+    })
+}
+
 fn is_in(word: &[u8], words: &[&str]) -> bool {
     words.iter().any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
 }
@@ -182,7 +206,7 @@ fn ends_in(word: &[u8], words: &[&str]) -> bool {
 }
 
 /// Takes a name apart into words; returns how many.
-fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
+pub(super) fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
     let mut count = 0;
     let mut start = 0;
     let mut push = |from: usize, to: usize| {
@@ -232,6 +256,8 @@ mod tests {
             ("DEFAULT_PWD", "pwd", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
             ("authToken", "token", Kind::Token),
+            ("page_access_token", "token", Kind::Token),
+            ("NEXT_AUTH_SECRET", "secret", Kind::Secret),
             ("x-api-key", "key", Kind::Key),
             ("apikey", "key", Kind::Key),
             ("AWS_SECRET_ACCESS_KEY", "key", Kind::Key),
@@ -259,7 +285,13 @@ mod tests {
             assert_eq!(named(name, word), None, "{name}");
         }
         assert_eq!(named("public_key", "key"), None);
-        for (name, word) in [("cache_key", "key"), ("key", "key"), ("keys", "key")] {
+        for (name, word) in [
+            ("cache_key", "key"),
+            ("key", "key"),
+            ("keys", "key"),
+            ("nextToken", "token"),
+            ("NextContinuationToken", "token"),
+        ] {
             assert!(!named(name, word).unwrap().is_explicit, "{name}");
         }
     }

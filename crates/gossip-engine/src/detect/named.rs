@@ -12,6 +12,7 @@ use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::services;
 use super::syntax::{self, Syntax};
+use super::test_vector;
 use super::value::{self, Shape, Weight};
 use crate::finding::Reason;
 use crate::rules::Confidence;
@@ -22,29 +23,48 @@ const REPORTED_BITS: f32 = 10.0;
 const SURE_BITS: f32 = 24.0;
 /// No value says more than this, or a long one would need no name.
 const MAX_VALUE_BITS: f32 = 24.0;
+/// What the name of a key says that is of something unknown: `acme_key`, but not `key`.
+const UNKNOWN_KEY_BITS: f32 = -1.0;
+/// What a password gains by being made as rules for passwords ask.
+const CHOSEN_BITS: f32 = 3.0;
 
 pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
-    let name = syntax::name_around(text, word.clone())?;
-    let after = *text.get(name.end)?;
-    if !syntax::may_assign(after) {
-        return None;
-    }
-    let in_name = word.start - name.start..word.end - name.start;
-    let found = syntax::assignment(text, &name, kind)?;
+    let (name, found) = match syntax::joined(text, word.clone()) {
+        Some(joined) => joined,
+        None => {
+            let name = syntax::name_around(text, word.clone())?;
+            if !syntax::may_assign(*text.get(name.end)?) {
+                return None;
+            }
+            let found = syntax::assignment(text, &name, kind)?;
+            (name, found)
+        }
+    };
+    let phrase = syntax::phrase(text, &name);
+    let in_name = word.start - phrase..word.end - phrase;
     if name::has_credential_word(&text[word.end..name.end]) {
         return None;
     }
-    let named = name::judge(&text[name.clone()], in_name)?;
+    let named = name::judge(&text[phrase..name.end], in_name)?;
     let value = &text[found.value.clone()];
     let floor = name.start.saturating_sub(services::MAX_BEFORE);
     let line = memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
-    let is_service = || services::is_named(&text[line..name.end]);
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
     let confidence = match judge(named, found.syntax, kind, value) {
+        Some(_) if named.kind != Kind::Password && test_vector::is_one(text, &found) => {
+            return None;
+        }
         Some(confidence) => confidence,
-        None => judge_service(named, found.syntax, value).filter(|_| is_service())?,
+        None => {
+            let confidence = judge_service(named, found.syntax, value)?;
+            let names = if found.syntax == Syntax::Blank { line } else { name.start };
+            let is_theirs = services::is_named(&text[line..name.end])
+                || (may_be_typed(named, found.syntax, value)
+                    && name::has_unknown_word(&text[names..name.end]));
+            is_theirs.then_some(confidence)?
+        }
     };
     let reason = match named.kind {
         Kind::Password => Reason::NamedPassword,
@@ -71,9 +91,12 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
     {
         return Some(confidence);
     }
-    let bits = named.bits + syntax_bits(syntax, kind);
+    let chosen = named.kind == Kind::Password && value::is_by_the_rules(value);
+    let bits = named.bits + syntax_bits(syntax, kind) + if chosen { CHOSEN_BITS } else { 0.0 };
     let needed = REPORTED_BITS - bits;
-    if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) {
+    // Passwords are words, and prose puts a word behind every word.
+    let in_prose = named.kind == Kind::Password && matches!(syntax, Syntax::Blank | Syntax::Joined);
+    if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) || in_prose {
         return None;
     }
     let weight = value::weigh(value, needed)?;
@@ -92,11 +115,35 @@ fn judge_service(named: Named, syntax: Syntax, value: &[u8]) -> Option<Confidenc
         return None;
     }
     let has_digit = value.iter().any(u8::is_ascii_digit);
+    let has_letter = value.iter().any(u8::is_ascii_alphabetic);
     let is_plain = !value.iter().any(|byte| b" /(){}<>,;".contains(byte));
-    if !has_digit || !is_plain {
+    if !has_digit || !has_letter || !is_plain {
         return None;
     }
     value::weigh_typed(value, 0.0).map(|_| Confidence::Low)
+}
+
+/// So may a long value of letters and digits beside the name of anything unknown, which may be a
+/// service: names have few digits.
+fn may_be_typed(named: Named, syntax: Syntax, value: &[u8]) -> bool {
+    const MIN_LEN: usize = 20;
+    const MIN_LEN_APART: usize = 24;
+    let min_len = match syntax {
+        Syntax::Quoted | Syntax::BareEquals | Syntax::BareColon | Syntax::Pair => MIN_LEN,
+        Syntax::Blank if named.is_explicit => MIN_LEN_APART,
+        _ => return false,
+    };
+    let padding = value.iter().rev().take_while(|byte| **byte == b'=').count();
+    let value = &value[..value.len() - padding];
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let letters = value.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    let others =
+        value.iter().filter(|byte| !matches!(byte, b'-' | b'_')).count() - digits - letters;
+    value.len() >= min_len
+        && others == 0
+        && letters > 0
+        && digits * 6 >= value.len()
+        && named.bits >= UNKNOWN_KEY_BITS
 }
 
 /// Whether a value of such a shape is what the name speaks of.
@@ -129,6 +176,7 @@ fn may_name(named: Named, syntax: Syntax, kind: FileKind) -> bool {
                 matches!(kind, FileKind::Config | FileKind::Unknown)
             }
             Syntax::Element | Syntax::Flag | Syntax::Parameter | Syntax::Listed => false,
+            Syntax::Blank | Syntax::Joined => false,
             _ => true,
         }
 }
@@ -146,7 +194,7 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
             FileKind::Code => -5.0,
         },
         Syntax::Bytes => 0.0,
-        // Joined by a blank only, any two words are: only a named service makes it a pair.
-        Syntax::Blank => f32::NEG_INFINITY,
+        // Joined by a blank or a dash only, any two words are: the value must speak for itself.
+        Syntax::Blank | Syntax::Joined => -8.0,
     }
 }

@@ -8,9 +8,11 @@ pub(super) const MAX_WORD: usize = 24;
 /// How far before a name its service may be named.
 pub(super) const MAX_BEFORE: usize = 40;
 
-/// Whether `text` has a word that names a service; names in camel case are taken apart.
+/// Whether `text` has a word that names a service; names in camel case are taken apart, and a name may
+/// be written as two or three words: `NEW_RELIC_KEY`.
 pub(super) fn is_named(text: &[u8]) -> bool {
     let mut start = 0;
+    let mut last = [0..0, 0..0];
     for at in 1..=text.len() {
         let (before, here) = (text[at - 1], text.get(at).copied());
         let hump =
@@ -19,21 +21,33 @@ pub(super) fn is_named(text: &[u8]) -> bool {
         if !before.is_ascii_alphanumeric() {
             start = at;
         } else if hump || ends {
-            if is_service(&text[start..at]) {
+            let [first, second] = last;
+            let word = &text[start..at];
+            if is_service(&[word])
+                || is_service(&[&text[second.clone()], word])
+                || is_service(&[&text[first], &text[second.clone()], word])
+            {
                 return true;
             }
+            last = [second, start..at];
             start = if hump { at } else { at + 1 };
         }
     }
     false
 }
 
-fn is_service(word: &[u8]) -> bool {
+/// Whether the words, put together, name one.
+fn is_service(words: &[&[u8]]) -> bool {
     let mut lower = [0; MAX_WORD];
-    let Some(lower) = lower.get_mut(..word.len()) else { return false };
-    lower.copy_from_slice(word);
+    let mut len = 0;
+    for word in words {
+        let Some(room) = lower.get_mut(len..len + word.len()) else { return false };
+        room.copy_from_slice(word);
+        len += word.len();
+    }
+    let lower = &mut lower[..len];
     lower.make_ascii_lowercase();
-    services().binary_search_by(|service| service.as_bytes().cmp(lower)).is_ok()
+    services().binary_search_by(|service| service.as_bytes().cmp(&*lower)).is_ok()
 }
 
 /// What nobody else is called.
@@ -62,6 +76,8 @@ mod tests {
         assert!(is_named(b"CLOCKIFY_API_KEY"));
         assert!(is_named(b"const infuraSecret"));
         assert!(is_named(b"the key of clockify is "));
+        assert!(is_named(b"NEW_RELIC_KEY") && is_named(b"my-new-relic-key"));
+        assert!(!is_named(b"new_key_relic") && is_named(b"eagle-eye.networks"));
         assert!(!is_named(b"clockifying_key"));
         assert!(!is_named(b"api_key"));
         assert!(services().iter().all(|service| service.len() <= MAX_WORD));
@@ -72,6 +88,6 @@ mod tests {
     fn words_announce_nothing_by_themselves() {
         let names: Vec<_> = names().collect();
         assert!(names.contains(&"clockify") && !names.contains(&"here"));
-        assert!(is_service(b"here") && is_service(b"clockify"));
+        assert!(is_service(&[b"here"]) && is_service(&[b"clockify"]));
     }
 }

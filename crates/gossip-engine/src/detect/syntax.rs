@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
+use super::services::MAX_BEFORE;
 use cursor::Cursor;
 use values::{bare, bytes, declared, element, pair, quoted, wrapped};
 
@@ -56,6 +57,8 @@ pub(super) enum Syntax {
     Sql,
     /// `name value`.
     Blank,
+    /// `name-value`, of hexadecimal digits.
+    Joined,
     /// `?name=value&`.
     Parameter,
     /// `NAME=value`.
@@ -91,6 +94,48 @@ pub(super) fn name_around(text: &[u8], word: Range<usize>) -> Option<Range<usize
         end -= 1;
     }
     Some(start..end)
+}
+
+/// Where the name begins if it is written as two words: `API key: …`, `secret access key …`.
+pub(super) fn phrase(text: &[u8], name: &Range<usize>) -> usize {
+    const WORDS: [&str; 10] = [
+        "access",
+        "account",
+        "api",
+        "app",
+        "auth",
+        "client",
+        "encryption",
+        "license",
+        "private",
+        "secret",
+    ];
+    let Some(b' ') = name.start.checked_sub(1).map(|at| text[at]) else { return name.start };
+    let before = &text[..name.start - 1];
+    let is_last = |word: &str| {
+        let start = before.len().checked_sub(word.len());
+        let start = start.filter(|at| before[*at..].eq_ignore_ascii_case(word.as_bytes()));
+        start.filter(|at| *at == 0 || !before[at - 1].is_ascii_alphanumeric())
+    };
+    WORDS.iter().find_map(|word| is_last(word)).unwrap_or(name.start)
+}
+
+/// `name-value`: what is behind the credential word are the digits of a key, and part of no name.
+pub(super) fn joined(text: &[u8], word: Range<usize>) -> Option<(Range<usize>, Assignment)> {
+    const MIN_DIGITS: usize = 32;
+    const MAX_DIGITS: usize = 128;
+    if !matches!(text.get(word.end), Some(b'-' | b'_' | b'.' | b':')) {
+        return None;
+    }
+    let start = word.end + 1;
+    let rest = &text[start..text.len().min(start + MAX_DIGITS + 1)];
+    let len = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let ends = rest.get(len).is_none_or(|byte| !in_name(*byte) && !b"/@(".contains(byte));
+    if !(MIN_DIGITS..=MAX_DIGITS).contains(&len) || !ends {
+        return None;
+    }
+    let name = name_around(&text[..word.end], word)?;
+    Some((name, Assignment { value: start..start + len, syntax: Syntax::Joined }))
 }
 
 fn in_name(byte: u8) -> bool {
@@ -162,6 +207,8 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
             }
             cursor.skip_blanks_and_lines();
             let syntax = match operator {
+                // `x.pass("…")` hands something on.
+                Operator::Call if text[name.clone()].ends_with(b".pass") => return None,
                 Operator::Call => Syntax::Argument,
                 Operator::Comma if is_first_argument(text, name) => Syntax::Listed,
                 // In a list of names each stands beside the next.
@@ -268,9 +315,25 @@ fn by_blank(
     if let Some(found) = typed(&cursor, begun) {
         return Some(found);
     }
+    // `password "…"` at the start of a line calls a function, as builds of Gradle do.
+    if kind != FileKind::Text
+        && matches!(cursor.peek(), Some(b'"' | b'\''))
+        && starts_line(text, name.start)
+        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Argument)
+    {
+        return Some(found);
+    }
     // SQL writes its words in capitals, or at least all alike.
     let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
     if is_sql { quoted(cursor, Syntax::Sql) } else { blank(&cursor, begun) }
+}
+
+/// Whether nothing but blanks stands before it on its line.
+fn starts_line(text: &[u8], start: usize) -> bool {
+    let from = start.saturating_sub(MAX_BEFORE);
+    let blanks = text[from..start].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    let line = start - blanks.count();
+    line == 0 || (line > from && text[line - 1] == b'\n')
 }
 
 /// `name string = "…"`: Go writes the type behind the name. `begun` bytes of it are known to be one.

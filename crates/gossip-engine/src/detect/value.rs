@@ -47,7 +47,7 @@ const STAND_INS: &[&str] = &[
 const NUMBERED: &[&str] = &["pwd", "pass", "pw", "user", "token", "key", "test", "root", "admin"];
 
 /// What somebody typed.
-const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert"];
+const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert", "asdf"];
 
 /// Parts that no value has which is one.
 #[rustfmt::skip]
@@ -56,7 +56,15 @@ const TELLING_PARTS: &[&str] = &[
     "my_", "my-", "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "secret", "process.env", "getenv", "environ", "localhost", "undefined", "function",
     "username", "sample", "fake", "foobar", "****", "...", "----",
-    "____", "asdf",
+    "____",
+];
+
+/// The beginnings of keys that their authors published to be used by everybody: the storage and the
+/// database emulator's of Azure, and those of RFC 7748, 8032 and 8410. Too short to be keys.
+#[rustfmt::skip]
+const PUBLISHED: &[&str] = &[
+    "eby8vdm02xnocqflquw", "c2y6ydjf5/r+ob0n8a7", "77076d0a7318a57d", "5dab087e624a8a4b",
+    "9d61b19deffd5a60", "4ccd089b28ff96da", "c5aa8df43f9f837b", "d4ee72dbf913584a",
 ];
 
 /// The weight of a value, or none if it cannot be a secret or weighs less than `least` bits.
@@ -73,7 +81,9 @@ pub(super) fn weigh_typed(value: &[u8], least: f32) -> Option<Weight> {
     let opens =
         matches!(first, b'$' | b'%' | b'{' | b'<' | b'[' | b'(' | b'&' | b'#' | b':' | b',')
             || (first == b'*' && last == b'*');
-    if opens || last == b'(' || !value.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+    if ((opens || last == b'(') && !is_generated(value))
+        || !value.iter().all(|byte| matches!(byte, b' '..=b'~'))
+    {
         return None;
     }
     let weight = weight(value);
@@ -96,8 +106,43 @@ fn is_stand_in(value: &[u8]) -> bool {
         || is_hash(value)
         || has(b"://")
         || has(b"::")
-        || (value.iter().any(|byte| b"{(%".contains(byte)) && SIGNS.into_iter().any(has))
+        || (value.iter().any(|byte| b"{(%".contains(byte))
+            && SIGNS.into_iter().any(has)
+            && !is_generated(value))
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
+        || (value.len() >= 32 && is_published(value))
+}
+
+fn is_published(value: &[u8]) -> bool {
+    PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes()))
+}
+
+/// Whether a program made the value of letters, digits and many signs, as those of frameworks do:
+/// what its signs mean elsewhere says nothing.
+fn is_generated(value: &[u8]) -> bool {
+    const SIGNS: &[u8] = b"!@#$%^&*(-_=+)";
+    const MIN_SIGNS: usize = 5;
+    let distinct = SIGNS.iter().filter(|sign| value.contains(sign)).count();
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    (40..=128).contains(&value.len())
+        && distinct >= MIN_SIGNS
+        && digits >= 3
+        && value.iter().all(|byte| byte.is_ascii_alphanumeric() || SIGNS.contains(byte))
+}
+
+/// Letters of both cases, digits and a sign: what rules for passwords ask people for. `VMware1!`
+pub(super) fn is_by_the_rules(value: &[u8]) -> bool {
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    (8..=24).contains(&value.len())
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_digit)
+        && has(|byte| b"!@#$^&*?".contains(byte))
+        && has_no_other_sign(value)
+}
+
+fn has_no_other_sign(value: &[u8]) -> bool {
+    value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!@#$^&*?".contains(byte))
 }
 
 /// Whether the value's letters make words, whatever else it may be.
@@ -111,7 +156,7 @@ fn weight(value: &[u8]) -> Weight {
         let bits = if value.len() >= 5 && !judge::looks_typed(value) { 3.0 } else { -4.0 };
         return Weight { bits, shape: Shape::Number };
     }
-    if is_uuid(value) {
+    if is_uuid(value) || is_grouped_hex(value) {
         return Weight { bits: 6.0, shape: Shape::Uuid };
     }
     if is_hex(value) {
@@ -290,6 +335,17 @@ pub(super) fn is_uuid(value: &[u8]) -> bool {
         })
 }
 
+/// As a UUID, but with groups of other lengths.
+fn is_grouped_hex(value: &[u8]) -> bool {
+    let mut groups = value.split(|byte| *byte == b'-');
+    let is_group = |group: &[u8]| group.len() >= 4 && group.iter().all(u8::is_ascii_hexdigit);
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    (28..=72).contains(&value.len())
+        && value.contains(&b'-')
+        && groups.all(is_group)
+        && digits * 4 >= value.len()
+}
+
 /// `PROVIDER_KEY_3BD1C4BF-…`: a name that was made unique.
 pub(super) fn ends_in_uuid(value: &[u8]) -> bool {
     let start = value.len().saturating_sub(36);
@@ -361,6 +417,34 @@ mod tests {
     }
 
     #[test]
+    fn hexadecimal_digits_in_groups_weigh_as_a_uuid_does() {
+        for value in ["0f3c-19ab-4d22c1-8e07bb-5a61f93d", "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26"] {
+            assert_eq!(weight(value.as_bytes()).shape, Shape::Uuid, "{value}");
+        }
+        for value in ["0f3c-19ab-4d22", "face-book-dead-beef-cafe-babe-feed", "2024-0a-01-0b-0c"] {
+            assert_ne!(weight(value.as_bytes()).shape, Shape::Uuid, "{value}");
+        }
+    }
+
+    #[test]
+    fn signs_in_a_generated_value_mean_nothing() {
+        assert!(bits("$k3v(%s9q=2m&x!w0z@p7+d()5r^t8b#n*1c-_f4hjl6yg_uaei") > 20.0);
+        for value in
+            ["$(get_the_name_of(the_user, 1) + 20 * 3 - 4 - x_y)", "%(user)s-%(host)s_1_2_3"]
+        {
+            assert_eq!(weigh(value.as_bytes(), f32::MIN), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn passwords_by_the_rules_have_all_kinds_of_characters() {
+        assert!(is_by_the_rules(b"VMware1!") && is_by_the_rules(b"Winter2024#"));
+        for value in ["vmware1!", "VMware11", "VMware!!", "Vm1!", "Fix (#12)!a", "$Name->getA1()"] {
+            assert!(!is_by_the_rules(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
     fn names_in_camel_case_are_told_from_random_letters() {
         assert!(is_camel_case(b"IsIfxTpmWeakKey") && is_camel_case(b"KeyValueMetadata"));
         assert!(!is_camel_case(b"GESRVTMCJBHPHYXZ") && !is_camel_case(b"kdxnyjwb"));
@@ -396,6 +480,7 @@ mod tests {
             "hkdf::Prk",
             "a6ddcc84-8e4d/data.FPKM-UQ.txt.gz",
             "reordered-hijklmnopq",
+            "9d61b19deffd5a60ffffffff0d1e2f3a4b",
             "",
         ] {
             assert_eq!(weigh(value.as_bytes(), f32::MIN), None, "{value}");

@@ -18,13 +18,23 @@ pub(super) enum Role {
 
 /// Whether `word`, in either case, says this.
 pub(super) fn says(word: &[u8], role: Role) -> bool {
+    roles(word) & bit(role) != 0
+}
+
+/// Whether `word`, in either case, says anything.
+pub(super) fn is_known(word: &[u8]) -> bool {
+    roles(word) != 0
+}
+
+/// The bits of a word's roles.
+fn roles(word: &[u8]) -> u8 {
     let mut lower = [0; MAX_WORD];
-    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    let Some(lower) = lower.get_mut(..word.len()) else { return 0 };
     lower.copy_from_slice(word);
     lower.make_ascii_lowercase();
     let words = words();
-    let found = words.binary_search_by(|(word, _)| word.as_bytes().cmp(lower));
-    found.is_ok_and(|at| words[at].1 & bit(role) != 0)
+    let found = words.binary_search_by(|(word, _)| word.as_bytes().cmp(&*lower));
+    found.map_or(0, |at| words[at].1)
 }
 
 fn bit(role: Role) -> u8 {

@@ -130,7 +130,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("new-relic-user-api-key", &["newrelic-key"]),
     ("notion-api-token", &["notion-token"]),
     ("npm-access-token", &["npm-token"]),
-    ("nuget-config-password", &[]),
     ("nytimes-access-token", &["nytimes-key-named"]),
     ("okta-access-token", &["okta-token-named"]),
     ("openshift-user-token", &["openshift-token"]),

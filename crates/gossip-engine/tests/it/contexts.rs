@@ -155,6 +155,69 @@ fn a_value_that_somebody_typed_has_low_confidence_or_is_not_found() {
     assert_eq!(found[0].confidence, gossip_engine::Confidence::Low);
 }
 
+/// Names of services that nobody knows; values as they are given out, and typed.
+#[test]
+fn keys_of_unknown_services_are_found_beside_a_credential_word() {
+    let engine = builtin();
+    let hex = template::expand("{hex:32}", 3).unwrap().text;
+    let mixed = template::expand("{base62:24}", 3).unwrap().text;
+    let typed = "1234567890abcdef1234567890abcdef";
+    for (text, value) in [
+        (format!("zorbify SECRET {mixed}"), mixed.as_str()),
+        (format!("zorbify secret key {mixed}"), &mixed),
+        (format!("Zorbify API key: {mixed}"), &mixed),
+        (format!("Authorization: Token {hex}"), &hex),
+        (format!("zorbify-secrettoken-{hex}"), &hex),
+        (format!("X-Zorbify-Token:{hex}\r\n"), &hex),
+        (format!("zorbify_key = \"{typed}\""), typed),
+        (format!("ZORBIFY_API_TOKEN={typed}"), typed),
+        (format!("zorbify TOKEN {typed}"), typed),
+    ] {
+        let start = text.find(value).unwrap();
+        let found = scan(engine, text.as_bytes());
+        let spans: Vec<_> = found.iter().map(|found| (found.start, found.end)).collect();
+        assert_eq!(spans, [(start, start + value.len())], "{text}");
+    }
+}
+
+#[test]
+fn what_stands_apart_from_a_credential_word_or_names_no_service_is_not_found() {
+    let engine = builtin();
+    let hex = template::expand("{hex:32}", 3).unwrap().text;
+    for text in [
+        format!("cache key {hex}"),
+        format!("/cache-token-{hex}/"),
+        format!("secret-{hex}.txt"),
+        "the token begins2024 with a number".to_owned(),
+        "timestamp_token = \"1.2.840.113549.1.9.16.1.4\"".to_owned(),
+        "nextToken = \"1234567890abcdef1234567890abcdef\"".to_owned(),
+        "password hunterxyz2024 is what you type".to_owned(),
+    ] {
+        assert_eq!(scan(engine, text.as_bytes()), [], "{text}");
+    }
+}
+
+#[test]
+fn published_keys_and_those_of_tests_are_not_found() {
+    let engine = builtin();
+    let rest = template::expand("{hex:48}", 5).unwrap().text;
+    for text in [
+        format!("secret_key = \"9d61b19deffd5a60{rest}\""),
+        format!("account_key = \"Eby8vdM02xNOcqFlqUwJ{rest}==\""),
+        format!("raw_key = test::from_hex(\"{rest}\")"),
+    ] {
+        assert_eq!(scan(engine, text.as_bytes()), [], "{text}");
+    }
+}
+
+#[test]
+fn a_password_made_as_rules_for_passwords_ask_is_found() {
+    let text = "Connect-VIServer -Server a -User b -Password VMware1!";
+    assert_eq!(scan(builtin(), text.as_bytes()).len(), 1);
+    let text = "Connect-VIServer -Server a -User b -Password internal";
+    assert_eq!(scan(builtin(), text.as_bytes()), []);
+}
+
 #[test]
 fn ordinary_code_has_no_findings() {
     let engine = builtin();

@@ -62,3 +62,11 @@ fn a_pgpass_is_read_by_its_name_only() {
     assert_eq!(found("home/.pgpass", text), ["pgpass-password"]);
     assert_eq!(found("home/notes", text), [] as [&str; 0]);
 }
+
+#[test]
+fn a_nuget_config_is_read_by_its_name_only() {
+    let text = b"<add key=\"ClearTextPassword\" value=\"Unlocked2\" />\n\
+        <add key=\"ClearTextPassword\" value=\"%NUGET_TOKEN%\" />\n";
+    assert_eq!(found("src/NuGet.config", text), ["nuget-config-password"]);
+    assert_eq!(found("src/notes", text), [] as [&str; 0]);
+}

@@ -70,6 +70,21 @@ fn no_finding_of_any_rule_in_any_encoding_shows_its_secret() {
 }
 
 #[test]
+fn passwords_of_files_that_are_known_by_name_are_not_shown() {
+    let pgpass = "db.internal:5432:app:app:q8Zr2LmT0v\n";
+    let nuget = "<add key=\"ClearTextPassword\" value=\"q8Zr2LmT0v\" />\n";
+    for (path, text) in [(".pgpass", pgpass), ("nuget.config", nuget)] {
+        let mut found = 0;
+        let report = &mut |finding: Finding<'_>| {
+            assert_redacted(&finding);
+            found += 1;
+        };
+        builtin().scan(&mut Scratch::new(), text.as_bytes(), Some(path.as_bytes()), report);
+        assert_eq!(found, 1, "{path}");
+    }
+}
+
+#[test]
 fn files_that_are_keys_show_no_byte() {
     let noise: Vec<u8> =
         (0..200u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();

@@ -204,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "6ec1e5a6266b713b4756c671feee8bbd4665971ebcc1a852e8297c128b1cdd55"
+        "5ad59e24e50f459eeae752231893e66cc464d7b40db2267722c757a652b3f2de"
     );
 }
 

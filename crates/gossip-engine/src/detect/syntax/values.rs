@@ -52,7 +52,7 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
         let in_wrapper = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>@[]&*! ".contains(&byte);
         cursor.skip_while(MAX_WRAPPER, in_wrapper);
         let name = &cursor.text[start..cursor.at];
-        if name.is_empty() || !cursor.eat(b"(") || is_reader(name) {
+        if name.is_empty() || !cursor.eat(b"(") || is_reader(name) || is_of_tests(name) {
             return None;
         }
         cursor.skip_blanks();
@@ -68,6 +68,12 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
 fn is_reader(name: &[u8]) -> bool {
     let reads = [b"env".as_slice(), b"get", b"read", b"load", b"config", b"param", b"prompt"];
     name == b"var" || reads.iter().any(|word| crate::rules::contains_ignore_case(name, word))
+}
+
+/// Whether a function of this name is there for tests: `test::from_hex`.
+fn is_of_tests(name: &[u8]) -> bool {
+    let mut words = name.split(|byte| !byte.is_ascii_alphanumeric());
+    words.any(|word| word.eq_ignore_ascii_case(b"test") || word.eq_ignore_ascii_case(b"tests"))
 }
 
 /// Numbers below 256 in braces or brackets, as many as a key has.

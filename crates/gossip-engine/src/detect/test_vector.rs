@@ -1,0 +1,92 @@
+//! Keys of test vectors: published to check a cipher with, and followed by what it works on.
+//!
+//! ```text
+//! Key = 85d6…
+//! Input = 4372…
+//! ```
+
+use super::name;
+use super::syntax::{Assignment, Syntax};
+
+/// Behind the key, up to the next value.
+const MAX_NAME: usize = 96;
+const MAX_OPENING: usize = 32;
+const MIN_DIGITS: usize = 32;
+
+/// How far behind the key the answer can depend on the text.
+pub(super) const REACH: usize = MAX_NAME + MAX_OPENING;
+
+/// What a cipher works on and gives back. Salts, nonces and initialisation vectors are not here: they
+/// stand beside keys that are in use, too.
+#[rustfmt::skip]
+const WORDS: &[&str] = &[
+    "expected", "plaintext", "ciphertext", "input", "output", "mac", "aad", "digest", "label",
+    "msg", "message", "pkcs", "public", "pub", "info", "ct", "pt",
+];
+
+/// Whether the next value after the key is that of a test vector.
+pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
+    let value = &text[key.value.clone()];
+    let is_digits = value.len() >= MIN_DIGITS && value.iter().all(u8::is_ascii_hexdigit);
+    if !is_digits && key.syntax != Syntax::Bytes {
+        return false;
+    }
+    let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
+    let name_end = rest.iter().take(MAX_NAME).position(|byte| matches!(byte, b'=' | b':'));
+    let Some(name_end) = name_end else { return false };
+    // A type may stand between a name and its value.
+    let opening = &rest[name_end..rest.len().min(name_end + MAX_OPENING)];
+    let line_end = memchr::memchr(b'\n', opening).unwrap_or(opening.len());
+    let opens = |byte: &u8| byte.is_ascii_digit() || b"\"'{[(".contains(byte);
+    opening[..line_end].iter().any(opens) && has_word(&rest[..name_end])
+}
+
+/// Whether one of [`WORDS`] is in the name.
+fn has_word(name: &[u8]) -> bool {
+    let mut words = [(0, 0); name::MAX_WORDS];
+    let count = name::split(name, &mut words);
+    words[..count].iter().any(|(start, end)| {
+        WORDS.iter().any(|word| name[*start..*end].eq_ignore_ascii_case(word.as_bytes()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `@…@` marks the key.
+    fn check(marked: &str, syntax: Syntax) -> bool {
+        let text = marked.replace('@', "");
+        let start = marked.find('@').unwrap();
+        let len = marked[start + 1..].find('@').unwrap();
+        is_one(text.as_bytes(), &Assignment { value: start..start + len, syntax })
+    }
+
+    #[test]
+    fn a_key_before_what_a_cipher_works_on_is_of_a_test_vector() {
+        let hex = "@8ea332e7f666980cdd51651661ba02c9@";
+        for text in [
+            format!("Key = {hex}\nInput = 89dab80b"),
+            format!("key: \"{hex}\",\n  expected_public: \"d75a\","),
+            format!("let key = \"{hex}\";\nlet plaintext = \"00\";"),
+        ] {
+            assert!(check(&text, Syntax::Quoted), "{text}");
+        }
+        let array = "kKey[] = {\n @7, 200, 3@\n};\nstatic const uint8_t kExpectedTag[] = {1";
+        assert!(check(array, Syntax::Bytes));
+    }
+
+    #[test]
+    fn a_key_before_anything_else_is_not() {
+        let hex = "@8ea332e7f666980cdd51651661ba02c9@";
+        for text in [
+            format!("KEY={hex}\nIV=89dab80b\n"),
+            format!("KEY={hex}\n"),
+            format!("KEY={hex}\nOUTPUT_DIR=build\n"),
+            format!("key = \"{hex}\";\nsend(message);\n"),
+            "key = \"@q8Zr2LmT0vXbN5wKcJ7dq8Zr2LmT0vXb@\"\ninput = 12\n".to_owned(),
+        ] {
+            assert!(!check(&text, Syntax::Quoted), "{text}");
+        }
+    }
+}
