@@ -3,6 +3,7 @@
 mod faults;
 mod fleet;
 mod payloads;
+mod restores;
 mod rounds;
 mod stores;
 
