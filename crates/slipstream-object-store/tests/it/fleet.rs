@@ -1,6 +1,6 @@
 //! A bucket, nodes that fold it, and what they share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +52,12 @@ impl Fleet {
     async fn of(connection: &dyn Connection, name: &str) -> Self {
         let unlimited = StoreConfig { max_bytes: None, ..StoreConfig::default() };
         Self::with(connection, name, &unlimited).await
+    }
+
+    /// With its folds in a directory that somebody else removes.
+    pub(crate) async fn beneath(connection: &dyn Connection, dir: &Path) -> Self {
+        let dir = tempfile::tempdir_in(dir).unwrap();
+        Self { dir, ..Self::on(connection).await }
     }
 
     pub(crate) async fn with(
