@@ -6,6 +6,7 @@ mod payloads;
 mod restores;
 mod rounds;
 mod stores;
+mod transfer;
 
 #[path = "../../../slipstream/tests/it/server.rs"]
 #[expect(dead_code, reason = "slipstream's tests do more with a server")]
