@@ -40,6 +40,15 @@ impl World {
         Self { fleet, log, store, transport }
     }
 
+    /// And a node that has so many keys.
+    async fn begun(keys: u32) -> (Self, Node) {
+        let world = Self::new().await;
+        let first = world.fleet.node("first");
+        world.fleet.write(0..keys, "old").await;
+        first.caught_up().await;
+        (world, first)
+    }
+
     fn restoring<S: SnapshotStore>(&self, name: &str, applier: impl Applier) -> Node<S> {
         self.fleet.start(name, restoring(&self.fleet, &self.transport), applier)
     }
@@ -81,10 +90,8 @@ fn assert_no_stage(fleet: &Fleet) {
 }
 
 async fn an_expired_fold_becomes_what_the_artifact_is<S: SnapshotStore>() {
-    let world = World::new().await;
+    let (world, first) = World::begun(300).await;
     let World { fleet, .. } = &world;
-    let first = fleet.node("first");
-    fleet.write(0..300, "old").await;
     let second = world.restoring::<S>("second", ());
     second.caught_up().await;
     assert_eq!(second.status().restores, 0, "the log has everything");
@@ -157,11 +164,8 @@ async fn an_expired_fold_on_fjall_becomes_what_the_artifact_is() {
 /// Without an artifact, or with one that nobody can read on from, or that cannot be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fold_that_nobody_can_restore_is_listed_and_says_that_it_may_be_incomplete() {
-    let world = World::new().await;
+    let (world, first) = World::begun(100).await;
     let World { fleet, .. } = &world;
-    let first = fleet.node("first");
-    fleet.write(0..100, "old").await;
-    first.caught_up().await;
     let check = async |name: &str| {
         let second = world.restoring::<AppendLogSnapshot>(name, ());
         second.caught_up().await;
@@ -191,11 +195,8 @@ async fn a_fold_that_nobody_can_restore_is_listed_and_says_that_it_may_be_incomp
 /// What it says outlives the process, and is over when there is an artifact at last.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_incomplete_fold_is_completed_when_there_is_an_artifact() {
-    let world = World::new().await;
+    let (world, first) = World::begun(100).await;
     let World { fleet, .. } = &world;
-    let first = fleet.node("first");
-    fleet.write(0..100, "old").await;
-    first.caught_up().await;
     world.evict_all_but(10);
     let listed = world.restoring::<AppendLogSnapshot>("listed", ());
     listed.caught_up().await;
@@ -231,11 +232,8 @@ async fn an_incomplete_fold_is_completed_when_there_is_an_artifact() {
 /// A fold that is ahead of the artifact: no key of it goes back, not even until the log has been read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_newer_in_the_fold_does_not_go_back() {
-    let world = World::new().await;
+    let (world, first) = World::begun(100).await;
     let World { fleet, .. } = &world;
-    let first = fleet.node("first");
-    fleet.write(0..100, "old").await;
-    first.caught_up().await;
     world.evict_all_but(10);
     // It lacks 90 keys, and goes on for a while.
     let listed = world.restoring::<AppendLogSnapshot>("listed", ());
@@ -287,10 +285,8 @@ async fn a_fold_of_another_log_becomes_what_the_artifact_is() {
 /// It is told to end after the first batch: it begins again, and is complete only then.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_restore_begins_again() {
-    let world = World::new().await;
+    let (world, first) = World::begun(1000).await;
     let World { fleet, .. } = &world;
-    let first = fleet.node("first");
-    fleet.write(0..1000, "old").await;
     world.publish(&first).await;
     fleet.write(0..1, "new").await;
     world.evict_all_but(10);

@@ -190,14 +190,13 @@ impl WatchLoop {
         // Before the watch, so that a log made anew in between is noticed.
         let log = self.log().await?;
         let imported = self.artifacts.imported.as_ref();
-        let imported = imported.filter(|manifest| manifest.cursor == cursor.encode());
-        if let Some(manifest) = imported {
+        let known = imported.and_then(|manifest| Some((manifest, manifest.known_at(cursor)?)));
+        if let Some((manifest, _)) = &known {
             // The fold is of other keys, and those that would have to go may be nowhere else.
             let fits = manifest.check_bucket(self.config.watcher.bucket());
             fits.map_err(|why| KvError::Config(format!("the artifact of the fold: {why}")))?;
         }
-        let proven = imported.and_then(|manifest| manifest.log_cursor().ok());
-        let cursor = proven.as_ref().unwrap_or(cursor);
+        let cursor = known.as_ref().map_or(cursor, |(_, known)| known);
         let arming = self.config.watcher.watch_from(&self.config.scope, Some(cursor));
         match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
             Ok(watch) => Ok(Ok(Proven { watch, log, cursor: cursor.clone() })),

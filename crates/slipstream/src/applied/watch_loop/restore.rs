@@ -78,7 +78,9 @@ impl WatchLoop {
         if self.artifacts.unreadable.as_ref() == Some(&manifest) {
             return Ok(None);
         }
-        let Ok(cursor) = manifest.log_cursor() else { return Ok(None) };
+        let Ok(mut cursor) = manifest.log_cursor() else { return Ok(None) };
+        // Whoever exported it may not have seen the limits.
+        cursor.evicted = true;
         if !protocol::restores(evicted, &log, why, offer) {
             tracing::warn!(?offer, "the newest artifact is of no use to this fold");
             return Ok(None);
