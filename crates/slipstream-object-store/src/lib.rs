@@ -26,6 +26,7 @@
 mod pointer;
 mod stream;
 
+use std::io::Read;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -36,13 +37,11 @@ use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
 use slipstream::KvWatcher;
 use slipstream::artifact::{
-    ArtifactError, ArtifactInvalid, Compression, ExportManifest, read_manifest,
+    ArtifactError, ArtifactInvalid, Compression, ExportManifest, TakeFiles, read_manifest,
 };
 use slipstream::payload;
 use slipstream::protocol::{Rank, Verdict, next_epoch, payload_prunable};
-use slipstream::transport::{
-    ArtifactTransport, Pointer, PublishOutcome, ReadPayload, TransportError, judge,
-};
+use slipstream::transport::{ArtifactTransport, Pointer, PublishOutcome, TransportError, judge};
 
 use crate::pointer::Found;
 
@@ -129,7 +128,7 @@ impl ObjectStoreTransport {
             Err(Error::NotFound { .. }) => return Ok(None),
             got => got.map_err(failed("reading a payload"))?,
         };
-        let read = |payload: &mut dyn std::io::Read| payload::read_manifest(payload);
+        let read = |payload: &mut dyn Read| payload::read_manifest(payload);
         match stream::receive(got, stream::Pace::new(None, None, None), read).await? {
             Ok(manifest) => Ok(Some(manifest)),
             Err(newer @ ArtifactError::Invalid(ArtifactInvalid::NewerSchema { .. })) => {
@@ -211,12 +210,14 @@ impl ArtifactTransport for ObjectStoreTransport {
         &self,
         key: &str,
         manifest: &ExportManifest,
-        read: ReadPayload,
+        into: Box<dyn TakeFiles>,
     ) -> Result<(), TransportError> {
         let path = self.payload_path(key, manifest);
         let got = self.store.get_opts(&path, GetOptions::default()).await;
         let got = got.map_err(failed("downloading the payload"))?;
         let of = Some(got.meta.size);
+        let manifest = manifest.clone();
+        let read = move |from: &mut dyn Read| payload::read_payload(&manifest, from, into);
         Ok(stream::receive(got, self.pace(of), read).await??)
     }
 

@@ -13,6 +13,7 @@
 //! - A5: the store comes back to the caller, however the watch ends (but for a panic, which takes it
 //!   along; what it had stored is on disk).
 
+mod ahead;
 mod applier;
 mod apply_loop;
 mod batches;
@@ -21,6 +22,7 @@ mod export;
 mod follow;
 mod listed;
 mod purge;
+mod restore;
 mod status;
 mod watch_loop;
 
@@ -32,13 +34,13 @@ use tracing::Instrument;
 
 pub use self::applier::Applier;
 pub use self::export::ExportError;
+pub use self::restore::Restore;
 pub use self::status::{FoldEnded, FoldHandle, FoldStatus, Repair};
 
 use self::apply_loop::ApplyLoop;
 use self::purge::PurgeCheck;
 use self::status::Control;
-use self::watch_loop::WatchLoop;
-use crate::artifact::ExportManifest;
+use self::watch_loop::{Artifacts, WatchLoop};
 use crate::kv::{KvError, KvWatcher, WatchCursor, WatchScope};
 use crate::snapshot::{SnapshotError, SnapshotStore};
 
@@ -62,10 +64,12 @@ pub struct FoldConfig {
     /// stay if the bucket that was made in its place has dropped its first message, too: a log that
     /// has not has evicted nothing.)
     pub keep_evicted: bool,
-    /// The manifest of the artifact that the store was imported from. It has more witnesses than the
-    /// store's cursor, so that a log which was written to meanwhile is recognised nevertheless; one of
-    /// another bucket is refused. Not looked at once the store has gone on.
-    pub artifact: Option<ExportManifest>,
+    /// Where artifacts of the fold are. Given that, a fold whose cursor has expired, or that is new, is
+    /// restored from the newest artifact instead of by a listing, if the bucket evicts current values
+    /// and has done so: a listing would lack what was evicted. If there is no artifact that a watch can
+    /// read on from, the bucket is listed, and [`FoldStatus::may_be_incomplete`] says so. Not looked at
+    /// without `keep_evicted`: such a fold is what the log has left.
+    pub restore: Option<Restore>,
 }
 
 impl FoldConfig {
@@ -77,7 +81,7 @@ impl FoldConfig {
             batch: BatchConfig::default(),
             probe_interval: FLOOR_GUARD_INTERVAL,
             keep_evicted: true,
-            artifact: None,
+            restore: None,
         }
     }
 }
@@ -127,7 +131,7 @@ pub struct Ended<S> {
 /// |---|---|
 /// | it was told to stop | `Ok`, with everything stored that was received and could be checked |
 /// | the watch, the connection or the server was lost; a listing failed; retention overran the watch | nothing: the call waits, or repairs the fold, and shown in [`FoldStatus`] |
-/// | the cursor has expired | nothing: the fold is repaired, see [`FoldStatus::last_repair`] |
+/// | the cursor has expired | nothing: the fold is repaired, or [restored](FoldConfig::restore), see [`FoldStatus::last_repair`] |
 /// | the fold was made for another scope | `Watch`, with [`KvError::CursorExpired`] and [`CursorExpiry::OtherScope`](crate::CursorExpiry::OtherScope) |
 /// | the fold was imported from an artifact of another bucket | `Watch`, with [`KvError::Config`] |
 /// | the bucket was never there, the credentials are refused, the connection was shut down | `Watch`, with what the bucket said |
@@ -217,9 +221,10 @@ pub async fn watch_applied<S: SnapshotStore, A: Applier>(
     let (bucket, scope) = (config.watcher.bucket().map(str::to_owned), config.scope.clone());
     let apply_loop = ApplyLoop::new(store, applier, &control, config.batch.max, bucket, scope);
     let thread_span = span.clone();
+    let artifacts = Artifacts::of::<S, A>(&apply_loop);
     let applying =
         tokio::task::spawn_blocking(move || thread_span.in_scope(|| apply_loop.run(commands)));
-    let mut watch_loop = WatchLoop::new(config, control, to_apply, purge_check);
+    let mut watch_loop = WatchLoop::new(config, control, to_apply, purge_check, artifacts);
     let watched = watch_loop.run().instrument(span).await;
     drop(watch_loop);
     let (store, applied) = match applying.await {

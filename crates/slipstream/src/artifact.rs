@@ -9,16 +9,21 @@
 
 mod export;
 mod import;
+mod imported;
 mod manifest;
 mod stage;
 
 use std::io;
+use std::path::Path;
 
 pub use self::export::{About, Export};
-pub use self::import::{Import, import, read_manifest};
+pub(crate) use self::import::Taking;
+pub use self::import::{Import, TakeFiles, import, read_manifest};
+pub(crate) use self::imported::Imported;
 pub use self::manifest::{
     ArtifactFile, ArtifactInvalid, Compression, ExportManifest, MAX_MANIFEST_LEN,
 };
+pub(crate) use self::stage::Staged;
 use crate::snapshot::SnapshotError;
 
 /// The name of the manifest in an artifact.
@@ -65,6 +70,17 @@ pub enum ArtifactError {
         /// What it said.
         source: io::Error,
     },
+}
+
+/// Removes the artifact at a path, if there is one; anything else that is there is somebody's, and stays.
+///
+/// # Errors
+/// What the file system says.
+pub fn remove(artifact: &Path) -> io::Result<()> {
+    match artifact.join(MANIFEST).try_exists()? {
+        true => std::fs::remove_dir_all(artifact),
+        false => Ok(()),
+    }
 }
 
 fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> ArtifactError {

@@ -336,6 +336,12 @@ pub trait Watch: Send {
     /// cursor at `r` has not covered has a revision above `r`.
     fn log_cursor(&self) -> LogCursor;
 
+    /// The same, with more witnesses than are stored, if the watch remembers more: an artifact has room
+    /// for them.
+    fn remembered(&self) -> LogCursor {
+        self.log_cursor()
+    }
+
     /// The same as it is stored; [`WatchCursor::none`] as long as the position is 0.
     fn cursor(&self) -> WatchCursor {
         match self.position() {

@@ -62,13 +62,12 @@ pub mod payload;
 pub mod protocol;
 mod snapshot;
 mod stores;
-#[cfg(feature = "transport")]
 pub mod transport;
 mod validate;
 
 pub use applied::{
     Applier, BatchConfig, Ended, ExportError, FLOOR_GUARD_INTERVAL, FoldConfig, FoldControl,
-    FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, fold_control, watch_applied,
+    FoldEnded, FoldError, FoldHandle, FoldStatus, Repair, Restore, fold_control, watch_applied,
 };
 pub use export_lease::{
     CLOCK_AHEAD_MAX, ExportLease, LEASE_MAX, LeaseGuard, LeaseRecord, live_lease,
@@ -85,8 +84,8 @@ pub use nats::{ClientCert, NatsConnection, NatsConnectionConfig};
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
     AppendLogOptions, AppendLogReader, AppendLogSnapshot, CursorOnly, EntryRef, FinishCopy,
-    FoldFiles, Snapshot, SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter, engine,
-    record,
+    FoldFiles, OnEntry, Snapshot, SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter,
+    engine, record,
 };
 #[cfg(feature = "fjall")]
 pub use snapshot::{Fjall, FjallReader, FjallSnapshot};

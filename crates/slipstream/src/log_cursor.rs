@@ -6,7 +6,7 @@
 //!   them, as the resume guard needs it. (A key twice would look like a log that lies; a key left out
 //!   would not be repaired.)
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
 use bytes::Bytes;
@@ -21,13 +21,18 @@ const FORMAT_2: u8 = 2;
 const FORMAT_3: u8 = 3;
 /// The format that is written; the low bits say what state the fold is in.
 const FORMAT: u8 = 4;
-/// How many messages a watch remembers: a cursor has room for the newest [`MAX_WITNESSES`] of them,
-/// and an artifact for all. In a bucket where a few keys are written all the time, those further back
-/// are what is still in its place when somebody comes with the artifact.
-pub(crate) const MAX_REMEMBERED: usize = 32;
+/// How many messages a watch remembers, each of another key: a cursor has room for the newest
+/// [`MAX_WITNESSES`] of them, and an artifact for all. In a bucket where some keys are written all the
+/// time, those further back are what is still in its place when somebody comes with the artifact.
+pub(crate) const MAX_REMEMBERED: usize = 1024;
+/// Messages of keys that were written again are dropped when there are so many besides.
+const SUPERSEDED_MIN: usize = 64;
 
 const IN_REPAIR: u8 = 1;
 const EVICTED: u8 = 2;
+const INCOMPLETE: u8 = 8;
+const FLAGS: u8 = IN_REPAIR | EVICTED | INCOMPLETE;
+const _: () = assert!(FORMAT & FLAGS == 0);
 
 /// A cursor of a log that numbers its messages, as a plain struct. It is decoded when it is loaded, and
 /// encoded when it is stored.
@@ -39,6 +44,9 @@ pub struct LogCursor {
     pub in_repair: bool,
     /// The log was seen with limits that evict current values: the fold may have the only copies.
     pub evicted: bool,
+    /// The log had evicted current values before the fold read them: it may lack keys that nobody
+    /// deleted.
+    pub incomplete: bool,
     /// Of the keys that were watched: see [`scope_hash`]. Of others nothing is known, however far
     /// the cursor is.
     pub(crate) scope: u32,
@@ -52,6 +60,7 @@ impl fmt::Debug for LogCursor {
             .field("position", &self.position)
             .field("in_repair", &self.in_repair)
             .field("evicted", &self.evicted)
+            .field("incomplete", &self.incomplete)
             .field("witnesses", &self.witnesses.len())
             .finish_non_exhaustive()
     }
@@ -82,13 +91,14 @@ impl LogCursor {
     /// The cursor of a watch that has handed out nothing that it remembers.
     #[must_use]
     pub fn new(position: Position, scope: &WatchScope) -> Self {
-        let (in_repair, evicted, scope) = (false, false, scope_hash(scope));
-        Self { position, in_repair, evicted, scope, witnesses: Vec::new() }
+        RecentlySeen::default().cursor(position, scope_hash(scope))
     }
 
-    /// The cursor of a fold that is being repaired.
-    pub(crate) fn in_repair(scope: &WatchScope, evicted: bool) -> Self {
-        Self { in_repair: true, evicted, ..Self::new(Position::at(0, 0), scope) }
+    /// The cursor of a fold that is being repaired. All its entries are of the log `incarnation`; 0 if
+    /// that is not known.
+    pub(crate) fn in_repair(scope: &WatchScope, evicted: bool, incarnation: u64) -> Self {
+        let position = Position::at(incarnation, 0);
+        Self { in_repair: true, evicted, ..Self::new(position, scope) }
     }
 
     /// The bytes to store.
@@ -97,8 +107,11 @@ impl LogCursor {
         let Position { incarnation, revision, end, observed_through_ms, subjects } = self.position;
         let end = end.max(revision);
         let mut bytes = Vec::with_capacity(WatchCursor::MAX_LEN);
-        let in_repair = if self.in_repair { IN_REPAIR } else { 0 };
-        bytes.push(FORMAT | in_repair | if self.evicted { EVICTED } else { 0 });
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let flags = flag(self.in_repair, IN_REPAIR)
+            | flag(self.evicted, EVICTED)
+            | flag(self.incomplete, INCOMPLETE);
+        bytes.push(FORMAT | flags);
         bytes.extend_from_slice(&incarnation.to_le_bytes());
         bytes.extend_from_slice(&revision.to_le_bytes());
         bytes.extend_from_slice(&self.scope.to_le_bytes());
@@ -144,7 +157,7 @@ impl LogCursor {
         let (fields, flags) = match format {
             FORMAT_2 => (0, 0),
             FORMAT_3 => (2, 0),
-            _ if format & !(IN_REPAIR | EVICTED) == FORMAT => (3, format & (IN_REPAIR | EVICTED)),
+            _ if format & !FLAGS == FORMAT => (3, format & FLAGS),
             _ => return None,
         };
         let mut values = [0; 3];
@@ -168,6 +181,7 @@ impl LogCursor {
             position: Position { incarnation, revision, end, observed_through_ms, subjects },
             in_repair: flags & IN_REPAIR != 0,
             evicted: flags & EVICTED != 0,
+            incomplete: flags & INCOMPLETE != 0,
             scope: u32::from_le_bytes(*scope),
             witnesses,
         })
@@ -246,47 +260,65 @@ fn parse_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// The newest messages that a watch handed out, at most [`MAX_REMEMBERED`], each of another key (C2).
+/// The newest messages that a watch handed out, of at least the last [`MAX_REMEMBERED`] keys (C2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentlySeen {
-    /// Newest first.
-    witnesses: VecDeque<WitnessMessage>,
+    /// Newest last. A key may come several times: what was superseded is dropped from time to time, at
+    /// a cost that does not grow with what is remembered.
+    messages: VecDeque<WitnessMessage>,
+    /// How many there may be before that.
+    room: usize,
 }
 
 impl RecentlySeen {
     /// Those of a cursor that hold at `proven`, where a watch goes on.
     pub(crate) fn of(cursor: &LogCursor, proven: u64) -> Self {
         let held = cursor.witnesses.iter().filter(|witness| witness.revision <= proven);
-        Self { witnesses: held.cloned().collect() }
+        Self { messages: held.rev().cloned().collect(), room: 0 }
     }
 
-    /// Takes the messages of a chunk, in ascending order. The iterator is walked from its end, and no
-    /// further than to the last message of the last key that is remembered.
-    pub(crate) fn chunk(&mut self, messages: impl DoubleEndedIterator<Item = WitnessMessage>) {
-        let older = std::mem::take(&mut self.witnesses);
-        for witness in messages.rev() {
-            self.push_older(witness);
-            if self.witnesses.len() == MAX_REMEMBERED {
-                return;
+    /// Takes the messages of a chunk, in ascending order.
+    pub(crate) fn chunk(&mut self, messages: impl Iterator<Item = WitnessMessage>) {
+        // Without its key a remembered witness may be of one of these: it cannot be kept.
+        self.messages.pop_front_if(|oldest| oldest.key.is_none());
+        for mut message in messages {
+            // A copy: the key would keep the buffer that its message arrived in.
+            message.key = message.key.map(|key| Key::from(key.as_str()));
+            self.messages.push_back(message);
+            if self.messages.len() > self.room.max(SUPERSEDED_MIN) {
+                self.drop_superseded();
             }
         }
-        // Without its key a remembered witness may be of one of these: it cannot be kept.
-        for witness in older.into_iter().take_while(|witness| witness.key.is_some()) {
-            self.push_older(witness);
-        }
-        self.witnesses.truncate(MAX_REMEMBERED);
     }
 
-    fn push_older(&mut self, witness: WitnessMessage) {
-        if self.witnesses.iter().all(|newer| newer.key != witness.key) {
-            self.witnesses.push_back(witness);
-        }
+    fn drop_superseded(&mut self) {
+        let mut kept: VecDeque<_> = self.newest(MAX_REMEMBERED).collect();
+        kept.make_contiguous().reverse();
+        self.room = 2 * kept.len() + SUPERSEDED_MIN;
+        self.messages = kept;
     }
 
-    /// The cursor at a position, of a scope.
+    /// The last messages of the keys that were written last, newest first.
+    fn newest(&self, max: usize) -> impl Iterator<Item = WitnessMessage> {
+        let mut keys = HashSet::new();
+        let newest = self.messages.iter().rev().filter(move |message| keys.insert(&message.key));
+        newest.take(max).cloned()
+    }
+
+    /// The cursor at a position, of a scope, with as many witnesses as are stored.
     pub(crate) fn cursor(&self, position: Position, scope: u32) -> LogCursor {
-        let witnesses = self.witnesses.iter().cloned().collect();
-        LogCursor { position, in_repair: false, evicted: false, scope, witnesses }
+        self.cursor_with(MAX_WITNESSES, position, scope)
+    }
+
+    /// The same, with all that are remembered.
+    pub(crate) fn remembered(&self, position: Position, scope: u32) -> LogCursor {
+        self.cursor_with(MAX_REMEMBERED, position, scope)
+    }
+
+    fn cursor_with(&self, max: usize, position: Position, scope: u32) -> LogCursor {
+        let witnesses = self.newest(max).collect();
+        let (in_repair, evicted, incomplete) = (false, false, false);
+        LogCursor { position, in_repair, evicted, incomplete, scope, witnesses }
     }
 }
 
@@ -308,11 +340,11 @@ mod tests {
         let witness = (any::<u64>(), any::<u32>(), prop::option::of("[a-z.]{1,300}"));
         let number = || prop_oneof![Just(0u64), any::<u64>()];
         let position = (any::<u64>(), any::<u64>(), number(), number(), number());
-        let flags = (any::<bool>(), any::<bool>());
+        let flags = (any::<bool>(), any::<bool>(), any::<bool>());
         (position, flags, prop::collection::vec(witness, 0..=8)).prop_map(
             |((incarnation, revision, beyond, observed_through_ms, subjects), flags, witnesses)| {
                 let end = revision.saturating_add(beyond);
-                let (in_repair, evicted) = flags;
+                let (in_repair, evicted, incomplete) = flags;
                 LogCursor {
                     position: Position {
                         incarnation,
@@ -323,6 +355,7 @@ mod tests {
                     },
                     in_repair,
                     evicted,
+                    incomplete,
                     scope: incarnation as u32,
                     witnesses: witnesses
                         .into_iter()
@@ -345,6 +378,7 @@ mod tests {
             prop_assert_eq!((decoded.position, decoded.scope), (position.position, position.scope));
             prop_assert_eq!(decoded.in_repair, position.in_repair);
             prop_assert_eq!(decoded.evicted, position.evicted);
+            prop_assert_eq!(decoded.incomplete, position.incomplete);
             prop_assert_eq!(decoded.encode(), cursor);
             // What is kept is the beginning, all with their keys but for the last.
             for (at, kept) in decoded.witnesses.iter().enumerate() {
@@ -365,7 +399,7 @@ mod tests {
 
         #[test]
         fn witnesses_are_the_newest_of_their_keys(
-            chunks in prop::collection::vec(prop::collection::vec(0..48u8, 0..40), 0..6),
+            chunks in prop::collection::vec(prop::collection::vec(0..1100u16, 0..400), 0..8),
         ) {
             let mut recent = RecentlySeen::default();
             let mut history = Vec::new();
@@ -376,7 +410,8 @@ mod tests {
                     .map(|at| witness(at as u64 + 1, &format!("k{}", history[at])));
                 recent.chunk(messages);
             }
-            let position = recent.cursor(Position::at(1, history.len() as u64), 0);
+            let at = Position::at(1, history.len() as u64);
+            let position = recent.remembered(at, 0);
             for witness in &position.witnesses {
                 let key = format!("k{}", history[witness.revision as usize - 1]);
                 prop_assert_eq!(witness.key.as_ref().unwrap().as_str(), &key);
@@ -384,8 +419,11 @@ mod tests {
                 let superseded = newer.iter().any(|newer| format!("k{newer}") == key);
                 prop_assert!(!superseded);
             }
-            let keys: std::collections::HashSet<_> = history.iter().collect();
+            let keys: HashSet<_> = history.iter().collect();
             prop_assert_eq!(position.witnesses.len(), keys.len().min(MAX_REMEMBERED));
+            let stored = recent.cursor(at, 0).witnesses;
+            prop_assert_eq!(&stored, &position.witnesses[..keys.len().min(MAX_WITNESSES)]);
+            prop_assert!(recent.messages.len() <= 2 * MAX_REMEMBERED + SUPERSEDED_MIN);
             prop_assert!(position.witnesses.is_sorted_by(|a, b| a.revision > b.revision));
         }
     }
@@ -429,7 +467,7 @@ mod tests {
 
     #[test]
     fn nobody_resumes_from_the_middle_of_a_repair() {
-        let cursor = LogCursor::in_repair(&WatchScope::All, true);
+        let cursor = LogCursor::in_repair(&WatchScope::All, true, 7);
         assert_eq!(cursor.check(&WatchScope::All), Err(CursorExpiry::Interrupted));
         let other = WatchScope::Prefix("a.".into());
         assert_eq!(cursor.check(&other), Err(CursorExpiry::OtherScope), "it knows its scope");
@@ -446,13 +484,14 @@ mod tests {
     #[test]
     fn one_hot_key_leaves_the_witnesses_of_others() {
         let mut recent = RecentlySeen::default();
-        recent.chunk((1..=50).map(|at| witness(at, &format!("cold.{at}"))));
+        recent.chunk((1..=2000).map(|at| witness(at, &format!("cold.{at}"))));
         for beat in 0..50 {
-            recent.chunk((0..100).map(|at| witness(51 + beat * 100 + at, "hot")));
+            recent.chunk((0..100).map(|at| witness(2001 + beat * 100 + at, "hot")));
         }
-        let revisions: Vec<u64> = recent.witnesses.iter().map(|one| one.revision).collect();
-        let cold = (50 - MAX_REMEMBERED as u64 + 2..=50).rev();
-        assert_eq!(revisions, std::iter::once(5050).chain(cold).collect::<Vec<_>>());
+        let cursor = recent.remembered(Position::at(1, 7000), 0);
+        let revisions: Vec<u64> = cursor.witnesses.iter().map(|one| one.revision).collect();
+        let cold = (2000 - MAX_REMEMBERED as u64 + 2..=2000).rev();
+        assert_eq!(revisions, std::iter::once(7000).chain(cold).collect::<Vec<_>>());
     }
 
     const HEADER: [u8; 20] =
@@ -465,6 +504,7 @@ mod tests {
             position,
             in_repair: false,
             evicted: false,
+            incomplete: false,
             scope: 0x1122_3344,
             witnesses: vec![
                 WitnessMessage { revision: 300, digest: 0xaabb_ccdd, key: Some("a.b".into()) },
@@ -488,8 +528,14 @@ mod tests {
         let ages = [&[1][..], &AT_300[1..], &[0xac], &AT_1[1..]].concat();
         let expected = [&[4][..], &HEADER, &[1, 0xac, 2, 5], &ages].concat();
         assert_eq!(further.encode().as_bytes(), expected);
-        for (in_repair, evicted, format) in [(true, false, 5), (false, true, 6), (true, true, 7)] {
-            let cursor = LogCursor { in_repair, evicted, ..cursor.clone() };
+        for (flags, format) in [
+            ((true, false, false), 5),
+            ((false, true, false), 6),
+            ((true, true, false), 7),
+            ((false, true, true), 14),
+        ] {
+            let (in_repair, evicted, incomplete) = flags;
+            let cursor = LogCursor { in_repair, evicted, incomplete, ..cursor.clone() };
             assert_eq!(cursor.encode().as_bytes()[0], format);
         }
     }

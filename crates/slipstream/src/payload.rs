@@ -11,10 +11,9 @@ use std::path::Path;
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use crate::artifact::{
-    ArtifactError, ArtifactInvalid, Compression, DATA, ExportManifest, Import, MANIFEST,
-    MAX_MANIFEST_LEN,
+    ArtifactError, ArtifactInvalid, Compression, DATA, ExportManifest, MANIFEST, MAX_MANIFEST_LEN,
+    TakeFiles,
 };
-use crate::snapshot::SnapshotStore;
 
 /// Enough for the tables of an engine, and quick.
 const ZSTD_LEVEL: i32 = 1;
@@ -87,19 +86,20 @@ fn manifest_bytes<R: Read>(tar: &mut Archive<R>) -> Result<Vec<u8>, ArtifactErro
     read_embedded(&mut entry)
 }
 
-/// Reads the payload of a manifest into a fold that begins with it.
+/// Reads the payload of a manifest, and hands its files on.
 ///
 /// # Errors
 /// The payload is not exactly what the manifest says.
-pub fn read_payload<S: SnapshotStore>(
+pub fn read_payload(
     manifest: &ExportManifest,
     from: &mut dyn Read,
-    into: &mut Import<S>,
+    mut into: Box<dyn TakeFiles + '_>,
 ) -> Result<(), ArtifactError> {
     match manifest.compression {
-        Compression::None => read_tar(manifest, from, into),
-        Compression::Zstd => read_tar(manifest, decoder(from)?, into),
+        Compression::None => read_tar(manifest, from, &mut *into)?,
+        Compression::Zstd => read_tar(manifest, decoder(from)?, &mut *into)?,
     }
+    into.end()
 }
 
 fn decoder<R: Read>(from: R) -> Result<zstd::Decoder<'static, io::BufReader<R>>, ArtifactError> {
@@ -108,10 +108,10 @@ fn decoder<R: Read>(from: R) -> Result<zstd::Decoder<'static, io::BufReader<R>>,
     Ok(decoder.single_frame())
 }
 
-fn read_tar<S: SnapshotStore>(
+fn read_tar(
     manifest: &ExportManifest,
     from: impl Read,
-    into: &mut Import<S>,
+    into: &mut dyn TakeFiles,
 ) -> Result<(), ArtifactError> {
     let mut tar = Archive::new(from);
     // Raw: an entry that changes the name of the next one is an entry that the manifest does not list.

@@ -18,8 +18,11 @@
 //! - P8: what the pointer names was not deleted, and will not be while the pointer names it.
 //! - P9: nobody begins with an artifact whose cursor does not pass the resume guard, and none is
 //!   published.
+//! - P10: a fold that may lack keys which the log evicted before they were read says so, until it was
+//!   restored from an artifact that lacks none.
 
 mod fleet;
+mod restore;
 mod resync;
 
 use std::time::Duration;
@@ -28,6 +31,7 @@ pub use self::fleet::{
     PointerState, Publish, Rank, Verdict, may_publish, next_epoch, payload_prunable, verdict,
     verdict_of,
 };
+pub use self::restore::{Offer, Restored, Restoring, may_lack_evicted, restores};
 pub use self::resync::{
     Cut, Vanished, check_listing, cut, evicts_current_values, is_quiet, is_vanished, vanished,
 };

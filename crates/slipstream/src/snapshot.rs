@@ -79,6 +79,13 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
     /// A handle that sees what is applied after it was made, too.
     fn reader(&self) -> Self::Reader;
 
+    /// The manifest of the artifact that the fold was [imported](Self::import) from, as long as the fold
+    /// stands where that did. It has more witnesses than the fold's cursor, so that a log which was
+    /// written to meanwhile is recognised nevertheless.
+    fn imported(&self) -> Option<&ExportManifest> {
+        None
+    }
+
     /// Makes an artifact of the fold, a directory at `destination`, where nothing may be. Tables of an
     /// engine are shared with it as hard links if both are on one file system; so it keeps the room
     /// of what the fold drops later, and is to be deleted when it was used.
@@ -95,8 +102,7 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
 
     /// Makes a fold of `scope` at `path`, where nothing may be, of an artifact of the same scope and
     /// backend. It is opened like any other, and a watch of it begins with what follows the artifact's
-    /// cursor. The manifest belongs into [`FoldConfig::artifact`](crate::FoldConfig::artifact) until the
-    /// fold has gone on: without it a log that is written to all the time is not recognised.
+    /// cursor.
     ///
     /// # Errors
     /// A bad artifact is [`ArtifactError::Invalid`]. Nothing is at the path, but for
@@ -109,6 +115,9 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
         import::<Self>(artifact, path, scope)
     }
 }
+
+/// Takes an entry, and says whether to go on.
+pub type OnEntry<'a> = &'a mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>;
 
 /// What is left of copying a fold when the store itself may apply on.
 pub type FinishCopy = Box<dyn FnOnce() -> Result<(), SnapshotError> + Send>;
@@ -126,8 +135,13 @@ pub struct FoldFiles<S> {
     pub copy: fn(&mut S, &Path) -> Result<FinishCopy, SnapshotError>,
     /// Where in that directory the fold is.
     pub fold: fn(&Path) -> PathBuf,
+    /// Where an imported fold keeps the manifest of its artifact: inside of it, or beside.
+    pub imported: fn(&Path) -> PathBuf,
     /// Opens the fold in such a directory, and says where it stands.
     pub verify: fn(&Path) -> Result<WatchCursor, SnapshotError>,
+    /// Calls a function with each entry of the fold in such a directory, in the order of an artifact's
+    /// files, until it breaks. What is in memory of them does not grow with the fold.
+    pub entries: fn(&Path, OnEntry<'_>) -> Result<(), SnapshotError>,
 }
 
 impl<S> Clone for FoldFiles<S> {
@@ -255,6 +269,6 @@ pub enum SnapshotError {
     },
 }
 
-fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> SnapshotError {
+pub(crate) fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> SnapshotError {
     move |source| SnapshotError::Io { doing, source }
 }

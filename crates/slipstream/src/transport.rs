@@ -3,17 +3,17 @@
 //!
 //! Every decision is one of [`protocol`](crate::protocol)'s.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use tokio::sync::oneshot;
 
 use crate::applied::{ExportError, FoldHandle};
-use crate::artifact::{ArtifactError, ExportManifest, Import, MANIFEST};
+use crate::artifact::{self, ArtifactError, ExportManifest, Import, Staged, TakeFiles, Taking};
 use crate::export_lease::{ExportLease, LeaseGuard};
 use crate::kv::{KvError, KvWatcher, WatchScope};
-use crate::payload::read_payload;
 use crate::protocol::{Publish, Verdict, verdict_of};
 use crate::snapshot::SnapshotStore;
 
@@ -40,20 +40,17 @@ pub trait ArtifactTransport: Send + Sync {
     /// a newer program wrote it.
     async fn pointer(&self, key: &str) -> Result<Option<Pointer>, TransportError>;
 
-    /// Has the payload of an artifact read, on a thread that may block.
+    /// Hands out the files of an artifact, on a thread that may block, and says when these were all.
     async fn download(
         &self,
         key: &str,
         manifest: &ExportManifest,
-        read: ReadPayload,
+        into: Box<dyn TakeFiles>,
     ) -> Result<(), TransportError>;
 
     /// Deletes payloads that nobody needs any more and that are older than `grace`; how many.
     async fn prune(&self, key: &str, grace: Duration) -> Result<u64, TransportError>;
 }
-
-/// Reads a payload.
-pub type ReadPayload = Box<dyn FnOnce(&mut dyn Read) -> Result<(), ArtifactError> + Send>;
 
 /// What names the newest artifact.
 #[derive(Clone, Debug)]
@@ -72,7 +69,7 @@ pub enum PublishOutcome {
     /// There is a newer one: whoever was slow gives up.
     SupersededByNewer,
     /// The log has gone on, or is another: nobody could read on from it. That is so in a bucket of which
-    /// the last 32 keys that the fold has seen are all written again before the upload is done.
+    /// the last 1024 keys that the fold has seen are all written again before the upload is done.
     OfNoUse,
 }
 
@@ -145,8 +142,7 @@ fn scope_of(manifest: &ExportManifest) -> WatchScope {
 }
 
 /// Makes a fold of `scope` at `path`, where nothing may be, of the newest artifact, if there is one
-/// that a watch can read on from (P9). The fold is opened like any other. The manifest belongs into
-/// [`FoldConfig::artifact`](crate::FoldConfig::artifact).
+/// that a watch can read on from (P9). The fold is opened like any other.
 ///
 /// # Errors
 /// Nothing is at the path, but for [`ArtifactError::NotDurable`]; nor is it if the future is dropped.
@@ -161,22 +157,33 @@ pub async fn import_remote<S: SnapshotStore>(
     if judge(watcher, &manifest).await? != Verdict::Holds {
         return Ok(None);
     }
+    let (done, imported) = oneshot::channel();
+    let then = |staged: Staged| staged.publish_for(done);
+    download::<S>(transport, key, manifest, path, scope, then).await?;
+    Ok(Some(imported.await.map_err(|_| not_read())??))
+}
+
+/// Downloads an artifact into a fold that is to be at `path`, and hands it to `then` when it is whole.
+pub(crate) async fn download<S: SnapshotStore>(
+    transport: &dyn ArtifactTransport,
+    key: &str,
+    manifest: ExportManifest,
+    path: &Path,
+    scope: &WatchScope,
+    then: impl FnOnce(Staged) + Send + 'static,
+) -> Result<(), TransportError> {
     let (of, path, scope) = (manifest.clone(), path.to_owned(), scope.clone());
-    let (done, imported) = tokio::sync::oneshot::channel();
-    let read: ReadPayload = Box::new(move |payload| {
-        let mut import = Import::<S>::begin(of.clone(), &path, &scope)?;
-        read_payload(&of, payload, &mut import)?;
-        import.prepare()?.publish_for(done);
-        Ok(())
-    });
-    transport.download(key, &manifest, read).await?;
-    match imported.await {
-        Ok(imported) => Ok(Some(imported?)),
-        Err(_) => {
-            let (doing, message) = ("downloading the payload", "it was not read".to_owned());
-            Err(TransportError::Store { doing, message })
-        }
-    }
+    // What is left of an import that was killed may take a while to remove.
+    let begin = move || Import::<S>::begin(of, &path, &scope);
+    let begun = tokio::task::spawn_blocking(begin).await;
+    let import = begun.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+    transport.download(key, &manifest, Box::new(Taking { import, then })).await
+}
+
+/// A transport said that it had handed all files on, and had not.
+pub(crate) fn not_read() -> TransportError {
+    let (doing, message) = ("downloading the payload", "it was not read".to_owned());
+    TransportError::Store { doing, message }
 }
 
 /// What an export round needs.
@@ -273,13 +280,9 @@ async fn export_and_upload(
     Ok(round.transport.upload(round.key, &round.artifact, round.watcher).await?)
 }
 
-/// Removes an artifact; anything else that is there is somebody's.
 async fn remove(artifact: &Path) -> io::Result<()> {
     let artifact = artifact.to_owned();
-    let removing = move || match artifact.join(MANIFEST).try_exists()? {
-        true => std::fs::remove_dir_all(artifact),
-        false => Ok(()),
-    };
+    let removing = move || artifact::remove(&artifact);
     tokio::task::spawn_blocking(removing).await.map_err(io::Error::other)?
 }
 

@@ -106,9 +106,15 @@ pub(super) const SOAKS: &[Soak] = &[
     },
     Soak {
         name: "slipstream-kills",
-        what: "folds: kills of stores and of the program, logs with missing and changed bytes",
-        share: (80, "kills"),
+        what: "folds: kills of stores, logs with missing and changed bytes",
+        share: (65, "kills"),
         how: How::Scaled { package: "slipstream", scale: 5, chunks: 2 },
+    },
+    Soak {
+        name: "slipstream-cli-kills",
+        what: "the program `slipstream fold`, killed while somebody writes",
+        share: (15, "kills"),
+        how: How::Scaled { package: "slipstream-cli", scale: 10, chunks: 1 },
     },
     Soak {
         name: "slipstream-rocksdb-kills",

@@ -39,6 +39,7 @@ const TABLE: &[Row] = &[
     row("slipstream", &[]),
     row("slipstream-object-store", &["slipstream"]),
     row("slipstream-rocksdb", &["slipstream"]),
+    row("slipstream-cli", &["slipstream", "slipstream-object-store"]),
     row("gossip-coordination-sqlite", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),
     row("gossip-coordination-etcd", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),
     row(

@@ -1,4 +1,6 @@
-//! A store that fails, at every step of a round.
+//! A store that fails, at every step of a round; and what else fails.
+
+mod servers;
 
 use std::fmt;
 use std::sync::Arc;

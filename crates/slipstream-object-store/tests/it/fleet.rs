@@ -1,6 +1,6 @@
 //! A bucket, nodes that fold it, and what they share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use slipstream::transport::{
     ArtifactTransport, ExportRound, RoundError, RoundOutcome, import_remote, run_export_round,
 };
 use slipstream::{
-    AppendLogSnapshot, Connection, Ended, ExportLease, FoldConfig, FoldHandle, FoldStatus, KvEntry,
-    KvStore, KvWatcher, MemoryBucket, MemoryConnection, SnapshotReader, SnapshotStore, StoreConfig,
-    WatchScope, fold_control, watch_applied,
+    AppendLogSnapshot, Applier, Connection, Ended, ExportLease, FoldConfig, FoldHandle, FoldStatus,
+    KvEntry, KvStore, KvWatcher, MemoryBucket, MemoryConnection, SnapshotReader, SnapshotStore,
+    StoreConfig, WatchScope, fold_control, watch_applied,
 };
 use slipstream_object_store::ObjectStoreTransport;
 use tempfile::TempDir;
@@ -50,9 +50,24 @@ impl Fleet {
     }
 
     async fn of(connection: &dyn Connection, name: &str) -> Self {
-        let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
-        let bucket = connection.store(name, &config).await.unwrap();
-        let leases = connection.store("leases", &config).await.unwrap();
+        let unlimited = StoreConfig { max_bytes: None, ..StoreConfig::default() };
+        Self::with(connection, name, &unlimited).await
+    }
+
+    /// With its folds in a directory that somebody else removes.
+    pub(crate) async fn beneath(connection: &dyn Connection, dir: &Path) -> Self {
+        let dir = tempfile::tempdir_in(dir).unwrap();
+        Self { dir, ..Self::on(connection).await }
+    }
+
+    pub(crate) async fn with(
+        connection: &dyn Connection,
+        name: &str,
+        config: &StoreConfig,
+    ) -> Self {
+        let unlimited = StoreConfig { max_bytes: None, ..StoreConfig::default() };
+        let bucket = connection.store(name, config).await.unwrap();
+        let leases = connection.store("leases", &unlimited).await.unwrap();
         Self { bucket, leases, dir: tempfile::tempdir().unwrap() }
     }
 
@@ -63,17 +78,22 @@ impl Fleet {
         }
     }
 
-    /// A new node with an empty fold.
+    /// A node with the fold of its name, an empty one at first.
     pub(crate) fn node(&self, name: &str) -> Node {
-        let path = self.dir.path().join(name);
-        let (_, store) = AppendLogSnapshot::load(&path).unwrap();
-        self.start(name, store, FoldConfig::new(self.bucket.watcher().unwrap()))
+        self.start(name, FoldConfig::new(self.bucket.watcher().unwrap()), ())
     }
 
-    fn start(&self, name: &str, store: AppendLogSnapshot, config: FoldConfig) -> Node {
+    /// The same, on any store.
+    pub(crate) fn start<S: SnapshotStore>(
+        &self,
+        name: &str,
+        config: FoldConfig,
+        applier: impl Applier,
+    ) -> Node<S> {
+        let (_, store) = S::load(&self.dir.path().join(name)).unwrap();
         let (handle, control) = fold_control();
         let reader = store.reader();
-        let task = tokio::spawn(watch_applied(config, store, (), control));
+        let task = tokio::spawn(watch_applied(config, store, applier, control));
         let lease = ExportLease::new(&*self.leases, "export", name).unwrap();
         let artifact = self.dir.path().join(format!("{name}.artifact"));
         Node { handle, reader, task, lease, artifact, bucket: Arc::clone(&self.bucket) }
@@ -90,23 +110,21 @@ impl Fleet {
         let imported =
             import_remote::<AppendLogSnapshot>(transport, KEY, &*watcher, &path, &scope).await;
         let manifest = imported.unwrap()?;
-        let (cursor, store) = AppendLogSnapshot::load(&path).unwrap();
-        assert_eq!(cursor, manifest.cursor);
-        let config = FoldConfig { artifact: Some(manifest), ..FoldConfig::new(watcher) };
-        Some(self.start(name, store, config))
+        assert_eq!(AppendLogSnapshot::load(&path).unwrap().0, manifest.cursor);
+        Some(self.node(name))
     }
 }
 
-pub(crate) struct Node {
+pub(crate) struct Node<S: SnapshotStore = AppendLogSnapshot> {
     pub(crate) handle: FoldHandle,
-    reader: slipstream::AppendLogReader,
-    task: JoinHandle<Ended<AppendLogSnapshot>>,
+    reader: S::Reader,
+    task: JoinHandle<Ended<S>>,
     lease: ExportLease,
     pub(crate) artifact: PathBuf,
     bucket: Arc<dyn KvStore>,
 }
 
-impl Node {
+impl<S: SnapshotStore> Node<S> {
     pub(crate) async fn caught_up(&self) -> &Self {
         let last = self.bucket.watcher().unwrap().log().await.unwrap().last;
         let waited = tokio::time::timeout(PATIENCE, self.handle.wait_for(last)).await;
@@ -166,6 +184,11 @@ impl Node {
 
     pub(crate) async fn stop(self) {
         self.handle.shutdown();
+        self.ended().await;
+    }
+
+    /// Somebody else tells it to stop.
+    pub(crate) async fn ended(self) {
         let ended = tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap();
         ended.result.unwrap();
     }

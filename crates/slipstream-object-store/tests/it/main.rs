@@ -1,10 +1,13 @@
 //! Fleets that share artifacts through an object store.
 
+mod failing;
 mod faults;
 mod fleet;
 mod payloads;
+mod restores;
 mod rounds;
 mod stores;
+mod transfer;
 
 #[path = "../../../slipstream/tests/it/server.rs"]
 #[expect(dead_code, reason = "slipstream's tests do more with a server")]

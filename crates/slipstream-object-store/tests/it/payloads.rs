@@ -42,9 +42,8 @@ impl World {
     fn import(&self, mut payload: &[u8]) -> Result<(), ArtifactError> {
         let path = self.dir.path().join("imported");
         let scope = WatchScope::All;
-        let mut import = Import::<AppendLogSnapshot>::begin(self.manifest.clone(), &path, &scope)?;
-        let read = read_payload(&self.manifest, &mut payload, &mut import)
-            .and_then(|()| import.finish().map(drop));
+        let import = Import::<AppendLogSnapshot>::begin(self.manifest.clone(), &path, &scope)?;
+        let read = read_payload(&self.manifest, &mut payload, Box::new(import));
         if read.is_err() {
             assert!(!path.exists(), "the destination is untouched");
         }

@@ -349,6 +349,6 @@ async fn nodes_race_rounds_and_readers_always_find_a_whole_artifact() {
 }
 
 /// As elsewhere in this workspace: how much of it a test does.
-fn scale() -> u64 {
+pub(crate) fn scale() -> u64 {
     std::env::var("GOSSIP_SOAK_SCALE").map_or(1, |scale| scale.parse().expect("a whole number"))
 }

@@ -96,11 +96,24 @@ async fn a_directory_cannot_replace_a_pointer_unless_it_is_told_to() {
 /// A real log, a real store.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_generations_on_nats_and_s3() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let (server, weed) = (NatsServer::start(), Weed::start());
+    let store = s3(&weed);
+    let connection = server.connect().await;
+    let fleet = Fleet::on(&connection).await;
+    two_generations(&fleet, &transport(&store)).await;
+    connection.shutdown().await.unwrap();
+}
+
+/// A bucket of it.
+pub(crate) fn s3(weed: &Weed) -> Arc<dyn ObjectStore> {
     weed.put("fleet", "made", b"the bucket").unwrap();
+    s3_at(weed.endpoint())
+}
+
+pub(crate) fn s3_at(endpoint: String) -> Arc<dyn ObjectStore> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let store = AmazonS3Builder::new()
-        .with_endpoint(weed.endpoint())
+        .with_endpoint(endpoint)
         .with_access_key_id("tests")
         .with_secret_access_key("of the tests")
         .with_region("us-east-1")
@@ -108,9 +121,5 @@ async fn two_generations_on_nats_and_s3() {
         .with_client_options(ClientOptions::new().with_allow_http(true))
         .build()
         .unwrap();
-    let store: Arc<dyn ObjectStore> = Arc::new(store);
-    let connection = server.connect().await;
-    let fleet = Fleet::on(&connection).await;
-    two_generations(&fleet, &transport(&store)).await;
-    connection.shutdown().await.unwrap();
+    Arc::new(store)
 }

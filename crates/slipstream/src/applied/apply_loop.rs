@@ -20,7 +20,7 @@ use crate::snapshot::{SnapshotError, SnapshotStore};
 const NAP: Duration = Duration::from_millis(20);
 
 /// A resync that goes on, as the store has it.
-struct Resync {
+pub(super) struct Resync {
     /// The in-repair cursor, which is stored with everything until the end.
     cursor: WatchCursor,
     lists: bool,
@@ -33,19 +33,17 @@ struct Resync {
 }
 
 pub(super) struct ApplyLoop<S, A> {
-    store: S,
-    applier: A,
-    authority: Authority,
-    resync: Option<Resync>,
-    batch_max: usize,
+    pub(super) store: S,
+    pub(super) applier: A,
+    pub(super) authority: Authority,
+    pub(super) resync: Option<Resync>,
+    pub(super) batch_max: usize,
     bucket: Option<String>,
     scope: WatchScope,
     /// Of the scope.
-    prefixes: Vec<String>,
-    /// The stored cursor, with more witnesses than are stored, if a batch brought it.
-    cursor: Option<LogCursor>,
-    status: watch::Sender<FoldStatus>,
-    shared: Arc<Shared>,
+    pub(super) prefixes: Vec<String>,
+    pub(super) status: watch::Sender<FoldStatus>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
@@ -67,7 +65,6 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
             bucket,
             scope,
             prefixes,
-            cursor: None,
             status: control.status.clone(),
             shared: Arc::clone(&control.shared),
         }
@@ -88,17 +85,20 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
 
     fn execute(&mut self, command: Command) -> Result<(), FoldError> {
         match command {
-            Command::Resume { revision } => {
+            Command::Resume { revision, incomplete } => {
                 self.resync = None;
                 self.authority = Authority::new(revision);
-                self.status.send_modify(|status| status.applied = revision);
+                self.status.send_modify(|status| {
+                    (status.applied, status.may_be_incomplete) = (revision, incomplete);
+                });
             }
             Command::BeginResync { cursor, lists } => self.begin_resync(&cursor, lists)?,
             Command::Batch(batch) => self.fold(batch)?,
             Command::FinishResync(finish) => self.finish_resync(finish)?,
+            Command::Restore(from) => self.restore(*from)?,
             // Everything before it has been stored.
-            Command::Export(request) => {
-                let about = self.about();
+            Command::Export(request, cursor) => {
+                let about = self.about(cursor);
                 request.answer(&mut self.store, about);
             }
             Command::Standing(reply) => {
@@ -108,14 +108,14 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         Ok(())
     }
 
-    fn about(&self) -> About {
+    fn about(&self, cursor: LogCursor) -> About {
         let applied_at = self.status.borrow().applied_at;
         let since_epoch = applied_at.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         About {
             bucket: self.bucket.clone(),
             scope: self.scope.clone(),
             cursor_time_ms: since_epoch.map(|since| since.as_millis() as u64),
-            cursor: self.cursor.clone(),
+            cursor: Some(cursor),
         }
     }
 
@@ -168,11 +168,12 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         };
         let in_resync = self.resync.is_some();
         let position = batch.cursor.position.revision;
-        if !in_resync {
-            self.cursor = Some(batch.cursor);
-        }
+        let incomplete = batch.cursor.incomplete;
         self.status.send_modify(|status| {
-            applied.into_iter().for_each(|revision| status.applied(revision));
+            if let Some(revision) = applied {
+                status.applied(revision);
+                status.may_be_incomplete = incomplete;
+            }
             status.updates += batch.updates.len() as u64;
             status.behind = in_resync || batch.more || position < self.shared.received();
             if batch.stored_at_ns > 0 {
@@ -202,7 +203,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         Ok(revision)
     }
 
-    fn apply(&mut self, updates: &[KvUpdate]) {
+    pub(super) fn apply(&mut self, updates: &[KvUpdate]) {
         let items: Vec<_> =
             updates.iter().filter_map(|update| self.applier.parse(update)).collect();
         if !items.is_empty() {
@@ -211,7 +212,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
     }
 
     /// Stores a batch, however often that takes (A2).
-    fn store_until_taken(
+    pub(super) fn store_until_taken(
         &mut self,
         updates: &[KvUpdate],
         cursor: &WatchCursor,
@@ -279,20 +280,20 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
             tracing::warn!(kept_count, "keys of the fold that the bucket did not list are kept");
             self.applier.unconfirmed(unconfirmed);
         }
-        let known = cursor;
-        let (revision, cursor) = (known.position.revision, known.encode());
+        let (revision, incomplete) = (cursor.position.revision, cursor.incomplete);
+        let cursor = cursor.encode();
         if !self.drop_keys(dropped, &in_repair, &cursor)? {
             let _ = finished.send(Finished::ShutDown);
             return Ok(());
         }
         self.resync = None;
-        self.cursor = Some(known);
         self.authority = Authority::new(revision);
         self.applier.on_applied(&cursor, revision);
         let _ = finished.send(Finished::Complete);
         self.status.send_modify(|status| {
             status.applied(revision);
             status.behind = revision < self.shared.received();
+            status.may_be_incomplete = incomplete;
             status.resynced(lists, dropped_count, kept_count);
         });
         Ok(())

@@ -53,6 +53,8 @@ pub(super) struct Known {
     pub(super) subjects: u64,
     /// Whether it was seen with limits that evict current values.
     pub(super) evicted: bool,
+    /// Whether it had evicted something that the fold lacks.
+    pub(super) incomplete: bool,
     /// Witnesses below this are of keys that a resync may have dropped.
     pub(super) floor: u64,
 }
@@ -63,6 +65,7 @@ impl Known {
         position.end = position.end.max(self.end);
         position.subjects = self.subjects;
         cursor.evicted = self.evicted;
+        cursor.incomplete = self.incomplete;
         cursor.witnesses.retain(|witness| witness.revision >= self.floor);
     }
 }
@@ -104,6 +107,7 @@ impl Batches {
         let mut batches = Self::in_resync(config, log, cursor.evicted);
         batches.known.end = log.last;
         batches.known.subjects = cursor.position.subjects;
+        batches.known.incomplete = cursor.incomplete;
         batches.guard_from(cursor.position.revision, cursor.position.observed_through_ms);
         batches
     }
@@ -146,6 +150,7 @@ impl Batches {
     pub(super) fn pass_gap(&mut self, through: u64, log: &LogInfo) {
         self.frontier = self.frontier.max(through);
         self.observed_ms = self.observed_ms.max(log.read_at_ms);
+        self.known.incomplete = true;
         self.release();
     }
 

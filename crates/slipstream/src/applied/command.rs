@@ -3,8 +3,9 @@
 use tokio::sync::oneshot;
 
 use super::export::ExportRequest;
+use super::restore::RestoreFrom;
 use crate::kv::{CursorExpiry, KvUpdate, LogCursor};
-use crate::protocol::Vanished;
+use crate::protocol::{self, Vanished, Verdict};
 
 /// Updates that are applied and stored together.
 pub(super) struct Batch {
@@ -24,6 +25,7 @@ pub(super) enum Command {
     /// A watch goes on from this revision, with a complete fold.
     Resume {
         revision: u64,
+        incomplete: bool,
     },
     /// A resync begins. Its cursor is stored with everything until its end.
     BeginResync {
@@ -32,7 +34,10 @@ pub(super) enum Command {
     },
     Batch(Batch),
     FinishResync(Finish),
-    Export(ExportRequest),
+    /// The fold, which is in a resync, becomes what an artifact is.
+    Restore(Box<RestoreFrom>),
+    /// With the cursor of everything before, as the watch remembers it.
+    Export(ExportRequest, LogCursor),
     /// How the fold stands, when everything before is stored.
     Standing(oneshot::Sender<Standing>),
 }
@@ -65,4 +70,21 @@ pub(super) struct Standing {
     pub(super) cursor: Result<Option<LogCursor>, CursorExpiry>,
     /// Whether it has keys, though no cursor.
     pub(super) has_orphans: bool,
+}
+
+impl Standing {
+    /// Whether all versions of the fold are known to be of a log. `why` its cursor is of no use.
+    pub(super) fn is_of(&self, incarnation: u64, why: Option<CursorExpiry>) -> bool {
+        let is_lost = why.is_some_and(|why| protocol::verdict_of(why) == Verdict::Dead);
+        match &self.cursor {
+            Ok(Some(cursor)) => cursor.position.incarnation == incarnation && !is_lost,
+            Ok(None) => !self.has_orphans,
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the log was seen with limits that evict.
+    pub(super) fn evicted(&self) -> bool {
+        matches!(&self.cursor, Ok(Some(cursor)) if cursor.evicted)
+    }
 }

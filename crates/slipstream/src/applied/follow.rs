@@ -52,7 +52,7 @@ impl Following {
         config: &FoldConfig,
     ) -> Self {
         let mut at = watch.log_cursor();
-        at.evicted = cursor.evicted;
+        (at.evicted, at.incomplete) = (cursor.evicted, cursor.incomplete);
         at.position.subjects = cursor.position.subjects;
         let batches = Batches::resumed(config.batch, &began, &at);
         Self { watch, began, batches, reading: None, resync: None }
@@ -214,7 +214,7 @@ impl Following {
             }
             (CursorExpiry::BelowFloor { .. }, Vanished::Delete) => self.overrun(to, log).await,
             (CursorExpiry::TombstonesExpired, Vanished::Delete) => {
-                Err(to.owe_listing(why, self.batches.known.evicted).await)
+                Err(self.owe_listing(to, why).await)
             }
             _ => Err(Over::Tripped(why)),
         }
@@ -271,7 +271,7 @@ impl Following {
         let known = &mut self.batches.known;
         let fewer = protocol::was_purged(known.subjects, log) && !log.retention.per_message_ttl;
         if fewer {
-            return Err(to.owe_listing(CursorExpiry::Purged, known.evicted).await);
+            return Err(self.owe_listing(to, CursorExpiry::Purged).await);
         }
         if known.subjects != log.subjects {
             known.subjects = log.subjects;
@@ -309,7 +309,11 @@ impl Following {
         }
         self.hand_over(to).await?;
         match to.requested.take() {
-            Some(request) => to.send(Command::Export(request)).await,
+            Some(request) => {
+                let mut cursor = self.watch.remembered();
+                self.batches.known.amend(&mut cursor);
+                to.send(Command::Export(request, cursor)).await
+            }
             None => Ok(()),
         }
     }

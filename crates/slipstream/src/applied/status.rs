@@ -35,7 +35,15 @@ pub struct FoldStatus {
     /// Whether the limits of the log evict current values. The fold then keeps keys that the bucket
     /// no longer has.
     pub evicts_current_values: bool,
-    /// The last listing of the bucket because the cursor was of no use.
+    /// Whether the fold may lack keys that nobody deleted: the log had evicted them before they were
+    /// read, by a listing or by a watch. Stays so, through restarts too, until the fold is restored from
+    /// an artifact that lacks none, or the bucket evicts no more and is listed.
+    pub may_be_incomplete: bool,
+    /// Whether an artifact is on its way, to restore the fold from it.
+    pub restoring: bool,
+    /// How often the fold was restored from an artifact since the call began.
+    pub restores: u64,
+    /// The last listing of the bucket, or restore, because the cursor was of no use.
     pub last_repair: Option<Repair>,
     /// How many repairs there were since the call began.
     pub repairs: u64,
@@ -53,7 +61,7 @@ pub struct FoldStatus {
     pub trouble: Option<KvError>,
 }
 
-/// A fold that was mended by listing the bucket.
+/// A fold that was mended, by listing the bucket or from an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// What was wrong.
@@ -65,6 +73,8 @@ pub struct Repair {
     pub unconfirmed: u64,
     /// When it began.
     pub at: SystemTime,
+    /// Whether it was restored from an artifact, rather than by a listing.
+    pub from_artifact: bool,
     /// Whether the fold is complete again.
     pub is_over: bool,
 }
@@ -82,6 +92,13 @@ impl FoldStatus {
             self.dropped_by_overruns += dropped;
         } else if let Some(repair) = self.last_repair.as_mut().filter(|repair| !repair.is_over) {
             (repair.deleted, repair.unconfirmed, repair.is_over) = (dropped, unconfirmed, true);
+        }
+    }
+
+    pub(super) fn restored(&mut self, deleted: u64) {
+        self.restores += 1;
+        if let Some(repair) = self.last_repair.as_mut().filter(|repair| !repair.is_over) {
+            (repair.deleted, repair.from_artifact, repair.is_over) = (deleted, true, true);
         }
     }
 

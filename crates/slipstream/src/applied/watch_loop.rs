@@ -1,6 +1,8 @@
 //! The watch loop: keeps a watch running. It arms one from the fold's cursor, or begins a resync where
 //! the cursor is of no use, and waits before it tries again.
 
+mod restore;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -8,13 +10,14 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
+pub(super) use self::restore::Artifacts;
 use super::FoldConfig;
 use super::command::{Command, Standing};
 use super::export::ExportRequest;
 use super::follow::Following;
 use super::purge::PurgeCheck;
 use super::status::{Control, FoldStatus, Repair, Shared};
-use crate::kv::{CursorExpiry, KvError, KvWatcher, LogCursor, LogInfo};
+use crate::kv::{CursorExpiry, KvError, KvWatcher, LogCursor, LogInfo, Watch};
 use crate::protocol;
 
 /// A server without a leader forgets questions, so they are asked again after a while.
@@ -40,6 +43,15 @@ pub(super) struct WatchLoop {
     owed: Option<CursorExpiry>,
     /// A request that waits for everything before it to be stored.
     pub(super) requested: Option<ExportRequest>,
+    pub(super) artifacts: Artifacts,
+}
+
+/// A watch from a cursor that the resume guard has passed.
+struct Proven {
+    watch: Box<dyn Watch>,
+    /// As the log was before the watch began.
+    log: LogInfo,
+    cursor: LogCursor,
 }
 
 /// Why a watch is over.
@@ -66,6 +78,7 @@ impl WatchLoop {
         control: Control,
         to_apply: mpsc::Sender<Command>,
         purge_check: PurgeCheck,
+        artifacts: Artifacts,
     ) -> Self {
         Self {
             config,
@@ -79,6 +92,7 @@ impl WatchLoop {
             is_listing: false,
             owed: None,
             requested: None,
+            artifacts,
         }
     }
 
@@ -129,7 +143,6 @@ impl WatchLoop {
 
     /// A watch that goes on from the stored cursor, or one that begins a resync (A3).
     async fn arm(&mut self, standing: Standing) -> Result<Following, Over> {
-        let evicted = matches!(&standing.cursor, Ok(Some(cursor)) if cursor.evicted);
         let why = match &standing.cursor {
             Ok(Some(cursor)) => match cursor.check(&self.config.scope) {
                 // The fold is of other keys. What would have to go may be nowhere else.
@@ -137,7 +150,7 @@ impl WatchLoop {
                     return Err(KvError::CursorExpired(other).into());
                 }
                 Err(in_repair) => Some(self.owed.unwrap_or(in_repair)),
-                Ok(()) => match self.resume(cursor).await? {
+                Ok(()) => match self.resume_or_complete(cursor, &standing).await? {
                     Ok(following) => return Ok(following),
                     Err(why) => Some(why),
                 },
@@ -146,52 +159,68 @@ impl WatchLoop {
             Ok(None) if standing.has_orphans => Some(CursorExpiry::Missing),
             Ok(None) => None,
         };
-        self.list(why, evicted).await
-    }
-
-    /// A complete fold needs a listing, whatever its cursor says: so the cursor goes before anything
-    /// that can fail.
-    pub(super) async fn owe_listing(&mut self, why: CursorExpiry, evicted: bool) -> Over {
-        let cursor = LogCursor::in_repair(&self.config.scope, evicted);
-        match self.send(Command::BeginResync { cursor, lists: true }).await {
-            Ok(()) => Over::Resync(why),
-            Err(over) => over,
+        match self.restore(why, &standing).await? {
+            Some(following) => Ok(following),
+            None => self.list(why, &standing).await,
         }
     }
 
-    /// A watch from the cursor; or why it has expired.
-    async fn resume(
+    /// A watch from the cursor, or from an artifact that has what the fold may lack; or why the cursor
+    /// has expired.
+    async fn resume_or_complete(
         &mut self,
         cursor: &LogCursor,
+        standing: &Standing,
     ) -> Result<Result<Following, CursorExpiry>, Over> {
+        let proven = match self.prove(cursor).await? {
+            Ok(proven) => proven,
+            Err(why) => return Ok(Err(why)),
+        };
+        if cursor.incomplete
+            && let Some(restored) = self.restore(Some(CursorExpiry::Incomplete), standing).await?
+        {
+            return Ok(Ok(restored));
+        }
+        self.follow(proven).await.map(Ok)
+    }
+
+    /// A watch from the cursor; or why it has expired.
+    async fn prove(&mut self, cursor: &LogCursor) -> Result<Result<Proven, CursorExpiry>, Over> {
         let shared = Arc::clone(&self.control.shared);
         // Before the watch, so that a log made anew in between is noticed.
         let log = self.log().await?;
-        let imported = self.config.artifact.as_ref();
-        let imported = imported.filter(|manifest| manifest.cursor == cursor.encode());
-        if let Some(manifest) = imported {
+        let imported = self.artifacts.imported.as_ref();
+        let known = imported.and_then(|manifest| Some((manifest, manifest.known_at(cursor)?)));
+        if let Some((manifest, _)) = &known {
             // The fold is of other keys, and those that would have to go may be nowhere else.
             let fits = manifest.check_bucket(self.config.watcher.bucket());
             fits.map_err(|why| KvError::Config(format!("the artifact of the fold: {why}")))?;
         }
-        let proven = imported.and_then(|manifest| manifest.log_cursor().ok());
-        let cursor = proven.as_ref().unwrap_or(cursor);
+        let cursor = known.as_ref().map_or(cursor, |(_, known)| known);
         let arming = self.config.watcher.watch_from(&self.config.scope, Some(cursor));
         match unless_shut_down(&shared, patiently(self.failures, arming)).await? {
-            Ok(watch) => {
-                let revision = watch.position();
-                tracing::debug!(revision, "armed");
-                self.control.shared.note_received(revision);
-                self.send(Command::Resume { revision }).await?;
-                Ok(Ok(Following::resumed(watch, log, cursor, &self.config)))
-            }
+            Ok(watch) => Ok(Ok(Proven { watch, log, cursor: cursor.clone() })),
             Err(KvError::CursorExpired(why)) => Ok(Err(why)),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// The fold goes on with a watch from its cursor.
+    async fn follow(&mut self, proven: Proven) -> Result<Following, Over> {
+        let Proven { watch, log, cursor } = proven;
+        let (revision, incomplete) = (watch.position(), cursor.incomplete);
+        tracing::debug!(revision, "armed");
+        self.control.shared.note_received(revision);
+        self.send(Command::Resume { revision, incomplete }).await?;
+        Ok(Following::resumed(watch, log, &cursor, &self.config))
+    }
+
     /// Begins a resync by listing the bucket: of a fold whose cursor has expired, or of a new one.
-    async fn list(&mut self, why: Option<CursorExpiry>, evicted: bool) -> Result<Following, Over> {
+    async fn list(
+        &mut self,
+        why: Option<CursorExpiry>,
+        standing: &Standing,
+    ) -> Result<Following, Over> {
         let shared = Arc::clone(&self.control.shared);
         let log = self.log().await?;
         let is_again = std::mem::replace(&mut self.is_listing, true);
@@ -205,8 +234,10 @@ impl WatchLoop {
             }
             None => {}
         });
-        let evicted = evicted || protocol::evicts_current_values(&log.retention);
-        let cursor = LogCursor::in_repair(&self.config.scope, evicted);
+        let evicted = standing.evicted() || protocol::evicts_current_values(&log.retention);
+        let is_of = standing.is_of(log.incarnation, why);
+        let incarnation = if is_of { log.incarnation } else { 0 };
+        let cursor = LogCursor::in_repair(&self.config.scope, evicted, incarnation);
         self.send(Command::BeginResync { cursor, lists: true }).await?;
         self.owed = None;
         let listing = self.config.watcher.watch_from(&self.config.scope, None);
@@ -224,7 +255,7 @@ impl WatchLoop {
         answer.await.map_err(|_| Over::Ended)
     }
 
-    async fn log(&mut self) -> Result<LogInfo, Over> {
+    pub(super) async fn log(&mut self) -> Result<LogInfo, Over> {
         let shared = Arc::clone(&self.control.shared);
         let log = unless_shut_down(&shared, ask_log(&*self.config.watcher)).await??;
         self.note(&log);
@@ -253,9 +284,10 @@ impl WatchLoop {
 }
 
 impl FoldStatus {
-    fn begin_repair(&mut self, why: CursorExpiry) {
-        let at = SystemTime::now();
-        self.last_repair = Some(Repair { why, deleted: 0, unconfirmed: 0, at, is_over: false });
+    pub(super) fn begin_repair(&mut self, why: CursorExpiry) {
+        let (deleted, unconfirmed, at) = (0, 0, SystemTime::now());
+        let (from_artifact, is_over) = (false, false);
+        self.last_repair = Some(Repair { why, deleted, unconfirmed, at, from_artifact, is_over });
         self.repairs += 1;
         self.synced = false;
         // Of another log, the number that the fold was at says nothing.

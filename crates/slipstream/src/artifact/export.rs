@@ -100,7 +100,7 @@ impl<S: SnapshotStore> Export<S> {
         // What nobody could read is no artifact.
         ExportManifest::decode(&bytes)?;
         fs::write(staged.join(MANIFEST), bytes).map_err(io_error("writing the manifest"))?;
-        Ok(Staged { stage, from: staged, destination, manifest })
+        Ok(Staged { stage, from: staged, beside: None, destination, manifest })
     }
 }
 
@@ -111,10 +111,7 @@ fn manifest_of<S: SnapshotStore>(
 ) -> ExportManifest {
     let kind = S::FILES.expect("it was begun");
     let stored = LogCursor::decode(&cursor).ok();
-    // What was known with it may be of another moment.
-    let known = about.cursor.clone().filter(|known| known.encode() == cursor);
-    let witnesses: Vec<WitnessMessage> =
-        known.or_else(|| stored.clone()).map(|cursor| cursor.witnesses).unwrap_or_default();
+    let witnesses = stored.as_ref().map_or_else(Vec::new, |stored| witnesses(stored, about));
     ExportManifest {
         backend: kind.backend.to_owned(),
         generation: kind.generation,
@@ -128,6 +125,19 @@ fn manifest_of<S: SnapshotStore>(
         witnesses,
         files,
     }
+}
+
+/// All that are known with a stored cursor. What is remembered may be of another moment: then those
+/// that are stored with it.
+fn witnesses(stored: &LogCursor, about: &About) -> Vec<WitnessMessage> {
+    let remembered = about.cursor.as_ref().filter(|known| {
+        let newest = known.witnesses.first().map_or(0, |newest| newest.revision);
+        let witnesses = known.witnesses.clone();
+        newest <= stored.position.end
+            && known.position.revision == stored.position.revision
+            && LogCursor { witnesses, ..stored.clone() }.encode() == stored.encode()
+    });
+    remembered.unwrap_or(stored).witnesses.clone()
 }
 
 /// The files below a directory, in order.

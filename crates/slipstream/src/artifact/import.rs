@@ -4,16 +4,18 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::export::list;
+use super::imported::write_imported;
 use super::stage::{Stage, Staged};
 use super::{
     ArtifactError, ArtifactFile, ArtifactInvalid, DATA, ExportManifest, MANIFEST, MAX_MANIFEST_LEN,
     io_error,
 };
 use crate::kv::WatchScope;
-use crate::snapshot::{FoldFiles, SnapshotStore};
+use crate::snapshot::{FoldFiles, SnapshotError, SnapshotStore};
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 1 << 18;
@@ -85,15 +87,73 @@ impl<S: SnapshotStore> Import<S> {
             return Err(ArtifactInvalid::Missing(missing.path.clone()).into());
         }
         let data = stage.path(DATA);
-        let stands = (files.verify)(&data).map_err(|error| match error {
-            refused @ crate::SnapshotError::Io { .. } => ArtifactError::Snapshot(refused),
-            error => ArtifactInvalid::Fold(error.to_string()).into(),
-        })?;
+        // An engine may panic at files that no engine has written, whatever their hashes are.
+        let verified = catch_unwind(AssertUnwindSafe(|| (files.verify)(&data)));
+        let stands = match verified {
+            Ok(Ok(stands)) => stands,
+            Ok(Err(refused @ SnapshotError::Io { .. })) => return Err(refused.into()),
+            Ok(Err(error)) => return Err(ArtifactInvalid::Fold(error.to_string()).into()),
+            Err(_) => {
+                let what = "whoever opened them panicked".to_owned();
+                return Err(ArtifactInvalid::Fold(what).into());
+            }
+        };
         if stands != manifest.cursor {
             return Err(ArtifactInvalid::Cursor.into());
         }
         let from = (files.fold)(&data);
-        Ok(Staged { stage, from, destination, manifest })
+        let mut beside = None;
+        // Of another kind of cursor there is nothing to prove.
+        if manifest.log_cursor().is_ok() {
+            let (staged, at) = ((files.imported)(&from), (files.imported)(&destination));
+            write_imported(&staged, &manifest).map_err(io_error("writing the manifest"))?;
+            beside = (!staged.starts_with(&from)).then_some((staged, at));
+        }
+        Ok(Staged { stage, from, beside, destination, manifest })
+    }
+}
+
+/// Takes the files of an artifact, one after the other as its manifest has them.
+pub trait TakeFiles: Send {
+    /// The next file.
+    ///
+    /// # Errors
+    /// It is not the one of the manifest, or could not be kept.
+    fn file(&mut self, path: &str, from: &mut dyn Read) -> Result<(), ArtifactError>;
+
+    /// These were all.
+    ///
+    /// # Errors
+    /// They are no fold, or not the one of the manifest.
+    fn end(self: Box<Self>) -> Result<(), ArtifactError>;
+}
+
+/// The fold is at its destination at the end.
+impl<S: SnapshotStore> TakeFiles for Import<S> {
+    fn file(&mut self, path: &str, from: &mut dyn Read) -> Result<(), ArtifactError> {
+        Self::file(self, path, from)
+    }
+
+    fn end(self: Box<Self>) -> Result<(), ArtifactError> {
+        self.finish().map(drop)
+    }
+}
+
+/// An import. What becomes of it when it is whole is for `then` to say.
+pub(crate) struct Taking<S, F> {
+    pub(crate) import: Import<S>,
+    pub(crate) then: F,
+}
+
+impl<S: SnapshotStore, F: FnOnce(Staged) + Send> TakeFiles for Taking<S, F> {
+    fn file(&mut self, path: &str, from: &mut dyn Read) -> Result<(), ArtifactError> {
+        self.import.file(path, from)
+    }
+
+    fn end(self: Box<Self>) -> Result<(), ArtifactError> {
+        let Self { import, then } = *self;
+        then(import.prepare()?);
+        Ok(())
     }
 }
 
@@ -133,8 +193,7 @@ fn write_checked(
     }
 }
 
-/// Makes a fold of `scope` at `destination` from the artifact in a directory; its manifest belongs into
-/// [`FoldConfig::artifact`](crate::FoldConfig::artifact).
+/// Makes a fold of `scope` at `destination` from the artifact in a directory.
 ///
 /// # Errors
 /// As [`Import::begin`], [`Import::file`] and [`Import::finish`] say.
@@ -160,8 +219,12 @@ pub fn import<S: SnapshotStore>(
 /// # Errors
 /// There is none, or it cannot be read.
 pub fn read_manifest(artifact: &Path) -> Result<ExportManifest, ArtifactError> {
+    read_manifest_at(&artifact.join(MANIFEST))
+}
+
+pub(super) fn read_manifest_at(path: &Path) -> Result<ExportManifest, ArtifactError> {
     let mut bytes = Vec::new();
-    match File::open(artifact.join(MANIFEST)) {
+    match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(ArtifactInvalid::Manifest("there is none").into());
         }

@@ -340,6 +340,13 @@ impl ExportManifest {
         Some(Rank { epoch: self.epoch, incarnation, revision })
     }
 
+    /// The cursor of a fold that stands where the artifact does, with more witnesses; `None` if it stands
+    /// elsewhere. A fold may know of evictions that the artifact does not.
+    pub(crate) fn known_at(&self, cursor: &LogCursor) -> Option<LogCursor> {
+        let known = LogCursor { evicted: cursor.evicted, ..self.log_cursor().ok()? };
+        (known.encode() == cursor.encode()).then_some(known)
+    }
+
     /// The cursor, with more witnesses than it has room for when it is stored.
     ///
     /// # Errors

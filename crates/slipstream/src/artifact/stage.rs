@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use super::{ArtifactError, ExportManifest, io_error};
+use super::{ArtifactError, DATA, ExportManifest, io_error};
 
 /// Begins the names of stages.
 const PREFIX: &str = ".slipstream-stage-";
@@ -69,6 +69,8 @@ impl Stage {
 pub(crate) struct Staged {
     pub(super) stage: Stage,
     pub(super) from: PathBuf,
+    /// A file that goes with it, and where: there first, where it counts for nothing by itself.
+    pub(super) beside: Option<(PathBuf, PathBuf)>,
     pub(super) destination: PathBuf,
     pub(super) manifest: ExportManifest,
 }
@@ -76,9 +78,17 @@ pub(crate) struct Staged {
 impl Staged {
     /// Moves it to its destination (F4).
     pub(crate) fn publish(self) -> Result<ExportManifest, ArtifactError> {
-        let Self { stage, from, destination, manifest } = self;
+        let Self { stage, from, beside, destination, manifest } = self;
+        if let Some((from, to)) = beside {
+            fs::rename(from, to).map_err(io_error("moving what was made to the destination"))?;
+        }
         stage.publish(&from, &destination, |parent| File::open(parent)?.sync_all())?;
         Ok(manifest)
+    }
+
+    /// The directory of its files, until it is dropped.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.stage.path(DATA)
     }
 
     /// Moves it to its destination for somebody who waits for it. If nobody does any more, nothing stays
@@ -185,7 +195,7 @@ mod tests {
         fs::write(&from, "made").unwrap();
         let text = br#"{"schema":1,"backend":"b","generation":1,"compression":"none","epoch":0,"bucket":null,"scope":[],"cursor":"01","cursor_time_ms":null,"evicted":false,"witnesses":[],"files":[]}"#;
         let manifest = ExportManifest::decode(text).unwrap();
-        Staged { stage, from, destination, manifest }
+        Staged { stage, from, beside: None, destination, manifest }
     }
 
     fn count(dir: &Path) -> usize {

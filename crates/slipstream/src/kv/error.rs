@@ -150,6 +150,10 @@ pub enum CursorExpiry {
     /// There is no cursor, though the fold has entries: whoever made it came to none.
     #[error("the fold has entries, but no cursor")]
     Missing,
+    /// The cursor itself is good; but the log had evicted values before the fold read them, and there is
+    /// an artifact that has them.
+    #[error("the log had evicted values before they were read")]
+    Incomplete,
     /// Nothing that the cursor remembers can be looked up any more.
     #[error("no witness of the cursor is left in the log")]
     Unproven,

@@ -184,6 +184,10 @@ impl Watch for MemoryWatch {
         self.recent.cursor(self.position, self.scope_hash)
     }
 
+    fn remembered(&self) -> LogCursor {
+        self.recent.remembered(self.position, self.scope_hash)
+    }
+
     fn position(&self) -> u64 {
         self.position.revision
     }

@@ -1,6 +1,7 @@
 //! Watches, and the proof that a log may be read on.
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 
 use super::bucket::{Bucket, NS_PER_MS};
 use super::consumer::{Consumer, Lost, Received, Start};
@@ -11,6 +12,10 @@ use crate::kv::{
 use crate::log_cursor::{self, RecentlySeen, WitnessMessage};
 use crate::protocol::{self, Finding, Guard, Position, Resume};
 use crate::stores::KvStore;
+
+/// Most witnesses that are looked up together. The first is mostly in place; of an artifact, hundreds
+/// may not be.
+const LOOKUPS_AT_ONCE: usize = 64;
 
 #[async_trait]
 impl KvWatcher for Bucket {
@@ -123,13 +128,15 @@ impl Bucket {
 impl Bucket {
     /// The revision after which a watch from the cursor goes on.
     async fn resume(&self, cursor: &LogCursor, log: &LogInfo) -> Result<u64, KvError> {
-        let mut found = Vec::new();
+        let (mut found, mut at_once) = (Vec::new(), 1);
         loop {
             match protocol::resume(cursor.position, log, &found, cursor.witnesses.len()) {
                 Resume::From(revision) => return Ok(revision),
                 Resume::Expired(expiry) => return Err(KvError::CursorExpired(expiry)),
                 Resume::NeedNextWitness => {
-                    found.push(self.find(&cursor.witnesses[found.len()]).await?);
+                    let next = cursor.witnesses[found.len()..].iter().take(at_once);
+                    found.extend(try_join_all(next.map(|witness| self.find(witness))).await?);
+                    at_once = (at_once * 2).min(LOOKUPS_AT_ONCE);
                 }
             }
         }
@@ -301,6 +308,10 @@ impl Watch for NatsWatch {
 
     fn log_cursor(&self) -> LogCursor {
         self.recent.cursor(self.position, self.scope_hash)
+    }
+
+    fn remembered(&self) -> LogCursor {
+        self.recent.remembered(self.position, self.scope_hash)
     }
 
     fn position(&self) -> u64 {

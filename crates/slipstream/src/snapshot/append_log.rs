@@ -6,13 +6,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use super::compaction::{Job, Logs, Running, lock, write_state};
-use super::fold::{Fold, for_each};
+use super::fold::{Fold, entry_ref, for_each};
 use super::format::{self, Frame, Op, Replay, op_of};
 use super::log::{LogFile, compacted_path, sync_directory, whole_path};
 use super::tree::View;
 use super::{
-    EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
+    EntryRef, FinishCopy, FoldFiles, OnEntry, SnapshotError, SnapshotReader, SnapshotStore,
+    io_error,
 };
+use crate::artifact::{ExportManifest, Imported};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
 /// A fold in memory whose changes are appended to a file. For folds that fit into memory.
@@ -44,6 +46,7 @@ use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 pub struct AppendLogSnapshot {
     path: PathBuf,
     options: AppendLogOptions,
+    imported: Imported,
     fold: Arc<RwLock<Fold>>,
     logs: Arc<Mutex<Logs>>,
     frame: Vec<u8>,
@@ -95,9 +98,11 @@ impl AppendLogSnapshot {
     }
 
     fn new(path: PathBuf, options: AppendLogOptions, fold: Fold, log: LogFile) -> Self {
+        let imported = Imported::load(imported_beside(&path), &fold.cursor);
         Self {
             path,
             options,
+            imported,
             fold: Arc::new(RwLock::new(fold)),
             logs: Arc::new(Mutex::new(Logs::new(log))),
             frame: Vec::new(),
@@ -200,7 +205,9 @@ impl SnapshotStore for AppendLogSnapshot {
         owns: |name| name == LOG,
         copy: Self::copy_to,
         fold: log_in,
+        imported: imported_beside,
         verify,
+        entries,
     });
 
     fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
@@ -227,6 +234,7 @@ impl SnapshotStore for AppendLogSnapshot {
             fold.cursor = cursor.clone();
             fold.live_bytes()
         };
+        self.imported.passed(cursor);
         self.compact_if_due(log_len, live_bytes);
         Ok(())
     }
@@ -234,10 +242,21 @@ impl SnapshotStore for AppendLogSnapshot {
     fn reader(&self) -> AppendLogReader {
         AppendLogReader(self.fold.clone())
     }
+
+    fn imported(&self) -> Option<&ExportManifest> {
+        self.imported.manifest()
+    }
 }
 
 /// The log in an artifact.
 const LOG: &str = "log";
+
+/// Where an imported log keeps the manifest of its artifact.
+fn imported_beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".imported");
+    name.into()
+}
 
 fn log_in(data: &Path) -> PathBuf {
     data.join(LOG)
@@ -252,6 +271,23 @@ fn verify(data: &Path) -> Result<WatchCursor, SnapshotError> {
     }
     let (_, replayed) = LogFile::open(&whole_path(&log_in(data))?, &mut Nothing)?;
     Ok(replayed.cursor)
+}
+
+/// Reads the log, which is compacted, entry by entry. One that is not has its entries in another order.
+fn entries(data: &Path, f: OnEntry<'_>) -> Result<(), SnapshotError> {
+    struct Each<'a, F: ?Sized>(&'a mut F, ControlFlow<()>);
+    impl<F: FnMut(EntryRef<'_>) -> ControlFlow<()> + ?Sized> Replay for Each<'_, F> {
+        fn ops(&mut self, ops: &[Op<'_>]) {
+            for op in ops {
+                if let (Op::Put(entry), ControlFlow::Continue(())) = (op, self.1) {
+                    self.1 = (self.0)(entry_ref(*entry));
+                }
+            }
+        }
+        fn forget(&mut self) {}
+    }
+    let log = whole_path(&log_in(data))?;
+    LogFile::open(&log, &mut Each(f, ControlFlow::Continue(()))).map(drop)
 }
 
 /// A large batch does not keep its buffer.

@@ -7,7 +7,8 @@
 //! format. It is a file because engines write to a database when they open it, and the label is to be
 //! read before.
 //!
-//! - E1: the label is on disk before a database is begun: one that has none is somebody else's.
+//! - E1: the label is on disk before a database is begun: one that has none is somebody else's. Once it
+//!   was made, the label says so: one of which something is missing since is refused, and not made again.
 //! - E2: an engine is given no directory that has something else in it, or a fold of another format.
 
 use std::fs::{self, File};
@@ -20,12 +21,15 @@ use super::record::{self, Change};
 use super::{
     EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
 };
+use crate::artifact::{ExportManifest, Imported};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
 /// How entries and cursor are kept in a database; the same for all engines.
 const FORMAT: u32 = 1;
 /// The name of the file that says so.
 pub(super) const LABEL: &str = "slipstream-format";
+/// The name of the file that an imported fold keeps the manifest of its artifact in.
+const IMPORTED: &str = "slipstream-imported";
 /// More bytes than a label has.
 const LABEL_MAX: u64 = 100;
 
@@ -37,6 +41,12 @@ pub trait Engine: Send + Sync + Sized + 'static {
 
     /// Whether there is a database in the directory: if not nothing is stored.
     fn is_complete(path: &Path) -> io::Result<bool>;
+
+    /// Whether a database that was made has all that the engine itself would not miss.
+    fn is_whole(path: &Path) -> io::Result<bool> {
+        let _ = path;
+        Ok(true)
+    }
 
     /// Whether a making that was interrupted may have left a file of this name.
     fn is_unfinished(name: &str) -> bool;
@@ -105,6 +115,7 @@ pub struct EngineOptions {
 pub struct EngineSnapshot<E> {
     path: PathBuf,
     options: EngineOptions,
+    imported: Imported,
     state: Arc<RwLock<State<E>>>,
     /// The database that a write failed on.
     failed: Weak<E>,
@@ -142,17 +153,23 @@ impl<E: Engine> EngineSnapshot<E> {
         }
         if !is_made::<E>(path)? {
             E::clear_unfinished(path)?;
-            write_label::<E>(path).map_err(io_error("making the fold"))?;
+            write_label(path, &label_of::<E>(FORMAT)).map_err(io_error("making the fold"))?;
         }
         let state = State::open(path, &options)?;
+        let made = made_label::<E>();
+        if read_label(path).map_err(io_error("opening the fold"))? != made.as_bytes() {
+            write_label(path, &made).map_err(io_error("making the fold"))?;
+        }
         let cursor = state.cursor.clone();
+        let imported = Imported::load(imported_in(path), &cursor);
         let (path, state) = (path.to_owned(), Arc::new(RwLock::new(state)));
-        Ok((cursor, Self { path, options, state, failed: Weak::new() }))
+        Ok((cursor, Self { path, options, imported, state, failed: Weak::new() }))
     }
 
     fn copy_to(&mut self, data: &Path) -> Result<FinishCopy, SnapshotError> {
         self.engine()?.copy(&self.path, data)?;
-        write_label::<E>(data).map_err(io_error("making a copy of the fold"))?;
+        let label = label_of::<E>(FORMAT);
+        write_label(data, &label).map_err(io_error("making a copy of the fold"))?;
         Ok(Box::new(|| Ok(())))
     }
 
@@ -188,9 +205,15 @@ fn is_made<E: Engine>(path: &Path) -> Result<bool, SnapshotError> {
         let known = format!("this program knows format {FORMAT} of a fold on {}", E::NAME);
         return Err(SnapshotError::InvalidFormat(format!("format {format}; {known}")));
     }
-    let ours = label_of::<E>(FORMAT);
+    let (ours, made) = (label_of::<E>(FORMAT), made_label::<E>());
+    if label == made.as_bytes() {
+        return match is_complete && E::is_whole(path).map_err(failed())? {
+            true => Ok(true),
+            false => Err(SnapshotError::Corrupted("a part of it was removed".into())),
+        };
+    }
     let is_unfinished = |name: &str| name == LABEL || E::is_unfinished(name);
-    if is_complete && label == ours.as_bytes() {
+    if is_complete && label.starts_with(ours.as_bytes()) && made.as_bytes().starts_with(&label) {
         Ok(true)
     } else if is_complete {
         Err(SnapshotError::InvalidFormat("a database of something else".into()))
@@ -203,12 +226,22 @@ fn is_made<E: Engine>(path: &Path) -> Result<bool, SnapshotError> {
     }
 }
 
+fn imported_in(path: &Path) -> PathBuf {
+    path.join(IMPORTED)
+}
+
 fn label_of<E: Engine>(format: u32) -> String {
     format!("slipstream: a fold on {}, format {format}\n", E::NAME)
 }
 
+/// Of a database that was made.
+fn made_label<E: Engine>() -> String {
+    label_of::<E>(FORMAT) + "made\n"
+}
+
 /// `None` if it is not a whole label of this engine's.
 fn format_of<E: Engine>(label: &[u8]) -> Option<u32> {
+    let label = label.split_inclusive(|byte| *byte == b'\n').next()?;
     let (_, digits) = std::str::from_utf8(label).ok()?.trim_end().rsplit_once(' ')?;
     let format = digits.parse().ok()?;
     (label == label_of::<E>(format).as_bytes()).then_some(format)
@@ -227,10 +260,10 @@ fn read_label(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// What is there of it stays as it is meanwhile: somebody else may be making this fold as well.
-fn write_label<E: Engine>(path: &Path) -> io::Result<()> {
+fn write_label(path: &Path, label: &str) -> io::Result<()> {
     let mut options = File::options();
     let mut file = options.create(true).truncate(false).write(true).open(path.join(LABEL))?;
-    file.write_all(label_of::<E>(FORMAT).as_bytes())?;
+    file.write_all(label.as_bytes())?;
     file.sync_all()?;
     File::open(path)?.sync_all()
 }
@@ -248,7 +281,9 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
         owns: |name| name == LABEL || E::owns(name),
         copy: Self::copy_to,
         fold: Path::to_path_buf,
+        imported: imported_in,
         verify: |data| Ok(Self::load(data)?.0),
+        entries: |data, f| Self::load(data)?.1.for_each_in_range("", f),
     });
 
     fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
@@ -261,7 +296,10 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
         let written = engine.write(&changes, cursor, self.options.sync);
         let mut state = self.state.write().expect("nobody panics with the lock");
         match written {
-            Ok(()) => state.cursor = cursor.clone(),
+            Ok(()) => {
+                state.cursor = cursor.clone();
+                self.imported.passed(cursor);
+            }
             Err(_) => {
                 state.engine = None;
                 self.failed = Arc::downgrade(&engine);
@@ -272,6 +310,10 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
 
     fn reader(&self) -> EngineReader<E> {
         EngineReader(self.state.clone())
+    }
+
+    fn imported(&self) -> Option<&ExportManifest> {
+        self.imported.manifest()
     }
 }
 

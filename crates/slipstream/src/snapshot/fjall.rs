@@ -51,6 +51,12 @@ impl Engine for Fjall {
         }
     }
 
+    /// The engine makes keyspaces and journals that it does not find, and drops the entries that were
+    /// in them without a word.
+    fn is_whole(path: &Path) -> io::Result<bool> {
+        copy::is_whole(path)
+    }
+
     fn is_unfinished(name: &str) -> bool {
         [LOCK, JOURNAL, "keyspaces", VERSION].contains(&name)
     }

@@ -1,6 +1,7 @@
 //! Artifacts of folds that run, and artifacts that are none.
 
 mod checks;
+mod panics;
 
 use std::time::Duration;
 
@@ -32,6 +33,11 @@ async fn a_new_node_is_sent_only_what_follows_the_artifact_of_fjall() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_artifact_proves_itself_where_its_cursor_does_not() {
     bootstrap::an_artifact_proves_itself_where_its_cursor_does_not::<AppendLogSnapshot>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_artifact_of_fjall_proves_itself_where_its_cursor_does_not() {
+    bootstrap::an_artifact_proves_itself_where_its_cursor_does_not::<FjallSnapshot>().await;
 }
 
 /// The request is answered to nobody: what it would leave is in the way of the next one.
@@ -80,10 +86,9 @@ async fn a_fold_of_an_artifact_of_another_bucket_is_not_watched() {
     handle.shutdown();
     assert!(folding.await.unwrap().result.is_ok());
     let imported = dir.path().join("imported");
-    let manifest = AppendLogSnapshot::import(&artifact, &imported, &WatchScope::All).unwrap();
+    AppendLogSnapshot::import(&artifact, &imported, &WatchScope::All).unwrap();
     let (cursor, store) = AppendLogSnapshot::load(&imported).unwrap();
-    let config =
-        FoldConfig { artifact: Some(manifest), ..FoldConfig::new(theirs.watcher().unwrap()) };
+    let config = FoldConfig::new(theirs.watcher().unwrap());
     let watching = watch_applied(config, store, (), fold_control().1);
     let ended = tokio::time::timeout(PATIENCE, watching).await.expect("it is refused");
     assert!(

@@ -1,6 +1,6 @@
 //! Folds on any store whose process is killed while somebody writes.
 //!
-//! Also a module of the tests of `slipstream-rocksdb`.
+//! Also a module of the tests of `slipstream-rocksdb` and `slipstream-cli`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::server::{NatsServer, connect};
 
 /// Longer than anything here takes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Counts what is delivered.
 #[derive(Clone, Default)]

@@ -35,12 +35,24 @@ impl Following {
         tracing::info!(floor = cut.floor, "the log has dropped what was to be read; following on");
         self.hand_over(to).await?;
         let evicted = self.batches.known.evicted;
-        let cursor = LogCursor::in_repair(&to.config.scope, evicted);
+        let incarnation = self.began.incarnation;
+        let cursor = LogCursor::in_repair(&to.config.scope, evicted, incarnation);
         to.send(Command::BeginResync { cursor, lists: false }).await?;
         self.batches.unguard();
         self.reading = None;
         self.resync = Some(Resync { lists: false, is_listed: false, cut: Some(cut) });
         Ok(())
+    }
+
+    /// A complete fold needs a listing, whatever its cursor says: so the cursor goes before anything
+    /// that can fail.
+    pub(super) async fn owe_listing(&mut self, to: &mut WatchLoop, why: CursorExpiry) -> Over {
+        let (evicted, incarnation) = (self.batches.known.evicted, self.began.incarnation);
+        let cursor = LogCursor::in_repair(&to.config.scope, evicted, incarnation);
+        match to.send(Command::BeginResync { cursor, lists: true }).await {
+            Ok(()) => Over::Resync(why),
+            Err(over) => over,
+        }
     }
 
     /// Ends the resync if everything that it waits for was received (P6).
@@ -111,6 +123,10 @@ impl Following {
         known.subjects = if protocol::is_quiet(marker) { marker.log.subjects } else { 0 };
         if !to.config.keep_evicted {
             known.evicted = protocol::evicts_current_values(&marker.log.retention);
+        }
+        if self.resync.as_ref().is_some_and(|resync| resync.lists) {
+            let keeps = to.config.keep_evicted;
+            known.incomplete = keeps && protocol::may_lack_evicted(known.evicted, &marker.log);
         }
         let mut cursor = self.watch.log_cursor();
         known.amend(&mut cursor);

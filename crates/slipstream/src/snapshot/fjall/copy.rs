@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 const KEYSPACES: &str = "keyspaces";
 const CURRENT: &str = "current";
+/// That of names, of entries and of the cursor.
+const KEYSPACES_MADE: usize = 3;
 /// Files in these directories of a keyspace never change.
 const IMMUTABLE: [&str; 2] = ["tables", "blobs"];
 
@@ -82,6 +84,30 @@ fn copy_keyspace(from: &Path, to: &Path) -> io::Result<bool> {
         }
     }
     Ok(fs::read(from.join(CURRENT))? == current)
+}
+
+/// Whether there are a journal and the keyspaces of a fold (its own, and that of their names), all of
+/// which were made.
+pub(super) fn is_whole(path: &Path) -> io::Result<bool> {
+    let mut has_journal = false;
+    for entry in fs::read_dir(path)? {
+        has_journal |= entry?.file_name().to_str().is_some_and(is_journal);
+    }
+    let mut made = 0;
+    let keyspaces = match fs::read_dir(path.join(KEYSPACES)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        keyspaces => keyspaces?,
+    };
+    for entry in keyspaces {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            if !entry.path().join(CURRENT).try_exists()? {
+                return Ok(false);
+            }
+            made += 1;
+        }
+    }
+    Ok(has_journal && made >= KEYSPACES_MADE)
 }
 
 /// The same file under another name; a copy where that cannot be.

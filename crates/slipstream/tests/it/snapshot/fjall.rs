@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use slipstream::engine::EngineOptions;
-use slipstream::snapshot_conformance::{failed_writes_heal, labels, somebody_elses_database};
+use slipstream::snapshot_conformance::{
+    failed_writes_heal, files, labels, somebody_elses_database,
+};
 use slipstream::{FjallSnapshot, SnapshotError, SnapshotStore};
 
 use super::append_log::support::{cursor, place, put, state};
@@ -75,6 +77,28 @@ fn a_fold_whose_making_was_interrupted_is_made_again() {
         let (at, mut store) = FjallSnapshot::load(&path).unwrap();
         assert!(at.is_none());
         store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+    }
+}
+
+/// Whoever removes a fold may be killed in the middle: what is left is no fold, and not an empty one.
+#[test]
+fn a_fold_of_which_a_part_was_removed_is_refused() {
+    let parts =
+        ["0.jnl", "version", "keyspaces", "keyspaces/0", "keyspaces/1", "keyspaces/2/current"];
+    for gone in parts {
+        let (_dir, path) = place();
+        let (_, mut store) = FjallSnapshot::load(&path).unwrap();
+        store.apply(&[put("a", "1", 1)], &cursor(1)).unwrap();
+        drop(store);
+        let part = path.join(gone);
+        match part.is_dir() {
+            true => fs::remove_dir_all(&part).unwrap(),
+            false => fs::remove_file(&part).unwrap(),
+        }
+        let before = files(&path);
+        let refused = FjallSnapshot::load(&path).err().expect(gone);
+        assert!(matches!(refused, SnapshotError::Corrupted(_)), "{gone}: {refused}");
+        assert_eq!(files(&path), before, "{gone}");
     }
 }
 

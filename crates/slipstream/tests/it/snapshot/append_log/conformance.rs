@@ -32,7 +32,9 @@ impl SnapshotStore for Eager {
             owns: files.owns,
             copy: |store, data| (AppendLogSnapshot::FILES.unwrap().copy)(&mut store.0, data),
             fold: files.fold,
+            imported: files.imported,
             verify: files.verify,
+            entries: files.entries,
         }),
         None => None,
     };

@@ -1,9 +1,10 @@
 //! `slipstream`: look at a bucket, and keep a durable copy of it.
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 the key
-//! has no value, 2 something went wrong.
+//! has no value or the store no artifact, 2 something went wrong.
 
 mod args;
+mod artifacts;
 mod failure;
 mod follow;
 
@@ -12,14 +13,16 @@ use std::ops::Bound;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 use slipstream::{
-    ClientCert, Connection, KvError, KvStore, LogCursor, NatsConnection, NatsConnectionConfig,
-    Snapshot, StoreConfig, WatchCursor,
+    ClientCert, Connection, FoldConfig, KvError, KvStore, KvWatcher, LogCursor, NatsConnection,
+    NatsConnectionConfig, Snapshot, StoreConfig, WatchCursor,
 };
 
 use args::{Args, Command};
+use artifacts::Place;
 use failure::{Failure, io};
 
 /// The fold's file in its directory.
@@ -27,6 +30,8 @@ const FOLD: &str = "fold.log";
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    // Several could be linked; object stores have none of their own.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     if args.verbose {
         let logs = tracing_subscriber::fmt().with_writer(std::io::stderr);
         logs.with_max_level(tracing::Level::DEBUG).init();
@@ -54,8 +59,30 @@ async fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Keys { prefix } => keys(&args, prefix).await?,
         Command::Buckets => print_lines(connect(&args).await?.buckets().await?)?,
         Command::Watch { prefix } => follow::watch(open(&args).await?, prefix).await?,
-        Command::Fold { dir, prefixes, once, drop_evicted } => {
-            follow::fold(open(&args).await?, dir, prefixes, *once, !drop_evicted).await?;
+        Command::Fold { dir, prefixes, once, drop_evicted, store, artifact } => {
+            let watcher = watcher(&args).await?;
+            let restore = match store {
+                Some(url) => Some(artifacts::restore(&args, url, artifact.as_deref(), dir)?),
+                None => None,
+            };
+            let (scope, keep_evicted) = (follow::scope(prefixes), !drop_evicted);
+            let config = FoldConfig { scope, keep_evicted, restore, ..FoldConfig::new(watcher) };
+            follow::fold(config, dir, *once).await?;
+        }
+        Command::Export { dir, prefixes, remote, zstd, non_atomic } => {
+            let place = Place::open(&args, remote)?.with(*zstd, *non_atomic);
+            artifacts::export(place, watcher(&args).await?, dir, follow::scope(prefixes)).await?;
+        }
+        Command::Import { dir, prefixes, remote } => {
+            let place = Place::open(&args, remote)?;
+            let (watcher, scope) = (watcher(&args).await?, follow::scope(prefixes));
+            return artifacts::import(place, watcher, dir, scope).await;
+        }
+        Command::Pointer { remote } => {
+            return artifacts::pointer(Place::open(&args, remote)?).await;
+        }
+        Command::Prune { remote, grace } => {
+            artifacts::prune(Place::open(&args, remote)?, Duration::from_secs(*grace)).await?;
         }
         Command::Range { dir, prefix } => range(dir, prefix)?,
         Command::Status { dir } => status(dir)?,
@@ -76,6 +103,10 @@ async fn connect(args: &Args) -> Result<NatsConnection, Failure> {
 
 async fn open(args: &Args) -> Result<Arc<dyn KvStore>, Failure> {
     Ok(connect(args).await?.open(&args.bucket).await?)
+}
+
+async fn watcher(args: &Args) -> Result<Arc<dyn KvWatcher>, Failure> {
+    Ok(open(args).await?.watcher().ok_or(KvError::Unsupported("watching"))?)
 }
 
 async fn put(args: &Args, key: &str, value: &str) -> Result<(), Failure> {

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use slipstream::{CursorExpiry, FoldError, KvError, SnapshotError};
+use slipstream::artifact::{ArtifactError, ArtifactInvalid};
+use slipstream::transport::TransportError;
+use slipstream::{CursorExpiry, ExportError, FoldError, KvError, SnapshotError};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -12,6 +14,12 @@ pub(crate) enum Failure {
     Fold { path: PathBuf, source: FoldError },
     #[error("{path}: {source}{hint}", path = .path.display(), hint = store_hint(.source))]
     Store { path: PathBuf, source: SnapshotError },
+    #[error("{url}: {why}", why = .why.trim())]
+    Url { url: String, why: String },
+    #[error("{url}: {source}{hint}", hint = transport_hint(.source))]
+    Transport { url: String, source: TransportError },
+    #[error("{path}: {source}{hint}", path = .path.display(), hint = export_hint(.source))]
+    Export { path: PathBuf, source: ExportError },
     #[error("{0} holds no fold; `slipstream fold` makes one")]
     NoFold(String),
     #[error("{path}: {source}", path = .path.display())]
@@ -63,6 +71,38 @@ fn store_hint(error: &SnapshotError) -> &'static str {
         }
         SnapshotError::InvalidFormat(_) => "; it was left as it is, use another directory",
         SnapshotError::InUse => "; one `slipstream fold` at a time",
+        _ => "",
+    }
+}
+
+fn transport_hint(error: &TransportError) -> &'static str {
+    match error {
+        TransportError::NotAtomic => {
+            "; if nobody else publishes there, --non-atomic replaces the pointer anyway"
+        }
+        TransportError::Artifact(error) => artifact_hint(error),
+        TransportError::Log(error) => bucket_hint(error),
+        _ => "",
+    }
+}
+
+fn export_hint(error: &ExportError) -> &'static str {
+    match error {
+        ExportError::Artifact(error) => artifact_hint(error),
+        _ => "",
+    }
+}
+
+fn artifact_hint(error: &ArtifactError) -> &'static str {
+    match error {
+        ArtifactError::Exists => "; it was left as it is",
+        ArtifactError::Invalid(ArtifactInvalid::Scope) => {
+            "; give the --prefix that it was made with"
+        }
+        ArtifactError::Invalid(ArtifactInvalid::Bucket { .. }) => {
+            "; --bucket names the bucket, and --artifact other artifacts of the store"
+        }
+        ArtifactError::Invalid(_) => "; `slipstream export` publishes a new one",
         _ => "",
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The block that starts a server, and what it is said to print.
 fn tour() -> (String, String) {
-    let readme = include_str!("../../README.md");
+    let readme = include_str!("../../../slipstream/README.md");
     let blocks = readme.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let script = blocks.filter(|block| block.contains("server=$!")).collect::<String>();
     let shown = script.lines().filter_map(|line| line.strip_prefix("#> "));

@@ -1,6 +1,6 @@
 //! What goes on until it is interrupted: `watch` and `fold`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use slipstream::{
@@ -89,23 +89,25 @@ fn line(update: &KvUpdate) -> String {
     }
 }
 
-/// Keeps the directory equal to the bucket.
-pub(crate) async fn fold(
-    store: Arc<dyn KvStore>,
-    dir: &Path,
-    prefixes: &[String],
-    once: bool,
-    keep_evicted: bool,
-) -> Result<(), Failure> {
+pub(crate) fn scope(prefixes: &[String]) -> WatchScope {
+    match prefixes {
+        [] => WatchScope::All,
+        prefixes => WatchScope::Prefixes(prefixes.to_vec()),
+    }
+}
+
+/// The fold of a directory, which is made if there is none.
+pub(crate) fn load(dir: &Path) -> Result<(PathBuf, WatchCursor, AppendLogSnapshot), Failure> {
     let path = dir.join(FOLD);
     std::fs::create_dir_all(dir).map_err(Failure::path(dir))?;
     let (cursor, fold) = AppendLogSnapshot::load(&path).map_err(Failure::store(&path))?;
+    Ok((path, cursor, fold))
+}
+
+/// Keeps the directory equal to the bucket.
+pub(crate) async fn fold(config: FoldConfig, dir: &Path, once: bool) -> Result<(), Failure> {
+    let (path, cursor, fold) = load(dir)?;
     print(&format!("loaded {}\n", position(&cursor)))?;
-    let watcher = store.watcher().ok_or(KvError::Unsupported("watching"))?;
-    let mut config = FoldConfig { keep_evicted, ..FoldConfig::new(watcher) };
-    if !prefixes.is_empty() {
-        config.scope = WatchScope::Prefixes(prefixes.to_vec());
-    }
     let (handle, control) = fold_control();
     let folding = tokio::spawn(watch_applied(config, fold, (), control));
     let (steer, status) = (handle.clone(), handle.status());
@@ -160,15 +162,24 @@ fn news(before: &FoldStatus, now: &FoldStatus) -> Vec<String> {
     }
     if let Some(repair) = &now.last_repair {
         if now.repairs > before.repairs {
-            news.push(format!(
-                "updates may have been missed, so the bucket is listed: {}",
-                repair.why
-            ));
+            let by = match repair.from_artifact {
+                true => "the fold was restored from an artifact",
+                false => "the bucket is listed",
+            };
+            news.push(format!("updates may have been missed, so {by}: {}", repair.why));
         }
         if now.synced && (!before.synced || now.repairs > before.repairs) {
             let (deleted, unconfirmed) = (repair.deleted, repair.unconfirmed);
             news.push(format!("repaired: deleted={deleted} unconfirmed={unconfirmed}"));
         }
+    }
+    if now.restoring && !before.restoring {
+        news.push("the bucket has evicted what the fold lacks; downloading an artifact".to_owned());
+    }
+    if now.synced && now.may_be_incomplete && !(before.synced && before.may_be_incomplete) {
+        news.push(
+            "the bucket had evicted values before they were read: keys may be missing".into(),
+        );
     }
     if now.overruns > before.overruns {
         news.push(
@@ -208,7 +219,14 @@ mod tests {
     #[test]
     fn a_repair_is_said_when_it_begins_and_when_it_is_done() {
         let (why, at) = (CursorExpiry::Recreated, SystemTime::UNIX_EPOCH);
-        let last_repair = Some(Repair { why, deleted: 2, unconfirmed: 0, at, is_over: true });
+        let last_repair = Some(Repair {
+            why,
+            deleted: 2,
+            unconfirmed: 0,
+            at,
+            from_artifact: false,
+            is_over: true,
+        });
         let quiet = FoldStatus { synced: true, ..FoldStatus::default() };
         let begun = FoldStatus { repairs: 1, last_repair, ..FoldStatus::default() };
         let done = FoldStatus { synced: true, ..begun.clone() };

@@ -1,0 +1,243 @@
+//! Artifacts of a fleet: `export`, `import`, `pointer` and `prune`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::{ClientOptions, ObjectStore};
+use slipstream::artifact::{self, Compression, ExportManifest};
+use slipstream::transport::{ArtifactTransport, PublishOutcome, import_remote};
+use slipstream::{
+    AppendLogSnapshot, Ended, FoldConfig, FoldHandle, KvWatcher, Restore, WatchScope, fold_control,
+    watch_applied,
+};
+use slipstream_object_store::ObjectStoreTransport;
+
+use crate::args::{Args, Remote};
+use crate::failure::Failure;
+use crate::{FOLD, follow, position, print};
+
+/// Where an artifact is made before it is uploaded, in the directory of the fold.
+const ARTIFACT: &str = "artifact";
+
+/// Artifacts of one name in a store.
+pub(crate) struct Place {
+    transport: ObjectStoreTransport,
+    url: String,
+    name: String,
+}
+
+impl Place {
+    pub(crate) fn open(args: &Args, remote: &Remote) -> Result<Self, Failure> {
+        let mut place = Self::at(args, &remote.store, remote.artifact.as_deref())?;
+        if let Some(limit) = remote.bytes_per_second {
+            place.transport = place.transport.with_bandwidth_limit(limit);
+        }
+        Ok(place)
+    }
+
+    fn at(args: &Args, url: &str, name: Option<&str>) -> Result<Self, Failure> {
+        let wrong = |why: String| Failure::Url { url: url.to_owned(), why };
+        let (store, prefix) = open(url).map_err(wrong)?;
+        let transport = ObjectStoreTransport::new(store, &prefix);
+        let name = name.unwrap_or(&args.bucket).to_owned();
+        Ok(Self { transport, url: url.to_owned(), name })
+    }
+
+    pub(crate) fn with(mut self, zstd: bool, non_atomic: bool) -> Self {
+        if zstd {
+            self.transport = self.transport.with_compression(Compression::Zstd);
+        }
+        if non_atomic {
+            self.transport = self.transport.with_non_atomic_pointer_fallback();
+        }
+        self
+    }
+
+    /// Shows how far a payload is, on a terminal.
+    fn shown(&self, doing: &'static str) -> ObjectStoreTransport {
+        let bar = ProgressBar::no_length().with_message(doing);
+        let transport = self.transport.clone();
+        transport.with_progress(Arc::new(move |done, of| {
+            if let Some(of) = of {
+                bar.set_length(of);
+                bar.set_style(style(
+                    "{msg} [{bar:40}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+                ));
+            } else {
+                bar.set_style(style("{msg} {bytes} {bytes_per_sec}"));
+            }
+            bar.set_position(done);
+            if of == Some(done) {
+                bar.finish_and_clear();
+            }
+        }))
+    }
+
+    fn failed<E: Into<slipstream::transport::TransportError>>(
+        &self,
+    ) -> impl FnOnce(E) -> Failure + use<E> {
+        let url = self.url.clone();
+        move |source| Failure::Transport { url, source: source.into() }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a valid template")
+}
+
+/// The store of a URL, and the prefix in it.
+fn open(url: &str) -> Result<(Arc<dyn ObjectStore>, String), String> {
+    let said = |error: object_store::Error| error.to_string();
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let store = LocalFileSystem::new_with_prefix(url);
+        let what = |error| format!("{}; make the directory first, or give a URL", said(error));
+        return Ok((Arc::new(store.map_err(what)?), String::new()));
+    };
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    // A store at an address without TLS is one that somebody named so.
+    let client = ClientOptions::new().with_allow_http(true);
+    let store: Arc<dyn ObjectStore> = match scheme {
+        "s3" => {
+            let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+        }
+        "gs" => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
+            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+        }
+        "az" => {
+            let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket);
+            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+        }
+        _ => return Err("no store that is known; s3://, gs://, az:// or a directory".into()),
+    };
+    Ok((store, prefix.trim_end_matches('/').to_owned()))
+}
+
+/// Where `fold` is restored from.
+pub(crate) fn restore(
+    args: &Args,
+    url: &str,
+    name: Option<&str>,
+    dir: &Path,
+) -> Result<Restore, Failure> {
+    let place = Place::at(args, url, name)?;
+    let transport = Arc::new(place.shown("restoring"));
+    Ok(Restore { transport, key: place.name, dir: dir.to_owned() })
+}
+
+/// Brings the directory up to date, and publishes it.
+pub(crate) async fn export(
+    place: Place,
+    watcher: Arc<dyn KvWatcher>,
+    dir: &Path,
+    scope: WatchScope,
+) -> Result<(), Failure> {
+    let (path, _, fold) = follow::load(dir)?;
+    let (handle, control) = fold_control();
+    let config = FoldConfig { scope, ..FoldConfig::new(Arc::clone(&watcher)) };
+    let folding = tokio::spawn(watch_applied(config, fold, (), control));
+    let made = dir.join(ARTIFACT);
+    let published = publish(&place, &*watcher, &handle, &made).await;
+    handle.shutdown();
+    // Its tables are those of the fold.
+    let removed = artifact::remove(&made).map_err(Failure::path(&made));
+    let Ended { result, .. } = folding.await.expect("the fold does not panic");
+    // Why the fold has ended is why it was not exported.
+    result.map_err(|source| Failure::Fold { path, source })?;
+    let (manifest, outcome) = published?;
+    removed?;
+    let said = match outcome {
+        PublishOutcome::Published => "published",
+        PublishOutcome::SupersededByNewer => "not-published superseded-by-newer",
+        PublishOutcome::OfNoUse => "not-published the-bucket-has-gone-on",
+    };
+    print(&format!("{said} {}\n", figures(&manifest)))
+}
+
+async fn publish(
+    place: &Place,
+    watcher: &dyn KvWatcher,
+    handle: &FoldHandle,
+    made: &Path,
+) -> Result<(ExportManifest, PublishOutcome), Failure> {
+    let failed = |source| Failure::Export { path: made.to_owned(), source };
+    // What an export that was killed has left.
+    artifact::remove(made).map_err(Failure::path(made))?;
+    handle.synced().await.map_err(|_| failed(slipstream::ExportError::Ended))?;
+    handle.export(made.to_owned()).await.map_err(failed)?;
+    let transport = place.shown("uploading");
+    transport.upload(&place.name, made, watcher).await.map_err(place.failed())
+}
+
+/// Makes a fold of the newest artifact.
+pub(crate) async fn import(
+    place: Place,
+    watcher: Arc<dyn KvWatcher>,
+    dir: &Path,
+    scope: WatchScope,
+) -> Result<ExitCode, Failure> {
+    std::fs::create_dir_all(dir).map_err(Failure::path(dir))?;
+    let (transport, path) = (place.shown("downloading"), dir.join(FOLD));
+    let imported =
+        import_remote::<AppendLogSnapshot>(&transport, &place.name, &*watcher, &path, &scope);
+    match imported.await.map_err(place.failed())? {
+        Some(manifest) => {
+            print(&format!("imported {}\n", figures(&manifest)))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => {
+            let (url, name) = (&place.url, &place.name);
+            let what =
+                "no artifact that the bucket can be read on from; `slipstream fold` lists it";
+            eprintln!("slipstream: {url}: {name:?} has {what}");
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+pub(crate) async fn pointer(place: Place) -> Result<ExitCode, Failure> {
+    let pointer = place.transport.pointer(&place.name).await.map_err(place.failed())?;
+    let Some(pointer) = pointer else {
+        eprintln!("slipstream: {}: {:?} has no artifact", place.url, place.name);
+        return Ok(ExitCode::from(1));
+    };
+    let now = SystemTime::now();
+    let age = now.duration_since(pointer.published_at).unwrap_or_default();
+    let manifest = &pointer.manifest;
+    let mut text = format!("{} age={}", figures(manifest), words(age));
+    if let Some(at_ms) = manifest.cursor_time_ms {
+        let written_at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);
+        let behind = now.duration_since(written_at).unwrap_or_default();
+        text += &format!(" behind={}", words(behind));
+    }
+    let bucket = manifest.bucket.as_deref().unwrap_or("?");
+    let prefixes = manifest.prefixes.join(",");
+    text += &format!(" bucket={bucket} backend={} prefixes={prefixes:?}\n", manifest.backend);
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn prune(place: Place, grace: Duration) -> Result<(), Failure> {
+    let deleted = place.transport.prune(&place.name, grace).await.map_err(place.failed())?;
+    print(&format!("deleted={deleted}\n"))
+}
+
+fn figures(manifest: &ExportManifest) -> String {
+    let incomplete = manifest.log_cursor().is_ok_and(|cursor| cursor.incomplete);
+    let may_lack = if incomplete { " may-lack-evicted-keys" } else { "" };
+    let (at, bytes, epoch) = (position(&manifest.cursor), manifest.total_size(), manifest.epoch);
+    format!("{at} bytes={bytes} epoch={epoch}{may_lack}")
+}
+
+/// A time as one word.
+fn words(time: Duration) -> String {
+    HumanDuration(time).to_string().replace(' ', "-")
+}

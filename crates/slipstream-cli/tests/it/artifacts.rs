@@ -1,0 +1,153 @@
+//! `export`, `import`, `pointer`, `prune` and `fold --store`, on real servers.
+
+use std::path::Path;
+use std::process::Command;
+
+use slipstream::{Connection, Discard, StoreConfig};
+
+use crate::cli::{Cli, figures, text};
+use crate::server::NatsServer;
+use crate::weed::Weed;
+
+/// The program, with what it needs to know of a store.
+struct Node<'a> {
+    cli: Cli<'a>,
+    weed: &'a Weed,
+}
+
+const STORE: &str = "s3://fleet/folds";
+
+impl Node<'_> {
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.cli.command(args);
+        command.envs(self.weed.variables(self.weed.endpoint())).env("SLIPSTREAM_STORE", STORE);
+        command
+    }
+
+    /// Exit code, standard output and standard error.
+    fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.command(args).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let (code, out, error) = self.run(args);
+        assert_eq!(code, Some(0), "{args:?}: {error}");
+        out
+    }
+}
+
+/// A bucket that evicts, a node that has everything, and others that begin with its artifacts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_shares_artifacts_through_s3() {
+    let (server, weed) = (NatsServer::start(), Weed::start());
+    weed.put("fleet", "made", b"the bucket").unwrap();
+    let (max_bytes, discard) = (Some(30_000), Discard::Old);
+    let config = StoreConfig { max_bytes, discard, ..StoreConfig::default() };
+    let bucket = server.connect().await.store("b", &config).await.unwrap();
+    let writer = bucket.writer().unwrap();
+    let write = async |keys: std::ops::Range<u32>| {
+        for at in keys {
+            writer.put(&format!("k.{at:03}"), "v".repeat(200).into()).await.unwrap();
+        }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let node = Node { cli: Cli { server: &server }, weed: &weed };
+
+    let (code, out, error) = node.run(&["pointer"]);
+    assert!(code == Some(1) && out.is_empty() && error.contains("has no artifact"), "{error}");
+    let (code, _, error) = node.run(&["import", &at("none")]);
+    assert!(code == Some(1) && error.contains("`slipstream fold` lists it"), "{error}");
+
+    write(0..50).await;
+    let first = at("first");
+    let published = node.ok(&["export", &first]);
+    assert_eq!(figures(&published, "published")["revision"], 50, "{published}");
+    assert!(!Path::new(&first).join("artifact").exists(), "it is uploaded");
+    let second = at("second");
+    let imported = node.ok(&["import", &second]);
+    assert_eq!(figures(&imported, "imported")["revision"], 50, "{imported}");
+    let (code, _, error) = node.run(&["import", &second]);
+    assert!(code == Some(2) && error.contains("something at the destination"), "{error}");
+    write(50..60).await;
+    let folded = node.ok(&["fold", &second, "--once"]);
+    assert_eq!(figures(&folded, "stopped")["updates"], 10, "only what is newer: {folded}");
+
+    // The second node is away for longer than the bucket remembers.
+    for from in (60..300).step_by(40) {
+        node.ok(&["fold", &first, "--once"]);
+        write(from..from + 40).await;
+    }
+    let published = node.ok(&["export", &first, "--zstd"]);
+    assert!(published.starts_with("published revision=300 "), "{published}");
+    write(295..305).await;
+    let floor = bucket.watcher().unwrap().log().await.unwrap().first;
+    assert!(floor > 100, "{floor}");
+    let (code, out, error) = node.run(&["fold", &second, "--once", "--store", STORE]);
+    assert!(code == Some(0) && error.contains("downloading an artifact"), "{error}");
+    assert_eq!(figures(&out, "stopped")["updates"], 10, "{out}");
+    assert!(!error.contains("may be missing"), "{error}");
+    assert_eq!(node.ok(&["range", &second]).lines().count(), 305);
+    // Without the store it has what the bucket has left, and says so.
+    let (_, out, error) = node.run(&["fold", &at("listed"), "--once"]);
+    assert!(error.contains("keys may be missing"), "{out}{error}");
+    assert!(node.ok(&["range", &at("listed")]).lines().count() < 305);
+
+    let pointer = node.ok(&["pointer"]);
+    assert!(pointer.starts_with("revision=300 bytes="), "{pointer}");
+    for word in [" age=", " behind=", " bucket=b ", " backend=append-log ", " prefixes=\"\""] {
+        assert!(pointer.contains(word), "{pointer}");
+    }
+    assert_eq!(node.ok(&["prune"]), "deleted=0\n", "they are new");
+    assert_eq!(node.ok(&["prune", "--grace", "0"]), "deleted=1\n");
+    assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=300 "));
+}
+
+#[test]
+fn what_goes_wrong_with_a_store_is_said_in_one_line() {
+    let server = NatsServer::start();
+    let dir = tempfile::tempdir().unwrap();
+    let (copy, store) = (dir.path().join("copy"), dir.path().join("store"));
+    let cli = Cli { server: &server };
+    cli.ok(&["put", "rules.aws", "1"]);
+    let fails = |args: &[&str], what: &[&str]| {
+        let (code, error) = cli.fails(args);
+        assert!(code == Some(2) && error.lines().count() == 1, "{error}");
+        for what in what {
+            assert!(error.contains(what), "{what}: {error}");
+        }
+    };
+    fails(&["pointer", "--store", "ftp://host"], &["ftp://host", "s3://", "a directory"]);
+    fails(&["pointer", "--store", text(&store)], &[text(&store), "make the directory first"]);
+    std::fs::create_dir(&store).unwrap();
+    let export = ["export", text(&copy), "--store", text(&store), "--prefix", "rules."];
+    assert!(cli.ok(&export).starts_with("published revision=1 "));
+    cli.ok(&["put", "rules.aws", "2"]);
+    fails(&export, &["--non-atomic"]);
+    assert!(
+        cli.ok(&[&export[..], &["--non-atomic"]].concat()).starts_with("published revision=2 ")
+    );
+    let import = ["import", text(dir.path()), "--store", text(&store)];
+    fails(&import, &["another scope", "--prefix"]);
+    assert!(!dir.path().join("fold.log").exists());
+    cli.ok(&["--bucket", "other", "put", "k", "v"]);
+    let other = ["--bucket", "other", "--artifact", "b", "--prefix", "rules."];
+    fails(&[&import[..], &other].concat(), &["the bucket \"b\", not of \"other\"", "--artifact"]);
+    let pointer = store.join("b.manifest.json");
+    std::fs::write(pointer, "rubbish").unwrap();
+    fails(&["pointer", "--store", text(&store)], &["cannot be read", "`slipstream export`"]);
+}
+
+#[test]
+fn help_teaches() {
+    let server = NatsServer::start();
+    let cli = Cli { server: &server };
+    let help = cli.ok(&["--help"]);
+    assert!(help.contains("slipstream import ./new --store s3://"), "{help}");
+    let help = cli.ok(&["export", "--help"]);
+    for what in ["brought up to date first", "AWS_ACCESS_KEY_ID", "--zstd", "--prefix"] {
+        assert!(help.contains(what), "{what}: {help}");
+    }
+}
