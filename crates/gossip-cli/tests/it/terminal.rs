@@ -105,7 +105,7 @@ fn a_terminal_shows_how_far_a_scan_is_while_it_runs_and_nothing_of_it_after() {
         for number in 0..64 {
             let [from, to] = ["", &format!("{copy}-")]
                 .map(|copy| place.tree.join(format!("many/{copy}{number}.txt")));
-            std::fs::hard_link(from, to).unwrap();
+            fs::hard_link(from, to).unwrap();
         }
         line = shown("");
     }
