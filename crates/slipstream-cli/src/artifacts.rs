@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressFinish, ProgressStyle};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::local::LocalFileSystem;
-use object_store::{ClientOptions, ObjectStore};
+use object_store::{ClientConfigKey, ObjectStore};
 use slipstream::artifact::{self, Compression, ExportManifest};
 use slipstream::transport::{ArtifactTransport, PublishOutcome, import_remote};
 use slipstream::{
@@ -43,6 +43,10 @@ impl Place {
     }
 
     fn at(args: &Args, url: &str, name: Option<&str>) -> Result<Self, Failure> {
+        if let Some(scheme) = scheme_before_credentials(url) {
+            let why = "it names credentials, which are read from the environment".to_owned();
+            return Err(Failure::Url { url: format!("{scheme}://…"), why });
+        }
         let wrong = |why: String| Failure::Url { url: url.to_owned(), why };
         let (store, prefix) = open(url).map_err(wrong)?;
         let transport = ObjectStoreTransport::new(store, &prefix);
@@ -62,7 +66,8 @@ impl Place {
 
     /// Shows how far a payload is, on a terminal.
     fn shown(&self, doing: &'static str) -> ObjectStoreTransport {
-        let bar = ProgressBar::no_length().with_message(doing);
+        let bar =
+            ProgressBar::no_length().with_message(doing).with_finish(ProgressFinish::AndClear);
         let transport = self.transport.clone();
         transport.with_progress(Arc::new(move |done, of| {
             if let Some(of) = of {
@@ -80,6 +85,11 @@ impl Place {
         }))
     }
 
+    fn restoring(&self, dir: &Path) -> Restore {
+        let transport = Arc::new(self.shown("restoring"));
+        Restore { transport, key: self.name.clone(), dir: dir.to_owned() }
+    }
+
     fn failed<E: Into<slipstream::transport::TransportError>>(
         &self,
     ) -> impl FnOnce(E) -> Failure + use<E> {
@@ -92,6 +102,13 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a valid template")
 }
 
+/// The scheme of a URL that has more than a name before its path: it is not to be printed.
+fn scheme_before_credentials(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let bucket = rest.split('/').next().unwrap_or_default();
+    bucket.contains([':', '@']).then_some(scheme)
+}
+
 /// The store of a URL, and the prefix in it.
 fn open(url: &str) -> Result<(Arc<dyn ObjectStore>, String), String> {
     let said = |error: object_store::Error| error.to_string();
@@ -102,19 +119,19 @@ fn open(url: &str) -> Result<(Arc<dyn ObjectStore>, String), String> {
     };
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     // A store at an address without TLS is one that somebody named so.
-    let client = ClientOptions::new().with_allow_http(true);
     let store: Arc<dyn ObjectStore> = match scheme {
         "s3" => {
             let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+            Arc::new(builder.with_allow_http(true).build().map_err(said)?)
         }
         "gs" => {
             let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
-            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+            let allow_http = GoogleConfigKey::Client(ClientConfigKey::AllowHttp);
+            Arc::new(builder.with_config(allow_http, "true").build().map_err(said)?)
         }
         "az" => {
             let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket);
-            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+            Arc::new(builder.with_allow_http(true).build().map_err(said)?)
         }
         _ => return Err("no store that is known; s3://, gs://, az:// or a directory".into()),
     };
@@ -128,9 +145,7 @@ pub(crate) fn restore(
     name: Option<&str>,
     dir: &Path,
 ) -> Result<Restore, Failure> {
-    let place = Place::at(args, url, name)?;
-    let transport = Arc::new(place.shown("restoring"));
-    Ok(Restore { transport, key: place.name, dir: dir.to_owned() })
+    Ok(Place::at(args, url, name)?.restoring(dir))
 }
 
 /// Brings the directory up to date, and publishes it.
@@ -139,10 +154,11 @@ pub(crate) async fn export(
     watcher: Arc<dyn KvWatcher>,
     dir: &Path,
     scope: WatchScope,
-) -> Result<(), Failure> {
+) -> Result<ExitCode, Failure> {
     let (path, _, fold) = follow::load(dir)?;
     let (handle, control) = fold_control();
-    let config = FoldConfig { scope, ..FoldConfig::new(Arc::clone(&watcher)) };
+    let restore = Some(place.restoring(dir));
+    let config = FoldConfig { scope, restore, ..FoldConfig::new(Arc::clone(&watcher)) };
     let folding = tokio::spawn(watch_applied(config, fold, (), control));
     let made = dir.join(ARTIFACT);
     let published = publish(&place, &*watcher, &handle, &made).await;
@@ -154,12 +170,27 @@ pub(crate) async fn export(
     result.map_err(|source| Failure::Fold { path, source })?;
     let (manifest, outcome) = published?;
     removed?;
-    let said = match outcome {
-        PublishOutcome::Published => "published",
-        PublishOutcome::SupersededByNewer => "not-published superseded-by-newer",
-        PublishOutcome::OfNoUse => "not-published the-bucket-has-gone-on",
+    let (said, hint) = match outcome {
+        PublishOutcome::Published => {
+            print(&format!("published {}\n", figures(&manifest)))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        PublishOutcome::SupersededByNewer => {
+            ("superseded-by-newer", "there is a newer artifact, so that nothing has to be done")
+        }
+        PublishOutcome::OfNoUse => (
+            "the-bucket-has-gone-on",
+            "the bucket could not be read on from it any more; run it again, and more often",
+        ),
+        PublishOutcome::LessComplete => (
+            "less-complete",
+            "the newest artifact lacks nothing, and this fold may lack evicted keys; export one that has \
+             them, or from a new directory, which is restored first",
+        ),
     };
-    print(&format!("{said} {}\n", figures(&manifest)))
+    print(&format!("not-published {said} {}\n", figures(&manifest)))?;
+    follow::say(&format!("{}: not published: {hint}", place.url));
+    Ok(ExitCode::from(1))
 }
 
 async fn publish(
@@ -171,7 +202,7 @@ async fn publish(
     let failed = |source| Failure::Export { path: made.to_owned(), source };
     // What an export that was killed has left.
     artifact::remove(made).map_err(Failure::path(made))?;
-    handle.synced().await.map_err(|_| failed(slipstream::ExportError::Ended))?;
+    follow::announce(handle, &place.url, |_| true).await;
     handle.export(made.to_owned()).await.map_err(failed)?;
     let transport = place.shown("uploading");
     transport.upload(&place.name, made, watcher).await.map_err(place.failed())

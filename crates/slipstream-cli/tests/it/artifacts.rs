@@ -90,19 +90,30 @@ async fn a_fleet_shares_artifacts_through_s3() {
     assert_eq!(figures(&out, "stopped")["updates"], 10, "{out}");
     assert!(!error.contains("may be missing"), "{error}");
     assert_eq!(node.ok(&["range", &second]).lines().count(), 305);
-    // Without the store it has what the bucket has left, and says so.
-    let (_, out, error) = node.run(&["fold", &at("listed"), "--once"]);
-    assert!(error.contains("keys may be missing"), "{out}{error}");
+    // Without an artifact it has what the bucket has left, and says so.
+    let nowhere = "s3://nowhere/folds";
+    let (_, out, error) = node.run(&["fold", &at("listed"), "--once", "--store", nowhere]);
+    let said = format!("{nowhere}: the fold is not restored from an artifact: there is no");
+    assert!(error.contains("keys may be missing") && error.contains(&said), "{out}{error}");
     assert!(node.ok(&["range", &at("listed")]).lines().count() < 305);
+    // Nor does it take the place of one that lacks nothing.
+    let (code, out, error) = node.run(&["export", &at("listed")]);
+    assert!(code == Some(1) && out.starts_with("not-published less-complete "), "{out}{error}");
+    assert!(error.contains("older than the fold") && error.contains("not published: "), "{error}");
+    // A new directory is restored first.
+    let published = node.ok(&["export", &at("fresh")]);
+    assert!(published.starts_with("published revision=310 "), "{published}");
+    assert!(!published.contains("may-lack"), "{published}");
+    assert_eq!(node.ok(&["range", &at("fresh")]).lines().count(), 305);
 
     let pointer = node.ok(&["pointer"]);
-    assert!(pointer.starts_with("revision=300 bytes="), "{pointer}");
+    assert!(pointer.starts_with("revision=310 bytes="), "{pointer}");
     for word in [" age=", " behind=", " bucket=b ", " backend=append-log ", " prefixes=\"\""] {
         assert!(pointer.contains(word), "{pointer}");
     }
     assert_eq!(node.ok(&["prune"]), "deleted=0\n", "they are new");
-    assert_eq!(node.ok(&["prune", "--grace", "0"]), "deleted=1\n");
-    assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=300 "));
+    assert_eq!(node.ok(&["prune", "--grace", "0"]), "deleted=2\n");
+    assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=310 "));
 }
 
 #[test]
@@ -121,11 +132,19 @@ fn what_goes_wrong_with_a_store_is_said_in_one_line() {
     };
     fails(&["pointer", "--store", "ftp://host"], &["ftp://host", "s3://", "a directory"]);
     fails(&["pointer", "--store", text(&store)], &[text(&store), "make the directory first"]);
+    for secret in ["s3://name:hush@bucket/folds", "s3://name:hu/sh@bucket"] {
+        let (code, error) = cli.fails(&["pointer", "--store", secret]);
+        assert!(code == Some(2) && error.contains("from the environment"), "{error}");
+        assert!(!error.contains("hu") && !error.contains("name:"), "{error}");
+    }
     std::fs::create_dir(&store).unwrap();
     let export = ["export", text(&copy), "--store", text(&store), "--prefix", "rules."];
     assert!(cli.ok(&export).starts_with("published revision=1 "));
     cli.ok(&["put", "rules.aws", "2"]);
-    fails(&export, &["--non-atomic"]);
+    // After what became of the fold.
+    let (code, error) = cli.fails(&export);
+    let last = error.lines().last().unwrap();
+    assert!(code == Some(2) && last.contains("--non-atomic"), "{error}");
     assert!(
         cli.ok(&[&export[..], &["--non-atomic"]].concat()).starts_with("published revision=2 ")
     );
