@@ -26,11 +26,16 @@ use crate::{FOLD, follow, position, print};
 /// Where an artifact is made before it is uploaded, in the directory of the fold.
 const ARTIFACT: &str = "artifact";
 
+/// How long an interrupted upload may take to remove what it has sent.
+const CLEAN_UP: Duration = Duration::from_secs(10);
+
 /// Artifacts of one name in a store.
 pub(crate) struct Place {
     transport: ObjectStoreTransport,
     url: String,
     name: String,
+    /// A clone is in each transfer that goes on.
+    transfers: Arc<()>,
 }
 
 impl Place {
@@ -51,7 +56,7 @@ impl Place {
         let (store, prefix) = open(url).map_err(wrong)?;
         let transport = ObjectStoreTransport::new(store, &prefix);
         let name = name.unwrap_or(&args.bucket).to_owned();
-        Ok(Self { transport, url: url.to_owned(), name })
+        Ok(Self { transport, url: url.to_owned(), name, transfers: Arc::new(()) })
     }
 
     pub(crate) fn with(mut self, zstd: bool, non_atomic: bool) -> Self {
@@ -68,8 +73,9 @@ impl Place {
     fn shown(&self, doing: &'static str) -> ObjectStoreTransport {
         let bar =
             ProgressBar::no_length().with_message(doing).with_finish(ProgressFinish::AndClear);
-        let transport = self.transport.clone();
+        let (transport, transfer) = (self.transport.clone(), Arc::clone(&self.transfers));
         transport.with_progress(Arc::new(move |done, of| {
+            let _is_going_on = &transfer;
             if let Some(of) = of {
                 bar.set_length(of);
                 bar.set_style(style(
@@ -83,6 +89,18 @@ impl Place {
                 bar.finish_and_clear();
             }
         }))
+    }
+
+    /// Waits for an upload that was given up to remove its parts: a store charges for those.
+    async fn until_idle(&self) {
+        let idle = async {
+            while Arc::strong_count(&self.transfers) > 1 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(CLEAN_UP, idle).await.is_err() {
+            follow::say(&format!("{}: parts of the upload may be left there", self.url));
+        }
     }
 
     fn restoring(&self, dir: &Path) -> Restore {
@@ -161,11 +179,15 @@ pub(crate) async fn export(
     let config = FoldConfig { scope, restore, ..FoldConfig::new(Arc::clone(&watcher)) };
     let folding = tokio::spawn(watch_applied(config, fold, (), control));
     let made = dir.join(ARTIFACT);
-    let published = publish(&place, &*watcher, &handle, &made).await;
+    let published = tokio::select! {
+        published = publish(&place, &*watcher, &handle, &made) => published,
+        _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+    };
     handle.shutdown();
     // Its tables are those of the fold.
     let removed = artifact::remove(&made).map_err(Failure::path(&made));
     let Ended { result, .. } = folding.await.expect("the fold does not panic");
+    place.until_idle().await;
     // Why the fold has ended is why it was not exported.
     result.map_err(|source| Failure::Fold { path, source })?;
     let (manifest, outcome) = published?;

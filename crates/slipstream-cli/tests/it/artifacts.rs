@@ -1,7 +1,8 @@
 //! `export`, `import`, `pointer`, `prune` and `fold --store`, on real servers.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use slipstream::{Connection, Discard, StoreConfig};
 
@@ -114,6 +115,31 @@ async fn a_fleet_shares_artifacts_through_s3() {
     assert_eq!(node.ok(&["prune"]), "deleted=0\n", "they are new");
     assert_eq!(node.ok(&["prune", "--grace", "0"]), "deleted=2\n");
     assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=310 "));
+}
+
+/// Nothing of an upload that somebody interrupts is left, here or in the store.
+#[test]
+fn an_interrupted_export_cleans_up() {
+    let (server, weed) = (NatsServer::start(), Weed::start());
+    weed.put("fleet", "made", b"the bucket").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let node = Node { cli: Cli { server: &server }, weed: &weed };
+    node.cli.ok(&["put", "rules.aws", &"v".repeat(100_000)]);
+    let mut export = node.command(&["export", text(&copy), "--bytes-per-second", "1000"]);
+    let child = export.stderr(Stdio::piped()).spawn().unwrap();
+    while !copy.join("artifact").join("MANIFEST.json").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && error.contains("interrupted"), "{error}");
+    assert!(!error.contains("may be left"), "{error}");
+    assert!(!copy.join("artifact").exists());
+    let (code, _, _) = node.run(&["pointer"]);
+    assert_eq!(code, Some(1), "nothing was published");
 }
 
 #[test]
