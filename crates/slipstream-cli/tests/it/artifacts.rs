@@ -117,6 +117,60 @@ async fn a_fleet_shares_artifacts_through_s3() {
     assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=310 "));
 }
 
+/// Folds that are killed while they are restored: each begins again, and has everything then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fold_that_is_killed_while_it_is_restored_begins_again() {
+    const KEYS: u32 = 20_000;
+    let (server, weed) = (NatsServer::start(), Weed::start());
+    weed.put("fleet", "made", b"the bucket").unwrap();
+    let (max_bytes, discard) = (Some(8 << 20), Discard::Old);
+    let config = StoreConfig { max_bytes, discard, ..StoreConfig::default() };
+    let bucket = server.connect().await.store("b", &config).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let node = Node { cli: Cli { server: &server }, weed: &weed };
+    // Folded before it is evicted.
+    let mut first = node.cli.spawn(&["fold", &at("first")]);
+    for from in (0..KEYS).step_by(100) {
+        let mut writes = tokio::task::JoinSet::new();
+        for at in from..from + 100 {
+            let writer = bucket.writer().unwrap();
+            writes.spawn(async move {
+                writer.put(&format!("k.{at:05}"), "v".repeat(400).into()).await.unwrap();
+            });
+        }
+        writes.join_all().await;
+    }
+    let log = bucket.watcher().unwrap().log().await.unwrap();
+    assert!(log.first > 1000, "{log:?}");
+    let status = || node.ok(&["status", &at("first")]);
+    let whole = format!("revision={} keys={KEYS}\n", log.last);
+    while status() != whole {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(node.ok(&["export", &at("first")]).starts_with("published "));
+    let mut halfway = 0;
+    for round in 0..4 {
+        let copy = at(&format!("copy-{round}"));
+        let file = Path::new(&copy).join("fold.log");
+        let mut child = node.command(&["fold", &copy, "--store", STORE]).spawn().unwrap();
+        // It has some of it.
+        while std::fs::metadata(&file).map_or(0, |file| file.len()) < 100_000 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        halfway += u32::from(node.ok(&["status", &copy]).contains(" in-repair"));
+        let (code, out, error) = node.run(&["fold", &copy, "--once", "--store", STORE]);
+        assert!(code == Some(0) && !error.contains("may be missing"), "{out}{error}");
+        assert_eq!(node.ok(&["status", &copy]), whole, "round {round}: {error}");
+        assert!(node.ok(&["range", &copy]) == node.ok(&["range", &at("first")]));
+    }
+    assert!(halfway > 0, "none was killed in the middle");
+}
+
 /// Nothing of an upload that somebody interrupts is left, here or in the store.
 #[test]
 fn an_interrupted_export_cleans_up() {

@@ -234,3 +234,36 @@ fn step(
     }
     Ok(Some(key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::applied::status;
+    use crate::kv::WatchScope;
+    use crate::snapshot::AppendLogSnapshot;
+
+    /// After a write that failed, the fold is read again from where it was.
+    #[test]
+    fn entries_are_read_from_behind_a_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, mut store) = AppendLogSnapshot::load(&dir.path().join("fold")).unwrap();
+        let put = |key: &'static str| {
+            let version = VersionToken::from_u64(7);
+            KvUpdate::Put(KvEntry { key: key.into(), value: key.into(), version })
+        };
+        let batch = ["a", "b", "b.c", "d"].map(put);
+        let cursor = LogCursor::in_repair(&WatchScope::All, true, 1, 9).encode();
+        store.apply(&batch, &cursor).unwrap();
+        let (_, control) = status::pair();
+        let fold = ApplyLoop::new(store, (), &control, 10, None, WatchScope::All);
+        for (after, left) in [(None, &["a", "b", "b.c", "d"][..]), (Some("b"), &["b.c", "d"])] {
+            let mut entries = fold.entries_after(after.map(Key::from)).unwrap();
+            for &key in left {
+                let Ours { key: found, version, hash: of } = entries.peek().unwrap().unwrap();
+                assert_eq!((found.as_str(), *version, *of), (key, 7, hash(key.as_bytes())));
+                entries.take();
+            }
+            assert!(entries.peek().unwrap().is_none());
+        }
+    }
+}
