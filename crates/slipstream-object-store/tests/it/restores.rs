@@ -53,6 +53,19 @@ impl World {
         (world, first)
     }
 
+    /// With `second`, a fold of a log that is gone.
+    async fn recreated() -> Self {
+        let world = Self::new().await;
+        let second = world.restoring::<AppendLogSnapshot>("second", ());
+        for _ in 0..5 {
+            world.fleet.write(0..100, "of the other log").await;
+        }
+        second.caught_up().await;
+        second.stop().await;
+        world.log.recreate(None);
+        world
+    }
+
     fn restoring<S: SnapshotStore>(&self, name: &str, applier: impl Applier) -> Node<S> {
         self.fleet.start(name, restoring(&self.fleet, &self.transport), applier)
     }
@@ -268,15 +281,8 @@ async fn a_key_that_is_newer_in_the_fold_does_not_go_back() {
 /// Versions of a log that is gone say nothing about those of the next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fold_of_another_log_becomes_what_the_artifact_is() {
-    let world = World::new().await;
+    let world = World::recreated().await;
     let World { fleet, .. } = &world;
-    let second = world.restoring::<AppendLogSnapshot>("second", ());
-    for _ in 0..5 {
-        fleet.write(0..100, "of the other log").await;
-    }
-    second.caught_up().await;
-    second.stop().await;
-    world.log.recreate(None);
     let first = fleet.node("first");
     fleet.write(50..120, "new").await;
     world.publish(&first).await;

@@ -120,15 +120,8 @@ async fn an_artifact_that_expires_on_its_way_is_not_used() {
 /// are higher than those of the new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_that_a_listing_kept_of_another_log_are_replaced() {
-    let world = World::new().await;
+    let world = World::recreated().await;
     let World { fleet, .. } = &world;
-    let second = world.restoring::<AppendLogSnapshot>("second", ());
-    for _ in 0..5 {
-        fleet.write(0..100, "of the other log").await;
-    }
-    second.caught_up().await;
-    second.stop().await;
-    world.log.recreate(None);
     let first = fleet.node("first");
     fleet.write(0..100, "new").await;
     first.caught_up().await;
@@ -150,16 +143,21 @@ async fn entries_that_a_listing_kept_of_another_log_are_replaced() {
     assert_eq!(second.status().restores, 1);
 }
 
+/// An artifact at revision 100, and `second`, which was interrupted in its first listing beyond that.
+async fn ahead_of_the_artifact() -> World {
+    let (world, first) = World::begun::<AppendLogSnapshot>(100).await;
+    world.publish(&first).await;
+    first.stop().await;
+    world.fleet.write(100..800, "lost").await;
+    world.log.evict_below(91);
+    world.interrupted_listing("second").await;
+    world
+}
+
 /// The fold has kept what is newer than the artifact; then the log loses that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_fold_remembers_how_far_the_log_went() {
-    let (world, first) = World::begun::<AppendLogSnapshot>(100).await;
-    let World { fleet, .. } = &world;
-    world.publish(&first).await;
-    first.stop().await;
-    fleet.write(100..800, "lost").await;
-    world.log.evict_below(91);
-    world.interrupted_listing("second").await;
+    let world = ahead_of_the_artifact().await;
     let (stops, stopped) = Stops::new(When::Applied);
     let second = world.restoring::<AppendLogSnapshot>("second", stops);
     stopped.set(second.handle.clone());
@@ -176,15 +174,9 @@ async fn a_restored_fold_remembers_how_far_the_log_went() {
 /// The same, of one that was interrupted: the log has lost what it kept, and has others in its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_restore_remembers_how_far_the_log_went() {
-    let (world, first) = World::begun::<AppendLogSnapshot>(100).await;
-    let World { fleet, .. } = &world;
-    world.publish(&first).await;
-    first.stop().await;
-    fleet.write(100..800, "lost").await;
-    world.log.evict_below(91);
-    world.interrupted_listing("second").await;
+    let world = ahead_of_the_artifact().await;
     world.log.lose_after(110);
-    fleet.write(1000..1030, "new").await;
+    world.fleet.write(1000..1030, "new").await;
     let second = world.restoring::<AppendLogSnapshot>("second", ());
     second.caught_up().await;
     assert_eq!(second.status().restores, 1);

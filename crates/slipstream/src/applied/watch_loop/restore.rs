@@ -40,8 +40,8 @@ type Download = for<'a> fn(&'a Restore, ExportManifest, &'a WatchScope) -> Downl
 pub(in crate::applied) struct Artifacts {
     /// The artifact that the fold was made of, as long as it stands where that did.
     pub(super) imported: Option<ExportManifest>,
-    /// One that turned out to be none when it was read.
-    unreadable: Option<ExportManifest>,
+    /// One that turned out to be none for this fold when it was read, and why.
+    unreadable: Option<(ExportManifest, String)>,
     /// How many restores in a row were of no use when they were done.
     pub(super) outrun: u32,
     /// `None` if the store has no files, or the caller has entries that no artifact has.
@@ -128,9 +128,10 @@ impl WatchLoop {
                 Ok(manifest) => manifest,
                 Err(reason) => return Ok(Err(reason)),
             };
-            if self.artifacts.unreadable.as_ref() == Some(&manifest) {
-                let text = "the newest artifact cannot be read";
-                return Ok(Err(if failed.is_empty() { text.to_owned() } else { failed }));
+            if let Some((unreadable, why)) = &self.artifacts.unreadable
+                && *unreadable == manifest
+            {
+                return Ok(Err(why.clone()));
             }
             // As far as can be told before it is downloaded.
             if let Err(reason) = self.judge(&manifest, why, standing).await? {
@@ -152,7 +153,7 @@ impl WatchLoop {
                     failed = error.to_string();
                     match error {
                         TransportError::Artifact(ArtifactError::Invalid(_)) => {
-                            self.artifacts.unreadable = Some(manifest);
+                            self.artifacts.unreadable = Some((manifest, failed.clone()));
                         }
                         TransportError::Store { .. } => {}
                         _ => return Ok(Err(failed)),
@@ -221,7 +222,8 @@ impl WatchLoop {
         cursor.position.end = cursor.position.end.max(log.last);
         if let Err(over) = self.take_over(why, staged, rule, &cursor).await {
             // The fold is in repair, so that a listing follows.
-            self.artifacts.unreadable = Some(manifest);
+            let why = "the newest artifact could not be read to its end".to_owned();
+            self.artifacts.unreadable = Some((manifest, why));
             return Err(over);
         }
         self.artifacts.imported = Some(manifest);
