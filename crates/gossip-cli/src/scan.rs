@@ -136,6 +136,12 @@ fn execute(
         proof::write(&reports, outcome.run, path)?;
     }
     let summary = reports.run(outcome.run)?;
+    let RunSummary { items, skipped, failed, .. } = &summary;
+    let has_nothing = *items == 0 && skipped.is_empty() && failed.is_empty();
+    if outcome.end == ScanEnd::Finished && target.is_bucket() && has_nothing {
+        // Most likely a prefix that was mistyped, which nobody would notice by the exit code.
+        say!("{}: nothing is there; is the prefix right?", target.again);
+    }
     if !args.quiet {
         say_end(work, &outcome, &summary, &stats, &target);
         silencer.say();

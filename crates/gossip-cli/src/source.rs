@@ -31,6 +31,10 @@ pub(crate) struct Target {
 const STDIN: &str = "-";
 
 impl Target {
+    pub(crate) fn is_bucket(&self) -> bool {
+        ObjectSource::is_address(&self.again)
+    }
+
     /// All that the user names, as one target. `state` has room for standard input.
     pub(crate) fn open_all(
         source: &SourceArgs,

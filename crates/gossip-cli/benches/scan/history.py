@@ -27,7 +27,7 @@ def versions(place, name):
     path = os.path.join(place, ".cache", *parts, name)
     if not os.path.exists(path):
         return []
-    return [found.decode() for found in re.findall(rb'"vers":"([^"]+)"', open(path, "rb").read())]
+    return [found.decode() for found in re.findall(rb'"vers": ?"([^"]+)"', open(path, "rb").read())]
 
 
 def download(address, cache, name, version):
@@ -45,6 +45,8 @@ def main():
     os.makedirs(cache, exist_ok=True)
     place, address = index()
     known = {name: versions(place, name)[-count:] for name in CRATES}
+    if not any(known.values()):
+        sys.exit("cargo's index has none of the crates: run `cargo fetch` in this workspace")
     order = [(name, known[name][at]) for at in range(count) for name in CRATES if at < len(known[name])]
     out = sys.stdout.buffer
     with ThreadPoolExecutor(16) as pool:

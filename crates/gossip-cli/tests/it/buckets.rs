@@ -38,6 +38,10 @@ fn what_is_wrong_with_a_bucket_is_named_and_the_rest_is_scanned() {
     let ran = scan(&place, &weed, denied, &["s3://bucket/"]).exits(2);
     ran.says("27 findings").says("could not be read: 1 permission denied");
 
+    // A prefix that was mistyped is no error, but said, also to a job that is told to be quiet.
+    let ran = scan(&place, &weed, direct(), &["s3://bucket/dri0", "-q"]).exits(0);
+    assert_eq!(ran.stderr, "gossip: s3://bucket/dri0: nothing is there; is the prefix right?\n");
+
     // A page out of order parks its shard.
     weed.put("unordered", "a/b.env", b"words").unwrap();
     weed.put("unordered", "a-b.env", b"words").unwrap();

@@ -1,5 +1,6 @@
 //! Fleets that share artifacts through an object store.
 
+mod failing;
 mod faults;
 mod fleet;
 mod payloads;

@@ -18,6 +18,7 @@ use slipstream::{
 };
 use slipstream_object_store::ObjectStoreTransport;
 
+use crate::failing::Failing;
 use crate::fleet::{Fleet, KEY, Node, transport};
 use crate::nats::NatsServer;
 use crate::stores::s3;
@@ -321,6 +322,28 @@ async fn an_interrupted_restore_begins_again() {
     assert_eq!(second.entries(), first.entries());
     let why = second.status().last_repair.unwrap().why;
     assert_eq!((second.status().restores, why), (1, CursorExpiry::Interrupted));
+}
+
+/// Some batches fail, the last one too; readers of the store are not in its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fails_while_it_is_restored_misses_nothing() {
+    let (world, first) = World::begun::<AppendLogSnapshot>(1000).await;
+    let World { fleet, .. } = &world;
+    let second = world.restoring::<Failing>("second", ());
+    second.caught_up().await;
+    second.stop().await;
+    for at in (0..1000).step_by(3) {
+        world.delete(&format!("k.{at:04}")).await;
+    }
+    fleet.write(500..1500, "new").await;
+    world.publish(&first).await;
+    fleet.write(0..1, "newer").await;
+    world.evict_all_but(10);
+    let second = world.restoring::<Failing>("second", ());
+    second.caught_up().await;
+    first.caught_up().await;
+    assert_eq!(second.status().restores, 1);
+    assert_eq!(second.entries(), first.entries());
 }
 
 /// A real log that evicts by itself, a real store.

@@ -5,8 +5,10 @@ use crate::kv::{Key, KvUpdate, VersionToken, WatchCursor};
 /// What the caller does with updates.
 ///
 /// Updates may come more than once (after an interruption, or a crash), always in the order of the
-/// log. A resync adds deletes, of unknown version, of the keys that have vanished from the bucket; until
-/// it is over there is no `on_applied`. `()` does nothing: the store is all there is.
+/// log. A resync adds deletes, of unknown version, of the keys that have vanished from the bucket; a
+/// [restore](crate::FoldConfig::restore) hands out what differs between the fold and the artifact, in the
+/// order of the keys. Until either is over there is no `on_applied`. `()` does nothing: the store is all
+/// there is.
 pub trait Applier: Send + 'static {
     /// An update as the caller sees it.
     type Item;

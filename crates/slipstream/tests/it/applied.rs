@@ -8,6 +8,7 @@ mod owed;
 mod own_entries;
 mod repair;
 mod silence;
+mod slow_store;
 mod store_failures;
 mod support;
 mod tapped;

@@ -1,6 +1,7 @@
 //! Artifacts of folds that run, and artifacts that are none.
 
 mod checks;
+mod panics;
 
 use std::time::Duration;
 

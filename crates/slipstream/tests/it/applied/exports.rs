@@ -100,7 +100,7 @@ async fn what_a_request_waits_for_is_stored_at_a_shutdown() {
 async fn a_fold_that_is_being_repaired_is_not_exported() {
     let world = World::new().await;
     let (watcher, fold) = at_a_gap(&world).await;
-    let held = fold.notes.hold().await;
+    let held = fold.notes.hold();
     watcher.forget.store(true, Ordering::SeqCst);
     world.bucket.evict_below(world.bucket.log().last);
     let handle = fold.handle.clone();
@@ -123,7 +123,7 @@ async fn a_second_request_does_not_replace_one_that_waits_for_a_resync() {
     let config = FoldConfig { watcher: Arc::clone(&watcher) as _, batch, ..world.config() };
     let fold = start(config, &TestStore::default());
     fold.synced().await;
-    let held = fold.notes.hold().await;
+    let held = fold.notes.hold();
     world.put("stays", "1").await;
     received().await;
     watcher.only(0);

@@ -246,7 +246,7 @@ async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
     fold.synced().await;
     world.put("k0", "v").await;
     fold.caught_up(&world).await;
-    let held = fold.notes.hold().await;
+    let held = fold.notes.hold();
     for at in 1..=5 {
         world.put(&format!("k{at}"), "v").await;
     }
@@ -277,7 +277,7 @@ async fn the_lag_of_a_restarted_fold_is_not_known_before_it_has_applied_or_synce
     fold.stop().await.result.unwrap();
     world.put("k1", "v").await;
     let fold = start(world.config(), &store);
-    let held = fold.notes.hold().await;
+    let held = fold.notes.hold();
     fold.until("head", |status| status.lag_revisions() == 1).await;
     assert_eq!(fold.status().lag(SystemTime::now()), None);
     drop(held);

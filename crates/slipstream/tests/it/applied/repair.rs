@@ -329,7 +329,7 @@ async fn a_write_to_a_bucket_made_again_is_waited_for() {
     let world = filled().await;
     let fold = start(world.config(), &TestStore::default());
     fold.caught_up(&world).await;
-    let held = fold.notes.hold().await;
+    let held = fold.notes.hold();
     world.bucket.recreate(None);
     let revision = world.put("k.new", "new").await;
     fold.until("repair", |status| status.repairs > 0).await;

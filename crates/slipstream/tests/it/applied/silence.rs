@@ -23,7 +23,7 @@ async fn a_shutdown_does_not_wait_for_a_progress_marker_and_stores_what_is_ready
     };
     let fold = start(config, &TestStore::default());
     fold.synced().await;
-    let held = fold.notes.hold().await;
+    let held = fold.notes.hold();
     for at in 0..10 {
         world.put(&format!("k{at}"), "v").await;
     }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use slipstream::{
@@ -13,7 +14,6 @@ use slipstream::{
     SnapshotReader, SnapshotStore, StoreConfig, WatchCursor, WatchScope, fold_control,
     watch_applied,
 };
-use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 
 /// Longer than anything here takes; a test that waits so long has failed.
@@ -21,7 +21,19 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A fold in memory. Clones share it, as reopened files would.
 #[derive(Clone, Default)]
-pub(super) struct TestStore(Arc<Mutex<Inner>>);
+pub(super) struct TestStore {
+    inner: Arc<Mutex<Inner>>,
+    slow: Arc<SlowReads>,
+}
+
+/// Apart from the rest, which is locked while it is read.
+#[derive(Default)]
+struct SlowReads {
+    /// After each entry.
+    pause_ms: AtomicU64,
+    /// Since there is a pause.
+    entries: AtomicU64,
+}
 
 #[derive(Default)]
 pub(super) struct Inner {
@@ -41,7 +53,16 @@ pub(super) struct Inner {
 
 impl TestStore {
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads of many entries pause after each from now on.
+    pub(super) fn read_slowly(&self, pause: Duration) {
+        self.slow.pause_ms.store(pause.as_millis() as u64, Ordering::SeqCst);
+    }
+
+    pub(super) fn entries_read_slowly(&self) -> u64 {
+        self.slow.entries.load(Ordering::SeqCst)
     }
 
     pub(super) fn contents(&self) -> BTreeMap<String, String> {
@@ -125,6 +146,11 @@ impl SnapshotReader for TestStore {
             if f(entry).is_break() {
                 break;
             }
+            let pause = self.slow.pause_ms.load(Ordering::SeqCst);
+            if pause > 0 {
+                self.slow.entries.fetch_add(1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(pause));
+            }
         }
         Ok(())
     }
@@ -143,12 +169,42 @@ pub(super) enum Told {
 #[derive(Clone, Default)]
 pub(super) struct Notes {
     told: Arc<Mutex<Vec<Told>>>,
-    held: Arc<tokio::sync::Mutex<()>>,
+    gate: Arc<Gate>,
+}
+
+/// How many more batches may be applied.
+struct Gate {
+    allowed: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { allowed: Mutex::new(u64::MAX), changed: Condvar::new() }
+    }
+}
+
+/// Nothing is applied while this lives, but what it lets pass.
+pub(super) struct Held(Arc<Gate>);
+
+impl Held {
+    pub(super) fn let_one_pass(&self) {
+        *self.0.allowed.lock().unwrap() += 1;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *self.0.allowed.lock().unwrap() = u64::MAX;
+        self.0.changed.notify_all();
+    }
 }
 
 impl Notes {
-    pub(super) async fn hold(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.held).lock_owned().await
+    pub(super) fn hold(&self) -> Held {
+        *self.gate.allowed.lock().unwrap() = 0;
+        Held(Arc::clone(&self.gate))
     }
 
     pub(super) fn taken(&self) -> Vec<Told> {
@@ -179,7 +235,12 @@ impl Applier for Notes {
     }
 
     fn apply(&mut self, batch: Vec<String>) {
-        drop(self.held.blocking_lock());
+        let allowed = self.gate.allowed.lock().unwrap();
+        let mut allowed = self.gate.changed.wait_while(allowed, |allowed| *allowed == 0).unwrap();
+        if *allowed < u64::MAX {
+            *allowed -= 1;
+        }
+        drop(allowed);
         self.push(Told::Applied(batch));
     }
 
