@@ -21,7 +21,8 @@ A fleet, whose bucket forgets what its nodes have folded:
 Kill `fold` whenever you like: it goes on where its disk says it was. While the server is away,
 `fold` and `watch` say so on standard error, and wait.
 
-Exit codes: 0 done, 1 the key has no value or the store no artifact, 2 something went wrong.";
+Exit codes: 0 done, 1 the key has no value, the store no artifact or an export was not published, 2
+something went wrong.";
 
 /// A durable local copy of a NATS KV bucket.
 #[derive(Debug, Parser)]
@@ -116,11 +117,12 @@ pub(crate) enum Command {
         #[arg(long)]
         once: bool,
         /// Drop keys that the limits of the bucket have evicted, instead of keeping them.
-        #[arg(long, conflicts_with = "store")]
+        /// Nothing is restored then.
+        #[arg(long)]
         drop_evicted: bool,
         /// Where artifacts are (see `export`): if the bucket has evicted what the directory lacks, it is
         /// restored from the newest one, and only then from what the bucket has left.
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", env = "SLIPSTREAM_STORE", hide_env_values = true)]
         store: Option<String>,
         /// Which artifacts of the store; the bucket's name, if nothing is said.
         #[arg(long, value_name = "NAME", requires = "store")]
@@ -130,8 +132,9 @@ pub(crate) enum Command {
     ///
     /// An artifact is a copy of the fold, with the position in the log that it stands for. Another node
     /// begins with it (`import`), and reads from the bucket only what is newer: also what a bucket with
-    /// limits has long evicted. The directory is brought up to date first, as `fold --once` does. An
-    /// artifact that is older than the newest one is not published.
+    /// limits has long evicted. The directory is brought up to date first, as `fold --once --store` does.
+    /// An artifact that is older than the newest one is not published, nor is one that may lack keys if
+    /// the newest one does not.
     #[command(verbatim_doc_comment)]
     Export {
         /// Made if there is none. No `fold` may be running in it.
@@ -201,7 +204,13 @@ pub(crate) struct Remote {
     /// `s3://bucket/prefix`, `gs://…`, `az://container/prefix`, or a directory. Credentials and endpoints
     /// are read from the environment, by the names that the store's own tools use (`AWS_ACCESS_KEY_ID`,
     /// `AWS_ENDPOINT_URL`, …).
-    #[arg(long, value_name = "URL", env = "SLIPSTREAM_STORE", verbatim_doc_comment)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SLIPSTREAM_STORE",
+        hide_env_values = true,
+        verbatim_doc_comment
+    )]
     pub(crate) store: String,
     /// Which artifacts of the store; the bucket's name, if nothing is said.
     #[arg(long, value_name = "NAME")]

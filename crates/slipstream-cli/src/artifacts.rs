@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressFinish, ProgressStyle};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::local::LocalFileSystem;
-use object_store::{ClientOptions, ObjectStore};
+use object_store::{ClientConfigKey, ObjectStore};
 use slipstream::artifact::{self, Compression, ExportManifest};
 use slipstream::transport::{ArtifactTransport, PublishOutcome, import_remote};
 use slipstream::{
@@ -26,11 +26,16 @@ use crate::{FOLD, follow, position, print};
 /// Where an artifact is made before it is uploaded, in the directory of the fold.
 const ARTIFACT: &str = "artifact";
 
+/// How long an interrupted upload may take to remove what it has sent.
+const CLEAN_UP: Duration = Duration::from_secs(10);
+
 /// Artifacts of one name in a store.
 pub(crate) struct Place {
     transport: ObjectStoreTransport,
     url: String,
     name: String,
+    /// A clone is in each transfer that goes on.
+    transfers: Arc<()>,
 }
 
 impl Place {
@@ -43,11 +48,15 @@ impl Place {
     }
 
     fn at(args: &Args, url: &str, name: Option<&str>) -> Result<Self, Failure> {
+        if let Some(scheme) = scheme_before_credentials(url) {
+            let why = "it names credentials, which are read from the environment".to_owned();
+            return Err(Failure::Url { url: format!("{scheme}://…"), why });
+        }
         let wrong = |why: String| Failure::Url { url: url.to_owned(), why };
         let (store, prefix) = open(url).map_err(wrong)?;
         let transport = ObjectStoreTransport::new(store, &prefix);
         let name = name.unwrap_or(&args.bucket).to_owned();
-        Ok(Self { transport, url: url.to_owned(), name })
+        Ok(Self { transport, url: url.to_owned(), name, transfers: Arc::new(()) })
     }
 
     pub(crate) fn with(mut self, zstd: bool, non_atomic: bool) -> Self {
@@ -62,9 +71,11 @@ impl Place {
 
     /// Shows how far a payload is, on a terminal.
     fn shown(&self, doing: &'static str) -> ObjectStoreTransport {
-        let bar = ProgressBar::no_length().with_message(doing);
-        let transport = self.transport.clone();
+        let bar =
+            ProgressBar::no_length().with_message(doing).with_finish(ProgressFinish::AndClear);
+        let (transport, transfer) = (self.transport.clone(), Arc::clone(&self.transfers));
         transport.with_progress(Arc::new(move |done, of| {
+            let _is_going_on = &transfer;
             if let Some(of) = of {
                 bar.set_length(of);
                 bar.set_style(style(
@@ -80,6 +91,23 @@ impl Place {
         }))
     }
 
+    /// Waits for an upload that was given up to remove its parts: a store charges for those.
+    async fn until_idle(&self) {
+        let idle = async {
+            while Arc::strong_count(&self.transfers) > 1 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(CLEAN_UP, idle).await.is_err() {
+            follow::say(&format!("{}: parts of the upload may be left there", self.url));
+        }
+    }
+
+    fn restoring(&self, dir: &Path) -> Restore {
+        let transport = Arc::new(self.shown("restoring"));
+        Restore { transport, key: self.name.clone(), dir: dir.to_owned() }
+    }
+
     fn failed<E: Into<slipstream::transport::TransportError>>(
         &self,
     ) -> impl FnOnce(E) -> Failure + use<E> {
@@ -92,6 +120,13 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a valid template")
 }
 
+/// The scheme of a URL that has more than a name before its path: it is not to be printed.
+fn scheme_before_credentials(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let bucket = rest.split('/').next().unwrap_or_default();
+    bucket.contains([':', '@']).then_some(scheme)
+}
+
 /// The store of a URL, and the prefix in it.
 fn open(url: &str) -> Result<(Arc<dyn ObjectStore>, String), String> {
     let said = |error: object_store::Error| error.to_string();
@@ -102,19 +137,19 @@ fn open(url: &str) -> Result<(Arc<dyn ObjectStore>, String), String> {
     };
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     // A store at an address without TLS is one that somebody named so.
-    let client = ClientOptions::new().with_allow_http(true);
     let store: Arc<dyn ObjectStore> = match scheme {
         "s3" => {
             let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+            Arc::new(builder.with_allow_http(true).build().map_err(said)?)
         }
         "gs" => {
             let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
-            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+            let allow_http = GoogleConfigKey::Client(ClientConfigKey::AllowHttp);
+            Arc::new(builder.with_config(allow_http, "true").build().map_err(said)?)
         }
         "az" => {
             let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket);
-            Arc::new(builder.with_client_options(client).build().map_err(said)?)
+            Arc::new(builder.with_allow_http(true).build().map_err(said)?)
         }
         _ => return Err("no store that is known; s3://, gs://, az:// or a directory".into()),
     };
@@ -128,9 +163,7 @@ pub(crate) fn restore(
     name: Option<&str>,
     dir: &Path,
 ) -> Result<Restore, Failure> {
-    let place = Place::at(args, url, name)?;
-    let transport = Arc::new(place.shown("restoring"));
-    Ok(Restore { transport, key: place.name, dir: dir.to_owned() })
+    Ok(Place::at(args, url, name)?.restoring(dir))
 }
 
 /// Brings the directory up to date, and publishes it.
@@ -139,27 +172,47 @@ pub(crate) async fn export(
     watcher: Arc<dyn KvWatcher>,
     dir: &Path,
     scope: WatchScope,
-) -> Result<(), Failure> {
+) -> Result<ExitCode, Failure> {
     let (path, _, fold) = follow::load(dir)?;
     let (handle, control) = fold_control();
-    let config = FoldConfig { scope, ..FoldConfig::new(Arc::clone(&watcher)) };
+    let restore = Some(place.restoring(dir));
+    let config = FoldConfig { scope, restore, ..FoldConfig::new(Arc::clone(&watcher)) };
     let folding = tokio::spawn(watch_applied(config, fold, (), control));
     let made = dir.join(ARTIFACT);
-    let published = publish(&place, &*watcher, &handle, &made).await;
+    let published = tokio::select! {
+        published = publish(&place, &*watcher, &handle, &made) => published,
+        _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+    };
     handle.shutdown();
     // Its tables are those of the fold.
     let removed = artifact::remove(&made).map_err(Failure::path(&made));
     let Ended { result, .. } = folding.await.expect("the fold does not panic");
+    place.until_idle().await;
     // Why the fold has ended is why it was not exported.
     result.map_err(|source| Failure::Fold { path, source })?;
     let (manifest, outcome) = published?;
     removed?;
-    let said = match outcome {
-        PublishOutcome::Published => "published",
-        PublishOutcome::SupersededByNewer => "not-published superseded-by-newer",
-        PublishOutcome::OfNoUse => "not-published the-bucket-has-gone-on",
+    let (said, hint) = match outcome {
+        PublishOutcome::Published => {
+            print(&format!("published {}\n", figures(&manifest)))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        PublishOutcome::SupersededByNewer => {
+            ("superseded-by-newer", "there is a newer artifact, so that nothing has to be done")
+        }
+        PublishOutcome::OfNoUse => (
+            "the-bucket-has-gone-on",
+            "the bucket could not be read on from it any more; run it again, and more often",
+        ),
+        PublishOutcome::LessComplete => (
+            "less-complete",
+            "the newest artifact lacks nothing, and this fold may lack evicted keys; export one that has \
+             them, or from a new directory, which is restored first",
+        ),
     };
-    print(&format!("{said} {}\n", figures(&manifest)))
+    print(&format!("not-published {said} {}\n", figures(&manifest)))?;
+    follow::say(&format!("{}: not published: {hint}", place.url));
+    Ok(ExitCode::from(1))
 }
 
 async fn publish(
@@ -171,7 +224,7 @@ async fn publish(
     let failed = |source| Failure::Export { path: made.to_owned(), source };
     // What an export that was killed has left.
     artifact::remove(made).map_err(Failure::path(made))?;
-    handle.synced().await.map_err(|_| failed(slipstream::ExportError::Ended))?;
+    follow::announce(handle, &place.url, |_| true).await;
     handle.export(made.to_owned()).await.map_err(failed)?;
     let transport = place.shown("uploading");
     transport.upload(&place.name, made, watcher).await.map_err(place.failed())

@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Transport { url: String, source: TransportError },
     #[error("{path}: {source}{hint}", path = .path.display(), hint = export_hint(.source))]
     Export { path: PathBuf, source: ExportError },
+    #[error("interrupted; nothing was published")]
+    Interrupted,
     #[error("{0} holds no fold; `slipstream fold` makes one")]
     NoFold(String),
     #[error("{path}: {source}", path = .path.display())]

@@ -104,17 +104,26 @@ pub(crate) fn load(dir: &Path) -> Result<(PathBuf, WatchCursor, AppendLogSnapsho
     Ok((path, cursor, fold))
 }
 
-/// Keeps the directory equal to the bucket.
-pub(crate) async fn fold(config: FoldConfig, dir: &Path, once: bool) -> Result<(), Failure> {
+/// Keeps the directory equal to the bucket. `store` is where it is restored from.
+pub(crate) async fn fold(
+    config: FoldConfig,
+    dir: &Path,
+    once: bool,
+    store: &str,
+) -> Result<(), Failure> {
     let (path, cursor, fold) = load(dir)?;
     print(&format!("loaded {}\n", position(&cursor)))?;
     let (handle, control) = fold_control();
     let folding = tokio::spawn(watch_applied(config, fold, (), control));
-    let (steer, status) = (handle.clone(), handle.status());
+    let (steer, status, store) = (handle.clone(), handle.status(), store.to_owned());
     let steering = tokio::spawn(async move {
+        let on_synced = |now: &FoldStatus| {
+            let text = format!("synced revision={} updates={}\n", now.applied, now.updates);
+            print(&text).is_err() || once
+        };
         tokio::select! {
             _ = tokio::signal::ctrl_c() => {}
-            () = announce(steer.clone(), once) => {}
+            () = announce(&steer, &store, on_synced) => {}
         }
         steer.shutdown();
     });
@@ -131,18 +140,20 @@ pub(crate) async fn fold(config: FoldConfig, dir: &Path, once: bool) -> Result<(
     ))
 }
 
-/// Says what becomes of the fold; returns when it has caught up if that is all.
-async fn announce(handle: FoldHandle, once: bool) {
+/// Says what becomes of the fold; returns when it has caught up and that is all, or it has ended.
+pub(crate) async fn announce(
+    handle: &FoldHandle,
+    store: &str,
+    mut on_synced: impl FnMut(&FoldStatus) -> bool,
+) {
     let mut status = handle.status();
     let mut before = FoldStatus::default();
     loop {
         let now = status.borrow_and_update().clone();
-        news(&before, &now).iter().for_each(|text| say(text));
-        if now.synced && (!before.synced || now.repairs > before.repairs) {
-            let text = format!("synced revision={} updates={}\n", now.applied, now.updates);
-            if print(&text).is_err() || once {
-                return;
-            }
+        news(&before, &now, store).iter().for_each(|text| say(text));
+        let is_news = now.synced && (!before.synced || now.repairs > before.repairs);
+        if is_news && on_synced(&now) {
+            return;
         }
         before = now;
         if status.changed().await.is_err() {
@@ -152,7 +163,7 @@ async fn announce(handle: FoldHandle, once: bool) {
 }
 
 /// What somebody should know who sees only how the fold stood and how it stands.
-fn news(before: &FoldStatus, now: &FoldStatus) -> Vec<String> {
+fn news(before: &FoldStatus, now: &FoldStatus, store: &str) -> Vec<String> {
     let mut news = Vec::new();
     match (&before.trouble, &now.trouble) {
         // While a server is away, the texts of one trouble differ.
@@ -163,7 +174,7 @@ fn news(before: &FoldStatus, now: &FoldStatus) -> Vec<String> {
     if let Some(repair) = &now.last_repair {
         if now.repairs > before.repairs {
             let by = match repair.from_artifact {
-                true => "the fold was restored from an artifact",
+                true => "the fold is restored from an artifact",
                 false => "the bucket is listed",
             };
             news.push(format!("updates may have been missed, so {by}: {}", repair.why));
@@ -175,6 +186,11 @@ fn news(before: &FoldStatus, now: &FoldStatus) -> Vec<String> {
     }
     if now.restoring && !before.restoring {
         news.push("the bucket has evicted what the fold lacks; downloading an artifact".to_owned());
+    }
+    if let Some(why) = &now.not_restored
+        && now.not_restored != before.not_restored
+    {
+        news.push(format!("{store}: the fold is not restored from an artifact: {why}"));
     }
     if now.synced && now.may_be_incomplete && !(before.synced && before.may_be_incomplete) {
         news.push(
@@ -190,7 +206,7 @@ fn news(before: &FoldStatus, now: &FoldStatus) -> Vec<String> {
     news
 }
 
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     eprintln!("slipstream: {text}");
 }
 
@@ -205,15 +221,19 @@ mod tests {
     #[test]
     fn a_fold_says_each_change_once() {
         let quiet = FoldStatus { synced: true, applied: 3, ..FoldStatus::default() };
-        assert!(news(&quiet, &FoldStatus { applied: 9, ..quiet.clone() }).is_empty());
+        assert!(news(&quiet, &FoldStatus { applied: 9, ..quiet.clone() }, "").is_empty());
         let lost = FoldStatus { trouble: Some(KvError::NotConnected), ..quiet.clone() };
         let other = FoldStatus { trouble: Some(KvError::EmptyValue), ..quiet.clone() };
-        assert_eq!(news(&quiet, &lost), ["not connected; waiting"]);
-        assert!(news(&lost, &other).is_empty());
-        assert_eq!(news(&other, &quiet), ["watching again"]);
+        assert_eq!(news(&quiet, &lost, ""), ["not connected; waiting"]);
+        assert!(news(&lost, &other, "").is_empty());
+        assert_eq!(news(&other, &quiet, ""), ["watching again"]);
         let overrun = FoldStatus { overruns: 1, ..quiet.clone() };
-        assert_eq!(news(&quiet, &overrun).len(), 1);
-        assert!(news(&overrun, &overrun).is_empty());
+        assert_eq!(news(&quiet, &overrun, "").len(), 1);
+        assert!(news(&overrun, &overrun, "").is_empty());
+        let refused = FoldStatus { not_restored: Some("it said no".into()), ..quiet.clone() };
+        let said = "s3://b: the fold is not restored from an artifact: it said no";
+        assert_eq!(news(&quiet, &refused, "s3://b"), [said]);
+        assert!(news(&refused, &refused, "s3://b").is_empty());
     }
 
     #[test]
@@ -233,10 +253,10 @@ mod tests {
         let begins =
             "updates may have been missed, so the bucket is listed: the bucket was made again";
         let ends = "repaired: deleted=2 unconfirmed=0";
-        assert_eq!(news(&quiet, &begun), [begins]);
-        assert_eq!(news(&begun, &done), [ends]);
+        assert_eq!(news(&quiet, &begun, ""), [begins]);
+        assert_eq!(news(&begun, &done, ""), [ends]);
         // Too quick to be seen at work.
-        assert_eq!(news(&quiet, &done), [begins, ends]);
-        assert!(news(&done, &done).is_empty());
+        assert_eq!(news(&quiet, &done, ""), [begins, ends]);
+        assert!(news(&done, &done, "").is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! `slipstream`: look at a bucket, and keep a durable copy of it.
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 the key
-//! has no value or the store no artifact, 2 something went wrong.
+//! has no value, the store no artifact or an export was not published, 2 something went wrong.
 
 mod args;
 mod artifacts;
@@ -62,16 +62,19 @@ async fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Fold { dir, prefixes, once, drop_evicted, store, artifact } => {
             let watcher = watcher(&args).await?;
             let restore = match store {
-                Some(url) => Some(artifacts::restore(&args, url, artifact.as_deref(), dir)?),
-                None => None,
+                Some(url) if !drop_evicted => {
+                    Some(artifacts::restore(&args, url, artifact.as_deref(), dir)?)
+                }
+                _ => None,
             };
             let (scope, keep_evicted) = (follow::scope(prefixes), !drop_evicted);
             let config = FoldConfig { scope, keep_evicted, restore, ..FoldConfig::new(watcher) };
-            follow::fold(config, dir, *once).await?;
+            follow::fold(config, dir, *once, store.as_deref().unwrap_or_default()).await?;
         }
         Command::Export { dir, prefixes, remote, zstd, non_atomic } => {
             let place = Place::open(&args, remote)?.with(*zstd, *non_atomic);
-            artifacts::export(place, watcher(&args).await?, dir, follow::scope(prefixes)).await?;
+            let (watcher, scope) = (watcher(&args).await?, follow::scope(prefixes));
+            return artifacts::export(place, watcher, dir, scope).await;
         }
         Command::Import { dir, prefixes, remote } => {
             let place = Place::open(&args, remote)?;

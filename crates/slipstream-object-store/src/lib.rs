@@ -34,13 +34,13 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use object_store::path::Path;
-use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
 use slipstream::KvWatcher;
 use slipstream::artifact::{
     ArtifactError, ArtifactInvalid, Compression, ExportManifest, TakeFiles, read_manifest,
 };
 use slipstream::payload;
-use slipstream::protocol::{Rank, Verdict, next_epoch, payload_prunable};
+use slipstream::protocol::{Offer, Rank, Verdict, lacks_more, next_epoch, payload_prunable};
 use slipstream::transport::{ArtifactTransport, Pointer, PublishOutcome, TransportError, judge};
 
 use crate::pointer::Found;
@@ -129,7 +129,8 @@ impl ObjectStoreTransport {
             got => got.map_err(failed("reading a payload"))?,
         };
         let read = |payload: &mut dyn Read| payload::read_manifest(payload);
-        match stream::receive(got, stream::Pace::new(None, None, None), read).await? {
+        let (from, pace) = (got.into_stream(), stream::Pace::new(None, None, None));
+        match stream::receive(from, pace, read).await? {
             Ok(manifest) => Ok(Some(manifest)),
             Err(newer @ ArtifactError::Invalid(ArtifactInvalid::NewerSchema { .. })) => {
                 Err(newer.into())
@@ -193,6 +194,12 @@ impl ArtifactTransport for ObjectStoreTransport {
         // Before the payload is there: see `protocol::next_epoch`.
         let before = self.read_pointer(key).await?;
         manifest.epoch = self.epoch(key, &before, watcher).await?;
+        // At best. It would not be published, so that nobody has to upload it.
+        let may_be_incomplete = manifest.log_cursor().is_ok_and(|cursor| cursor.incomplete);
+        let offer = Offer { verdict: Verdict::Holds, may_be_incomplete };
+        if lacks_more(offer, self.replaced(&before, offer, watcher).await?) {
+            return Ok((manifest, PublishOutcome::LessComplete));
+        }
         let of = (self.compression == Compression::None).then(|| manifest.total_size());
         let path = self.payload_path(key, &manifest);
         stream::send(&self.store, &path, self.pace(of), artifact, &manifest).await?;
@@ -213,12 +220,10 @@ impl ArtifactTransport for ObjectStoreTransport {
         into: Box<dyn TakeFiles>,
     ) -> Result<(), TransportError> {
         let path = self.payload_path(key, manifest);
-        let got = self.store.get_opts(&path, GetOptions::default()).await;
-        let got = got.map_err(failed("downloading the payload"))?;
-        let of = Some(got.meta.size);
+        let (size, from) = stream::in_ranges(&self.store, path).await?;
         let manifest = manifest.clone();
         let read = move |from: &mut dyn Read| payload::read_payload(&manifest, from, into);
-        Ok(stream::receive(got, self.pace(of), read).await??)
+        Ok(stream::receive(from, self.pace(Some(size)), read).await??)
     }
 
     async fn prune(&self, key: &str, grace: Duration) -> Result<u64, TransportError> {

@@ -7,8 +7,8 @@ use object_store::{
 };
 use slipstream::KvWatcher;
 use slipstream::artifact::{ArtifactInvalid, ExportManifest, MAX_MANIFEST_LEN};
-use slipstream::protocol::{PointerState, Publish, may_publish};
-use slipstream::transport::{PublishOutcome, TransportError, judge};
+use slipstream::protocol::{Offer, PointerState, Publish, may_publish};
+use slipstream::transport::{PublishOutcome, TransportError, offer_of};
 
 use crate::{ObjectStoreTransport, failed};
 
@@ -83,12 +83,13 @@ impl ObjectStoreTransport {
                     _ => PublishOutcome::Published,
                 });
             }
-            let verdict = judge(watcher, manifest).await?;
+            let offer = offer_of(watcher, manifest).await?;
             let newest = match found.readable() {
                 Some(_) => None,
                 None => self.newest_payload(key).await?,
             };
-            let publish = may_publish(&found.state(), newest, rank, verdict);
+            let replaced = self.replaced(&found, offer, watcher).await?;
+            let publish = may_publish(&found.state(), newest, rank, offer, replaced);
             if publish != Publish::Allowed {
                 return Ok(publish.into());
             }
@@ -97,6 +98,19 @@ impl ObjectStoreTransport {
             }
         }
         Err(TransportError::Contended { attempts: SWAPS_MAX })
+    }
+
+    /// What a pointer's artifact is, as far as an artifact that is to replace it has to know.
+    pub(crate) async fn replaced(
+        &self,
+        found: &Found,
+        by: Offer,
+        watcher: &dyn KvWatcher,
+    ) -> Result<Option<Offer>, TransportError> {
+        match found.readable() {
+            Some(manifest) if by.may_be_incomplete => Ok(Some(offer_of(watcher, manifest).await?)),
+            _ => Ok(None),
+        }
     }
 
     /// `false` if somebody else was quicker, or this node itself with an answer that was lost.

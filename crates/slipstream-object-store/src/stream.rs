@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{GetResult, ObjectStore, ObjectStoreExt, WriteMultipart};
+use object_store::{GetOptions, GetResult, ObjectStore, ObjectStoreExt, WriteMultipart};
 use slipstream::artifact::{ArtifactError, ExportManifest};
 use slipstream::payload::{SourceFailed, write_payload};
 use slipstream::transport::TransportError;
@@ -28,6 +29,10 @@ const PARTS_IN_FLIGHT: usize = 8;
 const PARTS_MAX: u64 = 10_000;
 const PARTS_PLANNED: u64 = 9_000;
 const _: () = assert!(PARTS_PLANNED < PARTS_MAX);
+
+/// Bytes that one request asks for. Clients give up on a request after some minutes, however much has
+/// come meanwhile.
+const RANGE: u64 = 16 << 20;
 
 /// Bytes that go through the queue at once, and how many of them may wait.
 const CHUNK: usize = 1 << 18;
@@ -155,9 +160,28 @@ async fn abort(upload: WriteMultipart) {
     }
 }
 
+/// The size of an object, and its bytes, by requests of a range each.
+pub(crate) async fn in_ranges(
+    store: &Arc<dyn ObjectStore>,
+    path: Path,
+) -> Result<(u64, BoxStream<'static, object_store::Result<Bytes>>), TransportError> {
+    let options = GetOptions { range: Some((0..RANGE).into()), ..GetOptions::default() };
+    let first = store.get_opts(&path, options).await;
+    let first = first.map_err(failed("downloading the payload"))?;
+    let (size, if_match) = (first.meta.size, first.meta.e_tag.clone());
+    let store = Arc::clone(store);
+    let rest = stream::iter((RANGE..size).step_by(RANGE as usize)).then(move |from| {
+        let range = Some((from..size.min(from + RANGE)).into());
+        let options = GetOptions { range, if_match: if_match.clone(), ..GetOptions::default() };
+        let (store, path) = (Arc::clone(&store), path.clone());
+        async move { store.get_opts(&path, options).await.map(GetResult::into_stream) }
+    });
+    Ok((size, first.into_stream().chain(rest.try_flatten()).boxed()))
+}
+
 /// Has an object read on a thread that may block; what the reader says, if the store did not fail.
 pub(crate) async fn receive<T, E>(
-    got: GetResult,
+    mut from: BoxStream<'static, object_store::Result<Bytes>>,
     mut pace: Pace,
     read: impl FnOnce(&mut dyn Read) -> Result<T, E> + Send + 'static,
 ) -> Result<Result<T, E>, TransportError>
@@ -166,13 +190,10 @@ where
     E: Send + 'static,
 {
     let (queue, chunks) = mpsc::channel(QUEUE);
-    let reading = tokio::task::spawn_blocking(move || {
-        let mut from = Chunks { chunks, rest: Bytes::new() };
-        read(&mut from)
-    });
-    let mut stream = got.into_stream();
+    let reading =
+        tokio::task::spawn_blocking(move || read(&mut Chunks { chunks, rest: Bytes::new() }));
     let mut lost = None;
-    while let Some(chunk) = stream.next().await {
+    while let Some(chunk) = from.next().await {
         let len = chunk.as_ref().map_or(0, Bytes::len);
         let chunk = chunk.map_err(|error| {
             let said = error.to_string();
@@ -228,7 +249,36 @@ impl Read for Chunks {
 
 #[cfg(test)]
 mod tests {
+    use object_store::memory::InMemory;
+
     use super::*;
+
+    async fn read_all(store: &Arc<dyn ObjectStore>, path: &Path) -> object_store::Result<Bytes> {
+        let (size, from) = in_ranges(store, path.clone()).await.unwrap();
+        let bytes = from.try_fold(Vec::new(), |mut all, chunk| async move {
+            all.extend_from_slice(&chunk);
+            Ok(all)
+        });
+        let bytes = bytes.await?;
+        assert_eq!(bytes.len() as u64, size);
+        Ok(bytes.into())
+    }
+
+    #[tokio::test]
+    async fn an_object_is_read_range_by_range() {
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let path = Path::from("payload");
+        for size in [1, RANGE - 1, RANGE, RANGE + 1, 2 * RANGE + 7] {
+            let bytes: Bytes = (0..size).map(|at| (at % 251) as u8).collect();
+            store.put(&path, bytes.clone().into()).await.unwrap();
+            assert!(read_all(&store, &path).await.unwrap() == bytes, "{size}");
+        }
+        let (_, from) = in_ranges(&store, path.clone()).await.unwrap();
+        // Somebody replaces it when its first range was asked for.
+        store.put(&path, vec![0; 3 * RANGE as usize].into()).await.unwrap();
+        let failed = from.try_for_each(|_| async { Ok(()) }).await;
+        assert!(matches!(failed, Err(object_store::Error::Precondition { .. })), "{failed:?}");
+    }
 
     #[test]
     fn a_payload_of_any_size_has_few_enough_parts() {

@@ -67,8 +67,10 @@ pub struct FoldConfig {
     /// Where artifacts of the fold are. Given that, a fold whose cursor has expired, or that is new, is
     /// restored from the newest artifact instead of by a listing, if the bucket evicts current values
     /// and has done so: a listing would lack what was evicted. If there is no artifact that a watch can
-    /// read on from, the bucket is listed, and [`FoldStatus::may_be_incomplete`] says so. Not looked at
-    /// without `keep_evicted`: such a fold is what the log has left.
+    /// read on from, or the fold is newer, the bucket is listed: [`FoldStatus::not_restored`] says why, and
+    /// [`FoldStatus::may_be_incomplete`] what that means. So it does for a store without files
+    /// ([`CursorOnly`](crate::CursorOnly)) and an applier that [keeps entries](Applier::keeps_entries). Not
+    /// looked at without `keep_evicted`: such a fold is what the log has left.
     pub restore: Option<Restore>,
 }
 

@@ -94,10 +94,10 @@ impl LogCursor {
         RecentlySeen::default().cursor(position, scope_hash(scope))
     }
 
-    /// The cursor of a fold that is being repaired. All its entries are of the log `incarnation`; 0 if
-    /// that is not known.
-    pub(crate) fn in_repair(scope: &WatchScope, evicted: bool, incarnation: u64) -> Self {
-        let position = Position::at(incarnation, 0);
+    /// The cursor of a fold that is being repaired. All its entries are of the log `incarnation`, which
+    /// went to `end` at least; 0 if that is not known.
+    pub(crate) fn in_repair(scope: &WatchScope, evicted: bool, incarnation: u64, end: u64) -> Self {
+        let position = Position { end, ..Position::at(incarnation, 0) };
         Self { in_repair: true, evicted, ..Self::new(position, scope) }
     }
 
@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn nobody_resumes_from_the_middle_of_a_repair() {
-        let cursor = LogCursor::in_repair(&WatchScope::All, true, 7);
+        let cursor = LogCursor::in_repair(&WatchScope::All, true, 7, 40);
         assert_eq!(cursor.check(&WatchScope::All), Err(CursorExpiry::Interrupted));
         let other = WatchScope::Prefix("a.".into());
         assert_eq!(cursor.check(&other), Err(CursorExpiry::OtherScope), "it knows its scope");

@@ -243,6 +243,11 @@ impl MemoryBucket {
         self.bucket.cut();
     }
 
+    /// The bucket has another configuration from now on. What it holds stays.
+    pub fn configure(&self, config: StoreConfig) {
+        self.bucket.lock_any().log.configure(config);
+    }
+
     /// Running watches end with an error, as when a connection is lost.
     pub fn cut_watches(&self) {
         self.bucket.cut();

@@ -20,6 +20,8 @@
 //!   published.
 //! - P10: a fold that may lack keys which the log evicted before they were read says so, until it was
 //!   restored from an artifact that lacks none.
+//! - P11: an artifact that may lack such keys does not replace one that lacks none, as long as nodes can
+//!   begin with that.
 
 mod fleet;
 mod restore;
@@ -28,10 +30,10 @@ mod resync;
 use std::time::Duration;
 
 pub use self::fleet::{
-    PointerState, Publish, Rank, Verdict, may_publish, next_epoch, payload_prunable, verdict,
-    verdict_of,
+    PointerState, Publish, Rank, Verdict, lacks_more, may_publish, next_epoch, payload_prunable,
+    verdict, verdict_of,
 };
-pub use self::restore::{Offer, Restored, Restoring, may_lack_evicted, restores};
+pub use self::restore::{Offer, Restored, Restoring, Unfit, may_lack_evicted, restores};
 pub use self::resync::{
     Cut, Vanished, check_listing, cut, evicts_current_values, is_quiet, is_vanished, vanished,
 };

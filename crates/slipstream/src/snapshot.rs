@@ -79,11 +79,20 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
     /// A handle that sees what is applied after it was made, too.
     fn reader(&self) -> Self::Reader;
 
-    /// The manifest of the artifact that the fold was [imported](Self::import) from, as long as the fold
-    /// stands where that did. It has more witnesses than the fold's cursor, so that a log which was
+    /// The manifest of the artifact that the fold was [imported](Self::import) or restored from, as long as
+    /// the fold stands where that did. It has more witnesses than the fold's cursor, so that a log which was
     /// written to meanwhile is recognised nevertheless.
     fn imported(&self) -> Option<&ExportManifest> {
         None
+    }
+
+    /// Keeps the manifest of an artifact for [`imported`](Self::imported): with the next batch, the fold
+    /// stands where that does.
+    ///
+    /// # Errors
+    /// It is not kept, or not durably. The fold is as it was.
+    fn set_imported(&mut self, _manifest: &ExportManifest) -> io::Result<()> {
+        Ok(())
     }
 
     /// Makes an artifact of the fold, a directory at `destination`, where nothing may be. Tables of an

@@ -14,7 +14,7 @@ use crate::applied::{ExportError, FoldHandle};
 use crate::artifact::{self, ArtifactError, ExportManifest, Import, Staged, TakeFiles, Taking};
 use crate::export_lease::{ExportLease, LeaseGuard};
 use crate::kv::{KvError, KvWatcher, WatchScope};
-use crate::protocol::{Publish, Verdict, verdict_of};
+use crate::protocol::{Offer, Publish, Verdict, verdict_of};
 use crate::snapshot::SnapshotStore;
 
 /// How many lives of a lease a payload that is not the newest stays: one for whoever is about to
@@ -71,6 +71,10 @@ pub enum PublishOutcome {
     /// The log has gone on, or is another: nobody could read on from it. That is so in a bucket of which
     /// the last 1024 keys that the fold has seen are all written again before the upload is done.
     OfNoUse,
+    /// The newest artifact lacks nothing, and this one may lack what the log had evicted before it was
+    /// read. An export of a fold that lacks nothing replaces it; this one does when nobody can read on
+    /// from it any more.
+    LessComplete,
 }
 
 impl From<Publish> for PublishOutcome {
@@ -79,6 +83,7 @@ impl From<Publish> for PublishOutcome {
             Publish::Allowed => Self::Published,
             Publish::SupersededByNewer => Self::SupersededByNewer,
             Publish::OfNoUse => Self::OfNoUse,
+            Publish::LessComplete => Self::LessComplete,
         }
     }
 }
@@ -135,6 +140,19 @@ pub async fn judge(
         Err(KvError::CursorExpired(why)) => Ok(verdict_of(why)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// What an artifact is to somebody who would begin with it now.
+///
+/// # Errors
+/// As those of [`judge`].
+pub async fn offer_of(
+    watcher: &dyn KvWatcher,
+    manifest: &ExportManifest,
+) -> Result<Offer, TransportError> {
+    let verdict = judge(watcher, manifest).await?;
+    let may_be_incomplete = manifest.log_cursor().is_ok_and(|cursor| cursor.incomplete);
+    Ok(Offer { verdict, may_be_incomplete })
 }
 
 fn scope_of(manifest: &ExportManifest) -> WatchScope {
@@ -213,8 +231,8 @@ pub enum RoundOutcome {
     NotElected,
     /// The artifact is the newest one.
     Published(ExportManifest),
-    /// The artifact was not published; the next round may be anybody's: at once if there is a newer
-    /// one, after the lease if it was of no use.
+    /// The artifact was not published; the next round may be anybody's: at once if there is a newer or
+    /// a more complete one, after the lease if it was of no use.
     GivenUp(PublishOutcome),
 }
 

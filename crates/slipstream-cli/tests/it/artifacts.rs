@@ -1,7 +1,8 @@
 //! `export`, `import`, `pointer`, `prune` and `fold --store`, on real servers.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use slipstream::{Connection, Discard, StoreConfig};
 
@@ -90,19 +91,109 @@ async fn a_fleet_shares_artifacts_through_s3() {
     assert_eq!(figures(&out, "stopped")["updates"], 10, "{out}");
     assert!(!error.contains("may be missing"), "{error}");
     assert_eq!(node.ok(&["range", &second]).lines().count(), 305);
-    // Without the store it has what the bucket has left, and says so.
-    let (_, out, error) = node.run(&["fold", &at("listed"), "--once"]);
-    assert!(error.contains("keys may be missing"), "{out}{error}");
+    // Without an artifact it has what the bucket has left, and says so.
+    let nowhere = "s3://nowhere/folds";
+    let (_, out, error) = node.run(&["fold", &at("listed"), "--once", "--store", nowhere]);
+    let said = format!("{nowhere}: the fold is not restored from an artifact: there is no");
+    assert!(error.contains("keys may be missing") && error.contains(&said), "{out}{error}");
     assert!(node.ok(&["range", &at("listed")]).lines().count() < 305);
+    // Nor does it take the place of one that lacks nothing.
+    let (code, out, error) = node.run(&["export", &at("listed")]);
+    assert!(code == Some(1) && out.starts_with("not-published less-complete "), "{out}{error}");
+    assert!(error.contains("older than the fold") && error.contains("not published: "), "{error}");
+    // A new directory is restored first.
+    let published = node.ok(&["export", &at("fresh")]);
+    assert!(published.starts_with("published revision=310 "), "{published}");
+    assert!(!published.contains("may-lack"), "{published}");
+    assert_eq!(node.ok(&["range", &at("fresh")]).lines().count(), 305);
 
     let pointer = node.ok(&["pointer"]);
-    assert!(pointer.starts_with("revision=300 bytes="), "{pointer}");
+    assert!(pointer.starts_with("revision=310 bytes="), "{pointer}");
     for word in [" age=", " behind=", " bucket=b ", " backend=append-log ", " prefixes=\"\""] {
         assert!(pointer.contains(word), "{pointer}");
     }
     assert_eq!(node.ok(&["prune"]), "deleted=0\n", "they are new");
-    assert_eq!(node.ok(&["prune", "--grace", "0"]), "deleted=1\n");
-    assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=300 "));
+    assert_eq!(node.ok(&["prune", "--grace", "0"]), "deleted=2\n");
+    assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=310 "));
+}
+
+/// Folds that are killed while they are restored: each begins again, and has everything then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fold_that_is_killed_while_it_is_restored_begins_again() {
+    const KEYS: u32 = 20_000;
+    let (server, weed) = (NatsServer::start(), Weed::start());
+    weed.put("fleet", "made", b"the bucket").unwrap();
+    let (max_bytes, discard) = (Some(8 << 20), Discard::Old);
+    let config = StoreConfig { max_bytes, discard, ..StoreConfig::default() };
+    let bucket = server.connect().await.store("b", &config).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let node = Node { cli: Cli { server: &server }, weed: &weed };
+    // Folded before it is evicted.
+    let mut first = node.cli.spawn(&["fold", &at("first")]);
+    for from in (0..KEYS).step_by(100) {
+        let mut writes = tokio::task::JoinSet::new();
+        for at in from..from + 100 {
+            let writer = bucket.writer().unwrap();
+            writes.spawn(async move {
+                writer.put(&format!("k.{at:05}"), "v".repeat(400).into()).await.unwrap();
+            });
+        }
+        writes.join_all().await;
+    }
+    let log = bucket.watcher().unwrap().log().await.unwrap();
+    assert!(log.first > 1000, "{log:?}");
+    let status = || node.ok(&["status", &at("first")]);
+    let whole = format!("revision={} keys={KEYS}\n", log.last);
+    while status() != whole {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(node.ok(&["export", &at("first")]).starts_with("published "));
+    let mut halfway = 0;
+    for round in 0..4 {
+        let copy = at(&format!("copy-{round}"));
+        let file = Path::new(&copy).join("fold.log");
+        let mut child = node.command(&["fold", &copy, "--store", STORE]).spawn().unwrap();
+        // It has some of it.
+        while std::fs::metadata(&file).map_or(0, |file| file.len()) < 100_000 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        halfway += u32::from(node.ok(&["status", &copy]).contains(" in-repair"));
+        let (code, out, error) = node.run(&["fold", &copy, "--once", "--store", STORE]);
+        assert!(code == Some(0) && !error.contains("may be missing"), "{out}{error}");
+        assert_eq!(node.ok(&["status", &copy]), whole, "round {round}: {error}");
+        assert!(node.ok(&["range", &copy]) == node.ok(&["range", &at("first")]));
+    }
+    assert!(halfway > 0, "none was killed in the middle");
+}
+
+/// Nothing of an upload that somebody interrupts is left, here or in the store.
+#[test]
+fn an_interrupted_export_cleans_up() {
+    let (server, weed) = (NatsServer::start(), Weed::start());
+    weed.put("fleet", "made", b"the bucket").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let node = Node { cli: Cli { server: &server }, weed: &weed };
+    node.cli.ok(&["put", "rules.aws", &"v".repeat(100_000)]);
+    let mut export = node.command(&["export", text(&copy), "--bytes-per-second", "1000"]);
+    let child = export.stderr(Stdio::piped()).spawn().unwrap();
+    while !copy.join("artifact").join("MANIFEST.json").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && error.contains("interrupted"), "{error}");
+    assert!(!error.contains("may be left"), "{error}");
+    assert!(!copy.join("artifact").exists());
+    let (code, _, _) = node.run(&["pointer"]);
+    assert_eq!(code, Some(1), "nothing was published");
 }
 
 #[test]
@@ -121,11 +212,19 @@ fn what_goes_wrong_with_a_store_is_said_in_one_line() {
     };
     fails(&["pointer", "--store", "ftp://host"], &["ftp://host", "s3://", "a directory"]);
     fails(&["pointer", "--store", text(&store)], &[text(&store), "make the directory first"]);
+    for secret in ["s3://name:hush@bucket/folds", "s3://name:hu/sh@bucket"] {
+        let (code, error) = cli.fails(&["pointer", "--store", secret]);
+        assert!(code == Some(2) && error.contains("from the environment"), "{error}");
+        assert!(!error.contains("hu") && !error.contains("name:"), "{error}");
+    }
     std::fs::create_dir(&store).unwrap();
     let export = ["export", text(&copy), "--store", text(&store), "--prefix", "rules."];
     assert!(cli.ok(&export).starts_with("published revision=1 "));
     cli.ok(&["put", "rules.aws", "2"]);
-    fails(&export, &["--non-atomic"]);
+    // After what became of the fold.
+    let (code, error) = cli.fails(&export);
+    let last = error.lines().last().unwrap();
+    assert!(code == Some(2) && last.contains("--non-atomic"), "{error}");
     assert!(
         cli.ok(&[&export[..], &["--non-atomic"]].concat()).starts_with("published revision=2 ")
     );

@@ -1,5 +1,7 @@
 //! Folds that are restored from artifacts, because their bucket has evicted what they lack.
 
+mod schedules;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,8 +12,9 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use slipstream::transport::{ArtifactTransport, RoundOutcome};
 use slipstream::{
-    AppendLogSnapshot, Applier, Connection, CursorExpiry, Discard, FjallSnapshot, FoldConfig,
-    FoldHandle, KvUpdate, MemoryBucket, MemoryConnection, Restore, SnapshotStore, StoreConfig,
+    AppendLogSnapshot, Applier, BatchConfig, Connection, CursorExpiry, Discard, FjallSnapshot,
+    FoldConfig, FoldHandle, KvEntry, KvUpdate, LogCursor, MemoryBucket, MemoryConnection, Restore,
+    SnapshotReader, SnapshotStore, StoreConfig, WatchCursor,
 };
 use slipstream_object_store::ObjectStoreTransport;
 
@@ -42,12 +45,26 @@ impl World {
     }
 
     /// And a node that has so many keys.
-    async fn begun(keys: u32) -> (Self, Node) {
+    async fn begun<S: SnapshotStore>(keys: u32) -> (Self, Node<S>) {
         let world = Self::new().await;
-        let first = world.fleet.node("first");
+        let config = FoldConfig::new(world.fleet.bucket.watcher().unwrap());
+        let first = world.fleet.start("first", config, ());
         world.fleet.write(0..keys, "old").await;
         first.caught_up().await;
         (world, first)
+    }
+
+    /// With `second`, a fold of a log that is gone.
+    async fn recreated() -> Self {
+        let world = Self::new().await;
+        let second = world.restoring::<AppendLogSnapshot>("second", ());
+        for _ in 0..5 {
+            world.fleet.write(0..100, "of the other log").await;
+        }
+        second.caught_up().await;
+        second.stop().await;
+        world.log.recreate(None);
+        world
     }
 
     fn restoring<S: SnapshotStore>(&self, name: &str, applier: impl Applier) -> Node<S> {
@@ -55,7 +72,7 @@ impl World {
     }
 
     /// Somebody whose fold has everything publishes it.
-    async fn publish(&self, node: &Node) {
+    async fn publish<S: SnapshotStore>(&self, node: &Node<S>) {
         let published = node.caught_up().await.round(&self.transport, TTL).await.unwrap();
         assert!(matches!(published, RoundOutcome::Published(_)), "{published:?}");
         node.next_round().await;
@@ -64,6 +81,18 @@ impl World {
     /// The log drops all that it has, but for the last so many messages.
     fn evict_all_but(&self, last: u64) {
         self.log.evict_below(self.log.log().last + 1 - last);
+    }
+
+    /// A new fold is told to end when it has fifty keys of its listing; what it has then.
+    async fn interrupted_listing(&self, name: &str) -> Vec<KvEntry> {
+        let (stops, stopped) = Stops::new(When::Applying(50));
+        let config = FoldConfig::new(self.fleet.bucket.watcher().unwrap());
+        let node = self.fleet.start::<AppendLogSnapshot>(name, one_by_one(config), stops);
+        stopped.set(node.handle.clone());
+        node.ended().await;
+        let (cursor, store) = AppendLogSnapshot::load(&self.fleet.dir.path().join(name)).unwrap();
+        assert!(LogCursor::decode(&cursor).unwrap().in_repair);
+        store.reader().range("").unwrap()
     }
 
     async fn delete(&self, key: &str) {
@@ -82,6 +111,12 @@ fn restoring(fleet: &Fleet, transport: &ObjectStoreTransport) -> FoldConfig {
     FoldConfig { restore, ..FoldConfig::new(fleet.bucket.watcher().unwrap()) }
 }
 
+/// A batch for each key: a listing of more than 256 is not over while the first are applied.
+fn one_by_one(config: FoldConfig) -> FoldConfig {
+    let batch = BatchConfig { max: 1, channel_capacity: 1, ..BatchConfig::default() };
+    FoldConfig { batch, ..config }
+}
+
 /// Nothing but folds and artifacts is where folds are.
 fn assert_no_stage(fleet: &Fleet) {
     let names =
@@ -91,7 +126,7 @@ fn assert_no_stage(fleet: &Fleet) {
 }
 
 async fn an_expired_fold_becomes_what_the_artifact_is<S: SnapshotStore>() {
-    let (world, first) = World::begun(300).await;
+    let (world, first) = World::begun::<S>(300).await;
     let World { fleet, .. } = &world;
     let second = world.restoring::<S>("second", ());
     second.caught_up().await;
@@ -136,67 +171,59 @@ async fn an_expired_log_becomes_what_the_artifact_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_fold_on_fjall_becomes_what_the_artifact_is() {
-    // Artifacts are of one backend.
-    let world = World::new().await;
-    let World { fleet, .. } = &world;
-    let config = || FoldConfig::new(fleet.bucket.watcher().unwrap());
-    let first = fleet.start::<FjallSnapshot>("first", config(), ());
-    fleet.write(0..1000, "old").await;
-    first.caught_up().await;
-    let published = first.round(&world.transport, TTL).await.unwrap();
-    assert!(matches!(published, RoundOutcome::Published(_)), "{published:?}");
-    fleet.write(0..10, "new").await;
+    an_expired_fold_becomes_what_the_artifact_is::<FjallSnapshot>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_artifact_of_another_backend_is_refused() {
+    let (world, first) = World::begun::<FjallSnapshot>(100).await;
+    world.publish(&first).await;
     world.evict_all_but(20);
-    let second = world.restoring::<FjallSnapshot>("second", ());
-    second.caught_up().await;
-    first.caught_up().await;
-    assert_eq!(second.entries(), first.entries());
-    let status = second.status();
-    assert_eq!((status.restores, status.updates), (1, 10), "{status:?}");
-    // That of a log is none of fjall: it is refused, and the bucket is listed.
     let other = world.restoring::<AppendLogSnapshot>("other", ());
     other.caught_up().await;
     let status = other.status();
     assert_eq!((status.restores, other.entries().len()), (0, 20), "{status:?}");
     assert!(status.may_be_incomplete, "{status:?}");
-    assert_no_stage(fleet);
+    assert!(status.not_restored.as_ref().is_some_and(|why| why.contains("fjall")), "{status:?}");
+    assert_no_stage(&world.fleet);
 }
 
 /// Without an artifact, or with one that nobody can read on from, or that cannot be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fold_that_nobody_can_restore_is_listed_and_says_that_it_may_be_incomplete() {
-    let (world, first) = World::begun(100).await;
+    let (world, first) = World::begun::<AppendLogSnapshot>(100).await;
     let World { fleet, .. } = &world;
-    let check = async |name: &str| {
+    let check = async |name: &str, why: &str| {
         let second = world.restoring::<AppendLogSnapshot>(name, ());
         second.caught_up().await;
         let status = second.status();
         assert_eq!((status.restores, second.entries().len()), (0, 10), "{name}: {status:?}");
         assert!(status.may_be_incomplete && status.synced, "{name}: {status:?}");
+        assert!(status.not_restored.is_some_and(|text| text.contains(why)), "{name}");
         second.stop().await;
     };
     world.evict_all_but(10);
-    check("no artifact").await;
+    check("no artifact", "there is no artifact of").await;
     world.publish(&first).await;
     fleet.write(100..120, "new").await;
     world.evict_all_but(10);
-    check("an artifact that has expired").await;
+    check("an artifact that has expired", "cannot be read on from").await;
     let pointer = Path::from(format!("fleet/artifacts/{KEY}.manifest.json"));
     world.store.put(&pointer, "rubbish".into()).await.unwrap();
-    check("a pointer that is none").await;
+    check("a pointer that is none", "its manifest cannot be read").await;
     world.publish(&first).await;
     let payload = world.transport.pointer(KEY).await.unwrap().unwrap().manifest.content_id();
     let payload = Path::from(format!("fleet/artifacts/{KEY}.payloads/{payload}.tar"));
     let bytes = world.store.get(&payload).await.unwrap().bytes().await.unwrap();
     world.store.put(&payload, bytes.slice(..bytes.len() / 2).into()).await.unwrap();
-    check("a payload that was cut off").await;
+    check("a payload that was cut off", "the artifact is invalid").await;
     assert_no_stage(fleet);
 }
 
 /// What it says outlives the process, and is over when there is an artifact at last.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_incomplete_fold_is_completed_when_there_is_an_artifact() {
-    let (world, first) = World::begun(100).await;
+    let (world, first) = World::begun::<AppendLogSnapshot>(100).await;
     let World { fleet, .. } = &world;
     world.evict_all_but(10);
     let listed = world.restoring::<AppendLogSnapshot>("listed", ());
@@ -230,44 +257,33 @@ async fn an_incomplete_fold_is_completed_when_there_is_an_artifact() {
     assert_eq!(status.last_repair.unwrap().why, CursorExpiry::Incomplete);
 }
 
-/// A fold that is ahead of the artifact: no key of it goes back, not even until the log has been read.
+/// A fold that is ahead of the artifact, and was in its first listing: no value of it goes back, not even
+/// until the log has been read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_newer_in_the_fold_does_not_go_back() {
-    let (world, first) = World::begun(100).await;
+    let (world, first) = World::begun::<AppendLogSnapshot>(100).await;
     let World { fleet, .. } = &world;
-    world.evict_all_but(10);
-    // It lacks 90 keys, and goes on for a while.
-    let listed = world.restoring::<AppendLogSnapshot>("listed", ());
-    listed.caught_up().await;
     world.publish(&first).await;
-    // But for some that the artifact proves itself by.
-    fleet.write(50..95, "new").await;
-    fleet.write(100..150, "new").await;
-    listed.caught_up().await;
-    let newest = listed.entries();
-    listed.stop().await;
+    fleet.write(50..75, "new").await;
+    fleet.write(100..800, "new").await;
+    world.log.evict_below(91);
+    let newest = world.interrupted_listing("second").await;
+    assert!(newest.iter().any(|entry| entry.version.as_u64() > Some(100)), "{newest:?}");
     let seen = Seen::after(&newest);
-    let listed = world.restoring::<AppendLogSnapshot>("listed", seen.clone());
-    listed.caught_up().await;
+    let second = world.restoring::<AppendLogSnapshot>("second", seen.clone());
+    second.caught_up().await;
     first.caught_up().await;
-    assert_eq!(listed.entries(), first.entries());
-    assert_eq!(listed.status().restores, 1);
+    assert_eq!(second.entries(), first.entries());
+    assert_eq!(second.status().restores, 1);
     assert_eq!(seen.went_back(), 0);
-    assert!(seen.count() >= 50, "it lacked as many");
+    assert!(seen.count() >= 800 - 50, "it lacked as many");
 }
 
 /// Versions of a log that is gone say nothing about those of the next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fold_of_another_log_becomes_what_the_artifact_is() {
-    let world = World::new().await;
+    let world = World::recreated().await;
     let World { fleet, .. } = &world;
-    let second = world.restoring::<AppendLogSnapshot>("second", ());
-    for _ in 0..5 {
-        fleet.write(0..100, "of the other log").await;
-    }
-    second.caught_up().await;
-    second.stop().await;
-    world.log.recreate(None);
     let first = fleet.node("first");
     fleet.write(50..120, "new").await;
     world.publish(&first).await;
@@ -286,17 +302,17 @@ async fn a_fold_of_another_log_becomes_what_the_artifact_is() {
 /// It is told to end after the first batch: it begins again, and is complete only then.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_restore_begins_again() {
-    let (world, first) = World::begun(1000).await;
+    let (world, first) = World::begun::<AppendLogSnapshot>(1000).await;
     let World { fleet, .. } = &world;
     world.publish(&first).await;
     fleet.write(0..1, "new").await;
     world.evict_all_but(10);
-    let (stops, stopped) = Stops::new();
+    let (stops, stopped) = Stops::new(When::Applying(1));
     let second = world.restoring::<AppendLogSnapshot>("second", stops);
     stopped.set(second.handle.clone());
     second.ended().await;
     let (cursor, store) = AppendLogSnapshot::load(&fleet.dir.path().join("second")).unwrap();
-    let decoded = slipstream::LogCursor::decode(&cursor).unwrap();
+    let decoded = LogCursor::decode(&cursor).unwrap();
     assert!(decoded.in_repair, "nobody may resume from here");
     drop(store);
     assert_no_stage(fleet);
@@ -311,7 +327,7 @@ async fn an_interrupted_restore_begins_again() {
 /// Some batches fail, the last one too; readers of the store are not in its way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_fails_while_it_is_restored_misses_nothing() {
-    let (world, first) = World::begun(1000).await;
+    let (world, first) = World::begun::<AppendLogSnapshot>(1000).await;
     let World { fleet, .. } = &world;
     let second = world.restoring::<Failing>("second", ());
     second.caught_up().await;
@@ -373,8 +389,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn after(entries: &[slipstream::KvEntry]) -> Self {
-        let version = |entry: &slipstream::KvEntry| entry.version.as_u64().unwrap();
+    fn after(entries: &[KvEntry]) -> Self {
+        let version = |entry: &KvEntry| entry.version.as_u64().unwrap();
         let newest = entries.iter().map(|entry| (entry.key.as_str().to_owned(), version(entry)));
         Self { newest: Arc::new(Mutex::new(newest.collect())), ..Self::default() }
     }
@@ -405,8 +421,20 @@ impl Applier for Seen {
     fn apply(&mut self, _: Vec<()>) {}
 }
 
-/// Tells the fold to end with its first batch.
-struct Stops(Arc<Handle>);
+/// Tells the fold to end.
+struct Stops {
+    handle: Arc<Handle>,
+    when: When,
+    batches: u32,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    /// With this batch.
+    Applying(u32),
+    /// When a cursor is stored that names something.
+    Applied,
+}
 
 #[derive(Default)]
 struct Handle(Mutex<Option<FoldHandle>>);
@@ -418,9 +446,21 @@ impl Handle {
 }
 
 impl Stops {
-    fn new() -> (Self, Arc<Handle>) {
+    fn new(when: When) -> (Self, Arc<Handle>) {
         let handle = Arc::<Handle>::default();
-        (Self(Arc::clone(&handle)), handle)
+        (Self { handle: Arc::clone(&handle), when, batches: 0 }, handle)
+    }
+
+    fn stop(&self, when: When) {
+        if when != self.when {
+            return;
+        }
+        loop {
+            if let Some(handle) = &*self.handle.0.lock().unwrap() {
+                return handle.shutdown();
+            }
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -432,11 +472,11 @@ impl Applier for Stops {
     }
 
     fn apply(&mut self, _: Vec<()>) {
-        loop {
-            if let Some(handle) = &*self.0.0.lock().unwrap() {
-                return handle.shutdown();
-            }
-            std::thread::yield_now();
-        }
+        self.batches += 1;
+        self.stop(When::Applying(self.batches));
+    }
+
+    fn on_applied(&mut self, _: &WatchCursor, _: u64) {
+        self.stop(When::Applied);
     }
 }

@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use super::export::ExportRequest;
 use super::restore::RestoreFrom;
-use crate::kv::{CursorExpiry, KvUpdate, LogCursor};
+use crate::kv::{CursorExpiry, KvUpdate, LogCursor, LogInfo};
 use crate::protocol::{self, Vanished, Verdict};
 
 /// Updates that are applied and stored together.
@@ -73,18 +73,71 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Whether all versions of the fold are known to be of a log. `why` its cursor is of no use.
-    pub(super) fn is_of(&self, incarnation: u64, why: Option<CursorExpiry>) -> bool {
-        let is_lost = why.is_some_and(|why| protocol::verdict_of(why) == Verdict::Dead);
+    /// Whether all versions of the fold are those of a log, as far as its cursor tells. `why` it is of no
+    /// use.
+    pub(super) fn is_of(&self, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
         match &self.cursor {
-            Ok(Some(cursor)) => cursor.position.incarnation == incarnation && !is_lost,
+            // A listing that was not complete kept what it did not bring, of whatever log that was.
+            Ok(Some(cursor)) => !cursor.incomplete && Self::goes_on(cursor, log, why),
             Ok(None) => !self.has_orphans,
             Err(_) => false,
         }
     }
 
+    /// Where the fold stands in a log, if it is complete up to there.
+    pub(super) fn revision_in(&self, log: &LogInfo, why: Option<CursorExpiry>) -> Option<u64> {
+        let cursor = self.cursor.as_ref().ok()?.as_ref()?;
+        let stands = !cursor.in_repair && Self::goes_on(cursor, log, why);
+        stands.then_some(cursor.position.revision)
+    }
+
+    /// Whether a log has not been replaced or rolled back since the cursor was stored, as far as that
+    /// can be told.
+    fn goes_on(cursor: &LogCursor, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
+        let is_lost = why.is_some_and(|why| protocol::verdict_of(why) == Verdict::Dead);
+        let at = cursor.position;
+        at.incarnation == log.incarnation && at.end.max(at.revision) <= log.last && !is_lost
+    }
+
     /// Whether the log was seen with limits that evict.
     pub(super) fn evicted(&self) -> bool {
         matches!(&self.cursor, Ok(Some(cursor)) if cursor.evicted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kv::{Retention, WatchScope};
+    use crate::protocol::Position;
+
+    fn log(incarnation: u64, last: u64) -> LogInfo {
+        let retention = Retention::default();
+        LogInfo { incarnation, first: 5, last, retention, subjects: 0, read_at_ms: 0 }
+    }
+
+    fn at(cursor: LogCursor) -> Standing {
+        Standing { cursor: Ok(Some(cursor)), has_orphans: false }
+    }
+
+    #[test]
+    fn versions_of_a_fold_are_those_of_a_log_that_was_neither_replaced_nor_rolled_back() {
+        let complete = LogCursor::new(Position::at(7, 50), &WatchScope::All);
+        let in_repair = LogCursor::in_repair(&WatchScope::All, true, 7, 50);
+        let decoded = LogCursor::decode(&in_repair.encode()).unwrap();
+        let why = Some(CursorExpiry::BelowFloor { revision: 50, first: 60 });
+        for cursor in [complete.clone(), in_repair.clone(), decoded] {
+            let standing = at(cursor);
+            assert!(standing.is_of(&log(7, 50), why));
+            assert!(!standing.is_of(&log(8, 50), why), "made again");
+            assert!(!standing.is_of(&log(7, 49), why), "rolled back");
+            assert!(!standing.is_of(&log(7, 50), Some(CursorExpiry::Recreated)));
+        }
+        let kept = LogCursor { incomplete: true, ..complete.clone() };
+        assert!(!at(kept.clone()).is_of(&log(7, 50), why), "it may have kept those of another");
+        assert_eq!(at(kept).revision_in(&log(7, 50), why), Some(50));
+        assert_eq!(at(complete.clone()).revision_in(&log(7, 49), why), None);
+        assert_eq!(at(in_repair).revision_in(&log(7, 50), why), None);
+        assert_eq!(at(complete).revision_in(&log(8, 50), why), None);
     }
 }

@@ -2,6 +2,7 @@
 //! what differs goes through the caller's code and into the store, batch by batch.
 
 use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub struct Restore {
     pub transport: Arc<dyn ArtifactTransport>,
     /// What is folded, as [`ExportRound::key`](crate::transport::ExportRound::key) has it.
     pub key: String,
-    /// A directory with room for an artifact, which is there while the fold is restored. The parent of
-    /// the fold will do.
+    /// A directory that exists, with room for an artifact while the fold is restored. The parent of the
+    /// fold will do.
     pub dir: PathBuf,
 }
 
@@ -100,7 +101,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
     ) -> Result<RestoreEnd, Wrong> {
         let in_repair = self.store.cursor();
         let mut there = entries_of::<S>(staged.data()).map_err(Wrong::Artifact)?;
-        let mut here = self.versions_after(None).map_err(Wrong::Fold)?;
+        let mut here = self.entries_after(None).map_err(Wrong::Fold)?;
         let (mut diff, mut last) = (Diff::default(), None);
         loop {
             if self.shared.is_shut_down() {
@@ -120,12 +121,16 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
                 // An engine cannot be opened again while it is read.
                 drop(here);
                 self.store_until_taken(&diff.updates, &in_repair).map_err(Wrong::Fold)?;
-                here = self.versions_after(last.clone()).map_err(Wrong::Fold)?;
+                here = self.entries_after(last.clone()).map_err(Wrong::Fold)?;
             }
             (diff.updates, diff.bytes) = (Vec::new(), 0);
         }
         drop(here);
         self.apply(&diff.updates);
+        // Before its cursor is: it counts for nothing until then.
+        if let Err(error) = self.store.set_imported(staged.manifest()) {
+            tracing::warn!(%error, "the manifest of the artifact was not kept");
+        }
         let encoded = cursor.encode();
         self.store_until_taken(&diff.updates, &encoded).map_err(Wrong::Fold)?;
         self.restored(cursor, &encoded, diff.deleted);
@@ -144,22 +149,38 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
         });
     }
 
-    /// Keys and versions of the fold, 0 for one that is not known, from behind a key.
-    fn versions_after(&self, after: Option<Key>) -> Result<Ahead<(Key, u64)>, FoldError> {
+    /// What the fold has, from behind a key.
+    fn entries_after(&self, after: Option<Key>) -> Result<Ahead<Ours>, FoldError> {
         let (reader, prefixes) = (self.store.reader(), self.prefixes.clone());
-        let versions = Ahead::new(move |push| {
+        let entries = Ahead::new(move |push| {
             prefixes.iter().try_for_each(|prefix| {
                 reader.for_each_in_range(prefix, &mut |entry| {
                     if after.as_ref().is_some_and(|after| entry.key <= after.as_str()) {
                         return ControlFlow::Continue(());
                     }
                     let version = entry.version.as_u64().unwrap_or(0);
-                    push((Key::from(entry.key), version), entry.key.len())
+                    let (key, hash) = (Key::from(entry.key), hash(entry.value));
+                    push(Ours { key, version, hash }, entry.key.len())
                 })
             })
         });
-        versions.map_err(FoldError::Read)
+        entries.map_err(FoldError::Read)
     }
+}
+
+/// An entry of the fold, without its value.
+struct Ours {
+    key: Key,
+    /// 0 if it is not known.
+    version: u64,
+    /// Of the value: versions of two logs may be the same number.
+    hash: u64,
+}
+
+fn hash(value: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(value);
+    hasher.finish()
 }
 
 /// The entries of an artifact.
@@ -174,7 +195,7 @@ fn entries_of<S: SnapshotStore>(data: PathBuf) -> Result<Ahead<KvEntry>, Snapsho
 
 /// Decides about the next key of either; `None` if there is none.
 fn step(
-    here: &mut Ahead<(Key, u64)>,
+    here: &mut Ahead<Ours>,
     there: &mut Ahead<KvEntry>,
     rule: &Restoring,
     diff: &mut Diff,
@@ -185,14 +206,21 @@ fn step(
         (None, None) => return Ok(None),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
-        (Some((key, _)), Some(entry)) => key.cmp(&entry.key),
+        (Some(ours), Some(entry)) => ours.key.cmp(&entry.key),
     };
     let ours = if order.is_le() { here.take() } else { None };
     let theirs = if order.is_ge() { there.take() } else { None };
     let version = |entry: &KvEntry| entry.version.as_u64().unwrap_or(0);
-    let decided = rule.decide(ours.as_ref().map(|ours| ours.1), theirs.as_ref().map(version));
+    let is_equal = match (&ours, &theirs) {
+        (Some(ours), Some(entry)) => {
+            ours.version == version(entry) && ours.hash == hash(&entry.value)
+        }
+        _ => false,
+    };
+    let versions = (ours.as_ref().map(|ours| ours.version), theirs.as_ref().map(version));
+    let decided = rule.decide(versions.0, versions.1, is_equal);
     let key = match (&ours, &theirs) {
-        (Some((key, _)), _) => key.clone(),
+        (Some(ours), _) => ours.key.clone(),
         (None, Some(entry)) => Key::from(entry.key.as_str()),
         (None, None) => unreachable!("one of them was there"),
     };
@@ -205,4 +233,37 @@ fn step(
         (Restored::Keep, _) | (Restored::Put, None) => {}
     }
     Ok(Some(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::applied::status;
+    use crate::kv::WatchScope;
+    use crate::snapshot::AppendLogSnapshot;
+
+    /// After a write that failed, the fold is read again from where it was.
+    #[test]
+    fn entries_are_read_from_behind_a_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, mut store) = AppendLogSnapshot::load(&dir.path().join("fold")).unwrap();
+        let put = |key: &'static str| {
+            let version = VersionToken::from_u64(7);
+            KvUpdate::Put(KvEntry { key: key.into(), value: key.into(), version })
+        };
+        let batch = ["a", "b", "b.c", "d"].map(put);
+        let cursor = LogCursor::in_repair(&WatchScope::All, true, 1, 9).encode();
+        store.apply(&batch, &cursor).unwrap();
+        let (_, control) = status::pair();
+        let fold = ApplyLoop::new(store, (), &control, 10, None, WatchScope::All);
+        for (after, left) in [(None, &["a", "b", "b.c", "d"][..]), (Some("b"), &["b.c", "d"])] {
+            let mut entries = fold.entries_after(after.map(Key::from)).unwrap();
+            for &key in left {
+                let Ours { key: found, version, hash: of } = entries.peek().unwrap().unwrap();
+                assert_eq!((found.as_str(), *version, *of), (key, 7, hash(key.as_bytes())));
+                entries.take();
+            }
+            assert!(entries.peek().unwrap().is_none());
+        }
+    }
 }

@@ -37,12 +37,16 @@ pub struct FoldStatus {
     pub evicts_current_values: bool,
     /// Whether the fold may lack keys that nobody deleted: the log had evicted them before they were
     /// read, by a listing or by a watch. Stays so, through restarts too, until the fold is restored from
-    /// an artifact that lacks none, or the bucket evicts no more and is listed.
+    /// an artifact that lacks none, or a log that has its first message is listed.
     pub may_be_incomplete: bool,
     /// Whether an artifact is on its way, to restore the fold from it.
     pub restoring: bool,
     /// How often the fold was restored from an artifact since the call began.
     pub restores: u64,
+    /// Why the fold was not restored from an artifact when it last had to be, so that it was listed or
+    /// went on as it was. `None` once it was, and where [`restore`](crate::FoldConfig::restore) is not
+    /// given or a listing brings everything.
+    pub not_restored: Option<String>,
     /// The last listing of the bucket, or restore, because the cursor was of no use.
     pub last_repair: Option<Repair>,
     /// How many repairs there were since the call began.
@@ -97,8 +101,9 @@ impl FoldStatus {
 
     pub(super) fn restored(&mut self, deleted: u64) {
         self.restores += 1;
+        self.not_restored = None;
         if let Some(repair) = self.last_repair.as_mut().filter(|repair| !repair.is_over) {
-            (repair.deleted, repair.from_artifact, repair.is_over) = (deleted, true, true);
+            (repair.deleted, repair.is_over) = (deleted, true);
         }
     }
 

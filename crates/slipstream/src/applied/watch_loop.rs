@@ -166,22 +166,26 @@ impl WatchLoop {
     }
 
     /// A watch from the cursor, or from an artifact that has what the fold may lack; or why the cursor
-    /// has expired.
+    /// has expired. Nobody would read a watch while an artifact is downloaded, so that it is armed again
+    /// if none was of use.
     async fn resume_or_complete(
         &mut self,
         cursor: &LogCursor,
         standing: &Standing,
     ) -> Result<Result<Following, CursorExpiry>, Over> {
-        let proven = match self.prove(cursor).await? {
-            Ok(proven) => proven,
-            Err(why) => return Ok(Err(why)),
-        };
-        if cursor.incomplete
-            && let Some(restored) = self.restore(Some(CursorExpiry::Incomplete), standing).await?
-        {
-            return Ok(Ok(restored));
+        let mut proven = self.prove(cursor).await?;
+        if proven.is_ok() && cursor.incomplete && self.config.restore.is_some() {
+            drop(proven);
+            let restored = self.restore(Some(CursorExpiry::Incomplete), standing).await?;
+            if let Some(restored) = restored {
+                return Ok(Ok(restored));
+            }
+            proven = self.prove(cursor).await?;
         }
-        self.follow(proven).await.map(Ok)
+        match proven {
+            Ok(proven) => self.follow(proven).await.map(Ok),
+            Err(why) => Ok(Err(why)),
+        }
     }
 
     /// A watch from the cursor; or why it has expired.
@@ -211,6 +215,7 @@ impl WatchLoop {
         let (revision, incomplete) = (watch.position(), cursor.incomplete);
         tracing::debug!(revision, "armed");
         self.control.shared.note_received(revision);
+        self.artifacts.outrun = 0;
         self.send(Command::Resume { revision, incomplete }).await?;
         Ok(Following::resumed(watch, log, &cursor, &self.config))
     }
@@ -230,14 +235,13 @@ impl WatchLoop {
             _ if is_again => status.applied = 0,
             Some(why) => {
                 tracing::warn!(%why, "the cursor is of no use; listing the bucket");
-                status.begin_repair(why);
+                status.begin_repair(why, false);
             }
             None => {}
         });
         let evicted = standing.evicted() || protocol::evicts_current_values(&log.retention);
-        let is_of = standing.is_of(log.incarnation, why);
-        let incarnation = if is_of { log.incarnation } else { 0 };
-        let cursor = LogCursor::in_repair(&self.config.scope, evicted, incarnation);
+        let incarnation = if standing.is_of(&log, why) { log.incarnation } else { 0 };
+        let cursor = LogCursor::in_repair(&self.config.scope, evicted, incarnation, log.last);
         self.send(Command::BeginResync { cursor, lists: true }).await?;
         self.owed = None;
         let listing = self.config.watcher.watch_from(&self.config.scope, None);
@@ -284,9 +288,8 @@ impl WatchLoop {
 }
 
 impl FoldStatus {
-    pub(super) fn begin_repair(&mut self, why: CursorExpiry) {
-        let (deleted, unconfirmed, at) = (0, 0, SystemTime::now());
-        let (from_artifact, is_over) = (false, false);
+    pub(super) fn begin_repair(&mut self, why: CursorExpiry, from_artifact: bool) {
+        let (deleted, unconfirmed, at, is_over) = (0, 0, SystemTime::now(), false);
         self.last_repair = Some(Repair { why, deleted, unconfirmed, at, from_artifact, is_over });
         self.repairs += 1;
         self.synced = false;

@@ -1,5 +1,5 @@
-//! What an imported fold remembers of its artifact, in a file of its own, until it goes on: the manifest
-//! proves a log that the fold's cursor by itself may not.
+//! What an imported or restored fold remembers of its artifact, in a file of its own, until it goes on: the
+//! manifest proves a log that the fold's cursor by itself may not.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::ExportManifest;
 use super::import::read_manifest_at;
-use crate::kv::WatchCursor;
+use crate::kv::{LogCursor, WatchCursor};
 
 /// The artifact of a fold that stands where it did.
 pub(crate) struct Imported {
@@ -33,9 +33,19 @@ impl Imported {
         self.manifest.as_ref()
     }
 
+    /// The fold is about to stand where an artifact does. Counts for nothing until it is there.
+    pub(crate) fn set(&mut self, manifest: &ExportManifest) -> io::Result<()> {
+        write_imported(&self.path, manifest)?;
+        self.manifest = Some(manifest.clone());
+        Ok(())
+    }
+
     /// The fold stands at a cursor now.
     pub(crate) fn passed(&mut self, at: &WatchCursor) {
-        if self.manifest.take_if(|manifest| manifest.cursor != *at).is_some() {
+        let is_there = |manifest: &ExportManifest| {
+            LogCursor::decode(at).is_ok_and(|at| manifest.known_at(&at).is_some())
+        };
+        if self.manifest.take_if(|manifest| !is_there(manifest)).is_some() {
             // It is not looked at again in any case.
             let _ = fs::remove_file(&self.path);
         }

@@ -341,9 +341,14 @@ impl ExportManifest {
     }
 
     /// The cursor of a fold that stands where the artifact does, with more witnesses; `None` if it stands
-    /// elsewhere. A fold may know of evictions that the artifact does not.
+    /// elsewhere. A fold may know of evictions that the artifact does not, and of a longer log.
     pub(crate) fn known_at(&self, cursor: &LogCursor) -> Option<LogCursor> {
-        let known = LogCursor { evicted: cursor.evicted, ..self.log_cursor().ok()? };
+        let mut known = self.log_cursor().ok()?;
+        if cursor.position.end < known.position.end {
+            return None;
+        }
+        known.position.end = cursor.position.end;
+        (known.evicted, known.incomplete) = (cursor.evicted, cursor.incomplete);
         (known.encode() == cursor.encode()).then_some(known)
     }
 

@@ -80,6 +80,10 @@ impl Staged {
     pub(crate) fn publish(self) -> Result<ExportManifest, ArtifactError> {
         let Self { stage, from, beside, destination, manifest } = self;
         if let Some((from, to)) = beside {
+            // That of a fold which has come there meanwhile stays.
+            if fs::symlink_metadata(&destination).is_ok() {
+                return Err(ArtifactError::Exists);
+            }
             fs::rename(from, to).map_err(io_error("moving what was made to the destination"))?;
         }
         stage.publish(&from, &destination, |parent| File::open(parent)?.sync_all())?;
@@ -101,15 +105,22 @@ impl Staged {
             return;
         }
         let destination = self.destination.clone();
+        let beside = self.beside.as_ref().map(|(_, to)| to.clone());
         if let Err(Ok(_)) = waiting.send(self.publish()) {
-            let removed = match destination.is_dir() {
-                true => fs::remove_dir_all(&destination),
-                false => fs::remove_file(&destination),
-            };
-            if let Err(error) = removed {
-                tracing::warn!(%error, "what nobody waits for any more was not removed");
+            for path in [Some(destination), beside].into_iter().flatten() {
+                let removed = match path.is_dir() {
+                    true => fs::remove_dir_all(&path),
+                    false => fs::remove_file(&path),
+                };
+                if let Err(error) = removed {
+                    tracing::warn!(%error, "what nobody waits for any more was not removed");
+                }
             }
         }
+    }
+
+    pub(crate) fn manifest(&self) -> &ExportManifest {
+        &self.manifest
     }
 }
 
@@ -195,7 +206,10 @@ mod tests {
         fs::write(&from, "made").unwrap();
         let text = br#"{"schema":1,"backend":"b","generation":1,"compression":"none","epoch":0,"bucket":null,"scope":[],"cursor":"01","cursor_time_ms":null,"evicted":false,"witnesses":[],"files":[]}"#;
         let manifest = ExportManifest::decode(text).unwrap();
-        Staged { stage, from, beside: None, destination, manifest }
+        let file = stage.path("beside");
+        fs::write(&file, "made").unwrap();
+        let beside = Some((file, dir.join("beside")));
+        Staged { stage, from, beside, destination, manifest }
     }
 
     fn count(dir: &Path) -> usize {
@@ -219,10 +233,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let staged = staged(dir.path());
         let destination = staged.destination.clone();
-        fs::write(&destination, "theirs").unwrap();
+        let beside = dir.path().join("beside");
+        for theirs in [&destination, &beside] {
+            fs::write(theirs, "theirs").unwrap();
+        }
         assert!(matches!(staged.publish(), Err(ArtifactError::Exists)));
-        assert_eq!(fs::read(destination).unwrap(), b"theirs");
-        assert_eq!(count(dir.path()), 1, "no stage is left");
+        for theirs in [&destination, &beside] {
+            assert_eq!(fs::read(theirs).unwrap(), b"theirs");
+        }
+        assert_eq!(count(dir.path()), 2, "no stage is left");
     }
 
     #[test]
@@ -235,6 +254,6 @@ mod tests {
         let (waiting, mut answer) = oneshot::channel();
         staged(dir.path()).publish_for(waiting);
         assert!(matches!(answer.try_recv(), Ok(Ok(_))));
-        assert_eq!(count(dir.path()), 1);
+        assert_eq!(count(dir.path()), 2, "with what goes beside it");
     }
 }

@@ -96,6 +96,10 @@ impl Log {
         }
     }
 
+    pub(super) fn configure(&mut self, config: StoreConfig) {
+        self.config = config;
+    }
+
     pub(super) fn config(&self) -> &StoreConfig {
         &self.config
     }

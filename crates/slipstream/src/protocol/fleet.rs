@@ -9,7 +9,7 @@
 //! replaces one is of a higher epoch, and so is newer than whatever was uploaded before, and may have
 //! been deleted since.
 
-use super::Resume;
+use super::{Offer, Resume};
 use crate::kv::CursorExpiry;
 
 /// Which of two artifacts is the newer one: by epoch, then by log, then by how far it goes.
@@ -98,31 +98,41 @@ pub enum Publish {
     SupersededByNewer,
     /// Nobody could begin with this artifact any more: give up.
     OfNoUse,
+    /// The pointer is to an artifact that lacks nothing, and this one may lack what was evicted: give up.
+    LessComplete,
 }
 
-/// Decides whether the pointer may move (P7, P9).
+/// Decides whether the pointer may move (P7, P9, P11).
 ///
 /// `newest` is the newest of the payloads that there are now, the candidate's own among them. Without a
 /// pointer that can be read, it tells what the pointer may have been: the payload that it named is
 /// still there, and what was deleted was older. So a candidate that is not the newest may have been
-/// deleted itself. `verdict` is about the candidate's cursor, and was found after the payload was
-/// uploaded.
+/// deleted itself. `offer` is what the candidate is, found after the payload was uploaded; `replaced` is
+/// what the pointer's artifact is, if it can be read.
 pub fn may_publish(
     pointer: &PointerState,
     newest: Option<Rank>,
     candidate: Rank,
-    verdict: Verdict,
+    offer: Offer,
+    replaced: Option<Offer>,
 ) -> Publish {
     let superseded = match *pointer {
         PointerState::Present { rank: Some(rank) } => candidate < rank,
         PointerState::Absent | PointerState::Present { rank: None } => newest != Some(candidate),
         PointerState::Newer => true,
     };
-    match verdict {
+    match offer.verdict {
         _ if superseded => Publish::SupersededByNewer,
-        Verdict::Holds => Publish::Allowed,
         Verdict::Expired | Verdict::Dead => Publish::OfNoUse,
+        Verdict::Holds if lacks_more(offer, replaced) => Publish::LessComplete,
+        Verdict::Holds => Publish::Allowed,
     }
+}
+
+/// Whether an artifact may lack what another, that nodes can begin with, has (P11).
+pub fn lacks_more(offer: Offer, than: Option<Offer>) -> bool {
+    let is_whole = |than: Offer| than.verdict == Verdict::Holds && !than.may_be_incomplete;
+    offer.may_be_incomplete && than.is_some_and(is_whole)
 }
 
 /// Whether a payload may be deleted (P8): it is older than the one that the pointer names, so that

@@ -1,8 +1,10 @@
 //! A restore: a fold becomes what an artifact holds, where a listing would not bring everything.
 //!
 //! A log that evicts current values has no complete listing: what was evicted is in the folds only. The
-//! artifact of a fold whose cursor passes the resume guard has what the log had, and the log still has
-//! all that follows. So the fold takes the artifact's entries, key by key, and reads on from its cursor.
+//! artifact of a fold whose cursor passes the resume guard has what the log had, and the log had all that
+//! follows when it was asked, before the download and after it. So the fold takes the artifact's entries,
+//! key by key, and reads on from its cursor. If the log evicts what follows while the entries are stored,
+//! the cursor expires, and the fold is repaired again.
 
 use super::{Vanished, Verdict, vanished};
 use crate::kv::{CursorExpiry, LogInfo};
@@ -21,13 +23,52 @@ pub struct Offer {
     pub may_be_incomplete: bool,
 }
 
-/// Whether a fold is restored from an artifact (P9, P10). `why` its cursor is of no use; `None` if the
-/// fold is empty.
+impl Offer {
+    /// As it is to a fold that has seen limits which evict: an exporter that has not may have begun when
+    /// they were lifted, and then lacks keys without knowing it.
+    #[must_use]
+    pub const fn to_fold(self, evicted_here: bool, evicted_there: bool) -> Self {
+        let may_be_incomplete = self.may_be_incomplete || (evicted_here && !evicted_there);
+        Self { may_be_incomplete, ..self }
+    }
+}
+
+/// Why an artifact is not used to restore a fold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// Its cursor does not pass the resume guard.
+    #[error("the bucket cannot be read on from the newest artifact")]
+    Expired,
+    /// The fold could go on, and would lack as much as before.
+    #[error("the newest artifact may lack evicted keys, too")]
+    Incomplete,
+    /// The fold would go back, and would have keys again that it knows to be deleted.
+    #[error("the newest artifact is older than the fold")]
+    Older,
+}
+
+/// Whether a fold is restored from an artifact at revision `there` (P9, P10). `why` the fold's cursor is of
+/// no use; `None` if the fold is empty. `here` is where the fold stands, if it is complete up to a revision
+/// of the artifact's log.
 ///
-/// A fold that could go on, but may be incomplete, gains nothing by an artifact that may be, too.
-pub fn restores(evicted: bool, log: &LogInfo, why: Option<CursorExpiry>, offer: Offer) -> bool {
-    let gains = why != Some(CursorExpiry::Incomplete) || !offer.may_be_incomplete;
-    may_lack_evicted(evicted, log) && offer.verdict == Verdict::Holds && gains
+/// # Errors
+/// Why not.
+pub fn restores(
+    why: Option<CursorExpiry>,
+    here: Option<u64>,
+    offer: Offer,
+    there: u64,
+) -> Result<(), Unfit> {
+    if offer.verdict != Verdict::Holds {
+        Err(Unfit::Expired)
+    } else if why == Some(CursorExpiry::Incomplete) && offer.may_be_incomplete {
+        Err(Unfit::Incomplete)
+    } else if here.is_some_and(|here| here > there) {
+        Err(Unfit::Older)
+    } else {
+        Ok(())
+    }
 }
 
 /// What becomes of a key in a restore.
@@ -48,7 +89,7 @@ pub struct Restoring {
     pub revision: u64,
     /// The head of the log, read before: whatever the fold has from above was lost.
     pub head: u64,
-    /// Whether all versions of the fold are known to be of the artifact's log.
+    /// Whether the versions of the fold are those of the artifact's log, as far as its cursor tells.
     pub same_log: bool,
     /// Whether the artifact may lack keys that nobody deleted.
     pub may_be_incomplete: bool,
@@ -56,16 +97,18 @@ pub struct Restoring {
 
 impl Restoring {
     /// Decides about a key that the fold has at version `here`, and the artifact at `there`: `None` if
-    /// it has it not, 0 if the version is not known.
+    /// it has it not, 0 if the version is not known. `is_equal` if both have the same value.
     ///
-    /// A version that is newer in the fold stays: what follows the artifact brings it, or what became
-    /// of it. One that the artifact does not have was deleted by somebody, if the artifact is complete.
-    pub fn decide(&self, here: Option<u64>, there: Option<u64>) -> Restored {
+    /// A version from behind the artifact stays: what follows the artifact brings it, or what became of it.
+    /// Whatever else the artifact has otherwise, or has not, is of a log that was lost, if the artifact is
+    /// complete; if it is not, a newer version in the fold may be one that the exporter missed.
+    pub fn decide(&self, here: Option<u64>, there: Option<u64>, is_equal: bool) -> Restored {
         let is_newer = |here: u64, than: u64| self.same_log && here > than && here <= self.head;
         match (here, there) {
             (Some(here), Some(there)) => {
-                let is_same = self.same_log && here == there && here > 0;
-                if is_same || is_newer(here, there) { Restored::Keep } else { Restored::Put }
+                let than = if self.may_be_incomplete { there } else { self.revision };
+                let is_same = here == there && here > 0 && is_equal;
+                if is_same || is_newer(here, than) { Restored::Keep } else { Restored::Put }
             }
             (None, Some(_)) => Restored::Put,
             (Some(here), None) => {
@@ -92,26 +135,40 @@ mod tests {
     const HOLDS: Offer = Offer { verdict: Verdict::Holds, may_be_incomplete: false };
 
     #[test]
-    fn a_fold_is_restored_only_where_a_listing_would_not_bring_everything() {
-        let why = Some(CursorExpiry::Unproven);
-        for why in [None, why] {
-            assert!(restores(false, &log(2, true), why, HOLDS));
-            assert!(restores(true, &log(2, false), why, HOLDS), "it evicted once");
-            assert!(!restores(false, &log(2, false), why, HOLDS), "it never did");
-            assert!(!restores(true, &log(1, true), why, HOLDS), "it has its first message");
-        }
+    fn a_listing_lacks_keys_only_where_the_log_may_have_evicted_some() {
+        assert!(may_lack_evicted(false, &log(2, true)));
+        assert!(may_lack_evicted(true, &log(2, false)), "it evicted once");
+        assert!(!may_lack_evicted(false, &log(2, false)), "it never did");
+        assert!(!may_lack_evicted(true, &log(1, true)), "it has its first message");
     }
 
     #[test]
     fn only_an_artifact_that_a_watch_can_read_on_from_is_used() {
         for verdict in [Verdict::Expired, Verdict::Dead] {
-            assert!(!restores(true, &log(2, true), None, Offer { verdict, ..HOLDS }));
+            assert_eq!(restores(None, None, Offer { verdict, ..HOLDS }, 9), Err(Unfit::Expired));
         }
         let incomplete = Offer { may_be_incomplete: true, ..HOLDS };
-        assert!(restores(true, &log(2, true), Some(CursorExpiry::Unproven), incomplete));
+        assert_eq!(restores(Some(CursorExpiry::Unproven), Some(9), incomplete, 9), Ok(()));
         let good_cursor = Some(CursorExpiry::Incomplete);
-        assert!(restores(true, &log(2, true), good_cursor, HOLDS));
-        assert!(!restores(true, &log(2, true), good_cursor, incomplete), "nothing is gained");
+        assert_eq!(restores(good_cursor, Some(9), HOLDS, 9), Ok(()));
+        assert_eq!(restores(good_cursor, Some(9), incomplete, 9), Err(Unfit::Incomplete));
+    }
+
+    #[test]
+    fn a_fold_does_not_go_back() {
+        for why in [CursorExpiry::Incomplete, CursorExpiry::Unproven, CursorExpiry::Purged] {
+            assert_eq!(restores(Some(why), Some(10), HOLDS, 9), Err(Unfit::Older), "{why:?}");
+            assert_eq!(restores(Some(why), Some(9), HOLDS, 9), Ok(()), "{why:?}");
+            assert_eq!(restores(Some(why), None, HOLDS, 9), Ok(()), "it stands nowhere: {why:?}");
+        }
+    }
+
+    #[test]
+    fn an_exporter_that_never_saw_the_limits_may_lack_what_they_evicted() {
+        assert!(HOLDS.to_fold(true, false).may_be_incomplete);
+        for (here, there) in [(true, true), (false, true), (false, false)] {
+            assert!(!HOLDS.to_fold(here, there).may_be_incomplete, "{here} {there}");
+        }
     }
 
     const RULE: Restoring =
@@ -119,30 +176,43 @@ mod tests {
 
     #[test]
     fn what_differs_is_taken_from_the_artifact() {
-        assert_eq!(RULE.decide(None, Some(7)), Restored::Put);
-        assert_eq!(RULE.decide(Some(7), Some(7)), Restored::Keep);
-        assert_eq!(RULE.decide(Some(6), Some(7)), Restored::Put);
-        assert_eq!(RULE.decide(Some(7), None), Restored::Delete);
-        assert_eq!(RULE.decide(Some(0), Some(7)), Restored::Put, "its version is not known");
-        assert_eq!(RULE.decide(Some(0), Some(0)), Restored::Put);
+        assert_eq!(RULE.decide(None, Some(7), false), Restored::Put);
+        assert_eq!(RULE.decide(Some(7), Some(7), true), Restored::Keep);
+        assert_eq!(RULE.decide(Some(7), Some(7), false), Restored::Put, "of another log");
+        assert_eq!(RULE.decide(Some(6), Some(7), false), Restored::Put);
+        assert_eq!(RULE.decide(Some(7), None, false), Restored::Delete);
+        assert_eq!(RULE.decide(Some(0), Some(7), true), Restored::Put, "its version is not known");
+        assert_eq!(RULE.decide(Some(0), Some(0), true), Restored::Put);
         let incomplete = Restoring { may_be_incomplete: true, ..RULE };
-        assert_eq!(incomplete.decide(Some(7), None), Restored::Keep, "nobody may have deleted it");
+        let kept = incomplete.decide(Some(7), None, false);
+        assert_eq!(kept, Restored::Keep, "nobody may have deleted it");
+    }
+
+    /// In one log, an artifact that lacks nothing has the newest version up to its revision.
+    #[test]
+    fn a_newer_version_that_the_artifact_should_have_is_of_another_log() {
+        assert_eq!(RULE.decide(Some(40), Some(7), false), Restored::Put);
+        assert_eq!(RULE.decide(Some(51), Some(7), false), Restored::Keep);
+        let incomplete = Restoring { may_be_incomplete: true, ..RULE };
+        let kept = incomplete.decide(Some(40), Some(7), false);
+        assert_eq!(kept, Restored::Keep, "the exporter may have missed it");
     }
 
     #[test]
     fn versions_of_another_log_say_nothing() {
         let other = Restoring { same_log: false, ..RULE };
         for here in [6, 7, 8, 99] {
-            assert_eq!(other.decide(Some(here), Some(7)), Restored::Put);
-            assert_eq!(other.decide(Some(here), None), Restored::Delete);
+            assert_eq!(other.decide(Some(here), Some(7), false), Restored::Put);
+            assert_eq!(other.decide(Some(here), None, false), Restored::Delete);
         }
         // Nor do those that the log has lost.
-        assert_eq!(RULE.decide(Some(101), Some(7)), Restored::Put);
-        assert_eq!(RULE.decide(Some(101), None), Restored::Delete);
+        assert_eq!(RULE.decide(Some(101), Some(7), false), Restored::Put);
+        assert_eq!(RULE.decide(Some(101), None, false), Restored::Delete);
     }
 
     proptest! {
-        /// With what follows the artifact, the fold is what the log says; and no key goes back on the way.
+        /// A fold that is not ahead of the artifact becomes what that is. Of one that is, which was in a
+        /// repair, no value goes back, and with what follows the artifact it is what the log says.
         #[test]
         fn a_restored_fold_and_the_tail_are_the_bucket(
             // Per key: the revisions that wrote it, and which of them deleted it.
@@ -157,15 +227,15 @@ mod tests {
                     (deletes & (1 << index) == 0).then_some(*last)
                 };
                 let (here, there) = (value(at), value(revision));
-                let restored = match rule.decide(here, there) {
+                let restored = match rule.decide(here, there, here == there) {
                     Restored::Keep => here,
                     Restored::Put => there,
                     Restored::Delete => None,
                 };
-                prop_assert!(here.is_none() || restored.is_none() || restored >= here);
-                if there.is_some() && here > there {
-                    prop_assert_eq!(restored, here, "newer here");
+                if at <= revision {
+                    prop_assert_eq!(restored, there);
                 }
+                prop_assert!(here.is_none() || restored.is_none() || restored >= here);
                 // A key that was written since comes again by itself.
                 let comes_again = writes.range(revision + 1..).next().is_some();
                 prop_assert!(comes_again || restored == value(100), "{here:?} {there:?}");

@@ -1,5 +1,6 @@
 //! The default fold: a log on disk, the entries in memory.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -245,6 +246,10 @@ impl SnapshotStore for AppendLogSnapshot {
 
     fn imported(&self) -> Option<&ExportManifest> {
         self.imported.manifest()
+    }
+
+    fn set_imported(&mut self, manifest: &ExportManifest) -> io::Result<()> {
+        self.imported.set(manifest)
     }
 }
 

@@ -315,6 +315,10 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
     fn imported(&self) -> Option<&ExportManifest> {
         self.imported.manifest()
     }
+
+    fn set_imported(&mut self, manifest: &ExportManifest) -> io::Result<()> {
+        self.imported.set(manifest)
+    }
 }
 
 impl<E> Clone for EngineReader<E> {

@@ -34,9 +34,7 @@ impl Following {
         let cut = protocol::cut(before.revision, before.observed_ms, log);
         tracing::info!(floor = cut.floor, "the log has dropped what was to be read; following on");
         self.hand_over(to).await?;
-        let evicted = self.batches.known.evicted;
-        let incarnation = self.began.incarnation;
-        let cursor = LogCursor::in_repair(&to.config.scope, evicted, incarnation);
+        let cursor = self.in_repair(to);
         to.send(Command::BeginResync { cursor, lists: false }).await?;
         self.batches.unguard();
         self.reading = None;
@@ -47,12 +45,19 @@ impl Following {
     /// A complete fold needs a listing, whatever its cursor says: so the cursor goes before anything
     /// that can fail.
     pub(super) async fn owe_listing(&mut self, to: &mut WatchLoop, why: CursorExpiry) -> Over {
-        let (evicted, incarnation) = (self.batches.known.evicted, self.began.incarnation);
-        let cursor = LogCursor::in_repair(&to.config.scope, evicted, incarnation);
+        let cursor = self.in_repair(to);
         match to.send(Command::BeginResync { cursor, lists: true }).await {
             Ok(()) => Over::Resync(why),
             Err(over) => over,
         }
+    }
+
+    fn in_repair(&self, to: &WatchLoop) -> LogCursor {
+        let known = &self.batches.known;
+        // One that may lack keys may have kept some of another log: see `Standing::is_of`.
+        let incarnation = if known.incomplete { 0 } else { self.began.incarnation };
+        let end = known.end.max(self.watch.position());
+        LogCursor::in_repair(&to.config.scope, known.evicted, incarnation, end)
     }
 
     /// Ends the resync if everything that it waits for was received (P6).

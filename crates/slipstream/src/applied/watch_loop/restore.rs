@@ -3,8 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
 use super::{Over, WatchLoop, unless_shut_down};
 use crate::applied::applier::Applier;
@@ -12,14 +14,24 @@ use crate::applied::apply_loop::ApplyLoop;
 use crate::applied::command::{Command, Standing};
 use crate::applied::follow::Following;
 use crate::applied::restore::{Restore, RestoreEnd, RestoreFrom};
-use crate::artifact::{ExportManifest, Staged};
-use crate::kv::{CursorExpiry, LogCursor, WatchScope};
+use crate::artifact::{ArtifactError, ExportManifest, Staged};
+use crate::kv::{CursorExpiry, LogCursor, LogInfo, WatchScope};
 use crate::protocol::{self, Offer, Restoring};
 use crate::snapshot::SnapshotStore;
-use crate::transport::{TransportError, download, judge, not_read};
+use crate::transport::{TransportError, download, not_read, offer_of};
 
 /// The name of a fold that is never there: its stage is made beside it.
 const RESTORED: &str = "slipstream-restored";
+
+/// How long a store may take to say which artifact is the newest.
+const NEWEST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many downloads are tried in a row, of a newer artifact each time or of one that was cut off.
+const DOWNLOADS_MAX: u32 = 3;
+
+/// So many restores in a row that the log has gone past before they were done are enough: a listing comes
+/// to an end.
+const OUTRUN_MAX: u32 = 2;
 
 type Downloading<'a> = Pin<Box<dyn Future<Output = Result<Staged, TransportError>> + Send + 'a>>;
 type Download = for<'a> fn(&'a Restore, ExportManifest, &'a WatchScope) -> Downloading<'a>;
@@ -28,8 +40,10 @@ type Download = for<'a> fn(&'a Restore, ExportManifest, &'a WatchScope) -> Downl
 pub(in crate::applied) struct Artifacts {
     /// The artifact that the fold was made of, as long as it stands where that did.
     pub(super) imported: Option<ExportManifest>,
-    /// One that turned out to be none when it was read.
-    unreadable: Option<ExportManifest>,
+    /// One that turned out to be none for this fold when it was read, and why.
+    unreadable: Option<(ExportManifest, String)>,
+    /// How many restores in a row were of no use when they were done.
+    pub(super) outrun: u32,
     /// `None` if the store has no files, or the caller has entries that no artifact has.
     download: Option<Download>,
 }
@@ -38,7 +52,8 @@ impl Artifacts {
     pub(in crate::applied) fn of<S: SnapshotStore, A: Applier>(fold: &ApplyLoop<S, A>) -> Self {
         let is_all_there_is = S::FILES.is_some() && !fold.applier.keeps_entries();
         let download: Option<Download> = is_all_there_is.then_some(stage::<S>);
-        Self { imported: fold.store.imported().cloned(), unreadable: None, download }
+        let imported = fold.store.imported().cloned();
+        Self { imported, unreadable: None, outrun: 0, download }
     }
 }
 
@@ -57,6 +72,16 @@ fn stage<'a, S: SnapshotStore>(
     })
 }
 
+/// An artifact that was downloaded, and that the log continues.
+struct Fetched {
+    staged: Staged,
+    manifest: ExportManifest,
+    cursor: LogCursor,
+    offer: Offer,
+    /// Read after the download.
+    log: LogInfo,
+}
+
 impl WatchLoop {
     /// A watch that goes on from the newest artifact, when the fold is what that is; `None` if a listing
     /// is as good, or all there is.
@@ -65,80 +90,155 @@ impl WatchLoop {
         why: Option<CursorExpiry>,
         standing: &Standing,
     ) -> Result<Option<Following>, Over> {
-        let (Some(from), Some(download)) = (self.config.restore.clone(), self.artifacts.download)
-        else {
-            return Ok(None);
-        };
+        let Some(from) = self.config.restore.clone() else { return Ok(None) };
         let log = self.log().await?;
-        let evicted = standing.evicted();
-        if !self.config.keep_evicted || !protocol::may_lack_evicted(evicted, &log) {
+        if !self.config.keep_evicted || !protocol::may_lack_evicted(standing.evicted(), &log) {
             return Ok(None);
         }
-        let Some((manifest, offer)) = self.newest(&from).await? else { return Ok(None) };
-        if self.artifacts.unreadable.as_ref() == Some(&manifest) {
-            return Ok(None);
-        }
-        let Ok(mut cursor) = manifest.log_cursor() else { return Ok(None) };
-        // Whoever exported it may not have seen the limits.
-        cursor.evicted = true;
-        if !protocol::restores(evicted, &log, why, offer) {
-            tracing::warn!(?offer, "the newest artifact is of no use to this fold");
-            return Ok(None);
-        }
-        let (shared, scope) = (Arc::clone(&self.control.shared), self.config.scope.clone());
-        tracing::info!(revision = cursor.position.revision, "restoring from an artifact");
-        self.control.status.send_modify(|status| status.restoring = true);
-        let staged = unless_shut_down(&shared, download(&from, manifest.clone(), &scope)).await;
-        self.control.status.send_modify(|status| status.restoring = false);
-        let staged = match staged? {
-            Ok(staged) => staged,
-            Err(error) => {
-                tracing::warn!(%error, "the artifact was not downloaded; listing the bucket");
-                return Ok(None);
-            }
-        };
-        let rule = Restoring {
-            revision: cursor.position.revision,
-            head: log.last,
-            same_log: standing.is_of(cursor.position.incarnation, why),
-            may_be_incomplete: offer.may_be_incomplete,
-        };
-        if let Err(over) = self.take_over(why, staged, rule, &cursor).await {
-            // The fold is in repair, so that a listing follows.
-            self.artifacts.unreadable = Some(manifest);
-            return Err(over);
-        }
-        self.artifacts.imported = Some(manifest);
-        match self.prove(&cursor).await? {
-            Ok(proven) => self.follow(proven).await.map(Some),
-            // It was proven before the download: the log has gone on since.
-            Err(why) => Err(Over::Tripped(why)),
-        }
-    }
-
-    /// The newest artifact of the bucket, if there is one that can be read.
-    async fn newest(&mut self, from: &Restore) -> Result<Option<(ExportManifest, Offer)>, Over> {
-        let shared = Arc::clone(&self.control.shared);
-        let watcher = Arc::clone(&self.config.watcher);
-        let newest = async {
-            let Some(pointer) = from.transport.pointer(&from.key).await? else { return Ok(None) };
-            let verdict = judge(&*watcher, &pointer.manifest).await?;
-            let cursor = pointer.manifest.log_cursor();
-            let may_be_incomplete = cursor.is_ok_and(|cursor| cursor.incomplete);
-            Ok(Some((pointer.manifest, Offer { verdict, may_be_incomplete })))
-        };
-        match unless_shut_down(&shared, newest).await? {
-            Ok(newest) => Ok(newest),
-            // The bucket is away: so would be its listing.
-            Err(TransportError::Log(error)) => Err(Over::Lost(error)),
-            Err(error) => {
-                tracing::warn!(%error, "there is no artifact to restore from");
+        match self.fetch(&from, why, standing).await? {
+            Ok(fetched) => self.restore_from(fetched, why, standing).await.map(Some),
+            Err(reason) => {
+                tracing::warn!(reason, "the fold is not restored from an artifact");
+                self.control.status.send_modify(|status| status.not_restored = Some(reason));
                 Ok(None)
             }
         }
     }
 
-    /// The fold becomes what the artifact is.
+    /// Downloads the newest artifact. If it is replaced or goes meanwhile, the next one; or why there is
+    /// none.
+    async fn fetch(
+        &mut self,
+        from: &Restore,
+        why: Option<CursorExpiry>,
+        standing: &Standing,
+    ) -> Result<Result<Fetched, String>, Over> {
+        let Some(download) = self.artifacts.download else {
+            let text = "the store keeps no files, or the applier has entries of its own";
+            return Ok(Err(text.to_owned()));
+        };
+        if self.artifacts.outrun >= OUTRUN_MAX {
+            return Ok(Err("the log went past each artifact before it was applied".to_owned()));
+        }
+        let shared = Arc::clone(&self.control.shared);
+        let scope = self.config.scope.clone();
+        let mut failed = String::new();
+        for attempt in 1..=DOWNLOADS_MAX {
+            let manifest = match self.newest(from).await? {
+                Ok(manifest) => manifest,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            if let Some((unreadable, why)) = &self.artifacts.unreadable
+                && *unreadable == manifest
+            {
+                return Ok(Err(why.clone()));
+            }
+            // As far as can be told before it is downloaded.
+            if let Err(reason) = self.judge(&manifest, why, standing).await? {
+                return Ok(Err(reason));
+            }
+            tracing::info!(attempt, "restoring from an artifact");
+            self.control.status.send_modify(|status| status.restoring = true);
+            let staged = unless_shut_down(&shared, download(from, manifest.clone(), &scope)).await;
+            self.control.status.send_modify(|status| status.restoring = false);
+            match staged? {
+                Ok(staged) => match self.judge(&manifest, why, standing).await? {
+                    Ok((cursor, offer, log)) => {
+                        return Ok(Ok(Fetched { staged, manifest, cursor, offer, log }));
+                    }
+                    // There may be a newer one by now.
+                    Err(reason) => failed = reason,
+                },
+                Err(error) => {
+                    failed = error.to_string();
+                    match error {
+                        TransportError::Artifact(ArtifactError::Invalid(_)) => {
+                            self.artifacts.unreadable = Some((manifest, failed.clone()));
+                        }
+                        TransportError::Store { .. } => {}
+                        _ => return Ok(Err(failed)),
+                    }
+                }
+            }
+            unless_shut_down(&shared, sleep(protocol::backoff(attempt))).await?;
+        }
+        Ok(Err(failed))
+    }
+
+    /// Whether the fold may be restored from an artifact now, where that stands, and how the log is.
+    async fn judge(
+        &mut self,
+        manifest: &ExportManifest,
+        why: Option<CursorExpiry>,
+        standing: &Standing,
+    ) -> Result<Result<(LogCursor, Offer, LogInfo), String>, Over> {
+        let (shared, watcher) =
+            (Arc::clone(&self.control.shared), Arc::clone(&self.config.watcher));
+        let log = self.log().await?;
+        let offer = match unless_shut_down(&shared, offer_of(&*watcher, manifest)).await? {
+            Ok(offer) => offer.to_fold(standing.evicted(), manifest.evicted),
+            // The bucket is away: so would be its listing.
+            Err(TransportError::Log(error)) => return Err(Over::Lost(error)),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let cursor = match manifest.log_cursor() {
+            Ok(cursor) => cursor,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let here = standing.revision_in(&log, why);
+        let fits = protocol::restores(why, here, offer, cursor.position.revision);
+        Ok(fits.map(|()| (cursor, offer, log)).map_err(|unfit| unfit.to_string()))
+    }
+
+    /// The newest artifact of the bucket; or why there is none that can be read.
+    async fn newest(&mut self, from: &Restore) -> Result<Result<ExportManifest, String>, Over> {
+        let shared = Arc::clone(&self.control.shared);
+        let asking = timeout(NEWEST_PATIENCE, from.transport.pointer(&from.key));
+        Ok(match unless_shut_down(&shared, asking).await? {
+            Ok(Ok(Some(pointer))) => Ok(pointer.manifest),
+            Ok(Ok(None)) => Err(format!("there is no artifact of {:?}", from.key)),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("the newest artifact is not known after {NEWEST_PATIENCE:?}")),
+        })
+    }
+
+    /// The fold becomes what the artifact is, and a watch goes on from there.
+    async fn restore_from(
+        &mut self,
+        fetched: Fetched,
+        why: Option<CursorExpiry>,
+        standing: &Standing,
+    ) -> Result<Following, Over> {
+        let Fetched { staged, manifest, mut cursor, offer, log } = fetched;
+        let rule = Restoring {
+            revision: cursor.position.revision,
+            head: log.last,
+            same_log: standing.is_of(&log, why),
+            may_be_incomplete: offer.may_be_incomplete,
+        };
+        // Whoever exported it may not have seen the limits, nor a log as long as this one: the fold may
+        // have kept something from behind the artifact, so that the log must not become shorter.
+        (cursor.evicted, cursor.incomplete) = (true, offer.may_be_incomplete);
+        cursor.position.end = cursor.position.end.max(log.last);
+        if let Err(over) = self.take_over(why, staged, rule, &cursor).await {
+            // The fold is in repair, so that a listing follows.
+            let why = "the newest artifact could not be read to its end".to_owned();
+            self.artifacts.unreadable = Some((manifest, why));
+            return Err(over);
+        }
+        self.artifacts.imported = Some(manifest);
+        (self.is_listing, self.owed, self.not_whole) = (false, None, 0);
+        match self.prove(&cursor).await? {
+            Ok(proven) => self.follow(proven).await,
+            // It was proven after the download: the log has gone on since.
+            Err(why) => {
+                self.artifacts.outrun += 1;
+                Err(Over::Tripped(why))
+            }
+        }
+    }
+
+    /// Has the artifact applied and stored.
     async fn take_over(
         &mut self,
         why: Option<CursorExpiry>,
@@ -148,10 +248,11 @@ impl WatchLoop {
     ) -> Result<(), Over> {
         self.control.shared.note_received(0);
         if let Some(why) = why {
-            self.control.status.send_modify(|status| status.begin_repair(why));
+            self.control.status.send_modify(|status| status.begin_repair(why, true));
         }
         let incarnation = if rule.same_log { cursor.position.incarnation } else { 0 };
-        let in_repair = LogCursor::in_repair(&self.config.scope, true, incarnation);
+        let end = cursor.position.end;
+        let in_repair = LogCursor::in_repair(&self.config.scope, true, incarnation, end);
         self.send(Command::BeginResync { cursor: in_repair, lists: false }).await?;
         let (finished, end) = oneshot::channel();
         let cursor = cursor.clone();

@@ -190,7 +190,7 @@ pub fn an_artifact_is_written_over_nothing<S: SnapshotStore>() {
     let artifact = dir.path().join("artifact");
     let mut store: S = open(&path);
     assert!(matches!(store.export_to(&artifact, about()), Err(ArtifactError::Incomplete)));
-    store.apply(&[], &LogCursor::in_repair(&WatchScope::All, false, 0).encode()).unwrap();
+    store.apply(&[], &LogCursor::in_repair(&WatchScope::All, false, 0, 0).encode()).unwrap();
     assert!(matches!(store.export_to(&artifact, about()), Err(ArtifactError::Incomplete)));
     let of_prefix = LogCursor::new(Position::at(1, 1), &WatchScope::Prefix("a".into()));
     store.apply(&[put("a", "1", 1)], &of_prefix.encode()).unwrap();

@@ -1,5 +1,6 @@
 //! Export rounds of a fleet, over a log that may lose its newest messages: the pointer never goes back
-//! (P7), what it names is there (P8), and nobody begins with what the log does not continue (P9).
+//! (P7), what it names is there (P8), nobody begins with what the log does not continue (P9), and what may
+//! lack evicted keys does not replace what lacks none (P11).
 //!
 //! Rounds are unbounded: a node begins another whenever it likes, stops anywhere, and payloads are
 //! deleted without any grace. (Epochs are bounded: as long as there is no pointer, each round that is
@@ -10,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use slipstream::protocol::{
-    PointerState, Position, Publish, Rank, Resume, Verdict, may_publish, next_epoch,
+    Offer, PointerState, Position, Publish, Rank, Resume, Verdict, may_publish, next_epoch,
     payload_prunable, resume, verdict,
 };
 use slipstream::{LogInfo, Retention};
@@ -39,6 +40,8 @@ struct Rules {
     payload_first: bool,
     /// Only what is older than the pointer is deleted.
     prunes_below: bool,
+    /// What the pointer names is compared by what it may lack.
+    keeps_complete: bool,
 }
 
 const ALL: Rules = Rules {
@@ -50,6 +53,7 @@ const ALL: Rules = Rules {
     knows_newer: true,
     payload_first: true,
     prunes_below: true,
+    keeps_complete: true,
 };
 
 /// The messages that a fold has, by revision: what tells two at one revision apart.
@@ -59,6 +63,7 @@ type Fold = Vec<u8>;
 struct Artifact {
     epoch: u64,
     fold: Fold,
+    incomplete: bool,
 }
 
 impl Artifact {
@@ -103,6 +108,10 @@ struct State {
     /// The newest that the pointer has ever named.
     newest: Option<Rank>,
     went_back: bool,
+    /// How often an incomplete fold was exported.
+    incompletes: u8,
+    /// Whether one took the place of a complete one that nodes could begin with.
+    lost_complete: bool,
     /// What a pruner is about to delete.
     doomed: Option<Artifact>,
 }
@@ -132,6 +141,11 @@ impl State {
         }
     }
 
+    fn offer(&self, artifact: &Artifact) -> Offer {
+        let verdict = self.verdict(&artifact.fold);
+        Offer { verdict, may_be_incomplete: artifact.incomplete }
+    }
+
     fn set_pointer(&mut self, pointer: Pointer) {
         self.pointer = pointer;
         for node in &mut self.nodes {
@@ -155,6 +169,8 @@ enum Action {
     /// A newer program publishes.
     Upgrade,
     Export(usize),
+    /// By a node that was listed.
+    ExportIncomplete(usize),
     Step(usize),
     Crash(usize),
     Doom(Artifact),
@@ -170,11 +186,13 @@ struct Fleet {
     lies: u8,
     losses: u8,
     upgrades: u8,
+    incompletes: u8,
 }
 
 impl Fleet {
     fn of(nodes: usize) -> Self {
-        Self { rules: ALL, nodes, revisions: 2, writes: 3, lies: 1, losses: 0, upgrades: 0 }
+        let (losses, upgrades, incompletes) = (0, 0, 0);
+        Self { rules: ALL, nodes, revisions: 2, writes: 3, lies: 1, losses, upgrades, incompletes }
     }
 
     /// What a node takes the pointer for.
@@ -187,7 +205,8 @@ impl Fleet {
         }
     }
 
-    fn export(&self, state: &State, fold: Fold) -> Node {
+    fn export(&self, state: &State, incomplete: bool) -> Node {
+        let fold = state.log.clone();
         let pointer = &state.pointer;
         let of_pointer = match pointer {
             Pointer::To(artifact) if self.rules.chooses_before => state.verdict(&artifact.fold),
@@ -195,7 +214,7 @@ impl Fleet {
         };
         let highest = state.newest_payload().map(|rank| rank.epoch);
         match next_epoch(&self.seen(pointer), of_pointer, highest) {
-            Some(epoch) => Node::Chosen(Artifact { epoch, fold }),
+            Some(epoch) => Node::Chosen(Artifact { epoch, fold, incomplete }),
             None => Node::Idle,
         }
     }
@@ -225,10 +244,17 @@ impl Fleet {
 
     fn decide(&self, state: &State, candidate: Artifact) -> Node {
         let seen = &state.pointer;
-        let holds = if self.rules.guards { state.verdict(&candidate.fold) } else { Verdict::Holds };
+        let mut offer = state.offer(&candidate);
+        if !self.rules.guards {
+            offer.verdict = Verdict::Holds;
+        }
+        let replaced = match seen {
+            Pointer::To(artifact) if self.rules.keeps_complete => Some(state.offer(artifact)),
+            _ => None,
+        };
         let looks = self.rules.looks_again && self.rules.payload_first;
         let newest = if looks { state.newest_payload() } else { Some(candidate.rank()) };
-        let mut publish = may_publish(&self.seen(seen), newest, candidate.rank(), holds);
+        let mut publish = may_publish(&self.seen(seen), newest, candidate.rank(), offer, replaced);
         let is_dead = |artifact: &Artifact| state.verdict(&artifact.fold) == Verdict::Dead;
         let replaces_dead = !self.rules.chooses_before
             && matches!(seen, Pointer::To(artifact) if is_dead(artifact));
@@ -243,6 +269,9 @@ impl Fleet {
 
     fn publish(&self, state: &mut State, candidate: Artifact) {
         let rank = candidate.rank();
+        let is_whole = |to: &Artifact| !to.incomplete && state.verdict(&to.fold) == Verdict::Holds;
+        state.lost_complete |= candidate.incomplete
+            && matches!(&state.pointer, Pointer::To(artifact) if is_whole(artifact));
         // What a newer program publishes is newer.
         state.went_back |=
             state.newest.is_some_and(|newest| rank < newest) || state.pointer == Pointer::Newer;
@@ -270,11 +299,13 @@ impl Model for Fleet {
             lies: 0,
             losses: 0,
             upgrades: 0,
+            incompletes: 0,
             nodes: vec![Node::Idle; self.nodes],
             payloads: BTreeSet::new(),
             pointer: Pointer::Absent,
             newest: None,
             went_back: false,
+            lost_complete: false,
             doomed: None,
         }]
     }
@@ -295,7 +326,12 @@ impl Model for Fleet {
         for (at, node) in state.nodes.iter().enumerate() {
             match node {
                 Node::Idle if state.log.is_empty() => {}
-                Node::Idle => actions.push(Action::Export(at)),
+                Node::Idle => {
+                    actions.push(Action::Export(at));
+                    if state.incompletes < self.incompletes {
+                        actions.push(Action::ExportIncomplete(at));
+                    }
+                }
                 _ => actions.extend([Action::Step(at), Action::Crash(at)]),
             }
         }
@@ -327,7 +363,11 @@ impl Model for Fleet {
                 state.upgrades += 1;
                 state.set_pointer(Pointer::Newer);
             }
-            Action::Export(at) => state.nodes[at] = self.export(&state, state.log.clone()),
+            Action::Export(at) => state.nodes[at] = self.export(&state, false),
+            Action::ExportIncomplete(at) => {
+                state.incompletes += 1;
+                state.nodes[at] = self.export(&state, true);
+            }
             Action::Step(at) => self.step(&mut state, at)?,
             Action::Crash(at) => state.nodes[at] = Node::Idle,
             Action::Doom(payload) => state.doomed = Some(payload),
@@ -361,6 +401,10 @@ impl Model for Fleet {
                     !begins || state.log.starts_with(&artifact.fold)
                 },
             ),
+            Property::always(
+                "what lacks nothing is not replaced by what may",
+                |_, state: &State| !state.lost_complete,
+            ),
             // Not idle: pointers of dead logs are replaced.
             Property::sometimes(
                 "a pointer of a log that is gone is replaced",
@@ -387,6 +431,21 @@ fn a_pointer_that_is_lost_is_replaced_and_never_dangles() {
 #[test]
 fn a_pointer_of_a_newer_program_stays() {
     holds(Fleet { upgrades: 1, ..Fleet::of(2) }, 131_749);
+}
+
+/// Without losses: what a node decided by is still so when it swaps.
+#[test]
+fn an_artifact_that_lacks_nothing_is_kept() {
+    holds(Fleet { incompletes: 1, writes: 2, ..Fleet::of(2) }, 140_416);
+}
+
+#[test]
+fn an_artifact_that_may_lack_keys_replaces_one_that_lacks_none_if_nobody_compares_them() {
+    let fleet = without(|rules| rules.keeps_complete = false);
+    fails(
+        Fleet { incompletes: 1, writes: 2, ..fleet },
+        "what lacks nothing is not replaced by what may",
+    );
 }
 
 fn without(change: impl Fn(&mut Rules)) -> Fleet {
