@@ -114,10 +114,18 @@ impl Reference {
         let idle = run.idle.values().filter(|&&until| now < until).count() as u32;
         let shard = run.shards.get_mut(&key.shard).expect("it was found");
         if !matches!(outcome, Answer::Executed(_)) {
-            // What the first time made of the lease, as far as the shard and the asker remember.
+            // What the first time made of the lease, as far as the shard remembers, and the asker, if
+            // it is the holder.
             let first = shard.memory.done.iter().find(|(id, ..)| *id == op_id);
             let (.., at) = first.expect("a replay is of something remembered");
-            let deadline = lease.deadline().max(later(*at, run.config.lease_duration));
+            let renewed = later(*at, run.config.lease_duration);
+            let is_holder = |held: &&Holder| {
+                (held.owner, shard.fence) == (lease.owner(), lease.fence().as_raw())
+            };
+            let deadline = match shard.holder.as_ref().filter(is_holder) {
+                Some(held) => lease.deadline().min(held.deadline).max(renewed),
+                None => renewed,
+            };
             return Ok(Answer::Replayed(Effect::Renewed { deadline, idle: Some(idle) }));
         }
         let holder = shard.holder.as_mut().expect("a live lease has a holder");
