@@ -11,6 +11,7 @@ use crate::keyspace::{Key, KeyRange, Keyspace};
 use crate::kv::{Entry, Kv, Read, Txn};
 use crate::retry::may_pass;
 use crate::runs::is_open;
+use crate::settle::WriteId;
 use crate::shards::{list_key, list_value, worker_key};
 
 /// Every key of a namespace, in one view.
@@ -61,6 +62,23 @@ impl Stored {
         self.entries.get(key.as_bytes()).map(|entry| &entry.value[..])
     }
 
+    /// The record under a key.
+    #[must_use]
+    pub fn record(&self, key: &Key) -> Option<&[u8]> {
+        self.entries.get(key.as_bytes()).map(record_of)
+    }
+
+    /// Every key and its value, but for what tells one write of a record from another.
+    pub fn contents(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let holds_record = |key: &[u8]| {
+            key.ends_with(b"/record") || key.rsplit(|&byte| byte == b'/').nth(1) == Some(b"shard")
+        };
+        self.entries.values().map(move |entry| {
+            let value = if holds_record(&entry.key) { record_of(entry) } else { &entry.value[..] };
+            (&entry.key[..], value)
+        })
+    }
+
     /// Every run, by tenant and id.
     ///
     /// # Panics
@@ -68,7 +86,7 @@ impl Stored {
     #[must_use]
     pub fn runs(&self) -> Vec<RunRecord> {
         let of_runs = self.entries.iter().filter(|(key, _)| key.ends_with(b"/record"));
-        of_runs.map(|(_, entry)| decode_run(&entry.value).expect("it decodes")).collect()
+        of_runs.map(|(_, entry)| decode_run(record_of(entry)).expect("it decodes")).collect()
     }
 
     /// Every shard, by tenant, run and id.
@@ -80,7 +98,7 @@ impl Stored {
         let shards = self.runs().into_iter().flat_map(|run| {
             let range = self.keyspace.run(run.tenant, run.run).shards();
             let below = self.entries.iter().filter(move |(key, _)| range.contains(key));
-            below.map(|(_, entry)| decode_shard(&entry.value).expect("it decodes"))
+            below.map(|(_, entry)| decode_shard(record_of(entry)).expect("it decodes"))
         });
         shards.collect()
     }
@@ -170,4 +188,8 @@ impl Stored {
             None => Ok(()),
         }
     }
+}
+
+fn record_of(entry: &Entry) -> &[u8] {
+    WriteId::taken_off(&entry.value)
 }

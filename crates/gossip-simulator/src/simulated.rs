@@ -74,6 +74,17 @@ pub struct Disturbed<R> {
     pub unsaid: Option<R>,
 }
 
+/// With which of its steps an operation takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effective {
+    /// With the first that changes something.
+    WithItsChange,
+    /// With the last: what those before it store, nobody sees.
+    AtItsEnd,
+    /// With the first: it reads, and the others read on in the same view.
+    AtItsBeginning,
+}
+
 /// What came of an operation in whose middle another process carried one out.
 #[derive(Debug)]
 pub struct Overtaken<R> {
@@ -121,6 +132,13 @@ pub trait SimulatedBackend: Sized {
     /// end.
     const FULL_MAY_PASS: bool = true;
 
+    /// Whether a lease also ends for other workers when its holder's process was silent for too long;
+    /// see [`SimulatedBackend::end_silent_processes`].
+    const HAS_OWNERS: bool = false;
+
+    /// Whether registrations and listings are several transactions.
+    const WORKS_IN_STEPS: bool = false;
+
     /// The largest split that it can be opened with.
     const SPLIT_MAX: SplitCaps = SplitCaps::PROTOCOL;
 
@@ -137,6 +155,10 @@ pub trait SimulatedBackend: Sized {
     /// Crashes the backend's process and starts it again on what is stored. A backend that stores
     /// nothing durably does not crash.
     fn reopen(&mut self) {}
+
+    /// All of the backend's processes were silent for so long that the store takes them for dead. They
+    /// live, and know nothing of it.
+    fn end_silent_processes(&mut self) {}
 
     /// Runs `f`, and crashes the backend's process when `written` of a thousand parts of what `f`
     /// writes are written. Says what `f` returned and whether all was. `None` where nothing is
@@ -163,15 +185,16 @@ pub trait SimulatedBackend: Sized {
     }
 
     /// Runs `f`, and `rival` through another handle when the first has come `after` steps of the
-    /// store's own. Both change something, or want to. `None` where there is one handle only.
+    /// store's own. The rival changes something, or wants to. `None` where there is one handle only.
     fn overtaken<R: Send + 'static>(
         &mut self,
         collector: &mut EventCollector,
         after: u32,
+        effect: Effective,
         f: impl FnOnce(&mut Self::Backend) -> R,
         rival: impl FnOnce(&mut Self::Backend) -> R + Send + 'static,
     ) -> Option<Overtaken<R>> {
-        let _ = (collector, after, f, rival);
+        let _ = (collector, after, effect, f, rival);
         None
     }
 

@@ -66,10 +66,9 @@ fn a_killed_process_leaves_an_accepted_cursor_to_the_next() {
     }
     assert_eq!(moved, kills);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let inner = coordinator.as_async();
     let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
-        inner.kv(),
-        inner.keyspace(),
+        coordinator.kv(),
+        coordinator.keyspace(),
     ));
     stored.check(true).unwrap();
     // The token was written with its key, never apart from it.
@@ -169,11 +168,10 @@ fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut 
         assert!(at.last_key.as_deref() >= Some(bytes), "an acknowledged checkpoint is lost");
     }
     assert_fences_do_not_overlap(&events);
-    let inner = coordinator.as_async();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
-        inner.kv(),
-        inner.keyspace(),
+        coordinator.kv(),
+        coordinator.keyspace(),
     ));
     stored.check(true).unwrap();
 }

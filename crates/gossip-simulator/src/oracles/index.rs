@@ -14,10 +14,10 @@ const S9: &str = "S9 index";
 /// A named shard that is free and whose run is active is not refused as held.
 pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
     let Some((shard, _)) = ledger.subject(seen.operation) else { return Ok(()) };
-    if let (Operation::Acquire { .. }, Answer::Refused(Refusal::AlreadyLeased { .. })) =
+    if let (&Operation::Acquire { worker, .. }, Answer::Refused(Refusal::AlreadyLeased { .. })) =
         (seen.operation, seen.answer)
     {
-        return demand(!shard.is_available_at(seen.now), S9, || {
+        return demand(!shard.is_available_to(worker, seen.now), S9, || {
             format!("{} is free, and was refused as held", shard.key)
         });
     }
@@ -26,10 +26,12 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
 
 /// A claim grants only what was free: not what its own worker holds.
 pub(super) fn check_claimed(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
-    let Some((shard, _)) = ledger.subject(seen.operation) else {
+    let (Some((shard, _)), &Operation::Acquire { worker, .. }) =
+        (ledger.subject(seen.operation), seen.operation)
+    else {
         return demand(false, S9, || format!("a claim got {:?}", seen.operation));
     };
-    demand(shard.is_available_at(seen.now), S9, || {
+    demand(shard.is_available_to(worker, seen.now), S9, || {
         format!(
             "a claim got {}, which is {:?} and held by {:?}",
             shard.key, shard.status, shard.holder
@@ -48,7 +50,7 @@ pub(super) fn check_empty_claim(
             let Some(run) = run else {
                 return demand(false, S9, || format!("a claim in {}, which is not", by.run));
             };
-            let free = shards(ledger, run).find(|shard| shard.is_available_at(by.now));
+            let free = shards(ledger, run).find(|shard| shard.is_available_to(by.worker, by.now));
             demand(free.is_none() && run.status == RunStatus::Active, S9, || {
                 format!("a claim of run {} got nothing: {free:?}", run.run)
             })?;
@@ -176,6 +178,20 @@ mod tests {
             |now| Observation { now: at(now), operation: &operation, answer: &answer, events: &[] };
         assert_eq!(check(&ledger, seen(99)), Ok(()));
         assert_fires(check(&ledger, seen(100)), "S9");
+    }
+
+    #[test]
+    fn a_shard_whose_holder_was_silent_is_free_for_others_and_not_for_the_holder() {
+        let mut ledger = Ledger::example();
+        ledger.note_silence();
+        let nothing = ClaimError::NoneAvailable { earliest_deadline: Some(at(100)) };
+        assert_fires(claimed(50, &ledger, nothing), "S9");
+        let held = |owner, deadline| Answer::Refused(Refusal::AlreadyLeased { owner, deadline });
+        let refused = held(WorkerId::from_raw(1), at(100));
+        assert_fires(judged(check, &ledger, &acquire(2), &refused), "S9");
+        let granted = |worker| acquired(lease(worker, 3, 150), OwnedCursor::default());
+        assert_eq!(judged(check_claimed, &ledger, &acquire(2), &granted(2)), Ok(()));
+        assert_fires(judged(check_claimed, &ledger, &acquire(1), &granted(1)), "S9");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(super) struct Holder {
     pub(super) deadline: LogicalTime,
     /// From when on another worker may take the shard.
     pub(super) free_from: LogicalTime,
+    /// Its process was silent for so long since it last wrote that others may take the shard now.
+    pub(super) is_silent: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +64,13 @@ impl Shard {
     /// Whether a worker could claim it.
     pub(super) fn is_available_at(&self, now: LogicalTime) -> bool {
         self.status == ShardStatus::Active && self.holder.is_none_or(|held| held.free_from <= now)
+    }
+
+    /// Whether this worker could: also what another holds who was silent for too long.
+    pub(super) fn is_available_to(&self, worker: WorkerId, now: LogicalTime) -> bool {
+        let is_silent = |held: Holder| held.is_silent && held.worker != worker;
+        let is_left = self.status == ShardStatus::Active && self.holder.is_some_and(is_silent);
+        is_left || self.is_available_at(now)
     }
 }
 
@@ -128,6 +137,12 @@ impl Ledger {
 
     pub(super) fn shard_at(&self, place: usize) -> &Shard {
         &self.shards[place]
+    }
+
+    /// All processes were silent for too long.
+    pub(super) fn note_silence(&mut self) {
+        let holders = self.shards.iter_mut().filter_map(|shard| shard.holder.as_mut());
+        holders.for_each(|holder| holder.is_silent = true);
     }
 
     /// Runs and shards that were made and not deleted.
@@ -199,7 +214,8 @@ impl Ledger {
                 shard.fence = acquired.lease.fence().as_raw();
                 shard.tries += 1;
                 let (worker, fence) = (acquired.lease.owner(), shard.fence);
-                shard.holder = Some(Holder { worker, fence, deadline, free_from });
+                let is_silent = false;
+                shard.holder = Some(Holder { worker, fence, deadline, free_from, is_silent });
             }
             Answer::Renewed { deadline } => {
                 let free_from = self.free_from(*deadline);
@@ -207,6 +223,7 @@ impl Ledger {
                     && let Some(holder) = &mut shard.holder
                 {
                     (holder.deadline, holder.free_from) = (*deadline, free_from);
+                    holder.is_silent = false;
                 }
             }
             Answer::Refused(_) => {
@@ -283,6 +300,7 @@ impl Ledger {
         let skew = self.skew_allowance;
         let Some(shard) = self.subject_mut(operation) else { return };
         remember(&mut shard.recent, SHARD_WINDOW, executed);
+        shard.holder.iter_mut().for_each(|holder| holder.is_silent = false);
         match operation {
             Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
                 if shard.cursor != *cursor {

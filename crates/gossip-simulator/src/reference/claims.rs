@@ -4,6 +4,7 @@ use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId
 use gossip_coordination::{CapacityHint, ClaimError, ParkReason, RunStatus, ShardStatus};
 
 use super::Reference;
+use super::state::Shard;
 use crate::op::{Acquired, Answer, Operation};
 
 /// What a claim was answered.
@@ -44,7 +45,7 @@ impl Reference {
             }
             self.cooldowns.remove(&(tenant, worker));
         }
-        let (free, poisoned) = self.claimable(now, tenant, run);
+        let (free, poisoned) = self.claimable(now, tenant, run, worker);
         match actual {
             Ok(acquired) => {
                 let shard = acquired.lease.shard();
@@ -118,10 +119,15 @@ impl Reference {
         now: LogicalTime,
         tenant: TenantId,
         run: RunId,
+        worker: WorkerId,
     ) -> (Vec<ShardId>, Vec<ShardId>) {
         let run = &self.runs[&(tenant, run)];
         let tries = |id: &ShardId| run.shards[id].tries;
-        let unheld = run.shards.iter().filter(|(_, shard)| shard.is_free_at(now));
+        let is_own = |shard: &Shard| shard.held_at(now).is_some_and(|held| held.owner == worker);
+        let unheld = run.shards.iter().filter(|(_, shard)| {
+            let is_active = shard.status == ShardStatus::Active;
+            is_active && shard.kept_from(worker, now).is_none() && !is_own(shard)
+        });
         unheld.map(|(&id, _)| id).partition(|id| tries(id) < run.config.max_shard_retries)
     }
 
