@@ -8,7 +8,7 @@ use gossip_coordination::codec::{decode_gate, decode_owner, decode_run, decode_s
 use gossip_coordination::{RunRecord, ShardRecord};
 
 use crate::keyspace::{Key, KeyRange, Keyspace};
-use crate::kv::{Entry, Kv, Read, Txn};
+use crate::kv::{Entry, Kv, Read, Revision, Txn};
 use crate::retry::may_pass;
 use crate::runs::is_open;
 use crate::settle::WriteId;
@@ -103,9 +103,10 @@ impl Stored {
         shards.collect()
     }
 
-    /// Says what is wrong with lists, owners, gates and totals, if anything. Where leases of
-    /// processes may have ended, owner keys may be missing.
-    pub fn check(&self, owners_may_be_gone: bool) -> Result<(), String> {
+    /// Says what is wrong with lists, owners, gates and totals, if anything. Where leases of processes
+    /// ended at some revision or before, shards that nobody has written since may lack their owner keys
+    /// (Z3).
+    pub fn check(&self, owners_ended_at: Option<Revision>) -> Result<(), String> {
         let mut expected: BTreeMap<Vec<u8>, String> = BTreeMap::new();
         let mut expect = |key: Key, what: String| expected.insert(key.into_bytes(), what);
         let (runs, shards) = (self.runs(), self.shards());
@@ -147,7 +148,8 @@ impl Stored {
             let of_worker = worker_key(&keys, state, key.shard).expect("it has a holder");
             expect(of_worker, format!("shard {key} of its worker"));
             let owner = self.value(&keys.owner(key.shard));
-            if owner.is_none() && owners_may_be_gone {
+            let written_at = self.entries[keys.shard(key.shard).as_bytes()].mod_revision;
+            if owner.is_none() && owners_ended_at.is_some_and(|ended| written_at <= ended) {
                 continue;
             }
             expect(keys.owner(key.shard), format!("the owner of shard {key}"));

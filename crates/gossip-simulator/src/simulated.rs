@@ -125,6 +125,10 @@ pub trait SimulatedBackend: Sized {
     /// Whether claims get the shard that has waited longest, rather than any.
     const CLAIMS_IN_TURN: bool = true;
 
+    /// The most shards that a run may have whose hints are about all of it. Those of larger ones may be
+    /// estimates from a part in which the hint's own shard lies.
+    const HINTS_OF_ALL_MAX: usize = usize::MAX;
+
     /// Whether a claim is one transaction: if it fails, no shard was parked on the way.
     const CLAIMS_AT_ONCE: bool = true;
 

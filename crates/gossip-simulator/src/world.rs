@@ -101,6 +101,7 @@ pub fn run_seed<S: SimulatedBackend>(seed: u64, options: &Options) -> Report {
         skew_allowance: if S::HAS_CAPS { limits.skew_allowance } else { 0 },
         split: if S::HAS_CAPS { limits.split } else { SplitCaps::PROTOCOL },
         claims_in_turn: S::CLAIMS_IN_TURN,
+        hints_of_all_max: S::HINTS_OF_ALL_MAX,
     });
     let faults = Random::new(random.next());
     let mut wire = Wire::new(subject, swarm.clone(), faults, trace, tenants, oracles);

@@ -167,7 +167,7 @@ impl<P: Place> Harness for On<P> {
     }
 
     fn assert_consistent(&mut self) {
-        self.stored().check(false).unwrap_or_else(|fault| panic!("{fault}"));
+        self.stored().check(None).unwrap_or_else(|fault| panic!("{fault}"));
     }
 }
 

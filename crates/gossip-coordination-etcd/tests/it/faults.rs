@@ -11,6 +11,7 @@ use gossip_coordination::{
     LeasedOperationError, RunManagement, ShardClaiming, ShardFilter, ShardSummary,
     StateTransitionEvent,
 };
+use gossip_coordination_etcd::kv::Revision;
 use gossip_coordination_etcd::{EtcdConfig, EtcdCoordinator};
 
 use crate::children::{clock, spawn};
@@ -70,7 +71,7 @@ fn a_killed_process_leaves_an_accepted_cursor_to_the_next() {
         coordinator.kv(),
         coordinator.keyspace(),
     ));
-    stored.check(true).unwrap();
+    stored.check(Some(Revision::MAX)).unwrap();
     // The token was written with its key, never apart from it.
     for shard in stored.shards() {
         let cursor = shard.cursor.as_update();
@@ -173,7 +174,7 @@ fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut 
         coordinator.kv(),
         coordinator.keyspace(),
     ));
-    stored.check(true).unwrap();
+    stored.check(Some(Revision::MAX)).unwrap();
 }
 
 /// Each worker's events are in its order. A key that was accepted under a fence lies behind every key

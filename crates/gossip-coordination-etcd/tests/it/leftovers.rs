@@ -10,7 +10,7 @@ use gossip_coordination::{
 };
 use gossip_coordination_etcd::EtcdCoordinator;
 use gossip_coordination_etcd::consistency::Stored;
-use gossip_coordination_etcd::kv::{Interception, Op, Read, SimKv, Txn};
+use gossip_coordination_etcd::kv::{Interception, Op, Read, Revision, SimKv, Txn};
 
 use crate::server::config;
 use crate::world::*;
@@ -40,7 +40,7 @@ fn stop_after(kv: &SimKv, writes: usize) {
 
 fn stored(kv: &SimKv, coordinator: &EtcdCoordinator<SimKv>) -> Stored {
     let stored = Stored::of(coordinator.keyspace(), kv.entries());
-    stored.check(true).unwrap();
+    stored.check(Some(Revision::MAX)).unwrap();
     stored
 }
 

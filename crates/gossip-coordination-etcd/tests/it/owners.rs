@@ -224,7 +224,7 @@ fn stale_registrations_are_called_off_and_leave_nothing() {
     let keyspace = coordinator.keyspace().clone();
     let stored = Stored::of(&keyspace, kv.entries());
     assert!(!stored.shards().is_empty(), "some were staged");
-    stored.check(false).unwrap();
+    stored.check(None).unwrap();
     // Nobody sees them.
     let mut listed = Vec::new();
     coordinator.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut listed).unwrap();
@@ -241,7 +241,7 @@ fn stale_registrations_are_called_off_and_leave_nothing() {
     assert_eq!(collected, [RUN]);
     let stored = Stored::of(&keyspace, kv.entries());
     assert!(stored.shards().is_empty());
-    stored.check(false).unwrap();
+    stored.check(None).unwrap();
     assert_eq!(stored.value(&keyspace.shard_total()), Some(&b"0"[..]));
 }
 

@@ -113,7 +113,7 @@ fn sixteen_workers_complete_every_shard_once_and_cover_every_key() {
     coordinator.complete_run(NOW, TENANT, RUN, op(1)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let stored = runtime.block_on(Stored::read(coordinator.kv(), coordinator.keyspace()));
-    stored.check(false).unwrap();
+    stored.check(None).unwrap();
 }
 
 /// Two processes that split at the same time do not pass a ceiling together.

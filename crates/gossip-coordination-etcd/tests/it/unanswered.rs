@@ -349,7 +349,7 @@ fn a_reply_that_a_real_server_sent_is_lost_and_nothing_else() {
         assert!(proxy.has_dropped(), "{operation}: no answer was dropped");
         let stored = runtime.block_on(Stored::read(&kv, &keyspace));
         assert!(dump(&stored) != before || operation == "renew", "{operation} did nothing");
-        stored.check(false).unwrap_or_else(|fault| panic!("{operation}: {fault}"));
+        stored.check(None).unwrap_or_else(|fault| panic!("{operation}: {fault}"));
         // Once more says that it was carried out, where an id tells.
         let again = attempt(&mut coordinator, operation, lease.as_ref());
         if !NOT_REPLAYED.contains(&operation) {

@@ -97,7 +97,8 @@ pub(super) fn check_nothing_owned(ledger: &Ledger, by: Applicant) -> OracleResul
 }
 
 /// A hint counts what is free. Once a lease is over it is an estimate: what nobody holds and one
-/// more, at least.
+/// more, at least. Of a run that is too large for that it may count a part: some of what is free, and
+/// the first lease to end there, where at least the hint's own shard is.
 pub(super) fn check_hint(
     ledger: &Ledger,
     now: LogicalTime,
@@ -113,7 +114,13 @@ pub(super) fn check_hint(
     let fits =
         (least..=free).contains(&hint.available_count) && hint.is_estimate == (free > unheld);
     let earliest = earliest_deadline_of(ledger, run);
-    demand(fits && earliest == hint.earliest_deadline, S9, || {
+    let ends =
+        |end| shards(ledger, run).any(|shard| shard.holder.is_some_and(|it| it.free_from == end));
+    let is_of_part = run.shards.len() > ledger.hints_of_all_max
+        && hint.is_estimate
+        && hint.available_count <= free
+        && hint.earliest_deadline.is_some_and(ends);
+    demand(is_of_part || fits && earliest == hint.earliest_deadline, S9, || {
         format!(
             "{free} shards of run {} are free, the first held one at {earliest:?}: {hint:?}",
             run.run
@@ -211,6 +218,25 @@ mod tests {
         assert_fires(judged(100, hint(0, true)), "S9");
         assert_fires(judged(100, hint(2, true)), "S9");
         assert_fires(judged(100, hint(1, false)), "S9");
+    }
+
+    #[test]
+    fn a_hint_about_a_part_is_for_large_runs_and_promises_no_more_than_there_is() {
+        let mut ledger = Ledger::example();
+        let hint = |available_count, earliest_deadline| CapacityHint {
+            available_count,
+            earliest_deadline,
+            is_estimate: true,
+        };
+        let judged =
+            |ledger: &Ledger, hint: CapacityHint| check_hint(ledger, at(50), tenant(1), RUN, &hint);
+        ledger.hints_of_all_max = 1;
+        assert_fires(judged(&ledger, hint(0, Some(at(100)))), "S9");
+        ledger.hints_of_all_max = 0;
+        assert_eq!(judged(&ledger, hint(0, Some(at(100)))), Ok(()));
+        assert_fires(judged(&ledger, hint(1, Some(at(100)))), "S9");
+        assert_fires(judged(&ledger, hint(0, Some(at(99)))), "S9");
+        assert_fires(judged(&ledger, hint(0, None)), "S9");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 
 use super::Observation;
 use crate::op::{Answer, Effect, Operation, OwnedCursor, OwnedRange};
+use crate::reference::Bounds;
 
 /// Operations that a shard must remember, as the design has it.
 pub(super) const SHARD_WINDOW: usize = 16;
@@ -103,6 +104,8 @@ pub(super) struct Run {
 pub(super) struct Ledger {
     /// For how long after its deadline a lease keeps others out.
     skew_allowance: u64,
+    /// Runs with more shards than this may have hints that are about a part of them.
+    pub(super) hints_of_all_max: usize,
     shards: Vec<Shard>,
     runs: Vec<Run>,
     shard_places: HashMap<(TenantId, ShardKey), usize>,
@@ -110,8 +113,9 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(skew_allowance: u64) -> Self {
-        Self { skew_allowance, ..Self::default() }
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let &Bounds { skew_allowance, hints_of_all_max, .. } = bounds;
+        Self { skew_allowance, hints_of_all_max, ..Self::default() }
     }
 
     fn free_from(&self, deadline: LogicalTime) -> LogicalTime {

@@ -108,7 +108,7 @@ pub(super) struct Oracles {
 impl Oracles {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
-            ledger: Ledger::new(bounds.skew_allowance),
+            ledger: Ledger::new(&bounds),
             work: Work::default(),
             agreement: Agreement::new(bounds),
         }

@@ -40,6 +40,8 @@ pub struct Bounds {
     pub split: SplitCaps,
     /// Claims get the shard whose turn it is.
     pub claims_in_turn: bool,
+    /// Runs with more shards than this may have hints that are about a part of them.
+    pub hints_of_all_max: usize,
 }
 
 impl Bounds {
@@ -54,6 +56,7 @@ impl Bounds {
             skew_allowance: 0,
             split,
             claims_in_turn: true,
+            hints_of_all_max: usize::MAX,
         }
     }
 }

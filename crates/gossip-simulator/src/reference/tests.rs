@@ -285,6 +285,7 @@ impl Pair {
             skew_allowance: SKEW,
             split: SPLIT,
             claims_in_turn: true,
+            hints_of_all_max: usize::MAX,
         });
         Self { backend, model, scratch: Box::new(AcquireScratch::new()) }
     }
