@@ -255,8 +255,8 @@ impl WatchLoop {
             self.control.status.send_modify(|status| status.begin_repair(why, true));
         }
         let incarnation = if rule.same_log { cursor.position.incarnation } else { 0 };
-        let end = cursor.position.end;
-        let in_repair = LogCursor::in_repair(&self.config.scope, true, incarnation, end);
+        // What the fold has from above may be of a lost log, until each key was looked at.
+        let in_repair = LogCursor::in_repair(&self.config.scope, true, incarnation, rule.head);
         self.send(Command::BeginResync { cursor: in_repair, lists: false }).await?;
         let (finished, end) = oneshot::channel();
         let cursor = cursor.clone();
