@@ -7,7 +7,6 @@
 //! - W4: a split whose answer was lost is settled, or no further byte is read.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gossip_contracts::connector::{ConnectorError, Page};
@@ -167,7 +166,7 @@ impl Work for ShardWork<'_> {
 
     /// Gives what is furthest away to a worker that has nothing to do.
     fn page_handled(&mut self, reached: Option<&[u8]>) -> Result<(), ScanError> {
-        if self.shared.idle.load(Ordering::Relaxed) == 0 {
+        if self.shared.idle() == 0 {
             return Ok(());
         }
         let Some(split) = self.plan_split(reached) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! A worker: claims shards and works through them until none is left.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gossip_contracts::identity::{RunId, WorkerId};
@@ -27,7 +27,24 @@ pub(crate) struct Worker<'w> {
     id: WorkerId,
     scratch: Box<AcquireScratch>,
     scan_loop: ScanLoop,
+    idle: Option<Idle<'w>>,
     waits: u32,
+}
+
+/// Counts a worker among those that have nothing to do: busy ones split, or let it help.
+struct Idle<'w>(&'w AtomicUsize);
+
+impl<'w> Idle<'w> {
+    fn new(count: &'w AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<'w> Worker<'w> {
@@ -37,16 +54,17 @@ impl<'w> Worker<'w> {
         id: WorkerId,
     ) -> Self {
         let (scratch, scan_loop) = (Box::new(AcquireScratch::new()), ScanLoop::default());
-        Self { shared, coordinator, id, scratch, scan_loop, waits: 0 }
+        Self { shared, coordinator, id, scratch, scan_loop, idle: None, waits: 0 }
     }
 
     /// Works until the run has no active shard, or until it is told to stop.
     pub(crate) fn run(mut self) -> Result<(), ScanError> {
         let run = self.shared.context.run;
         while !self.shared.stopping() {
-            let Self { shared, coordinator, id, scratch, scan_loop, .. } = &mut self;
+            let Self { shared, coordinator, id, scratch, scan_loop, idle, .. } = &mut self;
             match claim(coordinator, run, *id, scratch) {
                 Ok(session) => {
+                    *idle = None;
                     tracing::debug!(worker = %id, shard = %session.shard_key(), "a shard is claimed");
                     ShardWork::new(shared, session).run(scan_loop)?;
                 }
@@ -66,12 +84,10 @@ impl<'w> Worker<'w> {
         Ok(())
     }
 
-    /// Idle workers are counted: it makes busy ones split. Now and then one looks whether another
-    /// process has died, whose shards it can have.
+    /// Now and then it looks whether another process has died, whose shards it can have.
     fn wait(&mut self) -> Result<(), InfraError> {
-        self.shared.idle.fetch_add(1, Ordering::Relaxed);
+        self.idle.get_or_insert_with(|| Idle::new(&self.shared.idle));
         std::thread::sleep(IDLE);
-        self.shared.idle.fetch_sub(1, Ordering::Relaxed);
         self.waits += 1;
         if self.waits.is_multiple_of(WAITS_PER_LOOK) {
             let run = self.shared.context.run;
