@@ -48,11 +48,11 @@ pub(crate) const SHARES: [Share; 3] = [
 
 impl Share {
     /// All seeds, which must see every kind of answer that they are known to see; and some of them
-    /// twice.
-    pub(crate) fn commands(&self, root: &Path) -> [Cmd; 2] {
+    /// twice. `simulator` is the program.
+    pub(crate) fn commands(&self, simulator: &Path) -> [Cmd; 2] {
         [
-            sweep(root, self.backend, self.seeds, 1).args(["--kinds"]),
-            sweep(root, self.backend, self.twice, 1).args(["--twice"]),
+            seeds(Cmd::new(simulator), self.backend, self.seeds, 1).arg("--kinds"),
+            seeds(Cmd::new(simulator), self.backend, self.twice, 1).arg("--twice"),
         ]
     }
 }
@@ -98,11 +98,15 @@ fn cargo(root: &Path, verb: &str) -> Cmd {
     Cmd::cargo().arg(verb).args(options).dir(root)
 }
 
-/// `seeds` seeds on `backend` from `start` on.
-pub(crate) fn sweep(root: &Path, backend: &str, seeds: u64, start: u64) -> Cmd {
-    simulator(root).args(["--backend", backend]).args([
+/// `count` seeds on `backend` from `start` on, by the optimised simulator of the sources in `root`.
+pub(crate) fn sweep(root: &Path, backend: &str, count: u64, start: u64) -> Cmd {
+    seeds(simulator(root), backend, count, start)
+}
+
+fn seeds(simulator: Cmd, backend: &str, count: u64, start: u64) -> Cmd {
+    simulator.args(["--backend", backend]).args([
         "--seeds".to_owned(),
-        seeds.to_string(),
+        count.to_string(),
         "--start".to_owned(),
         start.to_string(),
     ])
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn the_share_of_the_test_command_pins_its_kinds_and_runs_some_seeds_twice() {
         for share in &SHARES {
-            let [all, twice] = share.commands(Path::new(".")).map(|command| command.to_string());
+            let [all, twice] = share.commands(Path::new("simulator")).map(|command| command.to_string());
             assert!(all.ends_with(&format!("--seeds {} --start 1 --kinds", share.seeds)), "{all}");
             assert!(twice.ends_with("--start 1 --twice"), "{twice}");
         }

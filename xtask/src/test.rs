@@ -185,15 +185,18 @@ impl Context {
         self.cargo(arguments).args(packages(self.with_rocksdb).iter().copied())
     }
 
+    /// Where builds go.
+    fn target_dir(&self) -> &Path {
+        let chosen = self.env.iter().find(|(name, _)| name == "CARGO_TARGET_DIR");
+        chosen.map_or(&self.workspace.target_dir, |(_, dir)| Path::new(dir))
+    }
+
     /// The same command in the workspace of `fuzz/`, which builds into the main one's target
     /// directory.
     fn cargo_fuzz(&self, arguments: &[&str]) -> Result<()> {
         let Some(fuzz) = &self.fuzz else { return Ok(()) };
-        let mut cargo = self.cargo(arguments).dir(&fuzz.root);
-        if !self.env.iter().any(|(name, _)| name == "CARGO_TARGET_DIR") {
-            cargo = cargo.env("CARGO_TARGET_DIR", &self.workspace.target_dir);
-        }
-        cargo.run()
+        let target_dir = self.target_dir();
+        self.cargo(arguments).dir(&fuzz.root).env("CARGO_TARGET_DIR", target_dir).run()
     }
 }
 
@@ -223,7 +226,8 @@ fn need_component(name: &str) -> Result<()> {
 fn tests(context: &Context) -> Result<()> {
     soak::announce_shares(&context.workspace)?;
     if has_nextest() {
-        return context.cargo_packages(&["nextest", "run"]).run();
+        let threads = test_threads().to_string();
+        return context.cargo_packages(&["nextest", "run", "--test-threads", &threads]).run();
     }
     println!("nextest is absent (cargo install --locked cargo-nextest), so cargo test does it");
     context
@@ -231,17 +235,23 @@ fn tests(context: &Context) -> Result<()> {
         .run()
 }
 
+/// Two a core: every second test waits for a server, a timeout or a process.
+fn test_threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 pub(crate) fn has_nextest() -> bool {
     Cmd::cargo().args(["nextest", "--version"]).capture().is_ok_and(|nextest| nextest.success)
 }
 
-/// Optimised, in a process of its own: a seed is thousands of operations.
+/// In a process of its own, on all cores. The program is the one that the tests were built with: its
+/// optimised build takes longer than these seeds.
 fn simulate(context: &Context) -> Result<()> {
-    let root = &context.workspace.root;
-    for command in sim::SHARES.iter().flat_map(|share| share.commands(root)) {
-        let with_env = |command: Cmd, (name, value): &(String, OsString)| command.env(name, value);
-        if !context.env.iter().fold(command, with_env).succeeds()? {
-            return Err(sim::failed(root)?);
+    context.cargo_packages(&["test", "--no-run", "--quiet"]).run()?;
+    let simulator = context.target_dir().join("debug").join(sim::PACKAGE);
+    for command in sim::SHARES.iter().flat_map(|share| share.commands(&simulator)) {
+        if !command.dir(&context.workspace.root).succeeds()? {
+            return Err(sim::failed(&context.workspace.root)?);
         }
     }
     Ok(())
