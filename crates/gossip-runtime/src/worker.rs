@@ -20,6 +20,8 @@ use crate::state::LOCAL_TENANT;
 const IDLE: Duration = Duration::from_millis(20);
 /// Waits between two looks for workers that are gone.
 const WAITS_PER_LOOK: u32 = 25;
+/// Waits between two notes for the workers of other processes.
+const WAITS_PER_NOTE: u32 = 100;
 
 pub(crate) struct Worker<'w> {
     shared: &'w Shared<'w>,
@@ -28,22 +30,25 @@ pub(crate) struct Worker<'w> {
     scratch: Box<AcquireScratch>,
     scan_loop: ScanLoop,
     idle: Option<Idle<'w>>,
-    waits: u32,
 }
 
-/// Counts a worker among those that have nothing to do: busy ones split, or let it help.
-struct Idle<'w>(&'w AtomicUsize);
+/// Counts a worker among those of its process that have nothing to do: busy ones split, or let it
+/// help.
+struct Idle<'w> {
+    count: &'w AtomicUsize,
+    waits: u32,
+}
 
 impl<'w> Idle<'w> {
     fn new(count: &'w AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
+        Self { count, waits: 0 }
     }
 }
 
 impl Drop for Idle<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -54,7 +59,7 @@ impl<'w> Worker<'w> {
         id: WorkerId,
     ) -> Self {
         let (scratch, scan_loop) = (Box::new(AcquireScratch::new()), ScanLoop::default());
-        Self { shared, coordinator, id, scratch, scan_loop, idle: None, waits: 0 }
+        Self { shared, coordinator, id, scratch, scan_loop, idle: None }
     }
 
     /// Works until the run has no active shard, or until it is told to stop.
@@ -84,14 +89,22 @@ impl<'w> Worker<'w> {
         Ok(())
     }
 
-    /// Now and then it looks whether another process has died, whose shards it can have.
+    /// Now and then it looks whether another process has died, whose shards it can have, and tells
+    /// those that live that it has nothing to do.
     fn wait(&mut self) -> Result<(), InfraError> {
-        self.idle.get_or_insert_with(|| Idle::new(&self.shared.idle));
+        let idle = self.idle.get_or_insert_with(|| Idle::new(&self.shared.idle));
         std::thread::sleep(IDLE);
-        self.waits += 1;
-        if self.waits.is_multiple_of(WAITS_PER_LOOK) {
-            let run = self.shared.context.run;
+        idle.waits += 1;
+        let (run, waits) = (self.shared.context.run, idle.waits);
+        if waits.is_multiple_of(WAITS_PER_LOOK) {
             release_dead(&mut self.coordinator, run, &self.shared.slots)?;
+        }
+        if waits.is_multiple_of(WAITS_PER_NOTE) {
+            match self.coordinator.note_idle(now(), LOCAL_TENANT, run, self.id) {
+                Err(GetRunError::BackendError(error)) => return Err(error),
+                // A run that is over is noticed by the next claim.
+                Ok(()) | Err(_) => {}
+            }
         }
         Ok(())
     }
