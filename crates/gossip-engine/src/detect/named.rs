@@ -32,7 +32,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         Some(joined) => joined,
         None => {
             let name = syntax::name_around(text, word.clone())?;
-            if !syntax::may_assign(*text.get(name.end)?) {
+            if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, &name) {
                 return None;
             }
             let found = syntax::assignment(text, &name, kind)?;

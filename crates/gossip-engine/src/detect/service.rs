@@ -204,7 +204,10 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
         Shape::Letters if value.iter().all(u8::is_ascii_hexdigit) => {
             is_credential && value.len() >= MIN_HEX_LETTERS
         }
-        Shape::Letters => is_credential && value.len() >= MIN_LETTERS && weight.bits >= 2.0,
+        Shape::Letters => {
+            let is_word = weight.bits < 2.0 && !judge::looks_typed(value);
+            is_credential && value.len() >= MIN_LETTERS && !is_word
+        }
         Shape::Mixed if is_credential => has_digit(value) && weight.bits >= typed_bits(value),
         // A signed token is one, whoever gave it out.
         Shape::Mixed => {

@@ -25,6 +25,8 @@ const MAX_PAIR_GAP: usize = 64;
 /// What a declaration may say before its default: two fields, each of a name and a line.
 const MAX_DECLARED: usize = 2 * (3 * MAX_BLANKS + MAX_FIELD_NAME + MAX_PAIR_GAP + 1);
 const MAX_FIELD_NAME: usize = 16;
+/// A bare value behind a blank is as long, or has a digit.
+const MIN_LETTERS: usize = 20;
 /// The longest value.
 pub(super) const MAX_VALUE: usize = 1024;
 
@@ -198,6 +200,23 @@ pub(super) fn may_assign(next: u8) -> bool {
             | b'\r'
             | b'<'
     )
+}
+
+/// Whether a plain word follows the name and nothing that gives it a value, as in most logs: for these
+/// [`assignment`] has no answer, and this is cheaper to tell.
+pub(super) fn is_prose(text: &[u8], name: &Range<usize>) -> bool {
+    if text[name.end] != b' ' || text[name.start] == b'-' {
+        return false;
+    }
+    let rest = &text[name.end + 1..text.len().min(name.end + 2 + MIN_LETTERS)];
+    let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+    // A type may stand before `=`.
+    let ends = match rest.get(letters) {
+        Some(b' ') => rest.get(letters + 1).is_some_and(u8::is_ascii_alphanumeric),
+        Some(b',' | b';' | b')' | b'\n' | b'\r') => true,
+        _ => false,
+    };
+    letters > 0 && letters < MIN_LETTERS && ends
 }
 
 /// The value that belongs to `name`, if there is one.
@@ -385,7 +404,6 @@ fn typed(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
 /// A bare value with a digit in it, or longer than words are, right behind a name. `begun` bytes of it
 /// are known to be one.
 fn blank(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
-    const MIN_LETTERS: usize = 20;
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
     let in_value =
         |byte: &u8| is_plain(*byte) || matches!(byte, b'-' | b'+' | b'/' | b'=' | b'~' | b':');
