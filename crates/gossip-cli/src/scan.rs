@@ -98,10 +98,8 @@ fn execute(
     let report_settings = ReportSettings::of(config, &work.report);
     let no_local = work.report.no_local_config;
     let mut silencer = Silencer::load(&places, &report_settings, config, no_local)?;
-    let state = state_dir(args)?;
-    let reports = Reports::open(&state)?;
+    let (engine, (state, reports)) = prepare(args, settings)?;
     settings.say(&work.detection, &work.report, args.quiet);
-    let engine = settings.engine();
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
     let scanning = Scanning { args, work, settings, engine: &engine, state: &state, stop: &stop };
     let mut outcome = scanning.run(&target, fresh, &reports, &stats)?;
@@ -150,6 +148,18 @@ fn execute(
         ScanEnd::Finished if findings == 0 => Outcome::Clean,
         ScanEnd::Finished => Outcome::Found(report_settings.exit_code),
         _ => Outcome::Incomplete,
+    })
+}
+
+/// The engine, and where scans are remembered. Each takes some ten milliseconds, most of what a small
+/// scan takes, and neither needs the other.
+fn prepare(args: &Args, settings: &Settings) -> Result<(Engine, (StateDir, Reports)), Failure> {
+    std::thread::scope(|scope| {
+        let engine = scope.spawn(|| settings.engine());
+        let state = state_dir(args)?;
+        let reports = Reports::open(&state)?;
+        let engine = engine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((engine, (state, reports)))
     })
 }
 

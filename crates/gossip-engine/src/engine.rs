@@ -159,11 +159,12 @@ impl Engine {
         path: Option<&'e [u8]>,
         mark: StreamMark,
     ) -> Stream<'e> {
-        self.begin(scratch);
-        Stream::new(self, scratch, path, self.skips(path)).at(mark)
+        let mut stream = Stream::new(self, scratch, path, self.skips(path));
+        stream.skip_to(mark);
+        stream
     }
 
-    fn begin(&self, scratch: &mut Scratch) {
+    pub(crate) fn begin(&self, scratch: &mut Scratch) {
         scratch.begin(self.id, self.rules.len(), self.slots);
     }
 

@@ -9,7 +9,7 @@ use gossip_engine::{Engine, Finding, Scratch, Stream, StreamMark};
 
 use crate::batch::{InProgress, Position};
 use crate::clock::now;
-use crate::crew::Round;
+use crate::crew::Part;
 use crate::findings::OccurrenceRow;
 use crate::ledger::{ItemRow, LedgerRow};
 use crate::partial_item::{PartialAt, PartialItem};
@@ -320,11 +320,11 @@ impl<'i> ItemInProgress<'i> {
         self.stream.mark()
     }
 
-    /// Goes on behind what a crew has read.
-    pub(crate) fn skip(mut self, round: Round) -> Self {
-        self.row.occurrences.extend(round.found);
-        let offset = round.mark.read_from();
-        Self { stream: self.stream.resume_at(round.mark), offset, ..self }
+    /// Goes on behind a part that a crew has read.
+    pub(crate) fn skip(&mut self, part: Part) {
+        self.row.occurrences.extend(part.found);
+        self.offset = part.mark.read_from();
+        self.stream.skip_to(part.mark);
     }
 
     pub(crate) const fn size(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! A worker: claims shards and works through them until none is left.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gossip_contracts::identity::{RunId, WorkerId};
@@ -20,6 +20,8 @@ use crate::state::LOCAL_TENANT;
 const IDLE: Duration = Duration::from_millis(20);
 /// Waits between two looks for workers that are gone.
 const WAITS_PER_LOOK: u32 = 25;
+/// Waits between two notes for the workers of other processes.
+const WAITS_PER_NOTE: u32 = 100;
 
 pub(crate) struct Worker<'w> {
     shared: &'w Shared<'w>,
@@ -27,7 +29,27 @@ pub(crate) struct Worker<'w> {
     id: WorkerId,
     scratch: Box<AcquireScratch>,
     scan_loop: ScanLoop,
+    idle: Option<Idle<'w>>,
+}
+
+/// Counts a worker among those of its process that have nothing to do: busy ones split, or let it
+/// help.
+struct Idle<'w> {
+    count: &'w AtomicUsize,
     waits: u32,
+}
+
+impl<'w> Idle<'w> {
+    fn new(count: &'w AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self { count, waits: 0 }
+    }
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<'w> Worker<'w> {
@@ -37,16 +59,17 @@ impl<'w> Worker<'w> {
         id: WorkerId,
     ) -> Self {
         let (scratch, scan_loop) = (Box::new(AcquireScratch::new()), ScanLoop::default());
-        Self { shared, coordinator, id, scratch, scan_loop, waits: 0 }
+        Self { shared, coordinator, id, scratch, scan_loop, idle: None }
     }
 
     /// Works until the run has no active shard, or until it is told to stop.
     pub(crate) fn run(mut self) -> Result<(), ScanError> {
         let run = self.shared.context.run;
         while !self.shared.stopping() {
-            let Self { shared, coordinator, id, scratch, scan_loop, .. } = &mut self;
+            let Self { shared, coordinator, id, scratch, scan_loop, idle, .. } = &mut self;
             match claim(coordinator, run, *id, scratch) {
                 Ok(session) => {
+                    *idle = None;
                     tracing::debug!(worker = %id, shard = %session.shard_key(), "a shard is claimed");
                     ShardWork::new(shared, session).run(scan_loop)?;
                 }
@@ -66,16 +89,22 @@ impl<'w> Worker<'w> {
         Ok(())
     }
 
-    /// Idle workers are counted: it makes busy ones split. Now and then one looks whether another
-    /// process has died, whose shards it can have.
+    /// Now and then it looks whether another process has died, whose shards it can have, and tells
+    /// those that live that it has nothing to do.
     fn wait(&mut self) -> Result<(), InfraError> {
-        self.shared.idle.fetch_add(1, Ordering::Relaxed);
+        let idle = self.idle.get_or_insert_with(|| Idle::new(&self.shared.idle));
         std::thread::sleep(IDLE);
-        self.shared.idle.fetch_sub(1, Ordering::Relaxed);
-        self.waits += 1;
-        if self.waits.is_multiple_of(WAITS_PER_LOOK) {
-            let run = self.shared.context.run;
+        idle.waits += 1;
+        let (run, waits) = (self.shared.context.run, idle.waits);
+        if waits.is_multiple_of(WAITS_PER_LOOK) {
             release_dead(&mut self.coordinator, run, &self.shared.slots)?;
+        }
+        if waits.is_multiple_of(WAITS_PER_NOTE) {
+            match self.coordinator.note_idle(now(), LOCAL_TENANT, run, self.id) {
+                Err(GetRunError::BackendError(error)) => return Err(error),
+                // A run that is over is noticed by the next claim.
+                Ok(()) | Err(_) => {}
+            }
         }
         Ok(())
     }
