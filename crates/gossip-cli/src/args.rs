@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Lists runs, or deletes old ones
     Runs(RunsArgs),
-    /// Shows one run
+    /// Shows one run, and names what it should have scanned and did not
     Show(ShowArgs),
     /// Shows what a run found
     Findings(FindingsArgs),
@@ -395,9 +395,25 @@ pub(crate) struct ExplainArgs {
     /// The rule
     pub(crate) rule: String,
 
+    #[command(flatten)]
+    pub(crate) rules: RuleSourceArgs,
+}
+
+/// Where rules come from, for commands that scan nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RuleSourceArgs {
+    /// Uses this configuration [default: gossip.toml or .gitleaks.toml, from the current directory up
+    /// to the root of its repository]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
     /// Adds rules from a gitleaks-style TOML file; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
+
+    /// Uses no configuration that is found in or above the current directory
+    #[arg(long)]
+    pub(crate) no_local_config: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -408,11 +424,10 @@ pub(crate) struct RulesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesCommand {
-    /// Lists the rules that a scan would use
+    /// Lists the rules that a scan of the current directory would use
     List {
-        /// Adds rules from a gitleaks-style TOML file
-        #[arg(long, value_name = "FILE")]
-        rules: Vec<PathBuf>,
+        #[command(flatten)]
+        rules: RuleSourceArgs,
 
         #[command(flatten)]
         output: OutputArgs,
@@ -423,9 +438,8 @@ pub(crate) enum RulesCommand {
         #[arg(value_name = "FILE", default_value = "-")]
         path: PathBuf,
 
-        /// Adds rules from a gitleaks-style TOML file
-        #[arg(long, value_name = "FILE")]
-        rules: Vec<PathBuf>,
+        #[command(flatten)]
+        rules: RuleSourceArgs,
     },
     /// Says what is wrong with a rule file, and whether its rules find their examples
     Check {

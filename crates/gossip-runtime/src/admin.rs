@@ -3,7 +3,7 @@
 
 use gossip_contracts::identity::{OpId, RunId, ShardKey};
 use gossip_coordination::{
-    DeleteRunError, GetRunError, InfraError, RunManagement, ShardFilter, UnparkError,
+    DeleteRunError, GetRunError, InfraError, RunManagement, RunStatus, ShardFilter, UnparkError,
 };
 
 use crate::clock::now;
@@ -25,15 +25,13 @@ impl Admin {
         Ok(Self { reports: Reports::open(state)? })
     }
 
-    /// Calls a run off. Its workers notice at their next checkpoint.
+    /// Calls a run off, unless it is done. Its workers notice at their next checkpoint.
     pub fn cancel(&mut self, run: RunId) -> Result<(), ReportError> {
         // Not by its record: its process may have died before it was created in coordination.
-        let coordinator = &mut self.reports.coordinator;
-        let known = transaction::read(coordinator, "cancel", |tx| runs::find_run(tx, run));
-        if known.map_err(ReportError::Storage)?.is_none() {
-            return Err(ReportError::NoSuchRun { run });
+        if self.reports.run(run)?.status == RunStatus::Done {
+            return Err(ReportError::Done { run });
         }
-        cancel(coordinator, run).map_err(cancel_error)
+        cancel(&mut self.reports.coordinator, run).map_err(cancel_error)
     }
 
     /// Deletes the runs that [`Reports::prunable`] names; those that were. After an error, and in

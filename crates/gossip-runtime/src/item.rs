@@ -64,6 +64,7 @@ impl ItemContext<'_> {
         }
         let Some(reason) = entry.skip else { return Known::MustRead };
         let mut row = ItemRow::new(entry.key);
+        row.path = self.source.shown_path(entry.key);
         let reason = Reason::of_listing(reason);
         if reason.is_failure() {
             // Nobody meant to leave it out, so it is tried again next time.
@@ -79,6 +80,7 @@ impl ItemContext<'_> {
     pub(crate) fn unreadable(&self, key: &[u8], error: &ConnectorError) -> ItemRow {
         tracing::warn!(%error, "an item could not be read");
         let mut row = ItemRow::new(key);
+        row.path = self.source.shown_path(key);
         row.failed = Some(Reason::of_error(error));
         row
     }
@@ -214,6 +216,7 @@ impl Subject {
     /// The row of the item before anything is read of it, or after `partial` of it.
     pub(crate) fn begin_row(&self, size: u64, partial: Option<&PartialItem>) -> ItemRow {
         let mut row = ItemRow::new(&self.key);
+        row.path.clone_from(&self.path);
         row.version = self.version.clone();
         row.bytes = size;
         row.begun = partial.is_some();

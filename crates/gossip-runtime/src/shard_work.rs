@@ -93,6 +93,7 @@ impl<'w> ShardWork<'w> {
     /// The source does not answer for this shard: commits what there is and parks it.
     fn park(mut self, batch: &mut Batch, error: &ConnectorError) -> Result<Flow, ScanError> {
         tracing::warn!(%error, "a shard cannot be listed and is parked");
+        self.shared.context.stats.parked(error);
         let reason = match error {
             ConnectorError::PermissionDenied { .. } => ParkReason::PermissionDenied,
             ConnectorError::NotFound { .. } => ParkReason::NotFound,

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::git::git;
 use crate::support::{Place, Ran, finding_lines, token};
 
 /// A tree with a token in each of so many files, all of some size.
@@ -238,4 +239,17 @@ fn a_target_that_is_no_file_and_rules_that_are_none_are_named_once() {
     assert!(!place.state.exists(), "nothing was begun");
     fs::write(&rules, "[[rules]]\nid = \"mine\"\nregex = '''[0-9]{99}'''\n").unwrap();
     place.run(&format!("scan TREE --rules {shown}")).exits(1).says("1 finding");
+}
+
+#[test]
+fn a_revision_that_there_is_not_is_named_in_one_line() {
+    let place = Place::with_a_token();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    git(&place.tree, &["add", "-A"]);
+    git(&place.tree, &["commit", "-q", "-m", "first"]);
+    for option in ["--since nope", "--branch nope", "--diff nope"] {
+        let ran = place.run(&format!("scan {option} TREE")).exits(2);
+        let said = "gossip: nope: there is no such revision, or more than one; `git rev-parse nope` says more\n";
+        assert_eq!(ran.stderr, said, "{option}");
+    }
 }
