@@ -346,6 +346,11 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) keep: usize,
 
+    /// Also all runs with other rules or options than the newest finished run of their target, or by
+    /// another version of gossip, with what they found and what they would not have to read again
+    #[arg(long)]
+    pub(crate) other_rules: bool,
+
     /// Deletes them; otherwise they are only listed
     #[arg(long)]
     pub(crate) yes: bool,

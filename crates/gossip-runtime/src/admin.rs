@@ -11,7 +11,7 @@ use crate::prune::Pruning;
 use crate::report::{ReportError, Reports, RunSummary};
 use crate::scan::{ScanError, cancel};
 use crate::state::{LOCAL_TENANT, StateDir};
-use crate::{runs, transaction};
+use crate::{ledger, runs, transaction};
 
 /// Runs, from outside.
 #[derive(Debug)]
@@ -39,7 +39,22 @@ impl Admin {
     pub fn prune(&mut self, pruning: &Pruning) -> Result<Vec<RunSummary>, ReportError> {
         let runs = self.reports.prunable(pruning)?;
         runs.iter().try_for_each(|run| self.delete(run.run))?;
+        if pruning.other_policies {
+            self.forget_left_scopes().map_err(ReportError::Storage)?;
+        }
         Ok(runs)
+    }
+
+    /// Forgets the items of scopes without runs (D8). A scope keeps its number: a scan may just have
+    /// asked for it, and have begun no run yet.
+    fn forget_left_scopes(&mut self) -> Result<(), InfraError> {
+        let coordinator = &mut self.reports.coordinator;
+        for scope in transaction::read(coordinator, "prune", runs::scopes_without_runs)? {
+            while transaction::in_transaction(coordinator, |tx| ledger::forget_some(tx, scope))? > 0
+            {
+            }
+        }
+        Ok(())
     }
 
     /// Deletes a run that has ended (D7).

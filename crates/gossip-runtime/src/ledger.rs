@@ -10,9 +10,12 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::findings::{self, OccurrenceRow};
 use crate::reason::Reason;
-use crate::runs::Scope;
+use crate::runs::{self, Scope};
 use crate::schema::scope_of_run;
 use crate::totals::Reasons;
+
+/// Items that one transaction forgets: others wait for it.
+const FORGET_AT_ONCE: i64 = 1_000;
 
 /// What became of one item. No `Debug`: a key may be private.
 pub(crate) struct ItemRow {
@@ -121,6 +124,19 @@ pub(crate) fn forget_item(tx: &Transaction<'_>, scope: Scope, key: &[u8]) -> rus
     tx.prepare_cached("DELETE FROM scan_ledger WHERE scope = ?1 AND key = ?2")?
         .execute((scope.0, key))
         .map(drop)
+}
+
+/// Forgets some items of a scope that no run belongs to, as long as none does (D8); how many.
+pub(crate) fn forget_some(tx: &Transaction<'_>, scope: Scope) -> rusqlite::Result<usize> {
+    if !runs::scopes_without_runs(tx)?.contains(&scope) {
+        return Ok(0);
+    }
+    let mut statement =
+        tx.prepare_cached("SELECT key FROM scan_ledger WHERE scope = ?1 LIMIT ?2")?;
+    let keys = statement.query_map((scope.0, FORGET_AT_ONCE), |row| row.get(0))?;
+    let keys: Vec<Vec<u8>> = keys.collect::<rusqlite::Result<_>>()?;
+    keys.iter().try_for_each(|key| forget_item(tx, scope, key))?;
+    Ok(keys.len())
 }
 
 /// An unchanged item counts in this run, too.

@@ -24,6 +24,7 @@ use crate::partial_item::{PartialAt, PartialItem};
 use crate::scan::ScanError;
 use crate::shard_token::ShardToken;
 use crate::transaction;
+use crate::worker::ShardChanges;
 
 /// Entries listed at a time.
 const PAGE_ENTRIES: usize = 256;
@@ -47,6 +48,7 @@ pub(crate) struct Shared<'s> {
     pub(crate) halt: AtomicBool,
     /// Workers that have nothing to do.
     pub(crate) idle: AtomicUsize,
+    pub(crate) shard_changes: ShardChanges,
 }
 
 impl Shared<'_> {

@@ -182,7 +182,10 @@ impl Work for ShardWork<'_> {
         let plan = split.plan();
         // W4: while nobody knows whether it took effect, the error ends this worker.
         match retrying(|op_id| self.session.split_residual(now(), &plan, op_id)) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.shared.shard_changes.announce();
+                Ok(())
+            }
             Err(error) => match error.backend_error() {
                 Some(error) => Err(error.clone().into()),
                 None => {

@@ -1,6 +1,7 @@
 //! A worker: claims shards and works through them until none is left.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use gossip_contracts::identity::{RunId, WorkerId};
@@ -16,7 +17,7 @@ use crate::scan_loop::{ScanLoop, Shared};
 use crate::shard_work::ShardWork;
 use crate::state::LOCAL_TENANT;
 
-/// How long an idle worker waits before it asks again.
+/// How long an idle worker waits before it asks again: another process may have left it something.
 const IDLE: Duration = Duration::from_millis(20);
 /// Waits between two looks for workers that are gone.
 const WAITS_PER_LOOK: u32 = 25;
@@ -30,6 +31,34 @@ pub(crate) struct Worker<'w> {
     scratch: Box<AcquireScratch>,
     scan_loop: ScanLoop,
     idle: Option<Idle<'w>>,
+}
+
+/// Shards that workers of this process have split or are done with, so that those who wait need not ask.
+#[derive(Default)]
+pub(crate) struct ShardChanges {
+    count: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl ShardChanges {
+    pub(crate) fn announce(&self) {
+        *self.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    fn count(&self) -> u64 {
+        *self.lock()
+    }
+
+    /// Waits until there are more than `seen`, or for so long.
+    fn wait(&self, seen: u64, at_most: Duration) {
+        let waited = self.changed.wait_timeout_while(self.lock(), at_most, |now| *now == seen);
+        drop(waited.expect("nobody panics while holding it"));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.count.lock().expect("nobody panics while holding it")
+    }
 }
 
 /// Counts a worker among those of its process that have nothing to do: busy ones split, or let it
@@ -66,17 +95,19 @@ impl<'w> Worker<'w> {
     pub(crate) fn run(mut self) -> Result<(), ScanError> {
         let run = self.shared.context.run;
         while !self.shared.stopping() {
+            let seen = self.shared.shard_changes.count();
             let Self { shared, coordinator, id, scratch, scan_loop, idle, .. } = &mut self;
             match claim(coordinator, run, *id, scratch) {
                 Ok(session) => {
                     *idle = None;
                     tracing::debug!(worker = %id, shard = %session.shard_key(), "a shard is claimed");
                     ShardWork::new(shared, session).run(scan_loop)?;
+                    shared.shard_changes.announce();
                 }
                 Err(ClaimError::NoneAvailable { .. } | ClaimError::Throttled { .. }) => {
                     match coordinator.get_run_progress(LOCAL_TENANT, run) {
                         Ok(progress) if progress.active == 0 => return Ok(()),
-                        Ok(_) => self.wait()?,
+                        Ok(_) => self.wait(seen)?,
                         Err(GetRunError::BackendError(error)) => return Err(error.into()),
                         Err(_) => return Ok(()),
                     }
@@ -91,9 +122,9 @@ impl<'w> Worker<'w> {
 
     /// Now and then it looks whether another process has died, whose shards it can have, and tells
     /// those that live that it has nothing to do.
-    fn wait(&mut self) -> Result<(), InfraError> {
+    fn wait(&mut self, seen: u64) -> Result<(), InfraError> {
         let idle = self.idle.get_or_insert_with(|| Idle::new(&self.shared.idle));
-        std::thread::sleep(IDLE);
+        self.shared.shard_changes.wait(seen, IDLE);
         idle.waits += 1;
         let (run, waits) = (self.shared.context.run, idle.waits);
         if waits.is_multiple_of(WAITS_PER_LOOK) {
