@@ -27,7 +27,8 @@ pub(crate) struct Args {
     #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
 
-    /// Says nothing on standard error but what went wrong
+    /// Says nothing on standard error but what went wrong, and what a configuration or ignore file
+    /// beside the target takes away
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 

@@ -39,6 +39,17 @@ fn what_is_wrong_with_a_bucket_is_named_and_the_rest_is_scanned() {
     let ran = ran.says("27 findings").says("could not be read: 1 permission denied");
     ran.says("  s3://bucket/dir0/03.env: permission denied\n");
 
+    // What is deleted, or replaced again and again, between listing and reading is no less named.
+    let place = Place::new();
+    let gone = weed.proxy(|line, _| {
+        let answers = [("dir0/06.env", 404), ("dir1/07.env", 412)];
+        answers.iter().find(|(name, _)| line.contains(name)).map(|(_, status)| *status)
+    });
+    let ran = scan(&place, &weed, gone, &["s3://bucket/", "-q"]).exits(2);
+    let ran = ran.says("  s3://bucket/dir0/06.env: vanished\n");
+    ran.says("  s3://bucket/dir1/07.env: kept failing\n");
+    scan(&place, &weed, direct(), &["s3://bucket/"]).exits(1).says("28 findings");
+
     // A prefix that was mistyped is no error, but said, also to a job that is told to be quiet.
     let ran = scan(&place, &weed, direct(), &["s3://bucket/dri0", "-q"]).exits(0);
     assert_eq!(ran.stderr, "gossip: s3://bucket/dri0: nothing is there; is the prefix right?\n");

@@ -64,7 +64,7 @@ fn what_could_not_be_read_is_named_up_to_a_bound_and_all_of_it_on_request() {
 #[test]
 fn items_of_several_targets_are_named_as_seen_from_here() {
     let place = with_damaged_archives(1);
-    place.write("other/b.zip", &fs::read(place.tree.join("in/00.zip")).unwrap());
+    place.write("other/b.zip", fs::read(place.tree.join("in/00.zip")).unwrap());
     let ran = place.run("scan -q in other").exits(2);
     for name in ["in/00.zip", "other/b.zip"] {
         assert!(ran.stderr.contains(&format!("  {name}: damaged archive\n")), "{ran:?}");
