@@ -227,6 +227,12 @@ impl<S: SimulatedBackend> Wire<S> {
             self.judge_answer(now, operation, &told);
             return self.inspect();
         };
+        // A registration that has begun is known by its id before it takes effect: who uses that for
+        // another one comes second.
+        let conflict = operation.op_id().map(|op_id| Refusal::OpIdConflict { op_id });
+        let is_second = is_second
+            || effect == Effective::AtItsEnd
+                && matches!(&rival_told, Answer::Refused(why) if Some(why) == conflict.as_ref());
         // The records show both already.
         self.is_behind = true;
         if is_second {
