@@ -131,10 +131,10 @@ impl<'w> Worker<'w> {
             release_dead(&mut self.coordinator, run, &self.shared.slots)?;
         }
         if waits.is_multiple_of(WAITS_PER_NOTE) {
-            match self.coordinator.note_idle(now(), LOCAL_TENANT, run, self.id) {
-                Err(GetRunError::BackendError(error)) => return Err(error),
-                // A run that is over is noticed by the next claim.
-                Ok(()) | Err(_) => {}
+            // A run that is over is noticed by the next claim.
+            let noted = self.coordinator.note_idle(now(), LOCAL_TENANT, run, self.id);
+            if let Err(GetRunError::BackendError(error)) = noted {
+                return Err(error);
             }
         }
         Ok(())
