@@ -281,27 +281,28 @@ impl RecentlySeen {
     pub(crate) fn chunk(&mut self, messages: impl Iterator<Item = WitnessMessage>) {
         // Without its key a remembered witness may be of one of these: it cannot be kept.
         self.messages.pop_front_if(|oldest| oldest.key.is_none());
-        for mut message in messages {
-            // A copy: the key would keep the buffer that its message arrived in.
-            message.key = message.key.map(|key| Key::from(key.as_str()));
-            self.messages.push_back(message);
-            if self.messages.len() > self.room.max(SUPERSEDED_MIN) {
-                self.drop_superseded();
-            }
+        let before = self.messages.len();
+        self.messages.extend(messages);
+        copy_keys(self.messages.iter_mut().skip(before));
+        if self.messages.len() > self.room.max(SUPERSEDED_MIN) {
+            self.drop_superseded();
         }
     }
 
     fn drop_superseded(&mut self) {
         let mut kept: VecDeque<_> = self.newest(MAX_REMEMBERED).collect();
         kept.make_contiguous().reverse();
-        self.room = 2 * kept.len() + SUPERSEDED_MIN;
+        copy_keys(kept.iter_mut());
+        self.room = 4 * kept.len() + SUPERSEDED_MIN;
         self.messages = kept;
     }
 
     /// The last messages of the keys that were written last, newest first.
     fn newest(&self, max: usize) -> impl Iterator<Item = WitnessMessage> {
         let mut keys = HashSet::new();
-        let newest = self.messages.iter().rev().filter(move |message| keys.insert(&message.key));
+        let newest = self.messages.iter().rev();
+        let newest =
+            newest.filter(move |message| keys.insert(message.key.as_ref().map(Key::as_bytes)));
         newest.take(max).cloned()
     }
 
@@ -319,6 +320,19 @@ impl RecentlySeen {
         let witnesses = self.newest(max).collect();
         let (in_repair, evicted, incomplete) = (false, false, false);
         LogCursor { position, in_repair, evicted, incomplete, scope, witnesses }
+    }
+}
+
+/// Copies keys into one buffer: each would keep that in which its message arrived.
+fn copy_keys<'m>(messages: impl Iterator<Item = &'m mut WitnessMessage>) {
+    let keys: Vec<&mut Key> = messages.filter_map(|message| message.key.as_mut()).collect();
+    let mut text = Vec::with_capacity(keys.iter().map(|key| key.len()).sum());
+    keys.iter().for_each(|key| text.extend_from_slice(key.as_bytes()));
+    let (text, mut at) = (Bytes::from(text), 0);
+    for key in keys {
+        let end = at + key.len();
+        *key = Key::of_text(text.slice(at..end));
+        at = end;
     }
 }
 

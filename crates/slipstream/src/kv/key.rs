@@ -55,7 +55,6 @@ impl Key {
 
 impl Key {
     /// Of bytes that hold a text; they are not looked at again.
-    #[cfg(feature = "nats")]
     pub(crate) fn of_text(bytes: Bytes) -> Self {
         debug_assert!(std::str::from_utf8(&bytes).is_ok(), "a key must be UTF-8");
         Self(bytes)
