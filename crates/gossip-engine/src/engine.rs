@@ -163,7 +163,7 @@ impl Engine {
         Stream::new(self, scratch, path, self.skips(path)).at(mark)
     }
 
-    fn begin(&self, scratch: &mut Scratch) {
+    pub(crate) fn begin(&self, scratch: &mut Scratch) {
         scratch.begin(self.id, self.rules.len(), self.slots);
     }
 

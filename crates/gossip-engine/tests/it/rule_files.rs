@@ -204,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "5ad59e24e50f459eeae752231893e66cc464d7b40db2267722c757a652b3f2de"
+        "07115bd79ead36480a5fb97b13b0133bc20c12a65a6a9e4a7c40c5c6d0551050"
     );
 }
 
