@@ -134,7 +134,7 @@ impl Member {
     fn scan(&mut self, context: &ItemContext<'_>, subject: &Subject, mark: StreamMark) {
         let Self { scratch, bytes, found, .. } = self;
         let mut stream = context.engine.resume(scratch, Some(subject.path()), mark);
-        stream.push(bytes, &mut |finding| found.push(context.occurrence(subject, &finding)));
+        stream.push(bytes, &mut |finding| found.extend(context.occurrence(subject, &finding)));
     }
 }
 
