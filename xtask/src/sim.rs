@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn the_share_of_the_test_command_pins_its_kinds_and_runs_some_seeds_twice() {
         for share in &SHARES {
-            let [all, twice] = share.commands(Path::new("simulator")).map(|command| command.to_string());
+            let [all, twice] =
+                share.commands(Path::new("simulator")).map(|command| command.to_string());
             assert!(all.ends_with(&format!("--seeds {} --start 1 --kinds", share.seeds)), "{all}");
             assert!(twice.ends_with("--start 1 --twice"), "{twice}");
         }

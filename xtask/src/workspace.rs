@@ -20,6 +20,10 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) manifest: PathBuf,
     pub(crate) description: String,
+    pub(crate) keywords: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    /// Whether it may be given to a registry.
+    pub(crate) publish: bool,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
     /// Servers that its tests talk to: `[package.metadata.gossip] servers = […]`.
@@ -98,6 +102,10 @@ impl Package {
             name: text(&package["name"]),
             manifest: PathBuf::from(text(&package["manifest_path"])),
             description: text(&package["description"]),
+            keywords: list(&package["keywords"]).map(text).collect(),
+            categories: list(&package["categories"]).map(text).collect(),
+            // Absent or null is anywhere, and an empty list is nowhere.
+            publish: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             dependencies: list(&package["dependencies"]).map(Dependency::parse).collect(),
             targets: list(&package["targets"]).map(Target::parse).collect(),
             servers: list(&gossip["servers"]).map(text).collect(),

@@ -8,7 +8,7 @@ use gossip_runtime::Admin;
 use crate::Outcome;
 use crate::args::{Args, RunArgs};
 use crate::failure::Failure;
-use crate::output::stdout;
+use crate::output::{counted, stdout};
 use crate::say::{say, shown};
 use crate::source::state_dir;
 
@@ -20,7 +20,13 @@ pub(crate) fn cancel(args: &Args, run: &RunArgs) -> Result<Outcome, Failure> {
 
 pub(crate) fn unpark(args: &Args, run: &RunArgs) -> Result<Outcome, Failure> {
     let shards = Admin::open(&state_dir(args)?)?.unpark(RunId::from_raw(run.run))?;
-    say!("{shards} shards are set going again; `gossip resume {}` works on them", run.run);
+    match shards {
+        0 => say!("run {} has no parked shards", run.run),
+        _ => {
+            let shards = counted(shards as u64, "parked shard");
+            say!("{shards} may be worked on again; `gossip resume {}` does it", run.run);
+        }
+    }
     Ok(Outcome::Clean)
 }
 
@@ -37,5 +43,8 @@ pub(crate) fn doctor(args: &Args) -> Result<Outcome, Failure> {
         writeln!(out, "everything is in order")?;
     }
     out.flush()?;
+    if !faults.is_empty() {
+        say!("{} in the records of {}", counted(faults.len() as u64, "fault"), shown(state.path()));
+    }
     Ok(if faults.is_empty() { Outcome::Clean } else { Outcome::Incomplete })
 }

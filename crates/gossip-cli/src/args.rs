@@ -27,7 +27,8 @@ pub(crate) struct Args {
     #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
 
-    /// Says nothing on standard error but what went wrong
+    /// Says nothing on standard error but what went wrong, and what a configuration or ignore file
+    /// beside the target takes away
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 
@@ -47,7 +48,7 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Lists runs, or deletes old ones
     Runs(RunsArgs),
-    /// Shows one run
+    /// Shows one run, and names what it should have scanned and did not
     Show(ShowArgs),
     /// Shows what a run found
     Findings(FindingsArgs),
@@ -345,6 +346,11 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) keep: usize,
 
+    /// Also all runs with other rules or options than the newest finished run of their target, or by
+    /// another version of gossip, with what they found and what they would not have to read again
+    #[arg(long)]
+    pub(crate) other_rules: bool,
+
     /// Deletes them; otherwise they are only listed
     #[arg(long)]
     pub(crate) yes: bool,
@@ -390,9 +396,25 @@ pub(crate) struct ExplainArgs {
     /// The rule
     pub(crate) rule: String,
 
+    #[command(flatten)]
+    pub(crate) rules: RuleSourceArgs,
+}
+
+/// Where rules come from, for commands that scan nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RuleSourceArgs {
+    /// Uses this configuration [default: gossip.toml or .gitleaks.toml, from the current directory up
+    /// to the root of its repository]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
     /// Adds rules from a gitleaks-style TOML file; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
+
+    /// Uses no configuration that is found in or above the current directory
+    #[arg(long)]
+    pub(crate) no_local_config: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -403,11 +425,10 @@ pub(crate) struct RulesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesCommand {
-    /// Lists the rules that a scan would use
+    /// Lists the rules that a scan of the current directory would use
     List {
-        /// Adds rules from a gitleaks-style TOML file
-        #[arg(long, value_name = "FILE")]
-        rules: Vec<PathBuf>,
+        #[command(flatten)]
+        rules: RuleSourceArgs,
 
         #[command(flatten)]
         output: OutputArgs,
@@ -418,9 +439,8 @@ pub(crate) enum RulesCommand {
         #[arg(value_name = "FILE", default_value = "-")]
         path: PathBuf,
 
-        /// Adds rules from a gitleaks-style TOML file
-        #[arg(long, value_name = "FILE")]
-        rules: Vec<PathBuf>,
+        #[command(flatten)]
+        rules: RuleSourceArgs,
     },
     /// Says what is wrong with a rule file, and whether its rules find their examples
     Check {

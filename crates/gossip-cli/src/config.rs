@@ -1,5 +1,7 @@
 //! Configurations: which one holds, what it says, and what follows with the command line.
 
+mod effect;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -9,12 +11,13 @@ use gossip_engine::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::args::{DetectionArgs, ReportArgs, parse_size};
+use crate::args::{DetectionArgs, ReportArgs, RuleSourceArgs, parse_size};
 use crate::failure::Failure;
 use crate::filter::{Filter, patterns};
-use crate::output::counted;
 use crate::places::directories_above;
 use crate::say::{say, shown};
+
+use effect::Effect;
 
 /// The names by which a configuration is found, the first that is there in a directory.
 const NAMES: [&str; 3] = ["gossip.toml", ".gossip.toml", ".gitleaks.toml"];
@@ -139,30 +142,6 @@ impl Config {
         }
         Ok(words.iter().map(|word| word.get_ref().clone()).collect())
     }
-
-    /// What it does to the rules, in words.
-    pub(crate) fn effect(&self, rules: &RuleSet) -> String {
-        let builtin = RuleSet::builtin();
-        if !rules.has_builtin() {
-            return format!(
-                "{} in place of the {} built-in ones",
-                counted(rules.len() as u64, "rule"),
-                builtin.len()
-            );
-        }
-        let added = rules.iter().filter(|rule| builtin.get(rule.id()).is_none()).count() as u64;
-        let gone = builtin.iter().filter(|rule| rules.get(rule.id()).is_none()).count() as u64;
-        match (added, gone) {
-            (0, 0) => "the built-in rules, all of them".to_owned(),
-            (0, gone) => format!("{} disabled", counted(gone, "built-in rule")),
-            (added, 0) => format!("{} added", counted(added, "rule")),
-            _ => format!(
-                "{} added, {} disabled",
-                counted(added, "rule"),
-                counted(gone, "built-in rule")
-            ),
-        }
-    }
 }
 
 /// The configuration that is found from `root` upward.
@@ -183,6 +162,8 @@ pub(crate) struct Settings {
 pub(crate) struct ReportSettings {
     pub(crate) severity: Severity,
     pub(crate) confidence: Confidence,
+    /// The configuration that has one of the two, if the command line has not.
+    pub(crate) levels_of: Option<PathBuf>,
     pub(crate) baseline: Option<PathBuf>,
     pub(crate) exit_code: u8,
 }
@@ -233,12 +214,16 @@ impl Settings {
         Engine::new(self.rules.clone(), options)
     }
 
-    /// Says what was found beside the target, and what in its files is worth telling.
-    pub(crate) fn say(&self) {
+    /// Says what was found beside the target, and what in its files is worth telling. To whoever wants
+    /// quiet, only what takes something away: who planted a secret can plant such a file.
+    pub(crate) fn say(&self, detection: &DetectionArgs, report: &ReportArgs, is_quiet: bool) {
         if let Some(config) = self.config.as_ref().filter(|config| config.is_local()) {
-            say!("using {}: {}", shown(&config.path), config.effect(&self.rules));
+            let Effect { words, limits } = config.effect(&self.rules, detection, report);
+            if limits || !is_quiet {
+                say!("using {}: {words}", shown(&config.path));
+            }
         }
-        for note in self.rules.notes() {
+        for note in self.rules.notes().iter().filter(|_| !is_quiet) {
             say!("{note}");
         }
         if self.rules.is_empty() {
@@ -263,7 +248,12 @@ impl ReportSettings {
             let path = config.scan.baseline.as_ref()?;
             Some(config.path.parent().unwrap_or(Path::new("")).join(path))
         });
+        let levels_of = config.filter(|Config { scan, .. }| {
+            (severity.is_none() && scan.severity.is_some())
+                || (confidence.is_none() && scan.confidence.is_some())
+        });
         Self {
+            levels_of: levels_of.map(|config| config.path.clone()),
             severity: severity.or(scan.and_then(|scan| scan.severity)).unwrap_or(Severity::Low),
             confidence: confidence
                 .or(scan.and_then(|scan| scan.confidence))
@@ -281,9 +271,13 @@ fn base_rules(config: Option<&Config>) -> Result<RuleSet, Failure> {
     add(base, &config.path, &config.text, config.origin)
 }
 
-/// The built-in rules and those of the user's files.
-pub(crate) fn rules(files: &[PathBuf]) -> Result<RuleSet, Failure> {
-    with_files(RuleSet::builtin(), files)
+/// The rules that a scan of the current directory would use.
+pub(crate) fn rules_here(args: &RuleSourceArgs) -> Result<RuleSet, Failure> {
+    let RuleSourceArgs { config, rules, no_local_config } = args;
+    let (config, rules) = (config.clone(), rules.clone());
+    let detection = DetectionArgs { config, rules, ..DetectionArgs::default() };
+    let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
+    Ok(Settings::load(&[&here], &detection, *no_local_config)?.rules)
 }
 
 fn with_files(rules: RuleSet, files: &[PathBuf]) -> Result<RuleSet, Failure> {

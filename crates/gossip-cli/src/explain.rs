@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use gossip_engine::template;
+use gossip_engine::{Rule, RuleSet, rules_for_gitleaks_id, template};
 
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::config::{no_such_rule, rules};
+use crate::config::{no_such_rule, rules_here};
 use crate::failure::Failure;
 use crate::output::stdout;
 use crate::say::harmless;
@@ -90,18 +90,23 @@ pub(crate) fn remedy(rule: &str) -> Vec<String> {
     ]
 }
 
+/// The rule with this id, or those that gitleaks calls so.
+fn find<'r>(rules: &'r RuleSet, id: &str) -> Option<Vec<&'r Rule>> {
+    let of_gitleaks = || {
+        let ids = rules_for_gitleaks_id(id).filter(|ids| !ids.is_empty())?;
+        ids.iter().map(|id| rules.get(id)).collect()
+    };
+    rules.get(id).map(|rule| vec![rule]).or_else(of_gitleaks)
+}
+
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
-    let rules = rules(&args.rules)?;
-    let mut ids = vec![args.rule.as_str()];
-    if rules.get(&args.rule).is_none() {
-        ids = gossip_engine::rules_for_gitleaks_id(&args.rule).unwrap_or_default().to_vec();
-    }
-    if ids.is_empty() {
-        return Err(Failure::new(no_such_rule(&rules, &args.rule)));
-    }
+    let here = rules_here(&args.rules)?;
+    let builtin = RuleSet::builtin();
+    // A rule that a configuration disables may have found something before.
+    let found = [&here, &builtin].into_iter().find_map(|rules| find(rules, &args.rule));
+    let found = found.ok_or_else(|| Failure::new(no_such_rule(&here, &args.rule)))?;
     let mut out = stdout();
-    for id in ids {
-        let rule = rules.get(id).ok_or_else(|| Failure::new(no_such_rule(&rules, id)))?;
+    for rule in found {
         writeln!(out, "{}", harmless(rule.id()))?;
         if !rule.description().is_empty() {
             writeln!(out, "  {}", harmless(rule.description()))?;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use gossip_contracts::connector::ConnectorError;
+
 use crate::say::shown;
 
 /// Why a command did not do its work.
@@ -55,7 +57,13 @@ impl From<gossip_runtime::ReportError> for Failure {
 
 impl From<gossip_runtime::ScanError> for Failure {
     fn from(error: gossip_runtime::ScanError) -> Self {
-        Self::new(error.to_string())
+        match error {
+            // It says of itself what is wrong, and with what.
+            gossip_runtime::ScanError::Source(ConnectorError::Permanent { message, .. }) => {
+                Self::new(message)
+            }
+            error => Self::new(error.to_string()),
+        }
     }
 }
 

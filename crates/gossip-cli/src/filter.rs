@@ -104,7 +104,8 @@ impl Wrapper for Filtered<'_> {
         page.clear();
         self.source.list(range, cursor, max_entries, &mut whole)?;
         for mut entry in whole.iter() {
-            entry.skip = entry.skip.or_else(|| self.leaves_out(entry.key, entry.size));
+            // Also of what the source does not offer: nobody misses what they left out.
+            entry.skip = self.leaves_out(entry.key, entry.size).or(entry.skip);
             page.push(entry);
         }
         page.finish(whole.is_last(), whole.token().map(<[u8]>::to_vec));

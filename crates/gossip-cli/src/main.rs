@@ -14,6 +14,7 @@ mod git;
 mod git_args;
 mod hook;
 mod items;
+mod missed;
 mod output;
 mod output_file;
 mod places;

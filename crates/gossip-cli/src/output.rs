@@ -11,7 +11,7 @@ use crate::source::as_typed;
 
 /// A run in JSON.
 #[derive(Serialize)]
-struct RunJson {
+pub(crate) struct RunJson {
     run: u64,
     target: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,21 +90,27 @@ pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
 
 /// Writes runs.
 pub(crate) fn write_runs(runs: &[RunSummary], format: Format) -> io::Result<()> {
+    write_rows(runs, format, |out, run| writeln!(out, "{}", run_line(run)), RunJson::from)
+}
+
+/// Writes rows: each as `text` has it, or as `json` of it.
+pub(crate) fn write_rows<'r, R, J: Serialize>(
+    rows: &'r [R],
+    format: Format,
+    text: impl Fn(&mut dyn Write, &'r R) -> io::Result<()>,
+    json: impl Fn(&'r R) -> J,
+) -> io::Result<()> {
     let mut out = stdout();
     match format {
-        Format::Text => {
-            for run in runs {
-                writeln!(out, "{}", run_line(run))?;
-            }
-        }
+        Format::Text => rows.iter().try_for_each(|row| text(&mut out, row))?,
         Format::Json => {
-            let all: Vec<RunJson> = runs.iter().map(Into::into).collect();
+            let all: Vec<J> = rows.iter().map(json).collect();
             serde_json::to_writer_pretty(&mut out, &all)?;
             writeln!(out)?;
         }
         Format::Jsonl => {
-            for run in runs {
-                serde_json::to_writer(&mut out, &RunJson::from(run))?;
+            for row in rows {
+                serde_json::to_writer(&mut out, &json(row))?;
                 writeln!(out)?;
             }
         }
@@ -112,7 +118,7 @@ pub(crate) fn write_runs(runs: &[RunSummary], format: Format) -> io::Result<()> 
     out.flush()
 }
 
-fn run_line(run: &RunSummary) -> String {
+pub(crate) fn run_line(run: &RunSummary) -> String {
     format!(
         "run {}  {}  {}, {}  {}  {}",
         run.run,

@@ -47,7 +47,8 @@ impl Progress<'_> {
             if done.load(Ordering::Relaxed) {
                 break;
             }
-            if tick % TICKS_PER_LOOK == 0 {
+            // A run that is just being planned has none yet.
+            if tick % TICKS_PER_LOOK == 0 || shards.is_none() {
                 let progress = reports.as_ref().map(|reports| reports.open_progress(self.target));
                 let progress = progress.and_then(|progress| progress.ok().flatten());
                 shards = progress.map(|shards| (shards.done, shards.active + shards.done));

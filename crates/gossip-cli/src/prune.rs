@@ -13,7 +13,8 @@ use crate::source::state_dir;
 
 pub(crate) fn run(args: &Args, prune: &PruneArgs) -> Result<Outcome, Failure> {
     let state = state_dir(args)?;
-    let pruning = Pruning { older_than: prune.older_than, keep: prune.keep };
+    let PruneArgs { older_than, keep, other_rules: other_policies, .. } = *prune;
+    let pruning = Pruning { older_than, keep, other_policies };
     let runs = if prune.yes {
         Admin::open(&state)?.prune(&pruning)?
     } else {

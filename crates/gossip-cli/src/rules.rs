@@ -4,16 +4,16 @@ use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use gossip_engine::{Engine, Options, Origin, RuleSet, Scratch, template};
+use gossip_engine::{Engine, Options, Origin, Rule, RuleSet, Scratch, template};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::args::{
     ConfigArgs, ConfigCommand, DetectionArgs, Format, ReportArgs, RulesArgs, RulesCommand,
 };
-use crate::config::{ReportSettings, Settings, add, rules};
+use crate::config::{ReportSettings, Settings, add, rules_here};
 use crate::failure::Failure;
-use crate::output::{counted, stdout};
+use crate::output::{counted, stdout, write_rows};
 use crate::places::Places;
 use crate::say::{harmless, say, shown};
 use crate::silence::Silencer;
@@ -27,8 +27,8 @@ struct RuleJson<'r> {
 
 pub(crate) fn run(args: &RulesArgs) -> Result<Outcome, Failure> {
     match &args.command {
-        RulesCommand::List { rules: files, output } => list(&rules(files)?, output.format),
-        RulesCommand::Test { path, rules: files } => test(rules(files)?, path),
+        RulesCommand::List { rules, output } => list(&rules_here(rules)?, output.format),
+        RulesCommand::Test { path, rules } => test(rules_here(rules)?, path),
         RulesCommand::Check { file } => check(file),
     }
 }
@@ -39,43 +39,66 @@ fn check(file: &Path) -> Result<Outcome, Failure> {
     let set = add(RuleSet::empty(), file, &text, Origin::User)
         .or_else(|_| add(RuleSet::builtin(), file, &text, Origin::User))?;
     set.notes().iter().for_each(|note| say!("{note}"));
+    let builtin = RuleSet::builtin();
+    // What the file neither adds nor adjusts is the very same rule.
+    let is_untouched =
+        |rule: &Rule| builtin.get(rule.id()).is_some_and(|own| std::ptr::eq(own, rule));
+    let own: Vec<&Rule> = set.iter().filter(|rule| !is_untouched(rule)).collect();
     let mut faults = Vec::new();
-    for rule in set.iter() {
-        let alone = RuleSet::clone(&set).only(&[rule.id().to_owned()]);
-        let engine = Engine::new(alone, Options::default());
-        let finds = |text: &str| -> Result<bool, Failure> {
-            let example = template::expand(text, 1).map_err(|error| {
-                Failure::new(format!("{}: rule `{}`: {error}", shown(file), rule.id()))
-            })?;
-            let mut found = false;
-            let path = Some(b"example.txt".as_slice());
-            engine.scan(&mut Scratch::new(), example.text.as_bytes(), path, &mut |_| found = true);
-            Ok(found)
+    for rule in &own {
+        let id = harmless(rule.id());
+        let finds = Finds::new(&set, rule);
+        let finds = |example: &str| {
+            let found = finds.example(example);
+            found.map_err(|error| Failure::new(format!("{}: rule `{id}`: {error}", shown(file))))
         };
         for example in rule.examples() {
             if !finds(example)? {
-                faults.push(format!("rule `{}` does not find its example `{example}`", rule.id()));
+                faults.push(format!("rule `{id}` does not find its example `{example}`"));
             }
         }
         for example in rule.counterexamples() {
             if finds(example)? {
-                faults.push(format!("rule `{}` finds its counterexample `{example}`", rule.id()));
+                faults.push(format!("rule `{id}` finds its counterexample `{example}`"));
             }
         }
-        if !rule.has_literals() && rule.examples().is_empty() {
-            say!(
-                "rule `{}` has neither a literal nor a keyword: it is tried on every byte",
-                rule.id()
-            );
+        if !rule.has_literals() && !rule.is_of_paths() {
+            say!("rule `{id}` has neither a literal nor a keyword: it is tried on every byte");
         }
     }
     faults.iter().for_each(|fault| say!("{}: {fault}", shown(file)));
     if faults.is_empty() {
         let mut out = stdout();
-        writeln!(out, "{}: {}, all in order", shown(file), counted(set.len() as u64, "rule"))?;
+        writeln!(out, "{}: {}, all in order", shown(file), counted(own.len() as u64, "rule"))?;
         out.flush()?;
     }
     Ok(if faults.is_empty() { Outcome::Clean } else { Outcome::Incomplete })
+}
+
+/// Whether a rule finds an example, wherever that would be; of a rule for paths, an example is a path.
+struct Finds<'r> {
+    rule: &'r Rule,
+    engine: Engine,
+}
+
+impl<'r> Finds<'r> {
+    fn new(set: &RuleSet, rule: &'r Rule) -> Self {
+        let alone = set.clone().only(&[rule.id().to_owned()]).in_every_path();
+        Self { rule, engine: Engine::new(alone, Options::default()) }
+    }
+
+    fn example(&self, text: &str) -> Result<bool, template::TemplateError> {
+        let example = template::expand(text, 1)?.text;
+        let (path, text) = match self.rule.is_of_paths() {
+            true => (Some(example.as_bytes()), ""),
+            false => (None, example.as_str()),
+        };
+        let mut found = false;
+        self.engine.scan(&mut Scratch::new(), text.as_bytes(), path, &mut |finding| {
+            found |= finding.rule().id() == self.rule.id();
+        });
+        Ok(found)
+    }
 }
 
 /// `gossip config check`.
@@ -93,7 +116,10 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<Outcome, Failure> {
     Silencer::load(&places, &settings, config.as_ref(), is_config)?;
     let mut out = stdout();
     match &config {
-        Some(config) => writeln!(out, "{}: {}", shown(config.path()), config.effect(&set))?,
+        Some(config) => {
+            let effect = config.effect(&set, &detection, &ReportArgs::default());
+            writeln!(out, "{}: {}", shown(config.path()), effect.words)?;
+        }
         None => writeln!(out, "no configuration: {} built-in rules", set.len())?,
     }
     out.flush()?;
@@ -109,26 +135,11 @@ fn list(rules: &RuleSet, format: Format) -> Result<Outcome, Failure> {
             severity: rule.severity().to_string(),
         })
         .collect();
-    let mut out = stdout();
-    match format {
-        Format::Text => {
-            for row in &rows {
-                let (id, description) = (harmless(row.id), harmless(row.description));
-                writeln!(out, "{id:<40} {:<9} {description}", row.severity)?;
-            }
-        }
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut out, &rows).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Format::Jsonl => {
-            for row in &rows {
-                serde_json::to_writer(&mut out, row).map_err(std::io::Error::from)?;
-                writeln!(out)?;
-            }
-        }
-    }
-    out.flush()?;
+    let text = |out: &mut dyn Write, row: &RuleJson<'_>| {
+        let (id, description) = (harmless(row.id), harmless(row.description));
+        writeln!(out, "{id:<40} {:<9} {description}", row.severity)
+    };
+    write_rows(&rows, format, text, |row| row)?;
     Ok(Outcome::Clean)
 }
 
@@ -143,7 +154,7 @@ fn test(rules: RuleSet, path: &Path) -> Result<Outcome, Failure> {
     let mut lines = Vec::new();
     engine.scan(&mut Scratch::new(), &bytes, None, &mut |found| {
         lines.push(format!(
-            "{}:{}: {} ({:?} confidence): {}",
+            "{}:{}: {} ({} confidence): {}",
             found.position().line,
             found.position().column,
             harmless(found.rule().id()),

@@ -8,7 +8,7 @@ use gossip_contracts::connector::Connector;
 use gossip_contracts::identity::{PolicyHash, RunId};
 use gossip_engine::Engine;
 use gossip_runtime::{
-    ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanError, ScanOutcome, ScanStats,
+    Missed, ReportedFinding, Reports, RunSummary, Scan, ScanEnd, ScanError, ScanOutcome, ScanStats,
     StateDir, policy_hash,
 };
 
@@ -24,7 +24,7 @@ use crate::report::ReportTo;
 use crate::say::{say, shown_bytes};
 use crate::silence::Silencer;
 use crate::source::{Target, state_dir};
-use crate::{Outcome, proof};
+use crate::{Outcome, missed, proof};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
     let threads = scan.work.options(scan.fresh).threads;
@@ -98,12 +98,8 @@ fn execute(
     let report_settings = ReportSettings::of(config, &work.report);
     let no_local = work.report.no_local_config;
     let mut silencer = Silencer::load(&places, &report_settings, config, no_local)?;
-    let state = state_dir(args)?;
-    let reports = Reports::open(&state)?;
-    if !args.quiet {
-        settings.say();
-    }
-    let engine = settings.engine();
+    let (engine, (state, reports)) = prepare(args, settings)?;
+    settings.say(&work.detection, &work.report, args.quiet);
     let (stats, stop) = (ScanStats::default(), stop_on_signal()?);
     let scanning = Scanning { args, work, settings, engine: &engine, state: &state, stop: &stop };
     let mut outcome = scanning.run(&target, fresh, &reports, &stats)?;
@@ -142,15 +138,28 @@ fn execute(
         // Most likely a prefix that was mistyped, which nobody would notice by the exit code.
         say!("{}: nothing is there; is the prefix right?", target.again);
     }
-    if !args.quiet {
-        say_end(work, &outcome, &summary, &stats, &target);
-        silencer.say();
-    }
+    let is_for_people = matches!(work.report.format, None | Some(ReportFormat::Text));
+    let is_read = is_for_people || work.report.output.is_some() || std::io::stderr().is_terminal();
+    let ended = Ended { outcome: &outcome, summary: &summary, stats: &stats, target: &target };
+    ended.say(&reports, &places, is_read && !args.quiet)?;
+    silencer.say(args.quiet);
     Ok(match outcome.end {
         ScanEnd::Finished if !summary.failed.is_empty() => Outcome::Incomplete,
         ScanEnd::Finished if findings == 0 => Outcome::Clean,
         ScanEnd::Finished => Outcome::Found(report_settings.exit_code),
         _ => Outcome::Incomplete,
+    })
+}
+
+/// The engine, and where scans are remembered. Each takes some ten milliseconds, most of what a small
+/// scan takes, and neither needs the other.
+fn prepare(args: &Args, settings: &Settings) -> Result<(Engine, (StateDir, Reports)), Failure> {
+    std::thread::scope(|scope| {
+        let engine = scope.spawn(|| settings.engine());
+        let state = state_dir(args)?;
+        let reports = Reports::open(&state)?;
+        let engine = engine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((engine, (state, reports)))
     })
 }
 
@@ -216,48 +225,82 @@ fn raw_secret(target: &Target, found: &ReportedFinding) -> String {
     read().unwrap_or_else(|_| found.redacted.clone())
 }
 
-/// A summary for people, on standard error.
-fn say_end(
-    work: &WorkArgs,
-    outcome: &ScanOutcome,
-    summary: &RunSummary,
-    stats: &ScanStats,
-    target: &Target,
-) {
-    let is_for_people = matches!(work.report.format, None | Some(ReportFormat::Text));
-    if !is_for_people && work.report.output.is_none() && !std::io::stderr().is_terminal() {
-        return;
+/// How a scan ended, for people, on standard error.
+struct Ended<'e> {
+    outcome: &'e ScanOutcome,
+    summary: &'e RunSummary,
+    stats: &'e ScanStats,
+    target: &'e Target,
+}
+
+impl Ended<'_> {
+    /// What went wrong, whatever was asked for; and the rest of it, `in_full`.
+    fn say(&self, reports: &Reports, places: &Places, in_full: bool) -> Result<(), Failure> {
+        let Self { outcome, summary, .. } = self;
+        if in_full {
+            self.say_summary();
+        }
+        let (run, path) = (outcome.run, &self.target.again);
+        match outcome.end {
+            ScanEnd::Finished => {}
+            ScanEnd::Interrupted => say!("interrupted; `gossip scan {path}` goes on"),
+            ScanEnd::Parked { shards } => {
+                self.say_parked(reports, places, shards)?;
+                say!("mend what is wrong, then `gossip unpark {run}` and `gossip scan {path}`");
+            }
+            ScanEnd::Cancelled => say!("run {run} was cancelled"),
+        }
+        if !summary.failed.is_empty() {
+            say!("could not be read: {}", list(&summary.failed));
+        }
+        let is_out_of_reach = summary.skipped.iter().any(|(reason, _)| Missed::is_reason(reason));
+        if !summary.failed.is_empty() || (in_full && is_out_of_reach) {
+            missed::say(reports, run, places, !in_full)?;
+        }
+        Ok(())
     }
-    let run = outcome.run;
-    if outcome.resumed {
-        say!("went on with run {run}, which had not ended");
+
+    fn say_summary(&self) {
+        let Self { outcome, summary, stats, .. } = self;
+        let run = outcome.run;
+        if outcome.resumed {
+            say!("went on with run {run}, which had not ended");
+        }
+        say!(
+            "run {run}: {} ({} unchanged), {} read, {}",
+            counted(summary.items, "item"),
+            stats.unchanged(),
+            indicatif::HumanBytes(stats.bytes()),
+            counted(summary.findings, "finding"),
+        );
+        if !summary.skipped.is_empty() {
+            say!("not scanned: {}", list(&summary.skipped));
+        }
     }
-    say!(
-        "run {run}: {} ({} unchanged), {} read, {}",
-        counted(summary.items, "item"),
-        stats.unchanged(),
-        indicatif::HumanBytes(stats.bytes()),
-        counted(summary.findings, "finding"),
-    );
-    let list = |counts: &[(String, u64)]| {
-        let parts: Vec<String> =
-            counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        parts.join(", ")
-    };
-    if !summary.skipped.is_empty() {
-        say!("not scanned: {}", list(&summary.skipped));
+
+    fn say_parked(&self, reports: &Reports, places: &Places, shards: u64) -> Result<(), Failure> {
+        /// From where on each could not be listed; the others are like them.
+        const NAMED: usize = 3;
+        let are = if shards == 1 { "is" } else { "are" };
+        let mut reasons = self.stats.parked_for().join("; ");
+        if reasons.is_empty() {
+            reasons.push_str("an earlier scan could not list it");
+        }
+        say!("{} {are} parked: {reasons}", counted(shards, "shard"));
+        for key in reports.parked_after(self.outcome.run)?.iter().take(NAMED) {
+            let shown = self.target.source.shown_path(key);
+            let shown = places.as_seen(shown.as_deref().unwrap_or(key));
+            // Ranges begin with a NUL, which no name does.
+            let shown = shown.strip_suffix(b"\0").unwrap_or(&shown);
+            say!("  from {} on", shown_bytes(shown));
+        }
+        Ok(())
     }
-    if !summary.failed.is_empty() {
-        say!("could not be read: {}", list(&summary.failed));
-    }
-    let path = &target.again;
-    match outcome.end {
-        ScanEnd::Finished => {}
-        ScanEnd::Interrupted => say!("interrupted; `gossip scan {path}` goes on"),
-        ScanEnd::Parked { shards } => say!(
-            "{shards} shards are parked; mend what is wrong, then `gossip unpark {run}` \
-             and `gossip scan {path}`"
-        ),
-        ScanEnd::Cancelled => say!("run {run} was cancelled"),
-    }
+}
+
+/// Counts by reason, in one line.
+fn list(counts: &[(String, u64)]) -> String {
+    let parts: Vec<String> =
+        counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    parts.join(", ")
 }

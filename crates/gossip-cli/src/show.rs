@@ -1,13 +1,17 @@
 //! `gossip runs`, `gossip show` and `gossip findings`.
 
+use std::io::Write;
+
 use gossip_contracts::identity::RunId;
-use gossip_runtime::Reports;
+use gossip_runtime::{Reports, RunSummary};
+use serde::Serialize;
 
 use crate::Outcome;
 use crate::args::{Args, FindingsArgs, OutputArgs, ShowArgs};
 use crate::config::{Config, ReportSettings};
 use crate::failure::Failure;
-use crate::output::write_runs;
+use crate::missed::{self, MissedJson};
+use crate::output::{RunJson, run_line, write_rows, write_runs};
 use crate::places::Places;
 use crate::report::ReportTo;
 use crate::silence::Silencer;
@@ -19,9 +23,42 @@ pub(crate) fn runs(args: &Args, output: &OutputArgs) -> Result<Outcome, Failure>
 }
 
 pub(crate) fn run(args: &Args, show: &ShowArgs) -> Result<Outcome, Failure> {
-    let summary = Reports::open(&state_dir(args)?)?.run(RunId::from_raw(show.run))?;
-    write_runs(&[summary], show.output.format)?;
+    let (reports, run) = (Reports::open(&state_dir(args)?)?, RunId::from_raw(show.run));
+    let summary = reports.run(run)?;
+    let places = Places::of(&summary.target);
+    // An item belongs to the newest run that covered it.
+    let superseded_by = reports.superseded_by(run)?;
+    let missed = match superseded_by {
+        Some(_) => Vec::new(),
+        None => missed::all(&reports, run)?,
+    };
+    let text = |out: &mut dyn Write, run: &RunSummary| {
+        writeln!(out, "{}", run_line(run))?;
+        if let Some(by) = superseded_by {
+            writeln!(
+                out,
+                "  run {by} scanned the same again; `gossip show {by}` names what it missed"
+            )?;
+        }
+        missed.iter().try_for_each(|missed| writeln!(out, "  {}", missed::line(missed, &places)))
+    };
+    let json = |run| ShownRun {
+        run: RunJson::from(run),
+        superseded_by: superseded_by.map(RunId::as_raw),
+        missed: missed.iter().map(|missed| MissedJson::new(missed, &places)).collect(),
+    };
+    write_rows(&[summary], show.output.format, text, json)?;
     Ok(Outcome::Clean)
+}
+
+/// One run in JSON, with what it should have scanned and did not.
+#[derive(Serialize)]
+struct ShownRun {
+    #[serde(flatten)]
+    run: RunJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<u64>,
+    missed: Vec<MissedJson>,
 }
 
 /// The newest run.
@@ -41,6 +78,9 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Outcome, 
     since.map(|since| reports.check_was_begun(since)).transpose()?;
     let no_local = findings.report.no_local_config;
     let config = Config::find(None, &places.roots(), no_local)?;
+    if let Some(config) = &config {
+        config.say_effect_on_report(&findings.report);
+    }
     let settings = ReportSettings::of(config.as_ref(), &findings.report);
     let mut silencer = Silencer::load(&places, &settings, config.as_ref(), no_local)?;
     let report = ReportTo {
@@ -54,8 +94,6 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Outcome, 
         secret: None,
     };
     let found = report.write(&mut silencer)?;
-    if !args.quiet {
-        silencer.say();
-    }
+    silencer.say(args.quiet);
     Ok(if found == 0 { Outcome::Clean } else { Outcome::Found(settings.exit_code) })
 }

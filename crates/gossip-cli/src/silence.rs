@@ -105,6 +105,7 @@ pub(crate) struct Silencer {
     by_config: u64,
     severity: gossip_engine::Severity,
     confidence: gossip_engine::Confidence,
+    levels_of: Option<PathBuf>,
     below: u64,
 }
 
@@ -131,6 +132,7 @@ impl Silencer {
             by_config: 0,
             severity: settings.severity,
             confidence: settings.confidence,
+            levels_of: settings.levels_of.clone(),
             below: 0,
         })
     }
@@ -163,23 +165,30 @@ impl Silencer {
         !is_below
     }
 
-    /// Says what was not reported, with counts.
-    pub(crate) fn say(&self) {
+    /// Says what was not reported, with counts. To whoever wants quiet, only what was not because of
+    /// files beside the target.
+    pub(crate) fn say(&self, is_quiet: bool) {
         let mut parts = Vec::new();
-        let mut part = |count: u64, by: String| {
-            if count > 0 {
+        let mut part = |count: u64, is_local: bool, by: String| {
+            if count > 0 && (is_local || !is_quiet) {
                 parts.push(format!("{count} by {by}"));
             }
         };
-        let config = self.config.as_deref().map_or("a local configuration".to_owned(), shown);
-        part(self.by_config, format!("allow-lists of {config}"));
+        let config = self.config.as_deref();
+        let is_of_config = |path: Option<&Path>| path.is_some() && path == config;
+        let name = config.map_or("a local configuration".to_owned(), shown);
+        part(self.by_config, true, format!("allow-lists of {name}"));
         for (file, count) in &self.files {
-            part(*count, shown(&file.path));
+            part(*count, true, shown(&file.path));
         }
         if let Some((path, _, count)) = &self.baseline {
-            part(*count, format!("the baseline {}", shown(path)));
+            part(*count, false, format!("the baseline {}", shown(path)));
         }
-        part(self.below, "--severity or --confidence".to_owned());
+        let levels_of = self.levels_of.as_deref();
+        let levels = levels_of.map_or("--severity or --confidence".to_owned(), |path| {
+            format!("the severity or confidence of {}", shown(path))
+        });
+        part(self.below, is_of_config(levels_of), levels);
         if !parts.is_empty() {
             say!("not reported: {}", parts.join(", "));
         }

@@ -206,6 +206,11 @@ impl Connector for Many {
         Some(part.source.path_of(inner).unwrap_or_else(|| inner.to_vec()))
     }
 
+    fn shown_path(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let (part, inner) = self.part(key)?;
+        Some(part.shown.path(part.source.shown_path(inner).as_deref().unwrap_or(inner)))
+    }
+
     fn key_range(&self) -> ShardSpecRef<'_> {
         let metadata = self.metadata.get().map_or(&b""[..], Vec::as_slice);
         ShardSpecRef::new(&[0; NUMBER_SIZE], &self.end, metadata)

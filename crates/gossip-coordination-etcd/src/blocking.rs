@@ -29,6 +29,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::config::EtcdConfig;
 use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::ConnectError;
+use crate::keyspace::Keyspace;
 use crate::kv::{EtcdKv, Kv};
 
 /// How long the end of the last clone may wait for etcd to end the process's lease.
@@ -45,9 +46,26 @@ pub struct EtcdCoordinator<K: Kv = EtcdKv> {
 
 /// What the clones share.
 struct Process<K: Kv> {
-    runtime: Option<Runtime>,
+    runtime: Arc<OwnRuntime>,
     lease_of: AsyncEtcdCoordinator<K>,
     is_killed: AtomicBool,
+}
+
+/// A runtime that ends without waiting for its tasks, and so wherever it is dropped.
+struct OwnRuntime(Option<Runtime>);
+
+impl OwnRuntime {
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.0.as_ref().expect("it is taken when it is dropped").block_on(answer)
+    }
+}
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl EtcdCoordinator {
@@ -55,7 +73,7 @@ impl EtcdCoordinator {
     pub fn connect(config: EtcdConfig) -> Result<Self, ConnectError> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(1).thread_name("gossip-etcd");
-        let connect = |runtime: &Runtime| runtime.block_on(AsyncEtcdCoordinator::connect(config));
+        let connect = |runtime: &OwnRuntime| runtime.wait(AsyncEtcdCoordinator::connect(config));
         Self::with_runtime(builder, connect)
     }
 }
@@ -63,7 +81,7 @@ impl EtcdCoordinator {
 impl<K: Kv> EtcdCoordinator<K> {
     fn with_runtime(
         mut builder: Builder,
-        connect: impl FnOnce(&Runtime) -> Result<AsyncEtcdCoordinator<K>, ConnectError>,
+        connect: impl FnOnce(&OwnRuntime) -> Result<AsyncEtcdCoordinator<K>, ConnectError>,
     ) -> Result<Self, ConnectError> {
         if Handle::try_current().is_ok() {
             return Err(ConnectError::InsideRuntime);
@@ -72,8 +90,9 @@ impl<K: Kv> EtcdCoordinator<K> {
             .enable_all()
             .build()
             .map_err(|error| ConnectError::Runtime { message: error.to_string() })?;
+        let runtime = Arc::new(OwnRuntime(Some(runtime)));
         let inner = connect(&runtime)?;
-        let (runtime, is_killed) = (Some(runtime), AtomicBool::new(false));
+        let is_killed = AtomicBool::new(false);
         let process = Process { runtime, lease_of: inner.clone(), is_killed };
         Ok(Self { inner, process: Arc::new(process) })
     }
@@ -84,6 +103,14 @@ impl<K: Kv> EtcdCoordinator<K> {
         Self::with_runtime(Builder::new_current_thread(), |_| {
             Ok(AsyncEtcdCoordinator::on_model(kv, config)?)
         })
+    }
+
+    /// Its listings read pages of so many entries.
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn with_pages_of(mut self, entries: NonZeroUsize) -> Self {
+        self.inner.page = entries.get();
+        self
     }
 
     /// Its runs' leases are in the time of a model, which has nothing to do with etcd's: that
@@ -101,10 +128,23 @@ impl<K: Kv> EtcdCoordinator<K> {
         self.process.is_killed.store(true, Ordering::Relaxed);
     }
 
-    /// The same coordinator for async callers.
+    /// How the cluster is used.
     #[must_use]
-    pub fn as_async(&self) -> &AsyncEtcdCoordinator<K> {
-        &self.inner
+    pub fn config(&self) -> &EtcdConfig {
+        self.inner.config()
+    }
+
+    /// The keys that it uses.
+    #[must_use]
+    pub fn keyspace(&self) -> &Keyspace {
+        self.inner.keyspace()
+    }
+
+    /// The store, for tests that look at what is in it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn kv(&self) -> &K {
+        self.inner.kv()
     }
 
     /// Runs `f` and puts the events of what it does into `collector`, each after its transaction,
@@ -128,24 +168,30 @@ impl<K: Kv> Process<K> {
             let message = "called inside an async runtime: use AsyncEtcdCoordinator there";
             return Err(InfraError::refused("runtime", message).into());
         }
-        self.runtime.as_ref().expect("it ends with the last coordinator").block_on(answer)
+        self.runtime.wait(answer)
     }
 }
 
 /// Others may take what the process held at once. If etcd does not answer, the lease ends by itself.
 impl<K: Kv> Drop for Process<K> {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
-        let is_killed = self.is_killed.load(Ordering::Relaxed);
-        if !is_killed && Handle::try_current().is_err() {
-            let revoking = self.lease_of.revoke_lease_of_process();
-            let revoked =
-                runtime.block_on(async { tokio::time::timeout(CLOSING_MAX, revoking).await });
+        if self.is_killed.load(Ordering::Relaxed) {
+            return;
+        }
+        let (runtime, lease_of) = (Arc::clone(&self.runtime), self.lease_of.clone());
+        let close = move || {
+            let revoking = lease_of.revoke_lease_of_process();
+            let revoked = runtime.wait(async { tokio::time::timeout(CLOSING_MAX, revoking).await });
             if !matches!(revoked, Ok(Ok(()))) {
                 tracing::warn!("the process's etcd lease was not revoked; it ends by itself");
             }
+        };
+        // Inside an async runtime nobody may wait for it.
+        if Handle::try_current().is_err() {
+            close();
+        } else if std::thread::Builder::new().spawn(close).is_err() {
+            tracing::warn!("the process's etcd lease was not revoked: there is no thread for it");
         }
-        runtime.shutdown_background();
     }
 }
 

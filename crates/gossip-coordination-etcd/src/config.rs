@@ -15,6 +15,8 @@ const OWNER_LEASE_SECS_MIN: u64 = 2;
 /// Longer ones make takeover wait for nothing.
 const OWNER_LEASE_SECS_MAX: u64 = 3_600;
 const ATTEMPTS_MAX: u32 = 1_000;
+/// etcd's `--grpc-keepalive-min-time` is 5 s, and a ping that is early by its jitter counts.
+const PING_INTERVAL: Duration = Duration::from_secs(6);
 
 /// How a coordinator uses its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,13 +218,18 @@ impl EtcdConfig {
         u64::try_from(self.claim_cooldown.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// How often a member that owes an answer is pinged, and how long it may take: one that was paused
+    /// or cut off is noticed while there is time left for a keep-alive through another.
+    fn pings(&self) -> (Duration, Duration) {
+        let timeout = self.request_timeout.min(self.owner_lease_ttl / 2) / 2;
+        (PING_INTERVAL.min(self.owner_lease_ttl * 3 / 5), timeout)
+    }
+
     pub(crate) fn connect_options(&self) -> ConnectOptions {
-        // A member that was paused or cut off is noticed by pings that it does not answer, while
-        // there is time left for a keep-alive through another.
-        let ping = self.request_timeout.min(self.owner_lease_ttl / 2) / 2;
+        let (interval, timeout) = self.pings();
         let mut options = ConnectOptions::new()
             .with_connect_timeout(self.connect_timeout)
-            .with_keep_alive(ping, ping);
+            .with_keep_alive(interval, timeout);
         if let Some(Credentials { user, password }) = &self.credentials {
             options = options.with_user(user, password);
         }
@@ -302,6 +309,23 @@ mod tests {
         let patient = EtcdConfig { operation_timeout: Duration::from_secs(20), ..config() };
         let error = patient.validate_run(&run(19_999)).unwrap_err().to_string();
         assert!(error.contains("operation_timeout"), "{error}");
+    }
+
+    /// etcd ends a connection on which pings come more often than every 5 seconds while it has
+    /// nothing to say, as where there is no quorum.
+    #[test]
+    fn pings_come_no_more_often_than_etcd_allows_and_soon_enough_for_the_lease() {
+        for (ttl_secs, timeout_ms) in [(10, 5_000), (10, 500), (60, 5_000), (3_600, 50_000)] {
+            let mut config = config();
+            config.owner_lease_ttl = Duration::from_secs(ttl_secs);
+            config.request_timeout = Duration::from_millis(timeout_ms);
+            let (interval, timeout) = config.pings();
+            assert!(interval > Duration::from_secs(5), "{interval:?}");
+            assert!(interval + timeout < config.owner_lease_ttl, "{interval:?} {timeout:?}");
+        }
+        let hasty = EtcdConfig { owner_lease_ttl: Duration::from_secs(2), ..config() };
+        let (interval, timeout) = hasty.pings();
+        assert!(interval + timeout < hasty.owner_lease_ttl, "{interval:?} {timeout:?}");
     }
 
     #[test]

@@ -8,9 +8,10 @@ use gossip_coordination::codec::{decode_gate, decode_owner, decode_run, decode_s
 use gossip_coordination::{RunRecord, ShardRecord};
 
 use crate::keyspace::{Key, KeyRange, Keyspace};
-use crate::kv::{Entry, Kv, Read, Txn};
+use crate::kv::{Entry, Kv, Read, Revision, Txn};
 use crate::retry::may_pass;
 use crate::runs::is_open;
+use crate::settle::WriteId;
 use crate::shards::{list_key, list_value, worker_key};
 
 /// Every key of a namespace, in one view.
@@ -61,6 +62,23 @@ impl Stored {
         self.entries.get(key.as_bytes()).map(|entry| &entry.value[..])
     }
 
+    /// The record under a key.
+    #[must_use]
+    pub fn record(&self, key: &Key) -> Option<&[u8]> {
+        self.entries.get(key.as_bytes()).map(record_of)
+    }
+
+    /// Every key and its value, but for what tells one write of a record from another.
+    pub fn contents(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let holds_record = |key: &[u8]| {
+            key.ends_with(b"/record") || key.rsplit(|&byte| byte == b'/').nth(1) == Some(b"shard")
+        };
+        self.entries.values().map(move |entry| {
+            let value = if holds_record(&entry.key) { record_of(entry) } else { &entry.value[..] };
+            (&entry.key[..], value)
+        })
+    }
+
     /// Every run, by tenant and id.
     ///
     /// # Panics
@@ -68,7 +86,7 @@ impl Stored {
     #[must_use]
     pub fn runs(&self) -> Vec<RunRecord> {
         let of_runs = self.entries.iter().filter(|(key, _)| key.ends_with(b"/record"));
-        of_runs.map(|(_, entry)| decode_run(&entry.value).expect("it decodes")).collect()
+        of_runs.map(|(_, entry)| decode_run(record_of(entry)).expect("it decodes")).collect()
     }
 
     /// Every shard, by tenant, run and id.
@@ -80,14 +98,15 @@ impl Stored {
         let shards = self.runs().into_iter().flat_map(|run| {
             let range = self.keyspace.run(run.tenant, run.run).shards();
             let below = self.entries.iter().filter(move |(key, _)| range.contains(key));
-            below.map(|(_, entry)| decode_shard(&entry.value).expect("it decodes"))
+            below.map(|(_, entry)| decode_shard(record_of(entry)).expect("it decodes"))
         });
         shards.collect()
     }
 
-    /// Says what is wrong with lists, owners, gates and totals, if anything. Where leases of
-    /// processes may have ended, owner keys may be missing.
-    pub fn check(&self, owners_may_be_gone: bool) -> Result<(), String> {
+    /// Says what is wrong with lists, owners, gates and totals, if anything. Where leases of processes
+    /// ended at some revision or before, shards that nobody has written since may lack their owner keys
+    /// (Z3).
+    pub fn check(&self, owners_ended_at: Option<Revision>) -> Result<(), String> {
         let mut expected: BTreeMap<Vec<u8>, String> = BTreeMap::new();
         let mut expect = |key: Key, what: String| expected.insert(key.into_bytes(), what);
         let (runs, shards) = (self.runs(), self.shards());
@@ -129,7 +148,8 @@ impl Stored {
             let of_worker = worker_key(&keys, state, key.shard).expect("it has a holder");
             expect(of_worker, format!("shard {key} of its worker"));
             let owner = self.value(&keys.owner(key.shard));
-            if owner.is_none() && owners_may_be_gone {
+            let written_at = self.entries[keys.shard(key.shard).as_bytes()].mod_revision;
+            if owner.is_none() && owners_ended_at.is_some_and(|ended| written_at <= ended) {
                 continue;
             }
             expect(keys.owner(key.shard), format!("the owner of shard {key}"));
@@ -170,4 +190,8 @@ impl Stored {
             None => Ok(()),
         }
     }
+}
+
+fn record_of(entry: &Entry) -> &[u8] {
+    WriteId::taken_off(&entry.value)
 }

@@ -4,6 +4,8 @@
 //! - B1: an operation takes effect exactly once, also when an answer of etcd is lost: what was tried
 //!   is found in the record or in its history, or tried again under the same compares.
 //! - B2: a refusal is decided from what etcd has now, never from what is remembered.
+//! - B3: what two operations write differs, also where it is the same record: an id of the operation
+//!   stands behind it. So of two that are the same, each knows whether it took effect itself.
 
 use core::fmt;
 use std::collections::HashMap;
@@ -21,9 +23,10 @@ use crate::error::{ConnectError, Steps, infra};
 use crate::free_list::{FreeLists, Part};
 use crate::keyspace::{Keyspace, RunKeys, place_of_shard};
 use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
+use crate::limits::PAGE;
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
-use crate::settle::{Fate, Write};
+use crate::settle::{Fate, Write, WriteId};
 use crate::shards::{Change, Seen, ShardPlace, Snapshot, decode_time};
 
 /// Shards whose last state one coordinator remembers. A worker holds a few.
@@ -49,6 +52,8 @@ pub struct AsyncEtcdCoordinator<K = EtcdKv> {
     memory: HashMap<(TenantId, ShardKey), Snapshot>,
     decoded: DecodeScratch,
     pub(crate) events: Option<EventCollector>,
+    /// Entries that a listing reads at once.
+    pub(crate) page: usize,
     /// The caller's time is a model's: leases may be shorter than etcd's.
     pub(crate) has_model_time: bool,
 }
@@ -78,6 +83,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             memory: HashMap::new(),
             decoded: DecodeScratch::new(),
             events: None,
+            page: PAGE,
             has_model_time: false,
             kv,
         }
@@ -267,7 +273,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let is_remembered = !manner.grows && manner.applicant.is_none();
         let remembered = self.memory.remove(&(tenant, key)).filter(|_| is_remembered);
         let mut is_fresh = remembered.is_none();
-        let mut next = remembered;
+        let (mut next, id) = (remembered, WriteId::random(steps.txn)?);
         let mut unanswered: Option<Unanswered<R>> = None;
         loop {
             let snapshot = match next.take() {
@@ -322,7 +328,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 None
             };
             let shard = snapshot.decode(&place, steps.load, &mut self.decoded)?;
-            let (mut txn, record) = snapshot.store(&place, steps.load, &shard, &change, lease)?;
+            let (mut txn, record) =
+                snapshot.store(&place, steps.load, &shard, &change, (id, lease))?;
             let part = self.free_lists.for_hint((tenant, key.run), place_of_shard(key.shard));
             if manner.tells_capacity {
                 txn.then.extend(capacity_reads(&place.run, part, manner.now).map(Op::Read));
@@ -494,6 +501,7 @@ impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {
             memory: HashMap::new(),
             decoded: DecodeScratch::new(),
             events: None,
+            page: self.page,
             has_model_time: self.has_model_time,
         }
     }

@@ -236,6 +236,11 @@ pub enum Listed {
     Parked,
 }
 
+impl Listed {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Free, Self::Held, Self::Done, Self::Split, Self::Parked];
+}
+
 /// The keys of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunKeys {
@@ -398,6 +403,12 @@ impl RunKeys {
     /// Every worker that waits for work, or did: both keys of each.
     pub fn all_waiting(&self) -> impl Iterator<Item = KeyRange> + use<> {
         [self.below("waiting/"), self.below("idle/")].into_iter()
+    }
+
+    /// What workers hold.
+    #[must_use]
+    pub fn all_held(&self) -> KeyRange {
+        self.below("worker/")
     }
 
     /// What a worker holds.

@@ -1,5 +1,7 @@
 //! How much fits into one transaction.
 
+use crate::keyspace::Listed;
+
 /// Most operations of a split besides two for each child: the parent's record, its old and its new
 /// place, its owner and its worker's entry, and two totals.
 const SPLIT_OPS: usize = 7;
@@ -37,10 +39,11 @@ pub(crate) const fn largest_step(txn_ops_max: usize) -> usize {
     step_ops(txn_ops_max) / 2
 }
 
-/// The most shards that one step deletes: four keys each.
+/// The most shards that one step deletes: record and owner of each, and its key in every list.
 pub(crate) const fn largest_deletion(txn_ops_max: usize) -> usize {
-    step_ops(txn_ops_max) / 4
+    step_ops(txn_ops_max) / (2 + Listed::ALL.len())
 }
+const _: () = assert!(largest_deletion(TXN_OPS_MIN) > 0);
 
 /// Entries of one page: of the largest records there are, 3.5 MiB.
 pub(crate) const PAGE: usize = 64;

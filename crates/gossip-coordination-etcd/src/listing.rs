@@ -13,7 +13,6 @@ use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, infra, steps};
 use crate::keyspace::{KeyRange, id_at_end};
 use crate::kv::{Entry, Found, Kv, KvError, Read, Revision, Txn, Wanted};
-use crate::limits::PAGE;
 use crate::retry::{Attempts, may_pass};
 use crate::runs::decode_record;
 use crate::shards::{Stored, decode_shard_at};
@@ -30,12 +29,12 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         mut see: impl FnMut(&mut Vec<T>, RunStatus, &ShardRecordView<'_>) + Send,
     ) -> Result<(), GetRunError> {
         let keys = self.keyspace.run(tenant, run);
-        let (mut attempts, mut scratch) = (self.attempts(), DecodeScratch::new());
+        let (mut views, mut scratch) = (self.attempts(), DecodeScratch::new());
         'view: loop {
             out.clear();
-            let shards = Read { limit: PAGE, ..Read::range(keys.shards()) };
+            let shards = Read { limit: self.page, ..Read::range(keys.shards()) };
             let first = [Read::key(&keys.record()), shards];
-            let answer = self.read(&mut attempts, steps.load, Txn::reads(first)).await?;
+            let answer = self.read(&mut self.attempts(), steps.load, Txn::reads(first)).await?;
             let stored = Stored::of(&answer.found[0]);
             if !stored.exists() {
                 return Err(GetRunError::RunNotFound);
@@ -57,7 +56,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 };
                 let rest = keys.shards().after(&last.key);
                 match self
-                    .page_at(steps, rest, Wanted::Entries, answer.revision, &mut attempts)
+                    .page_at(steps, rest, Wanted::Entries, answer.revision, &mut views)
                     .await?
                 {
                     Some(next) => page = next,
@@ -83,7 +82,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             Some(after) => keys.shards().after(keys.shard(after).as_bytes()),
             None => keys.shards(),
         };
-        let page = Read { limit: limit.get().min(PAGE), ..Read::range(shards) };
+        let page = Read { limit: limit.get().min(self.page), ..Read::range(shards) };
         let (record, found) = self.read_run(steps, tenant, run, [page]).await?;
         if !record.shows_shards() {
             return Ok(None);
@@ -115,7 +114,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
             Some(after) => tenant_keys.run_list().after(tenant_keys.listed_run(after).as_bytes()),
             None => tenant_keys.run_list(),
         };
-        let (page, mut attempts) = (Read::first_keys(list, limit.get().min(PAGE)), self.attempts());
+        let (page, mut attempts) =
+            (Read::first_keys(list, limit.get().min(self.page)), self.attempts());
         let answer = self.read(&mut attempts, steps.load, Txn::reads([page])).await?;
         let listed = &answer.found[0];
         let runs = listed.entries.iter().filter_map(|entry| id_at_end(&entry.key));
@@ -141,10 +141,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         range: KeyRange,
         wanted: Wanted,
     ) -> Result<Vec<Entry>, InfraError> {
-        let mut attempts = self.attempts();
+        let mut views = self.attempts();
         'view: loop {
-            let first = Read { limit: PAGE, wanted, ..Read::range(range.clone()) };
-            let answer = self.read(&mut attempts, steps.load, Txn::reads([first])).await?;
+            let first = Read { limit: self.page, wanted, ..Read::range(range.clone()) };
+            let answer = self.read(&mut self.attempts(), steps.load, Txn::reads([first])).await?;
             let (revision, mut found) = (answer.revision, answer.found);
             let mut page = found.pop().expect("one read was asked for");
             let mut entries = Vec::new();
@@ -153,7 +153,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 entries.append(&mut page.entries);
                 let Some(last) = entries.last().filter(|_| has_more) else { return Ok(entries) };
                 let rest = range.after(&last.key);
-                match self.page_at(steps, rest, wanted, revision, &mut attempts).await? {
+                match self.page_at(steps, rest, wanted, revision, &mut views).await? {
                     Some(next) => page = next,
                     None => continue 'view,
                 }
@@ -161,24 +161,24 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         }
     }
 
-    /// The next page as of `revision`, or nothing if that is compacted.
+    /// The next page as of `revision`, in an operation's tries and time for each; or nothing if that is
+    /// compacted, which may happen as often as there are `views`.
     async fn page_at(
         &self,
         steps: Steps,
         range: KeyRange,
         wanted: Wanted,
         revision: Revision,
-        attempts: &mut Attempts,
+        views: &mut Attempts,
     ) -> Result<Option<Found>, InfraError> {
-        let read = Read { limit: PAGE, wanted, revision, ..Read::range(range) };
+        let read = Read { limit: self.page, wanted, revision, ..Read::range(range) };
+        let mut attempts = self.attempts();
         loop {
             match attempts.within(self.kv.txn(Txn::reads([read.clone()]))).await {
-                Ok(mut answer) => {
-                    attempts.extend(&self.config);
-                    return Ok(answer.found.pop());
-                }
+                Ok(mut answer) => return Ok(answer.found.pop()),
                 Err(KvError::Compacted) => {
-                    attempts.next(steps.load, Some(&KvError::Compacted)).await?;
+                    views.extend(&self.config);
+                    views.next(steps.load, Some(&KvError::Compacted)).await?;
                     return Ok(None);
                 }
                 Err(error) if may_pass(&error) => attempts.next(steps.load, Some(&error)).await?,

@@ -220,16 +220,15 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
             let decide = |seen: SeenRun<'_>| {
                 transition::delete_run(seen.record, tenant)?;
                 let record = seen.record.expect("a run that is deleted is there");
-                let last = seen.records.last().map(|shard| shard.key.shard);
-                let step = match (last, after) {
+                let step = match (seen.shards.last().copied(), after) {
                     (Some(last), _) => Deletion::Behind(last),
                     (None, Some(_)) => return Ok(RunVerdict::Keep(Deletion::FromTheStart)),
                     (None, None) => Deletion::Done,
                 };
-                let change = RunChange::delete(&keys, record, &seen.records);
+                let change = RunChange::delete(&keys, record, &seen.shards);
                 Ok::<_, DeleteRunError>(RunVerdict::Store(change, step))
             };
-            let also = Also::Records { after, limit };
+            let also = Also::Shards { after, limit };
             match self.change_run(steps!("delete_run"), now, (tenant, run), also, decide).await? {
                 Deletion::Behind(last) => after = Some(last),
                 Deletion::FromTheStart => after = None,

@@ -9,7 +9,6 @@ use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, steps};
 use crate::keyspace::id_at_end;
 use crate::kv::{Kv, Read, Txn, Wanted};
-use crate::limits::PAGE;
 use crate::shards::{Stored, decode_gate_of};
 
 impl<K: Kv> AsyncEtcdCoordinator<K> {
@@ -77,7 +76,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let open = self.all_in(steps, range, Wanted::Keys).await?;
         let runs = open.iter().filter_map(|entry| id_at_end(&entry.key)).map(RunId::from_raw);
         let runs: Vec<RunId> = runs.collect();
-        for page in runs.chunks(PAGE) {
+        for page in runs.chunks(self.page) {
             let reads = page.iter().map(|&run| Read::key(&self.keyspace.run(tenant, run).gate()));
             let answer = self.read(&mut self.attempts(), steps.load, Txn::reads(reads)).await?;
             for (&run, found) in page.iter().zip(&answer.found) {

@@ -64,13 +64,13 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                         change.shards_more += isize::try_from(rows.len()).expect("a step is small");
                         for input in &shards[rows] {
                             let shard = transition::root_shard(record, input);
-                            put_new(&mut change.ops, &keys, &shard);
+                            put_new(&mut change.ops, &keys, &shard, seen.write);
                         }
                     }
                 }
                 Ok::<_, RegisterShardsError>(RunVerdict::Store(change, progress))
             };
-            match self.change_run(steps, now, run, Also::Shards(chunk_max), decide).await? {
+            match self.change_run(steps, now, run, Also::shards(chunk_max), decide).await? {
                 Progress::Step => {}
                 Progress::Activated => return Ok(IdempotentOutcome::Executed(())),
                 Progress::Replayed => return Ok(IdempotentOutcome::Replayed(())),
@@ -96,7 +96,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 change.discard(&keys, leftover(&seen.shards, count)?);
                 Ok::<_, InfraError>(RunVerdict::Store(change, false))
             };
-            let also = Also::Shards(chunk_max);
+            let also = Also::shards(chunk_max);
             if self.change_run(steps, now, (tenant, run), also, decide).await? {
                 return Ok(());
             }

@@ -4,19 +4,17 @@
 //! open runs and the totals change with it.
 
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
-use gossip_coordination::codec::{DecodeScratch, decode_run, encode_gate, encode_run};
+use gossip_coordination::codec::{decode_run, encode_gate, encode_run};
 use gossip_coordination::transition::{RunUpdate, discard_staged};
-use gossip_coordination::{
-    EventKind, InfraError, RunProgress, RunRecord, ShardCounts, ShardRecord, ShardState,
-};
+use gossip_coordination::{EventKind, InfraError, RunProgress, RunRecord, ShardCounts, ShardState};
 
 use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, damaged, infra};
-use crate::keyspace::{Key, Keyspace, RunKeys, id_at_end};
-use crate::kv::{Entry, Found, Kv, KvError, Op, Read, Txn};
+use crate::keyspace::{Key, Keyspace, Listed, RunKeys, id_at_end};
+use crate::kv::{Found, Kv, KvError, Op, Read, Txn};
 use crate::retry::may_pass;
-use crate::settle::{Fate, Write};
-use crate::shards::{Stored, decode_shard_at, decode_total, encode_total, list_key, worker_key};
+use crate::settle::{Fate, Write, WriteId};
+use crate::shards::{Stored, decode_total, encode_total, list_key};
 
 /// What else a decision about a run needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +22,18 @@ pub(crate) enum Also {
     Nothing,
     /// How many of its shards stand where.
     Progress,
-    /// Some of its shards' ids, whichever.
-    Shards(usize),
-    /// Some of its shards' records: the first behind a shard, or of all.
-    Records {
+    /// Some of its shards' ids: the first behind a shard, or of all.
+    Shards {
         after: Option<ShardId>,
         limit: usize,
     },
+}
+
+impl Also {
+    /// Some of its shards' ids, whichever.
+    pub(crate) const fn shards(limit: usize) -> Self {
+        Self::Shards { after: None, limit }
+    }
 }
 
 /// What a decision about a run is made from, in one consistent read.
@@ -39,7 +42,8 @@ pub(crate) struct SeenRun<'v> {
     pub(crate) counts: ShardCounts,
     pub(crate) progress: RunProgress,
     pub(crate) shards: Vec<ShardId>,
-    pub(crate) records: Vec<ShardRecord>,
+    /// Of what it writes.
+    pub(crate) write: WriteId,
 }
 
 /// What to do about a run.
@@ -76,20 +80,19 @@ impl RunChange {
     }
 
     /// Deletes shards of a run that has ended, and the run itself when there are no more. Those that
-    /// a registration left are counted down in the record, for whoever else deletes them.
-    pub(crate) fn delete(run: &RunKeys, record: &RunRecord, shards: &[ShardRecord]) -> Self {
+    /// a registration left are counted down in the record, for whoever else deletes them. Their own
+    /// records are not asked where they are listed: one that is damaged can be deleted as well.
+    pub(crate) fn delete(run: &RunKeys, record: &RunRecord, shards: &[ShardId]) -> Self {
         let mut change = Self::new(record.clone(), None);
         if shards.is_empty() {
             (change.next, change.event) = (None, Some(EventKind::RunDeleted));
         } else if let Some((update, _)) = discard_staged(record, shards.len()) {
             change.next.iter_mut().for_each(|next| next.apply(update.clone()));
         }
-        for shard in shards {
-            let (id, state) = (shard.key.shard, &shard.state);
-            change.ops.push(Op::Delete(run.shard(id)));
-            change.ops.push(Op::Delete(run.owner(id)));
-            change.ops.push(Op::Delete(list_key(run, state, id)));
-            change.ops.extend(worker_key(run, state, id).map(Op::Delete));
+        for &id in shards {
+            let lists = Listed::ALL.map(|list| run.listed(list, id));
+            let keys = [run.shard(id), run.owner(id)].into_iter().chain(lists);
+            change.ops.extend(keys.map(Op::Delete));
         }
         change.shards_more = -isize::try_from(shards.len()).expect("a step is small");
         change
@@ -128,11 +131,10 @@ impl RunPlace {
         let more = match also {
             Also::Nothing => Vec::new(),
             Also::Progress => progress_reads(&self.keys),
-            Also::Shards(limit) => vec![Read::first_keys(self.keys.shards(), limit)],
-            Also::Records { after, limit } => {
+            Also::Shards { after, limit } => {
                 let all = self.keys.shards();
                 let rest = after.map(|after| all.after(self.keys.shard(after).as_bytes()));
-                vec![Read { limit, ..Read::range(rest.unwrap_or(all)) }]
+                vec![Read::first_keys(rest.unwrap_or(all), limit)]
             }
         };
         fixed.into_iter().chain(more).collect()
@@ -145,21 +147,18 @@ struct RunSnapshot {
     totals: [Stored; 2],
     progress: RunProgress,
     shards: Vec<ShardId>,
-    records: Vec<Entry>,
 }
 
 impl RunSnapshot {
     fn parse(also: Also, found: &[Found]) -> Self {
         let (mut progress, mut shards) = (RunProgress::default(), Vec::new());
-        let mut records = Vec::new();
         match also {
             Also::Nothing => {}
             Also::Progress => progress = parse_progress(&found[3..]),
-            Also::Shards(_) => shards = shard_ids(&found[3]),
-            Also::Records { .. } => records = found[3].entries.clone(),
+            Also::Shards { .. } => shards = shard_ids(&found[3]),
         }
         let totals = [Stored::of(&found[1]), Stored::of(&found[2])];
-        Self { record: Stored::of(&found[0]), totals, progress, shards, records }
+        Self { record: Stored::of(&found[0]), totals, progress, shards }
     }
 }
 
@@ -189,7 +188,8 @@ pub(crate) fn decode_record(
     step: &'static str,
 ) -> Result<RunRecord, InfraError> {
     let key = keys.record();
-    let record = decode_run(stored).map_err(|error| damaged(step, &key, &error))?;
+    let record = decode_run(WriteId::taken_off(stored));
+    let record = record.map_err(|error| damaged(step, &key, &error))?;
     if (record.tenant, record.run) != (tenant, run) {
         return Err(InfraError::corruption(step, format!("{key}: the record is another's")));
     }
@@ -217,7 +217,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         E: From<InfraError> + Send,
     {
         let place = RunPlace::new(&self.keyspace, tenant, run);
-        let mut attempts = self.attempts();
+        let (mut attempts, id) = (self.attempts(), WriteId::random(steps.txn)?);
         let mut unanswered: Option<Unanswered<R>> = None;
         loop {
             let reads = Txn::reads(place.reads(also));
@@ -236,7 +236,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                     Fate::Unknown => unanswered = Some(tried),
                 }
             }
-            let (change, answer) = match self.decide_run(steps, &place, &snapshot, &mut decide)? {
+            let verdict = self.decide_run(steps, &place, &snapshot, id, &mut decide)?;
+            let (change, answer) = match verdict {
                 RunVerdict::Store(change, answer) => (change, answer),
                 RunVerdict::Keep(answer) => {
                     let Some(done) = unanswered else { return Ok(answer) };
@@ -245,7 +246,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 }
             };
             let event = change.event.clone();
-            let (txn, record) = store(steps, &place, &snapshot, change)?;
+            let (txn, record) = store(steps, &place, &snapshot, change, id)?;
             match attempts.within(self.kv.txn(txn)).await {
                 Ok(stored) if stored.succeeded => {
                     self.emit_some(tenant, run, now, event);
@@ -269,6 +270,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         steps: Steps,
         place: &RunPlace,
         snapshot: &RunSnapshot,
+        write: WriteId,
         decide: &mut impl FnMut(SeenRun<'_>) -> Result<RunVerdict<R>, E>,
     ) -> Result<RunVerdict<R>, E> {
         let RunPlace { tenant, run, keys, .. } = place;
@@ -277,18 +279,11 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let record = stored.exists().then(decode).transpose()?;
         let counts = counts(steps, place, snapshot)?;
         let shards = snapshot.shards.clone();
-        let mut scratch = DecodeScratch::new();
-        let decode = |entry: &Entry| {
-            let (at, run) = (keys.named(&entry.key), (*tenant, *run));
-            let shard = decode_shard_at(&entry.value, &at, keys, run, steps.load, &mut scratch);
-            shard.map(|shard| ShardRecord::from_view(&shard))
-        };
-        let records = snapshot.records.iter().map(decode).collect::<Result<_, _>>()?;
         let progress = match &record {
             Some(record) if record.shows_shards() => snapshot.progress,
             _ => RunProgress::default(),
         };
-        decide(SeenRun { record: record.as_ref(), counts, progress, shards, records })
+        decide(SeenRun { record: record.as_ref(), counts, progress, shards, write })
     }
 
     fn emit_some(
@@ -321,17 +316,23 @@ fn store(
     place: &RunPlace,
     snapshot: &RunSnapshot,
     change: RunChange,
+    write: WriteId,
 ) -> Result<(Txn, Vec<u8>), InfraError> {
     let mut txn = Txn::default();
     txn.expect(place.keys.record(), snapshot.record.revision);
     let mut record = Vec::new();
     match &change.next {
-        Some(next) => put_run(&mut txn, place, next, &mut record),
+        Some(next) => {
+            encode_run(next, &mut record);
+            write.end(&mut record);
+            put_run(&mut txn, place, next, &record);
+        }
         None => {
             let keys = [place.keys.record(), place.keys.gate(), place.keys.open()];
             txn.then.extend(keys.into_iter().chain([place.listed.clone()]).map(Op::Delete));
-            // Notes are made under a compare with the gate, so that none comes after.
-            txn.then.extend(place.keys.all_waiting().map(Op::DeleteRange));
+            // What is said of workers is written under a compare with the gate, so that none comes after.
+            let of_workers = place.keys.all_waiting().chain([place.keys.all_held()]);
+            txn.then.extend(of_workers.map(Op::DeleteRange));
         }
     }
     if change.shards_more != 0 {
@@ -356,11 +357,10 @@ pub(crate) fn is_open(run: &RunRecord) -> bool {
     !run.status.is_terminal() || run.registration.is_some()
 }
 
-fn put_run(txn: &mut Txn, place: &RunPlace, next: &RunRecord, record: &mut Vec<u8>) {
+fn put_run(txn: &mut Txn, place: &RunPlace, next: &RunRecord, record: &[u8]) {
     let mut gate = Vec::new();
-    encode_run(next, record);
     encode_gate(&next.gate_record(), &mut gate);
-    txn.then.push(Op::put(place.keys.record(), record.clone()));
+    txn.then.push(Op::put(place.keys.record(), record));
     txn.then.push(Op::put(place.keys.gate(), gate));
     txn.then.push(Op::put(place.listed.clone(), []));
     txn.then.push(if is_open(next) {

@@ -2,6 +2,7 @@
 //!
 //! It compared the record's revision, so that it took place only if it wrote the version right after
 //! the one that it compared. etcd keeps that version until it is compacted, whoever has written since.
+//! Whoever finds its own bytes there has written them (B3).
 
 use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, infra};
@@ -15,6 +16,31 @@ use gossip_coordination::InfraError;
 /// Versions that are looked at, from the newest back. Each is a request, and few are written while one
 /// waits for an answer.
 const LOOKS_BACK_MAX: u32 = 32;
+
+/// Tells the writes of one operation from all others (B3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WriteId([u8; WriteId::LEN]);
+
+impl WriteId {
+    const LEN: usize = 8;
+
+    pub(crate) fn random(step: &'static str) -> Result<Self, InfraError> {
+        let mut id = [0; Self::LEN];
+        getrandom::fill(&mut id)
+            .map_err(|error| InfraError::transient(step, format!("no random numbers: {error}")))?;
+        Ok(Self(id))
+    }
+
+    /// Makes a record a value of this write's.
+    pub(crate) fn end(self, record: &mut Vec<u8>) {
+        record.extend_from_slice(&self.0);
+    }
+
+    /// The record in a value.
+    pub(crate) fn taken_off(value: &[u8]) -> &[u8] {
+        value.split_last_chunk::<{ Self::LEN }>().map_or(&[], |(record, _)| record)
+    }
+}
 
 /// What a transaction was to write over which version of a record.
 pub(crate) struct Write {
@@ -43,8 +69,8 @@ pub(crate) enum Fate {
 }
 
 impl<K: Kv> AsyncEtcdCoordinator<K> {
-    /// What became of a write, as `newest` is the record now. Two writes of the same bytes cannot be
-    /// told apart; they are the same operation under the same id at the same time.
+    /// What became of a write, as `newest` is the record now. Of two deletions of a run both find that
+    /// there is none: what is gone has no id.
     pub(crate) async fn fate_of(
         &self,
         attempts: &mut Attempts,
@@ -53,7 +79,6 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         write: &Write,
         newest: &Stored,
     ) -> Result<Fate, InfraError> {
-        // Before the bytes: a step of a deletion leaves them as they are.
         if newest.revision == write.revision {
             return Ok(Fate::Unknown);
         }

@@ -18,6 +18,7 @@ use gossip_stdx::InlineVec;
 use crate::error::damaged;
 use crate::keyspace::{Key, Keyspace, Listed, RunKeys};
 use crate::kv::{Found, LeaseId, Op, Read, Revision, Txn};
+use crate::settle::WriteId;
 
 /// A value and when it was written; nothing was, at revision zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -182,7 +183,7 @@ impl Snapshot {
         step: &'static str,
         shard: &ShardRecordView<'_>,
         change: &Change<'_>,
-        lease: Option<LeaseId>,
+        (write, lease): (WriteId, Option<LeaseId>),
     ) -> Result<(Txn, Vec<u8>), InfraError> {
         let counts = self.counts(place, step)?;
         let mut txn = Txn::default();
@@ -194,6 +195,7 @@ impl Snapshot {
         txn.otherwise.extend(place.read_beside());
         let mut record = Vec::new();
         encode_shard_after(shard, &change.update, &mut record);
+        write.end(&mut record);
         let (id, run) = (place.key.shard, &place.run);
         txn.then.push(Op::put(run.shard(id), record.clone()));
         let (before, after) = (&shard.state, &change.update.state);
@@ -215,7 +217,7 @@ impl Snapshot {
         }
         for new in &change.children {
             txn.expect(run.shard(new.id), 0);
-            put_new(&mut txn.then, run, &shard.child(new.id, new.spec));
+            put_new(&mut txn.then, run, &shard.child(new.id, new.spec), write);
         }
         if let Some([tenant, global]) = &place.totals {
             let more = change.children.len();
@@ -277,10 +279,16 @@ impl<'r> Change<'r> {
 }
 
 /// A new shard's record and its place among the free.
-pub(crate) fn put_new(ops: &mut Vec<Op>, run: &RunKeys, shard: &ShardRecordView<'_>) {
+pub(crate) fn put_new(
+    ops: &mut Vec<Op>,
+    run: &RunKeys,
+    shard: &ShardRecordView<'_>,
+    write: WriteId,
+) {
     shard.assert_invariants();
     let mut record = Vec::new();
     encode_shard(shard, &mut record);
+    write.end(&mut record);
     ops.push(Op::put(run.shard(shard.key.shard), record));
     ops.push(Op::put(list_key(run, &shard.state, shard.key.shard), list_value(&shard.state)));
 }
@@ -329,7 +337,8 @@ pub(crate) fn decode_shard_at<'a>(
     step: &'static str,
     scratch: &'a mut DecodeScratch,
 ) -> Result<ShardRecordView<'a>, InfraError> {
-    let shard = decode_shard_view(bytes, scratch).map_err(|error| damaged(step, at, &error))?;
+    let record = WriteId::taken_off(bytes);
+    let shard = decode_shard_view(record, scratch).map_err(|error| damaged(step, at, &error))?;
     let is_here = keys.shard(shard.key.shard) == *at;
     if !is_here || (shard.tenant, shard.key.run) != (tenant, run) {
         return Err(InfraError::corruption(step, format!("{at}: the record is another's")));

@@ -159,8 +159,9 @@ impl Engine {
         path: Option<&'e [u8]>,
         mark: StreamMark,
     ) -> Stream<'e> {
-        self.begin(scratch);
-        Stream::new(self, scratch, path, self.skips(path)).at(mark)
+        let mut stream = Stream::new(self, scratch, path, self.skips(path));
+        stream.skip_to(mark);
+        stream
     }
 
     /// Whether an allow-list lets a finding of this path pass because of the commit that brought it

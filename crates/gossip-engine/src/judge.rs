@@ -79,6 +79,31 @@ pub(crate) fn looks_typed(secret: &[u8]) -> bool {
     })
 }
 
+/// Whether the value is a line of a block of base64, between two others of its length that begin in
+/// another way: a token that only happens to begin so. The lines may be strings of a program.
+pub(crate) fn is_line_of_block(text: &[u8], value: std::ops::Range<usize>) -> bool {
+    const MIN_LINE: usize = 60;
+    const MAX_LINE: usize = 80;
+    const SHARED: usize = 4;
+    if !(MIN_LINE..=MAX_LINE).contains(&value.len()) {
+        return false;
+    }
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let between = |byte: &u8| byte.is_ascii_whitespace() || b"\"',+".contains(byte);
+    let behind = &text[value.end..text.len().min(value.end + 2 * MAX_LINE)];
+    let behind = behind.strip_prefix(b"\\n").unwrap_or(behind);
+    let next = &behind[behind.iter().take_while(|byte| between(byte)).count()..];
+    let next = &next[..next.iter().take_while(|byte| is_digit(byte)).count()];
+    let ahead = &text[value.start.saturating_sub(2 * MAX_LINE)..value.start];
+    let ahead = &ahead[..ahead.len() - ahead.iter().rev().take_while(|byte| between(byte)).count()];
+    let ahead = ahead.strip_suffix(b"\\n").unwrap_or(ahead);
+    let last = ahead.iter().rev().take_while(|byte| is_digit(byte)).count();
+    let last = &ahead[ahead.len() - last..];
+    let value = &text[value];
+    let is_other = |line: &[u8]| line.len() == value.len() && line[..SHARED] != value[..SHARED];
+    is_other(next) && is_other(last)
+}
+
 /// Comments that allow what stands on their line.
 const ALLOW_COMMENTS: [&[u8]; 2] = [b"gossip:allow", b"gitleaks:allow"];
 
@@ -131,6 +156,23 @@ mod tests {
         assert!(looks_typed(b"0123456789abcdef"));
         assert!(looks_typed(b"x.abcdefghi"));
         assert!(!looks_typed(b"q8Zr2LmT0vXbN5wKcJ7d"));
+    }
+
+    #[test]
+    fn a_line_of_base64_is_told_from_a_token() {
+        let line = |first: &str| format!("{first}{}", "a1B2".repeat(15));
+        let value = line("EAAA");
+        for (ahead, behind) in [("", "\n"), ("    ", "\r\n"), ("\"", "\\n\"\n")] {
+            let lines = |all: [&str; 3]| all.map(|line| format!("{ahead}{line}{behind}")).concat();
+            let check = |text: &str| {
+                let start = text.find(&value).unwrap();
+                is_line_of_block(text.as_bytes(), start..start + value.len())
+            };
+            assert!(check(&lines([&line("MIIE"), &value, &line("x7+/")])));
+            assert!(!check(&lines(["token:", &value, &line("x7+/")])));
+            assert!(!check(&lines([&value, &value, &value])), "a list of tokens");
+            assert!(!check(&value));
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(crate) enum PatternFault {
 }
 
 /// An expression that is known to parse.
+#[derive(Clone)]
 pub(crate) struct Pattern {
     source: String,
     regex: OnceLock<meta::Regex>,

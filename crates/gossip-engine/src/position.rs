@@ -81,6 +81,23 @@ impl LineCounter {
         (lines <= bytes && column <= bytes).then_some(Self { lines, column, units, mark_len: 0 })
     }
 
+    /// In the middle of the same text, counting from there.
+    pub(crate) fn restarted(&self) -> Self {
+        Self { units: self.units, ..Self::default() }
+    }
+
+    /// What `counted` is, which was counted from here on.
+    pub(crate) fn follow(&self, counted: Self) -> Self {
+        let column = if counted.lines == 0 { self.column } else { 0 };
+        Self { lines: self.lines + counted.lines, column: column + counted.column, ..counted }
+    }
+
+    /// The same for a position.
+    pub(crate) fn place(&self, counted: Position) -> Position {
+        let column = if counted.line == 1 { self.column } else { 0 };
+        Position { line: self.lines + counted.line, column: column + counted.column }
+    }
+
     /// Lets `text` pass by.
     pub fn advance(&mut self, text: &[u8]) {
         let mark_len = usize::from(self.mark_len).min(text.len());
@@ -151,6 +168,14 @@ mod tests {
             let mut lines = LineCounter::at_start_of(text);
             lines.advance(&text[..cut]);
             assert_eq!(lines.position(&text[cut..], offset - cut), whole, "cut at {cut}");
+            // And counted from there; a byte order mark is at the start only.
+            if cut > 3 {
+                let mut rest = lines.restarted();
+                let found = rest.position(&text[cut..], offset - cut);
+                assert_eq!(lines.place(found), whole, "cut at {cut}");
+                rest.advance(&text[cut..offset]);
+                assert_eq!(lines.follow(rest).here(), whole, "cut at {cut}");
+            }
         }
     }
 

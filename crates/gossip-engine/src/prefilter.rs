@@ -298,8 +298,8 @@ impl Prefilter {
     }
 
     /// Where the literal of an entry starts whose gram is at `at` and whose window fits, if it is all
-    /// there and may stand there.
-    #[inline(never)]
+    /// there and may stand there. Most of what comes so far is the end of a longer word.
+    #[inline(always)]
     fn start_of(&self, entry: &Entry, text: &[u8], at: usize) -> Option<usize> {
         // The window may show no more than the literal's tail, at the start of the text.
         let start = at.checked_add_signed(-isize::from(entry.shift))?;

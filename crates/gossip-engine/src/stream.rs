@@ -9,7 +9,7 @@ use crate::detect::FileKind;
 use crate::engine::Engine;
 use crate::finding::Finding;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
-use crate::position::LineCounter;
+use crate::position::{LineCounter, Position};
 use crate::scratch::Scratch;
 use crate::segment::Segment;
 
@@ -106,12 +106,6 @@ impl StreamMark {
     /// The length of what is judged at once: marks are so far apart.
     pub const STEP: u64 = SEGMENT_LEN as u64;
 
-    /// The offset of the first byte that a scan wants to have from the mark `steps` after this one.
-    #[must_use]
-    pub fn read_from_after(&self, steps: u64) -> u64 {
-        Self { segment: self.segment + steps, ..*self }.read_from()
-    }
-
     /// The offset behind the bytes that a scan from here takes to make the mark `steps` after this
     /// one, and no further mark. If the object ends before, it makes fewer.
     #[must_use]
@@ -119,20 +113,28 @@ impl StreamMark {
         (self.segment + steps + 1) * Self::STEP + CONTEXT_AFTER as u64 + 1
     }
 
-    /// The mark `steps` after this one. `bytes` are those of the object from
-    /// [`read_from`](Self::read_from) on, at least up to where that mark reads from.
+    /// The mark `steps` after this one, as far as it is known before the bytes up to there are: a scan
+    /// from it counts lines as if they began there. [`follow`](Self::follow) and
+    /// [`place`](Self::place) make up for that.
     ///
     /// So a large object is scanned in parts at once: a scan from each of two marks, up to
     /// [`read_to`](Self::read_to), reports what one scan would have reported between them (M1).
-    ///
-    /// # Panics
-    /// If there are fewer bytes.
     #[must_use]
-    pub fn after(&self, steps: u64, bytes: &[u8]) -> Self {
-        let passed = self.read_from_after(steps) - self.read_from();
-        let mut lines = self.lines;
-        lines.advance(&bytes[..usize::try_from(passed).expect("it is in memory")]);
-        Self { segment: self.segment + steps, lines }
+    pub fn ahead(&self, steps: u64) -> Self {
+        Self { segment: self.segment + steps, lines: self.lines.restarted() }
+    }
+
+    /// What `made` is, a mark that a scan from [`ahead`](Self::ahead) of here made, once it is known
+    /// that the scan began at this mark.
+    #[must_use]
+    pub fn follow(&self, made: Self) -> Self {
+        Self { segment: made.segment, lines: self.lines.follow(made.lines) }
+    }
+
+    /// The same for the position of a finding.
+    #[must_use]
+    pub fn place(&self, found: Position) -> Position {
+        self.lines.place(found)
     }
 
     fn start(&self) -> u64 {
@@ -171,20 +173,16 @@ impl<'e> Stream<'e> {
         }
     }
 
-    /// Goes on from a mark.
-    pub(crate) fn at(mut self, mark: StreamMark) -> Self {
+    /// Goes on from a mark of the same object that another scan made: push the bytes from
+    /// [`StreamMark::read_from`] on.
+    pub fn skip_to(&mut self, mark: StreamMark) {
+        self.engine.begin(self.scratch);
+        self.filled = 0;
         self.base = mark.read_from();
         self.next = (mark.start() - self.base) as usize;
         self.lines = mark.lines;
         self.mark = Some(mark);
         self.again = true;
-        self
-    }
-
-    /// Goes on from a mark of the same object that another scan made.
-    pub fn resume_at(self, mark: StreamMark) -> Self {
-        let Self { engine, scratch, path, .. } = self;
-        engine.resume(scratch, path, mark)
     }
 
     /// Whether nothing will be reported whatever the bytes, as the rules allow everything in this

@@ -24,12 +24,12 @@ pub enum OpenError {
         message: String,
     },
     /// A revision does not exist, or is not what is needed here.
-    #[error("{revision}: no such revision: {message}")]
+    #[error(
+        "{revision}: there is no such revision, or more than one; `git rev-parse {revision}` says more"
+    )]
     NoSuchRevision {
         /// The revision as given.
         revision: String,
-        /// What is wrong with it.
-        message: String,
     },
     /// Its references or its index cannot be read.
     #[error("the repository's {what}: {message}")]
@@ -125,11 +125,12 @@ fn open(path: &Path) -> Result<gix::Repository, OpenError> {
 
 fn revision(repository: &gix::Repository, revision: &str) -> Result<ObjectId, OpenError> {
     let parsed = repository.rev_parse_single(revision);
-    let failed = |error: gix::Error| OpenError::NoSuchRevision {
-        revision: revision.to_owned(),
-        message: error.to_string(),
-    };
-    Ok(parsed.map_err(failed)?.detach())
+    // The library's own words repeat the input in its own notation.
+    Ok(parsed.map_err(|_| no_such_revision(revision))?.detach())
+}
+
+fn no_such_revision(revision: &str) -> OpenError {
+    OpenError::NoSuchRevision { revision: revision.to_owned() }
 }
 
 /// Where all references point, and the HEADs of all work trees.
@@ -164,7 +165,8 @@ fn shallow(repository: &gix::Repository) -> Result<Vec<ObjectId>, OpenError> {
 
 /// The files of a commit, or of what else has files.
 fn tree_files(repository: &gix::Repository, spec: &str) -> Result<gix::index::State, OpenError> {
-    let tree = revision(repository, &format!("{spec}^{{tree}}"))?;
+    let tree = revision(repository, &format!("{spec}^{{tree}}"));
+    let tree = tree.map_err(|_| no_such_revision(spec))?;
     let files = repository.index_from_tree(&tree).map_err(|error| damaged("trees", &error))?;
     Ok(files.into())
 }

@@ -45,9 +45,13 @@ impl Ahead {
         if page.len() < 2 {
             return;
         }
-        let keys = page.iter().map(|entry| entry.key.to_vec()).collect();
-        let listed = Listed { keys, next: 0, depth: 0, under_way: VecDeque::new() };
+        let keys: Vec<Vec<u8>> = page.iter().map(|entry| entry.key.to_vec()).collect();
         let mut pages = self.pages.lock().expect("nobody panics while holding it");
+        // One that goes on from a page that was opened to its end will be opened like that.
+        let before = pages.iter().filter(|before| before.keys.last() < keys.first());
+        let before = before.max_by_key(|before| before.keys.last());
+        let depth = before.filter(|before| before.is_read()).map_or(0, |before| before.depth);
+        let listed = Listed { keys, next: 0, depth, under_way: VecDeque::new() };
         if pages.len() == PAGES_MAX {
             pages.pop_front();
         }
@@ -86,6 +90,11 @@ impl Ahead {
 }
 
 impl Listed {
+    /// Whether it was opened to its end.
+    fn is_read(&self) -> bool {
+        self.next == self.keys.len()
+    }
+
     /// Takes what is under way for the object at this index. What is before it nobody wants.
     fn open(&mut self, at: usize) -> Option<JoinHandle<Fetched>> {
         if at < self.next {

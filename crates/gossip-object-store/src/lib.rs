@@ -14,8 +14,8 @@
 //! - O2: no more requests are under way at once than [`ObjectOptions::requests`].
 //!
 //! **Left out**: empty objects, among which are the markers by which some tools make folders. **Not
-//! possible**: names with empty segments (`a//b`), `.` or `..` as a segment, or control characters; a
-//! part of a bucket that has one cannot be listed, and says so.
+//! possible**: names with empty segments (`a//b`), `.` or `..` as a segment, or control characters; an
+//! object that has one is listed as unreadable.
 //!
 //! ```
 //! use gossip_object_store::{ObjectOptions, ObjectSource};
@@ -112,6 +112,10 @@ impl Connector for ObjectSource {
 
     fn key_range(&self) -> ShardSpecRef<'_> {
         ShardSpecRef::new(&self.start, &self.end, b"")
+    }
+
+    fn shown_path(&self, key: &[u8]) -> Option<Vec<u8>> {
+        Some([self.root.as_bytes(), key].concat())
     }
 
     fn classifier(&self) -> &dyn Classifier {

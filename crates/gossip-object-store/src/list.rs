@@ -1,6 +1,6 @@
 //! Listing objects in the order of their names.
 
-use gossip_contracts::connector::{ConnectorError, Page, PageEntry};
+use gossip_contracts::connector::{ConnectorError, Page, PageEntry, SkipReason};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
 
@@ -67,17 +67,34 @@ pub(crate) async fn list(
     }
     let left = Left::of(range, cursor);
     let mut token = cursor.token().and_then(|token| str::from_utf8(token).ok().map(str::to_owned));
+    let mut offset = left.offset();
     let mut is_first = true;
     loop {
         let asked = token.clone();
-        let listed = match request(client, prefix, &left, token.take(), max_entries).await {
-            Err(_) if is_first && asked.is_some() => {
-                // The cursor's token may be no longer good.
-                request(client, prefix, &left, None, max_entries).await?
-            }
+        let ask = |token, offset| request(client, prefix, token, offset, max_entries);
+        let listed = match ask(token.take(), offset.clone()).await {
+            // The cursor's token may be no longer good.
+            Err(_) if is_first && asked.is_some() => ask(None, offset.clone()).await?,
             listed => listed?,
         };
         is_first = false;
+        let listed = match listed {
+            Listed::Page(listed) => listed,
+            Listed::Unnameable(name) => {
+                let key = name.as_bytes();
+                if left.admits(key) {
+                    let skip = Some(SkipReason::Unreadable);
+                    page.push(PageEntry { key, version: b"", size: 0, skip });
+                }
+                if !page.is_empty() || !left.is_before_end(key) {
+                    page.finish(!left.is_before_end(key), None);
+                    return Ok(());
+                }
+                // It was handled before: what is left comes after it.
+                offset = Some(name);
+                continue;
+            }
+        };
         let is_past_end = add(&listed, &left, page)?;
         match listed.page_token {
             Some(next) if !is_past_end => {
@@ -122,23 +139,53 @@ fn add(
     Ok(false)
 }
 
+/// What a store lists next.
+enum Listed {
+    Page(PaginatedListResult),
+    /// An object with a name that our library has no way to write: nobody can ask for it.
+    Unnameable(String),
+}
+
+/// A name that cannot be written makes the whole answer an error, so fewer and fewer are asked for,
+/// until it is not among them or alone.
 async fn request(
     client: &Client,
     prefix: &str,
-    left: &Left<'_>,
     token: Option<String>,
+    offset: Option<String>,
     max_entries: usize,
-) -> Result<PaginatedListResult, ConnectorError> {
-    let offset = if token.is_some() { None } else { left.offset() };
-    let options = PaginatedListOptions {
-        offset,
-        max_keys: Some(max_entries),
-        page_token: token,
-        ..PaginatedListOptions::default()
-    };
-    let _permit = client.permits.acquire().await.expect("the semaphore is never closed");
-    let listed = client.store.list_paginated(prefix_of(prefix), options).await;
-    listed.map_err(|error| connector_error("list", &error))
+) -> Result<Listed, ConnectorError> {
+    let mut max_keys = max_entries;
+    loop {
+        let options = PaginatedListOptions {
+            offset: offset.clone().filter(|_| token.is_none()),
+            max_keys: Some(max_keys),
+            page_token: token.clone(),
+            ..PaginatedListOptions::default()
+        };
+        let permit = client.permits.acquire().await.expect("the semaphore is never closed");
+        let listed = client.store.list_paginated(prefix_of(prefix), options).await;
+        drop(permit);
+        match listed {
+            Ok(listed) => return Ok(Listed::Page(listed)),
+            Err(error) => match unnameable(&error) {
+                Some(name) if max_keys == 1 => return Ok(Listed::Unnameable(name)),
+                Some(_) => max_keys /= 2,
+                None => return Err(connector_error("list", &error)),
+            },
+        }
+    }
+}
+
+/// The name for which an answer could not be understood, if that is the reason.
+fn unnameable(error: &object_store::Error) -> Option<String> {
+    use object_store::path::Error::{BadSegment, EmptySegment};
+    match error {
+        object_store::Error::InvalidPath {
+            source: EmptySegment { path } | BadSegment { path, .. },
+        } => Some(path.clone()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

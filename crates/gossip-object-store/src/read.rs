@@ -1,5 +1,6 @@
 //! Reading an object: the beginning when it is opened, and then window by window, the next one ahead.
 
+use bytes::Bytes;
 use gossip_contracts::connector::{ConnectorError, ItemReader};
 use object_store::path::Path;
 use object_store::{Error, GetOptions, GetRange, ObjectMeta};
@@ -19,7 +20,7 @@ pub(crate) struct First {
     path: Path,
     size: u64,
     tag: Option<String>,
-    bytes: Vec<u8>,
+    bytes: Bytes,
 }
 
 /// Fetches the beginning of an object, and what there is to know of it.
@@ -48,16 +49,16 @@ async fn get(
     path: &Path,
     range: Option<std::ops::Range<u64>>,
     tag: Option<String>,
-) -> Result<(ObjectMeta, Vec<u8>), Error> {
+) -> Result<(ObjectMeta, Bytes), Error> {
     let options =
         GetOptions { range: range.map(GetRange::Bounded), if_match: tag, ..GetOptions::default() };
     let _permit = client.permits.acquire().await.expect("the semaphore is never closed");
     let answer = client.store.get_opts(path, options).await?;
     let meta = answer.meta.clone();
-    Ok((meta, answer.bytes().await?.to_vec()))
+    Ok((meta, answer.bytes().await?))
 }
 
-type Fetch = JoinHandle<Result<Vec<u8>, ConnectorError>>;
+type Fetch = JoinHandle<Result<Bytes, ConnectorError>>;
 
 /// An open object.
 pub(crate) struct ObjectReader {
@@ -68,7 +69,7 @@ pub(crate) struct ObjectReader {
     size: u64,
     tag: Option<String>,
     version: Vec<u8>,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// The offset of the first of them.
     base: u64,
     /// What follows, under way.

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use gossip_contracts::connector::ConnectorError;
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
+use object_store::Error;
 use object_store::list::PaginatedListOptions;
 
 use crate::Client;
@@ -41,7 +42,12 @@ pub(crate) async fn points(
         let permit = client.permits.acquire().await.expect("the semaphore is never closed");
         let listed = client.store.list_paginated(prefix_of(&folder), options).await;
         drop(permit);
-        let listed = listed.map_err(|error| connector_error("split_points", &error))?.result;
+        let listed = match listed {
+            Ok(listed) => listed.result,
+            // A name in it cannot be written: there are points elsewhere.
+            Err(Error::InvalidPath { .. }) => continue,
+            Err(error) => return Err(connector_error("split_points", &error)),
+        };
         let inner = listed.common_prefixes.iter().map(|inner| format!("{inner}/"));
         // What lies before the cursor, or behind the end, is not looked into.
         let inner: Vec<String> = inner

@@ -3,7 +3,7 @@
 
 use gossip_contracts::identity::{OpId, RunId, ShardKey};
 use gossip_coordination::{
-    DeleteRunError, GetRunError, InfraError, RunManagement, ShardFilter, UnparkError,
+    DeleteRunError, GetRunError, InfraError, RunManagement, RunStatus, ShardFilter, UnparkError,
 };
 
 use crate::clock::now;
@@ -11,7 +11,7 @@ use crate::prune::Pruning;
 use crate::report::{ReportError, Reports, RunSummary};
 use crate::scan::{ScanError, cancel};
 use crate::state::{LOCAL_TENANT, StateDir};
-use crate::{runs, transaction};
+use crate::{ledger, runs, transaction};
 
 /// Runs, from outside.
 #[derive(Debug)]
@@ -25,15 +25,13 @@ impl Admin {
         Ok(Self { reports: Reports::open(state)? })
     }
 
-    /// Calls a run off. Its workers notice at their next checkpoint.
+    /// Calls a run off, unless it is done. Its workers notice at their next checkpoint.
     pub fn cancel(&mut self, run: RunId) -> Result<(), ReportError> {
         // Not by its record: its process may have died before it was created in coordination.
-        let coordinator = &mut self.reports.coordinator;
-        let known = transaction::read(coordinator, "cancel", |tx| runs::find_run(tx, run));
-        if known.map_err(ReportError::Storage)?.is_none() {
-            return Err(ReportError::NoSuchRun { run });
+        if self.reports.run(run)?.status == RunStatus::Done {
+            return Err(ReportError::Done { run });
         }
-        cancel(coordinator, run).map_err(cancel_error)
+        cancel(&mut self.reports.coordinator, run).map_err(cancel_error)
     }
 
     /// Deletes the runs that [`Reports::prunable`] names; those that were. After an error, and in
@@ -41,7 +39,22 @@ impl Admin {
     pub fn prune(&mut self, pruning: &Pruning) -> Result<Vec<RunSummary>, ReportError> {
         let runs = self.reports.prunable(pruning)?;
         runs.iter().try_for_each(|run| self.delete(run.run))?;
+        if pruning.other_policies {
+            self.forget_left_scopes().map_err(ReportError::Storage)?;
+        }
         Ok(runs)
+    }
+
+    /// Forgets the items of scopes without runs (D8). A scope keeps its number: a scan may just have
+    /// asked for it, and have begun no run yet.
+    fn forget_left_scopes(&mut self) -> Result<(), InfraError> {
+        let coordinator = &mut self.reports.coordinator;
+        for scope in transaction::read(coordinator, "prune", runs::scopes_without_runs)? {
+            while transaction::in_transaction(coordinator, |tx| ledger::forget_some(tx, scope))? > 0
+            {
+            }
+        }
+        Ok(())
     }
 
     /// Deletes a run that has ended (D7).

@@ -1,113 +1,257 @@
 //! A large item read by several threads, while their workers have nothing else to do.
 //!
-//! The item is scanned in rounds. In each, every thread has a part of as many bytes as may be read
-//! again after a kill; when all are done, what they found is committed with the mark at the end of the
-//! last part (T1), as if one thread had read them all. Whoever goes on from there needs no crew.
+//! Each thread takes the next part of the item, scans it, and takes another. A part that is done waits
+//! for those before it; what they found is then handed over, with the mark at the end of the part
+//! (T1), as if one thread had read them all. Whoever goes on from there needs no crew.
 //!
-//! - Q1: the parts of a round lie between marks of the engine, so that together they report what one
-//!   scan reports there, each finding once (the engine's M1).
+//! - Q1: parts lie between marks of the engine, so that together they report what one scan reports
+//!   there, each finding once (the engine's M1).
+//! - Q2: parts that are taken and not handed over are together as long as what every thread of the crew
+//!   may read again after a kill.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex};
 
 use gossip_contracts::connector::{ConnectorError, ItemReader};
-use gossip_engine::{Scratch, StreamMark};
+use gossip_engine::{Position, Scratch, StreamMark};
 
 use crate::findings::OccurrenceRow;
-use crate::item::{ItemContext, Subject};
+use crate::item::{CHUNK, ItemInProgress, Subject};
+use crate::scan::ScanError;
+use crate::scan_loop::{Flow, Shared};
 use crate::stats::ScanStats;
 
-/// Threads beyond that would wait for the one that reads.
+/// Threads beyond that would wait for the one that commits.
 const THREADS_MAX: usize = 16;
+/// The shortest part, in steps from mark to mark: each judges one step that another judges, too.
+const STEPS_MIN: u64 = 4;
+/// What has to be left of an item so that threads are started for it.
+const STEPS_WORTH: u64 = 16;
 
-/// What each thread of a crew needs.
-#[derive(Default)]
-pub(crate) struct Crew {
-    members: Vec<Member>,
-}
-
-#[derive(Default)]
-struct Member {
-    scratch: Scratch,
-    bytes: Vec<u8>,
-    found: Vec<OccurrenceRow>,
-    reader: Option<Box<dyn ItemReader>>,
-}
-
-/// What a round read.
-pub(crate) struct Round {
+/// A part of an item.
+pub(crate) struct Part {
     /// Where the scan of the item can go on.
     pub(crate) mark: StreamMark,
     pub(crate) found: Vec<OccurrenceRow>,
+    /// How long it is.
+    pub(crate) bytes: u64,
 }
 
-/// How a round is cut.
-#[derive(Clone, Copy)]
-pub(crate) struct Plan {
+impl Part {
+    /// Its lines were counted from its start, which is now known to be at this mark.
+    fn placed_at(mut self, start: StreamMark) -> Self {
+        let place = |line: &mut u64, column: &mut u64| {
+            let placed = start.place(Position { line: *line, column: *column });
+            (*line, *column) = (placed.line, placed.column);
+        };
+        for found in &mut self.found {
+            place(&mut found.line, &mut found.column);
+            place(&mut found.end_line, &mut found.end_column);
+        }
+        Self { mark: start.follow(self.mark), ..self }
+    }
+}
+
+/// An item to be read by several threads.
+pub(crate) struct Crew<'c> {
+    shared: &'c Shared<'c>,
+    subject: &'c Subject,
+    /// Where they begin.
+    mark: StreamMark,
+    /// Of the item.
+    size: u64,
+    /// Of the longest part.
+    steps_max: u64,
+}
+
+impl<'c> Crew<'c> {
+    /// To read on in an item, if there are threads for it and it is worth it.
+    pub(crate) fn gather(
+        shared: &'c Shared<'c>,
+        subject: &'c Subject,
+        item: &ItemInProgress<'_>,
+    ) -> Option<Self> {
+        if shared.idle() == 0 || !shared.context.source.capabilities().range_reads {
+            return None;
+        }
+        let (mark, size) = (item.mark()?, item.size());
+        // Without what a part reads around its own.
+        let steps_max = (shared.options.checkpoint_bytes / StreamMark::STEP).saturating_sub(2);
+        let crew = Self { shared, subject, mark, size, steps_max };
+        (steps_max > 0 && crew.steps_left(mark) >= STEPS_WORTH).then_some(crew)
+    }
+
+    /// Reads the item until so little of it is left that one thread may as well do that, or until the
+    /// others are wanted elsewhere. `hand_over` gets the parts in order, and says whether to go on.
+    pub(crate) fn run<H>(self, hand_over: H) -> Result<Flow, ScanError>
+    where
+        H: FnMut(Part) -> Result<Flow, ScanError> + Send,
+    {
+        let progress = Progress {
+            threads: 1,
+            handed_over: self.mark,
+            next: self.mark.ahead(0),
+            waiting: BTreeMap::new(),
+            hand_over,
+            end: None,
+        };
+        let reading = Reading { crew: self, progress: Mutex::new(progress), moved: Condvar::new() };
+        std::thread::scope(|scope| {
+            let (mut first, mut others) = (Member::default(), Vec::new());
+            loop {
+                for _ in 0..reading.enlist() {
+                    others.push(scope.spawn(|| reading.help()));
+                }
+                if reading.crew.shared.idle() == 0 || !reading.read_next(&mut first) {
+                    break;
+                }
+            }
+            for other in others {
+                if let Err(panic) = other.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        });
+        let progress = reading.progress.into_inner().expect("who panicked did not come here");
+        progress.end.unwrap_or(Ok(Flow::Continue))
+    }
+
+    /// How many marks follow this one before the item ends.
+    fn steps_left(&self, mark: StreamMark) -> u64 {
+        self.size.saturating_sub(mark.read_to(0) + 1) / StreamMark::STEP
+    }
+
+    /// How long the part at this mark is. The last ones are shorter, so that all threads end together.
+    fn steps_at(&self, mark: StreamMark, threads: usize) -> Option<u64> {
+        let (left, least) = (self.steps_left(mark), STEPS_MIN.min(self.steps_max));
+        (left >= least).then(|| (left / threads as u64).clamp(least, self.steps_max))
+    }
+}
+
+/// What the threads share. `H` hands a part over.
+struct Reading<'c, H> {
+    crew: Crew<'c>,
+    progress: Mutex<Progress<H>>,
+    /// Something was handed over, or there is an end.
+    moved: Condvar,
+}
+
+struct Progress<H> {
     threads: usize,
-    /// Marks from one part to the next.
+    /// Everything before it is handed over.
+    handed_over: StreamMark,
+    /// Where the next part begins, but for its lines.
+    next: StreamMark,
+    /// Parts that wait for those before them, by the offset that they begin at.
+    waiting: BTreeMap<u64, Part>,
+    hand_over: H,
+    /// Once no further part is to be read.
+    end: Option<Result<Flow, ScanError>>,
+}
+
+/// A part to read.
+struct Task {
+    start: StreamMark,
     steps: u64,
 }
 
-impl Plan {
-    /// A round from `mark` of an item of `size` bytes by up to `threads` threads, each of which reads
-    /// `bytes` at most; `None` if that would not be worth it.
-    pub(crate) fn new(threads: usize, bytes: u64, mark: StreamMark, size: u64) -> Option<Self> {
-        // What a part reads around its own.
-        let steps = (bytes / StreamMark::STEP).checked_sub(2).filter(|steps| *steps > 0)?;
-        let threads = threads.min(THREADS_MAX);
-        let end = mark.read_to(steps * threads as u64);
-        (threads > 1 && end < size).then_some(Self { threads, steps })
+impl<H> Reading<'_, H>
+where
+    H: FnMut(Part) -> Result<Flow, ScanError> + Send,
+{
+    /// How many threads more there are to be, one for each worker that has nothing to do.
+    fn enlist(&self) -> usize {
+        let wanted = (1 + self.crew.shared.idle()).min(THREADS_MAX);
+        let Ok(mut progress) = self.progress.lock() else { return 0 };
+        let more = wanted.saturating_sub(progress.threads);
+        progress.threads += more;
+        more
     }
 
-    /// Bytes that the round reads, each counted once.
-    pub(crate) fn bytes(self, mark: StreamMark) -> u64 {
-        mark.read_to(self.steps * self.threads as u64) - mark.read_from()
+    /// Reads parts until there are none, or until a worker has something to do.
+    fn help(&self) {
+        let mut member = Member::default();
+        while !self.is_dismissed() && self.read_next(&mut member) {}
     }
 
-    fn range(self, mark: StreamMark, part: usize) -> Range<u64> {
-        let before = part as u64 * self.steps;
-        mark.read_from_after(before)..mark.read_to(before + self.steps)
+    fn is_dismissed(&self) -> bool {
+        let Ok(mut progress) = self.progress.lock() else { return true };
+        let is_dismissed = progress.threads > 1 + self.crew.shared.idle();
+        progress.threads -= usize::from(is_dismissed);
+        is_dismissed
+    }
+
+    /// Reads a part, and hands over what can be; whether to go on.
+    fn read_next(&self, member: &mut Member) -> bool {
+        let Some(task) = self.take() else { return false };
+        let on_panic = EndOnDrop(self);
+        let scanned = member.scan(&self.crew, &task);
+        std::mem::forget(on_panic);
+        self.put(&task, scanned)
+    }
+
+    fn take(&self) -> Option<Task> {
+        let crew = &self.crew;
+        let mut progress = self.progress.lock().ok()?;
+        while progress.end.is_none() && !crew.shared.stopping() {
+            let (start, threads) = (progress.next, progress.threads);
+            let steps = crew.steps_at(start, threads)?;
+            let unsettled = start.read_to(steps) - progress.handed_over.read_from();
+            // Q2.
+            if unsettled <= threads as u64 * crew.shared.options.checkpoint_bytes {
+                progress.next = start.ahead(steps);
+                return Some(Task { start, steps });
+            }
+            progress = self.moved.wait(progress).ok()?;
+        }
+        None
+    }
+
+    /// `None` was left in the middle, as the scan stops.
+    fn put(&self, task: &Task, scanned: Result<Option<Part>, ConnectorError>) -> bool {
+        let Ok(mut progress) = self.progress.lock() else { return false };
+        let Progress { waiting, handed_over, hand_over, end, .. } = &mut *progress;
+        match scanned {
+            Ok(Some(part)) => drop(waiting.insert(task.start.read_from(), part)),
+            Ok(None) => {}
+            Err(error) => drop(end.get_or_insert(Err(error.into()))),
+        }
+        while end.is_none()
+            && let Some(part) = waiting.remove(&handed_over.read_from())
+        {
+            let part = part.placed_at(*handed_over);
+            *handed_over = part.mark;
+            let flow = hand_over(part);
+            *end = Some(flow).filter(|flow| !matches!(flow, Ok(Flow::Continue)));
+        }
+        self.moved.notify_all();
+        end.is_none()
     }
 }
 
-impl Crew {
-    /// Nothing is kept for another item: large ones are few, and their buffers large.
-    pub(crate) fn begin_item(&mut self) {
-        self.members.clear();
-    }
+/// A part that will never be handed over is waited for by nobody.
+struct EndOnDrop<'r, 'c, H>(&'r Reading<'c, H>);
 
-    /// Scans an item from `mark` on, which an earlier scan of it made.
-    pub(crate) fn run(
-        &mut self,
-        context: &ItemContext<'_>,
-        subject: &Subject,
-        plan: Plan,
-        mark: StreamMark,
-    ) -> Result<Round, ConnectorError> {
-        self.members.resize_with(plan.threads.max(self.members.len()), Member::default);
-        let members = &mut self.members[..plan.threads];
-        let read =
-            at_once(members, |part, member| member.read(context, subject, plan.range(mark, part)));
-        read.into_iter().collect::<Result<(), ConnectorError>>()?;
-        // Lines are counted through: the one thing that a part must know of those before it.
-        let mut marks = vec![mark];
-        for member in &*members {
-            let last = marks[marks.len() - 1];
-            marks.push(last.after(plan.steps, &member.bytes));
+impl<H> Drop for EndOnDrop<'_, '_, H> {
+    fn drop(&mut self) {
+        if let Ok(mut progress) = self.0.progress.lock() {
+            progress.end = Some(Ok(Flow::Stop));
         }
-        at_once(members, |part, member| member.scan(context, subject, marks[part]));
-        let found = members.iter_mut().flat_map(|member| member.found.drain(..)).collect();
-        Ok(Round { mark: marks[plan.threads], found })
+        self.0.moved.notify_all();
     }
+}
+
+/// What each thread has of its own.
+#[derive(Default)]
+struct Member {
+    scratch: Scratch,
+    reader: Option<Box<dyn ItemReader>>,
 }
 
 impl Member {
-    fn read(
-        &mut self,
-        context: &ItemContext<'_>,
-        subject: &Subject,
-        range: Range<u64>,
-    ) -> Result<(), ConnectorError> {
+    fn scan(&mut self, crew: &Crew<'_>, task: &Task) -> Result<Option<Part>, ConnectorError> {
+        let Crew { shared, subject, .. } = *crew;
+        let context = &shared.context;
         let reader = match &mut self.reader {
             Some(reader) => reader,
             none => none.insert(context.source.open(&subject.key)?),
@@ -119,43 +263,26 @@ impl Member {
         if !subject.is_version(reader.version()) {
             return Err(changed("the item changed while it was read"));
         }
-        self.bytes.resize((range.end - range.start) as usize, 0);
-        let mut done = 0;
-        while done < self.bytes.len() {
-            match reader.read_at(range.start + done as u64, &mut self.bytes[done..])? {
-                0 => return Err(changed("the item ended while it was read")),
-                read => done += read,
+        let Task { start, steps } = *task;
+        let (mut offset, end) = (start.read_from(), start.read_to(steps));
+        let mut found = Vec::new();
+        let mut stream = context.engine.resume(&mut self.scratch, Some(subject.path()), start);
+        while offset < end {
+            if shared.stopping() {
+                return Ok(None);
             }
+            let room = (CHUNK as u64).min(end - offset) as usize;
+            let read = stream.read(room, |room| reader.read_at(offset, room), &mut |finding| {
+                found.extend(context.occurrence(subject, &finding));
+            })?;
+            if read == 0 {
+                return Err(changed("the item ended while it was read"));
+            }
+            ScanStats::add(&context.stats.bytes, read as u64);
+            offset += read as u64;
         }
-        ScanStats::add(&context.stats.bytes, done as u64);
-        Ok(())
+        let mark = stream.mark().expect("a part is several segments");
+        assert_eq!(mark.read_from(), start.ahead(steps).read_from(), "Q1");
+        Ok(Some(Part { mark, found, bytes: steps * StreamMark::STEP }))
     }
-
-    fn scan(&mut self, context: &ItemContext<'_>, subject: &Subject, mark: StreamMark) {
-        let Self { scratch, bytes, found, .. } = self;
-        let mut stream = context.engine.resume(scratch, Some(subject.path()), mark);
-        stream.push(bytes, &mut |finding| found.extend(context.occurrence(subject, &finding)));
-    }
-}
-
-/// Does something with each, all at once; the first on this thread.
-fn at_once<R: Send>(
-    members: &mut [Member],
-    each: impl Fn(usize, &mut Member) -> R + Sync,
-) -> Vec<R> {
-    let each = &each;
-    std::thread::scope(|scope| {
-        let (first, others) = members.split_first_mut().expect("a crew has members");
-        let others: Vec<_> = others
-            .iter_mut()
-            .zip(1..)
-            .map(|(member, part)| scope.spawn(move || each(part, member)))
-            .collect();
-        let first = each(0, first);
-        let joined = others.into_iter().map(|other| match other.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        std::iter::once(first).chain(joined).collect()
-    })
 }

@@ -9,7 +9,7 @@ use gossip_engine::{Engine, Finding, Origin, Scratch, Stream, StreamMark};
 
 use crate::batch::{InProgress, Position};
 use crate::clock::now;
-use crate::crew::Round;
+use crate::crew::Part;
 use crate::findings::OccurrenceRow;
 use crate::ledger::{ItemRow, LedgerRow};
 use crate::partial_item::{PartialAt, PartialItem};
@@ -64,6 +64,7 @@ impl ItemContext<'_> {
         }
         let Some(reason) = entry.skip else { return Known::MustRead };
         let mut row = ItemRow::new(entry.key);
+        row.path = self.source.shown_path(entry.key);
         let reason = Reason::of_listing(reason);
         if reason.is_failure() {
             // Nobody meant to leave it out, so it is tried again next time.
@@ -79,6 +80,7 @@ impl ItemContext<'_> {
     pub(crate) fn unreadable(&self, key: &[u8], error: &ConnectorError) -> ItemRow {
         tracing::warn!(%error, "an item could not be read");
         let mut row = ItemRow::new(key);
+        row.path = self.source.shown_path(key);
         row.failed = Some(Reason::of_error(error));
         row
     }
@@ -227,6 +229,7 @@ impl Subject {
     /// The row of the item before anything is read of it, or after `partial` of it.
     pub(crate) fn begin_row(&self, size: u64, partial: Option<&PartialItem>) -> ItemRow {
         let mut row = ItemRow::new(&self.key);
+        row.path.clone_from(&self.path);
         row.version = self.version.clone();
         row.bytes = size;
         row.begun = partial.is_some();
@@ -330,11 +333,11 @@ impl<'i> ItemInProgress<'i> {
         self.stream.mark()
     }
 
-    /// Goes on behind what a crew has read.
-    pub(crate) fn skip(mut self, round: Round) -> Self {
-        self.row.occurrences.extend(round.found);
-        let offset = round.mark.read_from();
-        Self { stream: self.stream.resume_at(round.mark), offset, ..self }
+    /// Goes on behind a part that a crew has read.
+    pub(crate) fn skip(&mut self, part: Part) {
+        self.row.occurrences.extend(part.found);
+        self.offset = part.mark.read_from();
+        self.stream.skip_to(part.mark);
     }
 
     pub(crate) const fn size(&self) -> u64 {

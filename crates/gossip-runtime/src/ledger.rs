@@ -10,13 +10,18 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::findings::{self, OccurrenceRow};
 use crate::reason::Reason;
-use crate::runs::Scope;
+use crate::runs::{self, Scope};
 use crate::schema::scope_of_run;
 use crate::totals::Reasons;
+
+/// Items that one transaction forgets: others wait for it.
+const FORGET_AT_ONCE: i64 = 1_000;
 
 /// What became of one item. No `Debug`: a key may be private.
 pub(crate) struct ItemRow {
     pub(crate) key: Vec<u8>,
+    /// What reports call it, where that is not its key. Committed of what is not scanned only.
+    pub(crate) path: Option<Vec<u8>>,
     /// Empty if the bytes that were read cannot be named, so that they are read again next time.
     pub(crate) version: Vec<u8>,
     pub(crate) bytes: u64,
@@ -121,6 +126,19 @@ pub(crate) fn forget_item(tx: &Transaction<'_>, scope: Scope, key: &[u8]) -> rus
         .map(drop)
 }
 
+/// Forgets some items of a scope that no run belongs to, as long as none does (D8); how many.
+pub(crate) fn forget_some(tx: &Transaction<'_>, scope: Scope) -> rusqlite::Result<usize> {
+    if !runs::scopes_without_runs(tx)?.contains(&scope) {
+        return Ok(0);
+    }
+    let mut statement =
+        tx.prepare_cached("SELECT key FROM scan_ledger WHERE scope = ?1 LIMIT ?2")?;
+    let keys = statement.query_map((scope.0, FORGET_AT_ONCE), |row| row.get(0))?;
+    let keys: Vec<Vec<u8>> = keys.collect::<rusqlite::Result<_>>()?;
+    keys.iter().try_for_each(|key| forget_item(tx, scope, key))?;
+    Ok(keys.len())
+}
+
 /// An unchanged item counts in this run, too.
 pub(crate) fn keep_item(
     tx: &Transaction<'_>,
@@ -188,6 +206,7 @@ impl ItemRow {
     pub(crate) fn new(key: &[u8]) -> Self {
         Self {
             key: key.to_vec(),
+            path: None,
             version: Vec::new(),
             bytes: 0,
             skipped: None,
@@ -241,17 +260,19 @@ impl ItemRow {
         let Self { key, skipped, failed, occurrences, begun, .. } = self;
         let inside = self.inside.to_column();
         let id = run.as_raw() as i64;
-        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside);
+        let is_scanned = self.not_scanned().is_none() && inside.is_none();
+        let path = self.path.as_ref().filter(|_| !is_scanned);
+        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside, path);
         let is_new = tx
             .prepare_cached(
-                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
             )?
             .execute(values)?;
         if is_new == 0 {
             tx.prepare_cached(
                 "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7,
-                 inside = ?8 WHERE scope = ?1 AND key = ?2",
+                 inside = ?8, path = ?9 WHERE scope = ?1 AND key = ?2",
             )?
             .execute(values)?;
             if !begun {

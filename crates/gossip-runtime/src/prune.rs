@@ -1,9 +1,10 @@
-//! Which runs may be deleted: those whose results a later one has taken over (D6).
+//! Which runs may be deleted: those whose results a later one has taken over (D6), and if so asked those
+//! of policies that their target is no longer scanned under (D8).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use gossip_contracts::identity::PolicyHash;
+use gossip_contracts::identity::{PolicyHash, RunId};
 use gossip_coordination::RunStatus;
 
 use crate::report::RunSummary;
@@ -15,6 +16,9 @@ pub struct Pruning {
     pub older_than: Option<Duration>,
     /// Keeps so many of the newest runs that have ended, of each target and policy.
     pub keep: usize,
+    /// Also all runs of policies under which nothing has begun since the target's newest finished run,
+    /// which had another, and what is remembered of items under those policies.
+    pub other_policies: bool,
 }
 
 impl Pruning {
@@ -22,12 +26,15 @@ impl Pruning {
     pub(crate) fn select(&self, mut runs: Vec<RunSummary>, now_ms: u64) -> Vec<RunSummary> {
         let mut seen = HashMap::<(Vec<u8>, PolicyHash), Seen>::new();
         let age = self.older_than.unwrap_or_default().as_millis();
+        let left = if self.other_policies { left_policies(&runs) } else { HashSet::new() };
         let is_meant = |run: &RunSummary| {
             let Some(ended_ms) = run.ended_ms else { return false };
-            let later = seen.entry((run.target.clone(), run.policy)).or_default();
-            let is_meant = later.has_finished
-                && later.ended >= self.keep
-                && u128::from(now_ms.saturating_sub(ended_ms)) >= age;
+            let scope = (run.target.clone(), run.policy);
+            let is_left = left.contains(&scope);
+            let later = seen.entry(scope).or_default();
+            let is_superseded = later.has_finished && later.ended >= self.keep;
+            let is_meant =
+                (is_superseded || is_left) && u128::from(now_ms.saturating_sub(ended_ms)) >= age;
             later.ended += 1;
             later.has_finished |= run.status == RunStatus::Done;
             is_meant
@@ -39,6 +46,22 @@ impl Pruning {
     }
 }
 
+/// Targets with policies that they are no longer scanned under: all runs have ended, and a run under
+/// another policy began after all of them and has finished.
+fn left_policies(runs: &[RunSummary]) -> HashSet<(Vec<u8>, PolicyHash)> {
+    let finished =
+        runs.iter().filter(|run| run.status == RunStatus::Done && run.ended_ms.is_some());
+    // Oldest first, so that the newest stays.
+    let newest: HashMap<&[u8], RunId> = finished.map(|run| (&run.target[..], run.run)).collect();
+    let is_old = |run: &RunSummary| {
+        run.ended_ms.is_some()
+            && newest.get(&run.target[..]).is_some_and(|newest| run.run < *newest)
+    };
+    let scope = |run: &RunSummary| (run.target.clone(), run.policy);
+    let in_use: HashSet<_> = runs.iter().filter(|run| !is_old(run)).map(scope).collect();
+    runs.iter().map(scope).filter(|scope| !in_use.contains(scope)).collect()
+}
+
 /// The later runs of a target and policy.
 #[derive(Default)]
 struct Seen {
@@ -48,7 +71,6 @@ struct Seen {
 
 #[cfg(test)]
 mod tests {
-    use gossip_contracts::identity::RunId;
     use gossip_coordination::RunProgress;
 
     use super::*;
@@ -110,6 +132,32 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_a_policy_that_is_no_longer_used_go_when_asked() {
+        use RunStatus::{Active, Cancelled, Done};
+        let with = |policy, run: RunSummary| RunSummary {
+            policy: PolicyHash::from_bytes([policy; 32]),
+            ..run
+        };
+        let all = Pruning { keep: 9, other_policies: true, ..Pruning::default() };
+        let old = with(1, run(1, "a", Done, Some(10)));
+        let new = with(2, run(3, "a", Done, Some(30)));
+        let other = with(1, run(2, "b", Done, Some(20)));
+        assert_selects(all, &[old.clone(), other.clone(), new.clone()], &[1]);
+        // Nothing has finished under the new one.
+        for (status, ended_ms) in [(Cancelled, Some(30)), (Active, None), (Done, None)] {
+            assert_selects(all, &[old.clone(), with(2, run(3, "a", status, ended_ms))], &[]);
+        }
+        // The old one is in use.
+        let open = with(1, run(4, "a", Active, None));
+        assert_selects(all, &[old.clone(), new.clone(), open], &[]);
+        // Back to the old one: then the new one is left.
+        let again = with(1, run(4, "a", Done, Some(40)));
+        assert_selects(all, &[old.clone(), new.clone(), again], &[3]);
+        let young = Pruning { older_than: Some(Duration::from_secs(1_000)), ..all };
+        assert_selects(young, &[old, new], &[]);
+    }
+
+    #[test]
     fn the_newest_and_the_young_are_kept_when_asked() {
         let runs: Vec<_> =
             (1..=5).map(|n| run(n, "a", RunStatus::Done, Some(n * 100_000))).collect();
@@ -118,7 +166,8 @@ mod tests {
         assert_selects(keep(1), &runs, &[1, 2, 3, 4]);
         assert_selects(keep(3), &runs, &[1, 2]);
         assert_selects(keep(9), &runs, &[]);
-        let older = |ms| Pruning { older_than: Some(Duration::from_millis(ms)), keep: 0 };
+        let older_than = |ms| Some(Duration::from_millis(ms));
+        let older = |ms| Pruning { older_than: older_than(ms), ..Pruning::default() };
         assert_selects(older(0), &runs, &[1, 2, 3, 4]);
         assert_selects(older(800_000), &runs, &[1, 2]);
         assert_selects(older(800_001), &runs, &[1]);

@@ -138,12 +138,30 @@ impl Reason {
         self.code() >= FIRST_FAILURE
     }
 
+    /// Whether it keeps back what may hold secrets and what nobody chose to leave out: such items are
+    /// named one by one.
+    pub(crate) const fn is_miss(self) -> bool {
+        let is_out_of_reach = matches!(
+            self,
+            Self::Encrypted
+                | Self::UnknownCompression
+                | Self::Submodule
+                | Self::NotFetched
+                | Self::LfsPointer
+        );
+        self.is_failure() || is_out_of_reach
+    }
+
     pub(crate) const fn code(self) -> u8 {
         self as u8
     }
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         REASONS.iter().map(|(reason, _)| *reason).find(|reason| reason.code() == code)
+    }
+
+    pub(crate) fn from_words(words: &str) -> Option<Self> {
+        REASONS.iter().find(|(_, known)| *known == words).map(|(reason, _)| *reason)
     }
 
     pub(crate) fn words(self) -> &'static str {
@@ -166,9 +184,7 @@ impl ToSql for Reason {
 
 impl FromSql for Reason {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let words = value.as_str()?;
-        let found = REASONS.iter().find(|(_, known)| *known == words);
-        found.map(|(reason, _)| *reason).ok_or(FromSqlError::InvalidType)
+        Self::from_words(value.as_str()?).ok_or(FromSqlError::InvalidType)
     }
 }
 

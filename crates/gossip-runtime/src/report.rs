@@ -12,6 +12,7 @@ use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 use crate::clock::now;
 use crate::findings::{ReportedFinding, each_since};
 use crate::ledger::{ReportedItem, each_item_since};
+use crate::missed::{self, Missed};
 use crate::prune::Pruning;
 use crate::runs;
 use crate::shard_token::ShardToken;
@@ -69,6 +70,9 @@ pub enum ReportError {
         /// The newest that covers the same.
         by: RunId,
     },
+    /// It has ended, so there is nothing to call off.
+    #[error("run {run} is done: there is nothing to call off")]
+    Done { run: RunId },
     /// The database failed.
     #[error("{0}")]
     Storage(InfraError),
@@ -170,6 +174,30 @@ impl Reports {
         each: impl FnMut(ReportedItem) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
         self.read(|tx| each_item_since(tx, run, each))
+    }
+
+    /// What a run should have scanned and did not, in key order, item by item. For the newest run of
+    /// a target and policy, as for [`findings`](Self::findings).
+    pub fn each_missed<E>(
+        &self,
+        run: RunId,
+        each: impl FnMut(Missed) -> Result<(), E>,
+    ) -> Result<Result<(), E>, ReportError> {
+        self.read(|tx| missed::each_since(tx, run, each))
+    }
+
+    /// The last key that was handled of each parked shard of a run, or else its first: what could not
+    /// be listed comes after it.
+    pub fn parked_after(&self, run: RunId) -> Result<Vec<Vec<u8>>, ReportError> {
+        let mut shards = Vec::new();
+        let (now, parked) = (now(), ShardFilter::parked());
+        created(self.coordinator.list_shards_into(now, LOCAL_TENANT, run, parked, &mut shards))?;
+        Ok(shards.into_iter().map(|shard| shard.last_key.unwrap_or(shard.start).into()).collect())
+    }
+
+    /// The newer run that has taken over what this one found and did not scan, if there is one.
+    pub fn superseded_by(&self, run: RunId) -> Result<Option<RunId>, ReportError> {
+        self.read(|tx| runs::superseded_by(tx, run))
     }
 
     /// The shards of the open run of a target, if there is one: for whoever draws a progress bar.

@@ -9,6 +9,8 @@
 //!   the policy, not to a run, and stay.
 //! - D7: a run that is deleted leaves coordination first and the table of runs last, so that what a
 //!   killed deletion leaves is seen by the next.
+//! - D8: the items of a target under a policy that it is no longer scanned under are forgotten when
+//!   somebody asks for that, once all runs of both are deleted, and never while there is one.
 
 use gossip_contracts::connector::KeyRange;
 use gossip_contracts::identity::{PolicyHash, RunId};
@@ -154,6 +156,16 @@ pub(crate) fn delete_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<(
     let id = run.as_raw() as i64;
     tx.execute("DELETE FROM scan_totals WHERE run = ?1", [id])?;
     tx.execute("DELETE FROM scan_runs WHERE run = ?1 AND ended_ms IS NOT NULL", [id]).map(drop)
+}
+
+/// The scopes that no run belongs to.
+pub(crate) fn scopes_without_runs(tx: &Transaction<'_>) -> rusqlite::Result<Vec<Scope>> {
+    tx.prepare(
+        "SELECT scope FROM scan_scopes
+         WHERE (target, policy) NOT IN (SELECT target, policy FROM scan_runs)",
+    )?
+    .query_map([], |row| row.get(0).map(Scope))?
+    .collect()
 }
 
 /// The newest run of a target that has not ended, whatever its policy.

@@ -25,7 +25,7 @@ use crate::second_look::SecondLook;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
 use crate::stats::ScanStats;
 use crate::transaction::{self, in_transaction};
-use crate::worker::{Worker, release_dead};
+use crate::worker::{ShardChanges, Worker, release_dead};
 
 /// What is scanned, and with what.
 #[derive(Clone, Copy)]
@@ -118,6 +118,7 @@ impl Scan<'_> {
             stop: self.stop,
             halt: AtomicBool::new(false),
             idle: AtomicUsize::new(0),
+            shard_changes: ShardChanges::default(),
         };
         if resumed {
             // Whoever died in this run need not be waited for.

@@ -11,12 +11,12 @@ use gossip_contracts::connector::{ConnectorError, ItemReader, Page, PageEntry};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_coordination_sqlite::rusqlite::Transaction;
 use gossip_coordination_sqlite::{SqliteCoordinator, WorkerSlots};
-use gossip_engine::{Scratch, StreamMark};
+use gossip_engine::Scratch;
 
 use crate::archive_item::{ArchiveInProgress, ArchiveScan};
 use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
-use crate::crew::{Crew, Plan};
+use crate::crew::Crew;
 use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep, read_head};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
@@ -24,6 +24,7 @@ use crate::partial_item::{PartialAt, PartialItem};
 use crate::scan::ScanError;
 use crate::shard_token::ShardToken;
 use crate::transaction;
+use crate::worker::ShardChanges;
 
 /// Entries listed at a time.
 const PAGE_ENTRIES: usize = 256;
@@ -45,13 +46,19 @@ pub(crate) struct Shared<'s> {
     pub(crate) stop: &'s AtomicBool,
     /// A worker has failed.
     pub(crate) halt: AtomicBool,
-    /// Workers that look for something to do.
+    /// Workers that have nothing to do.
     pub(crate) idle: AtomicUsize,
+    pub(crate) shard_changes: ShardChanges,
 }
 
 impl Shared<'_> {
     pub(crate) fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.halt.load(Ordering::Relaxed)
+    }
+
+    /// Workers that have nothing to do.
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.load(Ordering::Relaxed)
     }
 }
 
@@ -67,7 +74,7 @@ pub(crate) enum Flow {
 }
 
 /// A range of keys to work through, and how what is done there becomes durable.
-pub(crate) trait Work {
+pub(crate) trait Work: Send {
     /// The keys to work through.
     fn range(&self) -> ShardSpecRef<'_>;
 
@@ -93,7 +100,6 @@ pub(crate) struct ScanLoop {
     scratch: Scratch,
     page: Page,
     known: Vec<Option<LedgerRow>>,
-    crew: Crew,
     pub(crate) batch: Batch,
 }
 
@@ -110,8 +116,8 @@ impl ScanLoop {
         let (batch, partial) = Batch::starting_after(reached, token);
         self.batch = batch;
         if let Some(partial) = partial {
-            let Self { scratch, crew, batch, .. } = self;
-            let mut step = Step { shared, work, scratch, crew, batch };
+            let Self { scratch, batch, .. } = self;
+            let mut step = Step { shared, work, scratch, batch };
             let flow = step.handle_partial(&partial)?;
             if flow != Flow::Continue {
                 return Ok(flow);
@@ -127,7 +133,7 @@ impl ScanLoop {
     }
 
     fn run_page(&mut self, shared: &Shared<'_>, work: &mut impl Work) -> Result<Flow, ScanError> {
-        let Self { scratch, page, known, crew, batch } = self;
+        let Self { scratch, page, known, batch } = self;
         let flow = list(shared, work, batch, page)?;
         if flow != Flow::Continue {
             return Ok(flow);
@@ -139,7 +145,7 @@ impl ScanLoop {
         let scope = shared.context.scope;
         let find = |tx: &Transaction<'_>| ledger::find_items(tx, scope, page, known);
         transaction::read(work.coordinator(), "ledger.read", find)?;
-        let mut step = Step { shared, work, scratch, crew, batch };
+        let mut step = Step { shared, work, scratch, batch };
         for (entry, row) in page.iter().zip(&*known) {
             let flow = step.handle(&entry, row.as_ref())?;
             if flow != Flow::Continue {
@@ -164,7 +170,6 @@ struct Step<'l, W> {
     shared: &'l Shared<'l>,
     work: &'l mut W,
     scratch: &'l mut Scratch,
-    crew: &'l mut Crew,
     batch: &'l mut Batch,
 }
 
@@ -239,7 +244,7 @@ impl<W: Work> Step<'_, W> {
         key: &[u8],
         partial: Option<&PartialItem>,
     ) -> Result<ReadEnd, ScanError> {
-        let Self { shared, work, scratch, crew, batch } = self;
+        let Self { shared, work, scratch, batch } = self;
         let context = &shared.context;
         let OpenItem { subject, mut reader } = context.open(key)?;
         // What was committed of another version says nothing of this one.
@@ -256,20 +261,25 @@ impl<W: Work> Step<'_, W> {
         }
         let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
-        crew.begin_item();
         let mut has_more = !item.is_skipped();
         while has_more {
-            let round = plan_round(shared, &item);
-            let next = round.map_or(item.next_len(), |(mark, plan)| plan.bytes(mark));
-            let flow = checkpoint_and_renew(shared, *work, batch, &mut item, next)?;
+            let crew = Crew::gather(shared, &subject, &item);
+            // What a crew reads begins where the last commit ends.
+            let all = shared.options.checkpoint_bytes;
+            let next = if crew.is_some() { all } else { item.next_len() };
+            let mut flow = checkpoint_and_renew(shared, *work, batch, &mut item, next)?;
+            if let Some(crew) = crew.filter(|_| flow == Flow::Continue) {
+                flow = crew.run(|part| {
+                    batch.add_bytes(part.bytes);
+                    item.skip(part);
+                    checkpoint_and_renew(shared, *work, batch, &mut item, all)
+                })?;
+                if flow == Flow::Continue {
+                    continue;
+                }
+            }
             if flow != Flow::Continue {
                 return Ok(ReadEnd::Left(flow));
-            }
-            if let Some((mark, plan)) = round {
-                let round = crew.run(context, &subject, plan, mark)?;
-                batch.add_bytes(plan.bytes(mark));
-                item = item.skip(round);
-                continue;
             }
             let before = item.offset();
             match item.step()? {
@@ -286,18 +296,6 @@ impl<W: Work> Step<'_, W> {
         }
         Ok(ReadEnd::Done(item.finish()?))
     }
-}
-
-/// How the next part of a large item is read by this worker and those that have nothing to do, if
-/// there are any.
-fn plan_round(shared: &Shared<'_>, item: &ItemInProgress<'_>) -> Option<(StreamMark, Plan)> {
-    let idle = shared.idle.load(Ordering::Relaxed);
-    if idle == 0 || !shared.context.source.capabilities().range_reads {
-        return None;
-    }
-    let mark = item.mark()?;
-    let plan = Plan::new(1 + idle, shared.options.checkpoint_bytes, mark, item.size())?;
-    Some((mark, plan))
 }
 
 /// In the middle of an item, before its `next` bytes are read: commits what is done when it is time or

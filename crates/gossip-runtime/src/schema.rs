@@ -96,6 +96,8 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             SELECT finding, min(run) FROM scan_occurrences JOIN scan_ledger USING (scope, key)
             GROUP BY finding;
         ",
+        // What is not scanned is named, also where that is not its key.
+        "ALTER TABLE scan_ledger ADD COLUMN path BLOB;",
     ],
 };
 

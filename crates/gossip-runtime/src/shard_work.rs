@@ -7,7 +7,6 @@
 //! - W4: a split whose answer was lost is settled, or no further byte is read.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gossip_contracts::connector::{ConnectorError, Page};
@@ -35,11 +34,13 @@ type Session<'w> = WorkerSession<'w, SqliteCoordinator>;
 pub(crate) struct ShardWork<'w> {
     shared: &'w Shared<'w>,
     session: Session<'w>,
+    /// Somebody waits, in whichever process, and no shard is free: so the last checkpoint was told.
+    is_wanted: bool,
 }
 
 impl<'w> ShardWork<'w> {
     pub(crate) const fn new(shared: &'w Shared<'w>, session: Session<'w>) -> Self {
-        Self { shared, session }
+        Self { shared, session, is_wanted: false }
     }
 
     /// Works on the shard until it is done, parked, released or lost.
@@ -92,6 +93,7 @@ impl<'w> ShardWork<'w> {
     /// The source does not answer for this shard: commits what there is and parks it.
     fn park(mut self, batch: &mut Batch, error: &ConnectorError) -> Result<Flow, ScanError> {
         tracing::warn!(%error, "a shard cannot be listed and is parked");
+        self.shared.context.stats.parked(error);
         let reason = match error {
             ConnectorError::PermissionDenied { .. } => ParkReason::PermissionDenied,
             ConnectorError::NotFound { .. } => ParkReason::NotFound,
@@ -145,6 +147,11 @@ impl Work for ShardWork<'_> {
             self.session
                 .checkpoint_and_renew_with(now(), cursor, op_id, |tx| commit.write(tx, scope, run))
         });
+        if let Ok(answer) = &moved {
+            let told = answer.as_ref().into_inner();
+            // One who waited and was killed counts for a while: a shard that nobody takes is enough.
+            self.is_wanted = told.idle_workers > 0 && told.capacity.available_count == 0;
+        }
         lost_if_refused(
             "a checkpoint",
             moved.map_err(|error| infra_error("checkpoint.writes", error)),
@@ -167,14 +174,18 @@ impl Work for ShardWork<'_> {
 
     /// Gives what is furthest away to a worker that has nothing to do.
     fn page_handled(&mut self, reached: Option<&[u8]>) -> Result<(), ScanError> {
-        if self.shared.idle.load(Ordering::Relaxed) == 0 {
+        if self.shared.idle() == 0 && !self.is_wanted {
             return Ok(());
         }
         let Some(split) = self.plan_split(reached) else { return Ok(()) };
+        self.is_wanted = false;
         let plan = split.plan();
         // W4: while nobody knows whether it took effect, the error ends this worker.
         match retrying(|op_id| self.session.split_residual(now(), &plan, op_id)) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.shared.shard_changes.announce();
+                Ok(())
+            }
             Err(error) => match error.backend_error() {
                 Some(error) => Err(error.clone().into()),
                 None => {

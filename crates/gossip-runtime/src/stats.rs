@@ -1,6 +1,10 @@
 //! What a scan has done so far, for whoever draws a progress bar.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use gossip_contracts::connector::ConnectorError;
 
 /// Counts that grow while a scan runs. They are for showing; the report is read from the database.
 #[derive(Debug, Default)]
@@ -12,6 +16,7 @@ pub struct ScanStats {
     pub(crate) skipped: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) findings: AtomicU64,
+    parked_for: Mutex<BTreeSet<String>>,
 }
 
 impl ScanStats {
@@ -55,6 +60,18 @@ impl ScanStats {
     #[must_use]
     pub fn findings(&self) -> u64 {
         self.findings.load(Ordering::Relaxed)
+    }
+
+    /// Why shards were parked, in words that hold no key.
+    #[must_use]
+    pub fn parked_for(&self) -> Vec<String> {
+        let reasons = self.parked_for.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        reasons.iter().cloned().collect()
+    }
+
+    pub(crate) fn parked(&self, error: &ConnectorError) {
+        let mut reasons = self.parked_for.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        reasons.insert(error.to_string());
     }
 
     pub(crate) fn add(counter: &AtomicU64, n: u64) {

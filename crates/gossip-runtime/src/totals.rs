@@ -70,6 +70,11 @@ impl Reasons {
         Some(Self(reasons))
     }
 
+    /// Every reason, and how often.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
+        self.0.iter().map(|(reason, number)| (*reason, *number))
+    }
+
     /// In words, those that are failures or those that are not.
     fn in_words(&self, failures: bool) -> Vec<(String, u64)> {
         let of_kind = self.0.iter().filter(|(reason, _)| reason.is_failure() == failures);

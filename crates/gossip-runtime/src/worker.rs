@@ -1,6 +1,7 @@
 //! A worker: claims shards and works through them until none is left.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use gossip_contracts::identity::{RunId, WorkerId};
@@ -16,10 +17,12 @@ use crate::scan_loop::{ScanLoop, Shared};
 use crate::shard_work::ShardWork;
 use crate::state::LOCAL_TENANT;
 
-/// How long an idle worker waits before it asks again.
+/// How long an idle worker waits before it asks again: another process may have left it something.
 const IDLE: Duration = Duration::from_millis(20);
 /// Waits between two looks for workers that are gone.
 const WAITS_PER_LOOK: u32 = 25;
+/// Waits between two notes for the workers of other processes.
+const WAITS_PER_NOTE: u32 = 100;
 
 pub(crate) struct Worker<'w> {
     shared: &'w Shared<'w>,
@@ -27,7 +30,55 @@ pub(crate) struct Worker<'w> {
     id: WorkerId,
     scratch: Box<AcquireScratch>,
     scan_loop: ScanLoop,
+    idle: Option<Idle<'w>>,
+}
+
+/// Shards that workers of this process have split or are done with, so that those who wait need not ask.
+#[derive(Default)]
+pub(crate) struct ShardChanges {
+    count: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl ShardChanges {
+    pub(crate) fn announce(&self) {
+        *self.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    fn count(&self) -> u64 {
+        *self.lock()
+    }
+
+    /// Waits until there are more than `seen`, or for so long.
+    fn wait(&self, seen: u64, at_most: Duration) {
+        let waited = self.changed.wait_timeout_while(self.lock(), at_most, |now| *now == seen);
+        drop(waited.expect("nobody panics while holding it"));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.count.lock().expect("nobody panics while holding it")
+    }
+}
+
+/// Counts a worker among those of its process that have nothing to do: busy ones split, or let it
+/// help.
+struct Idle<'w> {
+    count: &'w AtomicUsize,
     waits: u32,
+}
+
+impl<'w> Idle<'w> {
+    fn new(count: &'w AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self { count, waits: 0 }
+    }
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<'w> Worker<'w> {
@@ -37,23 +88,26 @@ impl<'w> Worker<'w> {
         id: WorkerId,
     ) -> Self {
         let (scratch, scan_loop) = (Box::new(AcquireScratch::new()), ScanLoop::default());
-        Self { shared, coordinator, id, scratch, scan_loop, waits: 0 }
+        Self { shared, coordinator, id, scratch, scan_loop, idle: None }
     }
 
     /// Works until the run has no active shard, or until it is told to stop.
     pub(crate) fn run(mut self) -> Result<(), ScanError> {
         let run = self.shared.context.run;
         while !self.shared.stopping() {
-            let Self { shared, coordinator, id, scratch, scan_loop, .. } = &mut self;
+            let seen = self.shared.shard_changes.count();
+            let Self { shared, coordinator, id, scratch, scan_loop, idle, .. } = &mut self;
             match claim(coordinator, run, *id, scratch) {
                 Ok(session) => {
+                    *idle = None;
                     tracing::debug!(worker = %id, shard = %session.shard_key(), "a shard is claimed");
                     ShardWork::new(shared, session).run(scan_loop)?;
+                    shared.shard_changes.announce();
                 }
                 Err(ClaimError::NoneAvailable { .. } | ClaimError::Throttled { .. }) => {
                     match coordinator.get_run_progress(LOCAL_TENANT, run) {
                         Ok(progress) if progress.active == 0 => return Ok(()),
-                        Ok(_) => self.wait()?,
+                        Ok(_) => self.wait(seen)?,
                         Err(GetRunError::BackendError(error)) => return Err(error.into()),
                         Err(_) => return Ok(()),
                     }
@@ -66,16 +120,22 @@ impl<'w> Worker<'w> {
         Ok(())
     }
 
-    /// Idle workers are counted: it makes busy ones split. Now and then one looks whether another
-    /// process has died, whose shards it can have.
-    fn wait(&mut self) -> Result<(), InfraError> {
-        self.shared.idle.fetch_add(1, Ordering::Relaxed);
-        std::thread::sleep(IDLE);
-        self.shared.idle.fetch_sub(1, Ordering::Relaxed);
-        self.waits += 1;
-        if self.waits.is_multiple_of(WAITS_PER_LOOK) {
-            let run = self.shared.context.run;
+    /// Now and then it looks whether another process has died, whose shards it can have, and tells
+    /// those that live that it has nothing to do.
+    fn wait(&mut self, seen: u64) -> Result<(), InfraError> {
+        let idle = self.idle.get_or_insert_with(|| Idle::new(&self.shared.idle));
+        self.shared.shard_changes.wait(seen, IDLE);
+        idle.waits += 1;
+        let (run, waits) = (self.shared.context.run, idle.waits);
+        if waits.is_multiple_of(WAITS_PER_LOOK) {
             release_dead(&mut self.coordinator, run, &self.shared.slots)?;
+        }
+        if waits.is_multiple_of(WAITS_PER_NOTE) {
+            // A run that is over is noticed by the next claim.
+            let noted = self.coordinator.note_idle(now(), LOCAL_TENANT, run, self.id);
+            if let Err(GetRunError::BackendError(error)) = noted {
+                return Err(error);
+            }
         }
         Ok(())
     }

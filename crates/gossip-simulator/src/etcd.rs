@@ -1,18 +1,23 @@
 //! The fleet's coordinator under simulation, on a model of etcd.
 
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gossip_coordination::{EventCollector, RunRecord, ShardRecordView, SplitCaps};
 use gossip_coordination_etcd::consistency::Stored;
-use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Txn};
+use gossip_coordination_etcd::kv::{Interception, Op, Revision, SimKv, Txn};
 use gossip_coordination_etcd::{EtcdConfig, EtcdCoordinator};
 
-use crate::{BackendLimits, Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
+use crate::{BackendLimits, Disturbed, Effective, Overtaken, Rival, SimulatedBackend, StoreFault};
 
 /// Processes that use the cluster.
 const HANDLES: usize = 2;
+
+/// Shards of one page of a listing: few, as runs here are small.
+const PAGE: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// Tries of an operation before it gives up.
 const ATTEMPTS: u32 = 4;
@@ -23,6 +28,8 @@ pub struct Etcd {
     config: EtcdConfig,
     handles: Vec<EtcdCoordinator<SimKv>>,
     turns: usize,
+    /// When leases of processes last ended while these lived.
+    silent_at: Option<Revision>,
 }
 
 impl Etcd {
@@ -37,9 +44,12 @@ impl Etcd {
         &mut self.handles[at]
     }
 
-    fn stored(&mut self) -> Stored {
-        let keyspace = self.handles[0].as_async().keyspace().clone();
-        Stored::of(&keyspace, self.kv.entries())
+    fn stored(&self) -> Stored {
+        self.stored_in(&self.kv)
+    }
+
+    fn stored_in(&self, kv: &SimKv) -> Stored {
+        Stored::of(self.handles[0].keyspace(), kv.entries())
     }
 
     /// What `f` says on a store that does not fail, if that leaves what is stored here and reports more
@@ -54,10 +64,7 @@ impl Etcd {
     ) -> Option<R> {
         let mut reported = EventCollector::new();
         let said = connect(copy, &self.config).with_events(&mut reported, f);
-        let contents = |kv: &SimKv| -> Vec<_> {
-            kv.entries().into_iter().map(|entry| (entry.key, entry.value)).collect()
-        };
-        if reported.len() == told || contents(copy) != contents(&self.kv) {
+        if reported.len() == told || !self.stored_in(copy).contents().eq(self.stored().contents()) {
             return None;
         }
         reported.drain().into_iter().skip(told).for_each(|event| {
@@ -84,6 +91,7 @@ impl Etcd {
 fn connect(kv: &SimKv, config: &EtcdConfig) -> EtcdCoordinator<SimKv> {
     let coordinator = EtcdCoordinator::on_model(kv.clone(), config.clone());
     let coordinator = coordinator.expect("the configuration is valid").with_model_time();
+    let coordinator = coordinator.with_pages_of(PAGE);
     coordinator.end_as_if_killed();
     coordinator
 }
@@ -127,8 +135,11 @@ impl SimulatedBackend for Etcd {
     const IS_DURABLE: bool = true;
     const HAS_CAPS: bool = true;
     const CLAIMS_IN_TURN: bool = false;
+    const HINTS_OF_ALL_MAX: usize = 256;
     const CLAIMS_AT_ONCE: bool = false;
     const FULL_MAY_PASS: bool = false;
+    const HAS_OWNERS: bool = true;
+    const WORKS_IN_STEPS: bool = true;
     const SPLIT_MAX: SplitCaps = SplitCaps { max_children: 60, max_bytes: 1_400_000 };
 
     fn open(limits: &BackendLimits) -> Self {
@@ -140,7 +151,8 @@ impl SimulatedBackend for Etcd {
         config.attempts = ATTEMPTS;
         config.backoff_min = Duration::from_nanos(1);
         config.backoff_max = Duration::from_nanos(1);
-        let mut subject = Self { kv: SimKv::new(), config, handles: Vec::new(), turns: 0 };
+        let (kv, handles) = (SimKv::new(), Vec::new());
+        let mut subject = Self { kv, config, handles, turns: 0, silent_at: None };
         subject.start();
         subject
     }
@@ -157,6 +169,11 @@ impl SimulatedBackend for Etcd {
         self.start();
         // History that nobody reads any more is compacted as on any cluster.
         let _ = self.kv.compact(self.kv.revision());
+    }
+
+    fn end_silent_processes(&mut self) {
+        self.kv.advance_ms(self.config.owner_lease_ttl.as_millis() as u64);
+        self.silent_at = Some(self.kv.revision());
     }
 
     fn crash_during<R>(
@@ -200,6 +217,7 @@ impl SimulatedBackend for Etcd {
         &mut self,
         collector: &mut EventCollector,
         after: u32,
+        effect: Effective,
         f: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R,
         rival: impl FnOnce(&mut EtcdCoordinator<SimKv>) -> R + Send + 'static,
     ) -> Option<Overtaken<R>> {
@@ -208,9 +226,18 @@ impl SimulatedBackend for Etcd {
             (Arc::clone(&came), AtomicU32::new(0), AtomicBool::new(false));
         let mut rival = Some(rival);
         let mut other = connect(&self.kv, &self.config);
+        // A change is a read and a write; a registration is three of these, and a listing its pages.
+        let moment = after
+            % match effect {
+                Effective::WithItsChange => 2,
+                Effective::AtItsEnd => 6,
+                Effective::AtItsBeginning => 4,
+            };
+        let is_second = effect == Effective::AtItsBeginning && moment > 0;
         self.kv.intercept(move |txn| {
-            let is_time = seen.fetch_add(1, Ordering::Relaxed) == after % 2;
-            if is_time && !has_written.load(Ordering::Relaxed) {
+            let is_time = seen.fetch_add(1, Ordering::Relaxed) == moment;
+            let is_over = effect == Effective::WithItsChange && has_written.load(Ordering::Relaxed);
+            if is_time && !is_over {
                 let rival = rival.take().expect("it comes once");
                 // A thread of its own: this one is inside the first process's runtime.
                 let (told, events) = std::thread::scope(|scope| {
@@ -221,7 +248,7 @@ impl SimulatedBackend for Etcd {
                     };
                     scope.spawn(run).join().expect("the other process does not panic")
                 });
-                let came = Rival { told, events, is_second: false };
+                let came = Rival { told, events, is_second };
                 *theirs.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
             }
             has_written.fetch_or(txn.writes(), Ordering::Relaxed);
@@ -238,10 +265,16 @@ impl SimulatedBackend for Etcd {
     }
 
     fn for_each_shard(&mut self, f: &mut dyn FnMut(&ShardRecordView<'_>)) {
-        self.stored().shards().iter().for_each(|shard| f(&shard.view()));
+        // What a registration that failed half-way has staged is nobody's yet (V4).
+        let (stored, runs) = (self.stored(), self.stored().runs());
+        let shown: HashSet<_> =
+            runs.iter().filter(|run| run.shows_shards()).map(|run| (run.tenant, run.run)).collect();
+        let shards = stored.shards().into_iter();
+        let shards = shards.filter(|shard| shown.contains(&(shard.tenant, shard.key.run)));
+        shards.for_each(|shard| f(&shard.view()));
     }
 
     fn check_consistent(&mut self) -> Result<(), String> {
-        self.stored().check(false)
+        self.stored().check(self.silent_at)
     }
 }

@@ -45,7 +45,8 @@ pub use oracles::Violation;
 pub use perform::perform;
 pub use shrink::{Shrunk, shrink};
 pub use simulated::{
-    Applicant, BackendLimits, Disturbed, Memory, Overtaken, Rival, SimulatedBackend, StoreFault,
+    Applicant, BackendLimits, Disturbed, Effective, Memory, Overtaken, Rival, SimulatedBackend,
+    StoreFault,
 };
 pub use sqlite::Sqlite;
 pub use swarm::{Ingredient, Swarm};

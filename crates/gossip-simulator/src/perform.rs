@@ -157,8 +157,8 @@ where
         match self {
             Ok(outcome) => {
                 let renewal = outcome.as_ref().into_inner();
-                // What a backend says that could not read it. A hint that knows nothing is no estimate
-                // of any run here: none is so large that a part of it is read.
+                // What a backend says that could not read it: whatever else a hint is about, it knows
+                // of the lease that goes with it.
                 let hint = renewal.capacity;
                 let is_unknown = hint.is_estimate && hint.earliest_deadline.is_none();
                 let deadline = renewal.new_deadline;

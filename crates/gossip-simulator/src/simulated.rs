@@ -74,6 +74,17 @@ pub struct Disturbed<R> {
     pub unsaid: Option<R>,
 }
 
+/// With which of its steps an operation takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effective {
+    /// With the first that changes something.
+    WithItsChange,
+    /// With the last: what those before it store, nobody sees.
+    AtItsEnd,
+    /// With the first: it reads, and the others read on in the same view.
+    AtItsBeginning,
+}
+
 /// What came of an operation in whose middle another process carried one out.
 #[derive(Debug)]
 pub struct Overtaken<R> {
@@ -114,12 +125,23 @@ pub trait SimulatedBackend: Sized {
     /// Whether claims get the shard that has waited longest, rather than any.
     const CLAIMS_IN_TURN: bool = true;
 
+    /// The most shards that a run may have whose hints are about all of it. Those of larger ones may be
+    /// estimates from a part in which the hint's own shard lies.
+    const HINTS_OF_ALL_MAX: usize = usize::MAX;
+
     /// Whether a claim is one transaction: if it fails, no shard was parked on the way.
     const CLAIMS_AT_ONCE: bool = true;
 
     /// Whether it calls a full store a failure that may pass, rather than one that somebody has to
     /// end.
     const FULL_MAY_PASS: bool = true;
+
+    /// Whether a lease also ends for other workers when its holder's process was silent for too long;
+    /// see [`SimulatedBackend::end_silent_processes`].
+    const HAS_OWNERS: bool = false;
+
+    /// Whether registrations and listings are several transactions.
+    const WORKS_IN_STEPS: bool = false;
 
     /// The largest split that it can be opened with.
     const SPLIT_MAX: SplitCaps = SplitCaps::PROTOCOL;
@@ -137,6 +159,10 @@ pub trait SimulatedBackend: Sized {
     /// Crashes the backend's process and starts it again on what is stored. A backend that stores
     /// nothing durably does not crash.
     fn reopen(&mut self) {}
+
+    /// All of the backend's processes were silent for so long that the store takes them for dead. They
+    /// live, and know nothing of it.
+    fn end_silent_processes(&mut self) {}
 
     /// Runs `f`, and crashes the backend's process when `written` of a thousand parts of what `f`
     /// writes are written. Says what `f` returned and whether all was. `None` where nothing is
@@ -163,15 +189,16 @@ pub trait SimulatedBackend: Sized {
     }
 
     /// Runs `f`, and `rival` through another handle when the first has come `after` steps of the
-    /// store's own. Both change something, or want to. `None` where there is one handle only.
+    /// store's own. The rival changes something, or wants to. `None` where there is one handle only.
     fn overtaken<R: Send + 'static>(
         &mut self,
         collector: &mut EventCollector,
         after: u32,
+        effect: Effective,
         f: impl FnOnce(&mut Self::Backend) -> R,
         rival: impl FnOnce(&mut Self::Backend) -> R + Send + 'static,
     ) -> Option<Overtaken<R>> {
-        let _ = (collector, after, f, rival);
+        let _ = (collector, after, effect, f, rival);
         None
     }
 

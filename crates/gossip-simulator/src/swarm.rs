@@ -73,11 +73,13 @@ pub enum Ingredient {
     Cooldown,
     /// The backend's process crashes and starts again.
     Reopen,
+    /// The backend's processes are silent for so long that the store takes them for dead.
+    Silence,
 }
 
 impl Ingredient {
     /// Every ingredient.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Renew,
         Self::Residual,
         Self::Replace,
@@ -108,6 +110,7 @@ impl Ingredient {
         Self::Ceilings,
         Self::Cooldown,
         Self::Reopen,
+        Self::Silence,
     ];
 
     /// The ingredient with this name, whatever its case.
@@ -164,6 +167,8 @@ impl Swarm {
                 Ingredient::Slab | Ingredient::Ceilings => (150, 1),
                 Ingredient::Cooldown => (250, 1),
                 Ingredient::Reopen => (500, *random.pick(&[1, 4])),
+                // Drawn apart, where a backend has it: seeds of the others stay as they are.
+                Ingredient::Silence => continue,
                 Ingredient::Interrupt
                 | Ingredient::Full
                 | Ingredient::CommitError
@@ -192,6 +197,12 @@ impl Swarm {
             think: *random.pick(&[4, 20, 20, 80]),
             padding: *random.pick(&[0, 8, 30]),
         }
+    }
+
+    /// Draws how often the backend's processes are silent for too long.
+    pub(super) fn draw_silence(&mut self, random: &mut Random) {
+        let rate = *random.pick(&[2, 8]);
+        self.rates[Ingredient::Silence as usize] = if random.chance(400) { rate } else { 0 };
     }
 
     /// The shortest lease that a run may have.
@@ -262,7 +273,9 @@ mod tests {
     fn every_ingredient_is_in_some_seeds_and_not_in_others() {
         let mut counts = [0; Ingredient::ALL.len()];
         for seed in 0..400 {
-            let swarm = Swarm::draw(&mut Random::new(seed));
+            let mut random = Random::new(seed);
+            let mut swarm = Swarm::draw(&mut random);
+            swarm.draw_silence(&mut random);
             swarm.ingredients().for_each(|it| counts[it as usize] += 1);
         }
         assert!(counts.iter().all(|count| (20..380).contains(count)), "{counts:?}");

@@ -63,6 +63,9 @@ pub struct Report {
 pub fn run_seed<S: SimulatedBackend>(seed: u64, options: &Options) -> Report {
     let mut random = Random::new(seed);
     let mut swarm = Swarm::draw(&mut random);
+    if S::HAS_OWNERS {
+        swarm.draw_silence(&mut Random::new(!seed));
+    }
     options.without.iter().for_each(|&it| swarm.remove(it));
     let mut limits = limits(&swarm, &mut random);
     limits.split = SplitCaps {
@@ -98,6 +101,7 @@ pub fn run_seed<S: SimulatedBackend>(seed: u64, options: &Options) -> Report {
         skew_allowance: if S::HAS_CAPS { limits.skew_allowance } else { 0 },
         split: if S::HAS_CAPS { limits.split } else { SplitCaps::PROTOCOL },
         claims_in_turn: S::CLAIMS_IN_TURN,
+        hints_of_all_max: S::HINTS_OF_ALL_MAX,
     });
     let faults = Random::new(random.next());
     let mut wire = Wire::new(subject, swarm.clone(), faults, trace, tenants, oracles);
@@ -201,6 +205,11 @@ fn live<S: SimulatedBackend>(wire: &RefCell<Wire<S>>, swarm: &Swarm, mut random:
         let reopens = !is_calm && random.chance(swarm.rate(Ingredient::Reopen));
         if reopens {
             wire.borrow_mut().reopen();
+        }
+        // Nothing is drawn where it is off.
+        let silence = swarm.rate(Ingredient::Silence);
+        if silence > 0 && !is_calm && random.chance(silence) {
+            wire.borrow_mut().fall_silent();
         }
     }
 }

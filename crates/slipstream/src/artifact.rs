@@ -7,6 +7,7 @@
 //! the fold are below `data`. [F4, F5 and F6](crate::SnapshotStore) are about it. What this module
 //! leaves to others: where artifacts are kept, and which of them is the newest.
 
+mod early;
 mod export;
 mod import;
 mod imported;
@@ -16,6 +17,7 @@ mod stage;
 use std::io;
 use std::path::Path;
 
+pub(crate) use self::early::HashBehind;
 pub use self::export::{About, Export};
 pub(crate) use self::import::Taking;
 pub use self::import::{Import, TakeFiles, import, read_manifest};

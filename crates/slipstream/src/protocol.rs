@@ -33,7 +33,9 @@ pub use self::fleet::{
     PointerState, Publish, Rank, Verdict, lacks_more, may_publish, next_epoch, payload_prunable,
     verdict, verdict_of,
 };
-pub use self::restore::{Offer, Restored, Restoring, Unfit, may_lack_evicted, restores};
+pub use self::restore::{
+    Offer, Restored, Restoring, Stands, Unfit, may_lack_evicted, restored_position, restores,
+};
 pub use self::resync::{
     Cut, Vanished, check_listing, cut, evicts_current_values, is_quiet, is_vanished, vanished,
 };

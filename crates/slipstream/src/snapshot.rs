@@ -43,7 +43,7 @@ pub use self::cursor_only::CursorOnly;
 #[cfg(feature = "fjall")]
 pub use self::fjall::{Fjall, FjallReader, FjallSnapshot};
 pub use self::writer::{Snapshot, SnapshotWriter};
-use crate::artifact::{About, ArtifactError, Export, ExportManifest, import};
+use crate::artifact::{About, ArtifactError, ArtifactFile, Export, ExportManifest, import};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor, WatchScope};
 
 /// A durable fold with one writer.
@@ -95,6 +95,10 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
         Ok(())
     }
 
+    /// Waits, for a while, until what was applied is out of memory as far as it can be. A restore applies
+    /// batches faster than an engine writes its tables.
+    fn wait_for_tables(&self) {}
+
     /// Makes an artifact of the fold, a directory at `destination`, where nothing may be. Tables of an
     /// engine are shared with it as hard links if both are on one file system; so it keeps the room
     /// of what the fold drops later, and is to be deleted when it was used.
@@ -128,8 +132,9 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
 /// Takes an entry, and says whether to go on.
 pub type OnEntry<'a> = &'a mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>;
 
-/// What is left of copying a fold when the store itself may apply on.
-pub type FinishCopy = Box<dyn FnOnce() -> Result<(), SnapshotError> + Send>;
+/// What is left of copying a fold when the store itself may apply on. It says which files it has hashed as
+/// it wrote them, and nobody changes since.
+pub type FinishCopy = Box<dyn FnOnce() -> Result<Vec<ArtifactFile>, SnapshotError> + Send>;
 
 /// The files of a backend, as artifacts have them.
 pub struct FoldFiles<S> {

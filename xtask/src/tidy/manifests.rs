@@ -50,6 +50,10 @@ pub(super) fn described(path: &Path, package: &Package) -> Vec<Violation> {
     if package.description.trim().is_empty() {
         return vec![Violation::new(path, 0, "a package says in `description` what it is for")];
     }
+    if package.publish && (package.keywords.is_empty() || package.categories.is_empty()) {
+        let wanted = "a package that users may depend on has `keywords` and `categories`";
+        return vec![Violation::new(path, 0, wanted)];
+    }
     Vec::new()
 }
 
@@ -83,10 +87,15 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_description_is_caught() {
+    fn a_package_that_does_not_say_what_it_is_for_is_caught() {
         let mut package = Package::default();
         assert_eq!(described(Path::new(PATH), &package).len(), 1);
         package.description = "Containers.".into();
+        assert!(described(Path::new(PATH), &package).is_empty());
+        package.publish = true;
+        package.keywords = vec!["containers".into()];
+        assert_eq!(described(Path::new(PATH), &package).len(), 1);
+        package.categories = vec!["data-structures".into()];
         assert!(described(Path::new(PATH), &package).is_empty());
     }
 }

@@ -24,7 +24,7 @@ Checks the rules of the tree that no compiler checks.
 Usage: cargo xtask tidy
 
   dependencies   workspace crates depend downwards only; every crate is in the table
-  manifests      edition, licence and lints come from the workspace; a description is there
+  manifests      edition, licence and lints come from the workspace; descriptions, keywords
   docs           a library's front page shows an example, and the example is tested
   sources        file size
   invariants     a number names one invariant of its crate; ARCHITECTURE.md leads to each

@@ -61,6 +61,8 @@ pub(super) fn measure(place: &Path) {
 }
 
 fn store(variables: &[(&'static str, String)]) -> Arc<dyn ObjectStore> {
+    let provider = rustls::crypto::ring::default_provider();
+    provider.install_default().expect("nobody has chosen before");
     let builder = AmazonS3Builder::new().with_bucket_name("bench").with_allow_http(true);
     let builder = variables.iter().fold(builder, |builder, (name, value)| {
         let key = name.to_lowercase().parse().expect("it is one of the store's");

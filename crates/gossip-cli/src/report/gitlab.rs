@@ -39,8 +39,8 @@ impl Report for Gitlab {
             "id": id(shown),
             "name": shown.description(),
             "description": format!(
-                "{} It {}. Rule {}, {} confidence.",
-                shown.description(), shown.why(), found.rule, found.confidence
+                "{}. It {}. Rule {}, {} confidence.",
+                shown.description().trim_end_matches('.'), shown.why(), found.rule, found.confidence
             ),
             "severity": severity,
             "solution": solution,

@@ -34,7 +34,8 @@ impl Report for Sarif {
         let next = self.rules.len();
         let (index, _) =
             self.rules.entry(found.rule.clone()).or_insert_with(|| (next, rule(shown)));
-        let text = format!("{}: {} It {}.", shown.description(), shown.found.redacted, shown.why());
+        let text =
+            format!("{}: {}. It {}.", shown.description(), shown.found.redacted, shown.why());
         let mut properties = json!({
             "severity": found.severity,
             "confidence": found.confidence,

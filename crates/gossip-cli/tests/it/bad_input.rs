@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::git::git;
 use crate::support::{Place, Ran, finding_lines, token};
 
 /// A tree with a token in each of so many files, all of some size.
@@ -247,4 +248,17 @@ fn credentials_in_the_address_of_a_bucket_are_refused_and_not_repeated() {
         place.run("scan s3://name:hush@bucket/x").exits(2).says("s3://…: it names credentials");
     assert!(!ran.stderr.contains("hush") && !ran.stderr.contains("name:"), "{ran:?}");
     assert_eq!((ran.stderr.lines().count(), ran.stdout.as_str()), (1, ""), "{ran:?}");
+}
+
+#[test]
+fn a_revision_that_there_is_not_is_named_in_one_line() {
+    let place = Place::with_a_token();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    git(&place.tree, &["add", "-A"]);
+    git(&place.tree, &["commit", "-q", "-m", "first"]);
+    for option in ["--since nope", "--branch nope", "--diff nope"] {
+        let ran = place.run(&format!("scan {option} TREE")).exits(2);
+        let said = "gossip: nope: there is no such revision, or more than one; `git rev-parse nope` says more\n";
+        assert_eq!(ran.stderr, said, "{option}");
+    }
 }

@@ -36,7 +36,19 @@ fn what_is_wrong_with_a_bucket_is_named_and_the_rest_is_scanned() {
     let place = Place::new();
     let denied = weed.proxy(|line, _| line.contains("dir0/03.env").then_some(403));
     let ran = scan(&place, &weed, denied, &["s3://bucket/"]).exits(2);
-    ran.says("27 findings").says("could not be read: 1 permission denied");
+    let ran = ran.says("27 findings").says("could not be read: 1 permission denied");
+    ran.says("  s3://bucket/dir0/03.env: permission denied\n");
+
+    // What is deleted, or replaced again and again, between listing and reading is no less named.
+    let place = Place::new();
+    let gone = weed.proxy(|line, _| {
+        let answers = [("dir0/06.env", 404), ("dir1/07.env", 412)];
+        answers.iter().find(|(name, _)| line.contains(name)).map(|(_, status)| *status)
+    });
+    let ran = scan(&place, &weed, gone, &["s3://bucket/", "-q"]).exits(2);
+    let ran = ran.says("  s3://bucket/dir0/06.env: vanished\n");
+    ran.says("  s3://bucket/dir1/07.env: kept failing\n");
+    scan(&place, &weed, direct(), &["s3://bucket/"]).exits(1).says("28 findings");
 
     // A prefix that was mistyped is no error, but said, also to a job that is told to be quiet.
     let ran = scan(&place, &weed, direct(), &["s3://bucket/dri0", "-q"]).exits(0);
@@ -45,8 +57,8 @@ fn what_is_wrong_with_a_bucket_is_named_and_the_rest_is_scanned() {
     // A page out of order parks its shard.
     weed.put("unordered", "a/b.env", b"words").unwrap();
     weed.put("unordered", "a-b.env", b"words").unwrap();
-    let ran = scan(&place, &weed, direct(), &["s3://unordered"]).exits(2);
-    ran.says("parked");
+    let ran = scan(&place, &weed, direct(), &["s3://unordered", "-q"]).exits(2);
+    ran.says("parked: list: the store lists names out of order\n").says("  from s3://unordered/");
 
     for (words, reason) in [
         (["s3://no-such-bucket/x"], "s3://no-such-bucket/x: there is no such bucket"),

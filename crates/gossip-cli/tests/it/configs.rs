@@ -125,6 +125,124 @@ fn a_configuration_with_a_fault_names_file_line_and_fault_and_nothing_is_scanned
     place.run("scan TREE --config /does/not/exist.toml").exits(2).says("/does/not/exist.toml");
 }
 
+/// Who planted a secret can plant a configuration.
+#[test]
+fn a_configuration_beside_the_target_that_takes_something_away_is_announced_even_to_the_quiet() {
+    let place = Place::with_a_token();
+    let config = place.tree.join("gossip.toml");
+    for (text, code, parts) in [
+        (
+            "[scan]\nexit-code = 0\nseverity = 'critical'\nconfidence = 'high'\n",
+            0,
+            "reports nothing below critical severity; reports nothing below high confidence; \
+             exits with 0 when secrets are found\n",
+        ),
+        (
+            "[scan]\nexclude = ['config/', 'b', 'c', 'd']\ninclude = ['*.zzz']\nmax-file-size = 4\n",
+            0,
+            "leaves out `config/`, `b`, `c` and 1 more; scans only `*.zzz`; leaves out files above 4 B\n",
+        ),
+        ("[scan]\nonly-rules = ['jwt']\n", 0, "built-in rules disabled\n"),
+        (
+            "[[allowlists]]\npaths = ['^config/']\n[[rules]]\nid = 'jwt'\n\
+             [[rules.allowlists]]\nstopwords = ['x']\n",
+            0,
+            "2 allow-lists, of paths `^config/`\n",
+        ),
+    ] {
+        fs::write(&config, text).unwrap();
+        let using = format!("gossip: using {}: ", config.display());
+        place.run("scan TREE -q").exits(code).says(&using).says(parts);
+        let checked = place.run("config check .").exits(0).stdout;
+        assert!(checked.contains(parts), "{checked}");
+    }
+    assert_eq!(place.run("scan TREE -q --no-local-config").exits(1).stderr, "");
+    // What only adds is no warning, and what the command line says otherwise does not hold.
+    fs::write(&config, "[[rules]]\nid = 'mine'\nregex = 'mine_[a-z]{8}'\n").unwrap();
+    assert_eq!(place.run("scan TREE -q").exits(1).stderr, "");
+    fs::write(&config, "[scan]\nexit-code = 0\nseverity = 'critical'\n").unwrap();
+    let ran = place.run("scan TREE -q --exit-code 3 --severity low").exits(3);
+    assert_eq!(ran.stderr, "");
+    // A report of what was found goes by it, too.
+    place.run("findings -q").exits(0).says("exits with 0 when secrets are found");
+}
+
+#[test]
+fn what_the_levels_of_a_configuration_keep_back_is_put_down_to_it() {
+    let place = Place::with_a_token();
+    place.write("mine.txt", "mine_abcdwxyz\n");
+    let rule = "[[rules]]\nid = 'mine'\nregex = 'mine_[a-z]{8}'\nseverity = 'low'\n";
+    place.write("gossip.toml", format!("[scan]\nseverity = 'high'\n{rule}"));
+    let config = place.tree.join("gossip.toml");
+    let said = format!("not reported: 1 by the severity or confidence of {}", config.display());
+    for quiet in ["", "-q"] {
+        place.run(&format!("scan TREE {quiet}")).exits(1).says(&said);
+    }
+    place.run("scan TREE --severity medium").exits(1).says("1 by --severity or --confidence");
+    place.write(".gossipignore", "config/\n");
+    let said = format!("1 by {}", place.tree.join(".gossipignore").display());
+    place.run("scan TREE -q --severity medium").exits(0).says(&said);
+}
+
+/// A report names the rule, and says `gossip explain RULE`.
+#[test]
+fn rules_of_a_configuration_are_listed_and_explained() {
+    let place = Place::new();
+    place.write(
+        "gossip.toml",
+        "[[rules]]\nid = 'mine'\nregex = 'mine_[a-z]{8}'\ndescription = 'Ours'\n",
+    );
+    let explained = place.run("explain mine").exits(0).stdout;
+    assert!(explained.starts_with("mine\n  Ours\n"), "{explained}");
+    place.run("explain mine --no-local-config").exits(2).says("there is no rule `mine`");
+    let listed = |options: &str| {
+        let ran = place.run(&format!("rules list -f jsonl {options}")).exits(0);
+        ran.jsonl().iter().any(|rule| rule["id"] == "mine")
+    };
+    assert!(listed(""));
+    assert!(!listed("--no-local-config"));
+    let given = place.path("given.toml");
+    fs::rename(place.tree.join("gossip.toml"), &given).unwrap();
+    assert!(!listed(""));
+    assert!(listed(&format!("--config {}", given.display())));
+    place.run(&format!("explain mine --config {}", given.display())).exits(0);
+    // One that it disables may have found something before.
+    place.write("gossip.toml", "[extend]\ndisabledRules = ['jwt']\n");
+    place.run("explain jwt").exits(0);
+    place.run("explain aws-access-token").exits(0);
+}
+
+#[test]
+fn rules_check_tries_what_the_file_says_and_not_the_rules_below_it() {
+    let place = Place::new();
+    let file = place.path("mine.toml");
+    let check = |text: &str| {
+        fs::write(&file, text).unwrap();
+        place.run(&format!("rules check {}", file.display()))
+    };
+    let docs = include_str!("../../../../docs/rules.md");
+    let blocks = docs.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    for (block, number) in blocks.zip(1..) {
+        let ran = check(block).exits(0);
+        assert_eq!((number, ran.stderr.as_str()), (1, ""));
+        assert!(ran.stdout.contains("1 rule, all in order"), "{ran:?}");
+    }
+    // Examples are tried wherever the rule holds.
+    let bound = "[[rules]]\nid = 'mine'\npath = '\\.mine$'\n";
+    check(&format!("{bound}regex = 'mine_[a-z]{{8}}'\nexamples = ['mine_{{lower:8}}']\n")).exits(0);
+    check(&format!("{bound}regex = 'mine_[a-z]{{8}}'\nexamples = ['mine']\n")).exits(2);
+    // Of a rule for paths, they are paths.
+    let ran =
+        check(&format!("{bound}examples = ['a.mine']\ncounterexamples = ['a.txt']\n")).exits(0);
+    assert_eq!(ran.stderr, "");
+    check(&format!("{bound}examples = ['a.txt']\n")).exits(2).says("does not find its example");
+    // What adjusts a built-in rule is tried with it.
+    let adjusted = "[extend]\nuseDefault = true\n[[rules]]\nid = 'github-token'\n";
+    let ran = check(&format!("{adjusted}tags = ['ours']\n")).exits(0);
+    assert!(ran.stdout.contains("1 rule, all in order"), "{ran:?}");
+    check(&format!("{adjusted}[[rules.allowlists]]\nregexes = ['ghp_']\n")).exits(2);
+}
+
 #[test]
 fn rules_check_tries_examples_and_names_what_is_wrong() {
     let place = Place::new();

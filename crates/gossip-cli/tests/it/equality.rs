@@ -43,9 +43,8 @@ fn a_random_repository_has_the_findings_of_its_blobs_as_files() {
         let as_files = found_in_files(&files);
         let ran = scan(&place.state, &place.tree, "--only-history");
         let as_history = found_in_history(&ran, &trees);
-        assert!(as_files.len() > 5, "{} findings", as_files.len());
+        assert!(as_files.len() > 15, "{} findings", as_files.len());
         assert_eq!(as_files, as_history);
-        assert_eq!(files.code, ran.code, "whether all could be read");
         assert_eq!(ran.json().len(), as_history.len(), "none is reported twice");
     }
 }
@@ -53,10 +52,7 @@ fn a_random_repository_has_the_findings_of_its_blobs_as_files() {
 fn scan(state: &Path, at: &Path, option: &str) -> Ran {
     let mut command = gossip(state);
     command.current_dir(at).args(["scan", "--format", "json", "-q", option, "."]);
-    let ran = Ran::of(command.output().unwrap(), option);
-    // An archive that was renamed to a text and then edited is a damaged one, wherever it is read.
-    assert!(matches!(ran.code, Some(1 | 2)), "{ran:?}");
-    ran
+    Ran::of(command.output().unwrap(), option).exits(1)
 }
 
 fn found_in_files(ran: &Ran) -> Found {
@@ -239,15 +235,16 @@ impl History {
         }
     }
 
-    /// A text with one line changed, now and then to one with a token.
+    /// A text with one line changed, now and then to one with a token. An archive that came to the
+    /// place of a text gives way to a new one: edited, it would be a damaged archive.
     fn edited(&mut self, random: &mut Random, before: &[u8]) -> Vec<u8> {
-        let text = String::from_utf8_lossy(before).into_owned();
+        let text = str::from_utf8(before).unwrap_or_default();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         while lines.len() < 60 {
             lines.push(format!("line {} of a file that is long enough", random.below(1 << 30)));
         }
         let at = random.below(lines.len() as u64) as usize;
-        lines[at] = if random.below(3) == 0 {
+        lines[at] = if random.below(2) == 0 {
             self.tokens += 1;
             format!("GITHUB_TOKEN={}", token(self.tokens))
         } else {

@@ -4,15 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kill::{kill, random_below, scale};
+use crate::kill::kill;
 use crate::support::{Place, Ran, gossip, token};
-
-const KILLS: u64 = 5;
-const KILLS_OF_A_SOAK: u64 = 100;
 
 pub(crate) fn git(at: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
@@ -232,7 +229,7 @@ fn a_repository_has_the_findings_of_its_blobs_as_files() {
 }
 
 /// Commits that edit, move and copy files with tokens in them.
-fn history(commits: u64) -> Place {
+pub(crate) fn history(commits: u64) -> Place {
     let place = Place::new();
     git(&place.tree, &["init", "-q", "-b", "main"]);
     for number in 0..commits {
@@ -248,43 +245,6 @@ fn history(commits: u64) -> Place {
         commit(&place, &format!("commit {number}"));
     }
     place
-}
-
-#[test]
-fn a_scan_of_a_history_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
-    let place = history(40);
-    git(&place.tree, &["gc", "-q"]);
-    let tuning = "--lease-ms=3600000 --checkpoint-items=20 --max-shard-retries=100000 -j2";
-    let words = format!("scan --format json --no-progress {tuning} TREE");
-    let undisturbed = Place::with_state(&place, "undisturbed");
-    let started = Instant::now();
-    let expected = undisturbed.run(&words).exits(1);
-    let whole = started.elapsed().max(Duration::from_millis(50));
-    let kills = if scale() == 1 { KILLS } else { KILLS_OF_A_SOAK };
-    let (mut killed, mut round) = (0, 0);
-    while killed < kills {
-        round += 1;
-        let attempt = Place::with_state(&place, &format!("state{round}"));
-        for _ in 0..3 {
-            let mut command = attempt.command();
-            let words = words.split_whitespace().filter(|word| *word != "TREE");
-            command.args(words).arg(&place.tree).stdout(Stdio::null()).stderr(Stdio::null());
-            let mut child = command.spawn().unwrap();
-            std::thread::sleep(random_below(whole));
-            let ended = child.try_wait().unwrap().is_some();
-            kill(&mut child);
-            killed += u64::from(!ended);
-        }
-        let ran = attempt.run(&words).exits(1);
-        assert_eq!(found(&ran), found(&expected), "none is lost or doubled");
-        let totals = |place: &Place| {
-            let runs = place.run("runs --format json").json();
-            let run = runs.last().unwrap().clone();
-            (run["items"].clone(), run["bytes"].clone(), run["findings"].clone())
-        };
-        assert_eq!(totals(&attempt), totals(&undisturbed));
-    }
-    println!("{killed} kills in {round} scans of {whole:?}");
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! `gossip hook install`, with commits that git makes.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::support::{Place, token};
+use crate::support::{Place, path_with_gossip, token};
 
 /// A repository with the hook and one commit of `kept.txt`.
 struct Hooked(Place);
@@ -24,14 +23,16 @@ impl Hooked {
 
     fn command(&self, words: &str) -> Output {
         let mut command = Command::new("git");
-        command.current_dir(&self.0.tree).args(words.split(' '));
+        command.args(words.split(' '));
+        self.run(command)
+    }
+
+    fn run(&self, mut command: Command) -> Output {
+        command.current_dir(&self.0.tree);
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GOSSIP_STATE_DIR", &self.0.state);
         command.envs([("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.com")]);
         command.envs([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.com")]);
-        let program = Path::new(env!("CARGO_BIN_EXE_gossip")).parent().unwrap();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let paths = [program.to_owned()].into_iter().chain(std::env::split_paths(&path));
-        command.env("PATH", std::env::join_paths(paths).unwrap());
+        command.env("PATH", path_with_gossip());
         command.output().unwrap()
     }
 
@@ -140,4 +141,37 @@ fn a_hook_of_somebody_else_is_left_alone() {
     fs::write(&hook, "#!/bin/sh\n").unwrap();
     hooked.0.run("hook install").exits(2).says("is there already; add this line");
     assert_eq!(fs::read(hook).unwrap(), b"#!/bin/sh\n");
+}
+
+/// Only `system` builds nothing: with `rust`, pre-commit installs the package at the root of the
+/// repository, which has none.
+#[test]
+fn what_pre_commit_runs_stops_a_commit_that_brings_a_token() {
+    let manifest = include_str!("../../../../.pre-commit-hooks.yaml");
+    let field = |name: &str| {
+        let line = manifest
+            .lines()
+            .find_map(|line| line.trim_start_matches(['-', ' ']).strip_prefix(name));
+        line.unwrap_or_else(|| panic!("there is no `{name}`")).trim()
+    };
+    assert_eq!(field("language:"), "system");
+    // No names of files come after the entry, and it runs also when a commit has none.
+    assert_eq!((field("pass_filenames:"), field("always_run:")), ("false", "true"));
+    let hooked = Hooked::new();
+    // As pre-commit does it: at the root, the entry split into words.
+    let entry = || {
+        let mut words = field("entry:").split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words);
+        hooked.run(command)
+    };
+    assert_eq!(entry().status.code(), Some(0), "{:?}", entry());
+    hooked.plant("config/app.env", 1);
+    assert_eq!(entry().status.code(), Some(0), "it is not staged");
+    hooked.git("add .");
+    let output = entry();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).starts_with("config/app.env:1:3: github-token")
+    );
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::git::{git, history};
 use crate::support::{Place, gossip, token, zip_of};
 use crate::weed::Weed;
 
@@ -20,24 +21,25 @@ const KILLS: u64 = 15;
 const KILLS_OF_SOURCES: u64 = 5;
 const KILLS_OF_A_SOAK: u64 = 100;
 const FILES: u64 = 400;
+const COMMITS: u64 = 40;
 const TOKENS: u64 = 20;
 const THREADS: u64 = 2;
 const CHECKPOINT_BYTES: u64 = 1 << 20;
-const TUNING: [&str; 5] = [
+const TUNING: [&str; 4] = [
     "--lease-ms=3600000",
     "--checkpoint-bytes=1048576",
-    "--checkpoint-items=1000000",
     "--checkpoint-ms=3600000",
     "--max-shard-retries=100000",
 ];
 
 /// Where things were found: everything but what the tenant's key makes different.
-type Findings = Vec<(String, u64, u64, String)>;
+type Findings = Vec<(String, String, u64, u64, String)>;
 
 #[test]
 fn a_scan_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
     let place = Place::new();
     plant(&place);
+    let_files_settle();
     kill_and_go_on(&place, &What::tree(&place), KILLS, Some(THREADS * CHECKPOINT_BYTES));
 }
 
@@ -46,6 +48,7 @@ fn a_scan_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
 fn a_scan_of_archives_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
     let place = Place::new();
     plant_archives(&place);
+    let_files_settle();
     kill_and_go_on(&place, &What::tree(&place), KILLS_OF_SOURCES, None);
 }
 
@@ -59,45 +62,48 @@ fn a_scan_of_a_bucket_killed_at_any_moment_finds_what_an_undisturbed_one_finds()
     kill_and_go_on(&place, &What::bucket(&weed), KILLS_OF_SOURCES, None);
 }
 
+/// Objects of a pack, in the order of a manifest, and the work tree.
+#[test]
+fn a_scan_of_a_history_killed_at_any_moment_finds_what_an_undisturbed_one_finds() {
+    let place = history(COMMITS);
+    git(&place.tree, &["gc", "-q"]);
+    let_files_settle();
+    kill_and_go_on(&place, &What::history(&place), KILLS_OF_SOURCES, None);
+}
+
 /// `bound`: bytes that are read again after a kill, at most.
 fn kill_and_go_on(place: &Place, what: &What, kills: u64, bound: Option<u64>) {
-    // Until then no version can be trusted, and everything would be read again for that reason.
-    sleep(Duration::from_millis(2_200));
-
-    let started = Instant::now();
-    let (code, expected) = finish(what, &place.path("undisturbed"), &place.path("trace"));
-    let whole = started.elapsed();
-    assert_eq!((code, expected.len() as u64), (Some(1), TOKENS));
-    let totals_expected = totals(&place.path("undisturbed"));
+    let undisturbed = place.path("undisturbed");
+    let Finished { code, found: expected, pace } = finish(what, &undisturbed, &place.path("trace"));
+    assert_eq!((code, expected.len() as u64), (Some(1), what.findings));
+    let totals_expected = totals(&undisturbed);
 
     let kills = if scale() > 1 { KILLS_OF_A_SOAK.max(kills * scale()) } else { kills };
     let (mut killed, mut at_work, mut again_max, mut round) = (0, 0, 0, 0);
-    // A kill before the first read shows little: as many come as it takes, within reason.
-    let is_enough = |killed: u64, at_work: u64| {
-        (killed >= kills && at_work * 3 >= kills) || killed >= 20 * kills
-    };
-    while !is_enough(killed, at_work) {
+    while killed < kills {
         round += 1;
+        assert!(round <= 2 * kills, "{killed} kills in {round} scans: most of them were too fast");
         let state = place.path(&format!("state{round}"));
         let mut lives = Vec::new();
-        loop {
+        while killed < kills {
             let trace = place.path(&format!("trace{round}.{}", lives.len()));
             let mut child = scan(what, &state, &trace).stdout(Stdio::null()).spawn().unwrap();
-            let ended = wait_for_a_moment(&mut child, &trace, whole);
+            let moment = if killed % 4 == 0 { Moment::Anytime } else { Moment::AtWork };
+            let has_ended = pace.wait_for(moment, &mut child, &trace);
             kill(&mut child);
-            lives.push(read_trace(&trace));
-            if ended {
+            let reads = read_trace(&trace);
+            let has_read = !reads.is_empty();
+            lives.push(reads);
+            if has_ended {
                 break;
             }
             killed += 1;
-            at_work += u64::from(lives.last().is_some_and(|reads| !reads.is_empty()));
-            if is_enough(killed, at_work) {
-                break;
-            }
+            at_work += u64::from(has_read);
+            assert!(has_read || moment == Moment::Anytime, "kill {killed} met no scan at work");
         }
         // Whether it ended or not, the next one says what is known.
         let trace = place.path(&format!("trace{round}.last"));
-        let (code, found) = finish(what, &state, &trace);
+        let Finished { code, found, .. } = finish(what, &state, &trace);
         assert_eq!((code, &found), (Some(1), &expected), "after {} lives", lives.len());
         assert_eq!(totals(&state), totals_expected, "after {} lives", lives.len());
         lives.push(read_trace(&trace));
@@ -114,10 +120,10 @@ fn kill_and_go_on(place: &Place, what: &What, kills: u64, bound: Option<u64>) {
             again_max = again.max(again_max);
         }
     }
-    assert!(at_work * 3 >= kills, "only {at_work} of {killed} kills met a scan that had read");
     println!(
         "{killed} of {KILLS_OF_A_SOAK} kills ({at_work} of them after the first read) in {round} \
-         scans of {whole:?}; at most {again_max} bytes read again after a kill, bound {bound:?}"
+         scans of {:?}; at most {again_max} bytes read again after a kill, bound {bound:?}",
+        pace.whole
     );
 }
 
@@ -126,7 +132,7 @@ fn kill_and_go_on(place: &Place, what: &What, kills: u64, bound: Option<u64>) {
 fn processes_that_scan_the_same_share_the_work() {
     let place = Place::new();
     plant(&place);
-    sleep(Duration::from_millis(2_200));
+    let_files_settle();
     let (what, state) = (What::tree(&place), place.path("state"));
     let traces: Vec<_> = (0..8).map(|number| place.path(&format!("trace{number}"))).collect();
     let start = |trace| scan(&what, &state, trace).stdout(Stdio::null()).spawn().unwrap();
@@ -137,7 +143,7 @@ fn processes_that_scan_the_same_share_the_work() {
     let read: Vec<String> = traces.iter().flat_map(|trace| read_trace(trace).into_keys()).collect();
     let distinct: BTreeSet<&String> = read.iter().collect();
     assert_eq!((read.len() as u64, distinct.len() as u64), (FILES, FILES));
-    let (code, found) = finish(&what, &state, &place.path("last"));
+    let Finished { code, found, .. } = finish(&what, &state, &place.path("last"));
     assert_eq!((code, found.len() as u64), (Some(1), TOKENS));
     assert!(read_trace(&place.path("last")).is_empty());
 }
@@ -148,40 +154,73 @@ fn what_a_killed_process_held_goes_to_the_one_that_is_still_there() {
     let place = Place::new();
     plant(&place);
     let what = What::tree(&place);
-    let (_, expected) = finish(&what, &place.path("undisturbed"), &place.path("trace"));
+    let expected = finish(&what, &place.path("undisturbed"), &place.path("trace")).found;
     let state = place.path("state");
     let (first, second) = (place.path("first"), place.path("second"));
     let mut victim = scan(&what, &state, &first).stdout(Stdio::null()).spawn().unwrap();
-    while fs::metadata(&first).map_or(0, |trace| trace.len()) == 0 {
-        sleep(Duration::from_millis(1));
-    }
+    reaches(1, &mut victim, &first);
     let mut other = scan(&what, &state, &second).stdout(Stdio::null()).spawn().unwrap();
-    while fs::metadata(&second).map_or(0, |trace| trace.len()) == 0
-        && other.try_wait().unwrap().is_none()
-    {
-        sleep(Duration::from_millis(1));
-    }
+    reaches(1, &mut other, &second);
     kill(&mut victim);
     assert_eq!(other.wait().unwrap().code(), Some(1));
-    let (code, found) = finish(&what, &state, &place.path("third"));
+    let Finished { code, found, .. } = finish(&what, &state, &place.path("third"));
     assert_eq!((code, found), (Some(1), expected));
 }
 
-/// Any moment, or one after the first read: a short scan spends much of its life on starting up.
-/// Whether the process has ended before.
-fn wait_for_a_moment(child: &mut Child, trace: &Path, whole: Duration) -> bool {
-    if random_below(Duration::from_secs(4)) < Duration::from_secs(1) {
-        sleep(random_below(whole));
-    } else {
-        while fs::metadata(trace).map_or(0, |trace| trace.len()) == 0 {
-            if child.try_wait().unwrap().is_some() {
-                return true;
+/// When a process is killed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// Also while it starts, plans, or ends.
+    Anytime,
+    /// After it has read, by what its log says.
+    AtWork,
+}
+
+/// How an undisturbed scan goes: it sets the moments, whatever the machine and the program.
+struct Pace {
+    whole: Duration,
+    /// From its first read on.
+    at_work: Duration,
+    /// What it writes to its log.
+    log_bytes: u64,
+}
+
+impl Pace {
+    /// Kills for each scan, about.
+    const LIVES: u32 = 8;
+
+    /// Waits for such a moment; whether the process has ended before.
+    fn wait_for(&self, moment: Moment, child: &mut Child, trace: &Path) -> bool {
+        let ended = match moment {
+            Moment::Anytime => {
+                sleep(random_below(self.whole));
+                false
             }
-            sleep(Duration::from_millis(1));
-        }
-        sleep(random_below(whole / 3));
+            Moment::AtWork => {
+                let share = self.log_bytes / u64::from(Self::LIVES);
+                let ended = reaches(1 + random_number_below(share), child, trace);
+                sleep(random_below(self.at_work / Self::LIVES));
+                ended
+            }
+        };
+        ended || child.try_wait().unwrap().is_some()
     }
-    child.try_wait().unwrap().is_some()
+}
+
+/// Waits until the log has so many bytes; whether the process has ended before.
+fn reaches(bytes: u64, child: &mut Child, trace: &Path) -> bool {
+    while fs::metadata(trace).map_or(0, |trace| trace.len()) < bytes {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        sleep(Duration::from_micros(200));
+    }
+    false
+}
+
+/// Until then no version of a file can be trusted, and everything would be read again for that reason.
+fn let_files_settle() {
+    sleep(Duration::from_millis(2_200));
 }
 
 /// Files with tokens among them, some of them several checkpoints long.
@@ -197,7 +236,7 @@ fn plant(place: &Place) {
 fn files(files: u64, tokens: u64) -> impl Iterator<Item = (String, Vec<u8>)> {
     let every = files / tokens;
     (0..files).map(move |number| {
-        let lines = if number % 100 == 50 { 200_000 } else { 500 };
+        let lines = if number % 200 == 50 { 200_000 } else { 500 };
         let mut content = format!("{number}: words and more words\n").repeat(lines);
         if number % every == every / 2 {
             content.push_str(&format!("token = {}\n", token(number)));
@@ -210,15 +249,29 @@ fn files(files: u64, tokens: u64) -> impl Iterator<Item = (String, Vec<u8>)> {
 struct What {
     word: std::ffi::OsString,
     variables: Vec<(&'static str, String)>,
+    checkpoint_items: u64,
+    findings: u64,
 }
 
 impl What {
     fn tree(place: &Place) -> Self {
-        Self { word: place.tree.clone().into(), variables: Vec::new() }
+        Self {
+            word: place.tree.clone().into(),
+            variables: Vec::new(),
+            // Bytes decide, so that what is read again has a bound.
+            checkpoint_items: 1_000_000,
+            findings: TOKENS,
+        }
     }
 
     fn bucket(weed: &Weed) -> Self {
-        Self { word: "s3://bucket/".into(), variables: weed.variables(weed.endpoint()) }
+        let (word, variables) = ("s3://bucket/".into(), weed.variables(weed.endpoint()));
+        Self { word, variables, checkpoint_items: 1_000_000, findings: TOKENS }
+    }
+
+    /// A token of each commit, and those of the 23 files that the work tree still has.
+    fn history(place: &Place) -> Self {
+        Self { checkpoint_items: 10, findings: COMMITS + 23, ..Self::tree(place) }
     }
 }
 
@@ -258,28 +311,43 @@ fn scan(what: &What, state: &Path, trace: &Path) -> Command {
         .arg(&what.word)
         .envs(what.variables.iter().map(|(name, value)| (name, value)))
         .args(TUNING)
+        .arg(format!("--checkpoint-items={}", what.checkpoint_items))
         .arg("--read-log")
         .arg(trace)
         .stderr(Stdio::null());
     command
 }
 
+/// A scan that went to its end.
+struct Finished {
+    code: Option<i32>,
+    found: Findings,
+    pace: Pace,
+}
+
 /// Scans to the end.
-fn finish(what: &What, state: &Path, trace: &Path) -> (Option<i32>, Findings) {
+fn finish(what: &What, state: &Path, trace: &Path) -> Finished {
     let path = trace.with_extension("json");
     let stdout = File::create(&path).unwrap();
-    let status = scan(what, state, trace).stdout(stdout).status().unwrap();
+    let started = Instant::now();
+    let mut child = scan(what, state, trace).stdout(stdout).spawn().unwrap();
+    reaches(1, &mut child, trace);
+    let starting = started.elapsed();
+    let code = child.wait().unwrap().code();
+    let whole = started.elapsed();
+    let log_bytes = fs::metadata(trace).map_or(0, |trace| trace.len());
     let found: Vec<Value> = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let mut found: Findings = found
         .iter()
         .map(|found| {
             let (start, length) = (found["start"].as_u64(), found["length"].as_u64());
-            (text(&found["path"]), start.unwrap(), length.unwrap(), text(&found["rule"]))
+            let commit = found["commit"].as_str().unwrap_or_default().to_owned();
+            (text(&found["path"]), commit, start.unwrap(), length.unwrap(), text(&found["rule"]))
         })
         .collect();
     found.sort();
-    (status.code(), found)
+    Finished { code, found, pace: Pace { whole, at_work: whole - starting, log_bytes } }
 }
 
 pub(crate) fn kill(child: &mut Child) {
@@ -331,9 +399,12 @@ fn overlaps_are_counted_once() {
 }
 
 pub(crate) fn random_below(limit: Duration) -> Duration {
+    Duration::from_nanos(random_number_below(1 + limit.as_nanos() as u64))
+}
+
+fn random_number_below(limit: u64) -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    let random = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
-    limit.mul_f64(random)
+    RandomState::new().hash_one(0) % limit.max(1)
 }
 
 pub(crate) fn scale() -> u64 {

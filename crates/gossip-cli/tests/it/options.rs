@@ -31,6 +31,10 @@ fn exclude_and_include_take_patterns_of_gitignore() {
     // What was left out is scanned again when it is wanted.
     assert_eq!(paths(&scan("")).len(), 4);
     place.run("scan TREE --exclude docs/").exits(1).says("not scanned: 1 excluded");
+    // Also what would not be read in any case: nobody misses what they left out.
+    std::os::unix::fs::symlink("a.env", place.tree.join("src/link")).unwrap();
+    let ran = place.run("scan TREE --exclude link").exits(1).says("not scanned: 1 excluded\n");
+    assert!(!ran.stderr.contains("1 link"), "{ran:?}");
     place.run("scan TREE --exclude a{b").exits(2).says("`a{b` is no pattern");
 }
 

@@ -85,3 +85,30 @@ fn the_newest_run_of_every_target_and_policy_stays() {
     place.run("runs prune --yes").exits(0).says("deleted 0 runs");
     assert_eq!(runs(&place), [1, 2, 3]);
 }
+
+/// Every change of the rules begins a memory of its own; those of old rules need not stay for ever.
+#[test]
+fn what_was_remembered_under_other_rules_goes_when_told() {
+    let place = Place::with_a_token();
+    std::thread::sleep(Duration::from_millis(2_100));
+    let log = place.path("reads");
+    let scan = |words: &str| {
+        let _ = fs::remove_file(&log);
+        place.run(&format!("scan TREE --read-log {} {words}", log.display()));
+        fs::read_to_string(&log).unwrap_or_default().lines().count()
+    };
+    assert_eq!((scan("--only-rule aws-access-key-id"), scan("")), (2, 2));
+    assert_eq!((scan("--only-rule aws-access-key-id"), scan("")), (0, 0));
+    place.run("runs prune").exits(0).says("2 runs would be deleted");
+    let shown = place.run("runs prune --other-rules --format json").exits(0).json();
+    assert_eq!(numbers(&shown), [1, 2, 3]);
+    let findings = place.run("findings --format json").exits(1).json();
+    assert_eq!(scan("--only-rule aws-access-key-id"), 0, "listing them forgets nothing");
+    assert_eq!(scan(""), 0);
+    place.run("runs prune --other-rules --yes").exits(0).says("deleted 5 runs");
+    assert_eq!(runs(&place), [6]);
+    assert_eq!(place.run("findings --format json").exits(1).json(), findings);
+    place.run("doctor").exits(0);
+    assert_eq!(scan(""), 0, "what the newest rules need not read again stays");
+    assert_eq!(scan("--only-rule aws-access-key-id"), 2, "what others would not is forgotten");
+}

@@ -225,3 +225,12 @@ fn a_proof_names_what_was_scanned_and_what_was_not_and_any_change_is_seen() {
         verify().exits(2).says(part);
     }
 }
+
+#[test]
+fn what_a_finding_is_and_why_are_sentences_of_their_own() {
+    let place = Place::with_a_token();
+    place.run("scan TREE").exits(1);
+    let text = |format: &str| place.run(&format!("findings -f {format}")).exits(1).stdout;
+    assert!(text("sarif").contains(": ghp_… (40 bytes). It "));
+    assert!(text("gitlab").contains(". It "));
+}

@@ -134,6 +134,7 @@ fn archives_that_are_bombs_cut_short_or_lead_out_are_named_and_the_rest_is_scann
     place.write("cut.zip", &whole[..whole.len() - 30]);
     let ran = place.run("scan TREE").exits(2).says("2 findings");
     let ran = ran.says("1 archive beyond limits").says("1 damaged archive");
+    let ran = ran.says("  bomb.tgz: archive beyond limits\n").says("  cut.zip: damaged archive\n");
     assert!(!ran.stderr.contains("panicked"), "{ran:?}");
     fs::remove_file(place.tree.join("bomb.tgz")).unwrap();
     place.write("cut.zip", &whole);

@@ -80,6 +80,14 @@ pub(crate) fn gossip(state: &Path) -> Command {
     command
 }
 
+/// `PATH` with `gossip` on it.
+pub(crate) fn path_with_gossip() -> std::ffi::OsString {
+    let program = Path::new(env!("CARGO_BIN_EXE_gossip")).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = [program.to_owned()].into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(paths).unwrap()
+}
+
 /// What a command said.
 #[derive(Debug)]
 pub(crate) struct Ran {

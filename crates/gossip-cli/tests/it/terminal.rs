@@ -86,7 +86,7 @@ fn a_reader_that_has_had_enough_hears_nothing_more() {
 fn a_terminal_shows_how_far_a_scan_is_while_it_runs_and_nothing_of_it_after() {
     let place = Place::with_a_token();
     for number in 0..64 {
-        place.write(&format!("many/{number}.txt"), "some words of a file\n".repeat(100_000));
+        place.write(&format!("many/{number}.txt"), "some words of a file\n".repeat(20_000));
     }
     let shown = |options: &str| {
         let program = env!("CARGO_BIN_EXE_gossip");

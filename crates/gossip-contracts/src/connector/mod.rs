@@ -64,6 +64,12 @@ pub trait Connector: Send + Sync {
         None
     }
 
+    /// What reports call a listed item, where that is not its key: [`ItemReader::path`], of one that
+    /// may be impossible to open.
+    fn shown_path(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.path_of(key)
+    }
+
     /// A bounded range that holds every key of the target, now and later (K5).
     fn key_range(&self) -> ShardSpecRef<'_>;
 

@@ -59,6 +59,10 @@ impl<W: Wrapper> Connector for W {
         self.inner().path_of(key)
     }
 
+    fn shown_path(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.inner().shown_path(key)
+    }
+
     fn key_range(&self) -> ShardSpecRef<'_> {
         self.inner().key_range()
     }

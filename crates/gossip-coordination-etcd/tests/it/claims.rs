@@ -133,7 +133,7 @@ impl Crowd {
         let early =
             self.coordinator.acquire_and_restore_into(NOW, TENANT, lease.key(), worker, scratch);
         let deadline = early.unwrap().lease.deadline();
-        let skew_ms = self.coordinator.as_async().config().skew_allowance.as_millis() as u64;
+        let skew_ms = self.coordinator.config().skew_allowance.as_millis() as u64;
         let (taken, cost_of_expired) =
             self.measured_claim(LogicalTime::from_raw(deadline.as_raw() + skew_ms));
         assert_eq!(taken.shard(), lease.shard());
@@ -152,7 +152,7 @@ fn a_long_list_of_free_shards_is_claimed_to_its_end() {
     let mut coordinator = EtcdCoordinator::on_model(kv.clone(), config).unwrap();
     begin(&mut coordinator, SHARDS, 10).unwrap();
     let mut scratch = Box::new(AcquireScratch::new());
-    let (mut claimed, mut estimates, mut promises) = (BTreeSet::new(), 0, 0);
+    let (mut claimed, mut estimates) = (BTreeSet::new(), 0);
     for worker in 1..=SHARDS {
         let worker = WorkerId::from_raw(worker);
         let view =
@@ -162,15 +162,15 @@ fn a_long_list_of_free_shards_is_claimed_to_its_end() {
         let said = u64::from(hint.available_count);
         if hint.is_estimate {
             estimates += 1;
-            promises += u64::from(said > 0);
             assert!(said <= left, "{said} of {left}");
+            // A hint counts the free shards among some 256 that lie together, of all that the run has:
+            // of these all may be taken before the others are, but not long before.
+            assert!(said > 0 || left < SHARDS / 8, "none of {left}");
         } else {
             assert_eq!(said, left);
         }
     }
     assert!(estimates > SHARDS / 2, "{estimates} hints counted a part");
-    // A part in which nothing is left is one of a list that is nearly at its end.
-    assert!(promises * 10 > estimates * 9, "{promises} of {estimates} found something in it");
     let worker = WorkerId::from_raw(SHARDS + 1);
     let none = coordinator.claim_next_available(NOW, TENANT, RUN, worker, &mut scratch);
     assert!(matches!(none, Err(ClaimError::NoneAvailable { .. })));

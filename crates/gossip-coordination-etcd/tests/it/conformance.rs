@@ -76,11 +76,11 @@ pub(crate) fn dump(stored: &Stored) -> Dump {
     let mut dump = Dump::new();
     for run in stored.runs() {
         let key = stored.keyspace().run(run.tenant, run.run).record();
-        dump.add_stored_run(run.tenant, run.run, stored.value(&key).expect("it was read"));
+        dump.add_stored_run(run.tenant, run.run, stored.record(&key).expect("it was read"));
     }
     for shard in stored.shards() {
         let key = stored.keyspace().run(shard.tenant, shard.key.run).shard(shard.key.shard);
-        dump.add_stored_shard(shard.tenant, shard.key, stored.value(&key).expect("it was read"));
+        dump.add_stored_shard(shard.tenant, shard.key, stored.record(&key).expect("it was read"));
     }
     for entry in stored.entries().filter(|entry| entry.key.ends_with(b"/shards")) {
         dump.add_raw(entry.key.escape_ascii().to_string(), &entry.value[..]);
@@ -104,13 +104,15 @@ impl<P: Place> On<P> {
             self.seen = None;
         }
         let coordinator = self.coordinator.as_ref().expect("it is open");
-        let read = || wait(Stored::read(&self.kv, coordinator.as_async().keyspace()));
+        let read = || wait(Stored::read(&self.kv, coordinator.keyspace()));
         self.seen.get_or_insert_with(read)
     }
 }
 
 impl<P: Place> Harness for On<P> {
     type Backend = EtcdCoordinator<P::Kv>;
+    // Each waits for the disks of a cluster.
+    const CLAIMS_AMONG_MANY: u64 = 500;
 
     fn caps() -> Caps {
         Caps {
@@ -165,7 +167,7 @@ impl<P: Place> Harness for On<P> {
     }
 
     fn assert_consistent(&mut self) {
-        self.stored().check(false).unwrap_or_else(|fault| panic!("{fault}"));
+        self.stored().check(None).unwrap_or_else(|fault| panic!("{fault}"));
     }
 }
 

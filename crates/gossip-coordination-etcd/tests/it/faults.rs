@@ -11,6 +11,7 @@ use gossip_coordination::{
     LeasedOperationError, RunManagement, ShardClaiming, ShardFilter, ShardSummary,
     StateTransitionEvent,
 };
+use gossip_coordination_etcd::kv::Revision;
 use gossip_coordination_etcd::{EtcdConfig, EtcdCoordinator};
 
 use crate::children::{clock, spawn};
@@ -66,12 +67,11 @@ fn a_killed_process_leaves_an_accepted_cursor_to_the_next() {
     }
     assert_eq!(moved, kills);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let inner = coordinator.as_async();
     let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
-        inner.kv(),
-        inner.keyspace(),
+        coordinator.kv(),
+        coordinator.keyspace(),
     ));
-    stored.check(true).unwrap();
+    stored.check(Some(Revision::MAX)).unwrap();
     // The token was written with its key, never apart from it.
     for shard in stored.shards() {
         let cursor = shard.cursor.as_update();
@@ -169,13 +169,12 @@ fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut 
         assert!(at.last_key.as_deref() >= Some(bytes), "an acknowledged checkpoint is lost");
     }
     assert_fences_do_not_overlap(&events);
-    let inner = coordinator.as_async();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
-        inner.kv(),
-        inner.keyspace(),
+        coordinator.kv(),
+        coordinator.keyspace(),
     ));
-    stored.check(true).unwrap();
+    stored.check(Some(Revision::MAX)).unwrap();
 }
 
 /// Each worker's events are in its order. A key that was accepted under a fence lies behind every key

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gossip_contracts::identity::WorkerId;
-use gossip_coordination::{GetRunError, IdempotentOutcome, RunManagement, RunTransitionError};
+use gossip_coordination::{
+    AcquireScratch, CoordinationBackend, GetRunError, IdempotentOutcome, RegisterShardsError,
+    RunManagement, RunTransitionError, ShardFilter,
+};
 use gossip_coordination_etcd::EtcdCoordinator;
 use gossip_coordination_etcd::consistency::Stored;
-use gossip_coordination_etcd::kv::{Interception, SimKv};
+use gossip_coordination_etcd::kv::{Interception, Op, Read, Revision, SimKv, Txn};
 
 use crate::server::config;
 use crate::world::*;
@@ -36,8 +39,8 @@ fn stop_after(kv: &SimKv, writes: usize) {
 }
 
 fn stored(kv: &SimKv, coordinator: &EtcdCoordinator<SimKv>) -> Stored {
-    let stored = Stored::of(coordinator.as_async().keyspace(), kv.entries());
-    stored.check(true).unwrap();
+    let stored = Stored::of(coordinator.keyspace(), kv.entries());
+    stored.check(Some(Revision::MAX)).unwrap();
     stored
 }
 
@@ -56,7 +59,7 @@ fn half_registered(kv: &SimKv, coordinator: &mut EtcdCoordinator<SimKv>) -> usiz
 fn assert_no_shards(kv: &SimKv, coordinator: &EtcdCoordinator<SimKv>) {
     let stored = stored(kv, coordinator);
     assert!(stored.shards().is_empty());
-    assert_eq!(stored.value(&coordinator.as_async().keyspace().shard_total()), Some(&b"0"[..]));
+    assert_eq!(stored.value(&coordinator.keyspace().shard_total()), Some(&b"0"[..]));
 }
 
 /// A collection, or a cancellation, that ended before everything was deleted goes on where it stopped,
@@ -116,6 +119,27 @@ fn a_deletion_between_the_steps_of_a_cancellation_is_no_damage() {
     assert!(stored(&kv, &other).runs().is_empty());
 }
 
+/// V5: of two registrations that meet half-way the second has taken the first one's place. The first is
+/// refused however often it is made, so that two who retry come to an end.
+#[test]
+fn a_registration_whose_place_was_taken_half_way_is_refused() {
+    let kv = SimKv::new();
+    let (mut first, mut second) = (process(&kv), process(&kv));
+    half_registered(&kv, &mut first);
+    let (manifest, other) = (Manifest::of(500, 10), Manifest::of(300, 10));
+    stop_after(&kv, 6);
+    second.register_shards(at(1), TENANT, RUN, &other.rows(), op(2)).unwrap_err();
+    kv.pass_all();
+    for _ in 0..2 {
+        let refused = first.register_shards(at(2), TENANT, RUN, &manifest.rows(), op(1));
+        assert_eq!(refused, Err(RegisterShardsError::Overtaken { by: op(2) }));
+    }
+    second.register_shards(at(3), TENANT, RUN, &other.rows(), op(2)).unwrap();
+    assert_eq!(stored(&kv, &second).shards().len(), 300);
+    let late = first.register_shards(at(4), TENANT, RUN, &manifest.rows(), op(1));
+    assert!(matches!(late, Err(RegisterShardsError::WrongStatus { .. })), "{late:?}");
+}
+
 /// What an earlier registration staged is deleted in steps as large as they can be, however small the
 /// next manifest is.
 #[test]
@@ -144,7 +168,7 @@ fn nobody_waits_in_a_run_that_is_deleted() {
     let (mut coordinator, mut other) = (process(&kv), process(&kv));
     begin(&mut coordinator, 1, 10).unwrap();
     coordinator.cancel_run(NOW, TENANT, RUN, op(1)).unwrap();
-    let keys = coordinator.as_async().keyspace().run(TENANT, RUN);
+    let keys = coordinator.keyspace().run(TENANT, RUN);
     let left =
         |kv: &SimKv| kv.entries().iter().filter(|entry| keys.all().contains(&entry.key)).count();
     let before = left(&kv);
@@ -170,8 +194,7 @@ fn nobody_waits_in_a_run_that_is_deleted() {
     assert_eq!(left(&kv), 0);
 }
 
-/// A step of a deletion leaves the record's bytes as they are: that they are found so does not say that
-/// it took place.
+/// A step of a deletion leaves the record as it is: that it is found so does not say that it took place.
 #[test]
 fn a_deletion_whose_steps_never_arrive_comes_to_an_end() {
     let kv = SimKv::new();
@@ -182,7 +205,38 @@ fn a_deletion_whose_steps_never_arrive_comes_to_an_end() {
     let error = coordinator.delete_run(at(1), TENANT, RUN).unwrap_err();
     assert!(error.is_retryable(), "{error}");
     kv.pass_all();
-    assert_eq!(stored(&kv, &coordinator).shards().len(), 40);
+    assert_eq!(stored(&kv, &coordinator).shards().len(), 70 - 17);
     coordinator.delete_run(at(2), TENANT, RUN).unwrap();
+    assert_no_shards(&kv, &coordinator);
+}
+
+/// Whoever deletes a run asks its shards' records nothing: one that is damaged, or that is another's,
+/// goes with the others, and so does every key about it.
+#[test]
+fn a_run_with_damaged_records_can_be_deleted() {
+    let kv = SimKv::new();
+    let mut coordinator = process(&kv);
+    begin(&mut coordinator, 40, 10).unwrap();
+    let mut scratch = Box::new(AcquireScratch::new());
+    for number in [3, 4, 30] {
+        let worker = WorkerId::from_raw(number);
+        coordinator
+            .acquire_and_restore_into(NOW, TENANT, shard(number), worker, &mut scratch)
+            .unwrap();
+    }
+    coordinator.fail_run(at(1), TENANT, RUN, op(1)).unwrap();
+    let keys = coordinator.keyspace().run(TENANT, RUN);
+    let place = |number| keys.shard(shard(number).shard);
+    let read = kv.txn_now(&Txn::reads([Read::key(&place(5))])).unwrap();
+    let another = read.found[0].entries[0].value.clone();
+    let damage = [Op::put(place(3), b"damaged"), Op::put(place(30), another)];
+    kv.txn_now(&Txn { then: damage.into(), ..Txn::default() }).unwrap();
+    let listed =
+        coordinator.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut Vec::new());
+    assert!(listed.is_err());
+    coordinator.delete_run(at(2), TENANT, RUN).unwrap();
+    let left: Vec<_> =
+        kv.entries().into_iter().filter(|entry| keys.all().contains(&entry.key)).collect();
+    assert!(left.is_empty(), "{left:?}");
     assert_no_shards(&kv, &coordinator);
 }

@@ -1,5 +1,7 @@
 //! Owner keys and the process's lease: who may take a shard before its deadline.
 
+use std::num::NonZeroUsize;
+
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{ShardId, WorkerId};
 use gossip_coordination::{
@@ -29,7 +31,7 @@ fn claim(coordinator: &mut EtcdCoordinator<SimKv>, worker: u64) -> Result<Lease,
 }
 
 fn has_owner(kv: &SimKv, coordinator: &EtcdCoordinator<SimKv>, lease: &Lease) -> bool {
-    let keyspace = coordinator.as_async().keyspace();
+    let keyspace = coordinator.keyspace();
     let owner = keyspace.run(TENANT, RUN).owner(lease.shard());
     kv.entries().iter().any(|entry| entry.key == owner.as_bytes())
 }
@@ -106,6 +108,25 @@ fn what_a_closed_process_held_can_be_taken_at_once() {
     assert_eq!(claim(&mut other, 2).unwrap().shard(), held.shard());
 }
 
+/// An async program may drop it where nobody can wait for etcd.
+#[test]
+fn what_a_process_held_that_ended_inside_a_runtime_can_be_taken_soon() {
+    let kv = SimKv::new();
+    let (mut closing, mut other) = (process(&kv), process(&kv));
+    begin(&mut closing, 1, 10).unwrap();
+    let held = claim(&mut closing, 1).unwrap();
+    tokio::runtime::Runtime::new().unwrap().block_on(async { drop(closing) });
+    let give_up_at = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let taken = loop {
+        match claim(&mut other, 2) {
+            Ok(taken) => break taken,
+            Err(error) => assert!(std::time::Instant::now() < give_up_at, "{error}"),
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(taken.shard(), held.shard());
+}
+
 /// Of many held shards, those of the dead are found at once: whoever lives renews.
 #[test]
 fn the_shards_of_a_dead_process_are_found_among_many() {
@@ -164,6 +185,22 @@ fn a_listing_is_of_one_moment_although_shards_split_between_its_pages() {
     }
 }
 
+/// Each page has an operation's tries, so that it does not matter how many pages there are.
+#[test]
+fn a_long_listing_comes_to_its_end_on_a_cluster_that_refuses_half_of_all_requests() {
+    let kv = SimKv::new();
+    let mut reader = process(&kv).with_pages_of(NonZeroUsize::MIN);
+    begin(&mut reader, 100, 10).unwrap();
+    let mut refuses = false;
+    kv.intercept(move |_| {
+        refuses = !refuses;
+        if refuses { Interception::Refuse } else { Interception::Pass }
+    });
+    let mut listed = Vec::new();
+    reader.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut listed).unwrap();
+    assert_eq!(listed.len(), 100);
+}
+
 fn complete(coordinator: &mut EtcdCoordinator<SimKv>, lease: &Lease) {
     let first = key(1 + lease.shard().as_raw() * 10);
     coordinator.complete(NOW, TENANT, lease, CursorUpdate::at(&first), op(7)).unwrap();
@@ -184,10 +221,10 @@ fn stale_registrations_are_called_off_and_leave_nothing() {
     let rows = manifest.rows();
     coordinator.register_shards(NOW, TENANT, RUN, &rows, op(1)).unwrap_err();
     kv.pass_all();
-    let keyspace = coordinator.as_async().keyspace().clone();
+    let keyspace = coordinator.keyspace().clone();
     let stored = Stored::of(&keyspace, kv.entries());
     assert!(!stored.shards().is_empty(), "some were staged");
-    stored.check(false).unwrap();
+    stored.check(None).unwrap();
     // Nobody sees them.
     let mut listed = Vec::new();
     coordinator.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut listed).unwrap();
@@ -204,7 +241,7 @@ fn stale_registrations_are_called_off_and_leave_nothing() {
     assert_eq!(collected, [RUN]);
     let stored = Stored::of(&keyspace, kv.entries());
     assert!(stored.shards().is_empty());
-    stored.check(false).unwrap();
+    stored.check(None).unwrap();
     assert_eq!(stored.value(&keyspace.shard_total()), Some(&b"0"[..]));
 }
 

@@ -112,9 +112,8 @@ fn sixteen_workers_complete_every_shard_once_and_cover_every_key() {
     assert!(listed.len() as u64 > shards, "nothing was split");
     coordinator.complete_run(NOW, TENANT, RUN, op(1)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let inner = coordinator.as_async();
-    let stored = runtime.block_on(Stored::read(inner.kv(), inner.keyspace()));
-    stored.check(false).unwrap();
+    let stored = runtime.block_on(Stored::read(coordinator.kv(), coordinator.keyspace()));
+    stored.check(None).unwrap();
 }
 
 /// Two processes that split at the same time do not pass a ceiling together.

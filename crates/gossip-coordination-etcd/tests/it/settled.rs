@@ -7,7 +7,7 @@ use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::WorkerId;
 use gossip_coordination::{
     AcquireScratch, CoordinationBackend, EventCollector, EventKind, IdempotentOutcome, Lease,
-    ParkReason, RunManagement,
+    ParkReason, ReleaseError, RunManagement,
 };
 use gossip_coordination_etcd::EtcdCoordinator;
 use gossip_coordination_etcd::kv::{Interception, Op, SimKv};
@@ -188,6 +188,28 @@ fn what_another_process_did_is_a_replay_and_reported_by_that_one_alone() {
     assert_eq!((said, events), (REPLAYED, Vec::new()));
 }
 
+/// What a process remembers is old: another has carried out the same operation, at the same time and
+/// under the same id if there is one, and this one's request is lost. What it finds are the very records
+/// that it would have written, and they are not its own.
+#[test]
+fn a_request_that_never_arrived_is_not_taken_for_the_same_one_of_another_process() {
+    let kv = SimKv::new();
+    let (mut coordinator, lease) = held(&kv);
+    let (cursor_key, mut other) = (key(4), process(&kv));
+    let cursor = CursorUpdate::at(&cursor_key);
+    let checkpoint =
+        |it: &mut Process| it.checkpoint(at(1), TENANT, &lease, cursor, op(9)).unwrap();
+    assert_eq!(checkpoint(&mut other), EXECUTED);
+    lose_and_then(&kv, Interception::LoseRequest, |_| {});
+    assert_eq!(told(&kv, &mut coordinator, checkpoint), (REPLAYED, Vec::new()));
+    let release = |it: &mut Process| it.release(at(2), TENANT, &lease);
+    assert_eq!(release(&mut other), Ok(()));
+    lose_and_then(&kv, Interception::LoseRequest, |_| {});
+    let (said, events) = told(&kv, &mut coordinator, release);
+    assert!(matches!(said, Err(ReleaseError::StaleFence { .. })), "{said:?}");
+    assert_eq!(events, []);
+}
+
 /// What would tell is compacted: the operation takes effect once all the same.
 #[test]
 fn a_history_that_is_compacted_is_gone_without() {
@@ -211,7 +233,7 @@ fn an_acquire_that_took_place_is_granted_without_a_hint_if_the_hint_is_lost() {
     let kv = SimKv::new();
     let mut coordinator = process(&kv);
     begin(&mut coordinator, 3, 10).unwrap();
-    let idle = coordinator.as_async().keyspace().run(TENANT, RUN).idle_at(NOW);
+    let idle = coordinator.keyspace().run(TENANT, RUN).idle_at(NOW);
     kv.intercept(move |txn| {
         let asks_for_hint = |op: &Op| matches!(op, Op::Read(read) if read.range == idle);
         match (txn.writes(), txn.then.iter().any(asks_for_hint)) {

@@ -177,15 +177,11 @@ fn on_model(kv: &SimKv) -> EtcdCoordinator<SimKv> {
 }
 
 /// Every key with its value: what an operation leaves behind.
-fn contents(kv: &SimKv) -> Vec<(String, Vec<u8>)> {
-    let mut entries: Vec<_> = kv
-        .entries()
-        .into_iter()
-        .map(|entry| (entry.key.escape_ascii().to_string(), entry.value))
-        .collect();
+fn contents(kv: &SimKv, of: &EtcdCoordinator<SimKv>) -> Vec<(String, Vec<u8>)> {
+    let stored = Stored::of(of.keyspace(), kv.entries());
     // Namespaces differ.
-    entries.iter_mut().for_each(|(key, _)| *key = key.split_once('/').unwrap().1.to_owned());
-    entries
+    let named = |key: &[u8]| key.escape_ascii().to_string().split_once('/').unwrap().1.to_owned();
+    stored.contents().map(|(key, value)| (named(key), value.to_vec())).collect()
 }
 
 /// What an operation leaves, says and reports when nothing is lost, and in how many transactions.
@@ -210,7 +206,11 @@ fn undisturbed(operation: &str) -> Undisturbed {
     assert_eq!(outcome, Ok(IdempotentOutcome::Executed(())), "{operation}");
     kv.pass_all();
     let events = collector.drain().into_iter().map(|event| event.kind).collect();
-    Undisturbed { contents: contents(&kv), events, txns: counted.load(Ordering::Relaxed) }
+    Undisturbed {
+        contents: contents(&kv, &coordinator),
+        events,
+        txns: counted.load(Ordering::Relaxed),
+    }
 }
 
 /// Wherever one message is lost, in whichever direction, an operation takes effect exactly once, says
@@ -236,7 +236,10 @@ fn a_lost_message_at_any_step_of_any_operation_changes_nothing() {
                     .with_events(&mut collector, |it| attempt(it, operation, lease.as_ref()));
                 let what = format!("{operation}, {fault:?} at step {step}");
                 assert_eq!(outcome, Ok(IdempotentOutcome::Executed(())), "{what}");
-                assert!(contents(&kv) == expected.contents, "{what}: something else is stored");
+                assert!(
+                    contents(&kv, &coordinator) == expected.contents,
+                    "{what}: something else is stored"
+                );
                 let events: Vec<_> =
                     collector.drain().into_iter().map(|event| event.kind).collect();
                 assert_eq!(events, expected.events, "{what}");
@@ -279,7 +282,7 @@ fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
             let kv = SimKv::new();
             let mut coordinator = on_model(&kv);
             let lease = prepare(&mut coordinator, operation);
-            let before = contents(&kv);
+            let before = contents(&kv, &coordinator);
             let mut left = step;
             kv.intercept(move |_| {
                 if left == 0 {
@@ -292,7 +295,7 @@ fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
             coordinator.end_as_if_killed();
             kv.pass_all();
             let what = format!("{operation}, dead after {step} of {}", expected.txns);
-            let now = contents(&kv);
+            let now = contents(&kv, &coordinator);
             if !IN_STEPS.contains(&operation) {
                 assert!(
                     now == before || now == expected.contents,
@@ -307,13 +310,16 @@ fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
                 continue;
             }
             attempt(&mut next, operation, lease.as_ref()).unwrap_or_else(|e| panic!("{what}: {e}"));
-            assert!(contents(&kv) == expected.contents, "{what}: the next did something else");
+            assert!(
+                contents(&kv, &coordinator) == expected.contents,
+                "{what}: the next did something else"
+            );
         }
     }
 }
 
 fn on_model_in(kv: &SimKv, like: &EtcdCoordinator<SimKv>) -> EtcdCoordinator<SimKv> {
-    EtcdCoordinator::on_model(kv.clone(), like.as_async().config().clone()).unwrap()
+    EtcdCoordinator::on_model(kv.clone(), like.config().clone()).unwrap()
 }
 
 /// A real server behind a proxy that drops its next answer: the transaction is committed, and the
@@ -333,7 +339,7 @@ fn a_reply_that_a_real_server_sent_is_lost_and_nothing_else() {
                 ..through.clone()
             };
             let kv = EtcdKv::connect(&direct).await.unwrap();
-            (kv, coordinator.as_async().keyspace().clone())
+            (kv, coordinator.keyspace().clone())
         });
         let before = dump(&runtime.block_on(Stored::read(&kv, &keyspace)));
         // Only the answer to a transaction that changes something: the store's revision tells.
@@ -343,7 +349,7 @@ fn a_reply_that_a_real_server_sent_is_lost_and_nothing_else() {
         assert!(proxy.has_dropped(), "{operation}: no answer was dropped");
         let stored = runtime.block_on(Stored::read(&kv, &keyspace));
         assert!(dump(&stored) != before || operation == "renew", "{operation} did nothing");
-        stored.check(false).unwrap_or_else(|fault| panic!("{operation}: {fault}"));
+        stored.check(None).unwrap_or_else(|fault| panic!("{operation}: {fault}"));
         // Once more says that it was carried out, where an id tells.
         let again = attempt(&mut coordinator, operation, lease.as_ref());
         if !NOT_REPLAYED.contains(&operation) {

@@ -13,6 +13,9 @@ pub trait Harness: Sized {
     /// The backend, or a handle to it.
     type Backend: CoordinationFacade + Send;
 
+    /// How many of very many shards the suite claims, one after the other.
+    const CLAIMS_AMONG_MANY: u64 = 2_000;
+
     /// What the backend can do. The suite tests at and above these.
     fn caps() -> Caps;
 

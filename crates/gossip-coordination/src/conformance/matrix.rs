@@ -132,7 +132,9 @@ pub fn out_of_reach((operation, aspect): Cell) -> Option<&'static str> {
     match aspect {
         Aspect::BackendError => Some("a storage fault: the backend's own tests cause those"),
         Aspect::GetRunFailed => Some("needs a run that vanishes between two steps"),
-        Aspect::Overtaken => Some("needs two registrations that meet half-way"),
+        Aspect::Overtaken => {
+            Some("needs two registrations that meet half-way: a test of the backend that has steps")
+        }
         Aspect::TenantMismatch if !Operation::LEASED.contains(&operation) => {
             Some("look-up is by tenant: what belongs to another is not found")
         }

@@ -77,8 +77,8 @@ pub struct RenewingCheckpoint<'r> {
 }
 
 /// Decides whether the cursor moves and the lease is extended with it, as [`renew`](super::renew)
-/// extends one. A replay says when the lease ended after the first execution (G4), as far as the
-/// presented lease and the op-log tell: no later than it did.
+/// extends one. A replay says when the lease ended after the first execution (G4), as far as it can be
+/// told: no later than it did, whatever the presented lease says.
 pub fn checkpoint_and_renew<'r>(
     found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
@@ -88,7 +88,7 @@ pub fn checkpoint_and_renew<'r>(
     let hash = payload::checkpoint_and_renew(request.cursor);
     if let Some(first) = check_op_idempotency(shard.op_log, request.op_id, hash)? {
         let renewed = run.config.lease_deadline(first.executed_at());
-        return Ok(Decision::Replay(request.lease.deadline().max(renewed)));
+        return Ok(Decision::Replay(replayed_deadline(shard, request.lease, renewed)));
     }
     check_held_and_cursor(shard, run, now, request)?;
     let holder = shard.state.lease.expect("a validated lease has a holder");
@@ -104,6 +104,21 @@ pub fn checkpoint_and_renew<'r>(
     };
     let update = update.checked_against(shard);
     Ok(Decision::Execute(RenewingCheckpoint { update, new_deadline }))
+}
+
+/// When a lease ended that was extended until `renewed` at least. Where it ended later by then, because
+/// the clock had stepped back, only its holder knows: the presented lease says, if it is the shard's.
+fn replayed_deadline(
+    shard: &ShardRecordView<'_>,
+    lease: &Lease,
+    renewed: LogicalTime,
+) -> LogicalTime {
+    match shard.state.lease {
+        Some(holder) if (holder.owner(), shard.state.fence) == (lease.owner(), lease.fence()) => {
+            lease.deadline().min(holder.deadline()).max(renewed)
+        }
+        _ => renewed,
+    }
 }
 
 /// Decides whether the shard is done.

@@ -30,25 +30,41 @@ fn base32(byte: u8) -> Option<u8> {
 /// The length of a seed's bytes: two of prefix, 32 of key, two of checksum.
 const SEED_LEN: usize = 36;
 
+/// That of a public key's: one of prefix.
+const PUBLIC_LEN: usize = SEED_LEN - 1;
+const SEED_PREFIX: u8 = 18 << 3;
+
 /// The seed's own prefix, the prefix of the key that it makes, and CRC-16 (XMODEM) over all before.
 pub(super) fn verify_nkey_seed(secret: &[u8]) -> Verdict {
-    let mut bytes = [0u8; SEED_LEN];
+    match nkey_bytes::<SEED_LEN>(secret) {
+        Some(bytes) if bytes[0] & 0xF8 == SEED_PREFIX => Verdict::Valid,
+        _ => Verdict::Impossible,
+    }
+}
+
+/// Whether this is the public key of a NATS user, account or server, which is no secret.
+pub(crate) fn is_public_nkey(text: &[u8]) -> bool {
+    nkey_bytes::<PUBLIC_LEN>(text).is_some_and(|bytes| bytes[0] & 0xF8 != SEED_PREFIX)
+}
+
+/// What base32 with a right checksum at its end says.
+fn nkey_bytes<const LEN: usize>(text: &[u8]) -> Option<[u8; LEN]> {
+    let mut bytes = [0u8; LEN];
     let (mut bits, mut held, mut len) = (0u32, 0, 0);
-    for &byte in secret {
-        let Some(value) = base32(byte) else { return Verdict::Impossible };
-        bits = bits << 5 | u32::from(value);
+    if text.len() != (LEN * 8).div_ceil(5) {
+        return None;
+    }
+    for &byte in text {
+        bits = bits << 5 | u32::from(base32(byte)?);
         held += 5;
-        if held >= 8 && len < SEED_LEN {
+        if held >= 8 && len < LEN {
             held -= 8;
             bytes[len] = (bits >> held) as u8;
             len += 1;
         }
     }
-    if len != SEED_LEN || bytes[0] & 0xF8 != 18 << 3 {
-        return Verdict::Impossible;
-    }
-    let (body, check) = bytes.split_at(SEED_LEN - 2);
-    if crc16(body).to_le_bytes() == check { Verdict::Valid } else { Verdict::Impossible }
+    let (body, check) = bytes.split_at(LEN - 2);
+    (len == LEN && crc16(body).to_le_bytes() == check).then_some(bytes)
 }
 
 fn crc16(bytes: &[u8]) -> u16 {
@@ -65,10 +81,14 @@ pub(crate) fn nkey_seed(prefix: &str, key: &[u8; 32]) -> String {
     let mut bytes = vec![18 << 3 | kind >> 5, (kind & 31) << 3];
     bytes.extend(key);
     bytes.extend(crc16(&bytes).to_le_bytes());
+    base32_text(&bytes)
+}
+
+fn base32_text(bytes: &[u8]) -> String {
     let mut text = String::new();
     let (mut bits, mut held) = (0u32, 0);
     for byte in bytes {
-        bits = bits << 8 | u32::from(byte);
+        bits = bits << 8 | u32::from(*byte);
         held += 8;
         while held >= 5 {
             held -= 5;
@@ -162,6 +182,18 @@ mod tests {
         seed[20] = if seed[20] == b'A' { b'B' } else { b'A' };
         assert_eq!(verify_nkey_seed(&seed), Verdict::Impossible);
         assert_eq!(verify_nkey_seed(b"SU"), Verdict::Impossible);
+    }
+
+    #[test]
+    fn a_nats_public_key_is_told_from_a_seed() {
+        let mut bytes = vec![20 << 3];
+        bytes.extend([7; 32]);
+        bytes.extend(crc16(&bytes).to_le_bytes());
+        let public = base32_text(&bytes);
+        assert_eq!((public.len(), &public[..1]), (56, "U"));
+        assert!(is_public_nkey(public.as_bytes()));
+        assert!(!is_public_nkey(nkey_seed("SU", &[7; 32]).as_bytes()));
+        assert!(!is_public_nkey(public.replace('U', "A").as_bytes()));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod structure;
 use serde::Deserialize;
 
 pub(crate) use crc32::base62_of_crc32;
-pub(crate) use key_id::{bech32_checksum, nkey_seed};
+pub(crate) use key_id::{bech32_checksum, is_public_nkey, nkey_seed};
 
 /// How a value is verified.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod service;
 mod services;
 mod syntax;
 mod test_vector;
+mod unlisted;
 mod url;
 mod value;
 mod vocabulary;
@@ -89,14 +90,14 @@ impl Detector {
     pub(crate) fn anchors(self) -> Vec<Anchor> {
         let words: Vec<&str> = match self {
             Self::NamedPassword => name::PASSWORD_ANCHORS.to_vec(),
-            Self::NamedSecret => name::SECRET_ANCHORS.to_vec(),
+            Self::NamedSecret => [&name::SECRET_ANCHORS[..], &name::MARKED_ANCHORS].concat(),
             Self::UrlPassword => vec!["://"],
             Self::Authorization => authorization::ANCHORS.to_vec(),
             Self::ServiceKey => service::anchors().collect(),
         };
         let anchor = |word: &&str| Anchor {
             bytes: word.as_bytes().to_vec(),
-            ignore_case: true,
+            ignore_case: !word.bytes().any(|byte| byte.is_ascii_uppercase()),
             next: Next::only(|next| self.may_follow(word.as_bytes(), next)),
             reach: Reach { min: 0, max: 0 },
         };

@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Token,
     Key,
     Auth,
+    /// `PRIVATE`, `ACCESS`: of a key only beside the name of whoever gave it out.
+    Marked,
 }
 
 /// What a name says, in bits: how much likelier a value beside it is a secret than beside any name.
@@ -32,9 +34,16 @@ pub(super) struct Named {
 pub(super) const MAX_SIDE: usize = 48;
 pub(super) const MAX_WORDS: usize = 16;
 
+/// What the name of a key says that is of something unknown: `acme_key`, but not `key`.
+pub(super) const UNKNOWN_KEY_BITS: f32 = -1.0;
+/// And that of a key of anything.
+pub(super) const KEY_BITS: f32 = -3.0;
+
 /// Credential words as the first stage looks for them.
 pub(super) const PASSWORD_ANCHORS: [&str; 3] = ["pass", "pwd", "_pw"];
 pub(super) const SECRET_ANCHORS: [&str; 5] = ["secret", "token", "key", "auth", "credential"];
+/// Words that say less, and are everywhere unless they are written so.
+pub(super) const MARKED_ANCHORS: [&str; 2] = ["PRIVATE", "ACCESS"];
 
 /// Before `token` these say that it is a place in a listing.
 const PLACES: &[&str] =
@@ -127,6 +136,9 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
             false => None,
         };
     }
+    if is_in(anchor, &MARKED_ANCHORS) {
+        return if tail.is_empty() { named(Kind::Marked, UNKNOWN_KEY_BITS, false) } else { None };
+    }
     if is("credential") {
         return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
     }
@@ -154,15 +166,15 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         {
             named(Kind::Key, 4.0, true)
         } else {
-            named(Kind::Key, -1.0, false)
+            named(Kind::Key, UNKNOWN_KEY_BITS, false)
         };
     }
     match before {
         Some(word) if says(word, Role::MakesKey) || ends_in(word, &["api"]) => {
             named(Kind::Key, 4.0, true)
         }
-        Some(word) if !says(word, Role::DeniesBefore) => named(Kind::Key, -1.0, false),
-        _ => named(Kind::Key, -3.0, false),
+        Some(word) if !says(word, Role::DeniesBefore) => named(Kind::Key, UNKNOWN_KEY_BITS, false),
+        _ => named(Kind::Key, KEY_BITS, false),
     }
 }
 
@@ -183,22 +195,35 @@ pub(crate) fn has_credential_word(text: &[u8]) -> bool {
 /// Whether a word of the names is neither of the vocabulary nor speaks of a credential: it may be the
 /// name of a service.
 pub(super) fn has_unknown_word(names: &[u8]) -> bool {
-    const MIN_LEN: usize = 4;
     let mut words = [(0, 0); MAX_WORDS];
     let count = split(names, &mut words);
-    words[..count].iter().map(|(start, end)| &names[*start..*end]).any(|word| {
-        word.len() >= MIN_LEN
-            && word.iter().all(u8::is_ascii_alphabetic)
-            && !vocabulary::is_known(word)
-            && !has_credential_word(word)
-    })
+    words[..count].iter().any(|(start, end)| is_unknown(&names[*start..*end]))
+}
+
+/// Whether the last word of `text` is such a one, with at most a few signs behind it.
+pub(super) fn ends_in_unknown_word(text: &[u8]) -> bool {
+    const MAX_SIGNS: usize = 4;
+    let signs = text.iter().rev().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
+    let rest = &text[..text.len() - signs];
+    let len = rest.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    signs <= MAX_SIGNS && has_unknown_word(&rest[rest.len() - len..])
+}
+
+fn is_unknown(word: &[u8]) -> bool {
+    const MIN_LEN: usize = 4;
+    let glued = ["key", "token", "secret"].into_iter().find(|tail| ends_in(word, &[tail]));
+    let word = &word[..word.len() - glued.map_or(0, str::len)];
+    word.len() >= MIN_LEN
+        && word.iter().all(u8::is_ascii_alphabetic)
+        && !vocabulary::is_known(word)
+        && !has_credential_word(word)
 }
 
 fn is_in(word: &[u8], words: &[&str]) -> bool {
     words.iter().any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
 }
 
-fn ends_in(word: &[u8], words: &[&str]) -> bool {
+pub(super) fn ends_in(word: &[u8], words: &[&str]) -> bool {
     words.iter().any(|other| {
         let start = word.len().checked_sub(other.len());
         start.is_some_and(|start| word[start..].eq_ignore_ascii_case(other.as_bytes()))

@@ -13,6 +13,7 @@ use super::name::{self, Kind, Named};
 use super::services;
 use super::syntax::{self, Syntax};
 use super::test_vector;
+use super::unlisted::{self, Names};
 use super::value::{self, Shape, Weight};
 use crate::finding::Reason;
 use crate::rules::Confidence;
@@ -23,8 +24,6 @@ const REPORTED_BITS: f32 = 10.0;
 const SURE_BITS: f32 = 24.0;
 /// No value says more than this, or a long one would need no name.
 const MAX_VALUE_BITS: f32 = 24.0;
-/// What the name of a key says that is of something unknown: `acme_key`, but not `key`.
-const UNKNOWN_KEY_BITS: f32 = -1.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;
 
@@ -33,22 +32,22 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         Some(joined) => joined,
         None => {
             let name = syntax::name_around(text, word.clone())?;
-            if !syntax::may_assign(*text.get(name.end)?) {
+            if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, &name) {
                 return None;
             }
             let found = syntax::assignment(text, &name, kind)?;
             (name, found)
         }
     };
-    let phrase = syntax::phrase(text, &name);
-    let in_name = word.start - phrase..word.end - phrase;
     if name::has_credential_word(&text[word.end..name.end]) {
         return None;
     }
-    let named = name::judge(&text[phrase..name.end], in_name)?;
-    let value = &text[found.value.clone()];
     let floor = name.start.saturating_sub(services::MAX_BEFORE);
     let line = memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
+    let phrase = syntax::phrase(text, &name, line);
+    let in_name = word.start - phrase..word.end - phrase;
+    let named = name::judge(&text[phrase..name.end], in_name)?;
+    let value = &text[found.value.clone()];
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
@@ -58,12 +57,13 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         }
         Some(confidence) => confidence,
         None => {
-            let confidence = judge_service(named, found.syntax, value)?;
-            let names = if found.syntax == Syntax::Blank { line } else { name.start };
-            let is_theirs = services::is_named(&text[line..name.end])
-                || (may_be_typed(named, found.syntax, value)
-                    && name::has_unknown_word(&text[names..name.end]));
-            is_theirs.then_some(confidence)?
+            let of_service = found.syntax != Syntax::Bytes && named.kind != Kind::Password;
+            let names = Names { before: &text[line..phrase], name: &text[phrase..name.end] };
+            let is_key = of_service
+                && unlisted::is_key(named, found.syntax, kind, value, &names, || {
+                    services::is_named(&text[line..name.end])
+                });
+            is_key.then_some(Confidence::Low)?
         }
     };
     let reason = match named.kind {
@@ -78,13 +78,16 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
 /// its token opens no more than that.
 fn is_picture(address: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(address, part).is_some();
-    has(b".svg?") || has(b".png?") || has(b"badge")
+    has(b".svg?") || has(b".png?") || has(b"badge") || has(b"shields.io/")
 }
 
 fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<Confidence> {
     if syntax == Syntax::Bytes {
         let is_key = matches!(named.kind, Kind::Key | Kind::Secret | Kind::Token);
         return (is_key && named.is_explicit && named.bits > 0.0).then_some(Confidence::Low);
+    }
+    if named.kind == Kind::Marked || syntax == Syntax::Label {
+        return None;
     }
     if named.kind == Kind::Auth
         && let Some(confidence) = authorization::basic(value)
@@ -107,45 +110,6 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
     Some(if is_sure { Confidence::Medium } else { Confidence::Low })
 }
 
-/// The key of a service that is named beside it needs less: it may have been typed, or stand apart
-/// from its name by a blank only. Passwords are chosen by people and get none of this.
-fn judge_service(named: Named, syntax: Syntax, value: &[u8]) -> Option<Confidence> {
-    const MIN_LEN: usize = 12;
-    if named.kind == Kind::Password || syntax == Syntax::Bytes || value.len() < MIN_LEN {
-        return None;
-    }
-    let has_digit = value.iter().any(u8::is_ascii_digit);
-    let has_letter = value.iter().any(u8::is_ascii_alphabetic);
-    let is_plain = !value.iter().any(|byte| b" /(){}<>,;".contains(byte));
-    if !has_digit || !has_letter || !is_plain {
-        return None;
-    }
-    value::weigh_typed(value, 0.0).map(|_| Confidence::Low)
-}
-
-/// So may a long value of letters and digits beside the name of anything unknown, which may be a
-/// service: names have few digits.
-fn may_be_typed(named: Named, syntax: Syntax, value: &[u8]) -> bool {
-    const MIN_LEN: usize = 20;
-    const MIN_LEN_APART: usize = 24;
-    let min_len = match syntax {
-        Syntax::Quoted | Syntax::BareEquals | Syntax::BareColon | Syntax::Pair => MIN_LEN,
-        Syntax::Blank if named.is_explicit => MIN_LEN_APART,
-        _ => return false,
-    };
-    let padding = value.iter().rev().take_while(|byte| **byte == b'=').count();
-    let value = &value[..value.len() - padding];
-    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let letters = value.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-    let others =
-        value.iter().filter(|byte| !matches!(byte, b'-' | b'_')).count() - digits - letters;
-    value.len() >= min_len
-        && others == 0
-        && letters > 0
-        && digits * 6 >= value.len()
-        && named.bits >= UNKNOWN_KEY_BITS
-}
-
 /// Whether a value of such a shape is what the name speaks of.
 fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     let len = value.len();
@@ -153,6 +117,7 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     let is_code = || {
         value::is_camel_case(value)
             || value::ends_in_uuid(value)
+            || value::is_dotted(value)
             || value.iter().any(|byte| b"()[]{}".contains(byte))
     };
     if !named.is_explicit && is_code() {
@@ -161,7 +126,7 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     match named.kind {
         Kind::Password => (4..=128).contains(&len),
         Kind::Secret => (6..=1024).contains(&len) && weight.shape != Shape::Phrase,
-        Kind::Token | Kind::Key | Kind::Auth => {
+        Kind::Token | Kind::Key | Kind::Auth | Kind::Marked => {
             let shape = !matches!(weight.shape, Shape::Phrase | Shape::Number);
             (8..=1024).contains(&len) && shape && (named.is_explicit || len >= 12)
         }
@@ -176,7 +141,7 @@ fn may_name(named: Named, syntax: Syntax, kind: FileKind) -> bool {
                 matches!(kind, FileKind::Config | FileKind::Unknown)
             }
             Syntax::Element | Syntax::Flag | Syntax::Parameter | Syntax::Listed => false,
-            Syntax::Blank | Syntax::Joined => false,
+            Syntax::Blank | Syntax::Joined | Syntax::Label => false,
             _ => true,
         }
 }
@@ -195,6 +160,6 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         },
         Syntax::Bytes => 0.0,
         // Joined by a blank or a dash only, any two words are: the value must speak for itself.
-        Syntax::Blank | Syntax::Joined => -8.0,
+        Syntax::Blank | Syntax::Joined | Syntax::Label => -8.0,
     }
 }

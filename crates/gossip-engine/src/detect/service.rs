@@ -16,12 +16,15 @@ use crate::rules::Confidence;
 
 /// Between the service's name and the value.
 const MAX_GAP: usize = 64;
-const MAX_VALUE: usize = 1024;
+/// Signed tokens with many claims are long.
+const MAX_VALUE: usize = 1536;
 /// A shorter name turns up in what was decoded from bytes that are no text: it needs a word.
 const MIN_NAME: usize = 5;
 /// Words that are none of ours, beside one that is: `CLOCKIFY_KEY_MAIN=x`, `clockify main token x`.
 const MAX_OTHER_WORDS: usize = 2;
 const MAX_OTHER_WORD: usize = 12;
+/// One letter and what separates it says nothing: `cloudsmith x …`.
+const MAX_FILLER: usize = 2;
 
 pub(super) const REACH_BEFORE: usize = 1;
 pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
@@ -69,8 +72,8 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         }
         // Joined to a word by nothing it is the word's tail.
         // Words that speak of none speak of something else: `crowdin-project: x`.
-        let is_named =
-            is_credential || (word.len() >= MIN_NAME && !words.is_any && first_other.is_none());
+        let is_near = first_other.is_none_or(|other| at <= other + MAX_FILLER);
+        let is_named = is_credential || (word.len() >= MIN_NAME && !words.is_any && is_near);
         if words.is_separated
             && is_named
             && let Some(value) = value_at(text, at)
@@ -173,6 +176,13 @@ fn value_at(text: &[u8], start: usize) -> Option<Range<usize>> {
 }
 
 fn judge(value: &[u8], is_credential: bool) -> Option<Confidence> {
+    let bits = weigh_key(value, is_credential)?;
+    let is_sure = is_credential && bits >= 16.0 && !judge::looks_typed(value);
+    Some(if is_sure { Confidence::Medium } else { Confidence::Low })
+}
+
+/// The weight of a value that looks like a key: of what is said to be a credential much does.
+pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
     const MIN_LEN: usize = 12;
     /// Of a value that is said to be a credential.
     const MIN_CREDENTIAL: usize = 8;
@@ -194,14 +204,21 @@ fn judge(value: &[u8], is_credential: bool) -> Option<Confidence> {
         Shape::Letters if value.iter().all(u8::is_ascii_hexdigit) => {
             is_credential && value.len() >= MIN_HEX_LETTERS
         }
-        Shape::Letters => is_credential && value.len() >= MIN_LETTERS && weight.bits >= 2.0,
+        Shape::Letters => {
+            let is_word = weight.bits < 2.0 && !judge::looks_typed(value);
+            is_credential && value.len() >= MIN_LETTERS && !is_word
+        }
         Shape::Mixed if is_credential => has_digit(value) && weight.bits >= typed_bits(value),
-        Shape::Mixed => is_plain && has_digit(value) && value.len() >= 24 && weight.bits >= 10.0,
+        // A signed token is one, whoever gave it out.
+        Shape::Mixed => {
+            (is_plain || value.starts_with(b"eyJ"))
+                && has_digit(value)
+                && value.len() >= 24
+                && weight.bits >= 10.0
+        }
         Shape::Phrase => false,
     };
-    let is_sure = is_credential && weight.bits >= 16.0 && !judge::looks_typed(value);
-    let confidence = if is_sure { Confidence::Medium } else { Confidence::Low };
-    looks_like_key.then_some(confidence)
+    looks_like_key.then_some(weight.bits)
 }
 
 /// What a value must weigh that may have been typed: `abcde12345abcde67890` is no name, whatever

@@ -25,6 +25,8 @@ const MAX_PAIR_GAP: usize = 64;
 /// What a declaration may say before its default: two fields, each of a name and a line.
 const MAX_DECLARED: usize = 2 * (3 * MAX_BLANKS + MAX_FIELD_NAME + MAX_PAIR_GAP + 1);
 const MAX_FIELD_NAME: usize = 16;
+/// A bare value behind a blank is as long, or has a digit.
+const MIN_LETTERS: usize = 20;
 /// The longest value.
 pub(super) const MAX_VALUE: usize = 1024;
 
@@ -59,6 +61,8 @@ pub(super) enum Syntax {
     Blank,
     /// `name-value`, of hexadecimal digits.
     Joined,
+    /// `name-value`, `name:value`, of anything: a label, unless it is a service's key.
+    Label,
     /// `?name=value&`.
     Parameter,
     /// `NAME=value`.
@@ -96,8 +100,9 @@ pub(super) fn name_around(text: &[u8], word: Range<usize>) -> Option<Range<usize
     Some(start..end)
 }
 
-/// Where the name begins if it is written as two words: `API key: …`, `secret access key …`.
-pub(super) fn phrase(text: &[u8], name: &Range<usize>) -> usize {
+/// Where the name begins if it is written as several words: `API key: …`, `secret access key …`. No
+/// further back than `floor`.
+pub(super) fn phrase(text: &[u8], name: &Range<usize>, floor: usize) -> usize {
     const WORDS: [&str; 10] = [
         "access",
         "account",
@@ -110,32 +115,60 @@ pub(super) fn phrase(text: &[u8], name: &Range<usize>) -> usize {
         "private",
         "secret",
     ];
-    let Some(b' ') = name.start.checked_sub(1).map(|at| text[at]) else { return name.start };
-    let before = &text[..name.start - 1];
-    let is_last = |word: &str| {
-        let start = before.len().checked_sub(word.len());
-        let start = start.filter(|at| before[*at..].eq_ignore_ascii_case(word.as_bytes()));
-        start.filter(|at| *at == 0 || !before[at - 1].is_ascii_alphanumeric())
-    };
-    WORDS.iter().find_map(|word| is_last(word)).unwrap_or(name.start)
+    const MAX_WORDS: usize = 3;
+    let mut start = name.start;
+    for _ in 0..MAX_WORDS {
+        let Some((b' ', before)) = text[floor..start].split_last() else { break };
+        let is_last = |word: &&str| {
+            let rest = before.len().checked_sub(word.len());
+            rest.is_some_and(|at| {
+                before[at..].eq_ignore_ascii_case(word.as_bytes())
+                    && !at.checked_sub(1).is_some_and(|at| before[at].is_ascii_alphanumeric())
+            })
+        };
+        let Some(word) = WORDS.iter().find(|word| is_last(word)) else { break };
+        start -= word.len() + 1;
+    }
+    start
 }
 
 /// `name-value`: what is behind the credential word are the digits of a key, and part of no name.
 pub(super) fn joined(text: &[u8], word: Range<usize>) -> Option<(Range<usize>, Assignment)> {
     const MIN_DIGITS: usize = 32;
     const MAX_DIGITS: usize = 128;
-    if !matches!(text.get(word.end), Some(b'-' | b'_' | b'.' | b':')) {
+    let joint = *text.get(word.end)?;
+    if !matches!(joint, b'-' | b'_' | b'.' | b':') {
         return None;
     }
     let start = word.end + 1;
     let rest = &text[start..text.len().min(start + MAX_DIGITS + 1)];
-    let len = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let ends = rest.get(len).is_none_or(|byte| !in_name(*byte) && !b"/@(".contains(byte));
-    if !(MIN_DIGITS..=MAX_DIGITS).contains(&len) || !ends {
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (len, syntax) = match digits {
+        MIN_DIGITS.. => (digits, Syntax::Joined),
+        _ if joint == b'-' => (groups(rest)?, Syntax::Label),
+        _ => return None,
+    };
+    let ends = rest.get(len).is_none_or(|byte| !in_name(*byte) && !b"/@(=:".contains(byte));
+    if len > MAX_DIGITS || !ends {
         return None;
     }
     let name = name_around(&text[..word.end], word)?;
-    Some((name, Assignment { value: start..start + len, syntax: Syntax::Joined }))
+    Some((name, Assignment { value: start..start + len, syntax }))
+}
+
+/// How long the letters and digits, in groups, at the start of `rest` are, if they are no words: those
+/// have few digits.
+fn groups(rest: &[u8]) -> Option<usize> {
+    const MIN_LEN: usize = 20;
+    if !rest.get(..MIN_LEN)?.iter().any(u8::is_ascii_digit) {
+        return None;
+    }
+    let in_group = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let len = rest.iter().take_while(in_group).count();
+    let digits = rest[..len].iter().filter(|byte| byte.is_ascii_digit()).count();
+    let letters = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let is_word = matches!(rest.get(letters), Some(b'-' | b'_'));
+    (len >= MIN_LEN && digits * 5 >= len && !is_word).then_some(len)
 }
 
 fn in_name(byte: u8) -> bool {
@@ -167,6 +200,23 @@ pub(super) fn may_assign(next: u8) -> bool {
             | b'\r'
             | b'<'
     )
+}
+
+/// Whether a plain word follows the name and nothing that gives it a value, as in most logs: for these
+/// [`assignment`] has no answer, and this is cheaper to tell.
+pub(super) fn is_prose(text: &[u8], name: &Range<usize>) -> bool {
+    if text[name.end] != b' ' || text[name.start] == b'-' {
+        return false;
+    }
+    let rest = &text[name.end + 1..text.len().min(name.end + 2 + MIN_LETTERS)];
+    let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+    // A type may stand before `=`.
+    let ends = match rest.get(letters) {
+        Some(b' ') => rest.get(letters + 1).is_some_and(u8::is_ascii_alphanumeric),
+        Some(b',' | b';' | b')' | b'\n' | b'\r') => true,
+        _ => false,
+    };
+    letters > 0 && letters < MIN_LETTERS && ends
 }
 
 /// The value that belongs to `name`, if there is one.
@@ -241,7 +291,7 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         _ if parameter => Syntax::Parameter,
         Operator::Equals => Syntax::BareEquals,
         // `name:value` is a label, a time, a host: values of configurations stand apart.
-        Operator::Colon if line_end == 0 && !quoted_name => return None,
+        Operator::Colon if line_end == 0 && !quoted_name => Syntax::Label,
         _ => Syntax::BareColon,
     };
     bare(&cursor, syntax, kind)
@@ -351,7 +401,8 @@ fn typed(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
     quoted(cursor, Syntax::Quoted)
 }
 
-/// A bare value with a digit in it, right behind a name. `begun` bytes of it are known to be one.
+/// A bare value with a digit in it, or longer than words are, right behind a name. `begun` bytes of it
+/// are known to be one.
 fn blank(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
     let in_value =
@@ -361,7 +412,8 @@ fn blank(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
         rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`".contains(byte));
     let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
     let value = cursor.at..cursor.at + len;
-    (ends && has_digit()).then_some(Assignment { value, syntax: Syntax::Blank })
+    (ends && (len >= MIN_LETTERS || has_digit()))
+        .then_some(Assignment { value, syntax: Syntax::Blank })
 }
 
 /// In a type as in a value: most of what stands behind a name and a blank is prose, and its first word

@@ -19,7 +19,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             "password", "api_key", "Token", "SECRET", "auth", "://", "basic ", "Bearer ", "key",
             "--", "=", ": ", " = \"", "\"", "'", "\\\"", "(", ")", ",", "\n", "  value: ", "name: ",
             "<", ">", "</", "{", "0x4f, 12, 7, 99, 200, 3, 8, 17", "stripe", "clockify", "cloudsmith ", "_private-", "user:", "@host", "${",
-            "secret ", "-5b939f2ddf9b332f70931407bd485047", "\nInput = 0", "zorbify_", "API ",
+            "secret ", "-5b939f2ddf9b332f70931407bd485047", "\nInput = 0", "zorbify_", "API ", "zorbify ", " PRIVATE ", "ACCESS-", "TOKEN:", "abcdefghijklmnopqrstuvwxyz12",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
         1 => "[ -~]{0,80}".prop_map(String::into_bytes),
@@ -32,7 +32,8 @@ fn words(text: &[u8], detector: Detector) -> Vec<Range<usize>> {
     let lower = text.to_ascii_lowercase();
     let mut words = Vec::new();
     for anchor in detector.anchors() {
-        let starts = memchr::memmem::find_iter(&lower, &anchor.bytes);
+        let searched = if anchor.ignore_case { &lower[..] } else { text };
+        let starts = memchr::memmem::find_iter(searched, &anchor.bytes);
         let found = starts.map(|at| at..at + anchor.bytes.len());
         words.extend(found.filter(|word| anchor.next.may_be(text.get(word.end))));
     }

@@ -14,14 +14,8 @@ const MAX_PASSWORD: usize = 256;
 pub(super) const REACH_BEFORE: usize = MAX_SCHEME + 1;
 pub(super) const REACH_AFTER: usize = MAX_USER + MAX_PASSWORD + 8;
 
-/// Schemes whose passwords open data rather than pages.
-#[rustfmt::skip]
-const STORES: &[&str] = &[
-    "postgres", "postgresql", "mysql", "mariadb", "mongodb", "redis", "rediss", "amqp", "amqps",
-    "mssql", "sqlserver", "cockroachdb", "clickhouse", "couchdb", "nats", "kafka", "ldap",
-    "ldaps", "oracle", "neo4j", "bolt", "mqtt", "mqtts", "jdbc", "cassandra", "influxdb",
-    "elasticsearch",
-];
+/// Schemes of pages. A password of any other opens data.
+const PAGES: &[&str] = &["http", "https", "ws", "wss", "git"];
 
 /// What people write for a password in the example of a URL.
 #[rustfmt::skip]
@@ -74,7 +68,7 @@ fn is_host(byte: u8) -> bool {
 
 fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
     let base = scheme.split(|byte| *byte == b'+').next().unwrap_or(scheme);
-    let is_store = STORES.iter().any(|store| base.eq_ignore_ascii_case(store.as_bytes()));
+    let is_store = !PAGES.iter().any(|page| base.eq_ignore_ascii_case(page.as_bytes()));
     let min = if is_store { 3 } else { 4 };
     let braces = |bytes: &[u8]| bytes.iter().any(|byte| b"${}<>*%[]()".contains(byte));
     if password.len() < min || braces(user) || is_stand_in(user, password) {

@@ -5,6 +5,7 @@
 //! cases, digits and signs say. What cannot be a secret at all has no weight.
 
 use super::words;
+use crate::checksum;
 use crate::judge;
 use crate::rules::contains_ignore_case;
 
@@ -54,7 +55,7 @@ const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert", "asdf"];
 const TELLING_PARTS: &[&str] = &[
     "password", "passwd", "example", "placeholder", "changeme", "your_", "your-", "yourp",
     "my_", "my-", "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
-    "secret", "process.env", "getenv", "environ", "localhost", "undefined", "function",
+    "process.env", "getenv", "environ", "localhost", "undefined", "function",
     "username", "sample", "fake", "foobar", "****", "...", "----",
     "____",
 ];
@@ -110,11 +111,26 @@ fn is_stand_in(value: &[u8]) -> bool {
             && SIGNS.into_iter().any(has)
             && !is_generated(value))
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
+        || (contains_ignore_case(value, b"secret") && !is_labelled(value))
         || (value.len() >= 32 && is_published(value))
 }
 
+/// `secret_8f3a…`, `acmeSECRET0a1b…`: a key that says what it is, and goes on as keys do.
+fn is_labelled(value: &[u8]) -> bool {
+    const MIN_LEN: usize = 24;
+    let tail = value.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let tail = &value[value.len() - tail..];
+    let tail = if contains_ignore_case(tail, b"secret") {
+        &tail[tail.iter().position(u8::is_ascii_digit).unwrap_or(tail.len())..]
+    } else {
+        tail
+    };
+    tail.len() >= MIN_LEN && tail.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3
+}
+
 fn is_published(value: &[u8]) -> bool {
-    PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes()))
+    checksum::is_public_nkey(value)
+        || PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes()))
 }
 
 /// Whether a program made the value of letters, digits and many signs, as those of frameworks do:
@@ -272,6 +288,12 @@ pub(super) fn is_camel_case(value: &[u8]) -> bool {
         && apart
         && value.iter().all(u8::is_ascii_alphabetic)
         && capitals * 3 <= value.len()
+}
+
+/// `http.sslCAInfo`: words with dots between them.
+pub(super) fn is_dotted(value: &[u8]) -> bool {
+    let is_word = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_alphabetic);
+    value.contains(&b'.') && value.split(|byte| *byte == b'.').all(is_word)
 }
 
 /// Digits with or without the suffix of a type, `1296188491u32`; hexadecimal ones of a register's

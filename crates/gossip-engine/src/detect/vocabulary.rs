@@ -14,6 +14,7 @@ pub(super) enum Role {
     DeniesBefore,
     MakesKey,
     GluedToPass,
+    Prose,
 }
 
 /// Whether `word`, in either case, says this.
@@ -77,6 +78,7 @@ fn section_role(section: &str) -> Role {
         "denies-before" => Role::DeniesBefore,
         "makes-key" => Role::MakesKey,
         "glued-to-pass" => Role::GluedToPass,
+        "prose" => Role::Prose,
         other => panic!("vocabulary.txt has a section `{other}`"),
     }
 }

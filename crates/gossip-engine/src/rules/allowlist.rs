@@ -10,7 +10,7 @@ use super::gitleaks_ids::rules_for_gitleaks_id;
 use super::schema::{Condition, RegexTarget};
 use crate::pattern::Pattern;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Allowlist {
     pub(super) condition: Condition,
     pub(super) commits: Vec<String>,
@@ -90,6 +90,11 @@ impl Allowlist {
     /// Whether the path meets its criterion; `None` if it has none.
     pub(crate) fn path_condition(&self, path: &[u8]) -> Option<bool> {
         (!self.paths.is_empty()).then(|| self.path_matches(Some(path)))
+    }
+
+    /// The patterns of its paths.
+    pub(super) fn path_patterns(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(Pattern::source)
     }
 
     fn path_matches(&self, path: Option<&[u8]>) -> bool {

@@ -42,7 +42,7 @@ pub(crate) enum Knowledge {
 }
 
 /// One rule.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rule {
     pub(super) id: String,
     pub(super) description: String,
@@ -125,6 +125,12 @@ impl Rule {
     #[must_use]
     pub fn checksum(&self) -> Option<Checksum> {
         self.checksum
+    }
+
+    /// Whether it looks at paths only: the file itself is the finding.
+    #[must_use]
+    pub fn is_of_paths(&self) -> bool {
+        self.regex.is_none() && self.detector.is_none()
     }
 
     /// Whether the first stage of a scan can look for it. A rule without a literal is tried on

@@ -276,6 +276,26 @@ impl RuleSet {
         self
     }
 
+    /// This set with rules that find what they find in every path, and in text without one: to try
+    /// them by themselves. Those that look at paths only are as they were.
+    #[must_use]
+    pub fn in_every_path(mut self) -> Self {
+        for rule in self.rules.iter_mut().filter(|rule| !rule.is_of_paths()) {
+            if rule.path.is_some() {
+                Arc::make_mut(rule).path = None;
+            }
+        }
+        self
+    }
+
+    /// The allow-lists that came with the scanned tree, whether for all rules or for one: the
+    /// patterns of their paths, which may be none.
+    pub fn local_allowlists(&self) -> impl Iterator<Item = impl Iterator<Item = &str>> {
+        let of_rules = self.rules.iter().flat_map(|rule| &rule.allowlists);
+        let local = self.allowlists().chain(of_rules).filter(|list| list.is_local);
+        local.map(Allowlist::path_patterns)
+    }
+
     /// What the files of this set say that is worth telling.
     #[must_use]
     pub fn notes(&self) -> &[RuleNote] {

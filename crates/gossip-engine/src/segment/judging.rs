@@ -58,6 +58,9 @@ impl Segment<'_> {
             || (rule.is_assign && detect::is_wordlike(secret))
             || (rule.placeholders == Placeholders::Drop
                 && judge::is_placeholder(secret, public_len))
+            || (rule.checksum.is_none()
+                && !rule.is_assign
+                && judge::is_line_of_block(view.text, found.secret.clone()))
             || !self.keyword_is_near(rule, view, found)
             || !self.path_fits(rule)
         {

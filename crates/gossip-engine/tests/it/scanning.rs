@@ -1,7 +1,7 @@
 //! Scans of anything, whole and in pieces.
 
 use gossip_engine::limits::{CONTEXT_AFTER, SEGMENT_LEN};
-use gossip_engine::{Engine, Finding, Options, RuleSet, Scratch, StreamMark, template};
+use gossip_engine::{Engine, Finding, Options, Position, RuleSet, Scratch, StreamMark, template};
 use proptest::prelude::*;
 
 use crate::checks::{check_engine_scan, check_rules_toml};
@@ -127,16 +127,19 @@ proptest! {
         let mut mark = stream.mark().unwrap();
         while mark.read_to(steps) < text.len() as u64 {
             let bytes = &text[mark.read_from() as usize..mark.read_to(steps) as usize];
-            let mut part = stream.resume_at(mark);
-            part.push(bytes, &mut on_finding);
-            let next = mark.after(steps, bytes);
-            prop_assert_eq!(part.mark(), Some(next));
-            prop_assert_eq!(next.read_from(), mark.read_from_after(steps));
-            (mark, stream) = (next, part);
+            stream.skip_to(mark.ahead(0));
+            stream.push(bytes, &mut |finding: Finding<'_>| {
+                let Position { line, column } = mark.place(finding.position());
+                found.push(Found { line, column, ..Found::of(finding) });
+            });
+            let next = mark.follow(stream.mark().unwrap());
+            prop_assert_eq!(next.read_from(), mark.ahead(steps).read_from());
+            mark = next;
         }
-        let mut rest = stream.resume_at(mark);
-        rest.push(&text[mark.read_from() as usize..], &mut on_finding);
-        rest.finish(&mut on_finding);
+        let mut on_finding = |finding: Finding<'_>| found.push(Found::of(finding));
+        stream.skip_to(mark);
+        stream.push(&text[mark.read_from() as usize..], &mut on_finding);
+        stream.finish(&mut on_finding);
         prop_assert_eq!(found, scan(builtin(), &text));
     }
 }

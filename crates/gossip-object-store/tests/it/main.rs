@@ -2,4 +2,5 @@
 
 mod bucket;
 mod conformance;
+mod names;
 mod server;

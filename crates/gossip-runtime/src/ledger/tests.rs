@@ -42,6 +42,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
     };
     ItemRow {
         key: key.as_bytes().to_vec(),
+        path: None,
         version: b"v".to_vec(),
         bytes: 10,
         skipped: None,
@@ -114,7 +115,8 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     let scope = scope(&tx, b"target", policy).unwrap();
     for (scope, keys) in [(scope, "abcdefgh"), (other, "ceg")] {
         for key in keys.bytes() {
-            let sql = "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1, NULL)";
+            let sql =
+                "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1, NULL, NULL)";
             tx.execute(sql, (scope.0, [key])).unwrap();
         }
     }

@@ -38,6 +38,43 @@ fn scans_of_one_target_at_once_share_one_run_and_cover_everything() {
     }
 }
 
+/// Whoever waits is in another process than whoever works: they know of each other by the database.
+#[test]
+fn a_process_that_comes_late_gets_a_part_of_the_last_shard() {
+    const FILES: u64 = 700;
+    let mut place = Place::new();
+    place.options.threads = 1;
+    for number in 0..4 * FILES {
+        place.write(&format!("dir{}/{number}", number / FILES), "text");
+    }
+    let is_late = AtomicBool::new(false);
+    let (first, second) = std::thread::scope(|scope| {
+        let early = scope.spawn(|| {
+            let source = Watched::with_hook(&place.tree, |key, _| {
+                if key.starts_with(b"dir3/") {
+                    is_late.store(true, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let outcome = place.scan(&source).unwrap();
+            (outcome.end, source.keys_read().len())
+        });
+        let late = scope.spawn(|| {
+            while !is_late.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let state = StateDir::open(place.state.path()).unwrap();
+            let source = Watched::new(&place.tree);
+            let outcome = place.scan_in(&state, &source, &AtomicBool::new(false)).unwrap();
+            (outcome.end, source.keys_read().len())
+        });
+        (early.join().unwrap(), late.join().unwrap())
+    });
+    assert_eq!((first.0, second.0), (ScanEnd::Finished, ScanEnd::Finished));
+    assert!(second.1 > 0, "{first:?}");
+    assert_eq!(first.1 + second.1, 4 * FILES as usize);
+}
+
 /// Two at once would delete each other's first parts of a large file, and one that is stopped then
 /// would leave it without them for good.
 #[test]

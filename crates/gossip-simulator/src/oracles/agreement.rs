@@ -25,6 +25,14 @@ impl Agreement {
         })
     }
 
+    pub(super) fn note_store_fails(&mut self, fails: bool) {
+        self.0.hints_may_fail = fails;
+    }
+
+    pub(super) fn note_silence(&mut self) {
+        self.0.end_silent_processes();
+    }
+
     pub(super) fn check_claim(&mut self, claim: &Claim<'_>) -> OracleResult {
         let Claim { by: Applicant { now, tenant, run, worker }, answer, parked } = *claim;
         let judged = self.0.check_claim(now, tenant, run, worker, answer, parked);

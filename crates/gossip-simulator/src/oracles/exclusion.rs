@@ -13,7 +13,7 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
     let key = shard.key;
     // Nobody gets a shard that another holds, nor parks it by asking.
     let check_unheld = |worker| {
-        let rival = shard.holder.filter(|held| held.free_from > seen.now);
+        let rival = shard.holder.filter(|held| held.free_from > seen.now && !held.is_silent);
         demand(rival.is_none_or(|held| held.worker == worker), S1, || {
             format!("{key} was taken at {} while another holds it: {rival:?}", seen.now)
         })
@@ -97,6 +97,16 @@ mod tests {
         let late =
             Observation { now: at(100), operation: &operation, answer: &answer, events: &[] };
         assert_eq!(check(&ledger, late), Ok(()));
+    }
+
+    #[test]
+    fn a_holder_that_was_silent_keeps_nobody_out_until_it_writes() {
+        let mut ledger = Ledger::example();
+        let granted = acquired(lease(2, 3, 150), cursor(3));
+        ledger.note_silence();
+        assert_eq!(judged(check, &ledger, &acquire(2), &granted), Ok(()));
+        ledger.saw(&checkpoint(lease(1, 2, 100), 4, 9), &done());
+        assert_fires(judged(check, &ledger, &acquire(2), &granted), "S1");
     }
 
     #[test]

@@ -14,10 +14,10 @@ const S9: &str = "S9 index";
 /// A named shard that is free and whose run is active is not refused as held.
 pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
     let Some((shard, _)) = ledger.subject(seen.operation) else { return Ok(()) };
-    if let (Operation::Acquire { .. }, Answer::Refused(Refusal::AlreadyLeased { .. })) =
+    if let (&Operation::Acquire { worker, .. }, Answer::Refused(Refusal::AlreadyLeased { .. })) =
         (seen.operation, seen.answer)
     {
-        return demand(!shard.is_available_at(seen.now), S9, || {
+        return demand(!shard.is_available_to(worker, seen.now), S9, || {
             format!("{} is free, and was refused as held", shard.key)
         });
     }
@@ -26,10 +26,12 @@ pub(super) fn check(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
 
 /// A claim grants only what was free: not what its own worker holds.
 pub(super) fn check_claimed(ledger: &Ledger, seen: Observation<'_>) -> OracleResult {
-    let Some((shard, _)) = ledger.subject(seen.operation) else {
+    let (Some((shard, _)), &Operation::Acquire { worker, .. }) =
+        (ledger.subject(seen.operation), seen.operation)
+    else {
         return demand(false, S9, || format!("a claim got {:?}", seen.operation));
     };
-    demand(shard.is_available_at(seen.now), S9, || {
+    demand(shard.is_available_to(worker, seen.now), S9, || {
         format!(
             "a claim got {}, which is {:?} and held by {:?}",
             shard.key, shard.status, shard.holder
@@ -48,7 +50,7 @@ pub(super) fn check_empty_claim(
             let Some(run) = run else {
                 return demand(false, S9, || format!("a claim in {}, which is not", by.run));
             };
-            let free = shards(ledger, run).find(|shard| shard.is_available_at(by.now));
+            let free = shards(ledger, run).find(|shard| shard.is_available_to(by.worker, by.now));
             demand(free.is_none() && run.status == RunStatus::Active, S9, || {
                 format!("a claim of run {} got nothing: {free:?}", run.run)
             })?;
@@ -95,7 +97,8 @@ pub(super) fn check_nothing_owned(ledger: &Ledger, by: Applicant) -> OracleResul
 }
 
 /// A hint counts what is free. Once a lease is over it is an estimate: what nobody holds and one
-/// more, at least.
+/// more, at least. Of a run that is too large for that it may count a part: some of what is free, and
+/// the first lease to end there, where at least the hint's own shard is.
 pub(super) fn check_hint(
     ledger: &Ledger,
     now: LogicalTime,
@@ -111,7 +114,13 @@ pub(super) fn check_hint(
     let fits =
         (least..=free).contains(&hint.available_count) && hint.is_estimate == (free > unheld);
     let earliest = earliest_deadline_of(ledger, run);
-    demand(fits && earliest == hint.earliest_deadline, S9, || {
+    let ends =
+        |end| shards(ledger, run).any(|shard| shard.holder.is_some_and(|it| it.free_from == end));
+    let is_of_part = run.shards.len() > ledger.hints_of_all_max
+        && hint.is_estimate
+        && hint.available_count <= free
+        && hint.earliest_deadline.is_some_and(ends);
+    demand(is_of_part || fits && earliest == hint.earliest_deadline, S9, || {
         format!(
             "{free} shards of run {} are free, the first held one at {earliest:?}: {hint:?}",
             run.run
@@ -179,6 +188,20 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_whose_holder_was_silent_is_free_for_others_and_not_for_the_holder() {
+        let mut ledger = Ledger::example();
+        ledger.note_silence();
+        let nothing = ClaimError::NoneAvailable { earliest_deadline: Some(at(100)) };
+        assert_fires(claimed(50, &ledger, nothing), "S9");
+        let held = |owner, deadline| Answer::Refused(Refusal::AlreadyLeased { owner, deadline });
+        let refused = held(WorkerId::from_raw(1), at(100));
+        assert_fires(judged(check, &ledger, &acquire(2), &refused), "S9");
+        let granted = |worker| acquired(lease(worker, 3, 150), OwnedCursor::default());
+        assert_eq!(judged(check_claimed, &ledger, &acquire(2), &granted(2)), Ok(()));
+        assert_fires(judged(check_claimed, &ledger, &acquire(1), &granted(1)), "S9");
+    }
+
+    #[test]
     fn a_hint_that_promises_too_much_or_too_little_is_noticed() {
         let ledger = Ledger::example();
         let hint = |available_count, is_estimate| CapacityHint {
@@ -195,6 +218,25 @@ mod tests {
         assert_fires(judged(100, hint(0, true)), "S9");
         assert_fires(judged(100, hint(2, true)), "S9");
         assert_fires(judged(100, hint(1, false)), "S9");
+    }
+
+    #[test]
+    fn a_hint_about_a_part_is_for_large_runs_and_promises_no_more_than_there_is() {
+        let mut ledger = Ledger::example();
+        let hint = |available_count, earliest_deadline| CapacityHint {
+            available_count,
+            earliest_deadline,
+            is_estimate: true,
+        };
+        let judged =
+            |ledger: &Ledger, hint: CapacityHint| check_hint(ledger, at(50), tenant(1), RUN, &hint);
+        ledger.hints_of_all_max = 1;
+        assert_fires(judged(&ledger, hint(0, Some(at(100)))), "S9");
+        ledger.hints_of_all_max = 0;
+        assert_eq!(judged(&ledger, hint(0, Some(at(100)))), Ok(()));
+        assert_fires(judged(&ledger, hint(1, Some(at(100)))), "S9");
+        assert_fires(judged(&ledger, hint(0, Some(at(99)))), "S9");
+        assert_fires(judged(&ledger, hint(0, None)), "S9");
     }
 
     #[test]

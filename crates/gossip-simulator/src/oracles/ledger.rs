@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 
 use super::Observation;
 use crate::op::{Answer, Effect, Operation, OwnedCursor, OwnedRange};
+use crate::reference::Bounds;
 
 /// Operations that a shard must remember, as the design has it.
 pub(super) const SHARD_WINDOW: usize = 16;
@@ -33,6 +34,8 @@ pub(super) struct Holder {
     pub(super) deadline: LogicalTime,
     /// From when on another worker may take the shard.
     pub(super) free_from: LogicalTime,
+    /// Its process was silent for so long since it last wrote that others may take the shard now.
+    pub(super) is_silent: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +65,13 @@ impl Shard {
     /// Whether a worker could claim it.
     pub(super) fn is_available_at(&self, now: LogicalTime) -> bool {
         self.status == ShardStatus::Active && self.holder.is_none_or(|held| held.free_from <= now)
+    }
+
+    /// Whether this worker could: also what another holds who was silent for too long.
+    pub(super) fn is_available_to(&self, worker: WorkerId, now: LogicalTime) -> bool {
+        let is_silent = |held: Holder| held.is_silent && held.worker != worker;
+        let is_left = self.status == ShardStatus::Active && self.holder.is_some_and(is_silent);
+        is_left || self.is_available_at(now)
     }
 }
 
@@ -94,6 +104,8 @@ pub(super) struct Run {
 pub(super) struct Ledger {
     /// For how long after its deadline a lease keeps others out.
     skew_allowance: u64,
+    /// Runs with more shards than this may have hints that are about a part of them.
+    pub(super) hints_of_all_max: usize,
     shards: Vec<Shard>,
     runs: Vec<Run>,
     shard_places: HashMap<(TenantId, ShardKey), usize>,
@@ -101,8 +113,9 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(skew_allowance: u64) -> Self {
-        Self { skew_allowance, ..Self::default() }
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let &Bounds { skew_allowance, hints_of_all_max, .. } = bounds;
+        Self { skew_allowance, hints_of_all_max, ..Self::default() }
     }
 
     fn free_from(&self, deadline: LogicalTime) -> LogicalTime {
@@ -128,6 +141,12 @@ impl Ledger {
 
     pub(super) fn shard_at(&self, place: usize) -> &Shard {
         &self.shards[place]
+    }
+
+    /// All processes were silent for too long.
+    pub(super) fn note_silence(&mut self) {
+        let holders = self.shards.iter_mut().filter_map(|shard| shard.holder.as_mut());
+        holders.for_each(|holder| holder.is_silent = true);
     }
 
     /// Runs and shards that were made and not deleted.
@@ -199,7 +218,8 @@ impl Ledger {
                 shard.fence = acquired.lease.fence().as_raw();
                 shard.tries += 1;
                 let (worker, fence) = (acquired.lease.owner(), shard.fence);
-                shard.holder = Some(Holder { worker, fence, deadline, free_from });
+                let is_silent = false;
+                shard.holder = Some(Holder { worker, fence, deadline, free_from, is_silent });
             }
             Answer::Renewed { deadline } => {
                 let free_from = self.free_from(*deadline);
@@ -207,6 +227,7 @@ impl Ledger {
                     && let Some(holder) = &mut shard.holder
                 {
                     (holder.deadline, holder.free_from) = (*deadline, free_from);
+                    holder.is_silent = false;
                 }
             }
             Answer::Refused(_) => {
@@ -283,6 +304,7 @@ impl Ledger {
         let skew = self.skew_allowance;
         let Some(shard) = self.subject_mut(operation) else { return };
         remember(&mut shard.recent, SHARD_WINDOW, executed);
+        shard.holder.iter_mut().for_each(|holder| holder.is_silent = false);
         match operation {
             Operation::Checkpoint { cursor, .. } | Operation::Complete { cursor, .. } => {
                 if shard.cursor != *cursor {

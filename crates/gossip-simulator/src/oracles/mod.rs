@@ -108,7 +108,7 @@ pub(super) struct Oracles {
 impl Oracles {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
-            ledger: Ledger::new(bounds.skew_allowance),
+            ledger: Ledger::new(&bounds),
             work: Work::default(),
             agreement: Agreement::new(bounds),
         }
@@ -149,10 +149,23 @@ impl Oracles {
         failures::check_provoked(retryable, told, what)
     }
 
+    /// Whether the store fails until this is said again: what was carried out may then be answered
+    /// without saying what else there is to do.
+    pub(super) fn note_store_fails(&mut self, fails: bool) {
+        self.agreement.note_store_fails(fails);
+    }
+
     /// Since faults stopped, the backend had no room for what was asked of this run. Bytes that are
     /// all taken do not come back with calm, so its end cannot be asked for any more.
     pub(super) fn excuse(&mut self, operation: &Operation) {
         self.ledger.note_no_room(operation);
+    }
+
+    /// The store took all processes for dead. They live; but until a holder writes again, others may
+    /// take its shard before its deadline.
+    pub(super) fn note_silence(&mut self) {
+        self.ledger.note_silence();
+        self.agreement.note_silence();
     }
 
     /// One of the acquires that a claim is made of.
@@ -161,6 +174,12 @@ impl Oracles {
         self.check(seen)?;
         self.ledger.take_in(seen);
         Ok(())
+    }
+
+    /// One of the acquires of a claim that failed after it, so that the claim is not judged as a whole.
+    pub(super) fn observe_part_of_failed_claim(&mut self, seen: Observation<'_>) -> OracleResult {
+        index::check_claimed(&self.ledger, seen)?;
+        self.observe(seen)
     }
 
     /// One of the acquires that the return of a worker is made of.

@@ -5,12 +5,15 @@ use gossip_contracts::coordination::CursorSemantics;
 use gossip_contracts::identity::{
     FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, TenantId, WorkerId,
 };
-use gossip_coordination::{EventKind, Lease, RunConfig, ShardStatus, StateTransitionEvent};
+use gossip_coordination::{
+    EventKind, Lease, RunConfig, ShardLimits, ShardStatus, StateTransitionEvent,
+};
 
 use super::ledger::Ledger;
 use super::{Observation, OracleResult};
 use crate::keys;
 use crate::op::{Acquired, Answer, Effect, Operation, OwnedCursor, OwnedRange, OwnedShardInput};
+use crate::reference::Bounds;
 
 pub(super) const RUN: RunId = RunId::from_raw(1);
 pub(super) const KEY: ShardKey = ShardKey::new(RUN, ShardId::from_raw(0));
@@ -100,7 +103,8 @@ impl Ledger {
 
     /// The history that this file is about.
     pub(super) fn example() -> Self {
-        let mut ledger = Self::default();
+        let ceilings = ShardLimits { per_tenant: 10, global: 10 };
+        let mut ledger = Self::new(&Bounds::of_shards(ceilings));
         let config = RunConfig {
             cursor_semantics: CursorSemantics::Completed,
             lease_duration: 50,

@@ -41,7 +41,7 @@ impl Reference {
             return Err(Refusal::ShardTerminal { shard: key, status: shard.status });
         }
         // The owner may come back for its own shard; its earlier lease is dead then.
-        if let Some(held) = shard.held_at(now).filter(|held| held.owner != worker) {
+        if let Some(held) = shard.kept_from(worker, now) {
             return Err(Refusal::AlreadyLeased { owner: held.owner, deadline: held.keeps_until });
         }
         if shard.tries >= config.max_shard_retries {
@@ -52,7 +52,8 @@ impl Reference {
         idle.remove(&worker);
         shard.tries += 1;
         shard.fence += 1;
-        shard.holder = Some(Holder { owner: worker, deadline, keeps_until: later(deadline, skew) });
+        let keeps_until = later(deadline, skew);
+        shard.holder = Some(Holder { owner: worker, deadline, keeps_until, is_silent: false });
         let fence = FenceEpoch::from_raw(shard.fence);
         Ok(Answer::Acquired(Box::new(Acquired {
             lease: Lease::new(tenant, key, worker, fence, deadline),
@@ -71,7 +72,7 @@ impl Reference {
         may_work(&run, shard, now, lease)?;
         let holder = shard.holder.as_mut().expect("a live lease has a holder");
         holder.deadline = holder.deadline.max(later(now, run.config.lease_duration));
-        holder.keeps_until = later(holder.deadline, skew);
+        (holder.keeps_until, holder.is_silent) = (later(holder.deadline, skew), false);
         Ok(Answer::Renewed { deadline: holder.deadline })
     }
 
@@ -114,10 +115,18 @@ impl Reference {
         let idle = run.idle.values().filter(|&&until| now < until).count() as u32;
         let shard = run.shards.get_mut(&key.shard).expect("it was found");
         if !matches!(outcome, Answer::Executed(_)) {
-            // What the first time made of the lease, as far as the shard and the asker remember.
+            // What the first time made of the lease, as far as the shard remembers, and the asker, if
+            // it is the holder.
             let first = shard.memory.done.iter().find(|(id, ..)| *id == op_id);
             let (.., at) = first.expect("a replay is of something remembered");
-            let deadline = lease.deadline().max(later(*at, run.config.lease_duration));
+            let renewed = later(*at, run.config.lease_duration);
+            let is_holder = |held: &&Holder| {
+                (held.owner, shard.fence) == (lease.owner(), lease.fence().as_raw())
+            };
+            let deadline = match shard.holder.as_ref().filter(is_holder) {
+                Some(held) => lease.deadline().min(held.deadline).max(renewed),
+                None => renewed,
+            };
             return Ok(Answer::Replayed(Effect::Renewed { deadline, idle: Some(idle) }));
         }
         let holder = shard.holder.as_mut().expect("a live lease has a holder");
@@ -165,6 +174,7 @@ impl Reference {
             shard.tries = 0;
         }
         shard.cursor = to;
+        shard.holder.iter_mut().for_each(|holder| holder.is_silent = false);
         shard.memory.note(now, op_id, op);
         Ok(Answer::Executed(Effect::Nothing))
     }
@@ -262,6 +272,7 @@ impl Reference {
         self.spawn(tenant, lease.key(), &[id], &parts[1..])?;
         let (_, shard) = self.leased(tenant, lease)?;
         shard.range = kept.clone();
+        shard.holder.iter_mut().for_each(|holder| holder.is_silent = false);
         shard.memory.note(now, op_id, op);
         Ok(Answer::Executed(Effect::Residual(id)))
     }

@@ -14,6 +14,8 @@ pub(super) struct Holder {
     pub(super) deadline: LogicalTime,
     /// Until when it keeps others out: longer than it may work, where clocks differ.
     pub(super) keeps_until: LogicalTime,
+    /// Its process was silent for so long since it last wrote that it keeps nobody out.
+    pub(super) is_silent: bool,
 }
 
 /// An operation on a shard that was carried out, with all that it was asked: parameters are
@@ -130,6 +132,11 @@ impl Shard {
     /// Who keeps others out of the shard.
     pub(super) fn held_at(&self, now: LogicalTime) -> Option<Holder> {
         self.holder.filter(|holder| now < holder.keeps_until)
+    }
+
+    /// Who keeps this worker out of it.
+    pub(super) fn kept_from(&self, worker: WorkerId, now: LogicalTime) -> Option<Holder> {
+        self.held_at(now).filter(|held| held.owner != worker && !held.is_silent)
     }
 
     pub(super) fn is_free_at(&self, now: LogicalTime) -> bool {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use gossip_coordination::codec::{decode_run, decode_shard};
 use gossip_coordination::{EventCollector, RunRecord, ShardRecordView};
 
-use crate::{BackendLimits, Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
+use crate::{BackendLimits, Disturbed, Effective, Overtaken, Rival, SimulatedBackend, StoreFault};
 use gossip_coordination_sqlite::{Durability, SqliteConfig, SqliteCoordinator, rusqlite};
 use tempfile::TempDir;
 
@@ -267,6 +267,7 @@ impl SimulatedBackend for Sqlite {
         &mut self,
         collector: &mut EventCollector,
         after: u32,
+        _: Effective,
         f: impl FnOnce(&mut Store) -> R,
         rival: impl FnOnce(&mut Store) -> R + Send + 'static,
     ) -> Option<Overtaken<R>> {

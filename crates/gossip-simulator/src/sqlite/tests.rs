@@ -17,7 +17,9 @@ use self::support::{NOW, Place, RUN, TENANT, assert_sound, begin, key, number, s
 use super::Sqlite;
 use super::faults::{Armed, Rival};
 use super::store::{PAGES, Store};
-use crate::{BackendLimits, Failures, OPERATIONS, Options, SimulatedBackend, StoreFault, run_seed};
+use crate::{
+    BackendLimits, Effective, Failures, OPERATIONS, Options, SimulatedBackend, StoreFault, run_seed,
+};
 
 type Outcome = Result<IdempotentOutcome<()>, CheckpointError>;
 
@@ -187,6 +189,7 @@ fn a_request_that_another_process_carries_out_meanwhile_is_a_replay() {
         let overtaken = subject.overtaken(
             &mut told,
             after,
+            Effective::WithItsChange,
             |store| checkpoint(store, &lease, at),
             move |store| checkpoint(store, &lease, at),
         );

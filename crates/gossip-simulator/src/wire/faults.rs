@@ -1,14 +1,14 @@
 //! Faults of the backend itself: a store that fails, a process that ends.
 
-use gossip_contracts::identity::LogicalTime;
-use gossip_coordination::{AcquireScratch, ClaimError};
+use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
+use gossip_coordination::{AcquireScratch, ClaimError, ShardFilter};
 
 use super::claims::{Claimed, Returned, ask_claim, ask_own};
 use super::{Request, Wire};
 use crate::op::{Answer, Operation, Refusal};
 use crate::oracles::Oracles;
 use crate::perform::perform;
-use crate::simulated::{Disturbed, Overtaken, Rival, SimulatedBackend, StoreFault};
+use crate::simulated::{Disturbed, Effective, Overtaken, Rival, SimulatedBackend, StoreFault};
 use crate::swarm::Ingredient;
 use crate::world::OPERATIONS;
 
@@ -86,6 +86,13 @@ impl<S: SimulatedBackend> Wire<S> {
         }
     }
 
+    /// The store takes all processes of the backend for dead, and they live.
+    pub(crate) fn fall_silent(&mut self) {
+        self.trace.note(|| "the backend was silent for too long".to_owned());
+        self.subject.end_silent_processes();
+        self.oracles.note_silence();
+    }
+
     /// How the store fails in the middle of a request, if it does.
     pub(super) fn draw_fault(&mut self, request: &Request) -> Option<StoreFault> {
         let full = self.swarm.rate(Ingredient::Full);
@@ -95,7 +102,9 @@ impl<S: SimulatedBackend> Wire<S> {
         if self.draws(Ingredient::Interrupt) {
             return Some(StoreFault::Interrupted { after: self.draw_step() });
         }
-        if self.draws(Ingredient::Rival) {
+        let rival = self.swarm.rate(Ingredient::Rival);
+        let takes_steps = Self::effective(request).is_some_and(|it| it != Effective::WithItsChange);
+        if self.random.chance(if takes_steps { 10 * rival } else { rival }) {
             // Before an operation has its lock is when another can come between.
             let is_early = self.random.chance(500);
             let after = if is_early { self.random.below(4) as u32 } else { self.draw_step() };
@@ -117,9 +126,9 @@ impl<S: SimulatedBackend> Wire<S> {
     /// changed nothing; only of a commit it may not know. All records are looked at right after.
     pub(super) fn disturb(&mut self, fault: StoreFault, now: LogicalTime, request: &Request) {
         if let (StoreFault::Rival { after }, Request::Operation(operation)) = (fault, request)
-            && !operation.only_reads()
+            && let Some(effect) = Self::effective(request)
         {
-            return self.overtake(after, now, operation);
+            return self.overtake(after, effect, now, operation);
         }
         self.trace.note(|| format!("the store fails, {fault:?}: {request:?}"));
         let at = self.collector_of(request.tenant());
@@ -132,6 +141,7 @@ impl<S: SimulatedBackend> Wire<S> {
         self.collectors[at] = collector;
         let Some(Disturbed { told, unsaid }) = disturbed else { return };
         self.take_events(at);
+        self.oracles.note_store_fails(true);
         match (told.failure(), unsaid) {
             // Reading does not fail where only writing does, and what is over soon is not hit.
             (None, _) => self.judge_reply(now, request, &told),
@@ -140,7 +150,7 @@ impl<S: SimulatedBackend> Wire<S> {
                     match request {
                         Request::Operation(_) => {}
                         &Request::Claim(by) => {
-                            self.judge_failed_claim(by, Oracles::observe_part_of_claim);
+                            self.judge_failed_claim(by, Oracles::observe_part_of_failed_claim);
                         }
                         &Request::Reacquire(by) => {
                             self.judge_failed_claim(by, Oracles::observe_part_of_return);
@@ -174,16 +184,29 @@ impl<S: SimulatedBackend> Wire<S> {
                 }
             }
         }
+        self.oracles.note_store_fails(false);
         if fault != StoreFault::Busy {
             self.inspect();
+        }
+    }
+
+    /// When a request takes effect in whose middle another can come.
+    fn effective(request: &Request) -> Option<Effective> {
+        let Request::Operation(operation) = request else { return None };
+        match **operation {
+            Operation::ListShards { .. } if S::WORKS_IN_STEPS => Some(Effective::AtItsBeginning),
+            Operation::RegisterShards { .. } if S::WORKS_IN_STEPS => Some(Effective::AtItsEnd),
+            _ => (!operation.only_reads()).then_some(Effective::WithItsChange),
         }
     }
 
     /// Puts a request to the backend and, through another handle, one about the same shard or run
     /// when the first has come so far. Who gets the lock first is served first, and judged first; who
     /// finds it taken may say so, if it is the second to come. All records are looked at right after.
-    fn overtake(&mut self, after: u32, now: LogicalTime, operation: &Operation) {
-        let rival = self.draw_rival(operation);
+    fn overtake(&mut self, after: u32, effect: Effective, now: LogicalTime, operation: &Operation) {
+        let Some(rival) = self.draw_rival(operation) else { return };
+        // Who reads may do so at any time; who changes something does it now.
+        let rival_now = if operation.only_reads() { LogicalTime::from_raw(self.time) } else { now };
         self.trace.note(|| format!("after {after} steps another process sends {rival:?}"));
         let at = self.collector_of(operation.tenant());
         let mut collector = std::mem::take(&mut self.collectors[at]);
@@ -192,8 +215,9 @@ impl<S: SimulatedBackend> Wire<S> {
             wire.subject.overtaken(
                 &mut collector,
                 after,
+                effect,
                 |backend| perform(backend, scratch, now, operation),
-                move |backend| perform(backend, &mut Box::default(), now, &sent),
+                move |backend| perform(backend, &mut Box::default(), rival_now, &sent),
             )
         });
         self.collectors[at] = collector;
@@ -203,6 +227,12 @@ impl<S: SimulatedBackend> Wire<S> {
             self.judge_answer(now, operation, &told);
             return self.inspect();
         };
+        // A registration that has begun is known by its id before it takes effect: who uses that for
+        // another one comes second.
+        let conflict = operation.op_id().map(|op_id| Refusal::OpIdConflict { op_id });
+        let is_second = is_second
+            || effect == Effective::AtItsEnd
+                && matches!(&rival_told, Answer::Refused(why) if Some(why) == conflict.as_ref());
         // The records show both already.
         self.is_behind = true;
         if is_second {
@@ -218,7 +248,7 @@ impl<S: SimulatedBackend> Wire<S> {
             }
         } else {
             self.failures.overtaken += 1;
-            self.judge_answer(now, &rival, &rival_told);
+            self.judge_answer(rival_now, &rival, &rival_told);
         }
         if !is_second {
             self.take_events(at);
@@ -229,16 +259,40 @@ impl<S: SimulatedBackend> Wire<S> {
     }
 
     /// What another process asks of the same shard or run: the same once more, or something that was
-    /// asked lately.
-    fn draw_rival(&mut self, operation: &Operation) -> Operation {
+    /// asked lately; while one reads, for a shard of the run.
+    fn draw_rival(&mut self, operation: &Operation) -> Option<Operation> {
+        if operation.only_reads() {
+            let (tenant, run) = operation.run()?;
+            let shard = self.oracles.some_shard(tenant, run, &mut self.random)?;
+            let worker = WorkerId::from_raw(1 + self.random.below(self.swarm.workers));
+            return Some(Operation::Acquire { tenant, key: ShardKey::new(run, shard), worker });
+        }
+        if let &Operation::RegisterShards { tenant, run, .. } = operation
+            && S::WORKS_IN_STEPS
+            && self.random.chance(300)
+        {
+            return Some(self.draw_onlooker(tenant, run));
+        }
         let place = (operation.shard(), operation.run());
         let is_alike =
             |other: &&Operation| (other.shard(), other.run()) == place && !other.only_reads();
         let alike: Vec<&Operation> = self.lately.iter().filter(is_alike).collect();
         if alike.is_empty() || self.random.chance(500) {
-            return operation.clone();
+            return Some(operation.clone());
         }
-        (*self.random.pick(&alike)).clone()
+        Some((*self.random.pick(&alike)).clone())
+    }
+
+    /// What somebody asks who must not see the shards of a run that is not registered yet.
+    fn draw_onlooker(&mut self, tenant: TenantId, run: RunId) -> Operation {
+        let (key, worker) = (ShardKey::new(run, ShardId::from_raw(0)), WorkerId::from_raw(1));
+        let filter = ShardFilter::all();
+        let asks = [
+            Operation::ListShards { tenant, run, filter },
+            Operation::GetRunProgress { tenant, run },
+            Operation::Acquire { tenant, key, worker },
+        ];
+        self.random.pick(&asks).clone()
     }
 
     fn judge_answer(&mut self, now: LogicalTime, operation: &Operation, answer: &Answer) {

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::export::ExportRequest;
 use super::restore::RestoreFrom;
 use crate::kv::{CursorExpiry, KvUpdate, LogCursor, LogInfo};
-use crate::protocol::{self, Vanished, Verdict};
+use crate::protocol::{Stands, Vanished};
 
 /// Updates that are applied and stored together.
 pub(super) struct Batch {
@@ -73,36 +73,37 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Whether all versions of the fold are those of a log, as far as its cursor tells. `why` it is of no
-    /// use.
+    /// As [`Stands::is_of`].
     pub(super) fn is_of(&self, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
         match &self.cursor {
-            // A listing that was not complete kept what it did not bring, of whatever log that was.
-            Ok(Some(cursor)) => !cursor.incomplete && Self::goes_on(cursor, log, why),
+            Ok(Some(cursor)) => stands(cursor).is_of(log, why),
             Ok(None) => !self.has_orphans,
             Err(_) => false,
         }
     }
 
-    /// Where the fold stands in a log, if it is complete up to there.
+    /// As [`Stands::revision_in`].
     pub(super) fn revision_in(&self, log: &LogInfo, why: Option<CursorExpiry>) -> Option<u64> {
-        let cursor = self.cursor.as_ref().ok()?.as_ref()?;
-        let stands = !cursor.in_repair && Self::goes_on(cursor, log, why);
-        stands.then_some(cursor.position.revision)
+        stands(self.cursor.as_ref().ok()?.as_ref()?).revision_in(log, why)
     }
 
-    /// Whether a log has not been replaced or rolled back since the cursor was stored, as far as that
-    /// can be told.
-    fn goes_on(cursor: &LogCursor, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
-        let is_lost = why.is_some_and(|why| protocol::verdict_of(why) == Verdict::Dead);
-        let at = cursor.position;
-        at.incarnation == log.incarnation && at.end.max(at.revision) <= log.last && !is_lost
+    /// As [`Stands::known_end`]; of a fold without a cursor nothing is in doubt.
+    pub(super) fn known_end(&self) -> u64 {
+        match &self.cursor {
+            Ok(Some(cursor)) => stands(cursor).known_end(),
+            _ => u64::MAX,
+        }
     }
 
     /// Whether the log was seen with limits that evict.
     pub(super) fn evicted(&self) -> bool {
         matches!(&self.cursor, Ok(Some(cursor)) if cursor.evicted)
     }
+}
+
+fn stands(cursor: &LogCursor) -> Stands {
+    let LogCursor { position, in_repair, incomplete, .. } = *cursor;
+    Stands { position, in_repair, incomplete }
 }
 
 #[cfg(test)]

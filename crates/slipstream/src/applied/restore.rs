@@ -124,6 +124,7 @@ impl<S: SnapshotStore, A: Applier> ApplyLoop<S, A> {
                 here = self.entries_after(last.clone()).map_err(Wrong::Fold)?;
             }
             (diff.updates, diff.bytes) = (Vec::new(), 0);
+            self.store.wait_for_tables();
         }
         drop(here);
         self.apply(&diff.updates);

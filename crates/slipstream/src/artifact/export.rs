@@ -3,13 +3,18 @@
 use std::fs::{self, File};
 use std::io;
 use std::marker::PhantomData;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use super::stage::{Stage, Staged};
+use super::stage::{Stage, Staged, in_parallel, sync_early};
 use super::{ArtifactError, ArtifactFile, Compression, DATA, ExportManifest, MANIFEST, io_error};
 use crate::kv::{LogCursor, WatchCursor, WatchScope};
 use crate::log_cursor::{WitnessMessage, scope_hash};
 use crate::snapshot::{FinishCopy, SnapshotStore};
+
+/// Files that are hashed at a time.
+const HASH_THREADS: usize = 4;
 
 /// The directory of a stage that becomes the artifact.
 const STAGED: &str = "artifact";
@@ -85,13 +90,16 @@ impl<S: SnapshotStore> Export<S> {
         let files = S::FILES.expect("it was begun");
         let staged = stage.path(STAGED);
         let data = staged.join(DATA);
-        finish_copy()?;
-        let copied =
-            (files.verify)(&data).map_err(|error| ArtifactError::Copy(error.to_string()))?;
-        if copied != cursor {
-            return Err(ArtifactError::Copy("it stands elsewhere".into()));
-        }
-        let hashed = hash_all(&data)?;
+        let known = finish_copy()?;
+        let verify_and_hash = || {
+            let verified = (files.verify)(&data);
+            let copied = verified.map_err(|error| ArtifactError::Copy(error.to_string()))?;
+            if copied != cursor {
+                return Err(ArtifactError::Copy("it stands elsewhere".into()));
+            }
+            hash_all(&data, known)
+        };
+        let hashed = beside(|| sync_early(&data), verify_and_hash)?;
         if let Some(file) = hashed.iter().find(|file| !(files.owns)(&file.path)) {
             return Err(ArtifactError::Copy(format!("it has a file {:?}", file.path)));
         }
@@ -140,17 +148,35 @@ fn witnesses(stored: &LogCursor, about: &About) -> Vec<WitnessMessage> {
     remembered.unwrap_or(stored).witnesses.clone()
 }
 
-/// The files below a directory, in order.
-fn hash_all(data: &Path) -> Result<Vec<ArtifactFile>, ArtifactError> {
+/// Does two things at once.
+fn beside(
+    sync: impl FnOnce() -> io::Result<()> + Send,
+    work: impl FnOnce() -> Result<Vec<ArtifactFile>, ArtifactError>,
+) -> Result<Vec<ArtifactFile>, ArtifactError> {
+    thread::scope(|scope| {
+        let syncing = scope.spawn(sync);
+        let worked = work();
+        let synced = syncing.join().unwrap_or_else(|panic| resume_unwind(panic));
+        synced.map_err(io_error("syncing the copy of the fold"))?;
+        worked
+    })
+}
+
+/// The files below a directory, in order. Of those that are `known` the hash is known.
+fn hash_all(data: &Path, known: Vec<ArtifactFile>) -> Result<Vec<ArtifactFile>, ArtifactError> {
     let names = list(data).map_err(io_error("listing the copy of the fold"))?;
-    let hashed = names.into_iter().map(|(path, is_file)| {
-        if !is_file {
-            return Err(ArtifactError::Copy(format!("it has something that is no file: {path:?}")));
+    if let Some((path, _)) = names.iter().find(|(_, is_file)| !is_file) {
+        return Err(ArtifactError::Copy(format!("it has something that is no file: {path:?}")));
+    }
+    let hashed = in_parallel(&names, HASH_THREADS, |(path, _)| {
+        if let Some(known) = known.iter().find(|file| file.path == *path) {
+            return Ok(known.clone());
         }
-        let (size, hash) = hash(&data.join(&path)).map_err(io_error("hashing the fold"))?;
-        Ok(ArtifactFile { path, size, hash })
+        let (size, hash) = hash(&data.join(path))?;
+        Ok(ArtifactFile { path: path.clone(), size, hash })
     });
-    hashed.collect()
+    let hashed: io::Result<Vec<ArtifactFile>> = hashed.into_iter().collect();
+    hashed.map_err(io_error("hashing the fold"))
 }
 
 fn hash(path: &Path) -> io::Result<(u64, [u8; 32])> {

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use super::early::EarlySync;
 use super::export::list;
 use super::imported::write_imported;
 use super::stage::{Stage, Staged};
@@ -29,6 +30,7 @@ pub struct Import<S> {
     /// How many files have come.
     count: usize,
     chunk: Vec<u8>,
+    early: EarlySync,
     store: PhantomData<fn() -> S>,
 }
 
@@ -46,8 +48,9 @@ impl<S: SnapshotStore> Import<S> {
         manifest.check(files.backend, files.generation, files.owns, scope)?;
         let stage = Stage::beside(destination)?;
         fs::create_dir(stage.path(DATA)).map_err(io_error("making the fold"))?;
+        let early = EarlySync::start().map_err(io_error("starting to sync"))?;
         let (destination, chunk) = (destination.to_owned(), vec![0; CHUNK]);
-        Ok(Self { stage, destination, manifest, count: 0, chunk, store: PhantomData })
+        Ok(Self { stage, destination, manifest, count: 0, chunk, early, store: PhantomData })
     }
 
     /// The next file of the manifest, by its name, which must be this one.
@@ -65,7 +68,7 @@ impl<S: SnapshotStore> Import<S> {
             return Err(other(name).into());
         }
         let target = self.stage.path(DATA).join(path);
-        write_checked(file, &target, from, &mut self.chunk)?;
+        write_checked(file, &target, from, &mut self.chunk, &self.early)?;
         self.count += 1;
         Ok(())
     }
@@ -81,7 +84,7 @@ impl<S: SnapshotStore> Import<S> {
 
     /// All of it but the last: nothing is at the destination yet.
     pub(crate) fn prepare(self) -> Result<Staged, ArtifactError> {
-        let Self { stage, destination, manifest, count, .. } = self;
+        let Self { stage, destination, manifest, count, early, .. } = self;
         let files: FoldFiles<S> = S::FILES.expect("it was begun");
         if let Some(missing) = manifest.files.get(count) {
             return Err(ArtifactInvalid::Missing(missing.path.clone()).into());
@@ -89,6 +92,7 @@ impl<S: SnapshotStore> Import<S> {
         let data = stage.path(DATA);
         // An engine may panic at files that no engine has written, whatever their hashes are.
         let verified = catch_unwind(AssertUnwindSafe(|| (files.verify)(&data)));
+        early.finish().map_err(io_error("syncing the fold"))?;
         let stands = match verified {
             Ok(Ok(stands)) => stands,
             Ok(Err(refused @ SnapshotError::Io { .. })) => return Err(refused.into()),
@@ -163,6 +167,7 @@ fn write_checked(
     target: &Path,
     from: &mut dyn Read,
     chunk: &mut [u8],
+    early: &EarlySync,
 ) -> Result<(), ArtifactError> {
     let writing = || io_error("writing the fold");
     if let Some(parent) = target.parent() {
@@ -181,9 +186,11 @@ fn write_checked(
         if hasher.count() + some as u64 > file.size {
             return Err(ArtifactInvalid::Size(file.path.clone()).into());
         }
-        hasher.update(&chunk[..some]);
         to.write_all(&chunk[..some]).map_err(writing())?;
+        early.wrote(&to, hasher.count(), some as u64);
+        hasher.update(&chunk[..some]);
     }
+    early.sync(&to);
     if hasher.count() != file.size {
         return Err(ArtifactInvalid::Size(file.path.clone()).into());
     }

@@ -4,12 +4,18 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::{ArtifactError, DATA, ExportManifest, io_error};
+
+/// Files and directories that are synced at a time.
+const SYNC_THREADS: usize = 8;
 
 /// Begins the names of stages.
 const PREFIX: &str = ".slipstream-stage-";
@@ -186,12 +192,73 @@ fn is_there(error: &io::Error) -> bool {
 
 /// A file or a directory, with all that is in it.
 fn sync(path: &Path) -> io::Result<()> {
+    sync_each(&everything(path)?, Err)
+}
+
+/// The same, while somebody is at work there who may remove a file. What changes later is for
+/// [`sync`] to sync.
+pub(super) fn sync_early(path: &Path) -> io::Result<()> {
+    sync_each(&everything(path)?, |error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// A path, and what is below it. All of it is listed before the first is synced, as to read a directory
+/// changes it.
+fn everything(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![path.to_owned()];
+    let mut directories = Vec::new();
     if fs::symlink_metadata(path)?.is_dir() {
-        for entry in fs::read_dir(path)? {
-            sync(&entry?.path())?;
+        directories.push(path.to_owned());
+    }
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            found.push(entry.path());
+            if entry.file_type()?.is_dir() {
+                directories.push(entry.path());
+            }
         }
     }
-    File::open(path)?.sync_all()
+    Ok(found)
+}
+
+/// Several at a time: the file system then writes its own journal once for all of them.
+fn sync_each(
+    paths: &[PathBuf],
+    unless_opened: impl Fn(io::Error) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    let synced = in_parallel(paths, SYNC_THREADS, |path| match File::open(path) {
+        Ok(file) => file.sync_all(),
+        Err(error) => unless_opened(error),
+    });
+    synced.into_iter().collect()
+}
+
+/// Calls a function with each item, on a few threads; the results, in order.
+pub(super) fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    f: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let nth = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|nth| *nth < items.len());
+        std::iter::from_fn(|| nth().map(|nth| (nth, f(&items[nth])))).collect::<Vec<_>>()
+    };
+    let mut results = thread::scope(|scope| {
+        // Where there can be no thread, the others have more to do.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads.min(items.len())).filter_map(spawn).collect();
+        let mut results = work();
+        for other in others {
+            results.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        results
+    });
+    results.sort_unstable_by_key(|(nth, _)| *nth);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
@@ -226,6 +293,29 @@ mod tests {
         });
         assert!(matches!(published, Err(ArtifactError::NotDurable(_))), "{published:?}");
         assert_eq!(fs::read(destination).unwrap(), b"made");
+    }
+
+    #[test]
+    fn each_of_many_is_done_once_and_results_are_in_order() {
+        for (count, threads) in [(0, 4), (1, 4), (3, 8), (1000, 4)] {
+            let items: Vec<usize> = (0..count).collect();
+            let doubled: Vec<usize> = items.iter().map(|item| item * 2).collect();
+            assert_eq!(in_parallel(&items, threads, |item| item * 2), doubled);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_an_error_of_the_last_sync_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = [dir.path().to_owned(), dir.path().join("removed")];
+        assert!(sync_each(&paths, Err).is_err());
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/b"), "b").unwrap();
+        let mut found = everything(dir.path()).unwrap();
+        found.sort();
+        let below = ["", "a", "a/b"].map(|name| dir.path().join(name));
+        assert_eq!(found, below);
+        sync_early(dir.path()).unwrap();
     }
 
     #[test]

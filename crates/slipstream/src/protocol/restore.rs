@@ -6,7 +6,7 @@
 //! key by key, and reads on from its cursor. If the log evicts what follows while the entries are stored,
 //! the cursor expires, and the fold is repaired again.
 
-use super::{Vanished, Verdict, vanished};
+use super::{Position, Vanished, Verdict, vanished, verdict_of};
 use crate::kv::{CursorExpiry, LogInfo};
 
 /// Whether a listing of the log may lack keys that nobody deleted (P10).
@@ -31,6 +31,52 @@ impl Offer {
         let may_be_incomplete = self.may_be_incomplete || (evicted_here && !evicted_there);
         Self { may_be_incomplete, ..self }
     }
+}
+
+/// What a fold's stored cursor says of it, to somebody who would restore it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stands {
+    /// Where it stands. In a repair, of which log it is, and how far that went when the repair began.
+    pub position: Position,
+    /// Whether it is in a repair.
+    pub in_repair: bool,
+    /// Whether it may lack keys that the log evicted.
+    pub incomplete: bool,
+}
+
+impl Stands {
+    /// Whether all versions of the fold are those of a log, as far as its cursor tells. `why` it is of no
+    /// use.
+    pub fn is_of(&self, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
+        // A listing that was not complete kept what it did not bring, of whatever log that was.
+        !self.incomplete && self.goes_on(log, why)
+    }
+
+    /// Where the fold stands in a log, if it is complete up to there.
+    pub fn revision_in(&self, log: &LogInfo, why: Option<CursorExpiry>) -> Option<u64> {
+        let stands = !self.in_repair && self.goes_on(log, why);
+        stands.then_some(self.position.revision)
+    }
+
+    /// How far the log had gone when the cursor was stored. A fold that was interrupted in a listing may have
+    /// something from above, and cannot tell whether the log was rolled back to here and written to again.
+    pub fn known_end(&self) -> u64 {
+        self.position.end.max(self.position.revision)
+    }
+
+    /// Whether a log has not been replaced or rolled back since the cursor was stored, as far as that
+    /// can be told.
+    fn goes_on(&self, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
+        let is_lost = why.is_some_and(|why| verdict_of(why) == Verdict::Dead);
+        self.position.incarnation == log.incarnation && self.known_end() <= log.last && !is_lost
+    }
+}
+
+/// Where a fold stands that was restored from an artifact, with the log as it was before. It may have kept
+/// something from behind the artifact, so that the log must not become shorter.
+#[must_use]
+pub fn restored_position(artifact: Position, log: &LogInfo) -> Position {
+    Position { end: artifact.end.max(log.last), ..artifact }
 }
 
 /// Why an artifact is not used to restore a fold.
@@ -87,7 +133,8 @@ pub enum Restored {
 pub struct Restoring {
     /// How far the artifact goes.
     pub revision: u64,
-    /// The head of the log, read before: whatever the fold has from above was lost.
+    /// The head of the log, read before, or what the fold [knew](Stands::known_end) of it: whatever the fold
+    /// has from above was lost, or may have been.
     pub head: u64,
     /// Whether the versions of the fold are those of the artifact's log, as far as its cursor tells.
     pub same_log: bool,

@@ -15,7 +15,7 @@ use super::{
     EntryRef, FinishCopy, FoldFiles, OnEntry, SnapshotError, SnapshotReader, SnapshotStore,
     io_error,
 };
-use crate::artifact::{ExportManifest, Imported};
+use crate::artifact::{ArtifactFile, ExportManifest, HashBehind, Imported};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
 /// A fold in memory whose changes are appended to a file. For folds that fit into memory.
@@ -165,7 +165,12 @@ impl AppendLogSnapshot {
         std::fs::create_dir(data).map_err(io_error("making a copy of the log"))?;
         let (view, cursor) = self.now();
         let mut log = LogFile::create(&log_in(data))?;
-        Ok(Box::new(move || write_state(&mut log, &view, &cursor, &AtomicBool::new(false))))
+        Ok(Box::new(move || {
+            let hashing = HashBehind::start(log.handle()?).map_err(io_error("hashing the log"))?;
+            write_state(&mut log, &view, &cursor, &AtomicBool::new(false))?;
+            let (size, hash) = hashing.finish().map_err(io_error("hashing the log"))?;
+            Ok(vec![ArtifactFile { path: LOG.to_owned(), size, hash }])
+        }))
     }
 
     /// Nobody applies while this is borrowed: fold and log agree.

@@ -15,10 +15,11 @@
 //!
 //! Besides, for backends to call where they apply: [`failed_writes_heal`], [`labels`] and
 //! [`somebody_elses_database`], of engines; [`full_disk`], [`making_on_a_full_disk`] and
-//! [`read_only_disk`]; [`closed_directory`].
+//! [`read_only_disk`]; [`closed_directory`]. And [`Altered`], a log for tests of what is around a store.
 
 #![allow(missing_docs, reason = "the names of the cases say it")]
 
+mod altered;
 mod artifact;
 mod closed;
 mod disk;
@@ -36,6 +37,7 @@ use std::{fs, io, thread};
 use bytes::Bytes;
 use tempfile::TempDir;
 
+pub use self::altered::{Alter, Altered};
 pub use self::artifact::{
     a_changed_artifact_is_refused_and_nothing_is_left, an_artifact_becomes_the_same_fold,
     an_artifact_is_written_over_nothing, an_artifact_of_something_else_is_refused,

@@ -63,6 +63,11 @@ pub trait Engine: Send + Sync + Sized + 'static {
     fn open(path: &Path, options: &EngineOptions)
     -> Result<(Self, Option<Vec<u8>>), SnapshotError>;
 
+    /// Opens a database that is there, and that nobody will write to, as cheaply as it can be.
+    fn open_to_read(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
+        Self::open(path, &EngineOptions::default())
+    }
+
     /// Makes the changes and sets the cursor, at once; on disk when it returns if it is to `sync`.
     fn write(
         &self,
@@ -70,6 +75,9 @@ pub trait Engine: Send + Sync + Sized + 'static {
         cursor: &WatchCursor,
         sync: bool,
     ) -> Result<(), SnapshotError>;
+
+    /// As [`SnapshotStore::wait_for_tables`].
+    fn wait_for_tables(&self) {}
 
     /// Copies the database, which is in the directory `from` and nobody writes to, to a directory that
     /// is not there yet: one that [`open`](Self::open) finds the same in. Files that never change may
@@ -133,9 +141,7 @@ struct State<E> {
 impl<E: Engine> State<E> {
     fn open(path: &Path, options: &EngineOptions) -> Result<Self, SnapshotError> {
         let (engine, stored) = E::open(path, options)?;
-        let cursor = WatchCursor::from_bytes(stored.unwrap_or_default());
-        let cursor = cursor.map_err(|error| SnapshotError::Corrupted(error.to_string()))?;
-        Ok(Self { engine: Some(Arc::new(engine)), cursor })
+        Ok(Self { engine: Some(Arc::new(engine)), cursor: cursor_of(stored)? })
     }
 }
 
@@ -168,9 +174,10 @@ impl<E: Engine> EngineSnapshot<E> {
 
     fn copy_to(&mut self, data: &Path) -> Result<FinishCopy, SnapshotError> {
         self.engine()?.copy(&self.path, data)?;
-        let label = label_of::<E>(FORMAT);
-        write_label(data, &label).map_err(io_error("making a copy of the fold"))?;
-        Ok(Box::new(|| Ok(())))
+        // It is synced with everything else.
+        let labelled = fs::write(data.join(LABEL), made_label::<E>());
+        labelled.map_err(io_error("making a copy of the fold"))?;
+        Ok(Box::new(|| Ok(Vec::new())))
     }
 
     /// The database, opened again if need be.
@@ -224,6 +231,20 @@ fn is_made<E: Engine>(path: &Path) -> Result<bool, SnapshotError> {
     } else {
         Err(SnapshotError::InvalidFormat("a directory of something else".into()))
     }
+}
+
+/// The database in an artifact, and its cursor.
+fn open_copy<E: Engine>(data: &Path) -> Result<(E, WatchCursor), SnapshotError> {
+    if !is_made::<E>(data)? {
+        return Err(SnapshotError::Corrupted("there is no database".into()));
+    }
+    let (engine, stored) = E::open_to_read(data)?;
+    Ok((engine, cursor_of(stored)?))
+}
+
+fn cursor_of(stored: Option<Vec<u8>>) -> Result<WatchCursor, SnapshotError> {
+    let cursor = WatchCursor::from_bytes(stored.unwrap_or_default());
+    cursor.map_err(|error| SnapshotError::Corrupted(error.to_string()))
 }
 
 fn imported_in(path: &Path) -> PathBuf {
@@ -282,8 +303,8 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
         copy: Self::copy_to,
         fold: Path::to_path_buf,
         imported: imported_in,
-        verify: |data| Ok(Self::load(data)?.0),
-        entries: |data, f| Self::load(data)?.1.for_each_in_range("", f),
+        verify: |data| Ok(open_copy::<E>(data)?.1),
+        entries: |data, f| open_copy::<E>(data)?.0.for_each_in_range("", f),
     });
 
     fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
@@ -310,6 +331,12 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
 
     fn reader(&self) -> EngineReader<E> {
         EngineReader(self.state.clone())
+    }
+
+    fn wait_for_tables(&self) {
+        if let Some(engine) = &read(&self.state).engine {
+            engine.wait_for_tables();
+        }
     }
 
     fn imported(&self) -> Option<&ExportManifest> {

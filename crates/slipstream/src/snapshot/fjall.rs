@@ -11,8 +11,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+use ::fjall::{Database, DatabaseBuilder, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
+use self::copy::Journals;
 use super::engine::{Engine, EngineOptions, EngineReader, EngineSnapshot};
 use super::record::{self, Change};
 use super::{EntryRef, SnapshotError, io_error};
@@ -24,10 +25,10 @@ pub type FjallSnapshot = EngineSnapshot<Fjall>;
 pub type FjallReader = EngineReader<Fjall>;
 
 const CURSOR: &str = "cursor";
-const JOURNAL: &str = "0.jnl";
+const FIRST_JOURNAL: &str = "0.jnl";
 const LOCK: &str = "lock";
 const VERSION: &str = "version";
-/// How long a copy waits for workers.
+/// How long somebody waits for workers.
 const QUIESCE: Duration = Duration::from_secs(2);
 /// Of what is in it; a number follows.
 const VERSION_BEGIN: &[u8] = b"FJL";
@@ -58,7 +59,7 @@ impl Engine for Fjall {
     }
 
     fn is_unfinished(name: &str) -> bool {
-        [LOCK, JOURNAL, "keyspaces", VERSION].contains(&name)
+        [LOCK, FIRST_JOURNAL, "keyspaces", VERSION].contains(&name)
     }
 
     /// It would not write over the files of a making that was interrupted.
@@ -75,7 +76,7 @@ impl Engine for Fjall {
         if Self::is_complete(path).map_err(failed())? {
             return Ok(());
         }
-        for name in [JOURNAL, VERSION] {
+        for name in [FIRST_JOURNAL, VERSION] {
             match fs::remove_file(path.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(failed()(error));
@@ -94,15 +95,13 @@ impl Engine for Fjall {
         if let Some(bytes) = options.cache_bytes {
             database = database.cache_size(bytes);
         }
-        let database = database.open().map_err(error)?;
-        let made_with = || {
-            let made = KeyspaceCreateOptions::default();
-            options.memtable_bytes.map_or(made.clone(), |bytes| made.max_memtable_size(bytes))
-        };
-        let data = database.keyspace("data", made_with).map_err(error)?;
-        let meta = database.keyspace("meta", KeyspaceCreateOptions::default).map_err(error)?;
-        let cursor = meta.get(CURSOR).map_err(error)?.map(|bytes| bytes.to_vec());
-        Ok((Self { database, data, meta }, cursor))
+        Self::open_built(database, options)
+    }
+
+    /// Without the workers, who would begin to write tables anew.
+    fn open_to_read(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
+        let database = Database::builder(path).worker_threads_unchecked(0);
+        Self::open_built(database, &EngineOptions::default())
     }
 
     fn write(
@@ -124,10 +123,18 @@ impl Engine for Fjall {
         write.commit().map_err(error)
     }
 
+    /// By itself the engine goes on until four memtables wait.
+    fn wait_for_tables(&self) {
+        Self::wait_until(|| self.is_flushed());
+    }
+
     fn copy(&self, from: &Path, to: &Path) -> Result<(), SnapshotError> {
-        self.database.persist(PersistMode::SyncAll).map_err(error)?;
-        self.wait_for_workers();
-        copy::copy(from, to)
+        let journals = match self.flush()? {
+            true => Journals::Empty,
+            false => Journals::Copied,
+        };
+        self.database.persist(PersistMode::Buffer).map_err(error)?;
+        copy::copy(from, to, journals)
     }
 
     fn owns(name: &str) -> bool {
@@ -158,13 +165,41 @@ impl Engine for Fjall {
 }
 
 impl Fjall {
-    /// Until no table is being made, or for a while: copying is easier then, and right in any case.
-    fn wait_for_workers(&self) {
+    fn open_built(
+        database: DatabaseBuilder<Database>,
+        options: &EngineOptions,
+    ) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
+        let database = database.open().map_err(error)?;
+        let made_with = || {
+            let made = KeyspaceCreateOptions::default();
+            options.memtable_bytes.map_or(made.clone(), |bytes| made.max_memtable_size(bytes))
+        };
+        let data = database.keyspace("data", made_with).map_err(error)?;
+        let meta = database.keyspace("meta", KeyspaceCreateOptions::default).map_err(error)?;
+        let cursor = meta.get(CURSOR).map_err(error)?.map(|bytes| bytes.to_vec());
+        Ok((Self { database, data, meta }, cursor))
+    }
+
+    /// Has what is in memory made into tables, and waits for that and for the other workers, for a while:
+    /// a journal is read entry by entry when a database is opened, and is there whole until the cursor's
+    /// few bytes are in a table, too. Whether all entries are in tables.
+    fn flush(&self) -> Result<bool, SnapshotError> {
+        for keyspace in [&self.data, &self.meta] {
+            keyspace.rotate_memtable().map_err(error)?;
+        }
+        // Copying is easier when nobody compacts, and right in any case.
+        Self::wait_until(|| self.is_flushed() && self.database.active_compactions() == 0);
+        Ok(self.is_flushed())
+    }
+
+    fn is_flushed(&self) -> bool {
+        [&self.data, &self.meta].iter().all(|of| of.sealed_memtable_count() == 0)
+    }
+
+    fn wait_until(done: impl Fn() -> bool) {
         let give_up_at = Instant::now() + QUIESCE;
-        let is_busy =
-            || self.database.outstanding_flushes() > 0 || self.database.active_compactions() > 0;
-        while is_busy() && Instant::now() < give_up_at {
-            thread::sleep(Duration::from_millis(5));
+        while !done() && Instant::now() < give_up_at {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -71,9 +71,11 @@ impl View {
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let all = self.pages.iter().flat_map(|page| page.addresses());
         let entries = all.map(|&at| self.segments.entry(at));
+        // To compare with nothing is not free: the processor looks at where nothing would be.
+        let is_all = self.prefix.is_empty();
         entries
-            .skip_while(|entry| *entry.key < *self.prefix)
-            .take_while(|entry| entry.key.starts_with(&self.prefix))
+            .skip_while(move |entry| !is_all && *entry.key < *self.prefix)
+            .take_while(move |entry| is_all || entry.key.starts_with(&self.prefix))
     }
 }
 

@@ -8,6 +8,7 @@ use slipstream::{
 };
 
 use crate::backend::Bucket;
+use crate::clock::faster;
 use crate::cluster::Cluster;
 use crate::proxy::Proxy;
 use crate::server::{NatsServer, connect};
@@ -105,18 +106,21 @@ async fn no_operation_waits_for_ever_on_a_silent_wire() {
     let version = bucket.writer.put("a", "v".into()).await.unwrap();
     proxy.stop_after(0);
     let (reader, writer) = (&bucket.reader, &bucket.writer);
-    let ended = tokio::join!(
-        async { reader.get("a").await.err() },
-        async { reader.keys("").await.err() },
-        async { reader.scan("").await.err() },
-        async { writer.put("b", "v".into()).await.err() },
-        async { writer.create("c", "v".into()).await.err() },
-        async { writer.update("a", "v".into(), version).await.err() },
-        async { writer.delete("a").await.err() },
-        async { bucket.watcher.log().await.err() },
-        async { bucket.watcher.watch(&WatchScope::All, &WatchCursor::none()).await.err() },
-        async { connection.open("b").await.err() },
-    );
+    let all = async {
+        tokio::join!(
+            async { reader.get("a").await.err() },
+            async { reader.keys("").await.err() },
+            async { reader.scan("").await.err() },
+            async { writer.put("b", "v".into()).await.err() },
+            async { writer.create("c", "v".into()).await.err() },
+            async { writer.update("a", "v".into(), version).await.err() },
+            async { writer.delete("a").await.err() },
+            async { bucket.watcher.log().await.err() },
+            async { bucket.watcher.watch(&WatchScope::All, &WatchCursor::none()).await.err() },
+            async { connection.open("b").await.err() },
+        )
+    };
+    let ended = faster(all).await;
     let (get, keys, scan, put, create, update, delete, log, watch, open) = ended;
     for error in [get, keys, scan, put, create, update, delete, log, watch, open] {
         let ended = matches!(error, Some(KvError::Timeout { .. } | KvError::ConnectionLost { .. }));
@@ -159,7 +163,7 @@ async fn a_listing_cut_by_a_killed_server_is_an_error() {
             listed = &mut list => panic!("before it was cut: {listed:?}"),
             () = stopped => server.kill(),
         }
-        match list.await {
+        match faster(list).await {
             Err(KvError::ListingCut { received, expected, .. }) => {
                 assert_eq!(expected, LISTED);
                 assert!((1..LISTED).contains(&received), "{received}");

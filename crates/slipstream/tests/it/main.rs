@@ -5,6 +5,7 @@ mod artifacts;
 mod backend;
 mod bootstrap;
 mod cas;
+mod clock;
 mod cluster;
 mod cursors;
 mod faults;

@@ -9,6 +9,7 @@ mod fleet;
 mod lying_log;
 mod prefix_marker;
 mod repair;
+mod restore;
 
 use std::fmt::Debug;
 use std::hash::Hash;

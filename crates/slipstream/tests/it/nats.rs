@@ -10,6 +10,7 @@ use slipstream::{
 };
 
 use crate::backend::Bucket;
+use crate::clock::faster;
 use crate::proxy::Proxy;
 use crate::server::{NatsServer, connect};
 
@@ -220,7 +221,8 @@ async fn a_bucket_whose_making_is_not_answered_is_looked_for() {
         assert_eq!(connection.open("b").await.err(), Some(missing));
     }
     let config = StoreConfig::default();
-    let (made, lost) = tokio::join!(made.store("b", &config), lost.store("c", &config));
+    let both = async { tokio::join!(made.store("b", &config), lost.store("c", &config)) };
+    let (made, lost) = faster(both).await;
     assert_eq!((answer.swallowed(), question.swallowed()), (1, 1));
     let bucket = Bucket::of(made.unwrap());
     bucket.put("a", "v").await;

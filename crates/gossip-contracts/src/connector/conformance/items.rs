@@ -28,6 +28,17 @@ fn read(reader: &mut dyn ItemReader, offset: u64, piece: usize) -> Vec<u8> {
     }
 }
 
+pub(super) fn an_item_is_called_the_same_open_or_not<H: Harness>() {
+    let (target, _) = full::<H>();
+    let connector = target.connect();
+    for item in items::<H>() {
+        let reader = open(&connector, &item.key);
+        let shown = connector.shown_path(&item.key);
+        let shown = shown.as_deref().unwrap_or(&item.key);
+        assert_eq!(shown, reader.path().unwrap_or(&item.key), "{:?}", item.key);
+    }
+}
+
 pub(super) fn an_item_reads_as_it_was_put<H: Harness>() {
     let (target, _) = full::<H>();
     let connector = target.connect();

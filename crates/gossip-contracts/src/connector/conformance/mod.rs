@@ -43,6 +43,7 @@ macro_rules! for_each_connector_case {
         }
         items {
             an_item_reads_as_it_was_put
+            an_item_is_called_the_same_open_or_not
             reads_may_start_anywhere
             a_read_at_or_behind_the_end_gives_nothing
             versions_are_as_declared

@@ -34,6 +34,7 @@ enum Broken {
     DeclaresTokens,
     StaleListing,
     WrongSize,
+    CalledTwoThings,
     CutsReads,
     ReadsBehindTheEnd,
     VersionConstant,
@@ -241,6 +242,10 @@ impl Connector for MapConnector {
         Ok(Box::new(MapReader { map, key, size: item.content.len(), version, fault: self.fault }))
     }
 
+    fn shown_path(&self, _: &[u8]) -> Option<Vec<u8>> {
+        self.is(Broken::CalledTwoThings).then(|| b"another".to_vec())
+    }
+
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
         match self.fault {
             Some(Broken::AlwaysSettled) => true,
@@ -357,6 +362,7 @@ mod broken {
         DeclaresTokens => "lists::tokens_lead_where_keys_lead"
         StaleListing => "lists::what_appears_ahead_of_the_cursor_is_listed"
         WrongSize => "lists::sizes_are_listed"
+        CalledTwoThings => "items::an_item_is_called_the_same_open_or_not"
         CutsReads => "items::an_item_reads_as_it_was_put"
         ReadsBehindTheEnd => "items::a_read_at_or_behind_the_end_gives_nothing"
         VersionConstant => "items::a_changed_item_has_another_version"

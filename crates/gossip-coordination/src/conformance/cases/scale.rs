@@ -41,7 +41,7 @@ pub(crate) fn a_listing_shows_all_of_many_shards_in_order<H: Harness>() {
 
 pub(crate) fn claims_among_many_shards_are_distinct<H: Harness>() {
     let (w, max) = &mut large::<H>();
-    let claims = (*max).min(500);
+    let claims = (*max).min(H::CLAIMS_AMONG_MANY);
     let mut claimed = BTreeSet::new();
     for turn in 0..claims {
         let acquired = w.claim(turn % 16).unwrap();

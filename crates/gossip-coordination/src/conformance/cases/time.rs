@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::conformance::attempt::Payload;
 use crate::error::CoordError;
+use crate::lease::Lease;
 
 pub(crate) fn renewing_extends_a_lease_from_now<H: Harness>() {
     let w = &mut World::<H>::new(1);
@@ -76,6 +77,22 @@ pub(crate) fn a_checkpoint_that_renews_shortens_no_lease<H: Harness>() {
         assert_eq!(outcome.into_inner().new_deadline, lease.deadline());
     }
     assert_eq!(w.shard(id(0)).state.lease.unwrap().deadline(), lease.deadline());
+}
+
+/// Whatever deadline the repetition's lease claims, and whoever it is of.
+pub(crate) fn a_replay_says_no_later_deadline_than_the_first_answer<H: Harness>() {
+    let w = &mut World::<H>::new(1);
+    let (lease, op, key) = (w.lease(1, 0), w.op(), within(0, "c"));
+    w.tick(5);
+    let cursor = CursorUpdate::at(&key);
+    let first = w.checkpoint_and_renew(&lease, cursor, op).unwrap().into_inner().new_deadline;
+    let later = first.checked_add(10 * LEASE).unwrap();
+    for fence in [lease.fence(), lease.fence().next()] {
+        let forged = Lease::new(lease.tenant(), lease.key(), lease.owner(), fence, later);
+        let again = w.checkpoint_and_renew(&forged, cursor, op).unwrap();
+        assert!(again.is_replay());
+        assert_eq!(again.into_inner().new_deadline, first);
+    }
 }
 
 pub(crate) fn a_checkpoint_is_one_that_renews_or_one_that_does_not<H: Harness>() {

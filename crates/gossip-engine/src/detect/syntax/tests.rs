@@ -72,3 +72,22 @@ fn expressions_and_prose_have_no_value() {
         assert_eq!(found, None, "{text}");
     }
 }
+
+proptest::proptest! {
+    /// Telling prose early changes no answer.
+    #[test]
+    fn prose_has_no_assignment(
+        before in "(--?)?[a-z_]{0,6}",
+        word in "(token|secret|key)",
+        behind in "[ ,;)=\n\r\"']{1,3}[a-z]{0,24}[ ,;)=\n\r\"'*\\[1:]{0,3}[a-z=\"']{0,4}",
+    ) {
+        let text = format!("{before}{word}{behind}");
+        let start = before.len();
+        for kind in [FileKind::Config, FileKind::Code, FileKind::Text, FileKind::Unknown] {
+            let name = name_around(text.as_bytes(), start..start + word.len()).unwrap();
+            if name.end < text.len() && is_prose(text.as_bytes(), &name) {
+                proptest::prop_assert_eq!(assignment(text.as_bytes(), &name, kind), None);
+            }
+        }
+    }
+}

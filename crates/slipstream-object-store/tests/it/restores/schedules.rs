@@ -184,6 +184,52 @@ async fn an_interrupted_restore_remembers_how_far_the_log_went() {
     assert_eq!(lost.count(), 10, "those that the log still has");
 }
 
+/// A limit: a fold that was interrupted in a listing has no witnesses, so that it cannot tell a log that was
+/// rolled back and has gone on past where it was from one that has only gone on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_interrupted_listing_has_of_a_log_that_was_lost_and_outgrown_may_stay() {
+    let world = ahead_of_the_artifact().await;
+    let end = world.log.log().last;
+    world.log.lose_after(110);
+    world.fleet.write(1000..1000 + end as u32, "new").await;
+    let second = world.restoring::<AppendLogSnapshot>("second", ());
+    second.caught_up().await;
+    let status = second.status();
+    assert_eq!((status.restores, status.may_be_incomplete), (1, false), "{status:?}");
+    let lost = second.entries().into_iter().filter(|entry| entry.value == "lost");
+    assert!(lost.count() > 10, "the log has ten");
+}
+
+/// A limit: a fold in repair does not know which deletes it has applied. It says that it may lack something,
+/// if the log forgets one of them before it is read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delete_that_a_fold_in_repair_had_applied_is_undone_until_it_is_read_again() {
+    let (world, first) = World::begun::<AppendLogSnapshot>(100).await;
+    world.publish(&first).await;
+    world.delete("k.0099").await;
+    world.fleet.write(100..800, "new").await;
+    world.log.evict_below(91);
+    let listed = world.interrupted_listing("second").await;
+    assert!(listed.iter().all(|entry| entry.key.as_str() != "k.0099"), "it is deleted");
+    let (stops, stopped) = Stops::new(When::Applied);
+    let second = world.restoring::<AppendLogSnapshot>("second", stops);
+    stopped.set(second.handle.clone());
+    second.ended().await;
+    let keys = |node: &Node| -> Vec<String> {
+        node.entries().iter().map(|entry| entry.key.as_str().to_owned()).collect()
+    };
+    // Back before the log has forgotten: the delete comes again.
+    let path = |name: &str| world.fleet.dir.path().join(name);
+    std::fs::copy(path("second"), path("late")).unwrap();
+    let second = world.restoring::<AppendLogSnapshot>("second", ());
+    assert_eq!(keys(second.caught_up().await), keys(first.caught_up().await));
+    second.stop().await;
+    world.evict_all_but(10);
+    let late = world.restoring::<AppendLogSnapshot>("late", ());
+    assert!(keys(late.caught_up().await).contains(&"k.0099".to_owned()));
+    assert!(late.status().may_be_incomplete, "{:?}", late.status());
+}
+
 /// Each time that the fold is what the artifact is, the log has gone past that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_outruns_restores_is_listed() {

@@ -80,6 +80,9 @@ struct Fetched {
     offer: Offer,
     /// Read after the download.
     log: LogInfo,
+    /// Whether the fold is of the artifact's log, as it was before the download and after it: one that was
+    /// rolled back may have gone on meanwhile.
+    same_log: bool,
 }
 
 impl WatchLoop {
@@ -134,9 +137,10 @@ impl WatchLoop {
                 return Ok(Err(why.clone()));
             }
             // As far as can be told before it is downloaded.
-            if let Err(reason) = self.judge(&manifest, why, standing).await? {
-                return Ok(Err(reason));
-            }
+            let before = match self.judge(&manifest, why, standing).await? {
+                Ok((_, _, log)) => log,
+                Err(reason) => return Ok(Err(reason)),
+            };
             tracing::info!(attempt, "restoring from an artifact");
             self.control.status.send_modify(|status| status.restoring = true);
             let staged = unless_shut_down(&shared, download(from, manifest.clone(), &scope)).await;
@@ -144,7 +148,8 @@ impl WatchLoop {
             match staged? {
                 Ok(staged) => match self.judge(&manifest, why, standing).await? {
                     Ok((cursor, offer, log)) => {
-                        return Ok(Ok(Fetched { staged, manifest, cursor, offer, log }));
+                        let same_log = [&before, &log].iter().all(|log| standing.is_of(log, why));
+                        return Ok(Ok(Fetched { staged, manifest, cursor, offer, log, same_log }));
                     }
                     // There may be a newer one by now.
                     Err(reason) => failed = reason,
@@ -209,17 +214,16 @@ impl WatchLoop {
         why: Option<CursorExpiry>,
         standing: &Standing,
     ) -> Result<Following, Over> {
-        let Fetched { staged, manifest, mut cursor, offer, log } = fetched;
+        let Fetched { staged, manifest, mut cursor, offer, log, same_log } = fetched;
         let rule = Restoring {
             revision: cursor.position.revision,
-            head: log.last,
-            same_log: standing.is_of(&log, why),
+            head: log.last.min(standing.known_end()),
+            same_log,
             may_be_incomplete: offer.may_be_incomplete,
         };
-        // Whoever exported it may not have seen the limits, nor a log as long as this one: the fold may
-        // have kept something from behind the artifact, so that the log must not become shorter.
+        // Whoever exported it may not have seen the limits.
         (cursor.evicted, cursor.incomplete) = (true, offer.may_be_incomplete);
-        cursor.position.end = cursor.position.end.max(log.last);
+        cursor.position = protocol::restored_position(cursor.position, &log);
         if let Err(over) = self.take_over(why, staged, rule, &cursor).await {
             // The fold is in repair, so that a listing follows.
             let why = "the newest artifact could not be read to its end".to_owned();
@@ -251,8 +255,8 @@ impl WatchLoop {
             self.control.status.send_modify(|status| status.begin_repair(why, true));
         }
         let incarnation = if rule.same_log { cursor.position.incarnation } else { 0 };
-        let end = cursor.position.end;
-        let in_repair = LogCursor::in_repair(&self.config.scope, true, incarnation, end);
+        // What the fold has from above may be of a lost log, until each key was looked at.
+        let in_repair = LogCursor::in_repair(&self.config.scope, true, incarnation, rule.head);
         self.send(Command::BeginResync { cursor: in_repair, lists: false }).await?;
         let (finished, end) = oneshot::channel();
         let cursor = cursor.clone();

@@ -4,7 +4,8 @@
 //! into others. So the order matters:
 //!
 //! - journals come first. Whatever a journal held that is gone by then, is in the tables already; what
-//!   becomes a table later is in its journal here as well, and the engine skips it there;
+//!   becomes a table later is in its journal here as well, and the engine skips it there. If the tables
+//!   had everything before, one empty journal stands for all of them;
 //! - of each keyspace, the file that names its current version comes first, and is to be the same when
 //!   the rest was copied: the tables of a version stay until another is current.
 
@@ -15,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::{SnapshotError, io_error};
-use super::{LOCK, VERSION};
+use super::{FIRST_JOURNAL, LOCK, VERSION};
 
 /// How often a copy is begun again because of the workers.
 const ATTEMPTS: u32 = 3;
@@ -28,10 +29,18 @@ const KEYSPACES_MADE: usize = 3;
 /// Files in these directories of a keyspace never change.
 const IMMUTABLE: [&str; 2] = ["tables", "blobs"];
 
-pub(super) fn copy(from: &Path, to: &Path) -> Result<(), SnapshotError> {
+/// What becomes of the journals.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Journals {
+    Copied,
+    /// All that is in them is in tables.
+    Empty,
+}
+
+pub(super) fn copy(from: &Path, to: &Path, journals: Journals) -> Result<(), SnapshotError> {
     let copying = || io_error("copying the database of the fold");
     for _ in 0..ATTEMPTS {
-        match copy_once(from, to) {
+        match copy_once(from, to, journals) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             // Removed by a worker between being listed and being copied.
@@ -46,13 +55,17 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), SnapshotError> {
 }
 
 /// `false` if a version was replaced meanwhile.
-fn copy_once(from: &Path, to: &Path) -> io::Result<bool> {
+fn copy_once(from: &Path, to: &Path, journals: Journals) -> io::Result<bool> {
     fs::create_dir_all(to.join(KEYSPACES))?;
+    if journals == Journals::Empty {
+        // Without any, the engine would not look for the last sequence number.
+        File::create(to.join(FIRST_JOURNAL))?;
+    }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
         let is_journal = name.to_str().is_some_and(is_journal);
-        if is_journal || name == LOCK || name == VERSION {
+        if (is_journal && journals == Journals::Copied) || name == LOCK || name == VERSION {
             copy_data(&entry.path(), &to.join(&name))?;
         }
     }

@@ -133,36 +133,38 @@ async fn a_server_killed_and_restarted_under_a_fold_on_fjall() {
     killed_and_restarted_under_a_fold_on::<FjallSnapshot>(&scopes()[1]).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
+async fn a_wire_is(wire: Wire) {
     let server = NatsServer::start();
     let direct = server.connect().await;
     let bucket = bucket_on(&direct).await;
-    for wire in [Wire::Held, Wire::Cut] {
-        let cable = Cable::to(server.port()).await;
-        let far = connect(&cable.url()).await;
-        let view = Bucket::of(far.open("b").await.unwrap());
-        let disk = Disk::new();
-        let seen = Seen::default();
-        let fold = start_with(config(&view, &WatchScope::All), &disk, seen.clone());
-        fold.synced().await;
-        let writing = Writing::start(Arc::clone(&bucket.writer));
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        cable.set(wire);
-        // Whatever has got through was in the log by now.
-        let cut_at = bucket.watcher.log().await.unwrap().last;
-        let mut status = fold.handle.status();
-        let passed = status.wait_for(|status| status.applied > cut_at);
-        let passed = tokio::time::timeout(Duration::from_secs(10), passed).await;
-        assert!(passed.is_err(), "{wire:?}: nothing gets through, but {:?}", fold.status());
-        assert!(fold.status().trouble.is_some(), "{wire:?}: it is noticed: {:?}", fold.status());
-        assert!(bucket.watcher.log().await.unwrap().last > cut_at + 100, "the bucket goes on");
-        cable.set(Wire::Whole);
-        assert!(writing.finish().await > 0);
-        equal_in_the_end(&bucket, &WatchScope::All, &fold, &seen).await;
-        assert_eq!(fold.status().trouble, None);
-        fold.stop().await;
-    }
+    let cable = Cable::to(server.port()).await;
+    let far = connect(&cable.url()).await;
+    let view = Bucket::of(far.open("b").await.unwrap());
+    let disk = Disk::new();
+    let seen = Seen::default();
+    let fold = start_with(config(&view, &WatchScope::All), &disk, seen.clone());
+    fold.synced().await;
+    let writing = Writing::start(Arc::clone(&bucket.writer));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    cable.set(wire);
+    // Whatever has got through was in the log by now.
+    let cut_at = bucket.watcher.log().await.unwrap().last;
+    let mut status = fold.handle.status();
+    let passed = status.wait_for(|status| status.applied > cut_at);
+    let passed = tokio::time::timeout(Duration::from_secs(10), passed).await;
+    assert!(passed.is_err(), "{wire:?}: nothing gets through, but {:?}", fold.status());
+    assert!(fold.status().trouble.is_some(), "{wire:?}: it is noticed: {:?}", fold.status());
+    assert!(bucket.watcher.log().await.unwrap().last > cut_at + 100, "the bucket goes on");
+    cable.set(Wire::Whole);
+    assert!(writing.finish().await > 0);
+    equal_in_the_end(&bucket, &WatchScope::All, &fold, &seen).await;
+    assert_eq!(fold.status().trouble, None);
+    fold.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wire_that_is_held_or_cut_for_ten_seconds() {
+    tokio::join!(a_wire_is(Wire::Held), a_wire_is(Wire::Cut));
 }
 
 #[tokio::test(flavor = "multi_thread")]

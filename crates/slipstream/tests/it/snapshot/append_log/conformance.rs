@@ -1,11 +1,8 @@
 //! The suite, with the default options and with compactions all the time.
 
-use std::ops::ControlFlow;
-use std::path::Path;
-
+use slipstream::snapshot_conformance::{Alter, Altered};
 use slipstream::{
-    AppendLogOptions, AppendLogReader, AppendLogSnapshot, EntryRef, FoldFiles, KvEntry, KvUpdate,
-    SnapshotError, SnapshotReader, SnapshotStore, WatchCursor,
+    AppendLogOptions, AppendLogSnapshot, KvUpdate, SnapshotError, SnapshotStore, WatchCursor,
 };
 
 mod default {
@@ -20,57 +17,26 @@ mod eager {
 }
 
 /// A log that is compacted whenever half of it is outdated.
-pub(crate) struct Eager(pub(crate) AppendLogSnapshot);
+type Eager = Altered<Compacting>;
 
-impl SnapshotStore for Eager {
-    type Reader = AppendLogReader;
+#[derive(Default)]
+struct Compacting;
 
-    const FILES: Option<FoldFiles<Self>> = match AppendLogSnapshot::FILES {
-        Some(files) => Some(FoldFiles {
-            backend: files.backend,
-            generation: files.generation,
-            owns: files.owns,
-            copy: |store, data| (AppendLogSnapshot::FILES.unwrap().copy)(&mut store.0, data),
-            fold: files.fold,
-            imported: files.imported,
-            verify: files.verify,
-            entries: files.entries,
-        }),
-        None => None,
-    };
-
-    fn load(path: &Path) -> Result<(WatchCursor, Self), SnapshotError> {
+impl Alter for Compacting {
+    fn options() -> AppendLogOptions {
         let mut options = AppendLogOptions::default();
         options.compact_threshold = 1;
-        let (cursor, store) = AppendLogSnapshot::load_with(path, options)?;
-        Ok((cursor, Self(store)))
+        options
     }
 
-    fn apply(&mut self, batch: &[KvUpdate], cursor: &WatchCursor) -> Result<(), SnapshotError> {
-        self.0.apply(batch, cursor)?;
-        assert!(self.0.compaction_error().is_none(), "{:?}", self.0.compaction_error());
-        Ok(())
-    }
-
-    fn reader(&self) -> AppendLogReader {
-        self.0.reader()
-    }
-}
-
-impl SnapshotReader for Eager {
-    fn cursor(&self) -> WatchCursor {
-        self.0.cursor()
-    }
-
-    fn get(&self, key: &str) -> Result<Option<KvEntry>, SnapshotError> {
-        self.0.get(key)
-    }
-
-    fn for_each_in_range(
-        &self,
-        prefix: &str,
-        f: &mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>,
+    fn apply(
+        &mut self,
+        log: &mut AppendLogSnapshot,
+        batch: &[KvUpdate],
+        cursor: &WatchCursor,
     ) -> Result<(), SnapshotError> {
-        self.0.for_each_in_range(prefix, f)
+        log.apply(batch, cursor)?;
+        assert!(log.compaction_error().is_none(), "{:?}", log.compaction_error());
+        Ok(())
     }
 }
