@@ -1,7 +1,8 @@
 //! Baselines: what is known already, by fingerprint.
 //!
 //! A baseline names rules, paths and fingerprints. A fingerprint is made without the secret, so who
-//! reads a baseline learns where secrets are and nothing about what they are.
+//! reads a baseline learns where secrets are and nothing about what they are. Each is there once,
+//! however many versions of a file have it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -79,11 +80,11 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
     };
     let places = Places::of(&reports.run(run)?.target);
     let mut prints = Fingerprints::new();
-    let mut findings = Vec::new();
+    let (mut known, mut findings) = (BTreeSet::new(), Vec::new());
     reports.each_finding(run, |found| {
         let path = places.in_repository(&found.path);
         let fingerprint = prints.next(found, &path);
-        if !found.is_silenced {
+        if !found.is_silenced && known.insert(fingerprint.clone()) {
             let path = String::from_utf8_lossy(&path).into_owned();
             findings.push(Known { fingerprint, rule: found.rule.clone(), path });
         }

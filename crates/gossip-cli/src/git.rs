@@ -54,6 +54,22 @@ fn name(root: &Path, selection: &Selection) -> Vec<u8> {
     [selection.as_bytes(), root.as_os_str().as_bytes()].concat()
 }
 
+/// The options that select this, each with a blank behind it.
+pub(crate) fn options(selection: &Selection) -> String {
+    let option = |name: &str, revision: &Option<String>| match revision {
+        Some(revision) => format!("{name} {revision} "),
+        None => String::new(),
+    };
+    match selection {
+        Selection::Staged => "--staged ".to_owned(),
+        Selection::Diff(revision) => format!("--diff {revision} "),
+        Selection::History { branch, since } => {
+            option("--branch", branch) + &option("--since", since)
+        }
+        other => unreachable!("{other:?} is not offered"),
+    }
+}
+
 /// The repository and selection behind a remembered name.
 pub(crate) fn parse_name(name: &[u8]) -> Option<(PathBuf, Selection)> {
     let path = |bytes| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));

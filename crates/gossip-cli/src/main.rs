@@ -13,6 +13,7 @@ mod filter;
 mod git;
 mod git_args;
 mod hook;
+mod items;
 mod missed;
 mod output;
 mod output_file;

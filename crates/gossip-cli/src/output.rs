@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::args::Format;
 use crate::say::shown_bytes;
+use crate::source::as_typed;
 
 /// A run in JSON.
 #[derive(Serialize)]
@@ -49,7 +50,7 @@ impl From<&RunSummary> for RunJson {
             };
             counts.iter().map(row).collect()
         };
-        let (target, target_hex) = path_of(&run.target);
+        let (target, target_hex) = path_of(&as_typed(&run.target));
         Self {
             run: run.run.as_raw(),
             target,
@@ -125,7 +126,7 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
         counted(run.items, "item"),
         indicatif::HumanBytes(run.bytes),
         counted(run.findings, "finding"),
-        shown_bytes(&run.target),
+        shown_bytes(&as_typed(&run.target)),
     )
 }
 

@@ -1,7 +1,7 @@
 //! Proofs: what was scanned, what was not and why, under which policy, with a hash over all of it.
 //!
 //! A proof is lines of JSON: what the run is, one line for each item in the order of keys, and the
-//! hash. It names files and versions, and no secret.
+//! hash. It names files and their versions, of a history paths and objects, and no secret.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::items::Items;
 use crate::output::{counted, path_of, stdout};
 use crate::output_file::write_whole;
 use crate::say::shown;
+use crate::source::{Target, as_typed};
 
 const VERSION: u32 = 1;
 
@@ -39,7 +41,12 @@ struct Item {
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_hex: Option<String>,
+    /// What of a file was read, in words of its source; not there if that was not settled.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     version: String,
+    /// Of a repository's history: the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
     bytes: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     not_scanned: Option<String>,
@@ -73,14 +80,20 @@ impl Foot {
     }
 }
 
-/// Writes the proof of a run.
-pub(crate) fn write(reports: &Reports, run: RunId, path: &Path) -> Result<(), Failure> {
+/// Writes the proof of a run over `target`.
+pub(crate) fn write(
+    reports: &Reports,
+    run: RunId,
+    target: &Target,
+    path: &Path,
+) -> Result<(), Failure> {
     let summary = reports.run(run)?;
+    let items = Items::of(target);
     let head = Head {
         gossip_proof: VERSION,
         program: format!("gossip {}", env!("CARGO_PKG_VERSION")),
         run: run.as_raw(),
-        target: path_of(&summary.target).0,
+        target: path_of(&as_typed(&summary.target)).0,
         policy: summary.policy.to_string(),
         status: summary.status.to_string(),
         started_ms: summary.started_ms,
@@ -96,11 +109,13 @@ pub(crate) fn write(reports: &Reports, run: RunId, path: &Path) -> Result<(), Fa
         };
         line(out, to_json(&head)?)?;
         reports.each_item(run, |item| {
-            let (path, path_hex) = path_of(&item.key);
+            let (path, path_hex) = path_of(&items.path(&item.key));
+            let object = items.object(&item.key, &item.version);
             let item = Item {
                 path,
                 path_hex,
-                version: hex(&item.version),
+                version: if object.is_none() { hex(&item.version) } else { String::new() },
+                object,
                 bytes: item.bytes,
                 not_scanned: item.skipped,
                 failed: item.failed,

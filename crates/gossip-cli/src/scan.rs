@@ -129,7 +129,7 @@ fn execute(
     };
     let findings = report.write(&mut silencer)?;
     if let Some(path) = &work.proof {
-        proof::write(&reports, outcome.run, path)?;
+        proof::write(&reports, outcome.run, &target, path)?;
     }
     let summary = reports.run(outcome.run)?;
     let RunSummary { items, skipped, failed, .. } = &summary;

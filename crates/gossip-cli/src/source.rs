@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gossip_connectors::binary::WithBinaries;
 use gossip_connectors::bytes::Bytes;
 use gossip_connectors::fs::{FsOptions, FsSource};
-use gossip_connectors::many::{Many, Part, Shown};
+use gossip_connectors::many::{Many, Part};
 use gossip_contracts::connector::Connector;
 use gossip_object_store::{ObjectOptions, ObjectSource};
 use gossip_runtime::StateDir;
@@ -16,6 +16,7 @@ use gossip_runtime::StateDir;
 use crate::args::Args;
 use crate::failure::Failure;
 use crate::git;
+use crate::items::shown_as;
 use crate::say::shown;
 use crate::source_args::SourceArgs;
 
@@ -159,21 +160,15 @@ impl Target {
             return parts.remove(0);
         }
         parts.sort_by(|a, b| a.name.cmp(&b.name));
-        let roots: BTreeSet<_> = parts.iter().map(|part| Self::root_of(&part.name)).collect();
-        let is_one_place = roots.len() == 1;
+        let names: Vec<&[u8]> = parts.iter().map(|part| &part.name[..]).collect();
+        let is_one_place = Self::is_one_place(&names);
         let mut name = MANY.to_vec();
         let mut again = Vec::new();
         let mut sources = Vec::new();
         for part in parts {
             name.extend_from_slice(format!("{}:", part.name.len()).as_bytes());
             name.extend_from_slice(&part.name);
-            let shown = match Self::root_of(&part.name) {
-                // Files and history of one repository.
-                _ if is_one_place => Shown::Below(Vec::new()),
-                Some(root) if root.is_file() => Shown::As(root.into_os_string().into_vec()),
-                Some(root) => Shown::Below([root.as_os_str().as_bytes(), b"/"].concat()),
-                None => Shown::Below(Vec::new()),
-            };
+            let shown = shown_as(&part.name, is_one_place);
             if !again.contains(&part.again) {
                 again.push(part.again);
             }
@@ -191,8 +186,14 @@ impl Target {
         Ok(Self { source: Box::new(bytes), name, again: STDIN.to_owned() })
     }
 
+    /// Whether targets of these names are of one directory: the files and the history of a repository.
+    pub(crate) fn is_one_place(names: &[&[u8]]) -> bool {
+        let roots: BTreeSet<_> = names.iter().map(|name| Self::root_of(name)).collect();
+        roots.len() == 1
+    }
+
     /// The directory or file behind a remembered name, if it has one.
-    fn root_of(name: &[u8]) -> Option<PathBuf> {
+    pub(crate) fn root_of(name: &[u8]) -> Option<PathBuf> {
         let root = Self::parse_name(name).map(|(root, _)| root);
         root.or_else(|| git::parse_name(name).map(|(root, _)| root))
     }
@@ -210,10 +211,19 @@ impl Target {
 /// Between the address of a bucket and the endpoint of its store.
 const AT: &str = " at ";
 
+/// An address without the user and password in it: what is remembered is shown.
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
 /// Where the environment says that stores are, if it does.
 fn endpoint() -> Option<String> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().find_map(variable)
+    let endpoint = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().find_map(variable);
+    endpoint.map(|endpoint| without_user(&endpoint))
 }
 
 /// Before the names of several targets that are scanned as one, each with its length.
@@ -231,6 +241,35 @@ pub(crate) fn parse_names(name: &[u8]) -> Option<Vec<&[u8]>> {
         rest = later;
     }
     Some(names)
+}
+
+/// The target of this name as people write it after `gossip scan`.
+pub(crate) fn as_typed(name: &[u8]) -> Vec<u8> {
+    let names = parse_names(name).unwrap_or_else(|| vec![name]);
+    let files: Vec<PathBuf> =
+        names.iter().filter_map(|name| Target::parse_name(name)).map(|(root, _)| root).collect();
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    for name in names {
+        let word = if let Some((root, gitignore)) = Target::parse_name(name) {
+            let option: &[u8] = if gitignore { b"--gitignore " } else { b"" };
+            [option, root.as_os_str().as_bytes()].concat()
+        } else if let Some((root, selection)) = git::parse_name(name) {
+            let option = git::options(&selection);
+            // The history is scanned with the files, unless that is all that is.
+            let alone = if option.is_empty() { "--only-history " } else { "" };
+            let alone = if files.contains(&root) { "" } else { alone };
+            if option.is_empty() && alone.is_empty() {
+                continue;
+            }
+            [option.as_bytes(), alone.as_bytes(), root.as_os_str().as_bytes()].concat()
+        } else if name.starts_with(b"stdin:") {
+            STDIN.as_bytes().to_vec()
+        } else {
+            name.to_vec()
+        };
+        words.push(word);
+    }
+    words.join(&b' ')
 }
 
 pub(crate) fn state_dir(args: &Args) -> Result<StateDir, Failure> {
@@ -269,6 +308,30 @@ mod tests {
     }
 
     #[test]
+    fn targets_are_shown_as_they_are_typed() {
+        let many = |names: &[&str]| -> Vec<u8> {
+            let parts = names.iter().map(|name| format!("{}:{name}", name.len()));
+            format!("many:{}", parts.collect::<String>()).into_bytes()
+        };
+        for (name, typed) in [
+            (b"fs:/tmp/r".to_vec(), "/tmp/r"),
+            (many(&["fs:/tmp/r", "git:/tmp/r"]), "/tmp/r"),
+            (b"git:/tmp/r".to_vec(), "--only-history /tmp/r"),
+            (
+                many(&["fs+gitignore:/a", "git:/a", "git:/b.git"]),
+                "--gitignore /a --only-history /b.git",
+            ),
+            (b"git+staged:/r".to_vec(), "--staged /r"),
+            (b"git+diff:main\0/r".to_vec(), "--diff main /r"),
+            (b"git+part:main\0v1\0/r".to_vec(), "--branch main --since v1 /r"),
+            (b"stdin:00".to_vec(), "-"),
+            (b"s3://b/x at http://localhost:9000".to_vec(), "s3://b/x at http://localhost:9000"),
+        ] {
+            assert_eq!(String::from_utf8(as_typed(&name)).unwrap(), typed);
+        }
+    }
+
+    #[test]
     fn the_name_of_several_targets_leads_back_to_them_in_any_order() {
         let dir = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
@@ -285,6 +348,9 @@ mod tests {
         let state = StateDir::open(dir.path().join("state")).unwrap();
         assert_eq!(Target::reopen(&both.name, 1, &state).unwrap().name, both.name);
         assert_eq!(open(&[&a.join("inner"), &a]).name, open(&[&a]).name);
+        let typed = as_typed(&both.name);
+        let [a, b] = [a, b].map(|path| path.canonicalize().unwrap());
+        assert_eq!(typed, format!("{} {}", a.display(), b.display()).into_bytes());
         for cut in [&both.name[..both.name.len() - 1], b"many:", b"many:9:x", b"other"] {
             assert!(parse_names(cut).is_none_or(|names| names.is_empty()));
         }

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use zeroize::Zeroize;
 
-use crate::context::{self, Context, Side};
+use crate::context::{Context, Known, SIGHT_BYTES, Sight};
 use crate::decode::Encoding;
 use crate::finding::{Finding, Reason, Secret, Span};
-use crate::limits::NEARBY;
+use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, MAX_ENCODED_RUN_LEN, MAX_MATCH_LEN, NEARBY};
 use crate::literals::MAX_REACH;
 use crate::position::{LineCounter, Position};
 use crate::rules::{Confidence, Knowledge, RuleSet};
@@ -18,6 +18,11 @@ use crate::rules::{Confidence, Knowledge, RuleSet};
 /// What is found from a byte on starts at most so far before it: an anchor's reach, of characters of
 /// two bytes.
 const LOOK_BACK: u64 = 2 * if MAX_REACH > NEARBY { MAX_REACH } else { NEARBY } as u64;
+
+// What is in sight of a secret is at hand when it is placed, wherever segments begin and end.
+const _: () = assert!(CONTEXT_BEFORE >= LOOK_BACK as usize + SIGHT_BYTES);
+const _: () = assert!(CONTEXT_AFTER >= MAX_ENCODED_RUN_LEN + SIGHT_BYTES);
+const _: () = assert!(CONTEXT_AFTER >= MAX_MATCH_LEN + SIGHT_BYTES);
 
 /// What a rule matched and its filters let through.
 #[derive(Clone, Debug)]
@@ -37,9 +42,9 @@ pub(crate) struct Candidate {
     pub(crate) silenced: bool,
     /// Place of the secret's bytes in the store.
     pub(crate) stored: Range<usize>,
-    /// Place of what stands before and behind it, in the other store.
+    /// Place of what is in sight of it, in the other store, and where in that it stands.
     pub(crate) beside: Range<usize>,
-    pub(crate) before_len: usize,
+    pub(crate) sight: Sight,
     pub(crate) public_len: usize,
 }
 
@@ -131,10 +136,9 @@ impl Candidates {
             candidate.end = lines.position(&text[start..], end - start);
             at = start;
             let secret = (candidate.secret.start - base) as usize..end;
-            let (before, after) = context::beside(text, secret, candidate.encoding);
-            candidate.before_len = before.len();
-            let from = append(&mut self.beside, &text[before]).start;
-            candidate.beside = from..append(&mut self.beside, &text[after]).end;
+            let (seen, sight) = Sight::of(text, secret, candidate.encoding);
+            candidate.beside = append(&mut self.beside, &text[seen]);
+            candidate.sight = sight;
         }
     }
 
@@ -143,8 +147,38 @@ impl Candidates {
         &mut self,
         done: u64,
         rules: &RuleSet,
+        known: &mut Known,
+        path: Option<&[u8]>,
         on_finding: &mut impl FnMut(Finding<'_>),
     ) {
+        self.flush_each(done, rules, |candidates, at| {
+            let candidate = &candidates.waiting[at];
+            let (before, after) = candidates.context(at, known, path);
+            let secret = &candidates.store[candidate.stored.clone()];
+            on_finding(Finding {
+                rule: rules.rule(candidate.rule as usize),
+                rule_index: candidate.rule as usize,
+                matched: candidate.matched,
+                secret_span: candidate.secret,
+                confidence: candidate.confidence,
+                reason: candidate.reason,
+                encoding: candidate.encoding,
+                position: candidate.position,
+                end: candidate.end,
+                is_silenced: candidate.silenced,
+                context: Context { before: &before, after: &after },
+                secret: Secret::new(secret, candidate.public_len),
+            });
+        });
+    }
+
+    /// Passes over what [`flush`](Self::flush) would report: it has been.
+    pub(crate) fn flush_silently(&mut self, done: u64, rules: &RuleSet) {
+        self.flush_each(done, rules, |_, _| {});
+    }
+
+    /// Calls back with the place of each waiting candidate that is to be reported.
+    fn flush_each(&mut self, done: u64, rules: &RuleSet, mut each: impl FnMut(&Self, usize)) {
         debug_assert_eq!(self.unplaced, 0);
         self.note_companions(done, rules);
         if self.waiting.is_empty() && self.past.is_empty() {
@@ -169,45 +203,31 @@ impl Candidates {
             {
                 continue;
             }
-            let secret = &self.store[candidate.stored.clone()];
-            let before = self.context(at, Side::Before);
-            let after = self.context(at, Side::After);
-            on_finding(Finding {
-                rule,
-                rule_index: candidate.rule as usize,
-                matched: candidate.matched,
-                secret_span: candidate.secret,
-                confidence: candidate.confidence,
-                reason: candidate.reason,
-                encoding: candidate.encoding,
-                position: candidate.position,
-                end: candidate.end,
-                is_silenced: candidate.silenced,
-                context: Context { before: &before, after: &after },
-                secret: Secret::new(secret, candidate.public_len),
-            });
+            each(self, at);
         }
         self.waiting.drain(..ready);
         self.past.retain(|candidate| candidate.secret.end() >= settled);
         self.forget_reported_secrets();
     }
 
-    /// What stands on one side of the candidate at `at`, masked.
-    fn context(&self, at: usize, side: Side) -> String {
+    /// What stands before and behind the candidate at `at`, masked.
+    fn context(&self, at: usize, known: &mut Known, path: Option<&[u8]>) -> (String, String) {
         let candidate = &self.waiting[at];
-        let beside = &self.beside[candidate.beside.clone()];
-        let (before, after) = beside.split_at(candidate.before_len);
-        let (bytes, start) = match side {
-            Side::Before => (before, candidate.secret.start - before.len() as u64),
-            Side::After => (after, candidate.secret.end()),
-        };
+        let bytes = &self.beside[candidate.beside.clone()];
+        let start = candidate.secret.start - candidate.sight.secret.start as u64;
         let end = start + bytes.len() as u64;
-        let secret = &self.store[candidate.stored.clone()];
+        let value = &self.store[candidate.stored.clone()];
         let behind = self.waiting[at + 1..].iter().take_while(|other| other.secret.start < end);
         let ahead = self.past.iter().rev();
         let ahead = ahead.take_while(|other| other.secret.start + self.longest >= start);
         let spans = ahead.chain(behind).map(|other| other.secret);
-        context::masked(bytes, start, side, candidate.encoding, secret, spans)
+        let spans = spans.chain(known.find(bytes, start, path));
+        candidate.sight.masked(bytes, start, value, spans)
+    }
+
+    /// Where the secrets of those that wait are.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = Span> {
+        self.waiting.iter().map(|candidate| candidate.secret)
     }
 
     /// Notes where rules that others require found something, and forgets what is further back than
@@ -332,7 +352,7 @@ mod tests {
             silenced: false,
             stored: 0..0,
             beside: 0..0,
-            before_len: 0,
+            sight: Sight::default(),
             public_len: 0,
         }
     }
@@ -342,14 +362,14 @@ mod tests {
     fn secrets_that_were_reported_are_not_held_while_others_wait() {
         let rules = "[[rules]]\nid = \"mine\"\nregex = '''mine_[0-9]{8}'''\n";
         let rules = RuleSet::from_toml("test.toml", rules).unwrap();
-        let mut candidates = Candidates::default();
+        let (mut candidates, mut known) = (Candidates::default(), Known::default());
         let mut found = Vec::new();
         let segment = 4 * LOOK_BACK;
         for start in (0..100 * segment).step_by(64) {
             candidates.push(candidate(start, 13), format!("mine_{start:08}").as_bytes());
             if (start + 64) % segment == 0 {
                 candidates.unplaced = 0;
-                candidates.flush(start + 64, &rules, &mut |finding| {
+                candidates.flush(start + 64, &rules, &mut known, None, &mut |finding| {
                     let expected = format!("mine_{:08}", finding.span().start);
                     assert_eq!(finding.secret().expose(), expected.as_bytes());
                     found.push(finding.span().start);
@@ -359,7 +379,9 @@ mod tests {
                 assert_eq!(candidates.store.len(), held);
             }
         }
-        candidates.flush(u64::MAX, &rules, &mut |finding| found.push(finding.span().start));
+        candidates.flush(u64::MAX, &rules, &mut known, None, &mut |finding| {
+            found.push(finding.span().start)
+        });
         assert!(found.iter().copied().eq((0..100 * segment).step_by(64)), "each once, in order");
         assert!(candidates.store.is_empty());
     }

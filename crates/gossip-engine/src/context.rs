@@ -1,20 +1,32 @@
 //! What stands beside a secret in its line, with every secret in it masked.
 //!
-//! Nothing of a candidate, reported or not, is left in a context, nor any other word that could be a
-//! value.
+//! - X1: a context holds nothing that a rule at work or a built-in rule takes for a secret, be it
+//!   reported or not; nor what is the same bytes.
+//! - X2: nor any other word that could be a value.
+//! - X3: both are decided with more of the text in sight than is shown: what makes a value of a word
+//!   may lie further off.
+
+mod known;
+mod values;
 
 use std::ops::Range;
 
 use crate::decode::Encoding;
 use crate::finding::Span;
 
+pub(crate) use known::Known;
+
 /// Stands for what is masked.
 pub(crate) const MASK: char = '…';
 
 /// Characters of a line that are shown on either side of a secret.
 const REACH: usize = 120;
-/// Words of this length that mix letters and digits could be values.
-const VALUE_LEN_MIN: usize = 8;
+/// Characters on either side of a secret that decide about what is shown (X3).
+const SIGHT: usize = 512;
+/// How many bytes that are, at most.
+pub(crate) const SIGHT_BYTES: usize = 2 * SIGHT;
+/// Shorter values are masked where they stand, but not wherever the same bytes are.
+const REPEATED_LEN_MIN: usize = 4;
 
 /// What stands beside a secret in its line, masked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,23 +37,93 @@ pub struct Context<'s> {
     pub after: &'s str,
 }
 
-/// The bytes of `text` on either side of `secret` that belong to its line, as far as contexts reach.
-pub(crate) fn beside(
-    text: &[u8],
-    secret: Range<usize>,
+/// Where a secret stands in the text that is in sight of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sight {
+    /// The secret, in the text.
+    pub(crate) secret: Range<usize>,
+    /// Its line, or as much of it as is in sight.
+    line: Range<usize>,
     encoding: Encoding,
-) -> (Range<usize>, Range<usize>) {
-    let unit = unit_len(encoding);
-    let is_end = |at: usize| line_ends_at(text, at, unit);
-    let mut start = secret.start;
-    while start >= unit && secret.start - start < REACH * unit && !is_end(start - unit) {
-        start -= unit;
+}
+
+impl Sight {
+    /// What is in sight of `secret`: a range of `text`, and where the secret stands in it.
+    pub(crate) fn of(
+        text: &[u8],
+        secret: Range<usize>,
+        encoding: Encoding,
+    ) -> (Range<usize>, Self) {
+        let unit = unit_len(encoding);
+        let reach = SIGHT * unit;
+        let start = secret.start.saturating_sub(reach);
+        let end = text.len().min(secret.end + reach);
+        let is_end = |at: usize| line_ends_at(text, at, unit);
+        let mut line = secret.clone();
+        while line.start >= start + unit && !is_end(line.start - unit) {
+            line.start -= unit;
+        }
+        while line.end + unit <= end && !is_end(line.end) {
+            line.end += unit;
+        }
+        let inside = |range: Range<usize>| range.start - start..range.end - start;
+        (start..end, Self { secret: inside(secret), line: inside(line), encoding })
     }
-    let mut end = secret.end;
-    while end + unit <= text.len() && end - secret.end < REACH * unit && !is_end(end) {
-        end += unit;
+
+    /// What stands before and behind the secret, masked. `bytes` are what is in sight, of which the
+    /// first is at `start` in the object; `spans` are what is taken for a secret there, and `value` is
+    /// what the secret was decoded to.
+    pub(crate) fn masked(
+        &self,
+        bytes: &[u8],
+        start: u64,
+        value: &[u8],
+        spans: impl Iterator<Item = Span>,
+    ) -> (String, String) {
+        let hidden = self.hidden(bytes, start, value, spans);
+        let unit = unit_len(self.encoding);
+        let text = |range: Range<usize>| decoded(&bytes[range.clone()], &hidden[range], unit);
+        let before = text(self.line.start..self.secret.start);
+        let after = text(self.secret.end..self.line.end);
+        let (mut before, mut after) = values::without(&before, &after);
+        // What is in sight may begin or end within a word; so may what is shown.
+        if self.line.start < unit && self.secret.start >= (SIGHT - 1) * unit {
+            before = without_cut_word(&before, Side::Before).to_owned();
+        }
+        if self.line.end - self.secret.end + unit > SIGHT * unit {
+            after = without_cut_word(&after, Side::After).to_owned();
+        }
+        let before = within_reach(&before, Side::Before).trim_start().to_owned();
+        let after = within_reach(&after, Side::After).trim_end().to_owned();
+        (before, after)
     }
-    (start..secret.start, secret.end..end)
+
+    /// Which bytes are masked (X1).
+    fn hidden(
+        &self,
+        bytes: &[u8],
+        start: u64,
+        value: &[u8],
+        spans: impl Iterator<Item = Span>,
+    ) -> Vec<bool> {
+        let mut hidden = vec![false; bytes.len()];
+        let mut repeated = vec![&bytes[self.secret.clone()], value];
+        let inside = |at: u64| at.saturating_sub(start).min(bytes.len() as u64) as usize;
+        for span in spans {
+            let range = inside(span.start)..inside(span.end());
+            hidden[range.clone()].fill(true);
+            repeated.push(&bytes[range]);
+        }
+        repeated.retain(|value| value.len() >= REPEATED_LEN_MIN);
+        repeated.sort_unstable();
+        repeated.dedup();
+        for value in repeated {
+            for at in memchr::memmem::find_iter(bytes, value) {
+                hidden[at..at + value.len()].fill(true);
+            }
+        }
+        hidden
+    }
 }
 
 fn unit_len(encoding: Encoding) -> usize {
@@ -56,42 +138,9 @@ fn line_ends_at(text: &[u8], at: usize, unit: usize) -> bool {
 
 /// Which end of a context touches the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+enum Side {
     Before,
     After,
-}
-
-/// The masked text of `bytes`, the first of which is at `start` in the object. `spans` are the
-/// candidates around, and `secret` is the one that the context belongs to.
-pub(crate) fn masked(
-    bytes: &[u8],
-    start: u64,
-    side: Side,
-    encoding: Encoding,
-    secret: &[u8],
-    spans: impl Iterator<Item = Span>,
-) -> String {
-    let mut hidden = vec![false; bytes.len()];
-    let mut hide = |range: Range<usize>| hidden[range].fill(true);
-    for span in spans {
-        let from = span.start.saturating_sub(start).min(bytes.len() as u64) as usize;
-        let to = span.end().saturating_sub(start).min(bytes.len() as u64) as usize;
-        hide(from..to);
-    }
-    if secret.len() >= 4 {
-        for at in memchr::memmem::find_iter(bytes, secret) {
-            hide(at..at + secret.len());
-        }
-    }
-    let unit = unit_len(encoding);
-    let text = decoded(bytes, &hidden, unit);
-    let is_cut = bytes.len() >= REACH * unit;
-    let text = if is_cut { without_cut_word(&text, side) } else { &text };
-    let text = without_values(text);
-    match side {
-        Side::Before => text.trim_start().to_owned(),
-        Side::After => text.trim_end().to_owned(),
-    }
 }
 
 /// As text, with one mask for each run of hidden bytes.
@@ -118,56 +167,45 @@ fn decoded(bytes: &[u8], hidden: &[bool], unit: usize) -> String {
     text
 }
 
-/// Ends a word: what is between two of these may be a value.
-fn is_delimiter(c: char) -> bool {
-    c.is_whitespace()
-        || c.is_control()
-        || matches!(c, '\'' | '"' | '`')
-        || "=:,;()[]{}<>&|".contains(c)
+/// What of a context is shown: no more than [`REACH`] characters.
+fn within_reach(text: &str, side: Side) -> &str {
+    let far = match side {
+        Side::Before => text.char_indices().rev().nth(REACH - 1),
+        Side::After => text.char_indices().nth(REACH),
+    };
+    match (far, side) {
+        (Some((at, _)), Side::Before) if at > 0 => without_cut_word(&text[at..], side),
+        (Some((at, _)), Side::After) => without_cut_word(&text[..at], side),
+        _ => text,
+    }
 }
 
 /// A word that is cut off could be the rest of a value, which nothing tells any more.
 fn without_cut_word(text: &str, side: Side) -> &str {
     match side {
-        Side::Before => text.find(is_delimiter).map_or("", |at| &text[at..]),
-        Side::After => text.rfind(is_delimiter).map_or("", |at| &text[..at]),
+        Side::Before => text.find(values::is_delimiter).map_or("", |at| &text[at..]),
+        Side::After => text.rfind(values::is_delimiter).map_or("", |at| &text[..at]),
     }
-}
-
-fn without_values(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for part in text.split_inclusive(is_delimiter) {
-        let (word, end) = match part.char_indices().next_back() {
-            Some((at, last)) if is_delimiter(last) => part.split_at(at),
-            _ => (part, ""),
-        };
-        if could_be_value(word) {
-            out.push(MASK);
-        } else {
-            out.push_str(word);
-        }
-        out.push_str(end);
-    }
-    out
-}
-
-fn could_be_value(word: &str) -> bool {
-    word.len() >= VALUE_LEN_MIN
-        && word.contains(|c: char| c.is_ascii_digit())
-        && word.contains(|c: char| c.is_alphabetic())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn contexts_beside(
+        text: &[u8],
+        secret: Range<usize>,
+        encoding: Encoding,
+        spans: &[Span],
+    ) -> (String, String) {
+        let value = &text[secret.clone()];
+        let (seen, sight) = Sight::of(text, secret, encoding);
+        let start = seen.start as u64;
+        sight.masked(&text[seen], start, value, spans.iter().copied())
+    }
+
     fn contexts(text: &[u8], secret: Range<usize>, encoding: Encoding) -> (String, String) {
-        let (before, after) = beside(text, secret.clone(), encoding);
-        let bytes = &text[secret];
-        let context = |range: Range<usize>, side| {
-            masked(&text[range.clone()], range.start as u64, side, encoding, bytes, [].into_iter())
-        };
-        (context(before, Side::Before), context(after, Side::After))
+        contexts_beside(text, secret, encoding, &[])
     }
 
     #[test]
@@ -199,23 +237,35 @@ mod tests {
 
     #[test]
     fn a_word_that_is_cut_off_is_left_out() {
-        let text = [&[b'a'; 500][..], b" k=SECRET ", &[b'b'; 500]].concat();
-        let (before, after) = contexts(&text, 503..509, Encoding::Plain);
+        let text = [&[b'a'; 900][..], b" k=SECRET ", &[b'b'; 900]].concat();
+        let (before, after) = contexts(&text, 903..909, Encoding::Plain);
         assert_eq!((before.as_str(), after.as_str()), ("k=", ""));
         // What is masked behind the cut makes the text shorter, and the word no less cut off.
         let text = [&b"a".repeat(200)[..], b" SECRET SECRET SECRET k=SECRET"].concat();
         let (before, _) = contexts(&text, 224..230, Encoding::Plain);
         assert_eq!(before, "\u{2026} \u{2026} \u{2026} k=");
+        // So does one that is cut off where sight ends.
+        let hidden = b"SECRET ".repeat(80);
+        let text = [&b"lettersonly"[..], b" ", &hidden, b"k=SECRET"].concat();
+        let at = text.len() - 6;
+        let (before, _) = contexts(&text, at..at + 6, Encoding::Plain);
+        assert!(!before.contains("SECRET") && !before.contains("only"), "{before}");
+    }
+
+    /// The name of a value may be too far off to be shown.
+    #[test]
+    fn a_value_is_masked_whose_name_is_out_of_reach() {
+        let text = format!("password = \"swordfish, {}and more\", k=SECRET", "and ".repeat(50));
+        let at = text.len() - 6;
+        let (before, _) = contexts(text.as_bytes(), at..at + 6, Encoding::Plain);
+        assert_eq!(before, "password = \"\u{2026}\", k=");
     }
 
     #[test]
-    fn candidates_around_are_masked() {
-        let text = b"a=first b=second c=third";
+    fn candidates_around_are_masked_wherever_they_stand() {
+        let text = b"a=first b=second c=third first";
         let spans = [Span { start: 2, len: 5 }, Span { start: 19, len: 5 }];
-        let before =
-            masked(&text[..10], 0, Side::Before, Encoding::Plain, b"second", spans.into_iter());
-        let after =
-            masked(&text[16..], 16, Side::After, Encoding::Plain, b"second", spans.into_iter());
-        assert_eq!((before.as_str(), after.as_str()), ("a=\u{2026} b=", " c=\u{2026}"));
+        let (before, after) = contexts_beside(text, 10..16, Encoding::Plain, &spans);
+        assert_eq!((before.as_str(), after.as_str()), ("a=\u{2026} b=", " c=\u{2026} \u{2026}"));
     }
 }

@@ -16,7 +16,7 @@ use crate::literals::Next;
 use crate::options::Options;
 use crate::position::LineCounter;
 use crate::prefilter::{Literal, Prefilter};
-use crate::rules::{Allowlist, RuleSet};
+use crate::rules::{Allowlist, Origin, RuleSet};
 use crate::scratch::Scratch;
 use crate::segment::Segment;
 use crate::stream::{Stream, StreamMark};
@@ -162,6 +162,19 @@ impl Engine {
         let mut stream = Stream::new(self, scratch, path, self.skips(path));
         stream.skip_to(mark);
         stream
+    }
+
+    /// Whether an allow-list lets a finding of this path pass because of the commit that brought it
+    /// in; if so, whose list it is.
+    #[must_use]
+    pub fn allows_commit(&self, found: &Finding<'_>, commit: &str, path: &[u8]) -> Option<Origin> {
+        let rule = found.rule();
+        let global = self.rules.allowlists().filter(|list| list.concerns(rule.id()));
+        let lists = rule.allowlists.iter().chain(global);
+        let allowing =
+            lists.filter(|list| list.allows_commit(commit, found.secret().expose(), path));
+        let origin = |list: &Allowlist| if list.is_local { Origin::Target } else { Origin::User };
+        allowing.map(origin).min_by_key(|origin| *origin == Origin::Target)
     }
 
     pub(crate) fn begin(&self, scratch: &mut Scratch) {

@@ -6,6 +6,7 @@ use regex_automata::meta::Cache;
 use regex_automata::util::primitives::NonMaxUsize;
 
 use crate::candidates::Candidates;
+use crate::context::Known;
 use crate::decode::Decoded;
 use crate::limits::MAX_DECODE_DEPTH;
 
@@ -23,6 +24,7 @@ pub struct Scratch {
     pub(crate) views: u64,
     pub(crate) slots: Vec<Option<NonMaxUsize>>,
     pub(crate) candidates: Candidates,
+    pub(crate) known: Known,
     pub(crate) layers: [Decoded; MAX_DECODE_DEPTH as usize],
     /// Where in a view escapes begin; one list for each depth.
     pub(crate) escapes: [Vec<usize>; MAX_DECODE_DEPTH as usize + 1],

@@ -248,7 +248,7 @@ impl<'e> Stream<'e> {
             let len = SEGMENT_LEN.min(self.filled - self.next);
             self.scan_buffered(len, on_finding);
         }
-        self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
+        self.flush(u64::MAX, on_finding);
     }
 
     /// `bytes` are the object: reports everything, and copies none of them.
@@ -259,14 +259,14 @@ impl<'e> Stream<'e> {
             self.scan_segment(rest, len, on_finding);
             rest = &rest[self.move_on(rest, len)..];
         }
-        self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
+        self.flush(u64::MAX, on_finding);
     }
 
     /// The rest of the object is not read, and none of its bytes are judged: reports what its path
     /// shows by itself.
-    pub fn finish_unread(self, on_finding: &mut impl FnMut(Finding<'_>)) {
+    pub fn finish_unread(mut self, on_finding: &mut impl FnMut(Finding<'_>)) {
         if !self.skipped && self.mark.is_none() {
-            self.scratch.candidates.flush(u64::MAX, &self.engine.rules, on_finding);
+            self.flush(u64::MAX, on_finding);
         }
     }
 
@@ -313,10 +313,16 @@ impl<'e> Stream<'e> {
             StreamMark { segment: (done - len as u64) / SEGMENT_LEN as u64, lines: self.lines };
         self.mark = Some(mark);
         if std::mem::take(&mut self.again) {
-            self.scratch.candidates.flush(done, &self.engine.rules, &mut |_| {});
+            self.scratch.candidates.flush_silently(done, &self.engine.rules);
         } else {
-            self.scratch.candidates.flush(done, &self.engine.rules, on_finding);
+            self.flush(done, on_finding);
         }
+    }
+
+    /// Reports what no byte from `done` on can overrule.
+    fn flush(&mut self, done: u64, on_finding: &mut impl FnMut(Finding<'_>)) {
+        let Scratch { candidates, known, .. } = &mut *self.scratch;
+        candidates.flush(done, &self.engine.rules, known, self.path, on_finding);
     }
 
     /// Goes on to the segment behind one of this length. Returns how many bytes of `text` that one

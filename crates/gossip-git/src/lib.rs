@@ -41,4 +41,4 @@ mod source;
 pub use manifest::{Manifest, ManifestError, RowKind};
 pub use repository::OpenError;
 pub use select::Selection;
-pub use source::{GitOptions, GitSource, Origin};
+pub use source::{GitOptions, GitSource, Origin, object_of};

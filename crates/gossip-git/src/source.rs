@@ -6,6 +6,7 @@
 
 mod planning;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -59,6 +60,8 @@ pub struct GitSource {
     options: GitOptions,
     manifests: PathBuf,
     planned: OnceLock<Arc<Planned>>,
+    /// Runs before that one whose items were asked for.
+    earlier: Mutex<HashMap<u64, Option<Planned>>>,
     /// Readers at rest, each with the row that it read last.
     readers: Mutex<Vec<(u64, ObjectReader)>>,
 }
@@ -68,8 +71,8 @@ impl GitSource {
     /// directory `manifests`, which other repositories may share.
     pub fn open(path: &Path, options: GitOptions, manifests: PathBuf) -> Result<Self, OpenError> {
         let repository = Repository::open(path)?;
-        let (planned, readers) = (OnceLock::new(), Mutex::default());
-        Ok(Self { repository, options, manifests, planned, readers })
+        let (planned, earlier, readers) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Ok(Self { repository, options, manifests, planned, earlier, readers })
     }
 
     /// Where an item came from; `None` if the run has no such item.
@@ -179,8 +182,10 @@ impl Connector for GitSource {
     }
 
     fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
-        let (_, row) = self.planned().find(key).ok()??;
-        self.planned().path(&row).ok()
+        match self.planned().find(key).ok()? {
+            Some((_, row)) => self.planned().path(&row).ok(),
+            None => self.earlier_path(key),
+        }
     }
 
     fn key_range(&self) -> ShardSpecRef<'_> {
@@ -343,6 +348,13 @@ fn row_key(manifest: u64, row: u64) -> [u8; ManifestRowKey::ENCODED_LEN] {
 /// The object and the class of its paths: what tells later runs that it is settled.
 fn version(row: &Row) -> Vec<u8> {
     [row.id.as_bytes(), &row.class.to_le_bytes()].concat()
+}
+
+/// The object, in hexadecimal, that an item of this version is.
+#[must_use]
+pub fn object_of(version: &[u8]) -> Option<String> {
+    let (id, _class) = version.split_last_chunk::<8>()?;
+    gix::ObjectId::try_from(id).ok().map(|id| id.to_string())
 }
 
 fn not_begun(operation: &'static str, error: PlanError) -> ConnectorError {

@@ -13,6 +13,12 @@ pub enum OpenError {
         /// The address as given.
         url: String,
     },
+    /// It has a user or a password in it. Neither is repeated.
+    #[error("{scheme}://…: it names credentials, which are read from the environment")]
+    Credentials {
+        /// The scheme of the address.
+        scheme: String,
+    },
     /// What is configured does not do.
     #[error("{url}: {message}")]
     Config {

@@ -33,6 +33,9 @@ impl ObjectSource {
     /// Opens `s3://bucket/prefix`, or `gs://`, or `az://`. Credentials, regions and endpoints are
     /// taken from the environment, by the names that each vendor's own tools use.
     pub fn open(url: &str, options: &ObjectOptions) -> Result<Self, OpenError> {
+        if let Some(scheme) = scheme_before_credentials(url) {
+            return Err(OpenError::Credentials { scheme: scheme.to_owned() });
+        }
         let (scheme, bucket, prefix) = parse(url).ok_or_else(|| not_a_bucket(url))?;
         let config_error =
             |error: Error| OpenError::Config { url: url.to_owned(), message: error.to_string() };
@@ -78,6 +81,13 @@ impl ObjectSource {
     pub fn is_address(word: &str) -> bool {
         ["s3://", "gs://", "az://"].iter().any(|scheme| word.starts_with(scheme))
     }
+}
+
+/// The scheme of an address with a user or a password in it. No bucket has these signs in its name.
+fn scheme_before_credentials(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let bucket = rest.split('/').next().unwrap_or_default();
+    bucket.contains([':', '@']).then_some(scheme)
 }
 
 /// Scheme, bucket and prefix.
@@ -144,6 +154,9 @@ fn reason(error: &Error) -> String {
             "the store refuses access; see that the credentials in the environment are right"
                 .to_owned()
         }
+        ConnectorError::Retryable { .. } => {
+            "the store does not answer; see that its endpoint and region are right".to_owned()
+        }
         _ => error.to_string(),
     }
 }
@@ -151,6 +164,18 @@ fn reason(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_in_an_address_are_refused_and_not_repeated() {
+        for url in ["s3://name:hush@bucket", "gs://hush@b/x", "az://name:hu/sh@c", "s3://a:hush"] {
+            let Err(error) = ObjectSource::open(url, &ObjectOptions::default()) else {
+                panic!("{url} was opened");
+            };
+            assert!(matches!(error, OpenError::Credentials { .. }), "{error}");
+            let said = format!("{error} {error:?}");
+            assert!(!said.contains("hu") && !said.contains("name"), "{said}");
+        }
+    }
 
     #[test]
     fn addresses_are_taken_apart() {

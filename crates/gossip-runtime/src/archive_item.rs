@@ -234,7 +234,7 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
             self.checkpoint_and_renew()?;
             let occurrences = &mut self.archive.row.occurrences;
             let mut on_finding =
-                |found: Finding<'_>| occurrences.push(context.occurrence(inner, &found));
+                |found: Finding<'_>| occurrences.extend(context.occurrence(inner, &found));
             let read = match stream.read(CHUNK, |room| read_full(bytes, room), &mut on_finding) {
                 Ok(read) => read,
                 Err(error) => {

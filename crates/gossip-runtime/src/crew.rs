@@ -273,7 +273,7 @@ impl Member {
             }
             let room = (CHUNK as u64).min(end - offset) as usize;
             let read = stream.read(room, |room| reader.read_at(offset, room), &mut |finding| {
-                found.push(context.occurrence(subject, &finding))
+                found.extend(context.occurrence(subject, &finding));
             })?;
             if read == 0 {
                 return Err(changed("the item ended while it was read"));

@@ -160,8 +160,9 @@ impl fmt::Debug for ReportedFinding {
     }
 }
 
-/// What a run found, with what newer runs of the same scope know of the same items, in key order.
-/// An item belongs to the newest run that covered it, so these are disjoint.
+/// What a run found, with what newer runs of the same scope know of the same items: by path, what
+/// is in the work tree before the versions of a history, the oldest of these first. An item belongs to
+/// the newest run that covered it, so these are disjoint.
 pub(crate) fn each_since<E>(
     tx: &Transaction<'_>,
     run: RunId,
@@ -176,7 +177,8 @@ pub(crate) fn each_since<E>(
          LEFT JOIN scan_seen s USING (finding)
          WHERE o.scope = ",
         scope_of_run!(),
-        " AND l.run >= ?1 ORDER BY o.key, o.inner, o.start, o.rule"
+        " AND l.run >= ?1 ORDER BY ifnull(o.path, o.key), o.inner, o.date_ms, o.commit_id, o.key,
+                                   o.start, o.rule"
     ))?;
     let mut rows = statement.query([run.as_raw() as i64])?;
     while let Some(row) = rows.next()? {

@@ -1,10 +1,13 @@
 //! What a finding is called on every machine.
 //!
 //! Made of the rule, the path, the masked text between the secret and the one before it in its line,
-//! and how many findings of the same rule in the same file have the same text. So it does not change
-//! when lines are inserted or moved, when the tree is somewhere else, or when another secret comes
-//! into the line; and as no byte of the secret is in it, it tells nothing about it. A secret that
-//! takes the place of another keeps its fingerprint.
+//! and how many findings of the same rule before it in the same file have the same text. So it does
+//! not change when lines are inserted or moved, when the tree is somewhere else, or when another
+//! secret comes into the line; and as no byte of the secret is in it, it tells nothing about it. A
+//! secret that takes the place of another keeps its fingerprint.
+//!
+//! Every version of a file counts by itself: a secret has one fingerprint in the work tree and in all
+//! versions of a history, whichever of them there are and in whatever order they come.
 
 use std::collections::HashMap;
 
@@ -20,8 +23,9 @@ const TEXT_MAX: usize = 80;
 /// Gives fingerprints to findings that come in their order.
 #[derive(Default)]
 pub struct Fingerprints {
-    path: Vec<u8>,
-    /// How many there were of each in this file.
+    /// The item, and the path of the file.
+    file: (Vec<u8>, Vec<u8>),
+    /// How many there were of each in this version of this file.
     seen: HashMap<[u8; 32], u32>,
 }
 
@@ -33,10 +37,11 @@ impl Fingerprints {
     }
 
     /// The fingerprint of the next finding of a report, whose file is at `path` from the root of its
-    /// repository, or of what was scanned. All findings must pass by, whether shown or not.
+    /// repository, or of what was scanned. All findings must pass by, whether shown or not, those of
+    /// one version of a file together and in their order.
     pub fn next(&mut self, found: &ReportedFinding, path: &[u8]) -> String {
-        if self.path != path {
-            self.path = path.to_vec();
+        if self.file.0 != found.key || self.file.1 != path {
+            self.file = (found.key.clone(), path.to_vec());
             self.seen.clear();
         }
         let text = text_before(&found.before);
@@ -117,5 +122,17 @@ mod tests {
         assert!(prints[0] != prints[1] && prints[1] != prints[2] && prints[0] != prints[2]);
         assert_eq!(of("a", &["\tx  = "])[0], prints[0]);
         assert_ne!(of("b", &["x = "])[0], prints[0]);
+    }
+
+    #[test]
+    fn versions_of_a_file_count_by_themselves() {
+        let mut prints = Fingerprints::new();
+        let mut next = |key: &[u8]| {
+            let found = ReportedFinding { key: key.to_vec(), ..found("rule", "x = ") };
+            prints.next(&found, b"a")
+        };
+        let [first, second] = [next(b"1"), next(b"1")];
+        assert_ne!(first, second);
+        assert_eq!([next(b"2"), next(b"2")], [first, second]);
     }
 }

@@ -5,7 +5,7 @@ use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEnt
 use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
 };
-use gossip_engine::{Engine, Finding, Scratch, Stream, StreamMark};
+use gossip_engine::{Engine, Finding, Origin, Scratch, Stream, StreamMark};
 
 use crate::batch::{InProgress, Position};
 use crate::clock::now;
@@ -138,14 +138,27 @@ impl ItemContext<'_> {
         Ok(())
     }
 
-    pub(crate) fn occurrence(&self, subject: &Subject, found: &Finding<'_>) -> OccurrenceRow {
+    /// What is kept of a finding; `None` if an allow-list names the commit that brought it in.
+    pub(crate) fn occurrence(
+        &self,
+        subject: &Subject,
+        found: &Finding<'_>,
+    ) -> Option<OccurrenceRow> {
+        let allowed = subject
+            .provenance
+            .as_ref()
+            .and_then(|from| self.engine.allows_commit(found, &from.commit, subject.path()));
+        let is_counted = self.engine.options().report_silenced;
+        if allowed.is_some_and(|by| by == Origin::User || !is_counted) {
+            return None;
+        }
         let Subject { item, ref version, .. } = *subject;
         let version = ObjectVersionId::derive(item, version);
         let rule = found.rule();
         let secret = SecretHash::derive(self.tenant_key, found.secret().expose());
         let finding = FindingId::derive(LOCAL_TENANT, item, rule.fingerprint(), secret);
         let span = found.span();
-        OccurrenceRow {
+        Some(OccurrenceRow {
             occurrence: OccurrenceId::derive(finding, version, span.start, span.len),
             finding,
             path: subject.path.clone(),
@@ -166,9 +179,9 @@ impl ItemContext<'_> {
             end_column: found.end().column,
             before: found.context().before.to_owned(),
             after: found.context().after.to_owned(),
-            is_silenced: found.is_silenced(),
+            is_silenced: found.is_silenced() || allowed.is_some(),
             provenance: subject.provenance.clone(),
-        }
+        })
     }
 }
 
@@ -342,7 +355,7 @@ impl<'i> ItemInProgress<'i> {
         let Self { context, subject, reader, stream, mut row, .. } = self;
         let head = stream.buffered().to_vec();
         let occurrences = &mut row.occurrences;
-        stream.finish_unread(&mut |found| occurrences.push(context.occurrence(subject, &found)));
+        stream.finish_unread(&mut |found| occurrences.extend(context.occurrence(subject, &found)));
         (reader, row, head)
     }
 
@@ -355,7 +368,7 @@ impl<'i> ItemInProgress<'i> {
             offset => reader.read_at(offset, room),
         };
         let read = stream.read(CHUNK, read_next, &mut |found| {
-            occurrences.push(context.occurrence(subject, &found));
+            occurrences.extend(context.occurrence(subject, &found));
         })?;
         ScanStats::add(&context.stats.bytes, read as u64);
         if *offset == 0
@@ -383,7 +396,7 @@ impl<'i> ItemInProgress<'i> {
         let is_skipped = row.skipped.is_some();
         let occurrences = &mut row.occurrences;
         let mut on_finding = |found: Finding<'_>| {
-            occurrences.push(context.occurrence(subject, &found));
+            occurrences.extend(context.occurrence(subject, &found));
         };
         if is_skipped {
             // A rule may want a file for its name, whatever is in it.

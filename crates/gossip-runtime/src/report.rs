@@ -127,7 +127,7 @@ impl Reports {
         self.summarize(row.ok_or(ReportError::NoSuchRun { run })?)
     }
 
-    /// What a run found, in key order: new, and still there from earlier runs. Only the newest run
+    /// What a run found, by path: new, and still there from earlier runs. Only the newest run
     /// of a target and policy can tell; older ones name it.
     pub fn findings(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
         let mut findings = Vec::new();

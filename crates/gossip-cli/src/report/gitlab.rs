@@ -36,7 +36,7 @@ impl Report for Gitlab {
         };
         let solution = remedy(&found.rule).join(" ");
         let vulnerability = json!({
-            "id": uuid(&shown.fingerprint),
+            "id": id(shown),
             "name": shown.description(),
             "description": format!(
                 "{}. It {}. Rule {}, {} confidence.",
@@ -79,8 +79,12 @@ impl Report for Gitlab {
     }
 }
 
-/// A fingerprint in the form of a UUID.
-fn uuid(print: &str) -> String {
-    let at = |from: usize, to: usize| &print[from..to];
+/// A UUID that no other finding of the report has: a fingerprint is the same in all versions of a
+/// file, of which a commit brings in one.
+fn id(shown: &Shown<'_>) -> String {
+    let (print, rest) = shown.fingerprint.split_at(16);
+    let commit = shown.found.provenance.as_ref().and_then(|from| from.commit.get(..16));
+    let digits = format!("{print}{}", commit.unwrap_or(rest));
+    let at = |from: usize, to: usize| &digits[from..to];
     format!("{}-{}-{}-{}-{}", at(0, 8), at(8, 12), at(12, 16), at(16, 20), at(20, 32))
 }

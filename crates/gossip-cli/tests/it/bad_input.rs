@@ -242,6 +242,15 @@ fn a_target_that_is_no_file_and_rules_that_are_none_are_named_once() {
 }
 
 #[test]
+fn credentials_in_the_address_of_a_bucket_are_refused_and_not_repeated() {
+    let place = Place::new();
+    let ran =
+        place.run("scan s3://name:hush@bucket/x").exits(2).says("s3://…: it names credentials");
+    assert!(!ran.stderr.contains("hush") && !ran.stderr.contains("name:"), "{ran:?}");
+    assert_eq!((ran.stderr.lines().count(), ran.stdout.as_str()), (1, ""), "{ran:?}");
+}
+
+#[test]
 fn a_revision_that_there_is_not_is_named_in_one_line() {
     let place = Place::with_a_token();
     git(&place.tree, &["init", "-q", "-b", "main"]);

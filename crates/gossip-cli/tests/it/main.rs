@@ -7,6 +7,7 @@ mod configs;
 mod equality;
 mod fingerprints;
 mod git;
+mod history;
 mod hook;
 mod kill;
 mod missed;

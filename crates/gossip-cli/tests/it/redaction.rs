@@ -6,7 +6,8 @@ use std::path::Path;
 
 use gossip_engine::{RuleSet, template};
 
-use crate::support::Place;
+use crate::git::git;
+use crate::support::{Place, token};
 
 /// Shorter ones may be part of something harmless.
 const LEN_MIN: usize = 16;
@@ -70,6 +71,86 @@ fn no_output_and_no_file_holds_a_secret() {
         check(&fs::read(path).unwrap(), &path.display().to_string());
     });
     assert!(files >= 2, "the database and the key, at least");
+}
+
+const FORMATS: [&str; 8] = ["text", "json", "jsonl", "sarif", "csv", "junit", "gitlab", "html"];
+
+/// A rule that is not chosen knows a secret all the same, and what it knows is not shown beside
+/// another rule's.
+#[test]
+fn beside_a_secret_no_other_is_shown_whichever_rules_are_chosen() {
+    let place = Place::new();
+    let mut beside = Vec::new();
+    for (seed, rule) in RuleSet::builtin().iter().enumerate() {
+        for (index, example) in rule.examples().iter().enumerate() {
+            let example = template::expand(example, seed as u64 + 1000).unwrap();
+            let secret = example.text[example.secret].to_owned();
+            let path = format!("{seed}/{index}.txt");
+            place.write(&path, format!("{} {} {}\n", token(1), example.text, token(2)));
+            beside.push((path, secret, rule.id().to_owned()));
+        }
+    }
+    let ran = place.run("scan TREE --only-rule github-token -f jsonl").exits(1);
+    let rows = ran.jsonl();
+    let mut shown = 0;
+    for (path, secret, rule) in &beside {
+        for row in rows.iter().filter(|row| row["path"] == path.as_str()) {
+            let context = row["context"].as_str().unwrap();
+            shown += 1;
+            // One of a few bytes may be part of what is harmless.
+            let is_shown = secret.len() >= 4 && context.contains(secret.as_str());
+            assert!(!is_shown, "a secret of the rule {rule} is in `{context}`");
+        }
+    }
+    assert!(shown >= 400, "only {shown} were looked at");
+}
+
+/// Short ones, several in a line, and such as no rule would report.
+#[test]
+fn other_secrets_of_a_line_are_nowhere_whichever_rules_are_chosen() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let secrets = ["swordfishes", "correct-horse-battery", "hush!77", "opensesame"];
+    let [url, named, short, quoted] = secrets;
+    place.write(
+        "app.env",
+        format!(
+            "tok={} db=postgres://u:{url}@h/db password={named} pw={short} x={} \
+             {{\"secret\": \"{quoted}\"}} {url}\n",
+            token(1),
+            token(2),
+        ),
+    );
+    git(&place.tree, &["add", "-A"]);
+    git(&place.tree, &["commit", "-q", "-m", &format!("password {named} token {}", token(3))]);
+    let gitleaks = place.path("gitleaks.toml");
+    let rule = "[[rules]]\nid = \"mine\"\nregex = '''ghp_[0-9A-Za-z]{36}'''\n";
+    fs::write(&gitleaks, rule).unwrap();
+    let check = |bytes: &[u8], what: &str| {
+        for secret in secrets {
+            let found = memchr::memmem::find(bytes, secret.as_bytes()).is_some();
+            assert!(!found, "{what} holds `{secret}`");
+        }
+    };
+    let proof = place.path("proof");
+    for rules in [
+        String::new(),
+        "--only-rule github-token".to_owned(),
+        "--disable-rule connection-string-password --disable-rule generic-password".to_owned(),
+        format!("--config {}", gitleaks.display()),
+    ] {
+        for format in FORMATS {
+            let words = format!("-vv scan TREE {rules} -f {format} --proof {}", proof.display());
+            let ran = place.run(&words).exits(1);
+            check(ran.stdout.as_bytes(), &format!("the output of `gossip {words}`"));
+            check(ran.stderr.as_bytes(), &format!("the log of `gossip {words}`"));
+        }
+        check(&fs::read(&proof).unwrap(), "the proof");
+        check(place.run("baseline -o -").stdout.as_bytes(), "the baseline");
+    }
+    each_file(&place.state, &mut |path| {
+        check(&fs::read(path).unwrap(), &path.display().to_string());
+    });
 }
 
 fn each_file(dir: &Path, f: &mut impl FnMut(&Path)) {

@@ -12,10 +12,11 @@ pub(crate) mod utf16;
 use std::ops::Range;
 
 /// How a finding was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
     /// As it is.
+    #[default]
     Plain,
     /// UTF-16, either byte order.
     Utf16,

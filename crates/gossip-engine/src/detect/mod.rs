@@ -26,6 +26,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 pub(crate) use file_kind::FileKind;
+pub(crate) use name::has_credential_word;
 
 use crate::finding::Reason;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, NEARBY};

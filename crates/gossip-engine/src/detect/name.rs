@@ -179,7 +179,7 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
 }
 
 /// Whether a credential word begins in `text`: then the name's last one is not the one before.
-pub(super) fn has_credential_word(text: &[u8]) -> bool {
+pub(crate) fn has_credential_word(text: &[u8]) -> bool {
     let begins = |rest: &[u8]| {
         let mut words = PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS);
         words.any(|word| {

@@ -1,7 +1,7 @@
 //! Allow-lists: what a rule, or every rule, is to leave alone.
 //!
-//! `commits` are read but name what the engine cannot see, so that criterion is never met: an
-//! allow-list of commits only allows nothing here, which errs towards reporting.
+//! `commits` name what a scan of bytes does not see. They count when a finding is put down to a
+//! commit; until then that criterion is not met.
 
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
 
@@ -71,6 +71,20 @@ impl Allowlist {
             Condition::Any => given.any(|(_, met)| *met),
             Condition::All => given.all(|(_, met)| *met),
         }
+    }
+
+    /// Whether a finding passes because of the commit that brought it in. What was matched around
+    /// the secret is gone by then: a list that wants all its criteria met, one of them that, is not.
+    pub(crate) fn allows_commit(&self, commit: &str, secret: &[u8], path: &[u8]) -> bool {
+        let is_listed = self.commits.iter().any(|listed| listed.eq_ignore_ascii_case(commit));
+        let sees_secret = self.target == RegexTarget::Secret;
+        let regex_matches =
+            || sees_secret && self.regexes.iter().any(|regex| regex.is_match(secret));
+        is_listed
+            && (self.condition == Condition::Any
+                || (self.paths.is_empty() || self.path_matches(Some(path)))
+                    && (self.regexes.is_empty() || regex_matches())
+                    && (self.stopwords.is_empty() || self.contains_stopword(secret)))
     }
 
     /// Whether the path meets its criterion; `None` if it has none.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{Match, Segment, View};
 use crate::candidates::Candidate;
 use crate::checksum::Verdict;
+use crate::context::Sight;
 use crate::decode::Encoding;
 use crate::detect::{self, Detected};
 use crate::finding::{Reason, Span};
@@ -123,7 +124,7 @@ impl Segment<'_> {
             silenced,
             stored: 0..0,
             beside: 0..0,
-            before_len: 0,
+            sight: Sight::default(),
             public_len,
         };
         scratch.candidates.push(candidate, &view.text[found.secret.clone()]);
@@ -155,7 +156,7 @@ impl Segment<'_> {
             silenced,
             stored: 0..0,
             beside: 0..0,
-            before_len: 0,
+            sight: Sight::default(),
             public_len: 0,
         };
         scratch.candidates.push(candidate, &[]);

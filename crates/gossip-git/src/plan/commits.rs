@@ -26,7 +26,9 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// Indexes of `commits`: each behind its parents, the oldest first where that leaves a choice.
+    /// Indexes of `commits`: each behind its parents, the oldest first where that leaves a choice, and
+    /// of those the one with the lesser tree. So a clone, whose references come in another order, puts
+    /// a blob down to the same path.
     pub(crate) fn oldest_first(&mut self) -> Vec<u32> {
         let Self { commits, edges } = self;
         edges.sort_unstable();
@@ -35,18 +37,19 @@ impl Commits {
         for &(_, child) in &*edges {
             parents_left[child as usize] += 1;
         }
+        let age = |commit: &Commit, at: u32| Reverse((commit.seconds, commit.tree, at));
         let mut ready: BinaryHeap<_> = (0..commits.len() as u32)
             .filter(|&commit| parents_left[commit as usize] == 0)
-            .map(|commit| Reverse((commits[commit as usize].seconds, commit)))
+            .map(|commit| age(&commits[commit as usize], commit))
             .collect();
         let mut order = Vec::with_capacity(commits.len());
-        while let Some(Reverse((_, parent))) = ready.pop() {
+        while let Some(Reverse((_, _, parent))) = ready.pop() {
             order.push(parent);
             let first = edges.partition_point(|edge| edge.0 < parent);
             for &(_, child) in edges[first..].iter().take_while(|edge| edge.0 == parent) {
                 parents_left[child as usize] -= 1;
                 if parents_left[child as usize] == 0 {
-                    ready.push(Reverse((commits[child as usize].seconds, child)));
+                    ready.push(age(&commits[child as usize], child));
                 }
             }
         }
@@ -73,5 +76,19 @@ mod tests {
         assert_eq!(commits.oldest_first(), [3, 1, 2, 0]);
         commits.edges.push((0, 3));
         assert_eq!(commits.oldest_first(), [0, 1, 2, 3], "none is lost in a circle");
+    }
+
+    #[test]
+    fn commits_of_the_same_second_come_in_an_order_that_does_not_depend_on_who_lists_them() {
+        let commit = |byte: u8| {
+            let tree = ObjectId::from([byte; 20]);
+            Commit { at: 0, tree, seconds: 1, origin: 0, message_len: 0 }
+        };
+        let trees = |bytes: [u8; 3]| {
+            let mut commits = Commits { commits: bytes.map(commit).into(), edges: Vec::new() };
+            let order = commits.oldest_first();
+            order.iter().map(|&at| commits.commits[at as usize].tree).collect::<Vec<_>>()
+        };
+        assert_eq!(trees([3, 1, 2]), trees([2, 3, 1]));
     }
 }

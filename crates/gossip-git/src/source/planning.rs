@@ -24,6 +24,20 @@ pub(super) struct Planned {
 }
 
 impl Planned {
+    fn open(path: &Path, run: RunId) -> Result<Self, ManifestError> {
+        let manifest = Manifest::open(path)?;
+        if manifest.id() != run.as_raw() {
+            return Err(ManifestError::Damaged);
+        }
+        let mut scratch = ShardSpecScratch::new();
+        // A range has at least one row, be it one that does not exist.
+        let (id, rows) = (manifest.id(), manifest.len().max(1));
+        let range = manifest_shard_ref(id, 0, rows, manifest.hash(), &mut scratch)
+            .expect("row keys are short and ascend");
+        let range = ShardSpec::new(range).expect("it was checked");
+        Ok(Self { manifest, range })
+    }
+
     /// The row of a key, with its number.
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<(u64, Row)>, ManifestError> {
         let key = decode_manifest_row_key(key);
@@ -33,12 +47,11 @@ impl Planned {
         Ok(self.manifest.row(key.row())?.map(|row| (key.row(), row)))
     }
 
-    /// What rules and reports call it. Messages have the names of the files in which git has them
-    /// written.
+    /// What rules and reports call it. A message belongs to no file, and to one commit or tag only.
     pub(super) fn path(&self, row: &Row) -> Result<Vec<u8>, ManifestError> {
         Ok(match row.kind {
-            RowKind::Commit => b"COMMIT_EDITMSG".to_vec(),
-            RowKind::Tag => b"TAG_EDITMSG".to_vec(),
+            RowKind::Commit => format!("commit message of {}", row.id).into_bytes(),
+            RowKind::Tag => format!("tag message of {}", row.id).into_bytes(),
             _ => self.manifest.text(row.path)?.unwrap_or_else(|| row.id.to_string().into_bytes()),
         })
     }
@@ -178,19 +191,9 @@ impl GitSource {
 
     /// Makes a run that was planned before the source's.
     pub(super) fn take(&self, run: RunId) -> Result<(), PlanError> {
-        let manifest = Manifest::open(&self.path_of(run))?;
-        if manifest.id() != run.as_raw() {
-            return Err(ManifestError::Damaged.into());
-        }
-        let mut scratch = ShardSpecScratch::new();
-        // A range has at least one row, be it one that does not exist.
-        let (id, rows) = (manifest.id(), manifest.len().max(1));
-        let range = manifest_shard_ref(id, 0, rows, manifest.hash(), &mut scratch)
-            .expect("row keys are short and ascend");
-        let range = ShardSpec::new(range).expect("it was checked");
-        let planned = Planned { manifest, range };
+        let planned = Planned::open(&self.path_of(run), run)?;
         let taken = self.planned.get_or_init(|| Arc::new(planned));
-        if taken.manifest.id() == id { Ok(()) } else { Err(PlanError::OtherRun) }
+        if taken.manifest.id() == run.as_raw() { Ok(()) } else { Err(PlanError::OtherRun) }
     }
 
     /// Removes manifests of runs before `last` that are not among `runs`, of which something is
@@ -210,6 +213,18 @@ impl GitSource {
             }
         }
         Ok(())
+    }
+
+    /// The row of a run before this one, if its manifest is still there: what it settled counts.
+    pub(super) fn earlier_path(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let key = decode_manifest_row_key(key)?;
+        let mut earlier = self.earlier.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let planned = earlier.entry(key.manifest_id()).or_insert_with(|| {
+            let run = RunId::from_raw(key.manifest_id());
+            Planned::open(&self.path_of(run), run).ok()
+        });
+        let planned = planned.as_ref()?;
+        planned.path(&planned.manifest.row(key.row()).ok()??).ok()
     }
 
     fn path_of(&self, run: RunId) -> PathBuf {

@@ -1,0 +1,76 @@
+//! What the items of a target are called: their keys are for the machine.
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use gossip_connectors::many::Shown;
+use gossip_git::object_of;
+
+use crate::git;
+use crate::source::{Target, parse_names};
+
+/// Bytes before the key and the version of an item of several sources: the source's number.
+const NUMBER_SIZE: usize = 2;
+
+/// The items of a target.
+pub(crate) struct Items<'t> {
+    target: &'t Target,
+    parts: Vec<PartNames>,
+    is_many: bool,
+}
+
+struct PartNames {
+    shown: Shown,
+    is_history: bool,
+}
+
+impl<'t> Items<'t> {
+    pub(crate) fn of(target: &'t Target) -> Self {
+        let names = parse_names(&target.name);
+        let is_many = names.is_some();
+        let names = names.unwrap_or_else(|| vec![&target.name[..]]);
+        let is_one_place = Target::is_one_place(&names) || !is_many;
+        let part = |name| PartNames {
+            shown: shown_as(name, is_one_place),
+            is_history: git::parse_name(name).is_some(),
+        };
+        Self { target, parts: names.into_iter().map(part).collect(), is_many }
+    }
+
+    /// What reports call the item with this key.
+    pub(crate) fn path(&self, key: &[u8]) -> Vec<u8> {
+        let path = self.target.source.path_of(key);
+        let path = path.unwrap_or_else(|| key.to_vec());
+        match self.part(key).map(|(part, _)| &part.shown) {
+            Some(Shown::Below(above)) => [above, path.as_slice()].concat(),
+            Some(Shown::As(name)) => name.clone(),
+            None => path,
+        }
+    }
+
+    /// The object that this version of an item is, if it is of a repository's history.
+    pub(crate) fn object(&self, key: &[u8], version: &[u8]) -> Option<String> {
+        let (part, number_size) = self.part(key)?;
+        part.is_history.then(|| object_of(version.get(number_size..)?)).flatten()
+    }
+
+    /// The part that a key belongs to, and how many bytes say so.
+    fn part(&self, key: &[u8]) -> Option<(&PartNames, usize)> {
+        if !self.is_many {
+            return Some((self.parts.first()?, 0));
+        }
+        let number = key.first_chunk::<NUMBER_SIZE>()?;
+        let part = self.parts.get(usize::from(u16::from_be_bytes(*number)))?;
+        Some((part, NUMBER_SIZE))
+    }
+}
+
+/// How reports call the items of the target of this name, which may be one of several.
+pub(crate) fn shown_as(name: &[u8], is_one_place: bool) -> Shown {
+    match Target::root_of(name) {
+        // Files and history of one repository.
+        _ if is_one_place => Shown::Below(Vec::new()),
+        Some(root) if root.is_file() => Shown::As(root.into_os_string().into_vec()),
+        Some(root) => Shown::Below([root.as_os_str().as_bytes(), b"/"].concat()),
+        None => Shown::Below(Vec::new()),
+    }
+}
