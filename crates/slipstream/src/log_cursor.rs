@@ -299,7 +299,7 @@ impl RecentlySeen {
 
     /// The last messages of the keys that were written last, newest first.
     fn newest(&self, max: usize) -> impl Iterator<Item = WitnessMessage> {
-        let mut keys = HashSet::new();
+        let mut keys = HashSet::with_capacity(max.min(self.messages.len()));
         let newest = self.messages.iter().rev();
         let newest =
             newest.filter(move |message| keys.insert(message.key.as_ref().map(Key::as_bytes)));
