@@ -85,13 +85,8 @@ impl Proxy {
     /// Cuts the wire for good at a message of the client, counted from now: before it arrives, or
     /// behind it, so that nothing comes back.
     pub(crate) fn cut_at(&self, message: u64, lost: Lost) {
-        let at = self.messages() + message;
+        let at = self.state.messages.load(Ordering::SeqCst) + message;
         *self.state.cuts_at.lock().unwrap() = Some((at, lost));
-    }
-
-    /// How many messages the client has sent.
-    pub(crate) fn messages(&self) -> u64 {
-        self.state.messages.load(Ordering::SeqCst)
     }
 }
 
