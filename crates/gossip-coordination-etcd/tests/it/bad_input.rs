@@ -7,13 +7,14 @@ use etcd_client::{AlarmAction, AlarmType, Client, ConnectOptions, Permission};
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::{RunId, WorkerId};
 use gossip_coordination::{
-    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, InfraError,
-    LeasedOperationError, RunManagement, ShardClaiming, ShardFilter,
+    AcquireScratch, CheckpointError, ClaimError, CoordinationBackend, IdempotentOutcome,
+    InfraError, LeasedOperationError, RunManagement, ShardClaiming, ShardFilter,
 };
 use gossip_coordination_etcd::keyspace::{Key, Keyspace, Listed};
 use gossip_coordination_etcd::kv::{Interception, Op, SimKv, Txn};
 use gossip_coordination_etcd::{ConnectError, Credentials, EtcdConfig, EtcdCoordinator};
 
+use crate::operations::{OPERATIONS, attempt, prepare};
 use crate::server::{EtcdServer, config, free_ports};
 use crate::world::*;
 
@@ -49,10 +50,12 @@ fn inside_a_runtime_the_sync_coordinator_refuses_instead_of_panicking() {
 /// A role that may read and write the namespace does for everything, and nothing else does.
 #[test]
 fn a_user_with_rights_on_the_namespace_alone_can_do_everything() {
-    let server = EtcdServer::start();
+    // Passwords are many here, and hashed cheaply.
+    let server = EtcdServer::start_with(&["--bcrypt-cost", "4"]);
     let mut config = server.config();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let random = config.namespace.clone();
+    let of_operation = |operation: &str| format!("{random}-{operation}");
     let password = |user: &str| format!("{user}-{random}");
     runtime.block_on(async {
         let mut client = Client::connect([server.url()], None).await.unwrap();
@@ -62,8 +65,11 @@ fn a_user_with_rights_on_the_namespace_alone_can_do_everything() {
         client.role_add("root").await.unwrap();
         client.user_grant_role("root", "root").await.unwrap();
         client.role_add("gossip").await.unwrap();
-        let rights = Permission::read_write(format!("{}/", config.namespace)).with_prefix();
-        client.role_grant_permission("gossip", rights).await.unwrap();
+        let own = OPERATIONS.map(of_operation).into_iter().chain([random.clone()]);
+        for namespace in own {
+            let rights = Permission::read_write(format!("{namespace}/")).with_prefix();
+            client.role_grant_permission("gossip", rights).await.unwrap();
+        }
         client.user_grant_role("worker", "gossip").await.unwrap();
         client.auth_enable().await.unwrap();
     });
@@ -98,6 +104,14 @@ fn a_user_with_rights_on_the_namespace_alone_can_do_everything() {
     let mut listed = Vec::new();
     coordinator.list_shards_into(NOW, TENANT, RUN, ShardFilter::all(), &mut listed).unwrap();
     assert_eq!(listed.len(), 3);
+    coordinator.note_idle(NOW, TENANT, RUN, worker).unwrap();
+    for operation in OPERATIONS {
+        let config = EtcdConfig { namespace: of_operation(operation), ..config.clone() };
+        let mut coordinator = EtcdCoordinator::connect(config).unwrap();
+        let lease = prepare(&mut coordinator, operation);
+        let outcome = attempt(&mut coordinator, operation, lease.as_ref());
+        assert_eq!(outcome, Ok(IdempotentOutcome::Executed(())), "{operation}");
+    }
 }
 
 #[test]

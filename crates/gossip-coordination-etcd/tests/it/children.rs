@@ -13,13 +13,33 @@ use crate::world::*;
 /// What a child is told: endpoints, namespace, worker.
 const VARIABLE: &str = "GOSSIP_ETCD_CHILD";
 
+/// What a child says on a line of its own, with the number of a shard and that of a key, or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It claimed the shard, whose cursor is there.
+    Began,
+    /// It is about to have this stored.
+    Sends,
+    /// It was told that this is stored.
+    Stored,
+}
+
+/// A line of a child: what it said, the shard, the key. Others are the test harness's.
+pub(crate) fn understood(line: &str) -> Option<(Said, u64, u64)> {
+    let words: Vec<_> = line.split(' ').collect();
+    let [what, shard, key] = words[..] else { return None };
+    let all = [Said::Began, Said::Sends, Said::Stored];
+    let said = all.into_iter().find(|said| format!("{said:?}") == what)?;
+    Some((said, shard.parse().ok()?, key.parse().ok()?))
+}
+
 /// A process that claims shards and checkpoints key after key until it is killed, or nothing is left.
 pub(crate) fn spawn(config: &EtcdConfig, worker: u64) -> Child {
     let told = format!("{} {} {worker}", config.endpoints.join(","), config.namespace);
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "children::a_child_works_until_it_is_killed", "--nocapture"])
         .env(VARIABLE, told)
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap()
@@ -42,6 +62,8 @@ fn a_child_works_until_it_is_killed() {
     config.request_timeout = std::time::Duration::from_secs(1);
     config.attempts = 100;
     let mut coordinator = EtcdCoordinator::connect(config).unwrap();
+    // Behind what the harness has begun to say.
+    println!();
     work(&mut coordinator, worker.parse().unwrap());
 }
 
@@ -65,12 +87,17 @@ fn work(coordinator: &mut EtcdCoordinator, worker: u64) {
         let range = state.spec.as_ref();
         let (first, end) = (number(range.start()), number(range.end()));
         let next = state.cursor.as_update().last_key().map_or(first, |last| number(last) + 1);
+        // Whole lines in one write each, so that a kill leaves none in part.
+        let say = |said: Said, key| println!("{said:?} {} {key}", lease.shard().as_raw());
+        say(Said::Began, state.cursor.as_update().last_key().map_or(0, number));
         for at in next..end - 1 {
             let (bytes, id) = (key(at), OpId::from_raw(at));
             let cursor = CursorUpdate::new(Some(&bytes), Some(&bytes));
+            say(Said::Sends, at);
             if coordinator.checkpoint(clock(), TENANT, &lease, cursor, id).is_err() {
                 break;
             }
+            say(Said::Stored, at);
         }
         let last = key(end - 1);
         let cursor = CursorUpdate::new(Some(&last), Some(&last));

@@ -72,7 +72,7 @@ fn wait<T>(answer: impl Future<Output = T>) -> T {
 }
 
 /// Records and totals. All other keys follow from the records, which [`Stored::check`] looks after.
-pub(crate) fn dump(stored: &Stored) -> Dump {
+fn dump(stored: &Stored) -> Dump {
     let mut dump = Dump::new();
     for run in stored.runs() {
         let key = stored.keyspace().run(run.tenant, run.run).record();

@@ -1,5 +1,7 @@
 //! The same random operations on etcd and on its model must get the same answers.
 
+use std::time::{Duration, Instant};
+
 use gossip_contracts::identity::{RunId, ShardId, TenantId};
 use gossip_coordination_etcd::keyspace::{Key, KeyRange, Keyspace};
 use gossip_coordination_etcd::kv::{
@@ -29,13 +31,7 @@ fn the_model_answers_as_etcd_does() {
 }
 
 async fn compare(server: &EtcdServer) {
-    let mut pair = Pair {
-        etcd: EtcdKv::connect(&server.config()).await.unwrap(),
-        model: SimKv::new(),
-        dice: Dice::from_environment(),
-        revisions: vec![0],
-    };
-    println!("seed {}", pair.dice.seed());
+    let mut pair = Pair::on(server).await;
     let mut kinds = [0_u64; 5];
     for step in 0..scaled(3_000) {
         let kind = match pair.dice.below(100) {
@@ -49,6 +45,71 @@ async fn compare(server: &EtcdServer) {
     }
     // A test that compares nothing but refusals compares nothing.
     assert!(kinds.iter().all(|&count| count > 20), "{kinds:?}");
+}
+
+/// Leases end by themselves: here by the server's clock, there by the model's. The keys that are under one
+/// at its end go in one revision; those that were put again without it, or under another, stay.
+#[test]
+fn leases_end_in_the_model_as_in_etcd() {
+    let server = EtcdServer::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(compare_expiry(&server));
+}
+
+async fn compare_expiry(server: &EtcdServer) {
+    // The shortest that a server grants, and one that is kept alive past its time.
+    const SHORT_SECS: u64 = 2;
+    const KEPT_SECS: u64 = 3;
+    let (short, kept) = (LeaseId(1), LeaseId(2));
+    let mut pair = Pair::on(server).await;
+    let keyspace = Keyspace::new("n").unwrap();
+    let all = || Txn::reads([Read::range(keyspace.all())]);
+    let run = keyspace.run(TenantId::from_bytes([1; 32]), RunId::from_raw(1));
+    let put = |number, lease| Op::Put {
+        key: run.shard(ShardId::from_raw(number)),
+        value: vec![number as u8],
+        lease,
+    };
+    let txn = |then: Vec<Op>| Txn { then, ..Txn::default() };
+    let granted = Instant::now();
+    for (lease, ttl) in [(kept, KEPT_SECS), (short, SHORT_SECS)] {
+        assert_eq!(pair.grant_for(0, lease, ttl).await, SUCCEEDED);
+    }
+    let under_short = (0..4).map(|number| put(number, Some(short)));
+    let others = [put(4, Some(kept)), put(5, None)];
+    assert_eq!(pair.given(1, txn(under_short.chain(others).collect())).await, SUCCEEDED);
+    let moved = vec![put(2, None), put(3, Some(kept)), put(6, Some(short))];
+    assert_eq!(pair.given(2, txn(moved)).await, SUCCEEDED);
+    assert_eq!(pair.given(3, all()).await, SUCCEEDED);
+    let before = pair.model.entries().len();
+
+    let (mut ended, mut step) = (false, 4);
+    while !ended || granted.elapsed() < Duration::from_secs(KEPT_SECS) + Duration::from_millis(500)
+    {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(pair.keep(step, kept).await, SUCCEEDED);
+        let real = pair.etcd.txn(all()).await;
+        if !ended && real.as_ref().unwrap().found[0].entries.len() != before {
+            assert!(granted.elapsed() >= Duration::from_secs(SHORT_SECS), "it ended too soon");
+            pair.model.advance_ms(SHORT_SECS * 1_000);
+            ended = true;
+        }
+        assert_eq!(same(step, &"all", real, pair.model.txn(all()).await), SUCCEEDED);
+        assert!(granted.elapsed() < Duration::from_secs(60), "the lease does not end");
+        step += 1;
+    }
+    // Past the time of the one that is kept alive, which still stands.
+    pair.model.advance_ms(2_000);
+    assert_eq!(pair.keep(step, kept).await, SUCCEEDED);
+    assert_eq!(pair.model.entries().len(), 4);
+    // One that has ended is no more than one that never was, until it is granted again.
+    assert_eq!(pair.keep(step, short).await, LEASE_NOT_FOUND);
+    assert_eq!(pair.end(step, short).await, LEASE_NOT_FOUND);
+    assert_eq!(pair.given(step, txn(vec![put(0, Some(short))])).await, LEASE_NOT_FOUND);
+    assert_eq!(pair.grant_for(step, short, SHORT_SECS).await, SUCCEEDED);
+    assert_eq!(pair.given(step, txn(vec![put(0, Some(short))])).await, SUCCEEDED);
+    assert_eq!(pair.end(step, kept).await, SUCCEEDED);
+    assert_eq!(pair.given(step, all()).await, SUCCEEDED);
 }
 
 /// What went well, and what was refused how.
@@ -75,8 +136,19 @@ fn same<T: PartialEq + std::fmt::Debug>(
 }
 
 impl Pair {
+    async fn on(server: &EtcdServer) -> Self {
+        let dice = Dice::from_environment();
+        println!("seed {}", dice.seed());
+        let etcd = EtcdKv::connect(&server.config()).await.unwrap();
+        Self { etcd, model: SimKv::new(), dice, revisions: vec![0] }
+    }
+
     async fn txn(&mut self, step: u64) -> usize {
         let txn = self.random_txn();
+        self.given(step, txn).await
+    }
+
+    async fn given(&mut self, step: u64, txn: Txn) -> usize {
         let real = self.etcd.txn(txn.clone()).await;
         let model = self.model.txn(txn.clone()).await;
         if let Ok(TxnAnswer { revision, succeeded, .. }) = real {
@@ -88,19 +160,31 @@ impl Pair {
     }
 
     async fn grant(&mut self, step: u64) -> usize {
-        let (lease, ttl) = (self.lease(), 1_000);
+        let lease = self.lease();
+        self.grant_for(step, lease, 1_000).await
+    }
+
+    async fn grant_for(&mut self, step: u64, lease: LeaseId, ttl: u64) -> usize {
         let real = self.etcd.lease_grant(lease, ttl).await;
         same(step, &("grant", lease), real, self.model.lease_grant(lease, ttl).await)
     }
 
     async fn revoke(&mut self, step: u64) -> usize {
         let lease = self.lease();
+        self.end(step, lease).await
+    }
+
+    async fn end(&mut self, step: u64, lease: LeaseId) -> usize {
         let real = self.etcd.lease_revoke(lease).await;
         same(step, &("revoke", lease), real, self.model.lease_revoke(lease).await)
     }
 
     async fn keep_alive(&mut self, step: u64) -> usize {
         let lease = self.lease();
+        self.keep(step, lease).await
+    }
+
+    async fn keep(&mut self, step: u64, lease: LeaseId) -> usize {
         let real = self.etcd.lease_keep_alive(lease).await;
         same(step, &("keep alive", lease), real, self.model.lease_keep_alive(lease).await)
     }

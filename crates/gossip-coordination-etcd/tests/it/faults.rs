@@ -1,5 +1,9 @@
 //! Faults of processes, members and networks, on real ones.
 
+mod splits;
+
+use std::io::{BufRead, BufReader};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,10 +15,12 @@ use gossip_coordination::{
     LeasedOperationError, RunManagement, ShardClaiming, ShardFilter, ShardSummary,
     StateTransitionEvent,
 };
+use gossip_coordination_etcd::consistency::Stored;
 use gossip_coordination_etcd::kv::Revision;
 use gossip_coordination_etcd::{EtcdConfig, EtcdCoordinator};
 
-use crate::children::{clock, spawn};
+use crate::children::{Said, clock, spawn, understood};
+use crate::proxy::Proxy;
 use crate::server::{Cluster, EtcdServer};
 use crate::support::{Dice, scaled};
 use crate::world::*;
@@ -29,8 +35,52 @@ fn list(coordinator: &EtcdCoordinator) -> Vec<ShardSummary> {
 /// after it find another meanwhile, and come back to it.
 const KILLED_ON: u64 = 8;
 
-/// A checkpointing process is killed at any moment: what it was told was stored is stored, and the next
-/// one goes on from there.
+/// What children that were killed have said of a shard: the last key that they were told was stored,
+/// and the last that they sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    stored: u64,
+    sent: u64,
+}
+
+impl Told {
+    fn allows(self, cursor: u64) -> bool {
+        (self.stored..=self.sent).contains(&cursor)
+    }
+}
+
+/// Lets a child work until it was told that something is stored, and a little longer, kills it, and
+/// adds what it said. Returns whether it went on where another had been.
+fn kill_at_work(mut child: Child, longer: Duration, told: &mut [Told]) -> bool {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut goes_on, mut is_killed) = (false, false);
+    // To the end of what it said, which is behind the kill.
+    for line in lines {
+        let Some((said, shard, key)) = understood(&line.unwrap()) else { continue };
+        let told = &mut told[usize::try_from(shard).unwrap()];
+        match said {
+            Said::Began => {
+                assert!(told.allows(key), "shard {shard} begins at {key}: {told:?}");
+                goes_on |= told.stored > 0;
+            }
+            Said::Sends => told.sent = key,
+            Said::Stored => {
+                assert_eq!(told.sent, key);
+                told.stored = key;
+                if !std::mem::replace(&mut is_killed, true) {
+                    std::thread::sleep(longer);
+                    child.kill().unwrap();
+                    child.wait().unwrap();
+                }
+            }
+        }
+    }
+    assert!(is_killed, "the child ended by itself");
+    goes_on
+}
+
+/// A checkpointing process is killed at any moment: what it was told was stored is stored, nothing is
+/// that it did not send, and the next one goes on from there.
 #[test]
 fn a_killed_process_leaves_an_accepted_cursor_to_the_next() {
     let server = EtcdServer::start();
@@ -39,44 +89,31 @@ fn a_killed_process_leaves_an_accepted_cursor_to_the_next() {
     begin(&mut coordinator, KILLED_ON, 1_000_000).unwrap();
     let mut dice = Dice::from_environment();
     println!("seed {}", dice.seed());
-    let mut last: Vec<Option<Box<[u8]>>> = vec![None; KILLED_ON as usize];
-    let (mut moved, kills) = (0, scaled(20));
+    let mut told = [Told::default(); KILLED_ON as usize];
+    let (mut went_on, kills) = (0, scaled(20));
     for round in 0..kills {
-        let mut child = spawn(&config, 1 + round);
-        // Until it has done something, and then a little longer.
-        let started = Instant::now();
-        loop {
-            let listed = list(&coordinator);
-            let cursors: Vec<_> = listed.iter().map(|shard| shard.last_key.clone()).collect();
-            assert!(
-                cursors.iter().zip(&last).all(|(now, before)| now >= before),
-                "a cursor moved back"
-            );
-            if cursors != last {
-                moved += 1;
-                break;
-            }
-            assert!(started.elapsed() < Duration::from_secs(60), "no child makes progress");
-            std::thread::sleep(Duration::from_millis(5));
+        let longer = Duration::from_millis(dice.below(30));
+        went_on += u64::from(kill_at_work(spawn(&config, 1 + round), longer, &mut told));
+        for listed in list(&coordinator) {
+            let (at, told) =
+                (number(listed.last_key.as_deref()), told[listed.shard.as_raw() as usize]);
+            assert!(told.allows(at), "{} is at {at}: {told:?}", listed.shard);
         }
-        std::thread::sleep(Duration::from_millis(dice.below(30)));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let listed = list(&coordinator);
-        last = listed.iter().map(|shard| shard.last_key.clone()).collect();
     }
-    assert_eq!(moved, kills);
+    assert!(went_on >= kills - KILLED_ON, "{went_on} of {kills} went on where others had been");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
-        coordinator.kv(),
-        coordinator.keyspace(),
-    ));
+    let stored = runtime.block_on(Stored::read(coordinator.kv(), coordinator.keyspace()));
     stored.check(Some(Revision::MAX)).unwrap();
     // The token was written with its key, never apart from it.
     for shard in stored.shards() {
         let cursor = shard.cursor.as_update();
         assert_eq!(cursor.last_key(), cursor.token());
     }
+}
+
+/// The number of a key, or 0.
+fn number(key: Option<&[u8]>) -> u64 {
+    key.map_or(0, |key| u64::from_be_bytes(key.try_into().unwrap()))
 }
 
 /// Works on the run until told to stop, whatever errors come; returns what it was told was done.
@@ -131,17 +168,25 @@ fn work_through(
     (events.drain(), accepted)
 }
 
-/// Four workers work while `disturb` does its worst; then nothing that was acknowledged may be lost, and
-/// no two workers may have had checkpoints accepted under overlapping fences.
-fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut Cluster)) {
-    let mut coordinator = EtcdCoordinator::connect(config.clone()).unwrap();
-    begin(&mut coordinator, 3, 1_000_000).unwrap();
+/// A worker for each of `configs` works on the run while `disturb` does its worst; then nothing that was
+/// acknowledged may be lost, and no two workers may have had checkpoints accepted under overlapping
+/// fences.
+fn survive(
+    cluster: &mut Cluster,
+    shards: u64,
+    configs: [EtcdConfig; 4],
+    disturb: impl FnOnce(&mut Cluster, &EtcdCoordinator),
+) {
+    let mut coordinator = EtcdCoordinator::connect(configs[3].clone()).unwrap();
+    begin(&mut coordinator, shards, 1_000_000).unwrap();
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (mut events, mut accepted) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..=4)
-            .map(|worker| {
-                let (config, stop, done) = (config.clone(), Arc::clone(&stop), Arc::clone(&done));
+        let workers: Vec<_> = configs
+            .into_iter()
+            .zip(1..)
+            .map(|(config, worker)| {
+                let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
                 scope.spawn(move || work_through(config, worker, stop, done))
             })
             .collect();
@@ -153,7 +198,7 @@ fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut 
             done.load(Ordering::Relaxed) >= before + 60
         };
         let before = work_goes_on();
-        disturb(cluster);
+        disturb(cluster, &coordinator);
         let after = work_goes_on();
         stop.store(true, Ordering::Relaxed);
         for worker in workers {
@@ -170,10 +215,7 @@ fn survive(cluster: &mut Cluster, config: EtcdConfig, disturb: impl FnOnce(&mut 
     }
     assert_fences_do_not_overlap(&events);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let stored = runtime.block_on(gossip_coordination_etcd::consistency::Stored::read(
-        coordinator.kv(),
-        coordinator.keyspace(),
-    ));
+    let stored = runtime.block_on(Stored::read(coordinator.kv(), coordinator.keyspace()));
     stored.check(Some(Revision::MAX)).unwrap();
 }
 
@@ -213,7 +255,7 @@ fn assert_fences_do_not_overlap(of_workers: &[Vec<StateTransitionEvent>]) {
 fn a_killed_leader_loses_nothing_that_was_acknowledged() {
     let mut cluster = Cluster::start();
     let config = cluster.config();
-    survive(&mut cluster, config, Cluster::kill_leader);
+    survive(&mut cluster, 3, [(); 4].map(|()| config.clone()), |cluster, _| cluster.kill_leader());
 }
 
 /// A member stands still for longer than owner keys live, and then goes on as if nothing had happened.
@@ -223,25 +265,52 @@ fn a_paused_member_loses_nothing_that_was_acknowledged() {
     let mut config = cluster.config();
     config.owner_lease_ttl = Duration::from_secs(2);
     config.request_timeout = Duration::from_secs(1);
-    survive(&mut cluster, config, |cluster| {
+    survive(&mut cluster, 3, [(); 4].map(|()| config.clone()), |cluster, _| {
         cluster.pause_leader(Duration::from_secs(3));
     });
 }
 
-/// A client is cut off for longer than its owner keys live, while others work on.
+/// Two clients are cut off from all members for longer than their owner keys live, while others work on;
+/// what they sent meanwhile arrives when others have their shards.
 #[test]
-fn a_client_that_was_cut_off_loses_its_shards_and_nothing_else() {
-    let server = EtcdServer::start();
+fn clients_that_were_cut_off_lose_their_shards_and_nothing_else() {
+    let mut cluster = Cluster::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let proxy = runtime.block_on(crate::proxy::Proxy::to(server.port()));
-    let mut direct = server.config();
+    let proxies: Vec<_> =
+        cluster.ports().into_iter().map(|port| runtime.block_on(Proxy::to(port))).collect();
+    let cut = |is_cut| proxies.iter().for_each(|proxy| proxy.cut(is_cut));
+    let mut direct = cluster.config();
     direct.owner_lease_ttl = Duration::from_secs(2);
-    direct.request_timeout = Duration::from_millis(500);
-    direct.attempts = 3;
-    let through = EtcdConfig { endpoints: vec![proxy.url()], ..direct.clone() };
+    direct.request_timeout = Duration::from_secs(1);
+    direct.operation_timeout = Duration::from_secs(3);
+    let endpoints = proxies.iter().map(Proxy::url).collect();
+    let through = EtcdConfig { endpoints, ..direct.clone() };
+    cut_off_holder(&through, &direct, cut);
+    // In a namespace of their own.
+    let namespace = cluster.config().namespace;
+    let [through, direct] =
+        [through, direct].map(|config| EtcdConfig { namespace: namespace.clone(), ..config });
+    let configs = [through.clone(), through, direct.clone(), direct];
+    // So few shards that of the two who work on one finds nothing, and looks whose owners are gone.
+    survive(&mut cluster, 2, configs, |_, coordinator| {
+        let cursors = || list(coordinator).into_iter().map(|shard| shard.last_key);
+        cut(true);
+        std::thread::sleep(Duration::from_secs(3));
+        // The others get at every shard.
+        let (started, at_the_cut): (_, Vec<_>) = (Instant::now(), cursors().collect());
+        while cursors().zip(&at_the_cut).any(|(now, then)| now == *then) {
+            assert!(started.elapsed() < Duration::from_secs(60), "a shard is out of reach");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        cut(false);
+    });
+}
+
+/// The holder of the only shard is cut off, loses it long before its deadline, and is told so.
+fn cut_off_holder(through: &EtcdConfig, direct: &EtcdConfig, cut: impl Fn(bool)) {
     let mut coordinator = EtcdCoordinator::connect(direct.clone()).unwrap();
     begin(&mut coordinator, 1, 1_000_000).unwrap();
-    let mut cut_off = EtcdCoordinator::connect(through).unwrap();
+    let mut cut_off = EtcdCoordinator::connect(through.clone()).unwrap();
     let mut scratch = Box::new(AcquireScratch::new());
     let mut claim = |coordinator: &mut EtcdCoordinator, worker| {
         let worker = WorkerId::from_raw(worker);
@@ -250,7 +319,7 @@ fn a_client_that_was_cut_off_loses_its_shards_and_nothing_else() {
     };
     let lost = claim(&mut cut_off, 1).unwrap();
     cut_off.checkpoint(clock(), TENANT, &lost, CursorUpdate::at(&key(5)), op(1)).unwrap();
-    proxy.cut(true);
+    cut(true);
     let error =
         cut_off.checkpoint(clock(), TENANT, &lost, CursorUpdate::at(&key(6)), op(2)).unwrap_err();
     assert!(error.is_retryable(), "{error}");
@@ -267,7 +336,7 @@ fn a_client_that_was_cut_off_loses_its_shards_and_nothing_else() {
     assert!(started.elapsed() < Duration::from_millis(LEASE_MS), "long before the deadline");
     assert_eq!(taken.fence(), lost.fence().next());
     coordinator.checkpoint(clock(), TENANT, &taken, CursorUpdate::at(&key(9)), op(3)).unwrap();
-    proxy.cut(false);
+    cut(false);
     let error = loop {
         let again = cut_off.checkpoint(clock(), TENANT, &lost, CursorUpdate::at(&key(6)), op(2));
         match again {

@@ -7,6 +7,7 @@ mod conformance;
 mod differential;
 mod faults;
 mod leftovers;
+mod operations;
 mod owners;
 mod patience;
 mod proxy;

@@ -25,7 +25,12 @@ pub(crate) struct EtcdServer {
 impl EtcdServer {
     /// One member by itself.
     pub(crate) fn start() -> Self {
-        let [server] = start_all("http", None, &[]);
+        Self::start_with(&[])
+    }
+
+    /// The same, with `arguments` of its own.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        let [server] = start_all("http", None, arguments);
         server
     }
 
@@ -141,6 +146,10 @@ impl Cluster {
         config.attempts = 100;
         config.operation_timeout = Duration::from_secs(30);
         config
+    }
+
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        self.members.iter().map(EtcdServer::port).collect()
     }
 
     /// Between two elections there is none.
