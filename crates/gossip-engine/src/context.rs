@@ -1,9 +1,9 @@
 //! What stands beside a secret in its line, with every secret in it masked.
 //!
-//! - X1: a context holds nothing that a rule at work or a built-in rule takes for a secret, be it
+//! - N1: a context holds nothing that a rule at work or a built-in rule takes for a secret, be it
 //!   reported or not; nor what is the same bytes.
-//! - X2: nor any other word that could be a value.
-//! - X3: both are decided with more of the text in sight than is shown: what makes a value of a word
+//! - N2: nor any other word that could be a value.
+//! - N3: both are decided with more of the text in sight than is shown: what makes a value of a word
 //!   may lie further off.
 
 mod known;
@@ -21,7 +21,7 @@ pub(crate) const MASK: char = '…';
 
 /// Characters of a line that are shown on either side of a secret.
 const REACH: usize = 120;
-/// Characters on either side of a secret that decide about what is shown (X3).
+/// Characters on either side of a secret that decide about what is shown (N3).
 const SIGHT: usize = 512;
 /// How many bytes that are, at most.
 pub(crate) const SIGHT_BYTES: usize = 2 * SIGHT;
@@ -98,7 +98,7 @@ impl Sight {
         (before, after)
     }
 
-    /// Which bytes are masked (X1).
+    /// Which bytes are masked (N1).
     fn hidden(
         &self,
         bytes: &[u8],

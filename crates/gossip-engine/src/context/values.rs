@@ -1,4 +1,4 @@
-//! Words of a line that could be values, whatever rules say of them (X2).
+//! Words of a line that could be values, whatever rules say of them (N2).
 //!
 //! Rules weigh whether a value is worth a report. Here nothing is weighed: what stands where a value
 //! of a credential stands is masked, a short word or an example too.
