@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn credentials_in_an_address_are_refused_and_not_repeated() {
-        for url in ["s3://alice:hush@bucket", "gs://hush@b/x", "az://alice:hu/sh@c", "s3://a:hush"] {
+        for url in ["s3://alice:hush@bucket", "gs://hush@b/x", "az://alice:hu/sh@c", "s3://a:hush"]
+        {
             let Err(error) = ObjectSource::open(url, &ObjectOptions::default()) else {
                 panic!("{url} was opened");
             };
