@@ -20,7 +20,9 @@ use crate::places::Places;
 use crate::say::{say, shown};
 use crate::source::state_dir;
 
-const VERSION: u32 = 1;
+/// 2: a fingerprint's ordinal counts within one version of a file. One of version 1 could silence a
+/// secret that came later.
+const VERSION: u32 = 2;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -63,7 +65,8 @@ pub(crate) fn read(path: &Path) -> Result<BTreeSet<String>, Failure> {
     })?;
     if file.gossip_baseline != VERSION {
         return Err(Failure::new(format!(
-            "{}: a baseline of version {}; this program reads version {VERSION}",
+            "{}: a baseline of version {}; this program reads version {VERSION}, which \
+             `gossip baseline` makes",
             shown(path),
             file.gossip_baseline
         )));

@@ -165,6 +165,7 @@ pub(crate) struct ReportSettings {
     /// The configuration that has one of the two, if the command line has not.
     pub(crate) levels_of: Option<PathBuf>,
     pub(crate) baseline: Option<PathBuf>,
+    pub(crate) is_baseline_of_config: bool,
     pub(crate) exit_code: u8,
 }
 
@@ -258,6 +259,7 @@ impl ReportSettings {
             confidence: confidence
                 .or(scan.and_then(|scan| scan.confidence))
                 .unwrap_or(Confidence::Low),
+            is_baseline_of_config: args.baseline.is_none() && baseline.is_some(),
             baseline: args.baseline.clone().or(baseline),
             exit_code: args.exit_code.or(scan.and_then(|scan| scan.exit_code)).unwrap_or(1),
         }

@@ -100,6 +100,8 @@ fn gitleaks_place(text: &str) -> Option<Place> {
 pub(crate) struct Silencer {
     files: Vec<(IgnoreFile, u64)>,
     baseline: Option<(PathBuf, BTreeSet<String>, u64)>,
+    /// A configuration that came with the target names it.
+    is_baseline_local: bool,
     /// The local configuration, and what it allows.
     config: Option<PathBuf>,
     by_config: u64,
@@ -128,6 +130,7 @@ impl Silencer {
         Ok(Self {
             files: files.collect::<Result<_, _>>()?,
             baseline: baseline.transpose()?,
+            is_baseline_local: config.is_some() && settings.is_baseline_of_config,
             config: config.map(|config| config.path().to_owned()),
             by_config: 0,
             severity: settings.severity,
@@ -182,7 +185,7 @@ impl Silencer {
             part(*count, true, shown(&file.path));
         }
         if let Some((path, _, count)) = &self.baseline {
-            part(*count, false, format!("the baseline {}", shown(path)));
+            part(*count, self.is_baseline_local, format!("the baseline {}", shown(path)));
         }
         let levels_of = self.levels_of.as_deref();
         let levels = levels_of.map_or("--severity or --confidence".to_owned(), |path| {

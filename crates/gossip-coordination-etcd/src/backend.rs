@@ -14,13 +14,13 @@ use gossip_coordination::{
     SplitError, SplitReplaceError, SplitResidualError,
 };
 
-use crate::coordinator::{AsyncEtcdCoordinator, Manner, Outcome, Verdict};
+use crate::coordinator::{AsyncEtcdCoordinator, Manner, Outcome, StoreDecision};
 use crate::error::{Steps, steps};
 use crate::kv::Kv;
 use crate::retry::Attempts;
-use crate::shards::{Change, Seen};
+use crate::shards::{Change, DecisionInput};
 
-impl<'r> Verdict<'r, IdempotentOutcome<()>> {
+impl<'r> StoreDecision<'r, IdempotentOutcome<()>> {
     /// Store an idempotent operation, or say that it was.
     pub(crate) fn of(decision: Decision<ShardUpdate<'r>, ()>) -> Self {
         match decision {
@@ -62,9 +62,9 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
         lease: &Lease,
     ) -> Result<RenewResult, RenewError> {
         let manner = Manner::telling_capacity(steps!("renew"), now);
-        let decide = |seen: Seen<'_, '_>| {
+        let decide = |seen: DecisionInput<'_, '_>| {
             let (new_deadline, update) = transition::renew(seen.found, now, tenant, lease)?;
-            Ok::<_, RenewError>(Verdict::Store(Change::of(update), new_deadline))
+            Ok::<_, RenewError>(StoreDecision::Store(Change::of(update), new_deadline))
         };
         let Outcome { answer, capacity, .. } =
             self.change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide).await?;
@@ -78,9 +78,9 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
         lease: &Lease,
     ) -> Result<(), ReleaseError> {
         let manner = Manner::plain(steps!("release"), now);
-        let decide = |seen: Seen<'_, '_>| {
+        let decide = |seen: DecisionInput<'_, '_>| {
             let update = transition::release(seen.found, now, tenant, lease)?;
-            Ok::<_, ReleaseError>(Verdict::Store(Change::of(update), ()))
+            Ok::<_, ReleaseError>(StoreDecision::Store(Change::of(update), ()))
         };
         self.change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide).await.map(drop)
     }
@@ -108,13 +108,18 @@ impl<K: Kv> AsyncCoordinationBackend for AsyncEtcdCoordinator<K> {
         op_id: OpId,
     ) -> Result<IdempotentOutcome<CheckpointRenewal>, CheckpointError> {
         let request = CursorRequest { tenant, lease, cursor, op_id };
-        let decide = |seen: Seen<'_, '_>| {
+        let decide = |seen: DecisionInput<'_, '_>| {
             let decision = transition::checkpoint_and_renew(seen.found, now, &request)?;
             Ok::<_, CheckpointError>(match decision {
                 Decision::Execute(RenewingCheckpoint { update, new_deadline }) => {
-                    Verdict::Store(Change::of(update), IdempotentOutcome::Executed(new_deadline))
+                    StoreDecision::Store(
+                        Change::of(update),
+                        IdempotentOutcome::Executed(new_deadline),
+                    )
                 }
-                Decision::Replay(deadline) => Verdict::Keep(IdempotentOutcome::Replayed(deadline)),
+                Decision::Replay(deadline) => {
+                    StoreDecision::Keep(IdempotentOutcome::Replayed(deadline))
+                }
             })
         };
         let manner = Manner::telling_capacity(steps!("checkpoint_and_renew"), now);
@@ -206,7 +211,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         let manner = Manner::telling_capacity(steps!("acquire"), now);
         let manner = Manner { applicant: Some(worker), ..manner };
         let skewed = self.takeover(false);
-        let decide = |seen: Seen<'_, '_>| {
+        let decide = |seen: DecisionInput<'_, '_>| {
             let takeover =
                 gossip_coordination::Takeover { holder_is_gone: seen.holder_is_gone, ..skewed };
             let decision = transition::acquire(seen.found, now, takeover, tenant, key, worker)?;
@@ -215,10 +220,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                     let shard = seen.found.expect("a shard that is granted is there").shard;
                     scratch.write_record(shard);
                     let small = (update.state.status, shard.cursor_semantics, shard.parent);
-                    Verdict::Store(Change::of(update), Ok((lease, small)))
+                    StoreDecision::Store(Change::of(update), Ok((lease, small)))
                 }
                 AcquireDecision::Poison { update, refusal } => {
-                    Verdict::Store(Change::of(update), Err(refusal))
+                    StoreDecision::Store(Change::of(update), Err(refusal))
                 }
             })
         };
@@ -243,7 +248,8 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     where
         E: From<CoordError> + From<InfraError> + Send,
     {
-        let decide = |seen: Seen<'_, '_>| Ok::<_, E>(Verdict::of(decide(seen.found)?));
+        let decide =
+            |seen: DecisionInput<'_, '_>| Ok::<_, E>(StoreDecision::of(decide(seen.found)?));
         let manner = Manner::plain(steps, now);
         Ok(self
             .change_shard(&mut self.attempts(), manner, tenant, lease.key(), decide)
@@ -266,18 +272,18 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         result: fn(&SplitUpdate<'r>) -> R,
     ) -> Result<IdempotentOutcome<R>, SplitError> {
         let empty = self.room(Default::default());
-        let decide = |seen: Seen<'_, '_>| {
+        let decide = |seen: DecisionInput<'_, '_>| {
             let room = ShardRoom { counts: seen.counts, ..empty };
             let update = match decide(seen.found, &room)? {
                 Decision::Execute(update) => update,
                 Decision::Replay(result) => {
-                    return Ok(Verdict::Keep(IdempotentOutcome::Replayed(result)));
+                    return Ok(StoreDecision::Keep(IdempotentOutcome::Replayed(result)));
                 }
             };
             update.check_ids_free(|id| Ok::<_, SplitError>(seen.taken.contains(&id)))?;
             let answer = IdempotentOutcome::Executed(result(&update));
             let change = Change { update: update.parent, children: update.shards };
-            Ok::<_, SplitError>(Verdict::Store(change, answer))
+            Ok::<_, SplitError>(StoreDecision::Store(change, answer))
         };
         let manner = Manner { grows: true, ..Manner::plain(steps, now) };
         Ok(self

@@ -36,7 +36,7 @@ pub struct EtcdConfig {
     /// How long one request may take. Whoever gives up does not know whether it was carried out.
     /// Shorter than `owner_lease_ttl`: a lease must not end before the answer that grants it.
     pub request_timeout: Duration,
-    /// How long one operation may take with all of its requests and pauses; of a registration, a
+    /// How long one operation may take with all of its requests and backoffs; of a registration, a
     /// deletion or a listing, each step or page. It decides by the time that the caller gave it, so
     /// that this is also by how much a new deadline may be nearer than a whole lease.
     pub operation_timeout: Duration,
@@ -48,10 +48,10 @@ pub struct EtcdConfig {
     /// How often one operation is tried while others change the same records, or the cluster does
     /// not answer, within `operation_timeout`.
     pub attempts: u32,
-    /// The pause before the second try. Each further one is up to twice as long, half of it at
+    /// The backoff before the second try. Each further one is up to twice as long, half of it at
     /// random.
     pub backoff_min: Duration,
-    /// The longest pause between tries.
+    /// The longest backoff between tries.
     pub backoff_max: Duration,
     /// Ceilings on the number of shards. Every coordinator of a namespace should have the same.
     pub limits: ShardLimits,

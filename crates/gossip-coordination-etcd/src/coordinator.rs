@@ -27,7 +27,7 @@ use crate::limits::PAGE;
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
 use crate::settle::{Fate, Write, WriteId};
-use crate::shards::{Change, Seen, ShardPlace, Snapshot, decode_time};
+use crate::shards::{Change, DecisionInput, ShardPlace, Snapshot, decode_time};
 
 /// Shards whose last state one coordinator remembers. A worker holds a few.
 const REMEMBERED_MAX: usize = 1_024;
@@ -216,7 +216,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
 
 /// What to do about an operation on a shard.
 #[allow(clippy::large_enum_variant, reason = "one of them lives for one try of an operation")]
-pub(crate) enum Verdict<'r, R> {
+pub(crate) enum StoreDecision<'r, R> {
     /// Store this, and then answer so.
     Store(Change<'r>, R),
     /// Answer so; there is nothing to store.
@@ -263,7 +263,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         manner: Manner,
         tenant: TenantId,
         key: ShardKey,
-        mut decide: impl FnMut(Seen<'_, '_>) -> Result<Verdict<'r, R>, E> + Send,
+        mut decide: impl FnMut(DecisionInput<'_, '_>) -> Result<StoreDecision<'r, R>, E> + Send,
     ) -> Result<Outcome<R>, E>
     where
         E: From<InfraError> + Send,
@@ -305,10 +305,10 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 decide(seen)
             });
             let (change, answer) = match verdict {
-                Ok(Verdict::Store(change, answer)) => (change, answer),
+                Ok(StoreDecision::Store(change, answer)) => (change, answer),
                 // B2.
                 _ if !is_fresh => continue,
-                Ok(Verdict::Keep(answer)) => {
+                Ok(StoreDecision::Keep(answer)) => {
                     // A replay of what this very call did is no replay.
                     let (event, answer) = match unanswered.filter(|tried| tried.was_new) {
                         Some(done) => (done.event, done.answer),
@@ -344,7 +344,7 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
                 Ok(refused) => {
                     let seen = Snapshot::parse(&place, &refused.found, &change.children);
                     // What was remembered is merely old; other writers cost a try, and what they left
-                    // is old after the pause: tried then, it would lose again to whoever came meanwhile.
+                    // is old after the backoff: tried then, it would lose again to whoever came meanwhile.
                     let is_old = is_fresh && !seen.has_taken();
                     if is_fresh {
                         attempts.next(steps.txn, None).await?;

@@ -46,7 +46,7 @@ pub enum ConfigError {
     /// Nothing happens in no time.
     #[error("{setting}: it must not be zero")]
     ZeroTime { setting: &'static str },
-    /// The pauses do not grow.
+    /// The backoff does not grow.
     #[error("backoff_min: {min:?} is longer than backoff_max, {max:?}")]
     Backoff { min: Duration, max: Duration },
     /// Not at all, or for ever.

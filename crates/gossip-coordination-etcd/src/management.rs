@@ -13,14 +13,14 @@ use gossip_coordination::{
     RunRecord, RunSummary, RunTransitionError, ShardFilter, ShardSummary, UnparkError,
 };
 
-use crate::coordinator::{AsyncEtcdCoordinator, Manner, Verdict};
+use crate::coordinator::{AsyncEtcdCoordinator, Manner, StoreDecision};
 use crate::error::{Steps, steps};
 use crate::kv::{Kv, Read, Txn};
 use crate::limits::largest_deletion;
 use crate::runs::{
     Also, RunChange, RunVerdict, SeenRun, decode_record, parse_progress, progress_reads,
 };
-use crate::shards::{Seen, Stored};
+use crate::shards::{DecisionInput, Stored};
 
 /// Where a deletion goes on.
 enum Deletion {
@@ -142,9 +142,9 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
         key: ShardKey,
         op_id: OpId,
     ) -> Result<IdempotentOutcome<()>, UnparkError> {
-        let decide = |seen: Seen<'_, '_>| {
+        let decide = |seen: DecisionInput<'_, '_>| {
             let decision = transition::unpark(seen.found, now, tenant, key, op_id)?;
-            Ok::<_, UnparkError>(Verdict::of(decision))
+            Ok::<_, UnparkError>(StoreDecision::of(decision))
         };
         let manner = Manner::plain(steps!("unpark"), now);
         Ok(self.change_shard(&mut self.attempts(), manner, tenant, key, decide).await?.answer)
@@ -168,9 +168,9 @@ impl<K: Kv> AsyncRunManagement for AsyncEtcdCoordinator<K> {
         key: ShardKey,
         fence: FenceEpoch,
     ) -> Result<IdempotentOutcome<()>, RevokeLeaseError> {
-        let decide = |seen: Seen<'_, '_>| {
+        let decide = |seen: DecisionInput<'_, '_>| {
             let decision = transition::revoke_lease(seen.found, tenant, fence)?;
-            Ok::<_, RevokeLeaseError>(Verdict::of(decision))
+            Ok::<_, RevokeLeaseError>(StoreDecision::of(decision))
         };
         let manner = Manner::plain(steps!("revoke_lease"), now);
         Ok(self.change_shard(&mut self.attempts(), manner, tenant, key, decide).await?.answer)

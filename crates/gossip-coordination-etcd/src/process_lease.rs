@@ -102,12 +102,12 @@ impl<K: Kv> ProcessLease<K> {
 /// J3: the first at a third of the lease's time, and each has a quarter.
 async fn keep_alive<K: Kv>(shared: Weak<Shared<K>>) {
     let Some(ttl) = shared.upgrade().map(|it| Duration::from_secs(it.ttl_secs)) else { return };
-    let mut pause = ttl / 3;
+    let mut wait = ttl / 3;
     loop {
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(wait).await;
         let Some(shared) = shared.upgrade() else { return };
         let (lease, started) = (ProcessLease { shared }, Instant::now());
-        pause = if lease.keep_alive_once().await {
+        wait = if lease.keep_alive_once().await {
             ttl / 3
         } else {
             // At once, unless the failure came at once.

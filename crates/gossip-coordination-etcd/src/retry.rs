@@ -1,6 +1,6 @@
-//! Trying again, a bounded number of times and for a bounded time, after pauses that grow and differ.
+//! Trying again, a bounded number of times and for a bounded time, after backoffs that grow and differ.
 //!
-//! All requests of one operation, and the pauses between them, end within
+//! All requests of one operation, and the backoffs between them, end within
 //! [`operation_timeout`](EtcdConfig::operation_timeout); of one in steps or pages, those of each.
 
 use core::future::Future;
@@ -17,8 +17,8 @@ use crate::kv::KvError;
 #[derive(Debug)]
 pub(crate) struct Attempts {
     left: u32,
-    pause: Duration,
-    pause_max: Duration,
+    backoff: Duration,
+    backoff_max: Duration,
     ends_at: Instant,
 }
 
@@ -26,8 +26,8 @@ impl Attempts {
     pub(crate) fn new(config: &EtcdConfig) -> Self {
         Self {
             left: config.attempts,
-            pause: config.backoff_min,
-            pause_max: config.backoff_max,
+            backoff: config.backoff_min,
+            backoff_max: config.backoff_max,
             ends_at: Instant::now() + config.operation_timeout,
         }
     }
@@ -52,7 +52,7 @@ impl Attempts {
         })
     }
 
-    /// Pauses before another try, or says that there is none left. `why` is the last failure, if it
+    /// Waits before another try, or says that there is none left. `why` is the last failure, if it
     /// was not that other writers were faster.
     pub(crate) async fn next(
         &mut self,
@@ -60,31 +60,31 @@ impl Attempts {
         why: Option<&KvError>,
     ) -> Result<(), InfraError> {
         self.left = self.left.saturating_sub(1);
-        let pause = jittered(self.pause);
-        if self.left == 0 || Instant::now() + pause >= self.ends_at {
+        let backoff = jittered(self.backoff);
+        if self.left == 0 || Instant::now() + backoff >= self.ends_at {
             return Err(match why {
                 Some(error) => infra(step, error),
                 None => InfraError::transient(step, "other writers were faster every time"),
             });
         }
         // The timer has no shorter ticks, and would wait for one.
-        if pause >= Duration::from_millis(1) {
-            tokio::time::sleep(pause).await;
+        if backoff >= Duration::from_millis(1) {
+            tokio::time::sleep(backoff).await;
         }
-        self.pause = (self.pause * 2).min(self.pause_max);
+        self.backoff = (self.backoff * 2).min(self.backoff_max);
         Ok(())
     }
 }
 
-/// Between half of `pause` and all of it, so that whoever collided does not collide again.
-pub(crate) fn jittered(pause: Duration) -> Duration {
+/// Between half of `backoff` and all of it, so that whoever collided does not collide again.
+pub(crate) fn jittered(backoff: Duration) -> Duration {
     let part = u32::from(random_byte()) + 256;
-    pause * part / 511
+    backoff * part / 511
 }
 
 fn random_byte() -> u8 {
     let mut byte = [0];
-    // Without randomness pauses are merely all the same.
+    // Without randomness backoffs are merely all the same.
     let _ = getrandom::fill(&mut byte);
     byte[0]
 }
@@ -99,11 +99,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_jittered_pause_is_between_half_and_all_of_it() {
-        let pause = Duration::from_millis(100);
+    fn a_jittered_backoff_is_between_half_and_all_of_it() {
+        let backoff = Duration::from_millis(100);
         for _ in 0..1_000 {
-            let jittered = jittered(pause);
-            assert!(jittered >= pause / 2 && jittered <= pause, "{jittered:?}");
+            let jittered = jittered(backoff);
+            assert!(jittered >= backoff / 2 && jittered <= backoff, "{jittered:?}");
         }
     }
 

@@ -138,11 +138,15 @@ impl Snapshot {
         place: &ShardPlace,
         step: &'static str,
         scratch: &mut DecodeScratch,
-        decide: impl FnOnce(Seen<'_, '_>) -> Result<R, E>,
+        decide: impl FnOnce(DecisionInput<'_, '_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let counts = self.counts(place, step)?;
-        let rest =
-            |found| Seen { found, holder_is_gone: self.owner == 0, counts, taken: &self.taken };
+        let rest = |found| DecisionInput {
+            found,
+            holder_is_gone: self.owner == 0,
+            counts,
+            taken: &self.taken,
+        };
         if !self.gate.exists() || !self.record.exists() {
             return decide(rest(None));
         }
@@ -247,7 +251,7 @@ impl Snapshot {
 }
 
 /// What a decision is made from.
-pub(crate) struct Seen<'v, 'a> {
+pub(crate) struct DecisionInput<'v, 'a> {
     /// The shard and its run's gate, if there are both.
     pub(crate) found: Option<FoundShard<'v, 'a>>,
     /// There is no owner key.

@@ -206,7 +206,8 @@ impl Candidates {
             each(self, at);
         }
         self.waiting.drain(..ready);
-        self.past.retain(|candidate| candidate.secret.end() >= settled);
+        // As far back as a context has in sight: what was settled is masked there, too.
+        self.past.retain(|candidate| candidate.secret.end() + SIGHT_BYTES as u64 >= settled);
         self.forget_reported_secrets();
     }
 

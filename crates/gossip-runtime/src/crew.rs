@@ -186,8 +186,9 @@ where
         let Some(task) = self.take() else { return false };
         let on_panic = EndOnDrop(self);
         let scanned = member.scan(&self.crew, &task);
+        let goes_on = self.put(&task, scanned);
         std::mem::forget(on_panic);
-        self.put(&task, scanned)
+        goes_on
     }
 
     fn take(&self) -> Option<Task> {

@@ -24,7 +24,7 @@ pub struct Pruning {
 impl Pruning {
     /// Those of `runs`, which are all that there are, oldest first.
     pub(crate) fn select(&self, mut runs: Vec<RunSummary>, now_ms: u64) -> Vec<RunSummary> {
-        let mut seen = HashMap::<(Vec<u8>, PolicyHash), Seen>::new();
+        let mut seen = HashMap::<(Vec<u8>, PolicyHash), LaterRuns>::new();
         let age = self.older_than.unwrap_or_default().as_millis();
         let left = if self.other_policies { left_policies(&runs) } else { HashSet::new() };
         let is_meant = |run: &RunSummary| {
@@ -64,7 +64,7 @@ fn left_policies(runs: &[RunSummary]) -> HashSet<(Vec<u8>, PolicyHash)> {
 
 /// The later runs of a target and policy.
 #[derive(Default)]
-struct Seen {
+struct LaterRuns {
     ended: usize,
     has_finished: bool,
 }

@@ -165,9 +165,9 @@ pub(crate) async fn announce(
 /// What somebody should know who sees only how the fold stood and how it stands.
 fn news(before: &FoldStatus, now: &FoldStatus, store: &str) -> Vec<String> {
     let mut news = Vec::new();
-    match (&before.trouble, &now.trouble) {
-        // While a server is away, the texts of one trouble differ.
-        (None, Some(trouble)) => news.push(format!("{trouble}; waiting")),
+    match (&before.watch_error, &now.watch_error) {
+        // While a server is away, the texts of one error differ.
+        (None, Some(error)) => news.push(format!("{error}; waiting")),
         (Some(_), None) => news.push("watching again".to_owned()),
         _ => {}
     }
@@ -222,8 +222,8 @@ mod tests {
     fn a_fold_says_each_change_once() {
         let quiet = FoldStatus { synced: true, applied: 3, ..FoldStatus::default() };
         assert!(news(&quiet, &FoldStatus { applied: 9, ..quiet.clone() }, "").is_empty());
-        let lost = FoldStatus { trouble: Some(KvError::NotConnected), ..quiet.clone() };
-        let other = FoldStatus { trouble: Some(KvError::EmptyValue), ..quiet.clone() };
+        let lost = FoldStatus { watch_error: Some(KvError::NotConnected), ..quiet.clone() };
+        let other = FoldStatus { watch_error: Some(KvError::EmptyValue), ..quiet.clone() };
         assert_eq!(news(&quiet, &lost, ""), ["not connected; waiting"]);
         assert!(news(&lost, &other, "").is_empty());
         assert_eq!(news(&other, &quiet, ""), ["watching again"]);

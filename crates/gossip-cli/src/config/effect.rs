@@ -1,7 +1,7 @@
 //! What a configuration does, in words: it may have come with what is scanned, and then nobody who
 //! scans has read it.
 
-use gossip_engine::RuleSet;
+use gossip_engine::{Rule, RuleSet};
 use toml::Spanned;
 
 use super::{Config, ScanTable};
@@ -77,7 +77,7 @@ pub(crate) struct Effect {
     pub(super) limits: bool,
 }
 
-/// What became of the built-in rules, if anything, and whether there are fewer of them.
+/// What became of the built-in rules, if anything, and whether they may find less.
 fn effect_on_rules(rules: &RuleSet) -> (Option<String>, bool) {
     let builtin = RuleSet::builtin();
     if !rules.has_builtin() {
@@ -88,8 +88,13 @@ fn effect_on_rules(rules: &RuleSet) -> (Option<String>, bool) {
     let gone = builtin.iter().filter(|rule| rules.get(rule.id()).is_none()).count() as u64;
     let added = (added > 0).then(|| format!("{} added", counted(added, "rule")));
     let disabled = (gone > 0).then(|| format!("{} disabled", counted(gone, "built-in rule")));
-    let parts: Vec<String> = added.into_iter().chain(disabled).collect();
-    ((!parts.is_empty()).then(|| parts.join(", ")), gone > 0)
+    // One that was not touched is the very same.
+    let is_changed =
+        |rule: &Rule| builtin.get(rule.id()).is_some_and(|original| !std::ptr::eq(original, rule));
+    let changed = rules.iter().filter(|rule| is_changed(rule)).count() as u64;
+    let altered = (changed > 0).then(|| format!("{} changed", counted(changed, "built-in rule")));
+    let parts: Vec<String> = added.into_iter().chain(disabled).chain(altered).collect();
+    ((!parts.is_empty()).then(|| parts.join(", ")), gone + changed > 0)
 }
 
 /// What the allow-lists that came with the target let pass.

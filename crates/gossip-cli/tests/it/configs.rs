@@ -143,6 +143,7 @@ fn a_configuration_beside_the_target_that_takes_something_away_is_announced_even
             "leaves out `config/`, `b`, `c` and 1 more; scans only `*.zzz`; leaves out files above 4 B\n",
         ),
         ("[scan]\nonly-rules = ['jwt']\n", 0, "built-in rules disabled\n"),
+        ("[[rules]]\nid = 'jwt'\nregex = 'zzzz'\n", 1, "1 built-in rule changed\n"),
         (
             "[[allowlists]]\npaths = ['^config/']\n[[rules]]\nid = 'jwt'\n\
              [[rules.allowlists]]\nstopwords = ['x']\n",

@@ -69,6 +69,27 @@ fn no_context_holds_a_secret_wherever_segments_end() {
     }
 }
 
+/// Numbers are secrets by their rule alone: nothing else would mask one that was reported before its
+/// neighbour.
+#[test]
+fn what_was_reported_is_masked_in_contexts_that_come_later() {
+    let engine = engine("[[rules]]\nid = 'number'\nregex = '[0-9]{16}'\n");
+    let segment = gossip_engine::limits::SEGMENT_LEN;
+    let numbers = ["3141592653589793", "2718281828459045"];
+    // Around where the first is settled when the segment ends, and the second is not.
+    let border = 2 * gossip_engine::limits::NEARBY;
+    for shift in (border - 40..border + 60).step_by(4) {
+        let filler = "x ".repeat((segment - shift) / 2);
+        let text = format!("{filler}{}\n{filler}", numbers.join(" "));
+        let found = places(&engine, text.as_bytes());
+        assert_eq!(found.len(), 2, "{shift}");
+        for (_, _, before, after) in found {
+            let is_shown = |one: &&str| before.contains(*one) || after.contains(*one);
+            assert!(!numbers.iter().any(is_shown), "{shift}");
+        }
+    }
+}
+
 #[test]
 fn a_scan_that_goes_on_counts_on_in_characters() {
     let engine = engine(RULE);

@@ -62,7 +62,7 @@ pub struct FoldStatus {
     /// Whether a write failed and calls of the store's own readers keep it from being opened again.
     pub waits_for_readers: bool,
     /// Why no watch is running, until the next one is.
-    pub trouble: Option<KvError>,
+    pub watch_error: Option<KvError>,
 }
 
 /// A fold that was mended, by listing the bucket or from an artifact.
@@ -118,7 +118,7 @@ impl FoldStatus {
     ///
     /// `None` as long as that is not known: this call has neither applied an update nor synced.
     pub fn lag(&self, now: SystemTime) -> Option<Duration> {
-        if self.synced && !self.behind && self.trouble.is_none() {
+        if self.synced && !self.behind && self.watch_error.is_none() {
             return Some(Duration::ZERO);
         }
         self.applied_at.map(|at| now.duration_since(at).unwrap_or_default())

@@ -109,15 +109,15 @@ impl WatchLoop {
                 Over::Lost(error) if !heals(&error, self.armed) => return Err(error),
                 Over::Lost(error) => {
                     tracing::warn!(%error, failures, "the watch was lost; arming it again");
-                    self.trouble(error);
+                    self.note_error(error);
                 }
                 Over::Tripped(why) => {
                     tracing::warn!(%why, failures, "updates may have been missed; arming again");
-                    self.trouble(KvError::CursorExpired(why));
+                    self.note_error(KvError::CursorExpired(why));
                 }
                 Over::Resync(why) => {
                     tracing::warn!(%why, failures, "deletes may have been missed");
-                    self.trouble(KvError::CursorExpired(why));
+                    self.note_error(KvError::CursorExpired(why));
                     self.owed = Some(why);
                 }
             }
@@ -128,8 +128,8 @@ impl WatchLoop {
         }
     }
 
-    fn trouble(&self, error: KvError) {
-        self.control.status.send_modify(|status| status.trouble = Some(error));
+    fn note_error(&self, error: KvError) {
+        self.control.status.send_modify(|status| status.watch_error = Some(error));
     }
 
     async fn watch_once(&mut self) -> Result<Infallible, Over> {
@@ -137,7 +137,7 @@ impl WatchLoop {
         let standing = self.standing().await?;
         let following = self.arm(standing).await?;
         self.armed = true;
-        self.control.status.send_modify(|status| status.trouble = None);
+        self.control.status.send_modify(|status| status.watch_error = None);
         following.run(self).await
     }
 
@@ -240,8 +240,13 @@ impl WatchLoop {
             None => {}
         });
         let evicted = standing.evicted() || protocol::evicts_current_values(&log.retention);
-        let incarnation = if standing.is_of(&log, why) { log.incarnation } else { 0 };
-        let cursor = LogCursor::in_repair(&self.config.scope, evicted, incarnation, log.last);
+        // Of what lies behind the end that the fold knew, a listing that is broken off proves nothing:
+        // the log may have lost it and grown since.
+        let (incarnation, end) = match standing.is_of(&log, why) {
+            true => (log.incarnation, log.last.min(standing.known_end())),
+            false => (0, log.last),
+        };
+        let cursor = LogCursor::in_repair(&self.config.scope, evicted, incarnation, end);
         self.send(Command::BeginResync { cursor, lists: true }).await?;
         self.owed = None;
         let listing = self.config.watcher.watch_from(&self.config.scope, None);

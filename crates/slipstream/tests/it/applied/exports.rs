@@ -1,4 +1,4 @@
-//! Requests for an artifact while the bucket is in trouble.
+//! Requests for an artifact while the bucket is away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -26,13 +26,13 @@ async fn an_unreachable_bucket_is_waited_for() {
     world.put("a", "1").await;
     world.bucket.set_reachable(false);
     let fold = start(world.config(), &TestStore::default());
-    fold.until("trouble", |status| status.trouble.is_some()).await;
+    fold.until("an error", |status| status.watch_error.is_some()).await;
     world.bucket.set_reachable(true);
     fold.synced().await;
-    fold.until("peace", |status| status.trouble.is_none()).await;
+    fold.until("peace", |status| status.watch_error.is_none()).await;
     assert_eq!(fold.store.contents(), world.contents("").await);
     world.bucket.set_reachable(false);
-    fold.until("trouble", |status| status.trouble.is_some()).await;
+    fold.until("an error", |status| status.watch_error.is_some()).await;
     assert!(fold.status().synced, "an interruption takes nothing away");
     let ended = fold.stop().await;
     assert!(ended.result.is_ok(), "a shutdown does not wait for the bucket");

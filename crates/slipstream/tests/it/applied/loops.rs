@@ -261,7 +261,7 @@ async fn the_status_shows_how_far_behind_a_held_up_fold_is() {
     let done = fold.status();
     assert_eq!((done.lag_revisions(), done.lag(later)), (0, Some(Duration::ZERO)));
     // Nobody knows what has been written while no watch runs.
-    let away = FoldStatus { trouble: Some(KvError::NotConnected), ..done };
+    let away = FoldStatus { watch_error: Some(KvError::NotConnected), ..done };
     let later = away.applied_at.unwrap() + Duration::from_secs(60);
     assert_eq!(away.lag(later), Some(Duration::from_secs(60)));
     assert!(fold.stop().await.result.is_ok());

@@ -153,12 +153,12 @@ async fn a_wire_is(wire: Wire) {
     let passed = status.wait_for(|status| status.applied > cut_at);
     let passed = tokio::time::timeout(Duration::from_secs(10), passed).await;
     assert!(passed.is_err(), "{wire:?}: nothing gets through, but {:?}", fold.status());
-    assert!(fold.status().trouble.is_some(), "{wire:?}: it is noticed: {:?}", fold.status());
+    assert!(fold.status().watch_error.is_some(), "{wire:?}: it is noticed: {:?}", fold.status());
     assert!(bucket.watcher.log().await.unwrap().last > cut_at + 100, "the bucket goes on");
     cable.set(Wire::Whole);
     assert!(writing.finish().await > 0);
     equal_in_the_end(&bucket, &WatchScope::All, &fold, &seen).await;
-    assert_eq!(fold.status().trouble, None);
+    assert_eq!(fold.status().watch_error, None);
     fold.stop().await;
 }
 
