@@ -244,7 +244,7 @@ pub(crate) fn has_nextest() -> bool {
     Cmd::cargo().args(["nextest", "--version"]).capture().is_ok_and(|nextest| nextest.success)
 }
 
-/// In a process of its own, on all cores. The program is the one that the tests were built with: its
+/// In a process of its own, on all cores. The program is that of the simulator's own tests: an
 /// optimised build takes longer than these seeds.
 fn simulate(context: &Context) -> Result<()> {
     context.cargo_packages(&["test", "--no-run", "--quiet"]).run()?;
