@@ -23,7 +23,7 @@ use crate::transaction;
 /// A run in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Which run.
+    /// The run's number, as commands take it.
     pub run: RunId,
     /// What was scanned.
     pub target: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct RunSummary {
     pub started_ms: u64,
     /// When it ended.
     pub ended_ms: Option<u64>,
-    /// Its shards.
+    /// Its shards by status.
     pub progress: RunProgress,
     /// Items that it covered.
     pub items: u64,
@@ -108,7 +108,7 @@ impl Reports {
         was_begun.then_some(()).ok_or(ReportError::NoSuchRun { run })
     }
 
-    /// The newest run.
+    /// The run that was begun last, if any was.
     pub fn newest(&self) -> Result<Option<RunId>, ReportError> {
         self.read(runs::newest_run)
     }

@@ -49,7 +49,7 @@ pub struct Scan<'s> {
 /// How a scan ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanOutcome {
-    /// The run.
+    /// The run that was begun, or gone on with.
     pub run: RunId,
     /// Whether it went on where an earlier process had stopped.
     pub resumed: bool,

@@ -137,7 +137,7 @@ impl CanonicalBytes for CursorUpdate<'_> {
     }
 }
 
-/// An owned cursor.
+/// A cursor that outlives what it was read from.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Cursor {
     last_key: Option<Box<[u8]>>,

@@ -28,13 +28,13 @@ pub struct CursorRequest<'r> {
     pub tenant: TenantId,
     /// With which lease.
     pub lease: &'r Lease,
-    /// The new cursor.
+    /// Where the cursor shall go.
     pub cursor: CursorUpdate<'r>,
     /// Under which id.
     pub op_id: OpId,
 }
 
-/// A halt.
+/// What parks a shard: the holder's proof, and why.
 #[derive(Clone, Copy, Debug)]
 pub struct ParkRequest<'r> {
     /// Who asks.

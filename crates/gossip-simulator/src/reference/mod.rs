@@ -36,7 +36,7 @@ pub struct Bounds {
     pub byte_capacity: Option<usize>,
     /// For how long after its deadline a lease keeps other workers out, in milliseconds.
     pub skew_allowance: u64,
-    /// The largest split.
+    /// The largest split that the backend takes.
     pub split: SplitCaps,
     /// Claims get the shard whose turn it is.
     pub claims_in_turn: bool,
@@ -61,7 +61,7 @@ impl Bounds {
     }
 }
 
-/// The model.
+/// The protocol in plain maps, to compare each answer with.
 #[derive(Clone)]
 pub struct Reference {
     bounds: Bounds,
