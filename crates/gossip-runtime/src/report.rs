@@ -73,6 +73,12 @@ pub enum ReportError {
     /// It has ended, so there is nothing to call off.
     #[error("run {run} is done: there is nothing to call off")]
     Done { run: RunId },
+    /// Its shards say how far they are in a way that this version cannot read.
+    #[error(
+        "run {run} is not done and was begun by another version of gossip, which can say how far it is; \
+             `gossip cancel {run}` calls it off"
+    )]
+    OfAnotherVersion { run: RunId },
     /// The database failed.
     #[error("{0}")]
     Storage(InfraError),
@@ -257,9 +263,9 @@ impl Reports {
         created(self.coordinator.list_shards_into(now, LOCAL_TENANT, run, all, &mut shards))?;
         let mut covered = Counts::default();
         for shard in shards.iter().filter(|shard| shard.status != ShardStatus::Split) {
-            let token = shard.token.as_deref().map(ShardToken::from_bytes);
-            // One of another version says nothing that could be shown.
-            covered.add(&token.flatten().unwrap_or_default().counts);
+            let Some(token) = shard.token.as_deref() else { continue };
+            let token = ShardToken::from_bytes(token).ok_or(ReportError::OfAnotherVersion { run })?;
+            covered.add(&token.counts);
         }
         Ok(covered)
     }
@@ -279,7 +285,7 @@ fn created<T>(found: Result<T, GetRunError>) -> Result<Option<T>, ReportError> {
         Err(GetRunError::RunNotFound) => Ok(None),
         Err(GetRunError::BackendError(error)) => Err(ReportError::Storage(error)),
         Err(error) => {
-            Err(ReportError::Storage(InfraError::corruption("report.run", error.to_string())))
+            Err(ReportError::Storage(InfraError::refused("report.run", error.to_string())))
         }
     }
 }
