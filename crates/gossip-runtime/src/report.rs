@@ -264,7 +264,8 @@ impl Reports {
         let mut covered = Counts::default();
         for shard in shards.iter().filter(|shard| shard.status != ShardStatus::Split) {
             let Some(token) = shard.token.as_deref() else { continue };
-            let token = ShardToken::from_bytes(token).ok_or(ReportError::OfAnotherVersion { run })?;
+            let token =
+                ShardToken::from_bytes(token).ok_or(ReportError::OfAnotherVersion { run })?;
             covered.add(&token.counts);
         }
         Ok(covered)
