@@ -118,12 +118,11 @@ fn number(key: Option<&[u8]>) -> u64 {
 
 /// Works on the run until told to stop, whatever errors come; returns what it was told was done.
 fn work_through(
-    config: EtcdConfig,
+    mut coordinator: EtcdCoordinator,
     worker: u64,
     stop: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
 ) -> (Vec<StateTransitionEvent>, Vec<(ShardId, Vec<u8>)>) {
-    let mut coordinator = EtcdCoordinator::connect(config).unwrap();
     let (mut events, mut accepted) = (EventCollector::new(), Vec::new());
     coordinator.with_events(&mut events, |coordinator| {
         let mut scratch = Box::new(AcquireScratch::new());
@@ -182,12 +181,15 @@ fn survive(
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (mut events, mut accepted) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
-        let workers: Vec<_> = configs
+        // All before the first begins to work: who is slower than 60 checkpoints of the others would
+        // meet the disturbance while it connects.
+        let coordinators = configs.map(|config| EtcdCoordinator::connect(config).unwrap());
+        let workers: Vec<_> = coordinators
             .into_iter()
             .zip(1..)
-            .map(|(config, worker)| {
+            .map(|(coordinator, worker)| {
                 let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
-                scope.spawn(move || work_through(config, worker, stop, done))
+                scope.spawn(move || work_through(coordinator, worker, stop, done))
             })
             .collect();
         let work_goes_on = || {
