@@ -19,7 +19,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, Weak};
 
 use super::record::{self, Change};
 use super::{
-    EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
+    Copied, EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
 };
 use crate::artifact::{ExportManifest, Imported};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
@@ -187,7 +187,7 @@ impl<E: Engine> EngineSnapshot<E> {
         // It is synced with everything else.
         let labelled = fs::write(data.join(LABEL), made_label::<E>());
         labelled.map_err(io_error("making a copy of the fold"))?;
-        Ok(Box::new(|| Ok(Vec::new())))
+        Ok(Box::new(|| Ok(Copied::default())))
     }
 
     /// Has the database closed, and opened again by the next call that needs it.
