@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as Arguments, Parser, Subcommand};
+use slipstream::LEASE_MAX;
 
 const EXAMPLES: &str = "\
 Try it:
@@ -17,12 +18,13 @@ A fleet, whose bucket forgets what its nodes have folded:
   slipstream export ./copy --store s3://bucket/folds     # on a node that has everything
   slipstream import ./new --store s3://bucket/folds      # on a new one: reads only what is newer
   slipstream fold ./new --store s3://bucket/folds        # restores itself when it was away too long
+  slipstream export ./copy --store s3://bucket/folds --lease-bucket leases   # on every node: one does
 
 Kill `fold` whenever you like: it goes on where its disk says it was. While the server is away,
 `fold` and `watch` say so on standard error, and wait.
 
 Exit codes: 0 done, 1 the key has no value, the store no artifact or an export was not published, 2
-something went wrong.";
+something went wrong. An export that leaves the round to another node is done.";
 
 /// A durable local copy of a NATS KV bucket.
 #[derive(Debug, Parser)]
@@ -151,6 +153,20 @@ pub(crate) enum Command {
         /// so on a condition. Of two who publish at the same time, the slower one then wins.
         #[arg(long)]
         non_atomic: bool,
+        /// Take part in the rounds of a fleet: of all who name this bucket, one publishes in a round, and
+        /// the others succeed without. It is made if there is none, and is best not the one that is folded.
+        /// Without it, whoever exports publishes.
+        #[arg(long, value_name = "BUCKET", env = "SLIPSTREAM_LEASE_BUCKET")]
+        lease_bucket: Option<String>,
+        /// How long a round is. Artifacts that are not the newest are deleted four rounds after they were
+        /// uploaded.
+        #[arg(
+            long,
+            value_name = "SECONDS",
+            default_value_t = 300,
+            value_parser = clap::value_parser!(u64).range(1..=LEASE_MAX.as_secs())
+        )]
+        lease_seconds: u64,
     },
     /// Make a folded directory of the newest artifact of a store.
     ///

@@ -1,6 +1,6 @@
 //! Artifacts of a fleet: `export`, `import`, `pointer` and `prune`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,10 +12,13 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::{ClientConfigKey, ObjectStore};
 use slipstream::artifact::{self, Compression, ExportManifest};
-use slipstream::transport::{ArtifactTransport, PublishOutcome, import_remote};
+use slipstream::transport::{
+    ArtifactTransport, ExportRound, PublishOutcome, RoundError, RoundOutcome, import_remote,
+    run_export_round,
+};
 use slipstream::{
-    AppendLogSnapshot, Ended, FoldConfig, FoldHandle, KvWatcher, Restore, WatchScope, fold_control,
-    watch_applied,
+    AppendLogSnapshot, Ended, ExportError, ExportLease, FoldConfig, FoldHandle, KvError, KvStore,
+    KvWatcher, LeaseRecord, Restore, WatchScope, fold_control, watch_applied,
 };
 use slipstream_object_store::ObjectStoreTransport;
 
@@ -166,12 +169,61 @@ pub(crate) fn restore(
     Ok(Place::at(args, url, name)?.restoring(dir))
 }
 
+/// The rounds of a fleet that an export takes part in.
+pub(crate) struct Round {
+    lease: ExportLease,
+    bucket: String,
+    ttl: Duration,
+}
+
+impl Round {
+    /// The lease is the key of the artifact's name.
+    pub(crate) fn new(
+        leases: &dyn KvStore,
+        bucket: &str,
+        place: &Place,
+        ttl: Duration,
+    ) -> Result<Self, Failure> {
+        let host = rustix::system::uname();
+        let holder = format!("{}:{}", host.nodename().to_string_lossy(), std::process::id());
+        let lease = ExportLease::new(leases, &place.name, &holder);
+        let lease = lease.ok_or(KvError::Unsupported("writing"))?;
+        Ok(Self { lease, bucket: bucket.to_owned(), ttl })
+    }
+
+    fn failed(&self, source: RoundError) -> Failure {
+        Failure::Lease { bucket: self.bucket.clone(), source }
+    }
+
+    /// Who has the lease, and for how long.
+    async fn holder(&self) -> Result<String, Failure> {
+        let record =
+            self.lease.record().await.map_err(|error| self.failed(RoundError::Lease(error)))?;
+        let Some(LeaseRecord { holder_id, expires_at_unix, .. }) = record else {
+            return Ok("somebody has the lease".to_owned());
+        };
+        let ends_at = SystemTime::UNIX_EPOCH + Duration::from_secs(expires_at_unix);
+        let left = ends_at.duration_since(SystemTime::now()).unwrap_or_default();
+        Ok(format!("{holder_id} has the lease for another {} s", left.as_secs()))
+    }
+}
+
+/// A fold that is exported, and where to.
+struct Exporter<'a> {
+    place: &'a Place,
+    watcher: &'a dyn KvWatcher,
+    fold: &'a FoldHandle,
+    /// Where the artifact is made.
+    made: PathBuf,
+}
+
 /// Brings the directory up to date, and publishes it.
 pub(crate) async fn export(
     place: Place,
     watcher: Arc<dyn KvWatcher>,
     dir: &Path,
     scope: WatchScope,
+    round: Option<Round>,
 ) -> Result<ExitCode, Failure> {
     let (path, _, fold) = follow::load(dir)?;
     let (handle, control) = fold_control();
@@ -179,8 +231,10 @@ pub(crate) async fn export(
     let config = FoldConfig { scope, restore, ..FoldConfig::new(Arc::clone(&watcher)) };
     let folding = tokio::spawn(watch_applied(config, fold, (), control));
     let made = dir.join(ARTIFACT);
-    let published = tokio::select! {
-        published = publish(&place, &*watcher, &handle, &made) => published,
+    let exporter =
+        Exporter { place: &place, watcher: &*watcher, fold: &handle, made: made.clone() };
+    let ended = tokio::select! {
+        ended = exporter.run(round.as_ref()) => ended,
         _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
     };
     handle.shutdown();
@@ -190,13 +244,83 @@ pub(crate) async fn export(
     place.until_idle().await;
     // Why the fold has ended is why it was not exported.
     result.map_err(|source| Failure::Fold { path, source })?;
-    let (manifest, outcome) = published?;
+    let ended = ended?;
     removed?;
-    let (said, hint) = match outcome {
-        PublishOutcome::Published => {
+    report(&place, ended, round).await
+}
+
+impl Exporter<'_> {
+    async fn run(&self, round: Option<&Round>) -> Result<RoundOutcome, Failure> {
+        follow::announce(self.fold, &self.place.url, |_| true).await;
+        let transport = self.place.shown("uploading");
+        match round {
+            Some(round) => self.take_part(round, &transport).await,
+            None => self.publish(&transport).await,
+        }
+    }
+
+    async fn take_part(
+        &self,
+        round: &Round,
+        transport: &dyn ArtifactTransport,
+    ) -> Result<RoundOutcome, Failure> {
+        let (fold, watcher, key) = (self.fold, self.watcher, &*self.place.name);
+        let (lease, ttl, artifact) = (&round.lease, round.ttl, self.made.clone());
+        let of = ExportRound { fold, watcher, lease, ttl, transport, key, artifact };
+        run_export_round(&of).await.map_err(|error| match error {
+            RoundError::Leftover(source) => Failure::path(&self.made)(source),
+            RoundError::Export(source) => self.failed(source),
+            RoundError::Transport(source) => self.place.failed()(source),
+            error => round.failed(error),
+        })
+    }
+
+    async fn publish(&self, transport: &dyn ArtifactTransport) -> Result<RoundOutcome, Failure> {
+        // What an export that was killed has left.
+        artifact::remove(&self.made).map_err(Failure::path(&self.made))?;
+        let exported = self.fold.export(self.made.clone()).await;
+        exported.map_err(|source| self.failed(source))?;
+        let uploaded = transport.upload(&self.place.name, &self.made, self.watcher).await;
+        Ok(match uploaded.map_err(self.place.failed())? {
+            (manifest, PublishOutcome::Published) => RoundOutcome::Published(manifest),
+            (_, outcome) => RoundOutcome::GivenUp(outcome),
+        })
+    }
+
+    fn failed(&self, source: ExportError) -> Failure {
+        Failure::Export { path: self.made.clone(), source }
+    }
+}
+
+/// Says how an export ended.
+async fn report(
+    place: &Place,
+    ended: RoundOutcome,
+    round: Option<Round>,
+) -> Result<ExitCode, Failure> {
+    let in_round = round.is_some();
+    let (said, hint, is_done) = match (ended, round) {
+        (RoundOutcome::Published(manifest), _) => {
             print(&format!("published {}\n", figures(&manifest)))?;
             return Ok(ExitCode::SUCCESS);
         }
+        (RoundOutcome::NotElected, Some(round)) => ("lease-held", round.holder().await?, true),
+        (RoundOutcome::NotElected, None) => unreachable!("nobody is elected without a lease"),
+        (RoundOutcome::GivenUp(outcome), _) => {
+            let (said, hint) = why_given_up(outcome);
+            let is_done = in_round && outcome == PublishOutcome::SupersededByNewer;
+            (said, hint.to_owned(), is_done)
+        }
+    };
+    print(&format!("not-published {said}\n"))?;
+    follow::say(&format!("{}: not published: {hint}", place.url));
+    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// In a word, and for somebody who wonders what to do.
+fn why_given_up(outcome: PublishOutcome) -> (&'static str, &'static str) {
+    match outcome {
+        PublishOutcome::Published => unreachable!("it was not given up"),
         PublishOutcome::SupersededByNewer => {
             ("superseded-by-newer", "there is a newer artifact, so that nothing has to be done")
         }
@@ -209,25 +333,7 @@ pub(crate) async fn export(
             "the newest artifact lacks nothing, and this fold may lack evicted keys; export one that has \
              them, or from a new directory, which is restored first",
         ),
-    };
-    print(&format!("not-published {said} {}\n", figures(&manifest)))?;
-    follow::say(&format!("{}: not published: {hint}", place.url));
-    Ok(ExitCode::from(1))
-}
-
-async fn publish(
-    place: &Place,
-    watcher: &dyn KvWatcher,
-    handle: &FoldHandle,
-    made: &Path,
-) -> Result<(ExportManifest, PublishOutcome), Failure> {
-    let failed = |source| Failure::Export { path: made.to_owned(), source };
-    // What an export that was killed has left.
-    artifact::remove(made).map_err(Failure::path(made))?;
-    follow::announce(handle, &place.url, |_| true).await;
-    handle.export(made.to_owned()).await.map_err(failed)?;
-    let transport = place.shown("uploading");
-    transport.upload(&place.name, made, watcher).await.map_err(place.failed())
+    }
 }
 
 /// Makes a fold of the newest artifact.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use slipstream::artifact::{ArtifactError, ArtifactInvalid};
-use slipstream::transport::TransportError;
+use slipstream::transport::{RoundError, TransportError};
 use slipstream::{CursorExpiry, ExportError, FoldError, KvError, SnapshotError};
 
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Transport { url: String, source: TransportError },
     #[error("{path}: {source}{hint}", path = .path.display(), hint = export_hint(.source))]
     Export { path: PathBuf, source: ExportError },
+    #[error("{bucket}: {source}{hint}", hint = round_hint(.source))]
+    Lease { bucket: String, source: RoundError },
     #[error("interrupted; nothing was published")]
     Interrupted,
     #[error("{0} holds no fold; `slipstream fold` makes one")]
@@ -84,6 +86,13 @@ fn transport_hint(error: &TransportError) -> &'static str {
         }
         TransportError::Artifact(error) => artifact_hint(error),
         TransportError::Log(error) => bucket_hint(error),
+        _ => "",
+    }
+}
+
+fn round_hint(error: &RoundError) -> &'static str {
+    match error {
+        RoundError::Lease(error) => bucket_hint(error),
         _ => "",
     }
 }

@@ -1,7 +1,8 @@
 //! `slipstream`: look at a bucket, and keep a durable copy of it.
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 the key
-//! has no value, the store no artifact or an export was not published, 2 something went wrong.
+//! has no value, the store no artifact or an export was not published, 2 something went wrong. An
+//! export that leaves the round to another node is done.
 
 mod args;
 mod artifacts;
@@ -22,7 +23,7 @@ use slipstream::{
 };
 
 use args::{Args, Command};
-use artifacts::Place;
+use artifacts::{Place, Round};
 use failure::{Failure, io};
 
 /// The fold's file in its directory.
@@ -71,10 +72,27 @@ async fn run(args: Args) -> Result<ExitCode, Failure> {
             let config = FoldConfig { scope, keep_evicted, restore, ..FoldConfig::new(watcher) };
             follow::fold(config, dir, *once, store.as_deref().unwrap_or_default()).await?;
         }
-        Command::Export { dir, prefixes, remote, zstd, non_atomic } => {
+        Command::Export {
+            dir,
+            prefixes,
+            remote,
+            zstd,
+            non_atomic,
+            lease_bucket,
+            lease_seconds,
+        } => {
             let place = Place::open(&args, remote)?.with(*zstd, *non_atomic);
             let (watcher, scope) = (watcher(&args).await?, follow::scope(prefixes));
-            return artifacts::export(place, watcher, dir, scope).await;
+            let round = match lease_bucket {
+                Some(bucket) => {
+                    let config = StoreConfig::default();
+                    let leases = connect(&args).await?.store(bucket, &config).await?;
+                    let ttl = Duration::from_secs(*lease_seconds);
+                    Some(Round::new(&*leases, bucket, &place, ttl)?)
+                }
+                None => None,
+            };
+            return artifacts::export(place, watcher, dir, scope, round).await;
         }
         Command::Import { dir, prefixes, remote } => {
             let place = Place::open(&args, remote)?;

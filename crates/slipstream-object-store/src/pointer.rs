@@ -74,14 +74,12 @@ impl ObjectStoreTransport {
         let Some(rank) = manifest.rank() else {
             return Err(TransportError::Artifact(ArtifactInvalid::Cursor.into()));
         };
-        for attempt in 0..SWAPS_MAX {
+        for _ in 0..SWAPS_MAX {
             let found = self.read_pointer(key).await?;
             if found.readable() == Some(manifest) {
-                // Of an attempt whose answer was lost, or of another node that has the same.
-                return Ok(match attempt {
-                    0 => PublishOutcome::SupersededByNewer,
-                    _ => PublishOutcome::Published,
-                });
+                // By another node that has the same, or by this one's own swap, whose answer was lost. If
+                // it claimed that, an artifact could have two publishers.
+                return Ok(PublishOutcome::SupersededByNewer);
             }
             let offer = offer_of(watcher, manifest).await?;
             let newest = match found.readable() {

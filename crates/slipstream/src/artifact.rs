@@ -17,7 +17,7 @@ mod stage;
 use std::io;
 use std::path::Path;
 
-pub(crate) use self::early::HashBehind;
+pub(crate) use self::early::ReadBehind;
 pub use self::export::{About, Export};
 pub(crate) use self::import::Taking;
 pub use self::import::{Import, TakeFiles, import, read_manifest};

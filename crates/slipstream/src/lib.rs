@@ -83,7 +83,7 @@ pub use nats::{ClientCert, NatsConnection, NatsConnectionConfig};
 #[cfg(feature = "conformance")]
 pub use snapshot::conformance as snapshot_conformance;
 pub use snapshot::{
-    AppendLogOptions, AppendLogReader, AppendLogSnapshot, CursorOnly, EntryRef, FinishCopy,
+    AppendLogOptions, AppendLogReader, AppendLogSnapshot, Copied, CursorOnly, EntryRef, FinishCopy,
     FoldFiles, OnEntry, Snapshot, SnapshotError, SnapshotReader, SnapshotStore, SnapshotWriter,
     engine, record,
 };

@@ -132,9 +132,17 @@ pub trait SnapshotStore: SnapshotReader + Sized + 'static {
 /// Takes an entry, and says whether to go on.
 pub type OnEntry<'a> = &'a mut dyn FnMut(EntryRef<'_>) -> ControlFlow<()>;
 
-/// What is left of copying a fold when the store itself may apply on. It says which files it has hashed as
-/// it wrote them, and nobody changes since.
-pub type FinishCopy = Box<dyn FnOnce() -> Result<Vec<ArtifactFile>, SnapshotError> + Send>;
+/// What is left of copying a fold when the store itself may apply on.
+pub type FinishCopy = Box<dyn FnOnce() -> Result<Copied, SnapshotError> + Send>;
+
+/// What is known of a copy because it was read back as it was written. Nobody changes it since.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// Files whose hash is known.
+    pub files: Vec<ArtifactFile>,
+    /// Where the copy stands, as [`FoldFiles::verify`] would say.
+    pub cursor: Option<WatchCursor>,
+}
 
 /// The files of a backend, as artifacts have them.
 pub struct FoldFiles<S> {

@@ -66,7 +66,7 @@ pub struct Pointer {
 pub enum PublishOutcome {
     /// It is the newest artifact.
     Published,
-    /// There is a newer one: whoever was slow gives up.
+    /// There is a newer one, or somebody else has published the very same: whoever was slow gives up.
     SupersededByNewer,
     /// The log has gone on, or is another: nobody could read on from it. That is so in a bucket of which
     /// the last 1024 keys that the fold has seen are all written again before the upload is done.
@@ -159,8 +159,13 @@ fn scope_of(manifest: &ExportManifest) -> WatchScope {
     WatchScope::Prefixes(manifest.prefixes.clone())
 }
 
+/// How many artifacts an import tries, each of which gave way to a newer one while it was downloaded.
+const IMPORTS_MAX: u32 = 3;
+
 /// Makes a fold of `scope` at `path`, where nothing may be, of the newest artifact, if there is one
 /// that a watch can read on from (P9). The fold is opened like any other.
+///
+/// An artifact that is replaced and deleted while it is downloaded is no failure: the next one is taken.
 ///
 /// # Errors
 /// Nothing is at the path, but for [`ArtifactError::NotDurable`]; nor is it if the future is dropped.
@@ -171,14 +176,44 @@ pub async fn import_remote<S: SnapshotStore>(
     path: &Path,
     scope: &WatchScope,
 ) -> Result<Option<ExportManifest>, TransportError> {
-    let Some(Pointer { manifest, .. }) = transport.pointer(key).await? else { return Ok(None) };
-    if judge(watcher, &manifest).await? != Verdict::Holds {
-        return Ok(None);
+    let mut attempt = 1;
+    loop {
+        let Some(Pointer { manifest, .. }) = transport.pointer(key).await? else { return Ok(None) };
+        if judge(watcher, &manifest).await? != Verdict::Holds {
+            return Ok(None);
+        }
+        match import_one::<S>(transport, key, manifest.clone(), path, scope).await {
+            Err(TransportError::Store { .. })
+                if attempt < IMPORTS_MAX && is_replaced(transport, key, &manifest).await =>
+            {
+                attempt += 1;
+            }
+            imported => return imported.map(Some),
+        }
     }
+}
+
+async fn import_one<S: SnapshotStore>(
+    transport: &dyn ArtifactTransport,
+    key: &str,
+    manifest: ExportManifest,
+    path: &Path,
+    scope: &WatchScope,
+) -> Result<ExportManifest, TransportError> {
     let (done, imported) = oneshot::channel();
     let then = |staged: Staged| staged.publish_for(done);
     download::<S>(transport, key, manifest, path, scope, then).await?;
-    Ok(Some(imported.await.map_err(|_| not_read())??))
+    Ok(imported.await.map_err(|_| not_read())??)
+}
+
+/// Whether the newest artifact is another one by now.
+async fn is_replaced(
+    transport: &dyn ArtifactTransport,
+    key: &str,
+    manifest: &ExportManifest,
+) -> bool {
+    let newest = transport.pointer(key).await;
+    newest.is_ok_and(|newest| newest.is_none_or(|newest| newest.manifest != *manifest))
 }
 
 /// Downloads an artifact into a fold that is to be at `path`, and hands it to `then` when it is whole.

@@ -99,7 +99,7 @@ async fn a_fleet_shares_artifacts_through_s3() {
     assert!(node.ok(&["range", &at("listed")]).lines().count() < 305);
     // Nor does it take the place of one that lacks nothing.
     let (code, out, error) = node.run(&["export", &at("listed")]);
-    assert!(code == Some(1) && out.starts_with("not-published less-complete "), "{out}{error}");
+    assert!(code == Some(1) && out == "not-published less-complete\n", "{out}{error}");
     assert!(error.contains("older than the fold") && error.contains("not published: "), "{error}");
     // A new directory is restored first.
     let published = node.ok(&["export", &at("fresh")]);
@@ -115,6 +115,47 @@ async fn a_fleet_shares_artifacts_through_s3() {
     assert_eq!(node.ok(&["prune"]), "deleted=0\n", "they are new");
     assert_eq!(node.ok(&["prune", "--grace", "0"]), "deleted=2\n");
     assert!(node.ok(&["import", &at("third")]).starts_with("imported revision=310 "));
+}
+
+/// Of nodes that export by one lease, one publishes; by another, or by none, whoever comes does.
+#[test]
+fn exporters_that_share_a_lease_publish_once_in_a_round() {
+    let (server, weed) = (NatsServer::start(), Weed::start());
+    weed.put("fleet", "made", b"the bucket").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node { cli: Cli { server: &server }, weed: &weed };
+    node.cli.ok(&["put", "rules.aws", "1"]);
+    let export = |name: &str, more: &[&str]| {
+        let copy = dir.path().join(name);
+        let mut command = node.command(&[&["export", text(&copy)], more].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let ended = |child: std::process::Child| {
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (out, error) = (text(output.stdout), text(output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{out}{error}");
+        (out, error)
+    };
+    for round in 0..2u64 {
+        let longer = ["--lease-bucket", &format!("leases-{round}"), "--lease-seconds", "600"];
+        let both = ["first", "second"].map(|name| export(name, &longer));
+        let mut both = both.map(ended);
+        // The one that published comes last.
+        both.sort_by_key(|(out, _)| out.starts_with("published"));
+        let [(held, error), (published, _)] = both;
+        assert!(published.starts_with(&format!("published revision={}", round + 1)), "{published}");
+        assert_eq!(held, "not-published lease-held\n", "{error}");
+        assert!(error.contains(" has the lease for another "), "{error}");
+        node.cli.ok(&["put", "rules.aws", "2"]);
+    }
+    let (published, _) = ended(export("first", &["--lease-bucket", "leases"]));
+    assert!(published.starts_with("published revision=3 "), "{published}");
+    assert_eq!(node.cli.ok(&["--bucket", "leases", "keys"]), "b\n", "named as the artifact");
+    node.cli.ok(&["put", "rules.aws", "3"]);
+    assert!(ended(export("second", &[])).0.starts_with("published revision=4 "), "without a lease");
+    let (code, _, error) = node.run(&["export", "x", "--lease-bucket", "not.a.name"]);
+    assert!(code == Some(2) && error.lines().count() == 1, "{error}");
 }
 
 /// Folds that are killed while they are restored: each begins again, and has everything then.
@@ -246,7 +287,9 @@ fn help_teaches() {
     let help = cli.ok(&["--help"]);
     assert!(help.contains("slipstream import ./new --store s3://"), "{help}");
     let help = cli.ok(&["export", "--help"]);
-    for what in ["brought up to date first", "AWS_ACCESS_KEY_ID", "--zstd", "--prefix"] {
+    for what in
+        ["brought up to date first", "AWS_ACCESS_KEY_ID", "--zstd", "--prefix", "rounds of a fleet"]
+    {
         assert!(help.contains(what), "{what}: {help}");
     }
 }

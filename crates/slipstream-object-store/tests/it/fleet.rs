@@ -136,6 +136,10 @@ impl<S: SnapshotStore> Node<S> {
         self.handle.status().borrow().clone()
     }
 
+    pub(crate) fn watcher(&self) -> Arc<dyn KvWatcher> {
+        self.bucket.watcher().unwrap()
+    }
+
     pub(crate) fn entries(&self) -> Vec<KvEntry> {
         self.reader.range("").unwrap()
     }

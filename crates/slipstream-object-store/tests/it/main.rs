@@ -4,8 +4,11 @@ mod failing;
 mod faults;
 mod fleet;
 mod payloads;
+mod race;
+mod restored;
 mod restores;
 mod rounds;
+mod s3;
 mod stores;
 mod transfer;
 

@@ -12,17 +12,15 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use slipstream::transport::{ArtifactTransport, RoundOutcome};
 use slipstream::{
-    AppendLogSnapshot, Applier, BatchConfig, Connection, CursorExpiry, Discard, FjallSnapshot,
-    FoldConfig, FoldHandle, KvEntry, KvUpdate, LogCursor, MemoryBucket, MemoryConnection, Restore,
-    SnapshotReader, SnapshotStore, StoreConfig, WatchCursor,
+    AppendLogSnapshot, Applier, BatchConfig, CursorExpiry, FjallSnapshot, FoldConfig, FoldHandle,
+    KvEntry, KvUpdate, LogCursor, MemoryBucket, MemoryConnection, Restore, SnapshotReader,
+    SnapshotStore, StoreConfig, WatchCursor,
 };
 use slipstream_object_store::ObjectStoreTransport;
 
 use crate::failing::Failing;
 use crate::fleet::{Fleet, KEY, Node, transport};
-use crate::nats::NatsServer;
-use crate::stores::s3;
-use crate::weed::Weed;
+use crate::restored::{self, evicting, restoring};
 
 const TTL: Duration = Duration::from_secs(60);
 
@@ -98,17 +96,6 @@ impl World {
     async fn delete(&self, key: &str) {
         self.fleet.bucket.writer().unwrap().delete(key).await.unwrap();
     }
-}
-
-fn evicting(max_bytes: u64) -> StoreConfig {
-    let (max_bytes, discard) = (Some(max_bytes), Discard::Old);
-    StoreConfig { max_bytes, discard, ..StoreConfig::default() }
-}
-
-fn restoring(fleet: &Fleet, transport: &ObjectStoreTransport) -> FoldConfig {
-    let (transport, key) = (Arc::new(transport.clone()), KEY.to_owned());
-    let restore = Some(Restore { transport, key, dir: fleet.dir.path().to_owned() });
-    FoldConfig { restore, ..FoldConfig::new(fleet.bucket.watcher().unwrap()) }
 }
 
 /// A batch for each key: a listing of more than 256 is not over while the first are applied.
@@ -346,38 +333,14 @@ async fn a_store_that_fails_while_it_is_restored_misses_nothing() {
     assert_eq!(second.entries(), first.entries());
 }
 
-/// A real log that evicts by itself, a real store.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_fold_is_restored_on_nats_and_s3() {
-    let (server, weed) = (NatsServer::start(), Weed::start());
-    let store = s3(&weed);
-    let connection = server.connect().await;
-    let fleet = Fleet::with(&connection, KEY, &evicting(100_000)).await;
-    let transport = transport(&store);
-    let first = fleet.node("first");
-    let value = "v".repeat(500);
-    fleet.write(0..100, &value).await;
-    let second = fleet.start::<AppendLogSnapshot>("second", restoring(&fleet, &transport), ());
-    second.caught_up().await;
-    second.stop().await;
-    fleet.write(50..1000, &value).await;
-    let published = first.caught_up().await.round(&transport, TTL).await.unwrap();
-    assert!(matches!(published, RoundOutcome::Published(_)), "{published:?}");
-    fleet.write(990..1020, &value).await;
-    let floor = fleet.bucket.watcher().unwrap().log().await.unwrap().first;
-    assert!(floor > 800, "the log has evicted most of it: {floor}");
-    for name in ["second", "third"] {
-        let node = fleet.start::<AppendLogSnapshot>(name, restoring(&fleet, &transport), ());
-        node.caught_up().await;
-        first.caught_up().await;
-        assert_eq!(node.entries(), first.entries(), "{name}");
-        assert_eq!(node.entries().len(), 1020);
-        let status = node.status();
-        assert_eq!((status.restores, status.updates), (1, 30), "{name}: {status:?}");
-        assert!(!status.may_be_incomplete, "{name}: {status:?}");
-        node.stop().await;
-    }
-    connection.shutdown().await.unwrap();
+async fn an_expired_log_is_restored_on_nats_and_s3() {
+    restored::on_nats_and_s3::<AppendLogSnapshot>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_fold_on_fjall_is_restored_on_nats_and_s3() {
+    restored::on_nats_and_s3::<FjallSnapshot>().await;
 }
 
 /// Counts updates, and those that are older than what was there.

@@ -1,35 +1,38 @@
 //! Rounds that meet, and logs that lie.
 
+use std::path::Path as FilePath;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use slipstream::artifact::{ArtifactError, ArtifactInvalid};
+use slipstream::artifact::{ArtifactError, ArtifactInvalid, ExportManifest, TakeFiles};
 use slipstream::transport::{
-    ArtifactTransport, PublishOutcome, RoundError, RoundOutcome, TransportError, import_remote,
+    ArtifactTransport, Pointer, PublishOutcome, RoundError, RoundOutcome, TransportError,
+    import_remote,
 };
 use slipstream::{ExportError, KvError, KvWatcher, LogCursor, LogInfo, Watch, WatchScope};
+use slipstream_object_store::ObjectStoreTransport;
 use tokio::sync::Semaphore;
 
-use crate::fleet::{Fleet, KEY, transport};
+use crate::fleet::{Fleet, KEY, Node, transport};
 use crate::payloads::tar_of;
 
 const TTL: Duration = Duration::from_secs(60);
 
 /// Holds up whoever asks about an artifact's cursor.
 #[derive(Clone)]
-struct Held {
+pub(crate) struct Held {
     watcher: Arc<dyn KvWatcher>,
-    reached: Arc<Semaphore>,
-    go_on: Arc<Semaphore>,
+    pub(crate) reached: Arc<Semaphore>,
+    pub(crate) go_on: Arc<Semaphore>,
 }
 
 impl Held {
-    fn new(fleet: &Fleet) -> Self {
+    pub(crate) fn new(fleet: &Fleet) -> Self {
         let none = || Arc::new(Semaphore::new(0));
         Self { watcher: fleet.bucket.watcher().unwrap(), reached: none(), go_on: none() }
     }
@@ -56,10 +59,8 @@ fn in_memory() -> Arc<dyn ObjectStore> {
     Arc::new(InMemory::new())
 }
 
-#[tokio::test]
-async fn a_slow_exporter_is_superseded() {
-    let ((fleet, _), store) = (Fleet::in_memory().await, in_memory());
-    let transport = transport(&store);
+/// It has an artifact that is older than the newest when it uploads it.
+pub(crate) async fn slow_exporter(fleet: &Fleet, transport: &ObjectStoreTransport) {
     let watcher = fleet.bucket.watcher().unwrap();
     let node = fleet.node("node");
     fleet.write(0..10, "old").await;
@@ -67,13 +68,90 @@ async fn a_slow_exporter_is_superseded() {
     let slow = fleet.dir.path().join("slow");
     std::fs::rename(&node.artifact, &slow).unwrap();
     fleet.write(0..10, "new").await;
-    let published = node.caught_up().await.round(&transport, TTL).await.unwrap();
+    let published = node.caught_up().await.round(transport, TTL).await.unwrap();
     let RoundOutcome::Published(newer) = published else { panic!("{published:?}") };
     let (_, outcome) = transport.upload(KEY, &slow, &*watcher).await.unwrap();
     assert_eq!(outcome, PublishOutcome::SupersededByNewer);
     assert_eq!(transport.pointer(KEY).await.unwrap().unwrap().manifest, newer);
     // Its payload is an orphan, and goes with the next prune.
     assert_eq!(transport.prune(KEY, Duration::ZERO).await.unwrap(), 1);
+    node.next_round().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_slow_exporter_is_superseded() {
+    let (fleet, _) = Fleet::in_memory().await;
+    slow_exporter(&fleet, &transport(&in_memory())).await;
+}
+
+/// Whose every download begins when the node has published a newer artifact, and nobody waits any longer
+/// for those who read the one before.
+struct Overtaken<'a> {
+    transport: ObjectStoreTransport,
+    fleet: &'a Fleet,
+    node: &'a Node,
+    times: AtomicU32,
+}
+
+#[async_trait]
+impl ArtifactTransport for Overtaken<'_> {
+    async fn upload(
+        &self,
+        key: &str,
+        artifact: &FilePath,
+        watcher: &dyn KvWatcher,
+    ) -> Result<(ExportManifest, PublishOutcome), TransportError> {
+        self.transport.upload(key, artifact, watcher).await
+    }
+
+    async fn pointer(&self, key: &str) -> Result<Option<Pointer>, TransportError> {
+        self.transport.pointer(key).await
+    }
+
+    async fn download(
+        &self,
+        key: &str,
+        manifest: &ExportManifest,
+        into: Box<dyn TakeFiles>,
+    ) -> Result<(), TransportError> {
+        if self.times.load(Ordering::SeqCst) > 0 {
+            self.times.fetch_sub(1, Ordering::SeqCst);
+            self.fleet.write(0..5, "newer").await;
+            let published = self.node.caught_up().await.round(&self.transport, TTL).await.unwrap();
+            assert!(matches!(published, RoundOutcome::Published(_)), "{published:?}");
+            self.node.next_round().await;
+            assert_eq!(self.transport.prune(key, Duration::ZERO).await.unwrap(), 1);
+        }
+        self.transport.download(key, manifest, into).await
+    }
+
+    async fn prune(&self, key: &str, grace: Duration) -> Result<u64, TransportError> {
+        self.transport.prune(key, grace).await
+    }
+}
+
+#[tokio::test]
+async fn an_import_whose_artifact_is_deleted_takes_the_next_one_and_gives_up_in_the_end() {
+    let (fleet, _) = Fleet::in_memory().await;
+    let transport = transport(&in_memory());
+    let node = fleet.node("node");
+    fleet.write(0..10, "old").await;
+    node.caught_up().await.round(&transport, TTL).await.unwrap();
+    node.next_round().await;
+    let overtaken = |times| {
+        let (transport, times) = (transport.clone(), AtomicU32::new(times));
+        Overtaken { transport, fleet: &fleet, node: &node, times }
+    };
+    let begun = fleet.bootstrap("begun", &overtaken(2)).await.expect("the third is there");
+    assert_eq!(begun.caught_up().await.entries(), node.entries());
+    let (watcher, path) = (fleet.bucket.watcher().unwrap(), fleet.dir.path().join("not"));
+    let (overtaken, scope) = (overtaken(3), WatchScope::All);
+    let imported =
+        import_remote::<slipstream::AppendLogSnapshot>(&overtaken, KEY, &*watcher, &path, &scope);
+    let failed = imported.await.unwrap_err();
+    assert!(matches!(failed, TransportError::Store { .. }), "{failed}");
+    assert!(!path.exists());
 }
 
 /// Made anew, or rolled back below what was published: the next round publishes, though it is of a
@@ -295,57 +373,6 @@ async fn a_corrupt_pointer_is_refused_by_readers_and_replaced_by_a_round() {
     }
     // Each time above all that was there.
     assert_eq!(transport.pointer(KEY).await.unwrap().unwrap().manifest.epoch, 3);
-}
-
-/// Eight nodes race; the pointer never goes back, and whoever reads always gets a fold.
-#[tokio::test(flavor = "multi_thread")]
-async fn nodes_race_rounds_and_readers_always_find_a_whole_artifact() {
-    let generations = 3 * scale();
-    let ((fleet, _), store) = (Fleet::in_memory().await, in_memory());
-    let (fleet, transport) = (Arc::new(fleet), transport(&store));
-    fleet.write(0..50, "old").await;
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut racing = Vec::new();
-    for at in 0..8 {
-        let (node, stop) = (fleet.node(&format!("node-{at}")), Arc::clone(&stop));
-        let transport = transport.clone();
-        racing.push(tokio::spawn(async move {
-            let mut published = Vec::new();
-            while !stop.load(Ordering::SeqCst) {
-                // No grace at all for what is not the newest, and the shortest lease.
-                let outcome = node.round(&transport, Duration::from_secs(1)).await.unwrap();
-                if let RoundOutcome::Published(manifest) = outcome {
-                    published.push(manifest.rank().unwrap());
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            published
-        }));
-    }
-    let mut ranks = Vec::new();
-    let mut read = 0u64;
-    while ranks.len() < generations as usize {
-        fleet.write(0..5, &format!("new {read}")).await;
-        let Some(pointer) = transport.pointer(KEY).await.unwrap() else { continue };
-        let rank = pointer.manifest.rank().unwrap();
-        assert!(ranks.last().is_none_or(|last| *last <= rank), "it went back to {rank:?}");
-        if ranks.last() != Some(&rank) {
-            ranks.push(rank);
-        }
-        let node = fleet.bootstrap(&format!("reader-{read}"), &transport).await.unwrap();
-        node.stop().await;
-        read += 1;
-    }
-    stop.store(true, Ordering::SeqCst);
-    let mut published = Vec::new();
-    for node in racing {
-        published.extend(node.await.unwrap());
-    }
-    published.sort_unstable();
-    let count = published.len();
-    published.dedup();
-    assert_eq!(published.len(), count, "each generation has one publisher");
-    assert!(ranks.iter().all(|rank| published.contains(rank)));
 }
 
 /// As elsewhere in this workspace: how much of it a test does.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use object_store::aws::AmazonS3Builder;
+use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
-use object_store::{ClientOptions, ObjectStore};
 use slipstream::Connection;
 use slipstream::artifact::Compression;
 use slipstream::transport::{ArtifactTransport, RoundError, RoundOutcome, TransportError};
@@ -15,6 +14,7 @@ use slipstream_object_store::ObjectStoreTransport;
 
 use crate::fleet::{Fleet, KEY, transport};
 use crate::nats::NatsServer;
+use crate::s3::s3;
 use crate::weed::Weed;
 
 const TTL: Duration = Duration::from_secs(60);
@@ -102,24 +102,4 @@ async fn two_generations_on_nats_and_s3() {
     let fleet = Fleet::on(&connection).await;
     two_generations(&fleet, &transport(&store)).await;
     connection.shutdown().await.unwrap();
-}
-
-/// A bucket of it.
-pub(crate) fn s3(weed: &Weed) -> Arc<dyn ObjectStore> {
-    weed.put("fleet", "made", b"the bucket").unwrap();
-    s3_at(weed.endpoint())
-}
-
-pub(crate) fn s3_at(endpoint: String) -> Arc<dyn ObjectStore> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let store = AmazonS3Builder::new()
-        .with_endpoint(endpoint)
-        .with_access_key_id("tests")
-        .with_secret_access_key("of the tests")
-        .with_region("us-east-1")
-        .with_bucket_name("fleet")
-        .with_client_options(ClientOptions::new().with_allow_http(true))
-        .build()
-        .unwrap();
-    Arc::new(store)
 }

@@ -17,7 +17,7 @@ use slipstream::{
 
 use crate::fleet::{KEY, transport};
 use crate::rounds::scale;
-use crate::stores::{s3, s3_at};
+use crate::s3::{s3, s3_at};
 use crate::weed::Weed;
 
 /// Of a fold in one run of the test command. A soak multiplies it by its scale twice: seven times seven

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use slipstream::engine::EngineOptions;
 use slipstream::snapshot_conformance::{
-    Closed, as_nobody, assert_denied, closed_directory, failed_writes_heal, files, full_disk,
-    labels, limited, making_on_a_full_disk, read_only_disk, set_mode, somebody_elses_database,
+    Closed, as_nobody, assert_denied, closed_directory, export_on_a_full_disk, failed_writes_heal,
+    files, full_disk, labels, limited, making_on_a_full_disk, read_only_disk, set_mode,
+    somebody_elses_database,
 };
 use slipstream::{
     KvEntry, KvUpdate, SnapshotError, SnapshotReader, SnapshotStore, VersionToken, WatchCursor,
@@ -16,11 +17,24 @@ use slipstream_rocksdb::RocksDbSnapshot;
 #[path = "../../../slipstream/tests/it/bootstrap.rs"]
 mod bootstrap;
 mod faults;
+#[path = "../../../slipstream-object-store/tests/it/fleet.rs"]
+#[expect(dead_code, reason = "those of object stores do more with a fleet")]
+mod fleet;
 #[path = "../../../slipstream/tests/it/killed.rs"]
 mod killed;
+#[path = "../../../slipstream-object-store/tests/it/restored.rs"]
+mod restored;
+#[path = "../../../slipstream-object-store/tests/it/s3.rs"]
+mod s3;
 #[path = "../../../slipstream/tests/it/server.rs"]
 #[expect(dead_code, reason = "slipstream's tests do more with a server")]
 mod server;
+#[path = "../../../gossip-object-store/tests/it/server.rs"]
+#[expect(dead_code, reason = "those of sources do more with a server")]
+mod weed;
+
+// As the tests of object stores call it.
+use server as nats;
 
 mod conformance {
     slipstream::snapshot_conformance!(slipstream_rocksdb::RocksDbSnapshot, log = super::log);
@@ -103,6 +117,11 @@ fn a_fold_on_a_full_disk_goes_on_once_there_is_room() {
 }
 
 #[test]
+fn a_fold_is_exported_once_there_is_room_though_nobody_writes() {
+    export_on_a_full_disk::<RocksDbSnapshot>(250_000);
+}
+
+#[test]
 fn a_fold_cannot_be_made_on_a_full_disk_and_can_be_once_there_is_room() {
     making_on_a_full_disk::<RocksDbSnapshot>(100_000);
 }
@@ -171,4 +190,9 @@ async fn a_new_node_is_sent_only_what_follows_the_artifact() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_artifact_proves_itself_where_its_cursor_does_not() {
     bootstrap::an_artifact_proves_itself_where_its_cursor_does_not::<RocksDbSnapshot>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_fold_is_restored_on_nats_and_s3() {
+    restored::on_nats_and_s3::<RocksDbSnapshot>().await;
 }

@@ -1,8 +1,8 @@
-//! Syncing and hashing a file while it is being written, on threads of their own, so that little is left to
-//! do when all of it is there.
+//! Syncing, reading back and hashing a file while it is being written, on threads of their own, so that
+//! little is left to do when all of it is there.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,56 +61,92 @@ impl EarlySync {
 /// The length of a file, and the hash of its bytes.
 type Hashed = (u64, [u8; 32]);
 
-/// Reads a file behind its only writer, who does nothing but append, and hashes it.
-pub(crate) struct HashBehind {
+/// Reads a file behind its only writer, who does nothing but append, on a thread of its own.
+pub(crate) struct ReadBehind<T> {
     is_written: Arc<AtomicBool>,
-    thread: Option<JoinHandle<io::Result<Hashed>>>,
+    thread: Option<JoinHandle<io::Result<(T, Hashed)>>>,
 }
 
-impl HashBehind {
-    pub(crate) fn start(file: File) -> io::Result<Self> {
+impl<T: Send + 'static> ReadBehind<T> {
+    /// `read` is given the file, and what tells how long it is.
+    pub(crate) fn start(
+        file: File,
+        read: impl FnOnce(&mut BufReader<Hashing>, &Growing) -> T + Send + 'static,
+    ) -> io::Result<Self> {
         let is_written = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&is_written);
-        let thread = thread::Builder::new().name("slipstream-hash".into());
-        let thread = thread.spawn(move || hash_behind(&file, &seen))?;
+        let file = Growing { file: Arc::new(file), is_written: Arc::clone(&is_written) };
+        let thread = thread::Builder::new().name("slipstream-read".into());
+        let thread = thread.spawn(move || {
+            let (hasher, early) = (blake3::Hasher::new(), EarlySync::start()?);
+            let hashing = Hashing { file: file.clone(), hasher, early };
+            let mut reader = BufReader::with_capacity(CHUNK, hashing);
+            let read = read(&mut reader, &file);
+            let Hashing { hasher, early, .. } = reader.into_inner();
+            early.finish()?;
+            Ok((read, (hasher.count(), *hasher.finalize().as_bytes())))
+        })?;
         Ok(Self { is_written, thread: Some(thread) })
     }
 
-    /// All of it is written. Its length and its hash.
-    pub(crate) fn finish(mut self) -> io::Result<Hashed> {
+    /// All of it is written. What was read, and the length and the hash of that.
+    pub(crate) fn finish(mut self) -> io::Result<(T, Hashed)> {
         self.is_written.store(true, Ordering::Release);
         let thread = self.thread.take().expect("finished once");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-impl Drop for HashBehind {
+impl<T> Drop for ReadBehind<T> {
     /// The writer has failed.
     fn drop(&mut self) {
         self.is_written.store(true, Ordering::Release);
     }
 }
 
-fn hash_behind(file: &File, is_written: &AtomicBool) -> io::Result<Hashed> {
-    let early = EarlySync::start()?;
-    let mut hasher = blake3::Hasher::new();
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        // Before the read: what is there then is all of it.
-        let is_all = is_written.load(Ordering::Acquire);
-        match file.read_at(&mut chunk, hasher.count()) {
-            Ok(0) if is_all => break,
-            Ok(0) => thread::sleep(PAUSE),
-            Ok(some) => {
-                early.wrote(file, hasher.count(), some as u64);
-                hasher.update(&chunk[..some]);
+/// A file that somebody appends to.
+#[derive(Clone)]
+pub(crate) struct Growing {
+    file: Arc<File>,
+    is_written: Arc<AtomicBool>,
+}
+
+impl Growing {
+    /// How long it is, once it has so many bytes or all that it will have.
+    pub(crate) fn len(&self, wanted: u64) -> io::Result<u64> {
+        let now = || Ok(self.file.metadata()?.len());
+        let enough = || now().map(|len| Some(len).filter(|len| *len >= wanted));
+        self.wait_for(enough)?.map_or_else(now, Ok)
+    }
+
+    /// Asks until there is an answer. `None` if all is written, and there is none.
+    fn wait_for<A>(&self, mut ask: impl FnMut() -> io::Result<Option<A>>) -> io::Result<Option<A>> {
+        loop {
+            // Before it is asked: what is there then is all of it.
+            let is_all = self.is_written.load(Ordering::Acquire);
+            match ask()? {
+                None if !is_all => thread::sleep(PAUSE),
+                answer => return Ok(answer),
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
-    early.finish()?;
-    Ok((hasher.count(), *hasher.finalize().as_bytes()))
+}
+
+/// Hashes a file as it is read, and has it synced.
+pub(crate) struct Hashing {
+    file: Growing,
+    hasher: blake3::Hasher,
+    early: EarlySync,
+}
+
+impl Read for Hashing {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let at = self.hasher.count();
+        let ask = || Ok(Some(self.file.file.read_at(into, at)?).filter(|some| *some > 0));
+        let some = self.file.wait_for(ask)?.unwrap_or(0);
+        self.early.wrote(&self.file.file, at, some as u64);
+        self.hasher.update(&into[..some]);
+        Ok(some)
+    }
 }
 
 #[cfg(test)]
@@ -120,9 +156,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_grows_is_hashed_to_its_end() {
+    fn a_file_that_grows_is_read_and_hashed_to_its_end() {
         let mut file = tempfile::tempfile().unwrap();
-        let hashing = HashBehind::start(file.try_clone().unwrap()).unwrap();
+        let read = |file: &mut BufReader<Hashing>, growing: &Growing| {
+            assert!(growing.len(100_000).unwrap() >= 100_000, "it waits for them");
+            let mut read = Vec::new();
+            file.read_to_end(&mut read).map(|_| (read, growing.len(u64::MAX).unwrap()))
+        };
+        let reading = ReadBehind::start(file.try_clone().unwrap(), read).unwrap();
         let mut whole = Vec::new();
         for at in 0..50u8 {
             let part = vec![at; 10_000 * usize::from(at)];
@@ -130,8 +171,9 @@ mod tests {
             whole.extend(part);
             thread::sleep(PAUSE * u32::from(at % 3));
         }
-        let hash = *blake3::hash(&whole).as_bytes();
-        assert_eq!(hashing.finish().unwrap(), (whole.len() as u64, hash));
+        let (read, (len, hash)) = reading.finish().unwrap();
+        assert!(read.unwrap() == (whole.clone(), whole.len() as u64));
+        assert_eq!((len, hash), (whole.len() as u64, *blake3::hash(&whole).as_bytes()));
     }
 
     #[test]

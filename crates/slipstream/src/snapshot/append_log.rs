@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use super::compaction::{Job, Logs, Running, lock, write_state};
 use super::fold::{Fold, entry_ref, for_each};
-use super::format::{self, Frame, Op, Replay, op_of};
+use super::format::{self, Frame, Op, Replay, Replayed, op_of};
 use super::log::{LogFile, compacted_path, sync_directory, whole_path};
 use super::tree::View;
 use super::{
-    EntryRef, FinishCopy, FoldFiles, OnEntry, SnapshotError, SnapshotReader, SnapshotStore,
+    Copied, EntryRef, FinishCopy, FoldFiles, OnEntry, SnapshotError, SnapshotReader, SnapshotStore,
     io_error,
 };
-use crate::artifact::{ArtifactFile, ExportManifest, HashBehind, Imported};
+use crate::artifact::{ArtifactFile, ExportManifest, Imported, ReadBehind};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
 
 /// A fold in memory whose changes are appended to a file. For folds that fit into memory.
@@ -166,10 +166,19 @@ impl AppendLogSnapshot {
         let (view, cursor) = self.now();
         let mut log = LogFile::create(&log_in(data))?;
         Ok(Box::new(move || {
-            let hashing = HashBehind::start(log.handle()?).map_err(io_error("hashing the log"))?;
+            let reading = ReadBehind::start(log.handle()?, |file, growing| {
+                format::replay_growing(file, &mut |wanted| growing.len(wanted), &mut Nothing)
+            });
+            let reading = reading.map_err(io_error("reading a copy of the log"))?;
             write_state(&mut log, &view, &cursor, &AtomicBool::new(false))?;
-            let (size, hash) = hashing.finish().map_err(io_error("hashing the log"))?;
-            Ok(vec![ArtifactFile { path: LOG.to_owned(), size, hash }])
+            let (replayed, (size, hash)) =
+                reading.finish().map_err(io_error("reading a copy of the log"))?;
+            let Replayed { cursor, valid_len, .. } = replayed?;
+            if (size, valid_len) != (log.len(), log.len()) {
+                return Err(SnapshotError::Corrupted("a copy of the log has another end".into()));
+            }
+            let file = ArtifactFile { path: LOG.to_owned(), size, hash };
+            Ok(Copied { files: vec![file], cursor: Some(cursor) })
         }))
     }
 
@@ -272,13 +281,15 @@ fn log_in(data: &Path) -> PathBuf {
     data.join(LOG)
 }
 
-/// Reads the log, and keeps nothing of it.
+/// Keeps nothing of a log that is read.
+struct Nothing;
+
+impl Replay for Nothing {
+    fn ops(&mut self, _: &[Op<'_>]) {}
+    fn forget(&mut self) {}
+}
+
 fn verify(data: &Path) -> Result<WatchCursor, SnapshotError> {
-    struct Nothing;
-    impl Replay for Nothing {
-        fn ops(&mut self, _: &[Op<'_>]) {}
-        fn forget(&mut self) {}
-    }
     let (_, replayed) = LogFile::open(&whole_path(&log_in(data))?, &mut Nothing)?;
     Ok(replayed.cursor)
 }

@@ -44,7 +44,9 @@ pub use self::artifact::{
     killed_exports_and_imports,
 };
 pub use self::closed::{Closed, as_nobody, assert_denied, closed_directory, set_mode};
-pub use self::disk::{SmallDisk, assert_full, full_disk, making_on_a_full_disk, read_only_disk};
+pub use self::disk::{
+    SmallDisk, assert_full, export_on_a_full_disk, full_disk, making_on_a_full_disk, read_only_disk,
+};
 pub use self::foreign::{files, labels, somebody_elses_database};
 pub use self::kill::{CHILD, killed};
 pub use self::limit::{LIMITED, failed_writes_heal, limited, with_a_limit};

@@ -19,7 +19,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, Weak};
 
 use super::record::{self, Change};
 use super::{
-    EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
+    Copied, EntryRef, FinishCopy, FoldFiles, SnapshotError, SnapshotReader, SnapshotStore, io_error,
 };
 use crate::artifact::{ExportManifest, Imported};
 use crate::kv::{KvEntry, KvUpdate, WatchCursor};
@@ -84,6 +84,12 @@ pub trait Engine: Send + Sync + Sized + 'static {
     /// be links to those of the database.
     fn copy(&self, from: &Path, to: &Path) -> Result<(), SnapshotError>;
 
+    /// Whether the database is to be opened again, after a [`copy`](Self::copy) that failed. An engine
+    /// that cannot tell says that it is.
+    fn has_failed(&self) -> bool {
+        true
+    }
+
     /// Whether a copy may have a file of this name, with `/` between directories. Others are not given
     /// to the engine.
     fn owns(name: &str) -> bool;
@@ -117,9 +123,9 @@ pub struct EngineOptions {
 ///
 /// A batch is in the page cache when `apply` returns, or on disk with [`EngineOptions::sync`].
 ///
-/// Engines refuse everything once a write has failed. The store then opens its own again before the
-/// next batch, once no reader is in the middle of a call ([`SnapshotError::BeingRead`]): a failure
-/// that has passed heals by itself.
+/// Engines refuse everything once a write has failed, and to export is to write. The store then opens
+/// its own again before the next batch or export, once no reader is in the middle of a call
+/// ([`SnapshotError::BeingRead`]): a failure that has passed heals by itself.
 pub struct EngineSnapshot<E> {
     path: PathBuf,
     options: EngineOptions,
@@ -127,6 +133,8 @@ pub struct EngineSnapshot<E> {
     state: Arc<RwLock<State<E>>>,
     /// The database that a write failed on.
     failed: Weak<E>,
+    /// An export failed on the database, which readers have until it is opened again.
+    copy_failed: bool,
 }
 
 /// Reads an [`EngineSnapshot`] while it applies. The directory stays locked while a call goes on.
@@ -169,19 +177,33 @@ impl<E: Engine> EngineSnapshot<E> {
         let cursor = state.cursor.clone();
         let imported = Imported::load(imported_in(path), &cursor);
         let (path, state) = (path.to_owned(), Arc::new(RwLock::new(state)));
-        Ok((cursor, Self { path, options, imported, state, failed: Weak::new() }))
+        let (failed, copy_failed) = (Weak::new(), false);
+        Ok((cursor, Self { path, options, imported, state, failed, copy_failed }))
     }
 
     fn copy_to(&mut self, data: &Path) -> Result<FinishCopy, SnapshotError> {
-        self.engine()?.copy(&self.path, data)?;
+        let engine = self.engine()?;
+        engine.copy(&self.path, data).inspect_err(|_| self.copy_failed = engine.has_failed())?;
         // It is synced with everything else.
         let labelled = fs::write(data.join(LABEL), made_label::<E>());
         labelled.map_err(io_error("making a copy of the fold"))?;
-        Ok(Box::new(|| Ok(Vec::new())))
+        Ok(Box::new(|| Ok(Copied::default())))
+    }
+
+    /// Has the database closed, and opened again by the next call that needs it.
+    fn close(&mut self) {
+        // Dropped outside the lock: to close takes a while.
+        let engine = self.state.write().expect("nobody panics with the lock").engine.take();
+        if let Some(engine) = engine {
+            self.failed = Arc::downgrade(&engine);
+        }
     }
 
     /// The database, opened again if need be.
-    fn engine(&self) -> Result<Arc<E>, SnapshotError> {
+    fn engine(&mut self) -> Result<Arc<E>, SnapshotError> {
+        if std::mem::take(&mut self.copy_failed) {
+            self.close();
+        }
         if let Some(engine) = &read(&self.state).engine {
             return Ok(engine.clone());
         }
@@ -315,18 +337,13 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
         let changes = record::changes(batch)?;
         let engine = self.engine()?;
         let written = engine.write(&changes, cursor, self.options.sync);
-        let mut state = self.state.write().expect("nobody panics with the lock");
-        match written {
-            Ok(()) => {
-                state.cursor = cursor.clone();
-                self.imported.passed(cursor);
-            }
-            Err(_) => {
-                state.engine = None;
-                self.failed = Arc::downgrade(&engine);
-            }
+        if written.is_err() {
+            self.close();
+            return written;
         }
-        written
+        self.state.write().expect("nobody panics with the lock").cursor = cursor.clone();
+        self.imported.passed(cursor);
+        Ok(())
     }
 
     fn reader(&self) -> EngineReader<E> {

@@ -137,6 +137,11 @@ impl Engine for Fjall {
         copy::copy(from, to, journals)
     }
 
+    /// Its worker has had no room for a table, or its journal none.
+    fn has_failed(&self) -> bool {
+        self.database.persist(PersistMode::Buffer).is_err()
+    }
+
     fn owns(name: &str) -> bool {
         copy::owns(name)
     }
@@ -188,7 +193,8 @@ impl Fjall {
             keyspace.rotate_memtable().map_err(error)?;
         }
         // Copying is easier when nobody compacts, and right in any case.
-        Self::wait_until(|| self.is_flushed() && self.database.active_compactions() == 0);
+        let is_quiet = || self.is_flushed() && self.database.active_compactions() == 0;
+        Self::wait_until(|| is_quiet() || self.has_failed());
         Ok(self.is_flushed())
     }
 

@@ -9,7 +9,7 @@
 
 mod v1;
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::arena::Entry;
 use super::{SnapshotError, io_error, record};
@@ -177,9 +177,22 @@ pub(super) fn replay(
     len: u64,
     to: &mut impl Replay,
 ) -> Result<Replayed, SnapshotError> {
+    replay_growing(file, &mut |_| Ok(len), to)
+}
+
+/// How long a log is: at least as long as one asks for, or all of it.
+pub(super) type Length<'a> = &'a mut dyn FnMut(u64) -> io::Result<u64>;
+
+/// Reads a log that somebody may still be writing.
+pub(super) fn replay_growing(
+    file: impl Read,
+    len: Length<'_>,
+    to: &mut impl Replay,
+) -> Result<Replayed, SnapshotError> {
     let mut source = Source { file, at: 0, len };
     let mut preamble = [0; PREAMBLE];
-    let first = &mut preamble[..len.min(PREAMBLE as u64) as usize];
+    let there = source.left(PREAMBLE)?.min(PREAMBLE as u64) as usize;
+    let first = &mut preamble[..there];
     source.read(first)?;
     let first = &*first;
     if !MAGIC.starts_with(&first[..first.len().min(MAGIC.len())]) {
@@ -191,10 +204,10 @@ pub(super) fn replay(
     match u16::from_le_bytes([first[4], first[5]]) {
         1 => v1::replay(source, to),
         VERSION => {
-            if len < FILE_HEADER as u64 {
+            let mut rest = [0; FILE_HEADER - PREAMBLE];
+            if source.left(rest.len())? < rest.len() as u64 {
                 return Ok(Replayed { version: 0, cursor: WatchCursor::none(), valid_len: 0 });
             }
-            let mut rest = [0; FILE_HEADER - PREAMBLE];
             source.read(&mut rest)?;
             if rest != file_header()[PREAMBLE..] {
                 return Err(corrupted(PREAMBLE as u64, "the header is not what was written"));
@@ -212,15 +225,17 @@ fn corrupted(at: u64, what: &str) -> SnapshotError {
 }
 
 /// A file that is read once, from the beginning.
-struct Source<R> {
+struct Source<'a, R> {
     file: R,
     at: u64,
-    len: u64,
+    len: Length<'a>,
 }
 
-impl<R: Read> Source<R> {
-    fn left(&self) -> u64 {
-        self.len - self.at
+impl<R: Read> Source<'_, R> {
+    /// Bytes that are left: at least so many, or all.
+    fn left(&mut self, wanted: usize) -> Result<u64, SnapshotError> {
+        let len = (self.len)(self.at + wanted as u64).map_err(io_error("reading the log"))?;
+        Ok(len - self.at)
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<(), SnapshotError> {
@@ -240,8 +255,12 @@ impl<R: Read> Source<R> {
     fn only_zeros_left(&mut self) -> Result<bool, SnapshotError> {
         let mut zeros = true;
         let mut chunk = [0; 4096];
-        while zeros && self.left() > 0 {
-            let some = &mut chunk[..self.left().min(4096) as usize];
+        while zeros {
+            let some = self.left(chunk.len())?.min(chunk.len() as u64) as usize;
+            if some == 0 {
+                break;
+            }
+            let some = &mut chunk[..some];
             self.read(some)?;
             zeros = some.iter().all(|&byte| byte == 0);
         }
@@ -250,7 +269,7 @@ impl<R: Read> Source<R> {
 }
 
 fn replay_2(
-    mut source: Source<impl Read>,
+    mut source: Source<'_, impl Read>,
     to: &mut impl Replay,
 ) -> Result<Replayed, SnapshotError> {
     let mut replayed = Replayed { version: 2, cursor: WatchCursor::none(), valid_len: source.at };
@@ -283,11 +302,11 @@ fn replay_2(
 
 /// Reads the next frame's body. `None` at the end of what counts.
 fn next_frame(
-    source: &mut Source<impl Read>,
+    source: &mut Source<'_, impl Read>,
     body: &mut Vec<u8>,
 ) -> Result<Option<u64>, SnapshotError> {
     let start = source.at;
-    if source.left() < FRAME_HEADER as u64 {
+    if source.left(FRAME_HEADER)? < FRAME_HEADER as u64 {
         return Ok(None);
     }
     let mut header = [0; FRAME_HEADER];
@@ -303,7 +322,7 @@ fn next_frame(
         };
     }
     let len = field(0);
-    if u64::from(len) > source.left() {
+    if u64::from(len) > source.left(len as usize)? {
         return Ok(None);
     }
     body.clear();

@@ -14,7 +14,7 @@ use slipstream::transport::{ArtifactTransport, RoundOutcome};
 use crate::fleet::{Fleet, KEY, PATIENCE, transport};
 use crate::nats::{NatsServer, connect};
 use crate::rounds::scale;
-use crate::stores::{s3, s3_at};
+use crate::s3::{s3, s3_at};
 use crate::weed::Weed;
 
 const TTL: Duration = Duration::from_secs(60);

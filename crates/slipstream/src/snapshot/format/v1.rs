@@ -12,7 +12,7 @@ use crate::snapshot::SnapshotError;
 const CURSOR: u8 = 3;
 
 pub(super) fn replay(
-    mut source: Source<impl Read>,
+    mut source: Source<'_, impl Read>,
     to: &mut impl Replay,
 ) -> Result<Replayed, SnapshotError> {
     let mut replayed = Replayed { version: 1, cursor: WatchCursor::none(), valid_len: source.at };
@@ -20,7 +20,7 @@ pub(super) fn replay(
     loop {
         let start = source.at;
         record.clear();
-        if source.left() < 5 {
+        if source.left(5)? < 5 {
             return Ok(replayed);
         }
         let mut check = [0; 4];
@@ -47,7 +47,7 @@ pub(super) fn replay(
 
 /// Reads one record behind its check, by the lengths that it holds. False if it is cut short.
 fn read_record(
-    source: &mut Source<impl Read>,
+    source: &mut Source<'_, impl Read>,
     record: &mut Vec<u8>,
     start: u64,
 ) -> Result<bool, SnapshotError> {
@@ -63,18 +63,18 @@ fn read_record(
         }
     };
     for &width in fields {
-        if source.left() < width as u64 {
+        if source.left(width)? < width as u64 {
             return Ok(false);
         }
         let at = record.len();
         source.append(record, width)?;
         let mut len = [0; 8];
         len[..width].copy_from_slice(&record[at..]);
-        let len = u64::from_le_bytes(len);
-        if source.left() < len {
+        let len = u64::from_le_bytes(len) as usize;
+        if source.left(len)? < len as u64 {
             return Ok(false);
         }
-        source.append(record, len as usize)?;
+        source.append(record, len)?;
     }
     Ok(true)
 }

@@ -1,5 +1,5 @@
-//! Export rounds of a fleet, over a log that may lose its newest messages: the pointer never goes back
-//! (P7), what it names is there (P8), nobody begins with what the log does not continue (P9), and what may
+//! Export rounds of a fleet, over a log that may lose its newest messages, or be made again with a higher
+//! or a lower incarnation: the pointer never goes back (P7), what it names is there (P8), nobody begins with what the log does not continue (P9), and what may
 //! lack evicted keys does not replace what lacks none (P11).
 //!
 //! Rounds are unbounded: a node begins another whenever it likes, stops anywhere, and payloads are
@@ -14,7 +14,7 @@ use slipstream::protocol::{
     Offer, PointerState, Position, Publish, Rank, Resume, Verdict, may_publish, next_epoch,
     payload_prunable, resume, verdict,
 };
-use slipstream::{LogInfo, Retention};
+use slipstream::{CursorExpiry, LogInfo, Retention};
 use stateright::{Model, Property};
 
 use super::{fails, holds};
@@ -42,6 +42,8 @@ struct Rules {
     prunes_below: bool,
     /// What the pointer names is compared by what it may lack.
     keeps_complete: bool,
+    /// A log that was made again is told from the one before.
+    knows_recreated: bool,
 }
 
 const ALL: Rules = Rules {
@@ -54,7 +56,11 @@ const ALL: Rules = Rules {
     payload_first: true,
     prunes_below: true,
     keeps_complete: true,
+    knows_recreated: true,
 };
+
+/// Of the first log: one that is made again may have a lower one, by a clock that went back.
+const INCARNATION: u64 = 2;
 
 /// The messages that a fold has, by revision: what tells two at one revision apart.
 type Fold = Vec<u8>;
@@ -62,13 +68,15 @@ type Fold = Vec<u8>;
 #[derive(Clone, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 struct Artifact {
     epoch: u64,
+    incarnation: u64,
     fold: Fold,
     incomplete: bool,
 }
 
 impl Artifact {
     fn rank(&self) -> Rank {
-        Rank { epoch: self.epoch, incarnation: 1, revision: self.fold.len() as u64 }
+        let (epoch, incarnation) = (self.epoch, self.incarnation);
+        Rank { epoch, incarnation, revision: self.fold.len() as u64 }
     }
 }
 
@@ -98,6 +106,7 @@ enum Node {
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 struct State {
     log: Fold,
+    incarnation: u64,
     writes: u8,
     lies: u8,
     losses: u8,
@@ -108,6 +117,7 @@ struct State {
     /// The newest that the pointer has ever named.
     newest: Option<Rank>,
     went_back: bool,
+    recreations: u8,
     /// How often an incomplete fold was exported.
     incompletes: u8,
     /// Whether one took the place of a complete one that nodes could begin with.
@@ -118,10 +128,10 @@ struct State {
 
 impl State {
     /// By the production guard, with the newest message of the fold as witness.
-    fn verdict(&self, fold: &Fold) -> Verdict {
+    fn resume(&self, Artifact { incarnation, fold, .. }: &Artifact) -> Resume {
         let last = self.log.len() as u64;
         let log = LogInfo {
-            incarnation: 1,
+            incarnation: self.incarnation,
             first: 1,
             last,
             retention: Retention::default(),
@@ -134,16 +144,11 @@ impl State {
         let now: Vec<(u64, u8)> = (1..=last).filter_map(|at| message(&self.log, at)).collect();
         // Each message is of a key of its own.
         let found = super::find(&now, &witness, |(at, _)| (*at, *at));
-        let position = Position::at(1, revision);
+        let position = Position::at(*incarnation, revision);
         match resume(position, &log, &[], 1) {
-            Resume::NeedNextWitness => verdict(resume(position, &log, &[found], 1)),
-            decided => verdict(decided),
+            Resume::NeedNextWitness => resume(position, &log, &[found], 1),
+            decided => decided,
         }
-    }
-
-    fn offer(&self, artifact: &Artifact) -> Offer {
-        let verdict = self.verdict(&artifact.fold);
-        Offer { verdict, may_be_incomplete: artifact.incomplete }
     }
 
     fn set_pointer(&mut self, pointer: Pointer) {
@@ -168,6 +173,8 @@ enum Action {
     Lose(Pointer),
     /// A newer program publishes.
     Upgrade,
+    /// The log is made again, with this incarnation.
+    Recreate(u64),
     Export(usize),
     /// By a node that was listed.
     ExportIncomplete(usize),
@@ -187,12 +194,39 @@ struct Fleet {
     losses: u8,
     upgrades: u8,
     incompletes: u8,
+    recreations: u8,
 }
 
 impl Fleet {
     fn of(nodes: usize) -> Self {
-        let (losses, upgrades, incompletes) = (0, 0, 0);
-        Self { rules: ALL, nodes, revisions: 2, writes: 3, lies: 1, losses, upgrades, incompletes }
+        let (losses, upgrades, incompletes, recreations) = (0, 0, 0, 0);
+        let (revisions, writes, lies) = (2, 3, 1);
+        Self {
+            rules: ALL,
+            nodes,
+            revisions,
+            writes,
+            lies,
+            losses,
+            upgrades,
+            incompletes,
+            recreations,
+        }
+    }
+
+    /// What nodes think of an artifact.
+    fn verdict(&self, state: &State, artifact: &Artifact) -> Verdict {
+        match state.resume(artifact) {
+            Resume::Expired(CursorExpiry::Recreated) if !self.rules.knows_recreated => {
+                Verdict::Holds
+            }
+            decided => verdict(decided),
+        }
+    }
+
+    fn offer(&self, state: &State, artifact: &Artifact) -> Offer {
+        let verdict = self.verdict(state, artifact);
+        Offer { verdict, may_be_incomplete: artifact.incomplete }
     }
 
     /// What a node takes the pointer for.
@@ -206,15 +240,15 @@ impl Fleet {
     }
 
     fn export(&self, state: &State, incomplete: bool) -> Node {
-        let fold = state.log.clone();
+        let (incarnation, fold) = (state.incarnation, state.log.clone());
         let pointer = &state.pointer;
         let of_pointer = match pointer {
-            Pointer::To(artifact) if self.rules.chooses_before => state.verdict(&artifact.fold),
+            Pointer::To(artifact) if self.rules.chooses_before => self.verdict(state, artifact),
             _ => Verdict::Expired,
         };
         let highest = state.newest_payload().map(|rank| rank.epoch);
         match next_epoch(&self.seen(pointer), of_pointer, highest) {
-            Some(epoch) => Node::Chosen(Artifact { epoch, fold, incomplete }),
+            Some(epoch) => Node::Chosen(Artifact { epoch, incarnation, fold, incomplete }),
             None => Node::Idle,
         }
     }
@@ -244,18 +278,18 @@ impl Fleet {
 
     fn decide(&self, state: &State, candidate: Artifact) -> Node {
         let seen = &state.pointer;
-        let mut offer = state.offer(&candidate);
+        let mut offer = self.offer(state, &candidate);
         if !self.rules.guards {
             offer.verdict = Verdict::Holds;
         }
         let replaced = match seen {
-            Pointer::To(artifact) if self.rules.keeps_complete => Some(state.offer(artifact)),
+            Pointer::To(artifact) if self.rules.keeps_complete => Some(self.offer(state, artifact)),
             _ => None,
         };
         let looks = self.rules.looks_again && self.rules.payload_first;
         let newest = if looks { state.newest_payload() } else { Some(candidate.rank()) };
         let mut publish = may_publish(&self.seen(seen), newest, candidate.rank(), offer, replaced);
-        let is_dead = |artifact: &Artifact| state.verdict(&artifact.fold) == Verdict::Dead;
+        let is_dead = |artifact: &Artifact| self.verdict(state, artifact) == Verdict::Dead;
         let replaces_dead = !self.rules.chooses_before
             && matches!(seen, Pointer::To(artifact) if is_dead(artifact));
         if publish == Publish::SupersededByNewer && (!self.rules.monotone || replaces_dead) {
@@ -269,7 +303,7 @@ impl Fleet {
 
     fn publish(&self, state: &mut State, candidate: Artifact) {
         let rank = candidate.rank();
-        let is_whole = |to: &Artifact| !to.incomplete && state.verdict(&to.fold) == Verdict::Holds;
+        let is_whole = |to: &Artifact| !to.incomplete && self.verdict(state, to) == Verdict::Holds;
         state.lost_complete |= candidate.incomplete
             && matches!(&state.pointer, Pointer::To(artifact) if is_whole(artifact));
         // What a newer program publishes is newer.
@@ -295,11 +329,13 @@ impl Model for Fleet {
     fn init_states(&self) -> Vec<State> {
         vec![State {
             log: Vec::new(),
+            incarnation: INCARNATION,
             writes: 0,
             lies: 0,
             losses: 0,
             upgrades: 0,
             incompletes: 0,
+            recreations: 0,
             nodes: vec![Node::Idle; self.nodes],
             payloads: BTreeSet::new(),
             pointer: Pointer::Absent,
@@ -322,6 +358,9 @@ impl Model for Fleet {
         }
         if state.upgrades < self.upgrades {
             actions.push(Action::Upgrade);
+        }
+        if state.recreations < self.recreations {
+            actions.extend([INCARNATION - 1, INCARNATION + 1].map(Action::Recreate));
         }
         for (at, node) in state.nodes.iter().enumerate() {
             match node {
@@ -363,6 +402,11 @@ impl Model for Fleet {
                 state.upgrades += 1;
                 state.set_pointer(Pointer::Newer);
             }
+            Action::Recreate(incarnation) => {
+                state.recreations += 1;
+                state.incarnation = incarnation;
+                state.log.clear();
+            }
             Action::Export(at) => state.nodes[at] = self.export(&state, false),
             Action::ExportIncomplete(at) => {
                 state.incompletes += 1;
@@ -397,8 +441,10 @@ impl Model for Fleet {
                 |model: &Self, state: &State| {
                     let Pointer::To(artifact) = &state.pointer else { return true };
                     let begins =
-                        !model.rules.guards || state.verdict(&artifact.fold) == Verdict::Holds;
-                    !begins || state.log.starts_with(&artifact.fold)
+                        !model.rules.guards || model.verdict(state, artifact) == Verdict::Holds;
+                    let continues = state.incarnation == artifact.incarnation
+                        && state.log.starts_with(&artifact.fold);
+                    !begins || continues
                 },
             ),
             Property::always(
@@ -426,6 +472,15 @@ fn nodes_share_a_pointer_that_can_always_be_used() {
 #[test]
 fn a_pointer_that_is_lost_is_replaced_and_never_dangles() {
     holds(Fleet { losses: 1, lies: 0, writes: 2, ..Fleet::of(2) }, 19_588);
+}
+
+#[test]
+fn a_log_that_is_made_again_is_published_and_its_artifacts_are_told_apart() {
+    holds(Fleet { recreations: 1, lies: 0, ..Fleet::of(2) }, 77_353);
+    // One that loses messages as well, before or after.
+    if std::env::var_os("GOSSIP_SOAK_SCALE").is_some() {
+        holds(Fleet { recreations: 1, ..Fleet::of(2) }, 569_668);
+    }
 }
 
 #[test]
@@ -495,6 +550,15 @@ fn a_pointer_of_a_newer_program_taken_for_rubbish_goes_back() {
 fn a_pointer_that_moves_before_its_payload_is_there_dangles() {
     let fleet = without(|rules| rules.payload_first = false);
     fails(fleet, THERE);
+}
+
+#[test]
+fn a_node_begins_with_an_artifact_of_a_log_that_was_made_again_if_nobody_tells_them_apart() {
+    let fleet = without(|rules| rules.knows_recreated = false);
+    fails(
+        Fleet { recreations: 1, lies: 0, ..fleet },
+        "nobody begins with what the log does not continue",
+    );
 }
 
 #[test]

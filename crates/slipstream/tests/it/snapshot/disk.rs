@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use slipstream::snapshot_conformance::{
-    Closed, SmallDisk, as_nobody, assert_denied, assert_full, closed_directory, full_disk,
-    making_on_a_full_disk, read_only_disk, set_mode,
+    Closed, SmallDisk, as_nobody, assert_denied, assert_full, closed_directory,
+    export_on_a_full_disk, full_disk, making_on_a_full_disk, read_only_disk, set_mode,
 };
 use slipstream::{
     AppendLogSnapshot, FjallSnapshot, Snapshot, SnapshotError, SnapshotStore, SnapshotWriter,
@@ -24,6 +24,16 @@ fn an_append_log_on_a_full_disk_goes_on_once_there_is_room() {
 #[test]
 fn a_fold_of_fjall_on_a_full_disk_goes_on_once_there_is_room() {
     full_disk::<FjallSnapshot>(80_000);
+}
+
+#[test]
+fn an_append_log_is_exported_once_there_is_room() {
+    export_on_a_full_disk::<AppendLogSnapshot>(8_000);
+}
+
+#[test]
+fn a_fold_of_fjall_is_exported_once_there_is_room_though_nobody_writes() {
+    export_on_a_full_disk::<FjallSnapshot>(80_000);
 }
 
 #[test]
