@@ -9,7 +9,7 @@ use super::message;
 use crate::kv::{
     KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Watch, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{self, RecentlySeen, WitnessMessage};
+use crate::log_cursor::{self, HandedOut, RecentlySeen, WitnessMessage};
 use crate::protocol::{self, Finding, Guard, Position, Resume};
 use crate::stores::KvStore;
 
@@ -235,11 +235,9 @@ impl NatsWatch {
             return Ok(None);
         }
         self.position.revision = last;
-        self.recent.chunk(taken.iter().zip(&self.stamps).map(|(update, stored_at_ns)| {
+        self.recent.chunk(taken.iter().zip(&self.stamps).map(|(update, &stamp)| {
             let revision = update.version().as_u64().expect("made from a revision");
-            let key = update.key().clone();
-            let digest = WitnessMessage::digest(*stored_at_ns, key.as_bytes());
-            WitnessMessage { revision, digest, key: Some(key) }
+            HandedOut { revision, stamp, key: update.key() }
         }));
         let stored_at_ns = self.stamps.last().copied().unwrap_or_default();
         // While it lists, the server skips what was superseded or has expired, without a message.
