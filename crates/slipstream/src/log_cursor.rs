@@ -6,11 +6,13 @@
 //!   them, as the resume guard needs it. (A key twice would look like a log that lies; a key left out
 //!   would not be repaired.)
 
-use std::collections::{HashSet, VecDeque};
+mod recent;
+
 use std::fmt;
 
 use bytes::Bytes;
 
+pub(crate) use self::recent::{HandedOut, MAX_REMEMBERED, RecentlySeen};
 use crate::kv::{CursorExpiry, Key, WatchCursor, WatchScope};
 use crate::protocol::{MAX_WITNESSES, Position};
 
@@ -21,12 +23,6 @@ const FORMAT_2: u8 = 2;
 const FORMAT_3: u8 = 3;
 /// The format that is written; the low bits say what state the fold is in.
 const FORMAT: u8 = 4;
-/// How many messages a watch remembers, each of another key: a cursor has room for the newest
-/// [`MAX_WITNESSES`] of them, and an artifact for all. In a bucket where some keys are written all the
-/// time, those further back are what is still in its place when somebody comes with the artifact.
-pub(crate) const MAX_REMEMBERED: usize = 1024;
-/// Messages of keys that were written again are dropped when there are so many besides.
-const SUPERSEDED_MIN: usize = 64;
 
 const IN_REPAIR: u8 = 1;
 const EVICTED: u8 = 2;
@@ -91,7 +87,12 @@ impl LogCursor {
     /// The cursor of a watch that has handed out nothing that it remembers.
     #[must_use]
     pub fn new(position: Position, scope: &WatchScope) -> Self {
-        RecentlySeen::default().cursor(position, scope_hash(scope))
+        Self::with_witnesses(position, scope_hash(scope), Vec::new())
+    }
+
+    fn with_witnesses(position: Position, scope: u32, witnesses: Vec<WitnessMessage>) -> Self {
+        let (in_repair, evicted, incomplete) = (false, false, false);
+        Self { position, in_repair, evicted, incomplete, scope, witnesses }
     }
 
     /// The cursor of a fold that is being repaired. All its entries are of the log `incarnation`, which
@@ -260,82 +261,6 @@ fn parse_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// The newest messages that a watch handed out, of at least the last [`MAX_REMEMBERED`] keys (C2).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RecentlySeen {
-    /// Newest last. A key may come several times: what was superseded is dropped from time to time, at
-    /// a cost that does not grow with what is remembered.
-    messages: VecDeque<WitnessMessage>,
-    /// How many there may be before that.
-    room: usize,
-}
-
-impl RecentlySeen {
-    /// Those of a cursor that hold at `proven`, where a watch goes on.
-    pub(crate) fn of(cursor: &LogCursor, proven: u64) -> Self {
-        let held = cursor.witnesses.iter().filter(|witness| witness.revision <= proven);
-        Self { messages: held.rev().cloned().collect(), room: 0 }
-    }
-
-    /// Takes the messages of a chunk, in ascending order.
-    pub(crate) fn chunk(&mut self, messages: impl Iterator<Item = WitnessMessage>) {
-        // Without its key a remembered witness may be of one of these: it cannot be kept.
-        self.messages.pop_front_if(|oldest| oldest.key.is_none());
-        let before = self.messages.len();
-        self.messages.extend(messages);
-        copy_keys(self.messages.iter_mut().skip(before));
-        if self.messages.len() > self.room.max(SUPERSEDED_MIN) {
-            self.drop_superseded();
-        }
-    }
-
-    fn drop_superseded(&mut self) {
-        let mut kept: VecDeque<_> = self.newest(MAX_REMEMBERED).collect();
-        kept.make_contiguous().reverse();
-        copy_keys(kept.iter_mut());
-        self.room = 4 * kept.len() + SUPERSEDED_MIN;
-        self.messages = kept;
-    }
-
-    /// The last messages of the keys that were written last, newest first.
-    fn newest(&self, max: usize) -> impl Iterator<Item = WitnessMessage> {
-        let mut keys = HashSet::with_capacity(max.min(self.messages.len()));
-        let newest = self.messages.iter().rev();
-        let newest =
-            newest.filter(move |message| keys.insert(message.key.as_ref().map(Key::as_bytes)));
-        newest.take(max).cloned()
-    }
-
-    /// The cursor at a position, of a scope, with as many witnesses as are stored.
-    pub(crate) fn cursor(&self, position: Position, scope: u32) -> LogCursor {
-        self.cursor_with(MAX_WITNESSES, position, scope)
-    }
-
-    /// The same, with all that are remembered.
-    pub(crate) fn remembered(&self, position: Position, scope: u32) -> LogCursor {
-        self.cursor_with(MAX_REMEMBERED, position, scope)
-    }
-
-    fn cursor_with(&self, max: usize, position: Position, scope: u32) -> LogCursor {
-        let witnesses = self.newest(max).collect();
-        let (in_repair, evicted, incomplete) = (false, false, false);
-        LogCursor { position, in_repair, evicted, incomplete, scope, witnesses }
-    }
-}
-
-/// Copies keys into one buffer: each would keep that in which its message arrived.
-fn copy_keys<'m>(messages: impl Iterator<Item = &'m mut WitnessMessage>) {
-    let keys: Vec<&mut Key> = messages.filter_map(|message| message.key.as_mut()).collect();
-    let mut text = Vec::with_capacity(keys.iter().map(|key| key.len()).sum());
-    keys.iter().for_each(|key| text.extend_from_slice(key.as_bytes()));
-    let (text, mut at) = (Bytes::from(text), 0);
-    for key in keys {
-        let end = at + key.len();
-        *key = Key::of_text(text.slice(at..end));
-        at = end;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -410,44 +335,13 @@ mod tests {
                 prop_assert_eq!(LogCursor::decode(&position.encode()), Ok(position));
             }
         }
-
-        #[test]
-        fn witnesses_are_the_newest_of_their_keys(
-            chunks in prop::collection::vec(prop::collection::vec(0..1100u16, 0..400), 0..8),
-        ) {
-            let mut recent = RecentlySeen::default();
-            let mut history = Vec::new();
-            for chunk in chunks {
-                let first = history.len();
-                history.extend(chunk);
-                let messages = (first..history.len())
-                    .map(|at| witness(at as u64 + 1, &format!("k{}", history[at])));
-                recent.chunk(messages);
-            }
-            let at = Position::at(1, history.len() as u64);
-            let position = recent.remembered(at, 0);
-            for witness in &position.witnesses {
-                let key = format!("k{}", history[witness.revision as usize - 1]);
-                prop_assert_eq!(witness.key.as_ref().unwrap().as_str(), &key);
-                let newer = &history[witness.revision as usize..];
-                let superseded = newer.iter().any(|newer| format!("k{newer}") == key);
-                prop_assert!(!superseded);
-            }
-            let keys: HashSet<_> = history.iter().collect();
-            prop_assert_eq!(position.witnesses.len(), keys.len().min(MAX_REMEMBERED));
-            let stored = recent.cursor(at, 0).witnesses;
-            prop_assert_eq!(&stored, &position.witnesses[..keys.len().min(MAX_WITNESSES)]);
-            prop_assert!(recent.messages.len() <= 2 * MAX_REMEMBERED + SUPERSEDED_MIN);
-            prop_assert!(position.witnesses.is_sorted_by(|a, b| a.revision > b.revision));
-        }
     }
 
     #[test]
     fn eight_witnesses_with_keys_of_23_bytes_fit() {
-        let mut recent = RecentlySeen::default();
-        let keys = (0..8).map(|at| format!("tenant.0000.item.{at:06}"));
-        recent.chunk(keys.enumerate().map(|(at, key)| witness(1_000_000 + at as u64, &key)));
-        let position = recent.cursor(Position::at(7, 1_000_007), 0);
+        let key = |at: u64| format!("tenant.0000.item.{at:06}");
+        let witnesses = (0..8).map(|at| witness(1_000_007 - at, &key(at))).collect();
+        let position = LogCursor::with_witnesses(Position::at(7, 1_000_007), 0, witnesses);
         assert_eq!(position.witnesses[0].key.as_ref().unwrap().len(), 23);
         let decoded = LogCursor::decode(&position.encode()).unwrap();
         assert_eq!(decoded.witnesses.len(), 8);
@@ -492,20 +386,6 @@ mod tests {
     fn a_bare_revision_is_no_position() {
         let cursor = WatchCursor::from_bytes(7u64.to_be_bytes().to_vec()).unwrap();
         assert_eq!(LogCursor::decode(&cursor), Err(CursorExpiry::Unreadable));
-    }
-
-    /// A key that is written all the time does not push the others out.
-    #[test]
-    fn one_hot_key_leaves_the_witnesses_of_others() {
-        let mut recent = RecentlySeen::default();
-        recent.chunk((1..=2000).map(|at| witness(at, &format!("cold.{at}"))));
-        for beat in 0..50 {
-            recent.chunk((0..100).map(|at| witness(2001 + beat * 100 + at, "hot")));
-        }
-        let cursor = recent.remembered(Position::at(1, 7000), 0);
-        let revisions: Vec<u64> = cursor.witnesses.iter().map(|one| one.revision).collect();
-        let cold = (2000 - MAX_REMEMBERED as u64 + 2..=2000).rev();
-        assert_eq!(revisions, std::iter::once(7000).chain(cold).collect::<Vec<_>>());
     }
 
     const HEADER: [u8; 20] =

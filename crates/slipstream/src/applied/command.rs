@@ -87,6 +87,11 @@ impl Standing {
         stands(self.cursor.as_ref().ok()?.as_ref()?).revision_in(log, why)
     }
 
+    /// As [`Stands::lost_its_log`].
+    pub(super) fn lost_its_log(&self, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
+        matches!(&self.cursor, Ok(Some(cursor)) if stands(cursor).lost_its_log(log, why))
+    }
+
     /// As [`Stands::known_end`]; of a fold without a cursor nothing is in doubt.
     pub(super) fn known_end(&self) -> u64 {
         match &self.cursor {
@@ -133,6 +138,14 @@ mod tests {
             assert!(!standing.is_of(&log(8, 50), why), "made again");
             assert!(!standing.is_of(&log(7, 49), why), "rolled back");
             assert!(!standing.is_of(&log(7, 50), Some(CursorExpiry::Recreated)));
+        }
+        for (log, is_lost) in [(log(7, 50), false), (log(8, 50), true), (log(7, 49), true)] {
+            assert_eq!(at(in_repair.clone()).lost_its_log(&log, why), is_lost);
+            assert_eq!(at(complete.clone()).lost_its_log(&log, why), is_lost);
+            let proven = Some(CursorExpiry::Incomplete);
+            assert!(!at(complete.clone()).lost_its_log(&log, proven), "it may go on");
+            let of_none = LogCursor::in_repair(&WatchScope::All, true, 0, 50);
+            assert!(!at(of_none).lost_its_log(&log, why), "that is known");
         }
         let kept = LogCursor { incomplete: true, ..complete.clone() };
         assert!(!at(kept.clone()).is_of(&log(7, 50), why), "it may have kept those of another");

@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 
 use self::resync::Resync;
 use super::FoldConfig;
-use super::batches::Batches;
+use super::batches::{Batches, OpenBatch};
 use super::command::Command;
 use super::watch_loop::{Over, WatchLoop, ask_log, unless_shut_down};
 use crate::kv::{CursorExpiry, KvError, LogCursor, LogInfo, Progress, Watch, WatchEvent};
@@ -37,6 +37,7 @@ pub(super) struct Following {
     watch: Box<dyn Watch>,
     /// As the log was before the watch began.
     began: LogInfo,
+    open: OpenBatch,
     batches: Batches,
     /// A reading of the floor that is under way.
     reading: Option<Reading>,
@@ -54,8 +55,8 @@ impl Following {
         let mut at = watch.log_cursor();
         (at.evicted, at.incomplete) = (cursor.evicted, cursor.incomplete);
         at.position.subjects = cursor.position.subjects;
-        let batches = Batches::resumed(config.batch, &began, &at);
-        Self { watch, began, batches, reading: None, resync: None }
+        let (open, batches) = (OpenBatch::new(config.batch), Batches::resumed(&began, &at));
+        Self { watch, began, open, batches, reading: None, resync: None }
     }
 
     /// A watch that lists the bucket.
@@ -65,9 +66,9 @@ impl Following {
         evicted: bool,
         config: &FoldConfig,
     ) -> Self {
-        let batches = Batches::in_resync(config.batch, &began, evicted);
+        let (open, batches) = (OpenBatch::new(config.batch), Batches::in_resync(&began, evicted));
         let resync = Some(Resync::listing());
-        Self { watch, began, batches, reading: None, resync }
+        Self { watch, began, open, batches, reading: None, resync }
     }
 
     /// Reads the watch until it is over.
@@ -100,11 +101,10 @@ impl Following {
             if self.reading.is_none() && self.batches.ask() {
                 self.reading = Some(self.read(to));
             }
-            let Self { watch, batches, reading, .. } = self;
+            let Self { watch, open, batches, reading, .. } = self;
             let (has_ready, has_room) = (batches.has_ready(), batches.has_room());
-            let deadline = batches.deadline();
-            let (into, room) = batches.room();
-            let before = into.len();
+            let (before, deadline) = (open.len(), open.deadline());
+            let (into, room) = open.room();
             tokio::select! {
                 biased;
                 () = shared.shutdown() => return Err(Over::Ended),
@@ -118,15 +118,15 @@ impl Following {
                     self.on_floor(to, &log?).await?;
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                    batches.close(|| watch.log_cursor());
+                    self.close();
                 }
                 event = watch.next(into, room), if has_room => match event? {
                     WatchEvent::Updates { pending, stored_at_ns } => {
-                        let count = batches.room().0.len() - before;
+                        let count = open.len() - before;
                         let position = watch.position();
                         to.note_received(position, position.saturating_add(pending));
-                        if batches.gathered(count, stored_at_ns, pending) {
-                            batches.close(|| watch.log_cursor());
+                        if open.gathered(count, stored_at_ns, pending) {
+                            self.close();
                         }
                         // Somebody who writes all the time must not keep a resync from its end.
                         let cut = self.resync.as_ref().and_then(|resync| resync.cut);
@@ -138,7 +138,7 @@ impl Following {
                 },
                 // One at a time: the one before may still wait for a resync that has begun.
                 Some(request) = to.control.exports.recv(), if complete && to.requested.is_none() => {
-                    batches.close(|| watch.log_cursor());
+                    self.close();
                     to.requested = Some(request);
                 }
                 () = to_apply.closed() => return Err(Over::Ended),
@@ -158,7 +158,7 @@ impl Following {
         match &mut self.resync {
             None => {
                 self.watch.advance(through);
-                self.batches.pass(self.watch.log_cursor(), false, true);
+                self.pass(false, true);
                 Ok(())
             }
             Some(resync) => {
@@ -168,9 +168,22 @@ impl Following {
         }
     }
 
+    /// Closes the open batch, if it has anything.
     fn close(&mut self) {
-        let Self { watch, batches, .. } = self;
-        batches.close(|| watch.log_cursor());
+        if let Some(batch) = self.open.close(|| self.watch.log_cursor()) {
+            self.batches.add(batch);
+        }
+    }
+
+    /// The watch has passed what was not for it: see [`Batches::pass`].
+    fn pass(&mut self, checked: bool, synced: bool) {
+        assert!(self.open.is_empty(), "what was gathered comes first");
+        self.batches.pass(self.watch.log_cursor(), checked, synced);
+    }
+
+    /// Whether nothing is gathered or waits for the floor. Batches may be ready.
+    fn is_checked(&self) -> bool {
+        self.open.is_empty() && !self.batches.awaits_floor()
     }
 
     /// A reading of the log has come back, for batches with gaps.
@@ -230,7 +243,7 @@ impl Following {
 
     /// Limits that evict are to be known, also of a log that is written to all the time.
     async fn look_at_limits(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
-        if !self.batches.is_checked() {
+        if !self.is_checked() {
             let shared = Arc::clone(&to.control.shared);
             let log = unless_shut_down(&shared, self.read(to)).await??;
             self.note_limits(&log);
@@ -241,7 +254,7 @@ impl Following {
     /// A watch of a complete fold that has nothing to check asks whether it has missed anything, and
     /// passes what was not for it.
     async fn probe(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
-        if !self.batches.is_checked() {
+        if !self.is_checked() {
             return Ok(());
         }
         let frontier = self.batches.before_gap().revision;
@@ -256,7 +269,7 @@ impl Following {
             Advance::To(head) => {
                 self.batches.known.end = self.batches.known.end.max(log.last);
                 self.watch.advance(head);
-                self.batches.pass(self.watch.log_cursor(), true, false);
+                self.pass(true, false);
             }
         }
         self.look_for_purges(to, &marker).await
@@ -302,7 +315,7 @@ impl Following {
             return Ok(());
         }
         let shared = Arc::clone(&to.control.shared);
-        unless_shut_down(&shared, self.settle(to)).await??;
+        unless_shut_down(&shared, self.await_floor(to)).await??;
         // What was missed may have begun a resync.
         if self.resync.is_some() {
             return Ok(());
@@ -321,8 +334,8 @@ impl Following {
     /// Told to stop: stores what was gathered, if the floor allows it and can be read quickly.
     async fn end(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
         self.close();
-        let settled = timeout(LAST_READING, self.settle(to)).await;
-        if !matches!(settled, Ok(Ok(()))) {
+        let checked = timeout(LAST_READING, self.await_floor(to)).await;
+        if !matches!(checked, Ok(Ok(()))) {
             tracing::info!("what was received last could not be checked; it is read again");
         }
         if self.resync.is_some() {
@@ -332,7 +345,7 @@ impl Following {
     }
 
     /// Waits until no batch awaits the floor, or a resync begins.
-    async fn settle(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
+    async fn await_floor(&mut self, to: &mut WatchLoop) -> Result<(), Over> {
         while self.batches.awaits_floor() {
             if self.reading.is_none() && self.batches.ask() {
                 self.reading = Some(self.read(to));

@@ -142,24 +142,24 @@ impl WatchLoop {
     }
 
     /// A watch that goes on from the stored cursor, or one that begins a resync (A3).
-    async fn arm(&mut self, standing: Standing) -> Result<Following, Over> {
-        let why = match &standing.cursor {
+    async fn arm(&mut self, mut standing: Standing) -> Result<Following, Over> {
+        let why = match standing.cursor.clone() {
             Ok(Some(cursor)) => match cursor.check(&self.config.scope) {
                 // The fold is of other keys. What would have to go may be nowhere else.
                 Err(other @ CursorExpiry::OtherScope) => {
                     return Err(KvError::CursorExpired(other).into());
                 }
                 Err(in_repair) => Some(self.owed.unwrap_or(in_repair)),
-                Ok(()) => match self.resume_or_complete(cursor, &standing).await? {
+                Ok(()) => match self.resume_or_complete(&cursor, &mut standing).await? {
                     Ok(following) => return Ok(following),
                     Err(why) => Some(why),
                 },
             },
-            Err(why) => Some(*why),
+            Err(why) => Some(why),
             Ok(None) if standing.has_orphans => Some(CursorExpiry::Missing),
             Ok(None) => None,
         };
-        match self.restore(why, &standing).await? {
+        match self.restore(why, &mut standing).await? {
             Some(following) => Ok(following),
             None => self.list(why, &standing).await,
         }
@@ -171,7 +171,7 @@ impl WatchLoop {
     async fn resume_or_complete(
         &mut self,
         cursor: &LogCursor,
-        standing: &Standing,
+        standing: &mut Standing,
     ) -> Result<Result<Following, CursorExpiry>, Over> {
         let mut proven = self.prove(cursor).await?;
         if proven.is_ok() && cursor.incomplete && self.config.restore.is_some() {
@@ -268,6 +268,23 @@ impl WatchLoop {
         let shared = Arc::clone(&self.control.shared);
         let log = unless_shut_down(&shared, ask_log(&*self.config.watcher)).await??;
         self.note(&log);
+        Ok(log)
+    }
+
+    /// How the log is, to a fold whose cursor is of no use. That it is another one, or was rolled back, is
+    /// stored before anything that takes time: a log that goes on hides it, and a fold in repair has no
+    /// witnesses to tell.
+    pub(super) async fn look(
+        &mut self,
+        why: Option<CursorExpiry>,
+        standing: &mut Standing,
+    ) -> Result<LogInfo, Over> {
+        let log = self.log().await?;
+        if standing.lost_its_log(&log, why) {
+            let cursor = LogCursor::in_repair(&self.config.scope, standing.evicted(), 0, log.last);
+            self.send(Command::BeginResync { cursor: cursor.clone(), lists: true }).await?;
+            (self.owed, standing.cursor) = (why, Ok(Some(cursor)));
+        }
         Ok(log)
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Message {
     operation: Operation,
     pub(super) stored_at_ns: u64,
     expires_at_ns: Option<u64>,
-    stamp: u64,
+    pub(super) stamp: u64,
 }
 
 impl Message {
@@ -60,9 +60,8 @@ impl Message {
         }
     }
 
-    pub(super) fn seen(&self, revision: u64) -> WitnessMessage {
-        let digest = WitnessMessage::digest(self.stamp, self.key.as_bytes());
-        WitnessMessage { revision, digest, key: Some(self.key.clone()) }
+    fn digest(&self) -> u32 {
+        WitnessMessage::digest(self.stamp, self.key.as_bytes())
     }
 }
 
@@ -263,7 +262,7 @@ impl Log {
 
     fn find(&self, seen: &WitnessMessage) -> protocol::Witness {
         let finding = match self.get(seen.revision) {
-            Some(message) if message.seen(seen.revision).digest == seen.digest => Finding::Same,
+            Some(message) if message.digest() == seen.digest => Finding::Same,
             Some(_) => Finding::Other,
             None => {
                 let last = seen.key.as_ref().and_then(|key| self.last_of(key.as_str()));

@@ -9,7 +9,7 @@ use super::{Bucket, State};
 use crate::kv::{
     KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Watch, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{self, RecentlySeen};
+use crate::log_cursor::{self, HandedOut, RecentlySeen};
 use crate::protocol::Position;
 use crate::validate;
 
@@ -139,7 +139,8 @@ impl MemoryWatch {
         (self.position.revision, self.received) = (last, last);
         self.recent.chunk(taken.iter().map(|update| {
             let revision = update.version().as_u64().expect("versions of a log are revisions");
-            state.log.get(revision).expect("the log is locked").seen(revision)
+            let stamp = state.log.get(revision).expect("the log is locked").stamp;
+            HandedOut { revision, stamp, key: update.key() }
         }));
         Some(WatchEvent::Updates { pending: self.pending, stored_at_ns })
     }

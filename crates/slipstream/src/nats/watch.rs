@@ -1,15 +1,18 @@
 //! Watches, and the proof that a log may be read on.
 
+mod state;
+
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 
+use self::state::{CursorState, SyncState};
 use super::bucket::{Bucket, NS_PER_MS};
 use super::consumer::{Consumer, Lost, Received, Start};
 use super::message;
 use crate::kv::{
     KvError, KvUpdate, KvWatcher, LogCursor, LogInfo, Progress, Watch, WatchEvent, WatchScope,
 };
-use crate::log_cursor::{self, RecentlySeen, WitnessMessage};
+use crate::log_cursor::{HandedOut, RecentlySeen, WitnessMessage};
 use crate::protocol::{self, Finding, Guard, Position, Resume};
 use crate::stores::KvStore;
 
@@ -29,11 +32,7 @@ impl KvWatcher for Bucket {
             None => self.begin_listing().await?,
             Some(cursor) => self.begin_resume(scope, cursor).await?,
         };
-        let Began { log, start, mut position, recent } = began;
-        let times = log.retention.marker_ttl.is_some();
-        if !times {
-            position.observed_through_ms = 0;
-        }
+        let Began { log, start, position, recent } = began;
         let consumer = Consumer::create(self, scope, start, false).await?;
         self.check_start(&log, start, &position).await?;
         // Another connection may be one to a server that was restarted with an older log.
@@ -46,22 +45,18 @@ impl KvWatcher for Bucket {
             connects,
             consumer,
             scope: scope.clone(),
-            scope_hash: log_cursor::scope_hash(scope),
-            received: position.revision,
-            position,
-            times,
             lists: matches!(start, Start::State),
-            read: (log.last, log.read_at_ms),
             replicated: self.furthest().0 == log.incarnation,
-            due: 0,
-            recent,
+            received: position.revision,
             stamps: Vec::new(),
-            unsynced: Some(log.last),
-            caught_up: false,
+            cursor: CursorState::new(scope, position, recent, &log),
+            sync: SyncState::new(log.last),
             failed: None,
         };
-        watch.due = watch.newest(&log).await?;
-        watch.caught_up = nothing_to_send && watch.received >= watch.due;
+        watch.sync.due = watch.newest(&log).await?;
+        if nothing_to_send {
+            watch.sync.has_received(watch.received, 0);
+        }
         Ok(Box::new(watch))
     }
 
@@ -162,34 +157,24 @@ impl Bucket {
     }
 }
 
+/// Reads a consumer. What its cursors say and whether it has caught up are states of their own.
 struct NatsWatch {
     bucket: Bucket,
     /// How often a connection had been made when the watch began.
     connects: u64,
     consumer: Consumer,
     scope: WatchScope,
-    scope_hash: u32,
-    position: Position,
-    /// Whether the log has tombstones that expire, so that the cursor says what was observed.
-    times: bool,
     /// Whether it began with a listing.
     lists: bool,
-    /// A head of the log, and when it was read: whatever is written later has a higher revision.
-    read: (u64, u64),
     /// Whether there are copies of the log: the consumer reads one that may be behind the others.
     replicated: bool,
-    /// What the log's leader had when the watch began, and the copy has to come to.
-    due: u64,
     /// Revision of the last message received, of the scope or not; what came before the watch began
     /// counts.
     received: u64,
-    recent: RecentlySeen,
     /// When the messages of the last chunk were stored.
     stamps: Vec<u64>,
-    /// The head before the watch began, until that was reported.
-    unsynced: Option<u64>,
-    /// Whether the server had nothing more to send at some time after the due revision had come.
-    caught_up: bool,
+    cursor: CursorState,
+    sync: SyncState,
     failed: Option<KvError>,
 }
 
@@ -199,11 +184,11 @@ impl NatsWatch {
         into: &mut Vec<KvUpdate>,
         max: usize,
     ) -> Result<Option<WatchEvent>, Lost> {
-        let Self { bucket, consumer, scope, position, received, stamps, .. } = self;
+        let Self { bucket, consumer, scope, cursor, received, stamps, .. } = self;
         let (prefix_len, exact) = (bucket.subject_prefix_len(), consumer.exact());
         let begin = into.len();
         stamps.clear();
-        let mut last = position.revision;
+        let mut last = cursor.position.revision;
         let event = consumer.receive(max, |message, ack| {
             let revision = ack.stream_sequence;
             if revision <= last {
@@ -222,29 +207,24 @@ impl NatsWatch {
             Received::Messages(ack) => ack,
             Received::Idle => {
                 self.forget_due().await?;
-                self.caught_up |= self.received >= self.due;
+                self.sync.has_received(self.received, 0);
                 return Ok(None);
             }
         };
-        // Whoever writes faster than this reads does not keep it from having all that was there.
-        let through = self.unsynced.unwrap_or_default();
-        let all = ack.pending == 0 || self.received >= through;
-        self.caught_up |= all && self.received >= self.due;
+        self.sync.has_received(self.received, ack.pending);
         let taken = &into[begin..];
         if taken.is_empty() {
             return Ok(None);
         }
-        self.position.revision = last;
-        self.recent.chunk(taken.iter().zip(&self.stamps).map(|(update, stored_at_ns)| {
+        self.cursor.position.revision = last;
+        self.cursor.recent.chunk(taken.iter().zip(&self.stamps).map(|(update, &stamp)| {
             let revision = update.version().as_u64().expect("made from a revision");
-            let key = update.key().clone();
-            let digest = WitnessMessage::digest(*stored_at_ns, key.as_bytes());
-            WitnessMessage { revision, digest, key: Some(key) }
+            HandedOut { revision, stamp, key: update.key() }
         }));
         let stored_at_ns = self.stamps.last().copied().unwrap_or_default();
         // While it lists, the server skips what was superseded or has expired, without a message.
-        if !self.lists || self.unsynced.is_none() {
-            self.observe(stored_at_ns / NS_PER_MS);
+        if !self.lists || self.sync.unsynced.is_none() {
+            self.cursor.observe(stored_at_ns / NS_PER_MS);
         }
         Ok(Some(WatchEvent::Updates { pending: ack.pending, stored_at_ns }))
     }
@@ -263,19 +243,12 @@ impl NatsWatch {
 
     /// What is due may have been removed, with nothing in its place.
     async fn forget_due(&mut self) -> Result<(), Lost> {
-        if self.unsynced.is_some() && self.received < self.due {
+        if self.sync.unsynced.is_some() && self.received < self.sync.due {
             let lost = |error: KvError| Lost(error.to_string());
             let log = self.bucket.log_info().await.map_err(lost)?;
-            self.due = self.due.min(self.newest(&log).await.map_err(lost)?);
+            self.sync.due = self.sync.due.min(self.newest(&log).await.map_err(lost)?);
         }
         Ok(())
-    }
-
-    /// Everything stored before a time was handed out, or passed.
-    fn observe(&mut self, at_ms: u64) {
-        if self.times {
-            self.position.observed_through_ms = self.position.observed_through_ms.max(at_ms);
-        }
     }
 }
 
@@ -288,9 +261,7 @@ impl Watch for NatsWatch {
         }
         let begin = into.len();
         loop {
-            if self.caught_up
-                && let Some(through) = self.unsynced.take()
-            {
+            if let Some(through) = self.sync.take() {
                 return Ok(WatchEvent::Synced { through });
             }
             match self.take(into, max).await {
@@ -307,33 +278,29 @@ impl Watch for NatsWatch {
     }
 
     fn log_cursor(&self) -> LogCursor {
-        self.recent.cursor(self.position, self.scope_hash)
+        self.cursor.log_cursor()
     }
 
     fn remembered(&self) -> LogCursor {
-        self.recent.remembered(self.position, self.scope_hash)
+        self.cursor.remembered()
     }
 
     fn position(&self) -> u64 {
-        self.position.revision
+        self.cursor.position.revision
     }
 
     fn advance(&mut self, through: u64) {
-        self.position.revision = self.position.revision.max(through);
-        let (head, read_at_ms) = self.read;
-        if through >= head {
-            self.observe(read_at_ms);
-        }
+        self.cursor.advance(through);
     }
 
     async fn progress(&mut self) -> Result<Progress, KvError> {
         let before = self.bucket.log_info().await?;
         let LogInfo { last: head, read_at_ms, .. } = before;
-        self.read = (head, read_at_ms);
+        self.cursor.read = (head, read_at_ms);
         let due = self.newest(&before).await?;
         let state = self.consumer.state().await?;
         let log = self.bucket.log_info().await?;
-        self.position.end = self.position.end.max(log.last);
+        self.cursor.position.end = self.cursor.position.end.max(log.last);
         // A consumer does not outlive a server that comes back with another log.
         self.consumer.state().await?;
         if self.is_lost() {

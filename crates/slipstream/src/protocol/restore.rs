@@ -58,6 +58,14 @@ impl Stands {
         stands.then_some(self.position.revision)
     }
 
+    /// Whether a look at the log shows that it was replaced or rolled back since the cursor was stored. A
+    /// later look may not, for the log goes on. So whoever sees it stores that first (an in-repair cursor of
+    /// no log), unless the cursor was proven and the fold may go on from it.
+    pub fn lost_its_log(&self, log: &LogInfo, why: Option<CursorExpiry>) -> bool {
+        let may_go_on = why == Some(CursorExpiry::Incomplete);
+        self.position.incarnation != 0 && !may_go_on && !self.goes_on(log, why)
+    }
+
     /// How far the log had gone when the cursor was stored. A fold that was interrupted in a listing may have
     /// something from above, and cannot tell whether the log was rolled back to here and written to again.
     pub fn known_end(&self) -> u64 {

@@ -323,7 +323,7 @@ fn a_log_that_ends_before_its_known_end_has_gone_back() {
 
 /// It is the time up to which the fold has observed everything that counts, not that of a message.
 #[test]
-fn marks_are_counted_on_for_most_of_their_life() {
+fn tombstones_are_counted_on_for_most_of_their_life() {
     let retention = Retention { marker_ttl: Some(Duration::from_secs(8)), ..LOG.retention };
     let expiring = LogInfo { retention, read_at_ms: 100_000, ..LOG };
     let same = [witness(5, Finding::Same)];

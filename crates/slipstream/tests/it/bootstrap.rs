@@ -161,5 +161,18 @@ pub(crate) async fn an_artifact_proves_itself_where_its_cursor_does_not<S: Snaps
         node.stop().await;
         assert!(!imported.exists(), "the fold has gone on");
     }
+    // Nor does the artifact, when all that it names is superseded: a limit.
+    for at in 0..100 {
+        put(&*bucket, &format!("k.{at:03}"), "new").await;
+    }
+    let path = dir.path().join("superseded");
+    S::import(&artifact, &path, &WatchScope::All).unwrap();
+    let node = Node::start(&*bucket, S::load(&path).unwrap().1);
+    node.caught_up(&*bucket).await;
+    first.caught_up(&*bucket).await;
+    assert_eq!(node.entries(), first.entries());
+    let why = node.status().last_repair.map(|repair| repair.why);
+    assert_eq!(why, Some(CursorExpiry::Unproven));
+    node.stop().await;
     first.stop().await;
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::applied::BatchConfig;
 use crate::kv::{KvEntry, Retention, VersionToken, WatchScope};
 use crate::protocol::Position;
 
@@ -12,7 +13,7 @@ fn cursor(revision: u64) -> LogCursor {
 }
 
 fn batches(position: u64) -> Batches {
-    Batches::resumed(CONFIG, &log(1, position), &cursor(position))
+    Batches::resumed(&log(1, position), &cursor(position))
 }
 
 fn deleted(revision: u64) -> KvUpdate {
@@ -21,9 +22,10 @@ fn deleted(revision: u64) -> KvUpdate {
 
 /// Gathers and closes one batch.
 fn gather(batches: &mut Batches, revisions: &[u64]) {
-    batches.room().0.extend(revisions.iter().copied().map(deleted));
-    batches.gathered(revisions.len(), 1, 0);
-    batches.close(|| cursor(revisions[revisions.len() - 1]));
+    let mut open = OpenBatch::new(CONFIG);
+    open.room().0.extend(revisions.iter().copied().map(deleted));
+    open.gathered(revisions.len(), 1, 0);
+    batches.add(open.close(|| cursor(revisions[revisions.len() - 1])).unwrap());
 }
 
 fn ready(batches: &mut Batches) -> Vec<u64> {
@@ -127,10 +129,11 @@ fn a_gap_that_is_older_than_the_tombstones_of_expired_keys_is_not_passed() {
         LogInfo { retention, read_at_ms, ..log(1, 9) }
     };
     let mut batches = batches(1);
-    let gather = |batches: &mut Batches, revision, stored_at_ms| {
-        batches.room().0.push(deleted(revision));
-        batches.gathered(1, stored_at_ms * NS_PER_MS, 0);
-        batches.close(|| cursor(revision));
+    let gather = |batches: &mut Batches, revision, stored_at_ms: u64| {
+        let mut open = OpenBatch::new(CONFIG);
+        open.room().0.push(deleted(revision));
+        open.gathered(1, stored_at_ms * 1_000_000, 0);
+        batches.add(open.close(|| cursor(revision)).unwrap());
     };
     gather(&mut batches, 2, 1000);
     gather(&mut batches, 4, 1100);
@@ -161,14 +164,15 @@ fn a_batch_is_full_at_a_number_of_updates_or_bytes() {
         let (key, version) = ("k".into(), VersionToken::from_u64(revision));
         KvUpdate::Put(KvEntry { key, value: vec![0; len].into(), version })
     };
-    let mut batches = batches(0);
-    batches.room().0.push(put(1, 998));
-    assert!(!batches.gathered(1, 1, 0));
-    batches.room().0.push(put(2, 1));
-    assert!(batches.gathered(1, 1, 0), "two updates");
-    batches.close(|| cursor(2));
-    batches.room().0.push(put(3, 999));
-    assert!(batches.gathered(1, 1, 0), "1000 bytes");
+    let mut open = OpenBatch::new(CONFIG);
+    open.room().0.push(put(1, 998));
+    assert!(!open.gathered(1, 1, 0));
+    open.room().0.push(put(2, 1));
+    assert!(open.gathered(1, 1, 0), "two updates");
+    assert_eq!(open.close(|| cursor(2)).unwrap().updates.len(), 2);
+    assert!(open.is_empty() && open.close(|| cursor(2)).is_none());
+    open.room().0.push(put(3, 999));
+    assert!(open.gathered(1, 1, 0), "1000 bytes");
 }
 
 #[test]

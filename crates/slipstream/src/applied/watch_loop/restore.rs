@@ -80,8 +80,7 @@ struct Fetched {
     offer: Offer,
     /// Read after the download.
     log: LogInfo,
-    /// Whether the fold is of the artifact's log, as it was before the download and after it: one that was
-    /// rolled back may have gone on meanwhile.
+    /// Whether the fold is of the artifact's log, as far as every look at it tells.
     same_log: bool,
 }
 
@@ -91,10 +90,10 @@ impl WatchLoop {
     pub(super) async fn restore(
         &mut self,
         why: Option<CursorExpiry>,
-        standing: &Standing,
+        standing: &mut Standing,
     ) -> Result<Option<Following>, Over> {
         let Some(from) = self.config.restore.clone() else { return Ok(None) };
-        let log = self.log().await?;
+        let log = self.look(why, standing).await?;
         if !self.config.keep_evicted || !protocol::may_lack_evicted(standing.evicted(), &log) {
             return Ok(None);
         }
@@ -114,7 +113,7 @@ impl WatchLoop {
         &mut self,
         from: &Restore,
         why: Option<CursorExpiry>,
-        standing: &Standing,
+        standing: &mut Standing,
     ) -> Result<Result<Fetched, String>, Over> {
         let Some(download) = self.artifacts.download else {
             let text = "the store keeps no files, or the applier has entries of its own";
@@ -137,10 +136,9 @@ impl WatchLoop {
                 return Ok(Err(why.clone()));
             }
             // As far as can be told before it is downloaded.
-            let before = match self.judge(&manifest, why, standing).await? {
-                Ok((_, _, log)) => log,
-                Err(reason) => return Ok(Err(reason)),
-            };
+            if let Err(reason) = self.judge(&manifest, why, standing).await? {
+                return Ok(Err(reason));
+            }
             tracing::info!(attempt, "restoring from an artifact");
             self.control.status.send_modify(|status| status.restoring = true);
             let staged = unless_shut_down(&shared, download(from, manifest.clone(), &scope)).await;
@@ -148,7 +146,7 @@ impl WatchLoop {
             match staged? {
                 Ok(staged) => match self.judge(&manifest, why, standing).await? {
                     Ok((cursor, offer, log)) => {
-                        let same_log = [&before, &log].iter().all(|log| standing.is_of(log, why));
+                        let same_log = standing.is_of(&log, why);
                         return Ok(Ok(Fetched { staged, manifest, cursor, offer, log, same_log }));
                     }
                     // There may be a newer one by now.
@@ -175,11 +173,11 @@ impl WatchLoop {
         &mut self,
         manifest: &ExportManifest,
         why: Option<CursorExpiry>,
-        standing: &Standing,
+        standing: &mut Standing,
     ) -> Result<Result<(LogCursor, Offer, LogInfo), String>, Over> {
         let (shared, watcher) =
             (Arc::clone(&self.control.shared), Arc::clone(&self.config.watcher));
-        let log = self.log().await?;
+        let log = self.look(why, standing).await?;
         let offer = match unless_shut_down(&shared, offer_of(&*watcher, manifest)).await? {
             Ok(offer) => offer.to_fold(standing.evicted(), manifest.evicted),
             // The bucket is away: so would be its listing.

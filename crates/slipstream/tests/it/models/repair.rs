@@ -5,11 +5,12 @@
 //! passes and tombstones expire under a fold of one key, beside a key of others; in a fourth somebody
 //! waits for revisions.
 //!
-//! Two steps of the proposal that this resync comes from are not needed in it, which the worlds check
+//! Three steps of the proposal that this resync comes from are not needed in it, which the worlds check
 //! as well:
 //!
-//! - The log is compared with the position at the end (L at or after P). A log that went back has lost
-//!   the consumer, and every marker ends by asking for it. The comparison stays, because it is free.
+//! - The log is compared with the position at the end (L at or after P), and its incarnation with that at
+//!   the beginning. A log that went back or was made again has lost the consumer, and every marker ends by
+//!   asking for it. Both comparisons stay, because they are free.
 //! - A complete cursor says that everything was observed through the *beginning* of its listing. The
 //!   time of the last message would do: the tombstones since the beginning are looked for when the
 //!   resync ends, not only when the listing does.
@@ -23,7 +24,8 @@ use slipstream::protocol::{Cut, Position};
 use slipstream::{LogInfo, Retention};
 use stateright::{Model, Property};
 
-const KEYS: usize = 2;
+/// Most keys of a world.
+const KEYS: usize = 3;
 
 /// A step done wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +42,7 @@ enum Mutation {
     VanishedKeysAreFoundEarly,
     CursorBeforeTheLastDelete,
     CursorWithoutEnd,
+    CursorWithoutWitnesses,
     WitnessesOfDroppedKeys,
     RetentionIsCheckedOnce,
     EvictionsAreForgotten,
@@ -47,6 +50,7 @@ enum Mutation {
     DropsBeforeReadingThrough,
     NoCount,
     NoEndCheck,
+    NoIncarnationCheck,
     ObservedThroughTheLastMessage,
     NoTombstoneCheck,
     TombstoneCheckOfTheListingOnly,
@@ -60,6 +64,7 @@ enum Mutation {
 
 #[derive(Clone, Copy)]
 struct World {
+    keys: usize,
     /// Both keys were written before, and there is a backup of that log.
     filled: bool,
     /// The process is away to begin with, and its fold has the one key that was written; and there is
@@ -83,6 +88,7 @@ const STEP_MS: u64 = 4;
 const TOMBSTONE_LIFE_MS: u64 = 2 * STEP_MS;
 
 const KEEPING: World = World {
+    keys: 2,
     filled: false,
     asleep: false,
     writes: 2,
@@ -90,11 +96,13 @@ const KEEPING: World = World {
     crashes: 1,
     changes: 0,
     ticks: 0,
-    scope: KEYS,
+    scope: 2,
     waits: false,
     mutation: None,
 };
 const ASLEEP: World = World { asleep: true, writes: 3, crashes: 0, ..KEEPING };
+/// A third key may take the place of one that the fold has and the log has lost.
+const ASLEEP_OF_THREE: World = World { keys: 3, scope: 3, ..ASLEEP };
 const EVICTING: World = World { disasters: 0, changes: 2, ..KEEPING };
 const FILLED: World = World { filled: true, writes: 3, crashes: 0, ..KEEPING };
 const EXPIRING: World = World { writes: 4, disasters: 0, ticks: 2, scope: 1, ..FILLED };
@@ -153,7 +161,7 @@ impl Log {
     }
 
     fn values(&self) -> [Option<u8>; KEYS] {
-        [0, 1].map(|key| {
+        std::array::from_fn(|key| {
             let put = self.messages.iter().find(|message| message.key == key && message.put);
             put.map(|message| message.id)
         })
@@ -298,7 +306,7 @@ impl World {
 
     fn server(&self, state: &State, actions: &mut Vec<Action>) {
         if state.writes < self.writes {
-            for key in 0..KEYS {
+            for key in 0..self.keys {
                 actions.push(Action::Write { key, put: true });
                 // What others delete makes no difference.
                 if key < self.scope {
@@ -333,7 +341,7 @@ impl World {
                     && repair.is_some_and(|repair| repair.seen.is_some() && repair.claim.is_none())
             };
             if state.writes == self.writes && state.run.as_ref().is_some_and(listing) {
-                actions.extend((0..KEYS).map(Action::PurgeKey));
+                actions.extend((0..self.keys).map(Action::PurgeKey));
             }
             actions.push(Action::Recreate);
             match &state.backup {
@@ -388,11 +396,11 @@ impl Model for World {
             lost: false,
             old_seen: None,
         };
-        state.fold[self.scope..].fill(Some(OWN));
+        state.fold[self.scope..self.keys].fill(Some(OWN));
         if self.filled {
             let message = |revision, key, id| Message { revision, key, put: true, id, at_ms: 0 };
             state.log.messages = vec![message(1, 1, 1), message(2, 0, 2)];
-            (state.log.last, state.log.truth, state.writes) = (2, [Some(2), Some(1)], 2);
+            (state.log.last, state.log.truth, state.writes) = (2, [Some(2), Some(1), None], 2);
             state.backup = (self.disasters > 0).then(|| state.log.clone());
         }
         if self.asleep {
@@ -560,7 +568,7 @@ impl Model for World {
                 !world.waits || (0..world.scope).filter(is_due).all(found)
             }),
             Property::always(LEFT, |world: &World, state: &State| {
-                state.fold[world.scope..].iter().all(|entry| *entry == Some(OWN))
+                state.fold[world.scope..world.keys].iter().all(|entry| *entry == Some(OWN))
             }),
         ]
     }
@@ -587,6 +595,7 @@ fn a_resync_beside_a_writer_ends_with_the_bucket() {
 #[test]
 fn a_fold_that_was_away_ends_with_the_bucket() {
     super::holds(ASLEEP, 75_560);
+    super::holds(ASLEEP_OF_THREE, 149_742);
 }
 
 #[test]
@@ -606,6 +615,7 @@ fn who_waits_for_a_write_finds_it_in_the_fold() {
 
 #[rstest]
 #[case(World { mutation: Some(Mutation::NoEndCheck), ..ASLEEP }, 76_603)]
+#[case(World { mutation: Some(Mutation::NoIncarnationCheck), ..FILLED }, 12_427)]
 #[case(World { mutation: Some(Mutation::ObservedThroughTheLastMessage), ..EXPIRING }, 137_760)]
 fn steps_of_the_proposal_that_others_make_needless(#[case] world: World, #[case] states: usize) {
     super::holds(world, states);
@@ -637,6 +647,7 @@ fn every_step_of_a_resync_is_needed(
         Mutation::VanishedKeysAreFoundEarly,
         Mutation::CursorBeforeTheLastDelete,
         Mutation::CursorWithoutEnd,
+        Mutation::CursorWithoutWitnesses,
         Mutation::WitnessesOfDroppedKeys,
         Mutation::BatchCursorsInARepair,
         Mutation::DropsBeforeReadingThrough,
@@ -647,6 +658,7 @@ fn every_step_of_a_resync_is_needed(
     mutation: Mutation,
 ) {
     let world = match mutation {
+        Mutation::CursorWithoutWitnesses => ASLEEP_OF_THREE,
         Mutation::WitnessesOfDroppedKeys => ASLEEP,
         Mutation::ClaimsTheHeadItBeganWith => FILLED,
         Mutation::SeenOutlivesItsConsumer => World { writes: 3, crashes: 0, ..KEEPING },

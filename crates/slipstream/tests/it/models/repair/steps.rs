@@ -17,7 +17,10 @@ impl State {
             Some(Mutation::CursorWithoutEnd) => revision,
             _ => run.end.max(revision).max(run.position),
         };
-        let witnesses = run.recent.clone();
+        let witnesses = match mutation {
+            Some(Mutation::CursorWithoutWitnesses) => Vec::new(),
+            _ => run.recent.clone(),
+        };
         let incarnation = run.began.as_ref().map_or(0, |began| began.incarnation);
         let subjects = run.subjects;
         let observed_through_ms = run.watch_observed_ms;
@@ -220,7 +223,7 @@ impl State {
         let is_listing = repair.seen.is_some();
         if let Some(seen) = repair.seen {
             let count = seen.iter().flatten().count() as u64;
-            let counts = mutation != Some(Mutation::NoCount) && world.scope == KEYS;
+            let counts = mutation != Some(Mutation::NoCount) && world.scope == world.keys;
             if counts && is_quiet(&marker) && count != info.subjects {
                 self.run = None;
                 return Some(());
@@ -233,6 +236,10 @@ impl State {
                 let was = LogInfo { last: 0, ..was };
                 let marker = Progress { head: head.min(info.last), ..marker };
                 check_listing(&was, run.position.min(info.last), &marker)
+            }
+            Some(Mutation::NoIncarnationCheck) => {
+                let was = LogInfo { incarnation: info.incarnation, ..was };
+                check_listing(&was, run.position, &marker)
             }
             _ => check_listing(&was, run.position, &marker),
         };
@@ -375,7 +382,7 @@ impl State {
             }
         };
         let keys = match mutation {
-            Some(Mutation::SweepsBeyondTheScope) => 0..KEYS,
+            Some(Mutation::SweepsBeyondTheScope) => 0..world.keys,
             _ => 0..world.scope,
         };
         Some(keys.filter(vanished).collect())
