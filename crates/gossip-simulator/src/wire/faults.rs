@@ -207,8 +207,11 @@ impl<S: SimulatedBackend> Wire<S> {
     /// finds it taken may say so, if it is the second to come. All records are looked at right after.
     fn overtake(&mut self, after: u32, effect: Effective, now: LogicalTime, operation: &Operation) {
         let Some(rival) = self.draw_rival(operation) else { return };
-        // Who reads may do so at any time; who changes something does it now.
-        let rival_now = if operation.only_reads() { LogicalTime::from_raw(self.time) } else { now };
+        // Who reads may do so at any time; who changes something does it now. A shard is acquired now,
+        // too: the first request may be of the last of all times, and a lease from then is over at once.
+        let is_acquire = |asked: &Operation| matches!(asked, Operation::Acquire { .. });
+        let is_now = operation.only_reads() || is_acquire(&rival) && !is_acquire(operation);
+        let rival_now = if is_now { LogicalTime::from_raw(self.time) } else { now };
         self.trace.note(|| format!("after {after} steps another process sends {rival:?}"));
         let at = self.collector_of(operation.tenant());
         let mut collector = std::mem::take(&mut self.collectors[at]);
