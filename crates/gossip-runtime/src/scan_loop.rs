@@ -248,7 +248,11 @@ impl<W: Work> Step<'_, W> {
         let context = &shared.context;
         let OpenItem { subject, mut reader } = context.open(key)?;
         // What was committed of another version says nothing of this one.
-        let mut partial = partial.filter(|partial| subject.is_version(&partial.version));
+        let is_changed = partial.is_some_and(|partial| !subject.is_version(&partial.version));
+        let mut partial = partial.filter(|_| !is_changed);
+        if is_changed {
+            batch.begin_anew();
+        }
         if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial {
             if let (head, Some(format)) = archive_format(&mut *reader)? {
                 let row = subject.begin_row(reader.size(), partial);

@@ -129,6 +129,34 @@ fn an_item_that_is_gone_since_its_first_part_was_stored_is_forgotten() {
     assert_eq!((summary.items, summary.failed), (0, vec![]));
 }
 
+/// Each time it is begun anew something of it is committed, which is no progress.
+#[test]
+fn an_item_that_changes_and_kills_its_worker_each_time_is_parked() {
+    let mut place = place(1);
+    place.options = ScanOptions { threads: 1, max_shard_retries: 3, ..place.options };
+    place.write("z.txt", &token(1));
+    let mut lives = 0;
+    let end = loop {
+        lives += 1;
+        assert!(lives < 20, "it goes on for ever");
+        place.write("large0.txt", &format!("{lives:>lives$}\n{}", large(lives as u64)));
+        let mut source = Watched::new(&place.tree);
+        source.on_read = Some(Arc::new(|_, offset| {
+            if offset > 2 << 20 {
+                std::panic::resume_unwind(Box::new("part of the test"));
+            }
+        }));
+        if let Ok(outcome) = place.scan(&source) {
+            break outcome.end;
+        }
+    };
+    assert_eq!(end, ScanEnd::Parked { shards: 1 });
+    assert!(
+        lives > place.options.max_shard_retries as usize,
+        "changes alone are forgiven: {lives}"
+    );
+}
+
 /// Neither the time nor the bytes for a checkpoint have come: only the renewal can tell.
 #[test]
 fn a_worker_whose_renewal_is_refused_in_the_middle_of_an_item_reads_and_stores_no_more_of_it() {
