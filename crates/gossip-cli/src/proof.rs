@@ -107,7 +107,7 @@ struct Item {
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_hex: Option<String>,
-    /// What of a file was read, in words of its source; not there if that was not settled.
+    /// What of a file was read, in words of its source; not there if it changed meanwhile.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     version: String,
     /// Of a repository's history: the object.
