@@ -12,7 +12,7 @@ use crate::planted;
 use crate::workspace::Workspace;
 
 pub(crate) const HELP: &str = "\
-Breaks the rules of gossip-coordination one at a time and runs its unit tests (cargo-mutants).
+Breaks the rules of coordination one at a time and runs the unit tests of their crate (cargo-mutants).
 Fails when a change goes unnoticed that bench/results/mutants.md does not explain.
 
 Usage: cargo xtask mutants [--shard K/N]
@@ -25,7 +25,7 @@ Usage: cargo xtask mutants [--shard K/N]
 What happened to each change is in mutants/mutants.out of the target directory.
 ";
 
-const PACKAGE: &str = "gossip-coordination";
+const PACKAGES: [&str; 2] = ["gossip-coordination", "gossip-contracts"];
 const EXPLAINED: &str = "bench/results/mutants.md";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -43,7 +43,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let workspace = Workspace::load()?;
     let output = workspace.target_dir.join("mutants");
     let mut command = Cmd::cargo()
-        .args(["mutants", "--package", PACKAGE, "--no-shuffle", "--output"])
+        .arg("mutants")
+        .args(PACKAGES.map(|package| format!("--package={package}")))
+        .args(["--no-shuffle", "--output"])
         .arg(&output)
         // The broken copy must not share a target directory with the tree that it was made of.
         .unset(&["CARGO_TARGET_DIR"])

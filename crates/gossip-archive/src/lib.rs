@@ -104,7 +104,7 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotRead {
-    /// A link.
+    /// A link: what it points to is not followed.
     Link,
     /// A device, a pipe, or what only the format's makers know.
     Special,

@@ -61,7 +61,7 @@ struct ShownRun {
     missed: Vec<MissedJson>,
 }
 
-/// The newest run.
+/// The run that a command without a number means.
 pub(crate) fn newest(reports: &Reports) -> Result<RunId, Failure> {
     let newest = reports.newest()?;
     newest.ok_or_else(|| Failure::new("there are no runs yet; `gossip scan PATH` makes one"))

@@ -14,7 +14,8 @@ use gossip_coordination::{
     SplitError, SplitReplaceError, SplitResidualError,
 };
 
-use crate::coordinator::{AsyncEtcdCoordinator, Manner, Outcome, StoreDecision};
+use crate::change::{Manner, Outcome, StoreDecision};
+use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, steps};
 use crate::kv::Kv;
 use crate::retry::Attempts;

@@ -68,9 +68,9 @@ pub struct EtcdConfig {
 /// A user of the cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The name.
+    /// The user as etcd knows it.
     pub user: String,
-    /// The password.
+    /// The user's password; never printed.
     pub password: String,
 }
 

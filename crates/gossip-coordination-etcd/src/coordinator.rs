@@ -1,5 +1,4 @@
-//! The coordinator: a connection, what it remembers, and the loop in which every change of a shard is
-//! decided and stored.
+//! The coordinator: a connection, and what it remembers.
 //!
 //! - B1: an operation takes effect exactly once, also when an answer of etcd is lost: what was tried
 //!   is found in the record or in its history, or tried again under the same compares.
@@ -14,20 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gossip_contracts::identity::{LogicalTime, RunId, ShardKey, TenantId, WorkerId};
 use gossip_coordination::codec::DecodeScratch;
 use gossip_coordination::{
-    CapacityHint, EventCollector, EventKind, InfraError, RunConfig, ShardCounts, ShardRoom,
-    ShardState, SplitCaps, StateTransitionEvent, Takeover,
+    EventCollector, EventKind, InfraError, RunConfig, ShardCounts, ShardRoom, ShardState,
+    SplitCaps, StateTransitionEvent, Takeover,
 };
 
 use crate::config::EtcdConfig;
-use crate::error::{ConnectError, Steps, infra};
-use crate::free_list::{FreeLists, Part};
-use crate::keyspace::{Keyspace, RunKeys, place_of_shard};
-use crate::kv::{EtcdKv, Found, Kv, KvError, LeaseId, Op, Read, Txn, TxnAnswer};
+use crate::error::{ConnectError, infra};
+use crate::free_list::FreeLists;
+use crate::keyspace::Keyspace;
+use crate::kv::{EtcdKv, Kv, LeaseId, Txn, TxnAnswer};
 use crate::limits::PAGE;
 use crate::process_lease::ProcessLease;
 use crate::retry::{Attempts, may_pass};
-use crate::settle::{Fate, Write, WriteId};
-use crate::shards::{Change, DecisionInput, ShardPlace, Snapshot, decode_time};
+use crate::shards::Snapshot;
 
 /// Shards whose last state one coordinator remembers. A worker holds a few.
 const REMEMBERED_MAX: usize = 1_024;
@@ -49,8 +47,8 @@ pub struct AsyncEtcdCoordinator<K = EtcdKv> {
     /// How much of runs' lists is looked at.
     pub(crate) free_lists: Arc<FreeLists>,
     /// What this coordinator last wrote about the shards that it works on.
-    memory: HashMap<(TenantId, ShardKey), Snapshot>,
-    decoded: DecodeScratch,
+    pub(crate) memory: HashMap<(TenantId, ShardKey), Snapshot>,
+    pub(crate) decoded: DecodeScratch,
     pub(crate) events: Option<EventCollector>,
     /// Entries that a listing reads at once.
     pub(crate) page: usize,
@@ -212,221 +210,9 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
     pub(crate) async fn lease_has_ended(&self, id: LeaseId) {
         self.lease.has_ended(id).await;
     }
-}
-
-/// What to do about an operation on a shard.
-#[allow(clippy::large_enum_variant, reason = "one of them lives for one try of an operation")]
-pub(crate) enum StoreDecision<'r, R> {
-    /// Store this, and then answer so.
-    Store(Change<'r>, R),
-    /// Answer so; there is nothing to store.
-    Keep(R),
-}
-
-/// How an operation on a shard goes about it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
-    pub(crate) steps: Steps,
-    pub(crate) now: LogicalTime,
-    /// It may make shards.
-    pub(crate) grows: bool,
-    /// Who is to get the shard.
-    pub(crate) applicant: Option<WorkerId>,
-    /// Its answer says what else there is to do in the run.
-    pub(crate) tells_capacity: bool,
-}
-
-/// What an operation on a shard came to.
-pub(crate) struct Outcome<R> {
-    pub(crate) answer: R,
-    pub(crate) capacity: CapacityHint,
-    /// Workers that look for work in the run in vain.
-    pub(crate) idle_workers: u32,
-}
-
-/// A change whose transaction was not answered.
-struct Unanswered<R> {
-    /// It was decided from what etcd had, and not from what was remembered: nobody had carried it out
-    /// before.
-    was_new: bool,
-    write: Write,
-    answer: R,
-    event: Option<EventKind>,
-}
-
-impl<K: Kv> AsyncEtcdCoordinator<K> {
-    /// Decides about a shard and stores the decision, as often as it takes (B1, B2). `decide` may be
-    /// asked several times, each time about what etcd has by then.
-    pub(crate) async fn change_shard<'r, R: Send, E>(
-        &mut self,
-        attempts: &mut Attempts,
-        manner: Manner,
-        tenant: TenantId,
-        key: ShardKey,
-        mut decide: impl FnMut(DecisionInput<'_, '_>) -> Result<StoreDecision<'r, R>, E> + Send,
-    ) -> Result<Outcome<R>, E>
-    where
-        E: From<InfraError> + Send,
-    {
-        let steps = manner.steps;
-        let place = ShardPlace::new(&self.keyspace, tenant, key, manner.grows, manner.applicant);
-        let is_remembered = !manner.grows && manner.applicant.is_none();
-        let remembered = self.memory.remove(&(tenant, key)).filter(|_| is_remembered);
-        let mut is_fresh = remembered.is_none();
-        let (mut next, id) = (remembered, WriteId::random(steps.txn)?);
-        let mut unanswered: Option<Unanswered<R>> = None;
-        loop {
-            let snapshot = match next.take() {
-                Some(snapshot) => snapshot,
-                None => {
-                    is_fresh = true;
-                    let answer = self.read(attempts, steps.load, place.read()).await?;
-                    Snapshot::parse(&place, &answer.found, &[])
-                }
-            };
-            // B1.
-            if let Some(tried) = unanswered.take() {
-                let record = place.run.shard(key.shard);
-                let fate = self.fate_of(attempts, steps, &record, &tried.write, &snapshot.record);
-                match fate.await? {
-                    Fate::TookPlace => {
-                        let (event, answer) = (tried.event, tried.answer);
-                        return Ok(self
-                            .finish(attempts, manner, &place, event, answer, None)
-                            .await);
-                    }
-                    Fate::DidNot => {}
-                    Fate::Unknown => unanswered = Some(tried),
-                }
-            }
-            let mut before = ShardState::NEW;
-            let verdict = snapshot.decide(&place, steps.load, &mut self.decoded, |seen| {
-                before = seen.found.map_or(ShardState::NEW, |found| found.shard.state);
-                decide(seen)
-            });
-            let (change, answer) = match verdict {
-                Ok(StoreDecision::Store(change, answer)) => (change, answer),
-                // B2.
-                _ if !is_fresh => continue,
-                Ok(StoreDecision::Keep(answer)) => {
-                    // A replay of what this very call did is no replay.
-                    let (event, answer) = match unanswered.filter(|tried| tried.was_new) {
-                        Some(done) => (done.event, done.answer),
-                        None => (None, answer),
-                    };
-                    self.remember(tenant, key, &before, snapshot);
-                    return Ok(self.finish(attempts, manner, &place, event, answer, None).await);
-                }
-                Err(refusal) => return Err(refusal),
-            };
-
-            let event = self.events.is_some();
-            let event = event.then(|| change.update.event(key.shard, &before));
-            let lease = if change.puts_owner(&before, snapshot.owner) {
-                Some(self.lease_id(attempts, steps.lease).await?)
-            } else {
-                None
-            };
-            let shard = snapshot.decode(&place, steps.load, &mut self.decoded)?;
-            let (mut txn, record) =
-                snapshot.store(&place, steps.load, &shard, &change, (id, lease))?;
-            let part = self.free_lists.for_hint((tenant, key.run), place_of_shard(key.shard));
-            if manner.tells_capacity {
-                txn.then.extend(capacity_reads(&place.run, part, manner.now).map(Op::Read));
-            }
-            match attempts.within(self.kv.txn(txn)).await {
-                Ok(stored) if stored.succeeded => {
-                    let after = snapshot.after(record, &change, &before, stored.revision);
-                    self.remember(tenant, key, &change.update.state, after);
-                    let found = Some((part, stored.found));
-                    return Ok(self.finish(attempts, manner, &place, event, answer, found).await);
-                }
-                Ok(refused) => {
-                    let seen = Snapshot::parse(&place, &refused.found, &change.children);
-                    // What was remembered is merely old; other writers cost a try, and what they left
-                    // is old after the backoff: tried then, it would lose again to whoever came meanwhile.
-                    let is_old = is_fresh && !seen.has_taken();
-                    if is_fresh {
-                        attempts.next(steps.txn, None).await?;
-                    }
-                    next = (!is_old).then_some(seen);
-                    is_fresh = true;
-                }
-                Err(KvError::LeaseNotFound) => {
-                    if let Some(lease) = lease {
-                        self.lease_has_ended(lease).await;
-                    }
-                    attempts.next(steps.txn, Some(&KvError::LeaseNotFound)).await?;
-                }
-                Err(error) if may_pass(&error) => {
-                    if matches!(error, KvError::Unanswered(_)) {
-                        let (was_new, write) = (is_fresh, Write::over(&snapshot.record, record));
-                        unanswered = Some(Unanswered { was_new, write, answer, event });
-                    }
-                    attempts.next(steps.txn, Some(&error)).await?;
-                }
-                Err(error) => return Err(infra(steps.txn, &error).into()),
-            }
-        }
-    }
-
-    /// Reports what was stored, and says what else there is to do, where that belongs to the answer.
-    async fn finish<R>(
-        &mut self,
-        attempts: &Attempts,
-        manner: Manner,
-        place: &ShardPlace,
-        event: Option<EventKind>,
-        answer: R,
-        found: Option<(Part, Vec<Found>)>,
-    ) -> Outcome<R> {
-        if let Some(event) = event {
-            self.emit(place.tenant, place.key.run, manner.now, || event);
-        }
-        let nothing =
-            CapacityHint { available_count: 0, earliest_deadline: None, is_estimate: true };
-        let run = (place.tenant, place.key.run);
-        let found = match found {
-            _ if !manner.tells_capacity => None,
-            Some(found) => Some(found),
-            // The answer that had it was lost. The operation was carried out, whatever becomes of this.
-            None => {
-                let part = self.free_lists.for_hint(run, place_of_shard(place.key.shard));
-                let reads = Txn::reads(capacity_reads(&place.run, part, manner.now));
-                let read = attempts.within(self.kv.txn(reads)).await;
-                read.ok().map(|answer| (part, answer.found))
-            }
-        };
-        let told = found.and_then(|(part, found)| self.capacity(manner.now, place, part, &found));
-        let (capacity, idle_workers) = told.unwrap_or((nothing, 0));
-        Outcome { answer, capacity, idle_workers }
-    }
-
-    /// What [`capacity_reads`] found: the hint, and how many workers wait.
-    fn capacity(
-        &self,
-        now: LogicalTime,
-        place: &ShardPlace,
-        part: Part,
-        found: &[Found],
-    ) -> Option<(CapacityHint, u32)> {
-        let [free, held, idle] = found else { return None };
-        self.free_lists.saw((place.tenant, place.key.run), part, free.count);
-        let count = |found: &Found| u32::try_from(found.count).unwrap_or(u32::MAX);
-        let earliest = held.entries.first().and_then(|entry| decode_time(&entry.value));
-        let earliest_deadline = earliest.map(|deadline| self.takeover(false).free_from(deadline));
-        let some_expired = earliest_deadline.is_some_and(|free_from| free_from <= now);
-        let hint = CapacityHint {
-            available_count: count(free).saturating_add(u32::from(some_expired)),
-            earliest_deadline,
-            // V1.
-            is_estimate: some_expired || !part.is_all(),
-        };
-        Some((hint, count(idle)))
-    }
 
     /// Remembers a shard that is held, for its holder's next operation.
-    fn remember(
+    pub(crate) fn remember(
         &mut self,
         tenant: TenantId,
         key: ShardKey,
@@ -475,18 +261,6 @@ impl<K: Kv> AsyncEtcdCoordinator<K> {
         }
         cooldowns.insert((tenant, worker), until);
     }
-}
-
-/// What a hint is made of, read in the transaction that it goes with.
-fn capacity_reads(
-    run: &RunKeys,
-    part: Part,
-    now: LogicalTime,
-) -> impl Iterator<Item = Read> + use<> {
-    let to = part.from + part.width;
-    let free = Read::count(run.free_between(part.from, to));
-    let held = Read::lowest(run.held_between(part.from, to), 1);
-    [free, held, Read::count(run.idle_at(now))].into_iter()
 }
 
 impl<K: Clone> Clone for AsyncEtcdCoordinator<K> {

@@ -118,6 +118,14 @@ impl FreeLists {
         self.change(run, |lists| lists.shards = shards);
     }
 
+    /// Takes in that a split of this process's made so many shards: if they waited for the next count,
+    /// every hint until then would look at all of them.
+    pub(crate) fn grew(&self, run: (TenantId, RunId), by: usize) {
+        if by > 0 {
+            self.change(run, |lists| lists.shards = lists.shards.saturating_add(by as u64));
+        }
+    }
+
     /// Takes in that nothing is where a worker looked: next time it looks further on.
     pub(crate) fn saw_nothing(&self, run: (TenantId, RunId), part: Part) {
         self.change(run, |lists| lists.offset = (lists.offset + part.width) % PLACES);
@@ -163,9 +171,13 @@ mod tests {
             let last = lists.for_hint(RUN, PLACES - 1);
             assert_eq!(last.from + last.width, PLACES);
         }
-        // Splits made many since they were counted.
+        // Splits made many since they were counted: others' that are free, and our own.
         lists.counted(RUN, 1);
         lists.saw(RUN, Part::all(0), 50_000);
+        assert_eq!(lists.for_hint(RUN, 7).width, width(50_000));
+        lists.counted(RUN, 1);
+        lists.saw(RUN, Part::all(0), 0);
+        lists.grew(RUN, 49_999);
         assert_eq!(lists.for_hint(RUN, 7).width, width(50_000));
     }
 

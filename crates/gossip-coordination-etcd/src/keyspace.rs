@@ -21,7 +21,7 @@ impl Key {
         Self(path.into_bytes())
     }
 
-    /// Its bytes.
+    /// The key as etcd sees it, namespace included.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -91,7 +91,7 @@ impl KeyRange {
         Self { start: self.start.clone(), end: Some(key) }
     }
 
-    /// The first key.
+    /// The first key that can be in it.
     #[must_use]
     pub fn start(&self) -> &Key {
         &self.start

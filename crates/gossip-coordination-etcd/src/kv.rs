@@ -45,9 +45,9 @@ pub trait Kv: Clone + Send + Sync + 'static {
 /// A key and all that is known of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The key.
+    /// The whole key, namespace included.
     pub key: Vec<u8>,
-    /// The value.
+    /// A record of the codec, or what an index carries.
     pub value: Vec<u8>,
     /// When it was created.
     pub create_revision: Revision,
@@ -73,7 +73,7 @@ impl fmt::Debug for Entry {
 /// A condition: the key last changed at this revision; zero, that there is no such key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compare {
-    /// The key.
+    /// The key whose state is asked.
     pub key: Key,
     /// When it must have changed last.
     pub mod_revision: Revision,
@@ -86,14 +86,14 @@ pub enum Wanted {
     Entries,
     /// Keys alone.
     Keys,
-    /// How many there are.
+    /// Their number alone.
     Count,
 }
 
 /// A read of one key or of a range of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Which keys.
+    /// The keys that are asked for.
     pub range: KeyRange,
     /// Most entries returned; zero for all.
     pub limit: usize,
@@ -142,9 +142,9 @@ impl Read {
 pub enum Op {
     /// Sets a key, under a lease or for good.
     Put {
-        /// The key.
+        /// The key to write.
         key: Key,
-        /// Its new value.
+        /// What it holds afterwards.
         value: Vec<u8>,
         /// With which it ends.
         lease: Option<LeaseId>,
@@ -184,7 +184,7 @@ impl fmt::Debug for Op {
 /// A transaction: if every compare holds, the operations; otherwise the reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
-    /// The conditions.
+    /// What must hold for anything to be written.
     pub compares: Vec<Compare>,
     /// What is done if all of them hold.
     pub then: Vec<Op>,

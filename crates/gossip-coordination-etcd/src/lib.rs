@@ -43,6 +43,7 @@
 
 mod backend;
 mod blocking;
+mod change;
 mod claim;
 mod config;
 #[cfg(feature = "sim")]

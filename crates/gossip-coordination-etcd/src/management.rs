@@ -13,7 +13,8 @@ use gossip_coordination::{
     RunRecord, RunSummary, RunTransitionError, ShardFilter, ShardSummary, UnparkError,
 };
 
-use crate::coordinator::{AsyncEtcdCoordinator, Manner, StoreDecision};
+use crate::change::{Manner, StoreDecision};
+use crate::coordinator::AsyncEtcdCoordinator;
 use crate::error::{Steps, steps};
 use crate::kv::{Kv, Read, Txn};
 use crate::limits::largest_deletion;

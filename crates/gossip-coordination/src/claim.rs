@@ -3,7 +3,6 @@
 use gossip_contracts::coordination::MAX_INITIAL_SHARDS;
 use gossip_contracts::identity::{LogicalTime, RunId, ShardId, ShardKey, TenantId, WorkerId};
 
-use crate::async_traits::{AsyncCoordinationBackend, AsyncRunManagement};
 use crate::error::{AcquireError, ClaimError};
 use crate::run::RunStatus;
 use crate::scratch::{AcquireResultView, AcquireScratch, Granted};
@@ -63,8 +62,8 @@ pub enum ClaimStep {
 }
 
 /// The search for a shard that fits every backend, without I/O: try the candidates one by one, and
-/// collect again while other workers are faster. [`claim_from_candidates`] and
-/// [`claim_from_candidates_async`] drive it.
+/// collect again while other workers are faster. [`claim_from_candidates`] drives it; an async backend
+/// does so itself, with awaits.
 #[derive(Clone, Debug)]
 pub struct ClaimSearch {
     run: RunId,
@@ -167,35 +166,6 @@ pub fn claim_from_candidates<'s, B: CoordinationBackend + RunManagement>(
             }
             ClaimStep::Acquire(key) => {
                 let acquired = backend.acquire_and_restore_into(now, tenant, key, worker, scratch);
-                match acquired.map(|view| Granted::of(&view)) {
-                    Ok(granted) => return Ok(granted.view(scratch)),
-                    Err(refusal) => search.refused(refusal)?,
-                }
-            }
-            ClaimStep::End(error) => return Err(error),
-        }
-    }
-}
-
-/// The claim that fits every async backend.
-pub async fn claim_from_candidates_async<'s, B: AsyncCoordinationBackend + AsyncRunManagement>(
-    backend: &mut B,
-    now: LogicalTime,
-    tenant: TenantId,
-    run: RunId,
-    worker: WorkerId,
-    scratch: &'s mut AcquireScratch,
-) -> Result<AcquireResultView<'s>, ClaimError> {
-    let mut search = ClaimSearch::new(run);
-    loop {
-        match search.step() {
-            ClaimStep::Collect => {
-                let out = search.candidates_mut();
-                backend.collect_claim_candidates_into(now, tenant, run, worker, out).await?;
-            }
-            ClaimStep::Acquire(key) => {
-                let acquired =
-                    backend.acquire_and_restore_into(now, tenant, key, worker, scratch).await;
                 match acquired.map(|view| Granted::of(&view)) {
                     Ok(granted) => return Ok(granted.view(scratch)),
                     Err(refusal) => search.refused(refusal)?,

@@ -52,7 +52,7 @@ pub enum EventKind {
     ShardReleased { shard: ShardId },
     /// A lease was taken from its holder.
     ShardLeaseRevoked { shard: ShardId, new_fence_epoch: FenceEpoch },
-    /// A cursor moved.
+    /// A holder moved its shard's cursor.
     ShardCheckpointed {
         shard: ShardId,
         last_key: RedactedKey,

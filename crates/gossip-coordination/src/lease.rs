@@ -45,7 +45,7 @@ impl Lease {
         self.tenant
     }
 
-    /// The leased shard.
+    /// The shard that the lease is for.
     #[must_use]
     pub const fn key(&self) -> ShardKey {
         self.key
@@ -69,7 +69,7 @@ impl Lease {
         self.owner
     }
 
-    /// The fencing token.
+    /// The fence; every later holder has a greater one.
     #[must_use]
     pub const fn fence(&self) -> FenceEpoch {
         self.fence
@@ -127,7 +127,7 @@ impl LeaseHolder {
         Self { owner, deadline }
     }
 
-    /// The worker.
+    /// The worker that holds the shard.
     #[must_use]
     pub const fn owner(&self) -> WorkerId {
         self.owner
@@ -204,7 +204,7 @@ impl OwnerRecord {
         Self { worker, fence }
     }
 
-    /// The worker.
+    /// The worker that holds the shard.
     #[must_use]
     pub const fn worker(&self) -> WorkerId {
         self.worker
@@ -304,6 +304,8 @@ mod tests {
         let worker = WorkerId::from_raw(777_777);
         let holder = LeaseHolder::new(worker, LogicalTime::from_raw(10));
         let owner = OwnerRecord::new(worker, FenceEpoch::INITIAL);
-        assert!(!format!("{:?} {holder:?} {owner:?}", lease(1, 10)).contains("777777"));
+        for shown in [format!("{:?}", lease(1, 10)), format!("{holder:?}"), format!("{owner:?}")] {
+            assert!(shown.contains("<redacted>") && !shown.contains("777777"), "{shown}");
+        }
     }
 }

@@ -101,10 +101,7 @@ pub use async_session::AsyncWorkerSession;
 pub use async_traits::{
     AsyncCoordinationBackend, AsyncRunManagement, AsyncShardClaiming, Immediate,
 };
-pub use claim::{
-    ClaimSearch, ClaimStep, CoordinationFacade, ShardClaiming, claim_from_candidates,
-    claim_from_candidates_async,
-};
+pub use claim::{ClaimSearch, ClaimStep, CoordinationFacade, ShardClaiming, claim_from_candidates};
 pub use error::{
     AcquireError, CheckpointError, ClaimError, CommitError, CompleteError, CoordError,
     CreateRunError, CursorOutOfBoundsDetail, DeleteRunError, GetRunError, IdempotentOutcome,

@@ -126,7 +126,7 @@ impl<K: Copy + core::fmt::Debug, const N: usize> core::fmt::Debug for OperationL
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OpKind {
-    /// The cursor moved.
+    /// A checkpoint, also one that renewed.
     Checkpoint = 0,
     /// The shard is done.
     Complete = 1,

@@ -80,9 +80,9 @@ impl ShardState {
 /// A record as it stands, borrowed from wherever it is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardRecordView<'a> {
-    /// Whose it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Which shard.
+    /// Its run, and its number there.
     pub key: ShardKey,
     /// Status, lease and fence.
     pub state: ShardState,
@@ -96,7 +96,7 @@ pub struct ShardRecordView<'a> {
     pub parent: Option<ShardId>,
     /// The shards that were split from it, oldest first.
     pub spawned: &'a [ShardId],
-    /// Its last operations.
+    /// The operations that a replay is recognised by.
     pub op_log: &'a OpLog,
 }
 
@@ -158,9 +158,9 @@ impl<'a> ShardRecordView<'a> {
 /// What a backend finds under a tenant and a key: the shard, and what its run says.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundShard<'v, 'a> {
-    /// The shard.
+    /// The shard as it is stored.
     pub shard: &'v ShardRecordView<'a>,
-    /// Its run.
+    /// Whether its run takes operations.
     pub run: &'v RunGate,
 }
 
@@ -174,9 +174,9 @@ impl FoundShard<'_, '_> {
 /// A record that owns its bytes, for stores that keep records as encoded blobs, and for models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardRecord {
-    /// Whose it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Which shard.
+    /// Its run, and its number there.
     pub key: ShardKey,
     /// Status, lease and fence.
     pub state: ShardState,
@@ -190,7 +190,7 @@ pub struct ShardRecord {
     pub parent: Option<ShardId>,
     /// The shards that were split from it, oldest first.
     pub spawned: Vec<ShardId>,
-    /// Its last operations.
+    /// The operations that a replay is recognised by.
     pub op_log: OpLog,
 }
 
@@ -254,9 +254,9 @@ impl ShardRecord {
 pub struct ShardUpdate<'r> {
     /// The new status, lease and fence.
     pub state: ShardState,
-    /// The new cursor.
+    /// Where its cursor goes, if it moves.
     pub cursor: Option<CursorUpdate<'r>>,
-    /// The new range.
+    /// What is left of its range, if a split took some.
     pub spec: Option<ShardSpecRef<'r>>,
     /// Shards to append to those spawned.
     pub spawned: InlineVec<ShardId, 4>,

@@ -125,9 +125,9 @@ pub enum RunConfigError {
 /// The authoritative record of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
-    /// Whose it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Which run.
+    /// Its number.
     pub run: RunId,
     /// How it is worked on.
     pub config: RunConfig,
@@ -139,7 +139,7 @@ pub struct RunRecord {
     pub completed_at: Option<LogicalTime>,
     /// The shards with which it began.
     pub root_shards: Vec<ShardId>,
-    /// Its last operations.
+    /// The operations that a replay is recognised by.
     pub op_log: RunOpLog,
     /// A registration that is in progress, or was when the run was cancelled.
     pub registration: Option<Registration>,
@@ -243,9 +243,9 @@ impl RunRecord {
 /// write, so that a shard's transaction can compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateRecord {
-    /// Whose run.
+    /// The tenant that owns the run.
     pub tenant: TenantId,
-    /// Which run.
+    /// The run's number.
     pub run: RunId,
     /// What it says.
     pub gate: RunGate,
@@ -274,7 +274,7 @@ impl RunGate {
 /// One line of a listing of runs: a run without its shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Which run.
+    /// The run's number.
     pub run: RunId,
     /// How it is worked on.
     pub config: RunConfig,
@@ -284,7 +284,7 @@ pub struct RunSummary {
     pub created_at: LogicalTime,
     /// When it ended.
     pub completed_at: Option<LogicalTime>,
-    /// Its result.
+    /// How it ended, if it has.
     pub result: Option<RunResult>,
 }
 
@@ -438,7 +438,7 @@ impl ShardFilter {
 /// One line of a listing.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ShardSummary {
-    /// Which shard.
+    /// Its number in the run.
     pub shard: ShardId,
     /// Where it stands.
     pub status: ShardStatus,

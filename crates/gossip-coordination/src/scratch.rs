@@ -161,7 +161,7 @@ pub struct ShardSnapshotView<'a> {
     pub spawned: &'a [ShardId],
 }
 
-/// An acquired shard.
+/// What a worker gets with a shard: lease, range and cursor.
 #[derive(Clone, Copy, Debug)]
 pub struct AcquireResultView<'a> {
     /// The capability for every further operation.
@@ -233,7 +233,7 @@ pub struct CapacityHint {
     pub is_estimate: bool,
 }
 
-/// A renewed lease.
+/// The answer to a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenewResult {
     /// When it ends now.

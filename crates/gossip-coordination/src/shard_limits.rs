@@ -7,7 +7,7 @@ use gossip_contracts::coordination::{
 
 use crate::error::RegisterShardsError;
 
-/// The ceilings.
+/// How many shards a tenant and a run may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardLimits {
     /// Shards that one tenant may have.
@@ -67,11 +67,11 @@ impl SplitCaps {
 /// Ceilings and counts as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardRoom {
-    /// The ceilings.
+    /// How many there may be.
     pub limits: ShardLimits,
     /// What exists.
     pub counts: ShardCounts,
-    /// The largest split.
+    /// The largest split that the backend takes.
     pub split: SplitCaps,
 }
 
@@ -98,9 +98,9 @@ pub struct ShardLimitViolation {
     pub current: usize,
     /// Asked for.
     pub additional: usize,
-    /// The ceiling.
+    /// How many there may be.
     pub max: usize,
-    /// Which ceiling.
+    /// Whether the tenant or the run is full.
     pub scope: ShardLimitScope,
 }
 

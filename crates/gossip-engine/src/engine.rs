@@ -110,13 +110,13 @@ impl Engine {
         Self { rules, options, prefilter, links, first_escape, everywhere, by_path, slots, id }
     }
 
-    /// The rules.
+    /// The rules that it looks for, built-in and own.
     #[must_use]
     pub fn rules(&self) -> &RuleSet {
         &self.rules
     }
 
-    /// The options.
+    /// What it was told to decode and to report.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options

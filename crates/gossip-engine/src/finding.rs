@@ -115,7 +115,7 @@ pub struct Finding<'s> {
 }
 
 impl<'s> Finding<'s> {
-    /// The rule.
+    /// The rule that was judged the most specific.
     #[must_use]
     pub fn rule(&self) -> &'s Rule {
         self.rule

@@ -3,7 +3,7 @@
 /// A place in text, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The line.
+    /// Counted from one, by line feeds.
     pub line: u64,
     /// The column, in characters.
     pub column: u64,

@@ -34,7 +34,6 @@ pub(crate) struct Segment<'a> {
 struct View<'v> {
     text: &'v [u8],
     decoded_from: Option<(&'v View<'v>, &'v Origin)>,
-    /// The outermost.
     encoding: Encoding,
     depth: u8,
 }

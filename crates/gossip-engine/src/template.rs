@@ -30,10 +30,10 @@ use std::ops::Range;
 use crate::checksum::{base62_of_crc32, bech32_checksum, nkey_seed};
 use crate::decode::base64::{Alphabet, encode};
 
-/// An expanded template.
+/// What a template became: text, and where the secret is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expansion {
-    /// The text.
+    /// All of it, secret included.
     pub text: String,
     /// Where in it the secret is.
     pub secret: Range<usize>,

@@ -60,7 +60,7 @@ async fn get(
 
 type Fetch = JoinHandle<Result<Bytes, ConnectorError>>;
 
-/// An open object.
+/// Reads one version of an object by ranges, the next one while the last is scanned.
 pub(crate) struct ObjectReader {
     client: Client,
     handle: Handle,

@@ -71,7 +71,7 @@ impl Admin {
             Ok(()) | Err(DeleteRunError::RunNotFound) => {}
             Err(DeleteRunError::BackendError(error)) => return Err(ReportError::Storage(error)),
             Err(error) => {
-                let error = InfraError::corruption("prune", error.to_string());
+                let error = InfraError::refused("prune", error.to_string());
                 return Err(ReportError::Storage(error));
             }
         }
@@ -117,7 +117,7 @@ impl Admin {
 fn cancel_error(error: ScanError) -> ReportError {
     match error {
         ScanError::Storage(error) => ReportError::Storage(error),
-        other => ReportError::Storage(InfraError::transient("cancel", other.to_string())),
+        other => ReportError::Storage(InfraError::refused("cancel", other.to_string())),
     }
 }
 

@@ -305,7 +305,7 @@ impl ItemRow {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReportedItem {
-    /// Its key.
+    /// The connector's key of it.
     pub key: Vec<u8>,
     /// What was scanned of it; empty if that cannot be named, as it changed meanwhile.
     pub version: Vec<u8>,

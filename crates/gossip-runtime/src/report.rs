@@ -23,7 +23,7 @@ use crate::transaction;
 /// A run in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Which run.
+    /// The run's number, as commands take it.
     pub run: RunId,
     /// What was scanned.
     pub target: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct RunSummary {
     pub started_ms: u64,
     /// When it ended.
     pub ended_ms: Option<u64>,
-    /// Its shards.
+    /// Its shards by status.
     pub progress: RunProgress,
     /// Items that it covered.
     pub items: u64,
@@ -73,6 +73,12 @@ pub enum ReportError {
     /// It has ended, so there is nothing to call off.
     #[error("run {run} is done: there is nothing to call off")]
     Done { run: RunId },
+    /// Its shards say how far they are in a way that this version cannot read.
+    #[error(
+        "run {run} is not done and was begun by another version of gossip, which can say how far it is; \
+             `gossip cancel {run}` calls it off"
+    )]
+    OfAnotherVersion { run: RunId },
     /// The database failed.
     #[error("{0}")]
     Storage(InfraError),
@@ -108,7 +114,7 @@ impl Reports {
         was_begun.then_some(()).ok_or(ReportError::NoSuchRun { run })
     }
 
-    /// The newest run.
+    /// The run that was begun last, if any was.
     pub fn newest(&self) -> Result<Option<RunId>, ReportError> {
         self.read(runs::newest_run)
     }
@@ -257,9 +263,10 @@ impl Reports {
         created(self.coordinator.list_shards_into(now, LOCAL_TENANT, run, all, &mut shards))?;
         let mut covered = Counts::default();
         for shard in shards.iter().filter(|shard| shard.status != ShardStatus::Split) {
-            let token = shard.token.as_deref().map(ShardToken::from_bytes);
-            // One of another version says nothing that could be shown.
-            covered.add(&token.flatten().unwrap_or_default().counts);
+            let Some(token) = shard.token.as_deref() else { continue };
+            let token =
+                ShardToken::from_bytes(token).ok_or(ReportError::OfAnotherVersion { run })?;
+            covered.add(&token.counts);
         }
         Ok(covered)
     }
@@ -279,7 +286,7 @@ fn created<T>(found: Result<T, GetRunError>) -> Result<Option<T>, ReportError> {
         Err(GetRunError::RunNotFound) => Ok(None),
         Err(GetRunError::BackendError(error)) => Err(ReportError::Storage(error)),
         Err(error) => {
-            Err(ReportError::Storage(InfraError::corruption("report.run", error.to_string())))
+            Err(ReportError::Storage(InfraError::refused("report.run", error.to_string())))
         }
     }
 }

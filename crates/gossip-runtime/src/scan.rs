@@ -49,7 +49,7 @@ pub struct Scan<'s> {
 /// How a scan ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanOutcome {
-    /// The run.
+    /// The run that was begun, or gone on with.
     pub run: RunId,
     /// Whether it went on where an earlier process had stopped.
     pub resumed: bool,
@@ -276,7 +276,7 @@ impl Scan<'_> {
         let progress = match coordinator.get_run_progress(LOCAL_TENANT, run) {
             Ok(progress) => progress,
             Err(GetRunError::BackendError(error)) => return Err(error.into()),
-            Err(error) => return Err(InfraError::corruption("finish", error.to_string()).into()),
+            Err(error) => return Err(InfraError::refused("finish", error.to_string()).into()),
         };
         match evaluate_run_terminal(&progress) {
             RunTerminalEvaluation::StillActive | RunTerminalEvaluation::NoShards => {
@@ -323,7 +323,7 @@ impl Scan<'_> {
             }
             Err(RunTransitionError::RunTerminal { .. }) => Ok(ScanEnd::Cancelled),
             Err(RunTransitionError::BackendError(error)) => Err(error.into()),
-            Err(error) => Err(InfraError::corruption("finish", error.to_string()).into()),
+            Err(error) => Err(InfraError::refused("finish", error.to_string()).into()),
         }
     }
 }
@@ -343,7 +343,7 @@ fn status(coordinator: &SqliteCoordinator, run: RunId) -> Result<RunStatus, Scan
         // Its process died before it was created in coordination.
         Err(GetRunError::RunNotFound) => Ok(RunStatus::Initializing),
         Err(GetRunError::BackendError(error)) => Err(error.into()),
-        Err(error) => Err(InfraError::corruption("status", error.to_string()).into()),
+        Err(error) => Err(InfraError::refused("status", error.to_string()).into()),
     }
 }
 
@@ -352,7 +352,7 @@ fn lease_ms(coordinator: &SqliteCoordinator, run: RunId) -> Result<u64, ScanErro
     match coordinator.get_run(LOCAL_TENANT, run) {
         Ok(record) => Ok(record.config.lease_duration),
         Err(GetRunError::BackendError(error)) => Err(error.into()),
-        Err(error) => Err(InfraError::corruption("lease", error.to_string()).into()),
+        Err(error) => Err(InfraError::refused("lease", error.to_string()).into()),
     }
 }
 
@@ -361,7 +361,7 @@ pub(crate) fn cancel(coordinator: &mut SqliteCoordinator, run: RunId) -> Result<
     match coordinator.cancel_run(now(), LOCAL_TENANT, run, OpId::random()) {
         Ok(_) | Err(RunTransitionError::RunTerminal { .. } | RunTransitionError::RunNotFound) => {}
         Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
-        Err(error) => return Err(InfraError::corruption("cancel", error.to_string()).into()),
+        Err(error) => return Err(InfraError::refused("cancel", error.to_string()).into()),
     }
     Ok(in_transaction(coordinator, |tx| runs::end_run(tx, run, now().as_raw()).map(drop))?)
 }

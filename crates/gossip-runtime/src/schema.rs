@@ -12,9 +12,8 @@ use gossip_coordination_sqlite::CallerSchema;
 /// `run` for the same reason: who counts a run's items walks its scope.
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
-    retired: 3,
-    steps: &[
-        "
+    retired: 6,
+    steps: &["
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
             target BLOB NOT NULL,
@@ -49,6 +48,8 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             skipped TEXT,
             failed TEXT,
             run INTEGER NOT NULL,
+            inside BLOB,
+            path BLOB,
             PRIMARY KEY(scope, key)
         ) STRICT, WITHOUT ROWID;
 
@@ -67,38 +68,27 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             length INTEGER NOT NULL,
             line INTEGER NOT NULL,
             column INTEGER NOT NULL,
+            end_line INTEGER NOT NULL,
+            end_column INTEGER NOT NULL,
+            path BLOB,
+            inner BLOB,
+            description TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            before TEXT NOT NULL,
+            after TEXT NOT NULL,
+            silenced INTEGER NOT NULL,
+            commit_id TEXT,
+            author TEXT,
+            date_ms INTEGER,
+            other_paths BLOB,
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
-        ",
-        "ALTER TABLE scan_occurrences ADD COLUMN path BLOB;
-        ALTER TABLE scan_occurrences ADD COLUMN inner BLOB;
-        ALTER TABLE scan_ledger ADD COLUMN inside BLOB;",
-        // What a report says of a finding beyond its place, and in which run it was first seen. What
-        // an older engine found is without; the newer is another policy, and reads everything again.
-        "
-        ALTER TABLE scan_occurrences ADD COLUMN end_line INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE scan_occurrences ADD COLUMN end_column INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE scan_occurrences ADD COLUMN description TEXT NOT NULL DEFAULT '';
-        ALTER TABLE scan_occurrences ADD COLUMN reason TEXT NOT NULL DEFAULT '';
-        ALTER TABLE scan_occurrences ADD COLUMN before TEXT NOT NULL DEFAULT '';
-        ALTER TABLE scan_occurrences ADD COLUMN after TEXT NOT NULL DEFAULT '';
-        ALTER TABLE scan_occurrences ADD COLUMN silenced INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE scan_occurrences ADD COLUMN commit_id TEXT;
-        ALTER TABLE scan_occurrences ADD COLUMN author TEXT;
-        ALTER TABLE scan_occurrences ADD COLUMN date_ms INTEGER;
-        ALTER TABLE scan_occurrences ADD COLUMN other_paths BLOB;
 
         CREATE TABLE scan_seen(
             finding BLOB PRIMARY KEY,
             run INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
-        INSERT INTO scan_seen
-            SELECT finding, min(run) FROM scan_occurrences JOIN scan_ledger USING (scope, key)
-            GROUP BY finding;
-        ",
-        // What is not scanned is named, also where that is not its key.
-        "ALTER TABLE scan_ledger ADD COLUMN path BLOB;",
-    ],
+    "],
 };
 
 /// The scope that a run belongs to, in SQL, with the run as its first parameter.

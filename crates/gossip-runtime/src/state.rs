@@ -56,7 +56,7 @@ pub enum StateError {
     #[error("{} is not a gossip key: it must hold 32 bytes; move it away to start with a new key, \
              under which earlier findings are not recognised", .path.display())]
     BadKey { path: PathBuf },
-    /// The database.
+    /// SQLite, or the disk below it.
     #[error(transparent)]
     Database(#[from] OpenError),
     /// A worker's slot.

@@ -121,7 +121,7 @@ impl AnswerKinds {
         }
     }
 
-    /// How many pairs.
+    /// How many pairs of operation and answer were met.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.answers.iter().map(|answers| answers.count_ones()).sum()

@@ -49,7 +49,7 @@ impl From<ShardSpecRef<'_>> for OwnedRange {
     }
 }
 
-/// A cursor.
+/// A cursor that a schedule can keep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct OwnedCursor {
     /// The last key handled.
@@ -75,9 +75,9 @@ impl From<CursorUpdate<'_>> for OwnedCursor {
 /// A row of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnedShardInput {
-    /// Its id.
+    /// The id asked for.
     pub shard: ShardId,
-    /// Its range.
+    /// The keys that it covers.
     pub range: OwnedRange,
     /// Where it starts.
     pub cursor: OwnedCursor,
@@ -256,13 +256,13 @@ pub enum Effect {
 /// An acquired shard; without the hint about other work, which is advice and not an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquired {
-    /// The lease.
+    /// The lease that was granted.
     pub lease: Lease,
     /// Where the shard stood.
     pub status: ShardStatus,
-    /// Its range.
+    /// The keys left to read.
     pub range: OwnedRange,
-    /// Its cursor.
+    /// Where the holder before had got to.
     pub cursor: OwnedCursor,
     /// What its cursor promises.
     pub cursor_semantics: CursorSemantics,
@@ -275,7 +275,7 @@ pub struct Acquired {
 /// A run's record without fingerprints, which a model does not compute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunView {
-    /// Its configuration.
+    /// What it was created with.
     pub config: RunConfig,
     /// Where it stands.
     pub status: RunStatus,

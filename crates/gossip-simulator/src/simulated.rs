@@ -107,7 +107,7 @@ pub struct Rival<R> {
 
 /// A backend under simulation.
 pub trait SimulatedBackend: Sized {
-    /// The backend.
+    /// What the world's workers call.
     type Backend: CoordinationFacade;
 
     /// Whether [`BackendLimits::claim_cooldown`] is kept.

@@ -38,7 +38,7 @@ pub struct Options {
 /// What came of a seed.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The seed.
+    /// The seed that plays the same world again.
     pub seed: u64,
     /// What it was made of.
     pub swarm: Swarm,

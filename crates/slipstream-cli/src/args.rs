@@ -84,12 +84,12 @@ pub(crate) enum Command {
     },
     /// Print the value of a key, from the server.
     Get {
-        /// The key.
+        /// The key to read, such as `rules.aws`.
         key: String,
     },
     /// Delete a key, which need not exist.
     Delete {
-        /// The key.
+        /// The key to delete, such as `rules.aws`.
         key: String,
     },
     /// Print the keys that have a value, in order, from the server.

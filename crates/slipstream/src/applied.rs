@@ -52,7 +52,7 @@ pub const FLOOR_GUARD_INTERVAL: Duration = Duration::from_secs(30);
 pub struct FoldConfig {
     /// Where updates come from.
     pub watcher: Arc<dyn KvWatcher>,
-    /// Which keys.
+    /// The keys that are folded: all, or those below prefixes.
     pub scope: WatchScope,
     /// How updates are gathered.
     pub batch: BatchConfig,
@@ -152,7 +152,7 @@ pub enum FoldError {
     Store {
         /// How often.
         failures: u32,
-        /// The last failure.
+        /// What the store said to the last attempt.
         source: SnapshotError,
     },
     /// The store could not be read while the fold was repaired.

@@ -39,9 +39,9 @@ pub use crate::log_cursor::LogCursor;
 /// should copy it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KvEntry {
-    /// The key.
+    /// As the bucket spells it.
     pub key: Key,
-    /// The value.
+    /// The bytes as they were put.
     pub value: Bytes,
     /// The version that holds it.
     pub version: VersionToken,
@@ -54,14 +54,14 @@ pub enum KvUpdate {
     Put(KvEntry),
     /// The key was deleted.
     Delete {
-        /// The key.
+        /// The key that is gone.
         key: Key,
         /// The version of the delete; unknown for one that a fold made up while repairing itself.
         version: VersionToken,
     },
     /// The key was deleted together with its history.
     Purge {
-        /// The key.
+        /// The key that is gone, with its history.
         key: Key,
         /// The version of the purge.
         version: VersionToken,
@@ -69,7 +69,7 @@ pub enum KvUpdate {
 }
 
 impl KvUpdate {
-    /// The key.
+    /// The key that was put or is gone.
     #[must_use]
     pub fn key(&self) -> &Key {
         match self {
@@ -78,7 +78,7 @@ impl KvUpdate {
         }
     }
 
-    /// The version.
+    /// What orders this update among those of its key.
     #[must_use]
     pub fn version(&self) -> VersionToken {
         match self {

@@ -95,7 +95,7 @@ pub struct Witness {
 /// See [`Witness`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Finding {
-    /// That message.
+    /// The log has that message still.
     Same,
     /// Another one.
     Other,

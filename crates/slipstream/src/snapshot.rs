@@ -209,7 +209,7 @@ pub trait SnapshotReader: Send {
 /// An entry where it lies.
 #[derive(Clone, Copy)]
 pub struct EntryRef<'a> {
-    /// The key.
+    /// The key as the bucket spells it.
     pub key: &'a str,
     /// The value, never empty.
     pub value: &'a [u8],
@@ -256,11 +256,11 @@ pub enum SnapshotError {
     /// The batch holds what the format cannot.
     #[error("{what} of {len} bytes; the limit is {max}")]
     TooLarge {
-        /// Which part.
+        /// Key, value or cursor.
         what: &'static str,
-        /// Its length.
+        /// How many bytes it has.
         len: usize,
-        /// The longest possible.
+        /// How many bytes it may have.
         max: usize,
     },
     /// The batch has an update without a key.
@@ -276,7 +276,7 @@ pub enum SnapshotError {
     /// The storage engine refused.
     #[error("{engine}: {message}")]
     Engine {
-        /// Which engine.
+        /// The engine's name, as its label file has it.
         engine: &'static str,
         /// What it said.
         message: String,

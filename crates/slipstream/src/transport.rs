@@ -206,7 +206,7 @@ pub(crate) fn not_read() -> TransportError {
 
 /// What an export round needs.
 pub struct ExportRound<'a> {
-    /// The fold.
+    /// The fold whose state is exported.
     pub fold: &'a FoldHandle,
     /// A watcher of the bucket that it folds.
     pub watcher: &'a dyn KvWatcher,

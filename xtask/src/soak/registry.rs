@@ -70,7 +70,7 @@ pub(super) const SOAKS: &[Soak] = &[
     },
     Soak {
         name: "etcd-kills",
-        what: "the fleet's coordinator on real servers: kills, races, 50 000 shards on the model",
+        what: "the fleet's coordinator on real servers: kills, races, 50 000 shards on the model and on a server",
         share: (20, "kills"),
         how: How::Scaled { package: "gossip-coordination-etcd", scale: 10, chunks: 1 },
     },

@@ -21,15 +21,15 @@ pub enum ContentKind {
     Text,
     /// An archive, or compressed.
     Archive,
-    /// A picture.
+    /// A picture, by its first bytes.
     Image,
     /// Sound or film.
     Media,
     /// A program, a library or bytecode.
     Executable,
-    /// A database.
+    /// A database file, by its first bytes.
     Database,
-    /// A font.
+    /// A font, by its first bytes.
     Font,
     /// It has NUL bytes where no text has them.
     NulBytes,

@@ -177,7 +177,7 @@ struct Entry {
 /// An entry of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PageEntry<'p> {
-    /// Its key.
+    /// Its place in key order, by which a cursor names it.
     pub key: &'p [u8],
     /// Its version as listed; empty if the listing does not tell.
     pub version: &'p [u8],

@@ -9,7 +9,7 @@ pub type EachSettled<'s> = dyn Fn(&mut dyn FnMut(&[u8], &[u8])) -> Result<(), Co
 /// A run that begins.
 #[derive(Clone, Copy)]
 pub struct NewRun<'r> {
-    /// The run.
+    /// The run's number, as the coordinator gave it.
     pub run: RunId,
     /// The newest run before it, of the same target under the same policy, that has ended.
     pub last: Option<RunId>,

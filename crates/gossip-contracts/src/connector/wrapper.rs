@@ -9,7 +9,7 @@ use crate::identity::RunId;
 /// A source that is another one, but for what it overrides here. Keys and their order, versions and
 /// runs are always the other's.
 pub trait Wrapper: Send + Sync {
-    /// The other.
+    /// The connector whose answers are handed on.
     fn inner(&self) -> &dyn Connector;
 
     /// What tells the kind of an item's bytes.

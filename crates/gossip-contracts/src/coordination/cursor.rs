@@ -137,7 +137,7 @@ impl CanonicalBytes for CursorUpdate<'_> {
     }
 }
 
-/// An owned cursor.
+/// A cursor that outlives what it was read from.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Cursor {
     last_key: Option<Box<[u8]>>,
@@ -185,7 +185,10 @@ pub enum CursorInputError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+    use crate::identity::ITEM_ID_V1;
 
     #[test]
     fn monotonicity_follows_the_table() {
@@ -249,8 +252,30 @@ mod tests {
     #[test]
     fn debug_shows_no_key_or_token_byte() {
         let cursor = Cursor::new(CursorUpdate::new(Some(b"hush"), Some(b"hush"))).unwrap();
-        let shown = format!("{cursor:?} {:?}", cursor.as_update());
-        assert!(!shown.contains("hush") && shown.contains("Some([4 bytes])"));
+        for shown in [format!("{cursor:?}"), format!("{:?}", cursor.as_update())] {
+            assert!(!shown.contains("hush") && shown.contains("Some([4 bytes])"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_with_a_key_or_a_token_is_not_initial() {
+        assert!(CursorUpdate::initial().is_initial() && Cursor::initial().as_update().is_initial());
+        assert!(!CursorUpdate::at(b"").is_initial());
+        assert!(!CursorUpdate::new(None, Some(b"")).is_initial());
+    }
+
+    #[test]
+    fn cursors_that_differ_hash_to_different_values() {
+        let hash = |cursor| CanonicalHasher::new(&ITEM_ID_V1).value(&cursor).finish();
+        let cursors = [
+            CursorUpdate::initial(),
+            CursorUpdate::at(b""),
+            CursorUpdate::at(b"a"),
+            CursorUpdate::new(Some(b""), Some(b"a")),
+            CursorUpdate::new(None, Some(b"a")),
+        ];
+        let hashes: HashSet<_> = cursors.map(hash).into_iter().collect();
+        assert_eq!(hashes.len(), cursors.len());
     }
 
     #[test]

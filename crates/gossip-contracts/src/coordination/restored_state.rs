@@ -7,7 +7,7 @@ use crate::identity::{ShardId, ShardKey};
 /// The owned state of an acquired shard, as handed from coordination to whoever scans it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredShardState {
-    /// Which shard.
+    /// The shard, with its run.
     pub key: ShardKey,
     /// The keys that it covers.
     pub spec: ShardSpec,

@@ -309,7 +309,7 @@ pub enum SplitValidationError {
         /// Asked for.
         additional: usize,
         max: usize,
-        /// Which ceiling.
+        /// Whether the tenant or the run is full.
         scope: ShardLimitScope,
     },
     /// A derived id is taken by another shard of the run. Retry under a new operation id.

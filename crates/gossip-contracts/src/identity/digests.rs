@@ -23,7 +23,7 @@ macro_rules! digest {
                 Self(bytes)
             }
 
-            /// The bytes.
+            /// All of its bytes, as they are stored and compared.
             #[must_use]
             pub const fn as_bytes(&self) -> &[u8; 32] {
                 &self.0

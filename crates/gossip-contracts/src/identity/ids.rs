@@ -18,7 +18,7 @@ macro_rules! numbered {
                 Self(raw)
             }
 
-            /// The number.
+            /// The number, for what stores or prints it.
             #[must_use]
             pub const fn as_raw(self) -> u64 {
                 self.0
@@ -145,7 +145,7 @@ impl LogicalTime {
 /// A shard of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardKey {
-    /// The run.
+    /// The run that the shard's number counts in.
     pub run: RunId,
     /// The shard in that run.
     pub shard: ShardId,

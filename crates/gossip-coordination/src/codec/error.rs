@@ -74,14 +74,14 @@ pub enum CodecError {
     /// An enum or option has no such variant.
     #[error("{field} cannot be {value}")]
     BadDiscriminant {
-        /// Which field.
+        /// The field that holds it.
         field: &'static str,
         value: u8,
     },
     /// A field is larger than it may be.
     #[error("{field} has size {size}; at most {max} are allowed")]
     LimitExceeded {
-        /// Which field.
+        /// The field whose length it is.
         field: &'static str,
         /// Bytes or elements given.
         size: usize,
@@ -91,7 +91,7 @@ pub enum CodecError {
     /// A time, fence or hash is zero, which means "unset".
     #[error("{field} is zero")]
     Zero {
-        /// Which field.
+        /// The field that must not be zero.
         field: &'static str,
     },
     /// The shard's range is not valid.

@@ -22,7 +22,7 @@ pub trait Harness: Sized {
     /// A fresh and empty backend with these limits. What [`Caps`] rules out is never asked for.
     fn open(limits: &Limits) -> Self;
 
-    /// The backend.
+    /// The coordinator under test.
     fn backend(&mut self) -> &mut Self::Backend;
 
     /// Closes the backend and opens it again on the same data, as after a crash. Called only where

@@ -272,7 +272,7 @@ macro_rules! for_each_case {
                 => [CheckpointAndRenew: Executes Emits Keeps]
             a_checkpoint_that_renews_extends_the_lease_once => [CheckpointAndRenew: Replays]
             a_checkpoint_that_renews_shortens_no_lease => [CheckpointAndRenew: Executes]
-            a_replay_says_no_later_deadline_than_the_first_answer
+            a_replay_says_no_later_deadline_than_the_shard_is_held
                 => [CheckpointAndRenew: Executes Replays]
             a_checkpoint_is_one_that_renews_or_one_that_does_not
                 => [CheckpointAndRenew: OpIdConflict, Checkpoint: OpIdConflict]

@@ -106,7 +106,7 @@ pub type Cell = (Operation, Aspect);
 /// An operation with all that it may answer or do.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// The operation.
+    /// The operation that the row is of.
     pub operation: Operation,
     /// What it does, and what can be wrong with its input.
     pub aspects: &'static [Aspect],
@@ -197,7 +197,6 @@ pub(super) trait Refusal: Clone + PartialEq + core::fmt::Debug {
     /// Every variant.
     const ASPECTS: &'static [Aspect];
 
-    /// The variant.
     fn aspect(&self) -> Aspect;
 
     /// What exactly was wrong with the input, where the variant has kinds.

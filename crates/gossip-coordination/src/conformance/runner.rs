@@ -22,9 +22,9 @@ pub struct Case {
 /// Some cells of the matrix: each of the operations with each of the aspects.
 #[derive(Clone, Copy, Debug)]
 pub struct Covers {
-    /// The operations.
+    /// The operations that the case calls.
     pub operations: &'static [Operation],
-    /// The aspects.
+    /// The answers that it asks for.
     pub aspects: &'static [Aspect],
 }
 

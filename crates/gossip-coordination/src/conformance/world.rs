@@ -56,7 +56,6 @@ impl From<AcquireResultView<'_>> for Acquired {
 }
 
 impl<H: Harness> World<H> {
-    /// An empty backend.
     pub(super) fn open(limits: &Limits) -> Self {
         Self {
             harness: H::open(limits),

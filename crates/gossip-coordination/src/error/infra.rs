@@ -17,7 +17,7 @@ pub enum InfraError {
     /// store: missing rights, a limit that it breaks, a full cluster.
     #[error("{operation}: {message}")]
     Refused {
-        /// The failing step.
+        /// The step that failed, as in `renew.txn`.
         operation: &'static str,
         /// Why, and what to change. Never holds keys, tokens or owners.
         message: String,
@@ -25,7 +25,7 @@ pub enum InfraError {
     /// What is stored cannot be right: bytes that do not decode, a record that must be there.
     #[error("{operation}: stored data is damaged: {message}")]
     Corruption {
-        /// The failing step.
+        /// The step that failed, as in `renew.txn`.
         operation: &'static str,
         /// What is wrong. Never holds keys, tokens or owners.
         message: String,

@@ -35,7 +35,7 @@ impl<T> IdempotentOutcome<T> {
         }
     }
 
-    /// A borrowed result.
+    /// The same outcome, with its result borrowed.
     pub const fn as_ref(&self) -> IdempotentOutcome<&T> {
         match self {
             Self::Executed(value) => IdempotentOutcome::Executed(value),

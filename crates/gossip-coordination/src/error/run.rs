@@ -23,7 +23,7 @@ impl RunOpIdConflict {
         Self { op_id, expected_hash, actual_hash }
     }
 
-    /// The id.
+    /// The operation id that was used twice.
     #[must_use]
     pub const fn op_id(&self) -> OpId {
         self.op_id
@@ -101,7 +101,7 @@ pub enum RegisterShardsError {
         /// Asked for.
         additional: usize,
         max: usize,
-        /// Which ceiling.
+        /// Whether the tenant or the run is full.
         scope: ShardLimitScope,
     },
     /// The backend has no room.

@@ -46,7 +46,7 @@ pub struct CoordinatorRuntimeConfig {
     /// How far the clocks of workers may differ, in milliseconds: for so long after its deadline a
     /// lease keeps other workers out.
     pub skew_allowance: u64,
-    /// The largest split.
+    /// The largest split that it takes.
     pub split_caps: SplitCaps,
 }
 
@@ -102,7 +102,7 @@ impl InMemoryCoordinator {
         }
     }
 
-    /// The limits.
+    /// The limits that it was opened with.
     #[must_use]
     pub const fn config(&self) -> &CoordinatorRuntimeConfig {
         &self.config

@@ -24,7 +24,7 @@ use crate::validation::{check_run_active, find_leased, validate_lease};
 pub enum AcquireDecision {
     /// Store the update and hand out the lease.
     Grant {
-        /// The lease.
+        /// What the worker proves its ownership with.
         lease: Lease,
         /// The record's change.
         update: ShardUpdate<'static>,

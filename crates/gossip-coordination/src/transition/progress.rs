@@ -28,13 +28,13 @@ pub struct CursorRequest<'r> {
     pub tenant: TenantId,
     /// With which lease.
     pub lease: &'r Lease,
-    /// The new cursor.
+    /// Where the cursor shall go.
     pub cursor: CursorUpdate<'r>,
     /// Under which id.
     pub op_id: OpId,
 }
 
-/// A halt.
+/// What parks a shard: the holder's proof, and why.
 #[derive(Clone, Copy, Debug)]
 pub struct ParkRequest<'r> {
     /// Who asks.
@@ -77,8 +77,9 @@ pub struct RenewingCheckpoint<'r> {
 }
 
 /// Decides whether the cursor moves and the lease is extended with it, as [`renew`](super::renew)
-/// extends one. A replay says when the lease ended after the first execution (G4), as far as it can be
-/// told: no later than it did, whatever the presented lease says.
+/// extends one. A replay says when the lease ended after the first execution (G4), or, where the
+/// presented lease was renewed since, when it ends now: no later than the shard is held, whatever the
+/// presented lease says.
 pub fn checkpoint_and_renew<'r>(
     found: Option<FoundShard<'_, '_>>,
     now: LogicalTime,
@@ -107,7 +108,8 @@ pub fn checkpoint_and_renew<'r>(
 }
 
 /// When a lease ended that was extended until `renewed` at least. Where it ended later by then, because
-/// the clock had stepped back, only its holder knows: the presented lease says, if it is the shard's.
+/// the clock had stepped back, only its holder knows: the presented lease says, if it is the shard's,
+/// and is believed as far as the shard is held.
 fn replayed_deadline(
     shard: &ShardRecordView<'_>,
     lease: &Lease,

@@ -44,7 +44,7 @@ impl<'r> RegisterRequest<'r> {
         self.tenant
     }
 
-    /// The manifest.
+    /// All shards that the run shall have.
     #[must_use]
     pub const fn shards(&self) -> &'r [InitialShardInput<'r>] {
         self.shards
@@ -78,7 +78,7 @@ pub enum RegisterStep {
     Stage {
         /// The record's change.
         update: RunUpdate,
-        /// Which rows.
+        /// The rows of the manifest that this step stores.
         rows: Range<usize>,
     },
     /// Make the run active, and with it its shards visible.

@@ -25,7 +25,7 @@ use crate::run::{
 /// What a decision changes in a run's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunUpdate {
-    /// The new status.
+    /// The status that the run changes to.
     pub status: RunStatus,
     /// The end, when this is it; a run that has ended keeps its own.
     pub completed_at: Option<LogicalTime>,

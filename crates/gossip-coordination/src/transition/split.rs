@@ -53,23 +53,23 @@ pub struct SplitResidualRequest<'r> {
 /// The ids of the children, in key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitReplaceResult {
-    /// The ids.
+    /// The new shards, in key order.
     pub children: InlineVec<ShardId, 4>,
 }
 
 /// The id of the shard that took the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitResidualResult {
-    /// The id.
+    /// The shard that has the rest of the range.
     pub residual: ShardId,
 }
 
 /// A shard that a split makes. [`ShardRecordView::child`] has its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewShard<'r> {
-    /// Its id.
+    /// Its number in the run.
     pub id: ShardId,
-    /// Its range.
+    /// The keys that it covers.
     pub spec: ShardSpecRef<'r>,
 }
 

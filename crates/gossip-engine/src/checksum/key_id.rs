@@ -129,7 +129,7 @@ fn bech32_value(byte: u8) -> Option<u8> {
     BECH32.iter().position(|c| *c == byte.to_ascii_lowercase()).map(|at| at as u8)
 }
 
-/// The running remainder.
+/// Bech32's remainder of what was fed so far.
 struct Polymod(u32);
 
 impl Polymod {

@@ -27,7 +27,7 @@ const MAX_DECLARED: usize = 2 * (3 * MAX_BLANKS + MAX_FIELD_NAME + MAX_PAIR_GAP 
 const MAX_FIELD_NAME: usize = 16;
 /// A bare value behind a blank is as long, or has a digit.
 const MIN_LETTERS: usize = 20;
-/// The longest value.
+/// What is longer is data, not a credential that somebody assigned.
 pub(super) const MAX_VALUE: usize = 1024;
 
 /// How far behind the credential word the answer can depend on the text.

@@ -5,7 +5,7 @@ use std::fmt;
 /// Where in a rule file, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The line.
+    /// Counted from one.
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
@@ -54,13 +54,13 @@ pub enum RuleFault {
     /// A field that no rule file has; a misspelt one would silently do nothing.
     #[error("unknown field `{field}`")]
     UnknownField {
-        /// Its name.
+        /// As the file spells it.
         field: String,
     },
     /// A field that needs what the engine does not do.
     #[error("`{field}` is not supported: {reason}")]
     Unsupported {
-        /// Its name.
+        /// As gitleaks spells it.
         field: &'static str,
         /// Why.
         reason: &'static str,
@@ -83,13 +83,13 @@ pub enum RuleFault {
     /// An allow-list for a rule that does not exist.
     #[error("there is no rule `{id}` to allow something of")]
     UnknownTarget {
-        /// The id.
+        /// The id that no rule has.
         id: String,
     },
     /// A rule requires one that does not exist.
     #[error("there is no rule `{id}`, which this one requires")]
     UnknownRequired {
-        /// The id.
+        /// The id that no rule has.
         id: String,
     },
     /// A `required` without an id.
@@ -104,7 +104,7 @@ pub enum RuleFault {
     /// A regular expression that does not parse.
     #[error("`{field}` is not a valid regular expression: {message}")]
     BadRegex {
-        /// Which field.
+        /// The field that holds the expression.
         field: &'static str,
         /// The parser's words.
         message: String,
@@ -112,9 +112,9 @@ pub enum RuleFault {
     /// A regular expression whose compiled form is too large.
     #[error("`{field}` is too large: its compiled form exceeds {limit} bytes")]
     RegexTooLarge {
-        /// Which field.
+        /// The field that holds the expression.
         field: &'static str,
-        /// The bound.
+        /// The most bytes that a compiled expression may take.
         limit: usize,
     },
     /// An expression that matches nothing at all everywhere.
@@ -137,7 +137,7 @@ pub enum RuleFault {
     /// More rules than an engine takes.
     #[error("more than {limit} rules")]
     TooManyRules {
-        /// The bound.
+        /// The most rules that an engine takes.
         limit: usize,
     },
 }

@@ -42,7 +42,6 @@ struct Translator<'s> {
 
 /// One member of a class, or an end of a range of it.
 enum Member {
-    /// A character.
     One(char),
     /// Something that is no end of a range, as Rust writes it.
     Set(String),

@@ -26,7 +26,7 @@ impl<'a> ShardMetadata<'a> {
         Self { hint, connector_extra }
     }
 
-    /// A hint alone.
+    /// Metadata that is a hint and nothing else.
     #[must_use]
     pub const fn from_hint(hint: ShardHint<'a>) -> Self {
         Self::new(hint, &[])

@@ -95,7 +95,7 @@ fn decode_row(
 /// Which boundary of a child is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitBoundary {
-    /// The first key.
+    /// The part's first key.
     Start,
     /// The first key behind the last.
     End,
@@ -117,13 +117,13 @@ pub enum HintPropagationError {
     /// A boundary lies outside the parent's prefix.
     #[error("the child's {boundary} lies outside the parent's prefix")]
     InvalidPrefixBoundary {
-        /// The boundary.
+        /// Which end of the part is meant.
         boundary: SplitBoundary,
     },
     /// A boundary is no manifest row key, or outside the parent's rows.
     #[error("the child's {boundary} is not one of the parent's manifest rows")]
     InvalidManifestBoundary {
-        /// The boundary.
+        /// Which end of the part is meant.
         boundary: SplitBoundary,
     },
     /// A boundary is a row of another manifest.

@@ -22,12 +22,12 @@ pub enum ShardHint<'a> {
     Range,
     /// All keys that begin with a prefix: `01`, length (u32), prefix.
     Prefix {
-        /// The prefix.
+        /// What every key of the shard begins with.
         prefix: &'a [u8],
     },
     /// Rows `[start_row, end_row)` of a manifest: `02` and three u64.
     Manifest {
-        /// The manifest.
+        /// The manifest whose rows the shard covers.
         manifest_id: u64,
         /// First row.
         start_row: u64,

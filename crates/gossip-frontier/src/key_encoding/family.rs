@@ -25,7 +25,7 @@ impl<K: KeyEncoding> FamilyKey<K> {
         Ok(Self { family, inner })
     }
 
-    /// The family.
+    /// The byte that keeps this family apart from others.
     #[must_use]
     pub const fn family(&self) -> u8 {
         self.family

@@ -20,7 +20,7 @@ impl ManifestRowKey {
         Self { manifest_id, row }
     }
 
-    /// The manifest.
+    /// The manifest that the row is of.
     #[must_use]
     pub const fn manifest_id(&self) -> u64 {
         self.manifest_id

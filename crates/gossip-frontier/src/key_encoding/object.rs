@@ -38,7 +38,7 @@ impl<'a> ObjectKey<'a> {
         Ok(Self { bucket, key })
     }
 
-    /// The bucket.
+    /// The bucket, the key's first component.
     #[must_use]
     pub const fn bucket(&self) -> &'a str {
         self.bucket

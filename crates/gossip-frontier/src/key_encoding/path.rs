@@ -30,7 +30,7 @@ impl<'a> PathKey<'a> {
         Ok(Self(path))
     }
 
-    /// The path.
+    /// The path as it was given, separators included.
     #[must_use]
     pub const fn as_str(&self) -> &'a str {
         self.0
@@ -62,7 +62,7 @@ impl<'a> RawPathKey<'a> {
         Ok(Self(path))
     }
 
-    /// The path.
+    /// The path as it was given, separators included.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.0

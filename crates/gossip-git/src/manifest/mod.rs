@@ -89,7 +89,7 @@ pub enum ManifestError {
     /// It is not what was written.
     #[error("the run's manifest is damaged")]
     Damaged,
-    /// The system.
+    /// The manifest's file cannot be read or written.
     #[error("the run's manifest: {0}")]
     Io(#[from] io::Error),
 }

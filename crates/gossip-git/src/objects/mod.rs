@@ -212,7 +212,6 @@ impl Positions {
         Ok(Self { packs, bases, loose, missing: Vec::new(), missing_numbers: HashMap::new() })
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.first_missing() as usize + self.missing.len()
     }

@@ -7,7 +7,7 @@ use gix::ObjectId;
 
 /// A commit that is walked.
 pub(crate) struct Commit {
-    /// Its position.
+    /// Its position among all objects.
     pub(crate) at: u32,
     pub(crate) tree: ObjectId,
     /// When it was committed.

@@ -54,7 +54,6 @@ impl Paths {
         number
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -26,7 +26,7 @@ const FURTHER_PATHS_MIN: u64 = 1 << 16;
 
 /// Something to read, under one of its paths.
 pub(crate) struct Found {
-    /// Its position.
+    /// Its position among all objects.
     pub(crate) at: u32,
     pub(crate) kind: RowKind,
     /// [`NONE`] if it has none.

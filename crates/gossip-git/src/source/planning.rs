@@ -102,10 +102,8 @@ pub struct Origin {
 /// Why a run cannot be planned or gone on with.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
-    /// The repository.
     #[error(transparent)]
     Repository(#[from] OpenError),
-    /// The manifest.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// What earlier runs have settled cannot be told.

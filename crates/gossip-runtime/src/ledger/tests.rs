@@ -139,31 +139,3 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     forget_item(&tx, scope, b"e").unwrap();
     assert_eq!(unlisted("d", "", true), "fgh");
 }
-
-/// A file of the version before: what it found is still reported, without what it did not keep.
-#[test]
-fn findings_of_an_older_schema_are_reported_after_its_steps() {
-    let mut database = rusqlite::Connection::open_in_memory().unwrap();
-    database.execute_batch(SCHEMA.steps[0]).unwrap();
-    database
-        .execute_batch(
-            "INSERT INTO scan_runs(run, target, policy, started_ms) VALUES (7, x'01', x'02', 1);
-             INSERT INTO scan_scopes VALUES (1, x'01', x'02');
-             INSERT INTO scan_ledger VALUES (1, x'6b', x'76', 10, NULL, NULL, 7);
-             INSERT INTO scan_occurrences VALUES
-                 (1, x'6b', x'09', x'08', x'07', 'r', x'06', 'high', 'low', '…', 1, 2, 3, 4);",
-        )
-        .unwrap();
-    SCHEMA.steps[1..].iter().for_each(|step| database.execute_batch(step).unwrap());
-    let tx = database.transaction().unwrap();
-    let mut reported = Vec::new();
-    let each = |found: &findings::ReportedFinding| {
-        reported.push(found.clone());
-        Ok::<_, std::convert::Infallible>(())
-    };
-    let Ok(()) = findings::each_since(&tx, RunId::from_raw(7), each).unwrap();
-    let [found] = reported.as_slice() else { panic!("{reported:?}") };
-    assert_eq!((found.path.as_slice(), found.line, found.end_line), (&b"k"[..], 3, 0));
-    assert_eq!((found.first_seen, found.is_silenced), (RunId::from_raw(7), false));
-    assert!(found.provenance.is_none() && found.before.is_empty());
-}

@@ -302,6 +302,8 @@ fn a_shard_that_another_version_left_is_refused_with_what_to_do() {
     let error = place.scan(&place.source()).unwrap_err();
     assert!(matches!(error, ScanError::TokenOfAnotherKind), "{error}");
     assert!(error.to_string().contains("--fresh"), "{error}");
+    let error = Reports::open(&place.state).unwrap().run(run).unwrap_err().to_string();
+    assert!(error.contains("run 1 is not done") && error.contains("gossip cancel 1"), "{error}");
     let mut place = place;
     place.options.fresh = true;
     let outcome = place.scan(&place.source()).unwrap();

@@ -1,6 +1,6 @@
 //! S11: the reference model, written from the documents alone, gives the same answer.
 
-use gossip_contracts::identity::{LogicalTime, RunId, ShardId, TenantId};
+use gossip_contracts::identity::{LogicalTime, ShardId, ShardKey, TenantId};
 
 use super::{Observation, OracleResult, Violation, demand};
 use crate::reference::{Bounds, ClaimAnswer, Reference};
@@ -46,10 +46,10 @@ impl Agreement {
         &self,
         now: LogicalTime,
         tenant: TenantId,
-        run: RunId,
+        key: ShardKey,
         hint: &gossip_coordination::CapacityHint,
     ) -> OracleResult {
-        let judged = self.0.check_hint(now, tenant, run, *hint);
+        let judged = self.0.check_hint(now, tenant, key, *hint);
         demand(judged.is_ok(), S11, || format!("{hint:?}: {judged:?}"))
     }
 }

@@ -1,7 +1,7 @@
 //! S9: the index says what the records say: a claim gets what is free, and nothing only when
 //! nothing is.
 
-use gossip_contracts::identity::{LogicalTime, RunId, TenantId};
+use gossip_contracts::identity::{LogicalTime, ShardKey, TenantId};
 use gossip_coordination::{CapacityHint, ClaimError, RunStatus};
 
 use super::ledger::{Ledger, Run, Shard};
@@ -96,17 +96,18 @@ pub(super) fn check_nothing_owned(ledger: &Ledger, by: Applicant) -> OracleResul
     })
 }
 
-/// A hint counts what is free. Once a lease is over it is an estimate: what nobody holds and one
-/// more, at least. Of a run that is too large for that it may count a part: some of what is free, and
-/// the first lease to end there, where at least the hint's own shard is.
+/// A hint that goes with a grant or renewal of `key` counts what is free. Once a lease is over it is an
+/// estimate: what nobody holds and one more, at least. Of a run that is too large for that it may count
+/// a part in which the shard itself lies: some of what is free, though not none of what is nearly
+/// everything, and the first lease to end there, which ends no later than the shard's own.
 pub(super) fn check_hint(
     ledger: &Ledger,
     now: LogicalTime,
     tenant: TenantId,
-    run: RunId,
+    key: ShardKey,
     hint: &CapacityHint,
 ) -> OracleResult {
-    let Some(run) = ledger.run(tenant, run) else { return Ok(()) };
+    let Some(run) = ledger.run(tenant, key.run) else { return Ok(()) };
     let free = || shards(ledger, run).filter(|shard| shard.is_available_at(now));
     let unheld = free().filter(|shard| shard.holder.is_none()).count() as u32;
     let free = free().count() as u32;
@@ -116,10 +117,18 @@ pub(super) fn check_hint(
     let earliest = earliest_deadline_of(ledger, run);
     let ends =
         |end| shards(ledger, run).any(|shard| shard.holder.is_some_and(|it| it.free_from == end));
+    let own = ledger.shard(tenant, key).and_then(|shard| shard.holder).map(|it| it.free_from);
+    let fits_own = match (hint.earliest_deadline, own) {
+        (Some(first), own) => ends(first) && own.is_none_or(|own| first <= own),
+        (None, own) => own.is_none(),
+    };
+    // Parts are drawn by hash, of some hundred shards: one without any of the half that is free is none.
+    let is_most_free = 2 * unheld as usize > run.shards.len();
     let is_of_part = run.shards.len() > ledger.hints_of_all_max
         && hint.is_estimate
         && hint.available_count <= free
-        && hint.earliest_deadline.is_some_and(ends);
+        && (hint.available_count > 0 || !is_most_free)
+        && fits_own;
     demand(is_of_part || fits && earliest == hint.earliest_deadline, S9, || {
         format!(
             "{free} shards of run {} are free, the first held one at {earliest:?}: {hint:?}",
@@ -143,9 +152,10 @@ pub(super) fn inspect(subject: &mut impl SimulatedBackend) -> OracleResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::OwnedCursor;
+    use crate::op::{OwnedCursor, OwnedShardInput};
     use crate::oracles::testing::*;
-    use gossip_contracts::identity::WorkerId;
+    use gossip_contracts::identity::{FenceEpoch, RunId, ShardId, WorkerId};
+    use gossip_coordination::Lease;
 
     fn claimed(now: u64, ledger: &Ledger, refusal: ClaimError) -> OracleResult {
         let (tenant, run, worker) = (tenant(1), RUN, WorkerId::from_raw(2));
@@ -209,7 +219,7 @@ mod tests {
             earliest_deadline: Some(at(100)),
             is_estimate,
         };
-        let judged = |now, hint: CapacityHint| check_hint(&ledger, at(now), tenant(1), RUN, &hint);
+        let judged = |now, hint: CapacityHint| check_hint(&ledger, at(now), tenant(1), KEY, &hint);
         assert_eq!(judged(50, hint(0, false)), Ok(()));
         assert_fires(judged(50, hint(1, false)), "S9");
         assert_fires(judged(50, hint(1, true)), "S9");
@@ -229,7 +239,7 @@ mod tests {
             is_estimate: true,
         };
         let judged =
-            |ledger: &Ledger, hint: CapacityHint| check_hint(ledger, at(50), tenant(1), RUN, &hint);
+            |ledger: &Ledger, hint: CapacityHint| check_hint(ledger, at(50), tenant(1), KEY, &hint);
         ledger.hints_of_all_max = 1;
         assert_fires(judged(&ledger, hint(0, Some(at(100)))), "S9");
         ledger.hints_of_all_max = 0;
@@ -237,6 +247,41 @@ mod tests {
         assert_fires(judged(&ledger, hint(1, Some(at(100)))), "S9");
         assert_fires(judged(&ledger, hint(0, Some(at(99)))), "S9");
         assert_fires(judged(&ledger, hint(0, None)), "S9");
+    }
+
+    /// Shards 0 and 1 are held until 100 and 150, three others are free.
+    #[test]
+    fn a_hint_about_a_part_is_about_the_one_with_its_own_shard() {
+        let mut ledger = Ledger::example();
+        ledger.hints_of_all_max = 4;
+        let (tenant, run, config) = (tenant(1), RunId::from_raw(2), ledger.runs()[0].config);
+        ledger.saw(&Operation::CreateRun { tenant, run, config }, &Answer::Accepted);
+        let row = |number: u32| OwnedShardInput {
+            shard: ShardId::from_raw(number.into()),
+            range: range(number, number + 1),
+            cursor: OwnedCursor::default(),
+        };
+        let shards = (0..5).map(row).collect();
+        ledger.saw(&Operation::RegisterShards { tenant, run, shards, op_id: op(1) }, &done());
+        let key = |number| ShardKey::new(run, ShardId::from_raw(number));
+        for (number, deadline) in [(0, 100), (1, 150)] {
+            let (key, worker) = (key(number), WorkerId::from_raw(number + 1));
+            let lease = Lease::new(tenant, key, worker, FenceEpoch::INITIAL.next(), at(deadline));
+            let operation = Operation::Acquire { tenant, key, worker };
+            ledger.saw(&operation, &acquired(lease, OwnedCursor::default()));
+        }
+        let judged = |number, available_count, end: Option<u64>| {
+            let earliest_deadline = end.map(at);
+            let hint = CapacityHint { available_count, earliest_deadline, is_estimate: true };
+            check_hint(&ledger, at(50), tenant, key(number), &hint)
+        };
+        assert_eq!(judged(0, 1, Some(100)), Ok(()));
+        assert_fires(judged(0, 1, Some(150)), "S9");
+        assert_eq!([judged(1, 1, Some(100)), judged(1, 3, Some(150))], [Ok(()), Ok(())]);
+        // Most are free, so that some are in every part; and only who holds nothing may see no lease.
+        assert_fires(judged(1, 0, Some(150)), "S9");
+        assert_fires(judged(1, 1, None), "S9");
+        assert_eq!(judged(2, 1, None), Ok(()));
     }
 
     #[test]

@@ -215,16 +215,16 @@ impl Oracles {
         index::check_empty_claim(&self.ledger, by, refusal)
     }
 
-    /// After the grant or renewal that brought the hint was taken in.
+    /// After the grant or renewal of `key` that brought the hint was taken in.
     pub(super) fn observe_hint(
         &self,
         now: LogicalTime,
         tenant: TenantId,
-        run: RunId,
+        key: ShardKey,
         hint: &CapacityHint,
     ) -> OracleResult {
-        index::check_hint(&self.ledger, now, tenant, run, hint)?;
-        self.agreement.check_hint(now, tenant, run, hint)
+        index::check_hint(&self.ledger, now, tenant, key, hint)?;
+        self.agreement.check_hint(now, tenant, key, hint)
     }
 
     /// A worker has looked at an item and stored what it found.

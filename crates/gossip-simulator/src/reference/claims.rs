@@ -89,16 +89,17 @@ impl Reference {
         }
     }
 
-    /// Whether a hint about other work was right: it says what there is. Only how many leases are
-    /// over it need not know, once one is; and of a large run it may know a part.
+    /// Whether a hint about other work that goes with a grant or renewal of `key` was right: it says
+    /// what there is. Only how many leases are over it need not know, once one is; and of a large run it
+    /// may know the part in which the shard itself lies.
     pub fn check_hint(
         &self,
         now: LogicalTime,
         tenant: TenantId,
-        run: RunId,
+        key: ShardKey,
         hint: CapacityHint,
     ) -> Result<(), String> {
-        let run = &self.runs[&(tenant, run)];
+        let run = &self.runs[&(tenant, key.run)];
         let free = || run.shards.values().filter(|shard| shard.is_free_at(now));
         let over = free().filter(|shard| shard.holder.is_some()).count();
         let free = free().count();
@@ -111,10 +112,15 @@ impl Reference {
         } && hint.earliest_deadline == first;
         let ends =
             |end| run.shards.values().filter_map(|it| it.holder).any(|it| it.keeps_until == end);
+        let own = run.shards.get(&key.shard).and_then(|it| it.holder).map(|it| it.keeps_until);
+        let of_own_part = match (hint.earliest_deadline, own) {
+            (Some(end), own) => ends(end) && own.is_none_or(|own| end <= own),
+            (None, own) => own.is_none(),
+        };
         let is_of_part = run.shards.len() > self.bounds.hints_of_all_max
             && hint.is_estimate
             && promised <= free
-            && hint.earliest_deadline.is_some_and(ends);
+            && of_own_part;
         expect(right || is_of_part, || {
             format!("{free} shards are free and the first lease ends {first:?}")
         })

@@ -86,7 +86,7 @@ impl<O: PartialEq> Memory<O> {
     }
 }
 
-/// A shard.
+/// What the reference remembers of a shard.
 #[derive(Clone)]
 pub(super) struct Shard {
     pub(super) parent: Option<ShardId>,

@@ -321,7 +321,9 @@ impl Pair {
         let verdict = self.model.check_claim(now, tenant, run, worker, &answer, &parked);
         assert_eq!(verdict, Ok(()), "a claim was answered {answer:?}");
         if let Some(hint) = hint {
-            assert_eq!(self.model.check_hint(now, tenant, run, hint), Ok(()));
+            let granted = answer.as_ref().map(|acquired| acquired.lease.key());
+            let key = granted.expect("a hint goes with a grant");
+            assert_eq!(self.model.check_hint(now, tenant, key, hint), Ok(()));
         }
         answer.ok().map(|acquired| acquired.lease)
     }

@@ -37,7 +37,6 @@ pub(crate) const PAGES: CallerSchema = CallerSchema {
 /// A row of the caller's, but for what was found: tenant, run, shard and operation.
 pub(crate) type Page = ([u8; 32], i64, i64, i64);
 
-/// The coordinator.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) coordinator: SqliteCoordinator,

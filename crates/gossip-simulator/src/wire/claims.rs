@@ -106,7 +106,7 @@ impl<S: SimulatedBackend> Wire<S> {
     }
 
     pub(super) fn judge_claim(&mut self, by: Applicant, result: &Claimed) {
-        let Applicant { now, tenant, run, .. } = by;
+        let Applicant { now, tenant, .. } = by;
         let granted = result.as_ref().ok();
         let parts = self.judge_parts(by, granted, Oracles::observe_part_of_claim);
         let outcome = result.as_ref().map(|_| Outcome::Granted);
@@ -120,9 +120,10 @@ impl<S: SimulatedBackend> Wire<S> {
         };
         let claim = Claim { by, answer: &answer, parked: &parts.parked };
         let mut verdict = parts.verdict.and_then(|()| self.oracles.observe_claim(&claim));
-        if let Some(Grant { capacity, .. }) = granted {
+        if let Some(Grant { capacity, acquired, .. }) = granted {
             self.trace.add_hint(capacity);
-            verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, run, capacity));
+            let key = acquired.lease.key();
+            verdict = verdict.and_then(|()| self.oracles.observe_hint(now, tenant, key, capacity));
         }
         self.conclude(verdict);
     }
@@ -133,9 +134,9 @@ impl<S: SimulatedBackend> Wire<S> {
         let outcome = granted.map_or(Outcome::Nothing, |_| Outcome::Granted);
         self.note_application(Application::Reacquire, &parts, result.as_ref().map(|_| outcome));
         let verdict = parts.verdict.and_then(|()| match result {
-            Ok(Some(Grant { capacity, .. })) => {
+            Ok(Some(Grant { capacity, acquired, .. })) => {
                 self.trace.add_hint(capacity);
-                self.oracles.observe_hint(by.now, by.tenant, by.run, capacity)
+                self.oracles.observe_hint(by.now, by.tenant, acquired.lease.key(), capacity)
             }
             Ok(None) => self.oracles.observe_nothing_owned(by),
             Err(refusal) => {

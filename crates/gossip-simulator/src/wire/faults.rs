@@ -180,6 +180,8 @@ impl<S: SimulatedBackend> Wire<S> {
                 });
                 if let Some(reply) = unsaid {
                     self.trace.note(|| "and yet it is stored:".to_owned());
+                    // What it would have said is said by a store that does not fail.
+                    self.oracles.note_store_fails(false);
                     self.judge_reply(now, request, &reply);
                 }
             }

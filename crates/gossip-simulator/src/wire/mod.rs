@@ -468,7 +468,7 @@ impl<S: SimulatedBackend> Wire<S> {
         hint.iter().for_each(|hint| self.trace.add_hint(hint));
         let mut verdict = self.oracles.observe(seen);
         if let (Ok(()), Some(hint), Some((tenant, key))) = (&verdict, hint, operation.shard()) {
-            verdict = self.oracles.observe_hint(now, tenant, key.run, &hint);
+            verdict = self.oracles.observe_hint(now, tenant, key, &hint);
         }
         self.events = events;
         if self.is_calm && *answer == Answer::Refused(Refusal::ResourceExhausted) {

@@ -26,7 +26,7 @@ pub(super) struct Resync {
     lists: bool,
     /// The keys that were listed; `None` if the fold had no entry that could have vanished.
     listed: Option<ListedKeys>,
-    /// How many updates came.
+    /// Updates since it began, for the status.
     delivered: u64,
     /// The version of the first one: nothing that came is below it.
     first: Option<u64>,

@@ -12,7 +12,6 @@ use crate::snapshot::SnapshotStore;
 pub(super) struct ExportRequest {
     /// Where the artifact goes.
     pub(super) dir: PathBuf,
-    /// The answer.
     pub(super) reply: oneshot::Sender<Result<ExportManifest, ArtifactError>>,
 }
 

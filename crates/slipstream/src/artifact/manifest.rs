@@ -83,7 +83,7 @@ pub enum ArtifactInvalid {
     /// A newer program wrote it.
     #[error("its schema is {found}; this program knows {SCHEMA}")]
     NewerSchema {
-        /// The schema.
+        /// The schema that the manifest says it has.
         found: u32,
     },
     /// It is a fold of another backend.

@@ -22,7 +22,7 @@ pub struct InvalidKey {
 }
 
 impl Key {
-    /// The text.
+    /// The key as the bucket spells it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("checked when the key was made")
@@ -34,7 +34,7 @@ impl Key {
         &self.0
     }
 
-    /// The buffer.
+    /// The bytes, shared with what the server sent.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.0

@@ -45,9 +45,9 @@ pub struct NatsConnectionConfig {
 /// What a client shows to servers that ask for it.
 #[derive(Clone, Debug)]
 pub struct ClientCert {
-    /// The certificate.
+    /// The certificate, as PEM.
     pub cert_file: PathBuf,
-    /// Its key.
+    /// Its private key, as PEM.
     pub key_file: PathBuf,
 }
 

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use super::{EntryRef, SnapshotError};
 use crate::kv::{KvEntry, KvUpdate, VersionToken};
 
-/// The longest key.
+/// What two bytes of length can say.
 const MAX_KEY: usize = u16::MAX as usize;
-/// The longest value.
+/// What four bytes of length can say, less kind and version.
 const MAX_VALUE: usize = u32::MAX as usize - 1 - VersionToken::MAX_LEN;
 
 /// Writes the record of an entry to `into`, which is cleared first.
@@ -38,7 +38,7 @@ pub fn decode<'a>(key: &'a [u8], record: &'a [u8]) -> Result<EntryRef<'a>, Snaps
 /// What becomes of a key.
 #[derive(Clone, Copy)]
 pub struct Change<'a> {
-    /// The key.
+    /// The key, in UTF-8.
     pub key: &'a [u8],
     entry: Option<&'a KvEntry>,
 }

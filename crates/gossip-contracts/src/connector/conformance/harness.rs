@@ -5,9 +5,9 @@ use crate::connector::Connector;
 /// An item to be put into a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its key.
+    /// The key that the connector must list it by.
     pub key: Vec<u8>,
-    /// Its bytes.
+    /// What the connector must read from it.
     pub content: Vec<u8>,
 }
 

@@ -80,19 +80,27 @@ pub(crate) fn a_checkpoint_that_renews_shortens_no_lease<H: Harness>() {
 }
 
 /// Whatever deadline the repetition's lease claims, and whoever it is of.
-pub(crate) fn a_replay_says_no_later_deadline_than_the_first_answer<H: Harness>() {
+pub(crate) fn a_replay_says_no_later_deadline_than_the_shard_is_held<H: Harness>() {
     let w = &mut World::<H>::new(1);
     let (lease, op, key) = (w.lease(1, 0), w.op(), within(0, "c"));
     w.tick(5);
     let cursor = CursorUpdate::at(&key);
     let first = w.checkpoint_and_renew(&lease, cursor, op).unwrap().into_inner().new_deadline;
     let later = first.checked_add(10 * LEASE).unwrap();
-    for fence in [lease.fence(), lease.fence().next()] {
+    let again = |w: &mut World<H>, fence| {
         let forged = Lease::new(lease.tenant(), lease.key(), lease.owner(), fence, later);
         let again = w.checkpoint_and_renew(&forged, cursor, op).unwrap();
         assert!(again.is_replay());
-        assert_eq!(again.into_inner().new_deadline, first);
-    }
+        again.into_inner().new_deadline
+    };
+    let (own, others) = (lease.fence(), lease.fence().next());
+    assert_eq!([again(w, own), again(w, others)], [first; 2]);
+    // Renewed since, it is held for longer, and its holder may be told so.
+    w.tick(50);
+    let renewed = w.renew(&lease).unwrap().new_deadline;
+    assert!(renewed > first);
+    assert_eq!([again(w, own), again(w, others)], [renewed, first]);
+    assert_eq!(w.shard(id(0)).state.lease.unwrap().deadline(), renewed);
 }
 
 pub(crate) fn a_checkpoint_is_one_that_renews_or_one_that_does_not<H: Harness>() {

@@ -1,24 +1,18 @@
 //! The suite through the async delegate: both must open to the same rules.
 
-use gossip_coordination::conformance::Caps;
 use gossip_coordination::{
     AsyncCoordinationBackend, AsyncRunManagement, AsyncShardClaiming, Immediate,
-    InMemoryCoordinator, claim_from_candidates_async,
+    InMemoryCoordinator,
 };
 
 use super::delegate::names::*;
 use super::delegate::{delegate_traits, impl_method, impl_trait, methods};
 use super::held::{Held, Holder};
-use super::memory::Memory;
 use crate::async_session::at_once;
 
 pub(super) struct ThroughAsync(Immediate<InMemoryCoordinator>);
 
 macro_rules! awaited {
-    // Not the backend's own claim, but the one that fits every async backend.
-    ($self:expr, ShardClaiming, $async_trait:ident, claim_next_available, $($arg:expr),*) => {
-        at_once(claim_from_candidates_async(&mut $self.0, $($arg),*))
-    };
     ($self:expr, ShardClaiming, AsyncShardClaiming, $name:ident, $($arg:expr),*) => {
         at_once(AsyncShardClaiming::$name(&mut $self.0, $($arg),*))
     };
@@ -54,11 +48,6 @@ impl Holder for ThroughAsync {
 
     fn swap(&mut self, other: &mut InMemoryCoordinator) {
         std::mem::swap(&mut self.0.0, other);
-    }
-
-    /// The cooldown belongs to the sync claim.
-    fn caps() -> Caps {
-        Caps { claim_cooldown: false, ..Memory::CAPS }
     }
 }
 
