@@ -12,6 +12,7 @@ mod values;
 use std::ops::Range;
 
 use crate::finding::Span;
+use crate::position::Units;
 
 pub(crate) use known::Known;
 
@@ -46,17 +47,9 @@ pub(crate) struct Sight {
     units: Units,
 }
 
-/// How the characters beside a secret are written: as its own are. Secrets are ASCII, so of UTF-16 they
-/// tell the byte order, which other characters do not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Units {
-    #[default]
-    Bytes,
-    Utf16Le,
-    Utf16Be,
-}
-
 impl Units {
+    /// As the characters beside a secret are written, so are its own. Secrets are ASCII, so of UTF-16 they
+    /// tell the byte order, which other characters do not.
     fn of(secret: &[u8]) -> Self {
         match secret {
             [0, second, ..] if *second != 0 => Self::Utf16Be,
