@@ -14,13 +14,9 @@ const NUMBER_SIZE: usize = 2;
 /// The items of a target.
 pub(crate) struct Items<'t> {
     target: &'t Target,
-    parts: Vec<PartNames>,
+    /// Of each part, whether it is a repository's history.
+    histories: Vec<bool>,
     is_many: bool,
-}
-
-struct PartNames {
-    shown: Shown,
-    is_history: bool,
 }
 
 impl<'t> Items<'t> {
@@ -28,39 +24,23 @@ impl<'t> Items<'t> {
         let names = parse_names(&target.name);
         let is_many = names.is_some();
         let names = names.unwrap_or_else(|| vec![&target.name[..]]);
-        let is_one_place = Target::is_one_place(&names) || !is_many;
-        let part = |name| PartNames {
-            shown: shown_as(name, is_one_place),
-            is_history: git::parse_name(name).is_some(),
-        };
-        Self { target, parts: names.into_iter().map(part).collect(), is_many }
+        let is_history = |name| git::parse_name(name).is_some();
+        Self { target, histories: names.into_iter().map(is_history).collect(), is_many }
     }
 
     /// What reports call the item with this key.
     pub(crate) fn path(&self, key: &[u8]) -> Vec<u8> {
-        let path = self.target.source.path_of(key);
-        let path = path.unwrap_or_else(|| key.to_vec());
-        match self.part(key).map(|(part, _)| &part.shown) {
-            Some(Shown::Below(above)) => [above, path.as_slice()].concat(),
-            Some(Shown::As(name)) => name.clone(),
-            None => path,
-        }
+        self.target.source.shown_path(key).unwrap_or_else(|| key.to_vec())
     }
 
     /// The object that this version of an item is, if it is of a repository's history.
     pub(crate) fn object(&self, key: &[u8], version: &[u8]) -> Option<String> {
-        let (part, number_size) = self.part(key)?;
-        part.is_history.then(|| object_of(version.get(number_size..)?)).flatten()
-    }
-
-    /// The part that a key belongs to, and how many bytes say so.
-    fn part(&self, key: &[u8]) -> Option<(&PartNames, usize)> {
-        if !self.is_many {
-            return Some((self.parts.first()?, 0));
-        }
-        let number = key.first_chunk::<NUMBER_SIZE>()?;
-        let part = self.parts.get(usize::from(u16::from_be_bytes(*number)))?;
-        Some((part, NUMBER_SIZE))
+        let (part, number_size) = match key.first_chunk::<NUMBER_SIZE>() {
+            _ if !self.is_many => (0, 0),
+            number => (usize::from(u16::from_be_bytes(*number?)), NUMBER_SIZE),
+        };
+        let is_history = *self.histories.get(part)?;
+        is_history.then(|| object_of(version.get(number_size..)?)).flatten()
     }
 }
 

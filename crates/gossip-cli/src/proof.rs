@@ -6,19 +6,24 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-use gossip_contracts::identity::{CanonicalHasher, RunId, SCAN_PROOF_V1};
+use gossip_contracts::identity::{CanonicalHasher, PolicyHash, RunId, SCAN_PROOF_V1};
+use gossip_engine::limits::ENGINE_VERSION;
+use gossip_engine::{BadChecksum, Decoding, Engine, Options};
 use gossip_runtime::Reports;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::filter::Filter;
 use crate::items::Items;
 use crate::output::{counted, path_of, stdout};
 use crate::output_file::write_whole;
 use crate::say::shown;
+use crate::silence::Silenced;
 use crate::source::{Target, as_typed};
 
-const VERSION: u32 = 1;
+/// 2: what the policy is made of, and what was not reported.
+const VERSION: u32 = 2;
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -28,10 +33,71 @@ struct Head {
     run: u64,
     target: String,
     policy: String,
+    policy_of: Policy,
     status: String,
     started_ms: u64,
     ended_ms: Option<u64>,
     findings: u64,
+    /// Of the findings.
+    not_reported: Silenced,
+}
+
+/// What decided what was found. The policy is a hash over all of it and over the limits of this version of
+/// the program.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Policy {
+    engine: u32,
+    rules: u64,
+    rules_hash: String,
+    /// Encodings that were looked into.
+    decoded: Vec<String>,
+    decode_depth: u8,
+    drops_wrong_checksums: bool,
+    allow_comments: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    excluded: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    included: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_file_size: Option<u64>,
+}
+
+impl Policy {
+    fn of(engine: &Engine, filter: &Filter) -> Self {
+        let (rules, Options { decoding, bad_checksum, allow_comments, .. }) =
+            (engine.rules(), *engine.options());
+        let Decoding { base64, percent, escapes, hex, utf16, max_depth } = decoding;
+        let encodings = [
+            (base64, "base64"),
+            (percent, "percent"),
+            (escapes, "escapes"),
+            (hex, "hex"),
+            (utf16, "utf-16"),
+        ];
+        let decoded = encodings.into_iter().filter(|(is_decoded, _)| *is_decoded);
+        let Filter { exclude, include, max_file_size } = filter.clone();
+        Self {
+            engine: ENGINE_VERSION,
+            rules: rules.len() as u64,
+            rules_hash: PolicyHash::derive(rules).to_string(),
+            decoded: decoded.map(|(_, name)| name.to_owned()).collect(),
+            decode_depth: max_depth,
+            drops_wrong_checksums: bad_checksum == BadChecksum::Drop,
+            allow_comments,
+            excluded: exclude,
+            included: include,
+            max_file_size,
+        }
+    }
+}
+
+/// What a proof says of a scan beside what is remembered of it.
+pub(crate) struct Scanned<'s> {
+    pub(crate) target: &'s Target,
+    pub(crate) engine: &'s Engine,
+    pub(crate) filter: &'s Filter,
+    pub(crate) not_reported: Silenced,
 }
 
 /// What became of one item.
@@ -41,7 +107,7 @@ struct Item {
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_hex: Option<String>,
-    /// What of a file was read, in words of its source; not there if that was not settled.
+    /// What of a file was read, in words of its source; not there if it changed meanwhile.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     version: String,
     /// Of a repository's history: the object.
@@ -80,25 +146,27 @@ impl Foot {
     }
 }
 
-/// Writes the proof of a run over `target`.
+/// Writes the proof of a run.
 pub(crate) fn write(
     reports: &Reports,
     run: RunId,
-    target: &Target,
+    scanned: Scanned<'_>,
     path: &Path,
 ) -> Result<(), Failure> {
     let summary = reports.run(run)?;
-    let items = Items::of(target);
+    let items = Items::of(scanned.target);
     let head = Head {
         gossip_proof: VERSION,
         program: format!("gossip {}", env!("CARGO_PKG_VERSION")),
         run: run.as_raw(),
         target: path_of(&as_typed(&summary.target)).0,
         policy: summary.policy.to_string(),
+        policy_of: Policy::of(scanned.engine, scanned.filter),
         status: summary.status.to_string(),
         started_ms: summary.started_ms,
         ended_ms: summary.ended_ms,
         findings: summary.findings,
+        not_reported: scanned.not_reported,
     };
     write_whole(Some(path), |out| {
         let mut hasher = CanonicalHasher::new(&SCAN_PROOF_V1);
@@ -182,9 +250,13 @@ pub(crate) fn verify(path: &Path) -> Result<Outcome, Failure> {
         return Err(fault(number, "the counts are not those of its lines".to_owned()));
     }
     let mut out = stdout();
+    let not_reported = match head.not_reported.sum() {
+        0 => String::new(),
+        count => format!(" ({count} not reported)"),
+    };
     writeln!(
         out,
-        "run {} of {}: {} scanned, {} not scanned, {} could not be read, {}; {}",
+        "run {} of {}: {} scanned, {} not scanned, {} could not be read, {}{not_reported}; {}",
         head.run,
         crate::say::harmless(&head.target),
         counted(foot.scanned, "item"),
@@ -193,7 +265,10 @@ pub(crate) fn verify(path: &Path) -> Result<Outcome, Failure> {
         counted(head.findings, "finding"),
         head.status,
     )?;
+    let Policy { engine, rules, rules_hash, .. } = &head.policy_of;
+    let rules_hash = crate::say::harmless(rules_hash);
     writeln!(out, "policy {}", crate::say::harmless(&head.policy))?;
+    writeln!(out, "       {} {rules_hash}, engine {engine}", counted(*rules, "rule"))?;
     writeln!(out, "hash   {}", foot.hash)?;
     out.flush()?;
     Ok(Outcome::Clean)

@@ -89,6 +89,10 @@ impl ItemReader for LoggedReader {
         Ok(read)
     }
 
+    fn limit_read_ahead(&mut self, end: u64) {
+        self.reader.limit_read_ahead(end);
+    }
+
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
         self.reader.version_now()
     }

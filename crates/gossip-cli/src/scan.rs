@@ -129,7 +129,9 @@ fn execute(
     };
     let findings = report.write(&mut silencer)?;
     if let Some(path) = &work.proof {
-        proof::write(&reports, outcome.run, &target, path)?;
+        let (filter, not_reported) = (&settings.filter, silencer.counts());
+        let scanned = proof::Scanned { target: &target, engine: &engine, filter, not_reported };
+        proof::write(&reports, outcome.run, scanned, path)?;
     }
     let summary = reports.run(outcome.run)?;
     let RunSummary { items, skipped, failed, .. } = &summary;

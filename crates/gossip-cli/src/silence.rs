@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gossip_engine::rules_for_gitleaks_id;
 use gossip_runtime::ReportedFinding;
 use ignore::gitignore::Gitignore;
+use serde::{Deserialize, Serialize};
 
 use crate::baseline;
 use crate::config::{Config, ReportSettings};
@@ -96,6 +97,24 @@ fn gitleaks_place(text: &str) -> Option<Place> {
     Some(Place { path: path.to_owned(), rule: rule.to_owned(), line, commit })
 }
 
+/// How many findings were not reported, and why.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Silenced {
+    by_ignore_files: u64,
+    by_baseline: u64,
+    by_local_config: u64,
+    /// Of a lower severity or confidence than was asked for.
+    below: u64,
+}
+
+impl Silenced {
+    pub(crate) fn sum(&self) -> u64 {
+        let Self { by_ignore_files, by_baseline, by_local_config, below } = *self;
+        [by_ignore_files, by_baseline, by_local_config, below].iter().sum()
+    }
+}
+
 /// Decides what is not reported, and counts it.
 pub(crate) struct Silencer {
     files: Vec<(IgnoreFile, u64)>,
@@ -166,6 +185,15 @@ impl Silencer {
             || rank(&found.confidence) < self.confidence as usize;
         self.below += u64::from(is_below);
         !is_below
+    }
+
+    pub(crate) fn counts(&self) -> Silenced {
+        Silenced {
+            by_ignore_files: self.files.iter().map(|(_, count)| count).sum(),
+            by_baseline: self.baseline.as_ref().map_or(0, |(_, _, count)| *count),
+            by_local_config: self.by_config,
+            below: self.below,
+        }
     }
 
     /// Says what was not reported, with counts. To whoever wants quiet, only what was not because of

@@ -356,6 +356,10 @@ impl ItemReader for PartReader {
         self.reader.read_at(offset, buf)
     }
 
+    fn limit_read_ahead(&mut self, end: u64) {
+        self.reader.limit_read_ahead(end);
+    }
+
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
         let number = self.version.get(..NUMBER_SIZE).unwrap_or_default();
         Ok(named(number, &self.reader.version_now()?))

@@ -136,7 +136,7 @@ impl Candidates {
             candidate.end = lines.position(&text[start..], end - start);
             at = start;
             let secret = (candidate.secret.start - base) as usize..end;
-            let (seen, sight) = Sight::of(text, secret, candidate.encoding);
+            let (seen, sight) = Sight::of(text, secret);
             candidate.beside = append(&mut self.beside, &text[seen]);
             candidate.sight = sight;
         }

@@ -11,8 +11,8 @@ mod values;
 
 use std::ops::Range;
 
-use crate::decode::Encoding;
 use crate::finding::Span;
+use crate::position::Units;
 
 pub(crate) use known::Known;
 
@@ -44,17 +44,44 @@ pub(crate) struct Sight {
     pub(crate) secret: Range<usize>,
     /// Its line, or as much of it as is in sight.
     line: Range<usize>,
-    encoding: Encoding,
+    units: Units,
+}
+
+impl Units {
+    /// As the characters beside a secret are written, so are its own. Secrets are ASCII, so of UTF-16 they
+    /// tell the byte order, which other characters do not.
+    fn of(secret: &[u8]) -> Self {
+        match secret {
+            [0, second, ..] if *second != 0 => Self::Utf16Be,
+            [first, 0, ..] if *first != 0 => Self::Utf16Le,
+            _ => Self::Bytes,
+        }
+    }
+
+    const fn size(self) -> usize {
+        match self {
+            Self::Bytes => 1,
+            Self::Utf16Le | Self::Utf16Be => 2,
+        }
+    }
+
+    fn decode(self, bytes: &[u8], text: &mut String) {
+        let unit = match self {
+            Self::Bytes => return text.push_str(&String::from_utf8_lossy(bytes)),
+            Self::Utf16Le => u16::from_le_bytes,
+            Self::Utf16Be => u16::from_be_bytes,
+        };
+        let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        let lossy = |c: Result<char, _>| c.unwrap_or(char::REPLACEMENT_CHARACTER);
+        text.extend(char::decode_utf16(units).map(lossy));
+    }
 }
 
 impl Sight {
     /// What is in sight of `secret`: a range of `text`, and where the secret stands in it.
-    pub(crate) fn of(
-        text: &[u8],
-        secret: Range<usize>,
-        encoding: Encoding,
-    ) -> (Range<usize>, Self) {
-        let unit = unit_len(encoding);
+    pub(crate) fn of(text: &[u8], secret: Range<usize>) -> (Range<usize>, Self) {
+        let units = Units::of(&text[secret.clone()]);
+        let unit = units.size();
         let reach = SIGHT * unit;
         let start = secret.start.saturating_sub(reach);
         let end = text.len().min(secret.end + reach);
@@ -67,7 +94,7 @@ impl Sight {
             line.end += unit;
         }
         let inside = |range: Range<usize>| range.start - start..range.end - start;
-        (start..end, Self { secret: inside(secret), line: inside(line), encoding })
+        (start..end, Self { secret: inside(secret), line: inside(line), units })
     }
 
     /// What stands before and behind the secret, masked. `bytes` are what is in sight, of which the
@@ -81,8 +108,8 @@ impl Sight {
         spans: impl Iterator<Item = Span>,
     ) -> (String, String) {
         let hidden = self.hidden(bytes, start, value, spans);
-        let unit = unit_len(self.encoding);
-        let text = |range: Range<usize>| decoded(&bytes[range.clone()], &hidden[range], unit);
+        let unit = self.units.size();
+        let text = |range: Range<usize>| decoded(&bytes[range.clone()], &hidden[range], self.units);
         let before = text(self.line.start..self.secret.start);
         let after = text(self.secret.end..self.line.end);
         let (mut before, mut after) = values::without(&before, &after);
@@ -126,10 +153,6 @@ impl Sight {
     }
 }
 
-fn unit_len(encoding: Encoding) -> usize {
-    if encoding == Encoding::Utf16 { 2 } else { 1 }
-}
-
 /// Whether the unit at `at` is a line end: of UTF-16, in either byte order.
 fn line_ends_at(text: &[u8], at: usize, unit: usize) -> bool {
     let unit = &text[at..at + unit];
@@ -144,7 +167,7 @@ enum Side {
 }
 
 /// As text, with one mask for each run of hidden bytes.
-fn decoded(bytes: &[u8], hidden: &[bool], unit: usize) -> String {
+fn decoded(bytes: &[u8], hidden: &[bool], units: Units) -> String {
     let mut text = String::new();
     let runs = hidden.chunk_by(|a, b| a == b);
     let mut at = 0;
@@ -153,15 +176,8 @@ fn decoded(bytes: &[u8], hidden: &[bool], unit: usize) -> String {
         at += run.len();
         if run[0] {
             text.push(MASK);
-        } else if unit == 1 {
-            text.push_str(&String::from_utf8_lossy(shown));
         } else {
-            // Of the bytes of a character the one that is not zero comes first or second.
-            let is_big = shown.first() == Some(&0);
-            let unit = if is_big { u16::from_be_bytes } else { u16::from_le_bytes };
-            let units = shown.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-            let lossy = |c: Result<char, _>| c.unwrap_or(char::REPLACEMENT_CHARACTER);
-            text.extend(char::decode_utf16(units).map(lossy));
+            units.decode(shown, &mut text);
         }
     }
     text
@@ -192,27 +208,22 @@ fn without_cut_word(text: &str, side: Side) -> &str {
 mod tests {
     use super::*;
 
-    fn contexts_beside(
-        text: &[u8],
-        secret: Range<usize>,
-        encoding: Encoding,
-        spans: &[Span],
-    ) -> (String, String) {
+    fn contexts_beside(text: &[u8], secret: Range<usize>, spans: &[Span]) -> (String, String) {
         let value = &text[secret.clone()];
-        let (seen, sight) = Sight::of(text, secret, encoding);
+        let (seen, sight) = Sight::of(text, secret);
         let start = seen.start as u64;
         sight.masked(&text[seen], start, value, spans.iter().copied())
     }
 
-    fn contexts(text: &[u8], secret: Range<usize>, encoding: Encoding) -> (String, String) {
-        contexts_beside(text, secret, encoding, &[])
+    fn contexts(text: &[u8], secret: Range<usize>) -> (String, String) {
+        contexts_beside(text, secret, &[])
     }
 
     #[test]
     fn a_context_is_the_rest_of_the_line() {
         let text = "one\n  let key = \"hunter22\"; // prod\nthree".as_bytes();
         let at = memchr::memmem::find(text, b"hunter22").unwrap();
-        let (before, after) = contexts(text, at..at + 8, Encoding::Plain);
+        let (before, after) = contexts(text, at..at + 8);
         assert_eq!((before.as_str(), after.as_str()), ("let key = \"", "\"; // prod"));
     }
 
@@ -220,15 +231,32 @@ mod tests {
     fn utf16_is_read_as_text() {
         for unit in [u16::to_le_bytes, u16::to_be_bytes] {
             let text: Vec<u8> = "eins\nö = abc;\r\n".encode_utf16().flat_map(unit).collect();
-            let (before, after) = contexts(&text, 18..24, Encoding::Utf16);
+            let (before, after) = contexts(&text, 18..24);
             assert_eq!((before.as_str(), after.as_str()), ("ö = ", ";"));
+        }
+    }
+
+    /// One of their bytes is zero, the other one than in ASCII.
+    #[test]
+    fn characters_that_look_like_the_other_byte_order_do_not_turn_it() {
+        for unit in [u16::to_le_bytes, u16::to_be_bytes] {
+            for first in ["\u{3000}", "\u{2000}", "\u{100}"] {
+                let encoded =
+                    |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(unit).collect() };
+                let before = encoded(&format!("eins\n{first}password=swordfish t="));
+                let text = [&before[..], &encoded("abc"), &encoded(&format!("{first}, pw=abc\n"))];
+                let secret = before.len()..before.len() + 6;
+                let (before, after) = contexts(&text.concat(), secret);
+                assert!(before.ends_with("password=\u{2026} t="), "{before}");
+                assert!(after.ends_with(", pw=\u{2026}"), "{after}");
+            }
         }
     }
 
     #[test]
     fn what_could_be_another_value_is_masked() {
         let text = b"user=bob pin=Ab3dEf7h abc hunter22 again=hunter22x, x";
-        let (before, after) = contexts(text, 26..34, Encoding::Plain);
+        let (before, after) = contexts(text, 26..34);
         assert_eq!(
             (before.as_str(), after.as_str()),
             ("user=bob pin=\u{2026} abc ", " again=\u{2026}x, x")
@@ -238,17 +266,17 @@ mod tests {
     #[test]
     fn a_word_that_is_cut_off_is_left_out() {
         let text = [&[b'a'; 900][..], b" k=SECRET ", &[b'b'; 900]].concat();
-        let (before, after) = contexts(&text, 903..909, Encoding::Plain);
+        let (before, after) = contexts(&text, 903..909);
         assert_eq!((before.as_str(), after.as_str()), ("k=", ""));
         // What is masked behind the cut makes the text shorter, and the word no less cut off.
         let text = [&b"a".repeat(200)[..], b" SECRET SECRET SECRET k=SECRET"].concat();
-        let (before, _) = contexts(&text, 224..230, Encoding::Plain);
+        let (before, _) = contexts(&text, 224..230);
         assert_eq!(before, "\u{2026} \u{2026} \u{2026} k=");
         // So does one that is cut off where sight ends.
         let hidden = b"SECRET ".repeat(80);
         let text = [&b"lettersonly"[..], b" ", &hidden, b"k=SECRET"].concat();
         let at = text.len() - 6;
-        let (before, _) = contexts(&text, at..at + 6, Encoding::Plain);
+        let (before, _) = contexts(&text, at..at + 6);
         assert!(!before.contains("SECRET") && !before.contains("only"), "{before}");
     }
 
@@ -257,7 +285,7 @@ mod tests {
     fn a_value_is_masked_whose_name_is_out_of_reach() {
         let text = format!("password = \"swordfish, {}and more\", k=SECRET", "and ".repeat(50));
         let at = text.len() - 6;
-        let (before, _) = contexts(text.as_bytes(), at..at + 6, Encoding::Plain);
+        let (before, _) = contexts(text.as_bytes(), at..at + 6);
         assert_eq!(before, "password = \"\u{2026}\", k=");
     }
 
@@ -265,7 +293,7 @@ mod tests {
     fn candidates_around_are_masked_wherever_they_stand() {
         let text = b"a=first b=second c=third first";
         let spans = [Span { start: 2, len: 5 }, Span { start: 19, len: 5 }];
-        let (before, after) = contexts_beside(text, 10..16, Encoding::Plain, &spans);
+        let (before, after) = contexts_beside(text, 10..16, &spans);
         assert_eq!((before.as_str(), after.as_str()), ("a=\u{2026} b=", " c=\u{2026} \u{2026}"));
     }
 }

@@ -16,7 +16,7 @@ impl Position {
 
 /// How the characters of a text are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Units {
+pub(crate) enum Units {
     /// UTF-8, or anything else of one byte a character. Bytes that go on with a character of UTF-8
     /// are not counted.
     #[default]

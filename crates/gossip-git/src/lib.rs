@@ -31,6 +31,8 @@
 //!
 //! What is a secret, and which paths rules tell apart, is for others to say.
 
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod manifest;
 mod objects;
 mod plan;

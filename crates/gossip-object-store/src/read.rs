@@ -74,6 +74,8 @@ pub(crate) struct ObjectReader {
     base: u64,
     /// What follows, under way.
     next: Option<(u64, Fetch)>,
+    /// Nobody will read behind this.
+    ahead_to: u64,
 }
 
 impl ObjectReader {
@@ -91,12 +93,14 @@ impl ObjectReader {
             bytes,
             base: 0,
             next: None,
+            ahead_to: size,
         }
     }
 
     fn fetch(&self, offset: u64) -> Fetch {
         let (client, path, tag) = (self.client.clone(), self.path.clone(), self.tag.clone());
-        let range = offset..(offset + WINDOW).min(self.size);
+        let end = if offset < self.ahead_to { self.ahead_to } else { self.size };
+        let range = offset..(offset + WINDOW).min(end);
         self.handle.spawn(async move {
             let answer = get(&client, &path, Some(range.clone()), tag).await;
             let (_, bytes) = answer.map_err(|error| connector_error("read", &error))?;
@@ -135,7 +139,10 @@ impl ItemReader for ObjectReader {
         if self.at_hand(offset).is_empty() {
             let fetch = match self.next.take() {
                 Some((at, fetch)) if at == offset => fetch,
-                _ => self.fetch(offset),
+                unwanted => {
+                    abort(unwanted);
+                    self.fetch(offset)
+                }
             };
             let fetched = self.handle.block_on(fetch);
             let gone = |_| ConnectorError::Retryable {
@@ -147,7 +154,7 @@ impl ItemReader for ObjectReader {
         }
         // While this is scanned the next window comes.
         let after = self.base + self.bytes.len() as u64;
-        if self.next.is_none() && after < self.size {
+        if self.next.is_none() && after < self.ahead_to {
             self.next = Some((after, self.fetch(after)));
         }
         let bytes = self.at_hand(offset);
@@ -156,17 +163,25 @@ impl ItemReader for ObjectReader {
         Ok(len)
     }
 
+    fn limit_read_ahead(&mut self, end: u64) {
+        self.ahead_to = end.min(self.size);
+    }
+
     /// Every read asks for the tag of the first, so what was read is of that version.
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
         Ok(self.version.clone())
     }
 }
 
-/// What nobody will read need not come.
 impl Drop for ObjectReader {
     fn drop(&mut self) {
-        if let Some((_, fetch)) = self.next.take() {
-            fetch.abort();
-        }
+        abort(self.next.take());
+    }
+}
+
+/// What nobody will read need not come. Dropping the handle would let it.
+fn abort(fetch: Option<(u64, Fetch)>) {
+    if let Some((_, fetch)) = fetch {
+        fetch.abort();
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Batch {
     has_advanced: bool,
     /// Of the item in progress, where it would be gone on with if the worker died.
     committed_at: Position,
+    /// Of the item in progress, how often it was begun anew (T4).
+    restarts: u32,
 }
 
 /// What one commit makes durable.
@@ -83,6 +85,7 @@ impl Commit<'_> {
             counts: self.batch.counts.clone(),
             partial: self.in_progress.as_ref().map(|(partial, _)| partial.clone()),
             listing: self.batch.listing.clone(),
+            restarts: if self.in_progress.is_some() { self.batch.restarts } else { 0 },
         }
     }
 
@@ -112,9 +115,9 @@ impl Batch {
         reached: Option<&[u8]>,
         token: ShardToken,
     ) -> (Self, Option<PartialItem>) {
-        let ShardToken { step, counts, partial, listing } = token;
+        let ShardToken { step, counts, partial, listing, restarts } = token;
         let reached = reached.map(Into::into);
-        (Self { step, reached, counts, listing, ..Self::default() }, partial)
+        (Self { step, reached, counts, listing, restarts, ..Self::default() }, partial)
     }
 
     /// The last key that was handled, committed or not.
@@ -155,6 +158,12 @@ impl Batch {
         reached.clear();
         reached.extend_from_slice(key);
         self.has_advanced = true;
+        self.restarts = 0;
+    }
+
+    /// Notes that an item that was left in the middle has changed, and is begun anew.
+    pub(crate) fn begin_anew(&mut self) {
+        self.restarts = self.restarts.saturating_add(1);
     }
 
     /// Notes that an item is begun, in whose middle commits may be made.
@@ -212,7 +221,9 @@ impl Batch {
         let due = force
             || self.is_due(next, options, now_ms)
             || item.row().occurrences.len() >= OCCURRENCES_MAX;
-        let further = item.position().unwrap_or_default() > self.committed_at;
+        // T4.
+        let further = self.restarts < options.max_shard_retries
+            && item.position().unwrap_or_default() > self.committed_at;
         let has_rows = !self.rows.is_empty() || !self.unchanged.is_empty();
         if due && (further || has_rows) {
             let flow = self.commit_with(work, Some(item))?;

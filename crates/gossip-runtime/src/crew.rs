@@ -8,9 +8,12 @@
 //!   there, each finding once (the engine's M1).
 //! - Q2: parts that are taken and not handed over are together as long as what every thread of the crew
 //!   may read again after a kill.
+//! - Q3: the lease is renewed however long the threads wait for the source. Once it is lost they stop.
 
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, TryLockError};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
 
 use gossip_contracts::connector::{ConnectorError, ItemReader};
 use gossip_engine::{Position, Scratch, StreamMark};
@@ -27,6 +30,18 @@ const THREADS_MAX: usize = 16;
 const STEPS_MIN: u64 = 4;
 /// What has to be left of an item so that threads are started for it.
 const STEPS_WORTH: u64 = 16;
+
+/// How often it is seen to that the lease goes on, in its length (Q3).
+const LOOKS_PER_LEASE: u64 = 8;
+
+/// The holder of the lease, for whom a crew reads. One thread calls it at a time.
+pub(crate) trait Holder: Send {
+    /// Takes the next part over, and says whether to go on.
+    fn take(&mut self, part: Part) -> Result<Flow, ScanError>;
+
+    /// Renews the lease before it runs out, and says whether to go on.
+    fn renew_if_needed(&mut self) -> Result<Flow, ScanError>;
+}
 
 /// A part of an item.
 pub(crate) struct Part {
@@ -71,7 +86,12 @@ impl<'c> Crew<'c> {
         subject: &'c Subject,
         item: &ItemInProgress<'_>,
     ) -> Option<Self> {
-        if shared.idle() == 0 || !shared.context.source.capabilities().range_reads {
+        let context = &shared.context;
+        if shared.idle() == 0
+            || !context.source.capabilities().range_reads
+            // Q1 is of lines.
+            || context.engine.rules().compares_columns()
+        {
             return None;
         }
         let (mark, size) = (item.mark()?, item.size());
@@ -82,21 +102,21 @@ impl<'c> Crew<'c> {
     }
 
     /// Reads the item until so little of it is left that one thread may as well do that, or until the
-    /// others are wanted elsewhere. `hand_over` gets the parts in order, and says whether to go on.
-    pub(crate) fn run<H>(self, hand_over: H) -> Result<Flow, ScanError>
-    where
-        H: FnMut(Part) -> Result<Flow, ScanError> + Send,
-    {
+    /// others are wanted elsewhere. The holder gets the parts in order.
+    pub(crate) fn run(self, holder: impl Holder) -> Result<Flow, ScanError> {
         let progress = Progress {
             threads: 1,
             handed_over: self.mark,
             next: self.mark.ahead(0),
             waiting: BTreeMap::new(),
-            hand_over,
+            holder,
             end: None,
+            is_over: false,
         };
         let reading = Reading { crew: self, progress: Mutex::new(progress), moved: Condvar::new() };
         std::thread::scope(|scope| {
+            let renewer = scope.spawn(|| reading.renew());
+            let over = OverOnDrop(&reading);
             let (mut first, mut others) = (Member::default(), Vec::new());
             loop {
                 for _ in 0..reading.enlist() {
@@ -106,11 +126,9 @@ impl<'c> Crew<'c> {
                     break;
                 }
             }
-            for other in others {
-                if let Err(panic) = other.join() {
-                    std::panic::resume_unwind(panic);
-                }
-            }
+            others.into_iter().for_each(join);
+            drop(over);
+            join(renewer);
         });
         let progress = reading.progress.into_inner().expect("who panicked did not come here");
         progress.end.unwrap_or(Ok(Flow::Continue))
@@ -128,11 +146,17 @@ impl<'c> Crew<'c> {
     }
 }
 
-/// What the threads share. `H` hands a part over.
+fn join(thread: ScopedJoinHandle<'_, ()>) {
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// What the threads share.
 struct Reading<'c, H> {
     crew: Crew<'c>,
     progress: Mutex<Progress<H>>,
-    /// Something was handed over, or there is an end.
+    /// Something was handed over, or there is an end, or all have left.
     moved: Condvar,
 }
 
@@ -144,9 +168,20 @@ struct Progress<H> {
     next: StreamMark,
     /// Parts that wait for those before them, by the offset that they begin at.
     waiting: BTreeMap<u64, Part>,
-    hand_over: H,
+    holder: H,
     /// Once no further part is to be read.
     end: Option<Result<Flow, ScanError>>,
+    /// All who read have left.
+    is_over: bool,
+}
+
+impl<H> Progress<H> {
+    /// Whatever is not to go on ends it. The first end counts.
+    fn follow(&mut self, flow: Result<Flow, ScanError>) {
+        if !matches!(flow, Ok(Flow::Continue)) {
+            self.end.get_or_insert(flow);
+        }
+    }
 }
 
 /// A part to read.
@@ -155,10 +190,23 @@ struct Task {
     steps: u64,
 }
 
-impl<H> Reading<'_, H>
-where
-    H: FnMut(Part) -> Result<Flow, ScanError> + Send,
-{
+impl<H: Holder> Reading<'_, H> {
+    /// Renews the lease until all have left (Q3).
+    fn renew(&self) {
+        let _on_panic = EndOnPanic(self);
+        let between = Duration::from_millis((self.crew.shared.lease_ms / LOOKS_PER_LEASE).max(1));
+        let Ok(mut progress) = self.progress.lock() else { return };
+        while !progress.is_over && progress.end.is_none() {
+            let Ok((woken, _)) = self.moved.wait_timeout(progress, between) else { return };
+            progress = woken;
+            if !progress.is_over && progress.end.is_none() {
+                let flow = progress.holder.renew_if_needed();
+                progress.follow(flow);
+            }
+        }
+        self.moved.notify_all();
+    }
+
     /// How many threads more there are to be, one for each worker that has nothing to do.
     fn enlist(&self) -> usize {
         let wanted = (1 + self.crew.shared.idle()).min(THREADS_MAX);
@@ -184,11 +232,19 @@ where
     /// Reads a part, and hands over what can be; whether to go on.
     fn read_next(&self, member: &mut Member) -> bool {
         let Some(task) = self.take() else { return false };
-        let on_panic = EndOnDrop(self);
-        let scanned = member.scan(&self.crew, &task);
-        let goes_on = self.put(&task, scanned);
-        std::mem::forget(on_panic);
-        goes_on
+        let _on_panic = EndOnPanic(self);
+        let scanned = member.scan(&self.crew, &task, || self.has_ended());
+        self.put(&task, scanned)
+    }
+
+    /// Asked often, so it does not wait for who is at it.
+    fn has_ended(&self) -> bool {
+        self.crew.shared.stopping()
+            || match self.progress.try_lock() {
+                Ok(progress) => progress.end.is_some(),
+                Err(TryLockError::WouldBlock) => false,
+                Err(TryLockError::Poisoned(_)) => true,
+            }
     }
 
     fn take(&self) -> Option<Task> {
@@ -208,35 +264,50 @@ where
         None
     }
 
-    /// `None` was left in the middle, as the scan stops.
+    /// `None` was left in the middle, as there is an end.
     fn put(&self, task: &Task, scanned: Result<Option<Part>, ConnectorError>) -> bool {
         let Ok(mut progress) = self.progress.lock() else { return false };
-        let Progress { waiting, handed_over, hand_over, end, .. } = &mut *progress;
+        let progress = &mut *progress;
         match scanned {
-            Ok(Some(part)) => drop(waiting.insert(task.start.read_from(), part)),
+            Ok(Some(part)) => drop(progress.waiting.insert(task.start.read_from(), part)),
             Ok(None) => {}
-            Err(error) => drop(end.get_or_insert(Err(error.into()))),
+            Err(error) => progress.follow(Err(error.into())),
         }
-        while end.is_none()
-            && let Some(part) = waiting.remove(&handed_over.read_from())
+        while progress.end.is_none()
+            && let Some(part) = progress.waiting.remove(&progress.handed_over.read_from())
         {
-            let part = part.placed_at(*handed_over);
-            *handed_over = part.mark;
-            let flow = hand_over(part);
-            *end = Some(flow).filter(|flow| !matches!(flow, Ok(Flow::Continue)));
+            let part = part.placed_at(progress.handed_over);
+            progress.handed_over = part.mark;
+            let flow = progress.holder.take(part);
+            progress.follow(flow);
         }
         self.moved.notify_all();
-        end.is_none()
+        progress.end.is_none()
     }
 }
 
 /// A part that will never be handed over is waited for by nobody.
-struct EndOnDrop<'r, 'c, H>(&'r Reading<'c, H>);
+struct EndOnPanic<'r, 'c, H>(&'r Reading<'c, H>);
 
-impl<H> Drop for EndOnDrop<'_, '_, H> {
+impl<H> Drop for EndOnPanic<'_, '_, H> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        if let Ok(mut progress) = self.0.progress.lock() {
+            progress.follow(Ok(Flow::Stop));
+        }
+        self.0.moved.notify_all();
+    }
+}
+
+/// The lease of nobody who reads is not renewed.
+struct OverOnDrop<'r, 'c, H>(&'r Reading<'c, H>);
+
+impl<H> Drop for OverOnDrop<'_, '_, H> {
     fn drop(&mut self) {
         if let Ok(mut progress) = self.0.progress.lock() {
-            progress.end = Some(Ok(Flow::Stop));
+            progress.is_over = true;
         }
         self.0.moved.notify_all();
     }
@@ -250,7 +321,13 @@ struct Member {
 }
 
 impl Member {
-    fn scan(&mut self, crew: &Crew<'_>, task: &Task) -> Result<Option<Part>, ConnectorError> {
+    /// `None` if it has to end before.
+    fn scan(
+        &mut self,
+        crew: &Crew<'_>,
+        task: &Task,
+        has_ended: impl Fn() -> bool,
+    ) -> Result<Option<Part>, ConnectorError> {
         let Crew { shared, subject, .. } = *crew;
         let context = &shared.context;
         let reader = match &mut self.reader {
@@ -266,10 +343,12 @@ impl Member {
         }
         let Task { start, steps } = *task;
         let (mut offset, end) = (start.read_from(), start.read_to(steps));
+        // The part behind this one is another thread's.
+        reader.limit_read_ahead(end);
         let mut found = Vec::new();
         let mut stream = context.engine.resume(&mut self.scratch, Some(subject.path()), start);
         while offset < end {
-            if shared.stopping() {
+            if has_ended() {
                 return Ok(None);
             }
             let room = (CHUNK as u64).min(end - offset) as usize;

@@ -1,17 +1,18 @@
 //! What a finding is called on every machine.
 //!
-//! Made of the rule, the path, the masked text between the secret and the one before it in its line,
-//! and how many findings of the same rule before it in the same file have the same text. So it does
+//! Made of the rule, the path, the masked text between the secret and the finding before it in its
+//! line, and how many findings of the same rule before it in the same file have the same text. So it does
 //! not change when lines are inserted or moved, when the tree is somewhere else, or when another
 //! secret comes into the line; and as no byte of the secret is in it, it tells nothing about it. A
-//! secret that takes the place of another keeps its fingerprint.
+//! secret that takes the place of another keeps its fingerprint. What else is masked in the line is a
+//! part of the text: the names before it tell secrets apart.
 //!
 //! Every version of a file counts by itself: a secret has one fingerprint in the work tree and in all
 //! versions of a history, whichever of them there are and in whatever order they come.
 
 use std::collections::HashMap;
 
-use gossip_contracts::identity::{CanonicalHasher, FINDING_FINGERPRINT_V1};
+use gossip_contracts::identity::{CanonicalHasher, FINDING_FINGERPRINT_V2};
 
 use crate::findings::ReportedFinding;
 
@@ -27,6 +28,8 @@ pub struct Fingerprints {
     file: (Vec<u8>, Vec<u8>),
     /// How many there were of each in this version of this file.
     seen: HashMap<[u8; 32], u32>,
+    /// Of the last finding of it, its line, and what stands before it there.
+    last: Option<(u64, String)>,
 }
 
 impl Fingerprints {
@@ -43,9 +46,12 @@ impl Fingerprints {
         if self.file.0 != found.key || self.file.1 != path {
             self.file = (found.key.clone(), path.to_vec());
             self.seen.clear();
+            self.last = None;
         }
-        let text = text_before(&found.before);
-        let mut hasher = CanonicalHasher::new(&FINDING_FINGERPRINT_V1);
+        let last = self.last.take().filter(|(line, _)| *line == found.line);
+        let text = text_between(last.map(|(_, before)| before).as_deref(), &found.before);
+        self.last = Some((found.line, found.before.clone()));
+        let mut hasher = CanonicalHasher::new(&FINDING_FINGERPRINT_V2);
         hasher.value(found.rule.as_str()).value(path).value(text.as_str());
         let ordinal = self.seen.entry(hasher.finish()).or_default();
         hasher.value(&*ordinal);
@@ -54,9 +60,13 @@ impl Fingerprints {
     }
 }
 
-/// What stands between a secret and what is masked before it, with blanks and punctuation evened out.
-fn text_before(before: &str) -> String {
-    let since = before.rsplit(MASK).next().unwrap_or_default();
+/// What stands between a secret and the finding before it in its line, with blanks and punctuation
+/// evened out. `before` and `last` are what stands before the two: if the line is long, of either as much
+/// as is shown.
+fn text_between(last: Option<&str>, before: &str) -> String {
+    let mut masks = before.rmatch_indices(MASK);
+    let mask = last.and_then(|last| masks.find(|(at, _)| last.ends_with(&before[..*at])));
+    let since = mask.map_or(before, |(at, mask)| &before[at + mask.len()..]);
     let since = since.trim_start_matches(|c: char| !c.is_alphanumeric());
     let words: Vec<&str> = since.split_whitespace().collect();
     let text = words.join(" ");
@@ -96,24 +106,58 @@ mod tests {
         }
     }
 
+    /// Of findings in one line each.
     fn of(path: &str, befores: &[&str]) -> Vec<String> {
+        of_lines(path, befores.iter().map(|before| vec![*before]))
+    }
+
+    fn of_lines<'b>(path: &str, lines: impl Iterator<Item = Vec<&'b str>>) -> Vec<String> {
         let mut prints = Fingerprints::new();
-        befores.iter().map(|before| prints.next(&found("rule", before), path.as_bytes())).collect()
+        let lines = lines.zip(1..).flat_map(|(befores, line)| {
+            befores.into_iter().map(move |before| ReportedFinding { line, ..found("rule", before) })
+        });
+        lines.map(|found| prints.next(&found, path.as_bytes())).collect()
     }
 
     /// Baselines hold them.
     #[test]
     fn golden_value() {
-        assert_eq!(of("config/app.env", &["TOKEN="]), ["d0d35534d9cee7bc61e75827a7cc8a0a"]);
+        assert_eq!(of("config/app.env", &["TOKEN="]), ["ea3b6fb584843a02abbe7200588fbbe2"]);
     }
 
     #[test]
     fn a_second_secret_in_the_line_is_another_and_leaves_the_first_as_it_was() {
         let one = of("a", &["a = "]);
-        let two = of("a", &["a = ", "a = …, b = "]);
+        let in_line = |befores: &[&'static str]| of_lines("a", std::iter::once(befores.to_vec()));
+        let two = in_line(&["a = ", "a = …, b = "]);
         assert_eq!((two[0] == one[0], two[1] == one[0]), (true, false));
-        let before = of("a", &["b = ", "b = …, a = "]);
+        let before = in_line(&["b = ", "b = …, a = "]);
         assert_eq!(before[1], one[0]);
+        // Of a long line less is shown before the later ones.
+        let long = in_line(&["some text, b = ", "text, b = …, c = ", "b = …, c = …, a = "]);
+        assert_eq!(long[2], one[0]);
+    }
+
+    /// What is masked may be a value, and its name is what tells two lines apart.
+    #[test]
+    fn what_is_masked_and_no_finding_does_not_end_the_text() {
+        let prints = of(
+            "a",
+            &[
+                "aws_key = … or \"",
+                "gcp_key = … or \"",
+                "Authorization: … ",
+                "X-Api-Token: … ",
+                "{\"key\":\"GH_BOT_A\",\"value\":\"",
+                "{\"key\":\"GH_BOT_B\",\"value\":\"",
+            ],
+        );
+        let different: std::collections::BTreeSet<_> = prints.iter().collect();
+        assert_eq!(different.len(), prints.len());
+        // None of that is by their order.
+        for (number, before) in ["gcp_key = … or \"", "X-Api-Token: … "].iter().enumerate() {
+            assert_eq!(of("a", &[before])[0], prints[2 * number + 1]);
+        }
     }
 
     #[test]

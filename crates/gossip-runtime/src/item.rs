@@ -123,16 +123,16 @@ impl ItemContext<'_> {
         row.begun = true;
     }
 
-    /// Forgets the version of what changed while it was read, or may still change under the same
-    /// name: it is read again next time.
+    /// Forgets the version of what changed while it was read, and notes that another may still change
+    /// under the same name: either is read again next time.
     pub(crate) fn settle(
         &self,
         reader: &dyn ItemReader,
         row: &mut ItemRow,
         opened_at_ms: u64,
     ) -> Result<(), ConnectorError> {
-        let settled = self.source.is_settled(&row.version, opened_at_ms);
-        if !settled || reader.version_now()? != row.version {
+        row.is_settled = self.source.is_settled(&row.version, opened_at_ms);
+        if reader.version_now()? != row.version {
             row.version.clear();
         }
         Ok(())

@@ -17,6 +17,18 @@ use crate::totals::Reasons;
 /// Items that one transaction forgets: others wait for it.
 const FORGET_AT_ONCE: i64 = 1_000;
 
+/// What a version in the table begins with: whether it is known for good, or only what was read.
+const UNSETTLED: u8 = 0;
+const SETTLED: u8 = 1;
+
+/// The version that is known for good; empty if there is none.
+fn settled_version(stored: &[u8]) -> &[u8] {
+    match stored {
+        [SETTLED, version @ ..] => version,
+        _ => &[],
+    }
+}
+
 /// What became of one item. No `Debug`: a key may be private.
 pub(crate) struct ItemRow {
     pub(crate) key: Vec<u8>,
@@ -24,6 +36,8 @@ pub(crate) struct ItemRow {
     pub(crate) path: Option<Vec<u8>>,
     /// Empty if the bytes that were read cannot be named, so that they are read again next time.
     pub(crate) version: Vec<u8>,
+    /// Equal versions are equal bytes; else they are read again, too.
+    pub(crate) is_settled: bool,
     pub(crate) bytes: u64,
     pub(crate) skipped: Option<Reason>,
     pub(crate) failed: Option<Reason>,
@@ -73,7 +87,7 @@ pub(crate) fn find_items(
         }
         found.push(match row {
             Some(known) if known.get_ref(0)?.as_blob()? == key => Some(LedgerRow {
-                version: known.get(1)?,
+                version: settled_version(known.get_ref(1)?.as_blob()?).to_vec(),
                 run: RunId::from_raw(known.get::<_, i64>(2)? as u64),
                 bytes: known.get::<_, i64>(3)? as u64,
                 skipped: known.get(4)?,
@@ -179,7 +193,7 @@ pub(crate) fn keep_unmet(
     let sql = concat!(
         "UPDATE scan_ledger SET run = ?1 WHERE scope = ",
         scope_of_run!(),
-        " AND run < ?1 AND key >= ?2 AND key < ?3 AND failed IS NULL AND version <> x''"
+        " AND run < ?1 AND key >= ?2 AND key < ?3 AND failed IS NULL AND version >= x'01'"
     );
     tx.execute(sql, (run.as_raw() as i64, start, end)).map(drop)
 }
@@ -192,11 +206,11 @@ pub(crate) fn each_settled(
 ) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "SELECT key, version FROM scan_ledger
-         WHERE scope = ?1 AND failed IS NULL AND version <> x'' ORDER BY key",
+         WHERE scope = ?1 AND failed IS NULL AND version >= x'01' ORDER BY key",
     )?;
     let mut rows = statement.query([scope.0])?;
     while let Some(row) = rows.next()? {
-        each(row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+        each(row.get_ref(0)?.as_blob()?, settled_version(row.get_ref(1)?.as_blob()?));
     }
     Ok(())
 }
@@ -208,6 +222,7 @@ impl ItemRow {
             key: key.to_vec(),
             path: None,
             version: Vec::new(),
+            is_settled: true,
             bytes: 0,
             skipped: None,
             failed: None,
@@ -234,7 +249,10 @@ impl ItemRow {
         scope: Scope,
         run: RunId,
     ) -> rusqlite::Result<()> {
-        self.put_as(tx, scope, run, &self.version, self.bytes)
+        let flag = if self.is_settled { SETTLED } else { UNSETTLED };
+        let version = [&[flag][..], &self.version].concat();
+        let version = if self.version.is_empty() { &[] } else { &version[..] };
+        self.put_as(tx, scope, run, version, self.bytes)
     }
 
     /// Writes down an item in progress, of which `bytes` are read. Its version is left empty, so that
@@ -289,7 +307,7 @@ impl ItemRow {
 pub struct ReportedItem {
     /// The connector's key of it.
     pub key: Vec<u8>,
-    /// What was scanned of it; empty if that cannot be named.
+    /// What was scanned of it; empty if that cannot be named, as it changed meanwhile.
     pub version: Vec<u8>,
     /// Bytes that it has.
     pub bytes: u64,
@@ -315,7 +333,7 @@ pub(crate) fn each_item_since<E>(
     while let Some(row) = rows.next()? {
         let item = ReportedItem {
             key: row.get(0)?,
-            version: row.get(1)?,
+            version: row.get_ref(1)?.as_blob()?.get(1..).unwrap_or_default().to_vec(),
             bytes: row.get::<_, i64>(2)? as u64,
             skipped: row.get(3)?,
             failed: row.get(4)?,

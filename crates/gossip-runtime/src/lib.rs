@@ -51,6 +51,8 @@ mod clock;
 mod crew;
 mod findings;
 mod fingerprint;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod item;
 mod ledger;
 mod missed;

@@ -17,7 +17,7 @@ pub fn policy_hash(engine: &Engine, classifier: &dyn Classifier) -> PolicyHash {
 
 /// Raised when this crate reads the same items in another way, or stores what became of them or where
 /// it stands in another form: runs and ledgers of before are then another policy's.
-const RUNTIME_VERSION: u32 = 2;
+const RUNTIME_VERSION: u32 = 3;
 
 struct Policy<'p> {
     engine: &'p Engine,

@@ -16,7 +16,7 @@ use gossip_engine::Scratch;
 use crate::archive_item::{ArchiveInProgress, ArchiveScan};
 use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
-use crate::crew::Crew;
+use crate::crew::{Crew, Holder, Part};
 use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep, read_head};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
@@ -248,7 +248,11 @@ impl<W: Work> Step<'_, W> {
         let context = &shared.context;
         let OpenItem { subject, mut reader } = context.open(key)?;
         // What was committed of another version says nothing of this one.
-        let mut partial = partial.filter(|partial| subject.is_version(&partial.version));
+        let is_changed = partial.is_some_and(|partial| !subject.is_version(&partial.version));
+        let mut partial = partial.filter(|_| !is_changed);
+        if is_changed {
+            batch.begin_anew();
+        }
         if let Some(PartialItem { at: PartialAt::Inside(_), .. }) = partial {
             if let (head, Some(format)) = archive_format(&mut *reader)? {
                 let row = subject.begin_row(reader.size(), partial);
@@ -269,11 +273,7 @@ impl<W: Work> Step<'_, W> {
             let next = if crew.is_some() { all } else { item.next_len() };
             let mut flow = checkpoint_and_renew(shared, *work, batch, &mut item, next)?;
             if let Some(crew) = crew.filter(|_| flow == Flow::Continue) {
-                flow = crew.run(|part| {
-                    batch.add_bytes(part.bytes);
-                    item.skip(part);
-                    checkpoint_and_renew(shared, *work, batch, &mut item, all)
-                })?;
+                flow = crew.run(CrewHolder { shared, work: *work, batch, item: &mut item })?;
                 if flow == Flow::Continue {
                     continue;
                 }
@@ -295,6 +295,27 @@ impl<W: Work> Step<'_, W> {
             batch.add_bytes(item.offset() - before);
         }
         Ok(ReadEnd::Done(item.finish()?))
+    }
+}
+
+/// What a crew reads goes on from where the item stands.
+struct CrewHolder<'h, 'i, W> {
+    shared: &'h Shared<'h>,
+    work: &'h mut W,
+    batch: &'h mut Batch,
+    item: &'h mut ItemInProgress<'i>,
+}
+
+impl<W: Work> Holder for CrewHolder<'_, '_, W> {
+    fn take(&mut self, part: Part) -> Result<Flow, ScanError> {
+        let Self { shared, work, batch, item } = self;
+        batch.add_bytes(part.bytes);
+        item.skip(part);
+        checkpoint_and_renew(shared, *work, batch, *item, shared.options.checkpoint_bytes)
+    }
+
+    fn renew_if_needed(&mut self) -> Result<Flow, ScanError> {
+        self.work.renew_if_needed()
     }
 }
 

@@ -7,6 +7,10 @@
 //! - T3: of two tokens of a shard the later is the greater in byte order, also while the key stays
 //!   (coordination's C1).
 //!
+//! - T4: an item that was left in the middle and begun anew, as it had changed, as often as a shard may be
+//!   tried has no more progress committed before its end: one that changes and kills its worker each
+//!   time is then parked by coordination, which sees no progress.
+//!
 //! The layout: a format byte, the step as a big-endian number, which makes T3, a byte of flags, the
 //! counts, then each part whose flag is set, in the order of flags. A flag that is not known is refused,
 //! so that a later part (the page of findings that a fleet's token names) gets a flag of its own and
@@ -22,6 +26,7 @@ const FORMAT: u8 = 3;
 const FORMAT_WITHOUT_STEP: u8 = 2;
 const HAS_PARTIAL: u8 = 1;
 const HAS_LISTING: u8 = 2;
+const HAS_RESTARTS: u8 = 4;
 
 /// What a shard's cursor knows beside its key.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -34,6 +39,8 @@ pub(crate) struct ShardToken {
     pub(crate) partial: Option<PartialItem>,
     /// The source's own token: of the page in which the cursor's key lies, or that ended with it.
     pub(crate) listing: Option<Vec<u8>>,
+    /// How often the item that was left in the middle was begun anew (T4).
+    pub(crate) restarts: u32,
 }
 
 impl ShardToken {
@@ -49,11 +56,17 @@ impl ShardToken {
             bytes[flags] |= HAS_PARTIAL;
             partial.encode(&mut bytes);
         }
+        let has_restarts = self.restarts > 0;
+        let room = MAX_TOKEN_SIZE - 2 - if has_restarts { size_of::<u32>() } else { 0 };
         if let Some(listing) = &self.listing
-            && bytes.len() + 2 + listing.len() <= MAX_TOKEN_SIZE
+            && bytes.len() + listing.len() <= room
         {
             bytes[flags] |= HAS_LISTING;
             put_field(&mut bytes, listing);
+        }
+        if has_restarts {
+            bytes[flags] |= HAS_RESTARTS;
+            bytes.extend_from_slice(&self.restarts.to_le_bytes());
         }
         bytes
     }
@@ -67,7 +80,7 @@ impl ShardToken {
             _ => return None,
         };
         let [flags] = take(&mut rest)?;
-        if flags & !(HAS_PARTIAL | HAS_LISTING) != 0 {
+        if flags & !(HAS_PARTIAL | HAS_LISTING | HAS_RESTARTS) != 0 {
             return None;
         }
         let has = |flag| flags & flag != 0;
@@ -75,7 +88,11 @@ impl ShardToken {
         let partial = has(HAS_PARTIAL).then(|| PartialItem::decode(&mut rest));
         let listing = has(HAS_LISTING).then(|| take_field(&mut rest));
         let (partial, listing) = (transpose(partial)?, transpose(listing)?);
-        let token = Self { step, counts, partial, listing };
+        let restarts = match has(HAS_RESTARTS) {
+            true => u32::from_le_bytes(take(&mut rest)?),
+            false => 0,
+        };
+        let token = Self { step, counts, partial, listing, restarts };
         rest.is_empty().then_some(token)
     }
 }
@@ -128,6 +145,7 @@ mod tests {
             counts,
             partial: Some(example()),
             listing: Some(b"page 7".to_vec()),
+            restarts: 0,
         }
     }
 
@@ -136,6 +154,8 @@ mod tests {
         let mut whole = token();
         reads_back_in_parts(&whole);
         whole.partial = Some(inside());
+        reads_back_in_parts(&whole);
+        whole.restarts = 0x0102;
         reads_back_in_parts(&whole);
     }
 
@@ -159,7 +179,7 @@ mod tests {
     fn tokens_of_another_format_or_with_parts_that_nobody_knows_are_refused() {
         let bytes = token().to_bytes();
         assert!(ShardToken::from_bytes(&[&[1], &bytes[1..]].concat()).is_none());
-        for flag in 2..8 {
+        for flag in 3..8 {
             let mut bytes = bytes.clone();
             bytes[9] |= 1 << flag;
             assert!(ShardToken::from_bytes(&bytes).is_none(), "flag {flag}");
@@ -174,6 +194,10 @@ mod tests {
         token.listing = Some(vec![7; room]);
         assert_eq!(token.to_bytes().len(), MAX_TOKEN_SIZE);
         token.listing = Some(vec![7; room + 1]);
+        assert!(ShardToken::from_bytes(&token.to_bytes()) == Some(without.clone()));
+        let (restarts, listing) = (1, Some(vec![7; room]));
+        let token = ShardToken { restarts, listing, ..token };
+        let without = ShardToken { restarts, ..without };
         assert!(ShardToken::from_bytes(&token.to_bytes()) == Some(without));
     }
 

@@ -24,6 +24,16 @@ fn what_is_wrong_with_a_bucket_is_named_and_the_rest_is_scanned() {
     // A tag names the content: at once nothing is read again.
     scan(&place, &weed, direct(), &["s3://bucket"]).exits(1).says("30 unchanged");
 
+    // Of several buckets a proof says which.
+    weed.put("other", "dir0/00.env", b"words").unwrap();
+    let proof = place.path("proof.jsonl");
+    let words = ["s3://bucket/dir0/", "s3://other", "--proof", proof.to_str().unwrap()];
+    scan(&place, &weed, direct(), &words).exits(1);
+    let proof = std::fs::read_to_string(proof).unwrap();
+    for path in ["s3://bucket/dir0/00.env", "s3://other/dir0/00.env"] {
+        assert_eq!(proof.matches(&format!("\"path\":\"{path}\"")).count(), 1, "{proof}");
+    }
+
     // One that is gone, and one that has changed.
     weed.delete("bucket", "dir1/04.env");
     weed.put("bucket", "dir2/05.env", b"nothing any more\n").unwrap();

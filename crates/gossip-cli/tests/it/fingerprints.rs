@@ -58,6 +58,28 @@ fn a_baseline_made_on_one_machine_silences_on_another() {
     assert_eq!(scan().exits(1).jsonl().len(), 1);
 }
 
+/// What stands before them is masked, but for the names.
+#[test]
+fn a_baseline_does_not_silence_a_secret_of_another_name_in_the_same_kind_of_line() {
+    let place = Place::new();
+    let file = place.path("baseline.json");
+    let lines = |name: &str, seed: u64| {
+        let [a, b, c] = [token(seed), token(seed + 1), token(seed + 2)];
+        format!(
+            "{{\"key\":\"GH_BOT_{name}\",\"value\":\"{a}\"}}\n\
+             {name}_key = os.getenv(\"{name}\") or \"{b}\"\nX-{name}-Authorization: Bearer {c}\n"
+        )
+    };
+    place.write("bots", lines("one", 1));
+    place.run("scan TREE").exits(1);
+    place.run(&format!("baseline -o {}", file.display())).exits(0).says("3 findings");
+    let scan = || place.run(&format!("scan TREE --baseline {} -f jsonl", file.display()));
+    place.write("bots", format!("# moved\n\n{}", lines("one", 1)));
+    scan().exits(0);
+    place.write("bots", lines("two", 4));
+    assert_eq!(scan().exits(1).jsonl().len(), 3);
+}
+
 #[test]
 fn a_baseline_with_a_fault_is_refused_by_line_and_nothing_is_scanned() {
     let place = Place::with_a_token();

@@ -1,11 +1,14 @@
 //! `gossip runs prune`: what it deletes, and all that it must not.
 
 use std::fs;
-use std::time::Duration;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
 use serde_json::Value;
 
-use super::support::{Place, token};
+use super::support::{Place, Ran, gossip, token};
 
 /// Three scans: the first finds one secret, the second another beside it, the third the same two.
 fn scanned_three_times() -> Place {
@@ -111,4 +114,63 @@ fn what_was_remembered_under_other_rules_goes_when_told() {
     place.run("doctor").exits(0);
     assert_eq!(scan(""), 0, "what the newest rules need not read again stays");
     assert_eq!(scan("--only-rule aws-access-key-id"), 2, "what others would not is forgotten");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Runs are deleted in two steps each, and what they remembered in many.
+#[test]
+fn a_prune_of_other_rules_killed_at_any_moment_is_finished_by_the_next() {
+    const KILLS: u32 = 10;
+    let place = Place::with_a_token();
+    for number in 0..150 {
+        place.write(&format!("many/{number}.txt"), "text\n");
+    }
+    for rule in ["aws-access-key-id", "gitlab-token", "slack-bot-token"] {
+        place.run(&format!("scan TREE --only-rule {rule}")).exits(0);
+    }
+    place.run("scan TREE").exits(1);
+    place.run("scan TREE").exits(1);
+    let findings = place.run("findings --format json").exits(1).json();
+    let words = ["runs", "prune", "--other-rules", "--yes"];
+    let run = |state: &Path, words: &[&str]| {
+        let mut command = gossip(state);
+        let output = command.current_dir(&place.tree).args(words).output();
+        Ran::of(output.unwrap(), &words.join(" "))
+    };
+    let state = |number: u32| place.path(&format!("state{number}"));
+    let began = Instant::now();
+    copy(&place.state, &state(0));
+    run(&state(0), &words).exits(0).says("deleted 4 runs");
+    let takes = began.elapsed();
+    for kill in 1..=KILLS {
+        let state = state(kill);
+        copy(&place.state, &state);
+        let mut command = gossip(&state);
+        command.args(words).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        std::thread::sleep(takes * kill / KILLS);
+        // It may have ended before.
+        let _ = process.kill();
+        process.wait().unwrap();
+        run(&state, &words).exits(0);
+        assert_eq!(numbers(&run(&state, &["runs", "--format", "json"]).json()), [5]);
+        assert_eq!(run(&state, &["findings", "--format", "json"]).exits(1).json(), findings);
+        run(&state, &["doctor"]).exits(0);
+        run(&state, &words).exits(0).says("deleted 0 runs");
+        let left = "SELECT count(DISTINCT scope) FROM scan_ledger";
+        let database = Connection::open(state.join("gossip.db")).unwrap();
+        let left: i64 = database.query_row(left, [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 1, "only what the newest rules remember");
+    }
 }

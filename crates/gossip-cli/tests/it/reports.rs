@@ -207,6 +207,13 @@ fn a_proof_names_what_was_scanned_and_what_was_not_and_any_change_is_seen() {
         "{ran:?}"
     );
     let lines: Vec<&str> = text.lines().collect();
+    // They are younger than what is trusted to be the same, and were read as they are.
+    assert_eq!(text.matches("\"version\":\"").count(), 3, "{text}");
+    let head: Value = serde_json::from_str(lines[0]).unwrap();
+    let (policy, silent) = (&head["policy_of"], &head["not_reported"]);
+    let rules = policy["rules"].as_u64().unwrap();
+    assert!(policy["decoded"].to_string().contains("base64") && policy["excluded"].is_null());
+    assert_eq!((&silent["by_baseline"], &silent["by_ignore_files"]), (&0.into(), &0.into()));
     let without = |at: usize| {
         let mut lines = lines.clone();
         lines.remove(at);
@@ -224,6 +231,17 @@ fn a_proof_names_what_was_scanned_and_what_was_not_and_any_change_is_seen() {
         fs::write(&file, changed).unwrap();
         verify().exits(2).says(part);
     }
+    // What is not reported is counted, and other rules are another policy.
+    place.write(".gossipignore", "config/\n");
+    let words = "--exclude *.txt --disable-rule aws-access-key-id";
+    place.run(&format!("scan TREE {words} --proof {}", file.display())).exits(0);
+    verify().exits(0).prints("1 finding (1 not reported); done");
+    let text = fs::read_to_string(&file).unwrap();
+    let other: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(other["not_reported"]["by_ignore_files"], 1);
+    assert_eq!(other["policy_of"]["rules"], rules - 1);
+    assert_eq!(other["policy_of"]["excluded"], serde_json::json!(["*.txt"]));
+    assert_ne!(other["policy_of"]["rules_hash"], policy["rules_hash"]);
 }
 
 #[test]

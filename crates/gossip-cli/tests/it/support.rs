@@ -119,6 +119,12 @@ impl Ran {
         self
     }
 
+    #[track_caller]
+    pub(crate) fn prints(self, part: &str) -> Self {
+        assert!(self.stdout.contains(part), "`{part}` is not in {self:?}");
+        self
+    }
+
     pub(crate) fn json(&self) -> Vec<Value> {
         match serde_json::from_str(&self.stdout).unwrap() {
             Value::Array(values) => values,

@@ -130,6 +130,10 @@ pub trait ItemReader: Send {
     /// Reads at `offset` into the front of `buf`; 0 at the end of the item.
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError>;
 
+    /// Nothing behind `end` will be read, until this says otherwise: a reader that fetches ahead stops
+    /// there. It is no bound on reads.
+    fn limit_read_ahead(&mut self, _end: u64) {}
+
     /// The version now. One that differs from [`ItemReader::version`] means that what was read may
     /// be a mixture.
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError>;

@@ -20,7 +20,7 @@ pub static FINDING_ID_V1: Domain = Domain::new("gossip identity finding-id v1");
 /// [`OccurrenceId`](super::OccurrenceId).
 pub static OCCURRENCE_ID_V1: Domain = Domain::new("gossip identity occurrence-id v1");
 /// What a report calls a finding on every machine.
-pub static FINDING_FINGERPRINT_V1: Domain = Domain::new("gossip report finding-fingerprint v1");
+pub static FINDING_FINGERPRINT_V2: Domain = Domain::new("gossip report finding-fingerprint v2");
 /// All that a proof of a scan says.
 pub static SCAN_PROOF_V1: Domain = Domain::new("gossip report scan-proof v1");
 
@@ -39,7 +39,7 @@ mod tests {
         &POLICY_HASH_V1,
         &FINDING_ID_V1,
         &OCCURRENCE_ID_V1,
-        &FINDING_FINGERPRINT_V1,
+        &FINDING_FINGERPRINT_V2,
         &SCAN_PROOF_V1,
     ];
 

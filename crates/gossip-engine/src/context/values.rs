@@ -16,6 +16,9 @@ const FILLERS: [&str; 7] = ["are", "be", "equals", "is", "set", "to", "was"];
 const NO_VALUES: [&str; 12] =
     ["a", "an", "and", "at", "for", "from", "in", "of", "on", "or", "the", "with"];
 
+/// Of a pair of a name and a value, each with a name of its own, the name of the value.
+const VALUE_NAMES: [&str; 2] = ["val", "value"];
+
 /// What stands before and behind a secret, without such words.
 pub(super) fn without(before: &str, after: &str) -> (String, String) {
     let mut text: Vec<char> = before.chars().collect();
@@ -28,6 +31,7 @@ pub(super) fn without(before: &str, after: &str) -> (String, String) {
     line.hide_rest_of_secret(&mut hidden);
     line.hide_users(&mut hidden);
     line.hide_named(&mut hidden);
+    line.show_names_of_pairs(&mut hidden);
     let shown = |from: usize, to: usize| {
         let mut out = String::new();
         for at in from..to {
@@ -129,6 +133,30 @@ impl Line<'_> {
         }
     }
 
+    /// `"key": "GH_BOT", "value": …`: a name, which tells one secret from the next. What could be a value
+    /// all the same stays masked.
+    fn show_names_of_pairs(&self, hidden: &mut [bool]) {
+        let mut at = 0;
+        while at < self.text.len() {
+            let len = self.run(at, in_name);
+            let is_key = self.word(at, at + len) == "key";
+            at += len.max(1);
+            if !is_key {
+                continue;
+            }
+            let is_between = |c: char| c.is_whitespace() || is_quote(c) || "=:\\".contains(c);
+            let from = at + self.run(at, is_between);
+            let to = from + self.run(from, in_name);
+            let next = to + self.run(to, |c| is_between(c) || ",;".contains(c));
+            let sibling = self.word(next, next + self.run(next, in_name));
+            let name = &self.text[from..to];
+            let is_name = name.contains(&'_') || name.iter().all(|c| c.is_ascii_alphabetic());
+            if is_name && VALUE_NAMES.contains(&sibling.as_str()) {
+                hidden[from..to].fill(false);
+            }
+        }
+    }
+
     /// Where the value of the name that ends at `end` begins and ends.
     fn value_behind(&self, end: usize, name: &str) -> (usize, usize) {
         let is_blank = |c: char| matches!(c, ' ' | '\t');
@@ -138,6 +166,9 @@ impl Line<'_> {
         let is_element = self.is(at, |c| c == '>');
         at += operators;
         at += self.run(at, |c| is_blank(c) || "[{(\\".contains(c));
+        if operators == 0 && self.is(at, |c| c == '-') {
+            return self.arguments_behind(at);
+        }
         if operators == 0 {
             at = self.behind_fillers(at);
             let next = self.word(at, at + self.run(at, char::is_alphabetic));
@@ -148,9 +179,50 @@ impl Line<'_> {
         if is_element {
             return (at, at + self.run(at, |c| c != '<'));
         }
-        let may_have_blanks = operators > 0 && name.contains("pass");
+        let may_have_blanks = operators > 0 && may_be_phrase(name);
         let quote = usize::from(self.is(at, is_quote));
-        (at + quote, self.end_of_value(at, may_have_blanks))
+        let is_list = quote > 0 && self.text[closed..at].iter().any(|c| "[{(".contains(*c));
+        let end = self.end_of_value(at, may_have_blanks);
+        (at + quote, if is_list { self.end_of_list(end) } else { end })
+    }
+
+    /// `sshpass -p swordfish ssh host`: which of the arguments is the value, only the program knows.
+    /// From the option at `at` on, all but options are masked, up to the end of the command.
+    fn arguments_behind(&self, mut at: usize) -> (usize, usize) {
+        while self.is(at, |c| c == '-') {
+            let dashes = self.run(at, |c| c == '-');
+            let len = self.run(at, |c| !c.is_whitespace());
+            if dashes == 1 && len > 2 {
+                // A letter and its value.
+                at += 2;
+                break;
+            }
+            at += len + self.run(at + len, char::is_whitespace);
+        }
+        let ends = |end: usize| {
+            end == self.secret
+                || ";&|".contains(self.text[end])
+                || self.text[end].is_whitespace() && self.begins_pair(end + 1)
+        };
+        let end = (at..self.text.len()).find(|&end| ends(end)).unwrap_or(self.text.len());
+        let blanks = self.text[at..end].iter().rev().take_while(|c| c.is_whitespace()).count();
+        (at, end - blanks)
+    }
+
+    /// Where the last of the quoted values ends that are listed with the one whose closing quote is at
+    /// `end`, before the secret.
+    fn end_of_list(&self, mut end: usize) -> usize {
+        loop {
+            let next = end + 1 + self.run(end + 1, |c| c.is_whitespace() || c == ',');
+            if next == end + 1 || !self.is(next, is_quote) {
+                return end;
+            }
+            let closing = self.closing_quote(next);
+            if (next..closing).contains(&self.secret) {
+                return end;
+            }
+            end = closing;
+        }
     }
 
     fn behind_fillers(&self, mut at: usize) -> usize {
@@ -220,6 +292,11 @@ fn is_known(part: &str) -> bool {
     NAMES.contains(&part)
 }
 
+/// Whether a value of this name may be several words without quotes.
+fn may_be_phrase(name: &str) -> bool {
+    ["pass", "pw", "secret", "cred"].iter().any(|part| name.contains(part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +334,17 @@ mod tests {
             ("define('DB_PASSWORD', 'abc'); @@", "define('DB_PASSWORD', '…'); @@"),
             ("db=postgres://u:swordfishes@h/db t=@@", "db=postgres://u:…@h/db t=@@"),
             ("https://swordfish@h/x @@", "https://…@h/x @@"),
+            ("passwords = [\"swordfish\", \"catfish\"], t=@@", "passwords = [\"…\"], t=@@"),
+            ("passwords = ('a', 'b', 'c'), t=@@", "passwords = ('…'), t=@@"),
+            ("passwords = {\"a\",\"b\"}; @@", "passwords = {\"…\"}; @@"),
+            ("set_password(\"bob\", \"@@\")", "set_password(\"…\", \"@@\")"),
+            ("sshpass -p swordfish ssh bob@h @@", "sshpass -p … @@"),
+            ("sshpass -pswordfish ssh bob@h; t=@@", "sshpass -p…; t=@@"),
+            ("docker login -u bob -p swordfish reg T=@@", "docker login -u … T=@@"),
+            ("T=@@ docker login --username bob -p swordfish", "T=@@ docker login --username …"),
+            ("pw: correct horse, t=@@", "pw: …, t=@@"),
+            ("secret: correct horse battery T=@@", "secret: … T=@@"),
+            ("db_creds = correct horse @@", "db_creds = …@@"),
         ] {
             assert_eq!(masked(line), expected, "{line}");
         }
@@ -283,6 +371,9 @@ mod tests {
             "curl -H 'Authorization: @@' https://example.com/a/b",
             "db=postgres://user:@@@host/db",
             "call(\"@@\", 42, name)",
+            "{\"key\":\"GH_BOT_A\",\"value\":\"@@\"}",
+            "<add key=\"GH_BOT_12\" value=\"@@\"/>",
+            "- {key: bot, value: @@}",
         ] {
             assert_eq!(masked(line), line);
         }

@@ -337,6 +337,14 @@ impl RuleSet {
     pub(crate) fn has_required(&self) -> bool {
         self.rules.iter().any(|rule| !rule.required.is_empty())
     }
+
+    /// Whether some rule compares columns of different lines. A scan that begins in the middle of a line
+    /// does not know those of that line.
+    #[must_use]
+    pub fn compares_columns(&self) -> bool {
+        let mut required = self.rules.iter().flat_map(|rule| &rule.required);
+        required.any(|required| required.within_columns.is_some())
+    }
 }
 
 fn not_found(_: &str, path: &str) -> Result<(String, String), String> {

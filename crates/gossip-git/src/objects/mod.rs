@@ -22,6 +22,8 @@ use gix::ObjectId;
 use gix::hash::Kind as HashKind;
 
 pub(crate) use delta::HEAD_MAX as DELTA_HEAD_MAX;
+#[cfg(feature = "fuzzing")]
+pub(crate) use delta::apply as apply_delta;
 pub(crate) use delta::head as delta_head;
 pub(crate) use inflate::Inflater;
 pub(crate) use loose::list_loose;

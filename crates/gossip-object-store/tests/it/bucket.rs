@@ -1,5 +1,8 @@
 //! What can happen to a bucket and its objects while they are read.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use gossip_contracts::connector::{Connector, ConnectorError, Page};
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_object_store::{ObjectSource, OpenError};
@@ -40,6 +43,14 @@ fn read(source: &ObjectSource, key: &str) -> Result<Vec<u8>, ConnectorError> {
             len => bytes.extend_from_slice(&buf[..len]),
         }
     }
+}
+
+/// How many bytes a request asks for.
+fn bytes_asked_for(head: &str) -> u64 {
+    let mut lines = head.lines().filter_map(|line| line.split_once(": bytes="));
+    let range = lines.find(|(name, _)| name.eq_ignore_ascii_case("range"));
+    let ends = range.and_then(|(_, range)| range.split_once('-'));
+    ends.map_or(0, |(first, last)| 1 + last.parse::<u64>().unwrap() - first.parse::<u64>().unwrap())
 }
 
 /// One server, as it takes longest to start.
@@ -89,6 +100,32 @@ fn a_bucket_is_read_through_throttling_replacing_deleting_and_denying() {
     let large: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
     weed.put("bucket", "large", &large).unwrap();
     assert!(read(&direct, "large").unwrap() == large);
+    // In parts that others read between: nothing is fetched behind the end of a part.
+    let asked_for = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked_for);
+    let counting = weed.proxy(move |head, _| {
+        counted.fetch_add(bytes_asked_for(head), Ordering::Relaxed);
+        None
+    });
+    let source = open("s3://bucket", &counting).unwrap();
+    let mut reader = source.open(b"large").unwrap();
+    let (opened, parts) = (1 << 20, [2_000_000..7_500_000, 9_000_000..11_000_001]);
+    let mut chunk = vec![0; 256 << 10];
+    for part in parts.clone() {
+        reader.limit_read_ahead(part.end as u64);
+        let mut at = part.start;
+        while at < part.end {
+            let room = chunk.len().min(part.end - at);
+            let read = reader.read_at(at as u64, &mut chunk[..room]).unwrap();
+            assert!(read > 0 && chunk[..read] == large[at..at + read]);
+            at += read;
+        }
+    }
+    let wanted = opened + parts.map(|part| part.len() as u64).iter().sum::<u64>();
+    assert_eq!(asked_for.load(Ordering::Relaxed), wanted);
+    // The limit is none for reads.
+    assert!(reader.read_at(11_500_000, &mut chunk).unwrap() > 0);
+
     let mut reader = direct.open(b"large").unwrap();
     let mut buf = [0; 1000];
     assert_eq!(reader.read_at(0, &mut buf).unwrap(), 1000);

@@ -116,7 +116,7 @@ impl Weed {
         assert!(status.is_some_and(|status| status < 300), "{status:?}");
     }
 
-    /// A proxy in front of it: `answer` decides by the first line of a request and its number.
+    /// A proxy in front of it: `answer` decides by the head of a request and its number.
     pub(crate) fn proxy(
         &self,
         answer: impl Fn(&str, u64) -> Option<u16> + Send + Sync + 'static,
@@ -129,7 +129,7 @@ impl Weed {
                 let (answer, requests) = (Arc::clone(&answer), Arc::clone(&requests));
                 std::thread::spawn(move || {
                     let decide =
-                        |line: &str| answer(line, requests.fetch_add(1, Ordering::Relaxed));
+                        |head: &str| answer(head, requests.fetch_add(1, Ordering::Relaxed));
                     // A client that goes away is no matter.
                     let _ = serve(client, upstream, decide);
                 });
@@ -159,7 +159,7 @@ fn serve(
         line.clear();
     }
     let mut client = client;
-    if let Some(status) = decide(head.lines().next().unwrap_or_default()) {
+    if let Some(status) = decide(&head) {
         let answer =
             format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         return client.write_all(answer.as_bytes());

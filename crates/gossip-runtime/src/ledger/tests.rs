@@ -44,6 +44,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         key: key.as_bytes().to_vec(),
         path: None,
         version: b"v".to_vec(),
+        is_settled: true,
         bytes: 10,
         skipped: None,
         failed: None,

@@ -1,9 +1,11 @@
 //! Stopped or broken off in the middle of large items.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use gossip_coordination_sqlite::rusqlite::Connection;
+use gossip_engine::{Engine, Options, RuleSet};
 use gossip_runtime::{ScanEnd, ScanOptions, ScanOutcome};
 
 use crate::support::{Place, Watched, token};
@@ -127,6 +129,34 @@ fn an_item_that_is_gone_since_its_first_part_was_stored_is_forgotten() {
     assert_eq!((summary.items, summary.failed), (0, vec![]));
 }
 
+/// Each time it is begun anew something of it is committed, which is no progress.
+#[test]
+fn an_item_that_changes_and_kills_its_worker_each_time_is_parked() {
+    let mut place = place(1);
+    place.options = ScanOptions { threads: 1, max_shard_retries: 3, ..place.options };
+    place.write("z.txt", &token(1));
+    let mut lives = 0;
+    let end = loop {
+        lives += 1;
+        assert!(lives < 20, "it goes on for ever");
+        place.write("large0.txt", &format!("{lives:>lives$}\n{}", large(lives as u64)));
+        let mut source = Watched::new(&place.tree);
+        source.on_read = Some(Arc::new(|_, offset| {
+            if offset > 2 << 20 {
+                std::panic::resume_unwind(Box::new("part of the test"));
+            }
+        }));
+        if let Ok(outcome) = place.scan(&source) {
+            break outcome.end;
+        }
+    };
+    assert_eq!(end, ScanEnd::Parked { shards: 1 });
+    assert!(
+        lives > place.options.max_shard_retries as usize,
+        "changes alone are forgiven: {lives}"
+    );
+}
+
 /// Neither the time nor the bytes for a checkpoint have come: only the renewal can tell.
 #[test]
 fn a_worker_whose_renewal_is_refused_in_the_middle_of_an_item_reads_and_stores_no_more_of_it() {
@@ -217,4 +247,72 @@ fn a_large_item_whose_readers_die_again_and_again_is_found_in_as_ever() {
         assert_eq!(place.places(&outcome), expected);
         assert_eq!(place.summary(&outcome).findings as usize, expected.len());
     }
+}
+
+/// One thread of several hangs in a read for longer than a lease, so that nothing can be committed.
+#[test]
+fn a_lease_goes_on_while_threads_that_read_one_item_wait_for_the_source() {
+    let mut place = Place::new();
+    place.options =
+        ScanOptions { threads: 3, checkpoint_bytes: INTERVAL, lease_ms: 1_500, ..place.options };
+    place.write("large.txt", &(0..2).map(large).collect::<String>());
+    let database = place.state.database_path();
+    let holder = move || -> Option<i64> {
+        let query = "SELECT owner FROM coord_shards WHERE owner IS NOT NULL";
+        Connection::open(&database).unwrap().query_row(query, [], |row| row.get(0)).ok()
+    };
+    let (first, holders) = (OnceLock::new(), Arc::new(OnceLock::new()));
+    let mut source = Watched::new(&place.tree);
+    source.on_read = Some({
+        let holders = Arc::clone(&holders);
+        Arc::new(move |_, _| {
+            let thread = std::thread::current().id();
+            if *first.get_or_init(|| thread) != thread {
+                holders.get_or_init(|| {
+                    let before = holder();
+                    std::thread::sleep(Duration::from_millis(2_000));
+                    (before, holder())
+                });
+            }
+            // Others get to have nothing to do.
+            std::thread::sleep(Duration::from_millis(5));
+        })
+    });
+    let outcome = place.scan(&source).unwrap();
+    assert_eq!(outcome.end, ScanEnd::Finished);
+    assert!(place.findings(&outcome).len() > 100);
+    let (before, after) = *holders.get().expect("somebody helped");
+    assert!(before.is_some() && before == after, "{before:?} had it, now {after:?}");
+}
+
+/// A thread that begins in the middle of a line cannot know the columns of what is in it.
+#[test]
+fn what_must_stand_in_the_same_columns_is_found_by_several_threads_as_by_one() {
+    let mut place = Place::new();
+    let rules = "[[rules]]\nid = \"beside\"\nregex = '''\\bbeside_[0-9]{4}\\b'''\nskipReport = true\n\
+                 [[rules]]\nid = \"token\"\nregex = '''\\bacme_[a-z0-9]{24}\\b'''\n\
+                 [[rules.required]]\nid = \"beside\"\nwithinColumns = 50\n";
+    place.engine = Engine::new(RuleSet::from_toml("test.toml", rules).unwrap(), Options::default());
+    place.options = ScanOptions { threads: 1, checkpoint_bytes: INTERVAL, ..place.options };
+    // Each pair in columns of its own: the other of it stands three lines, and a segment, further on.
+    let column = |pair: usize| 60_000 + 100 * pair;
+    let mut text = String::new();
+    for line in 0..60_usize {
+        let start = text.len();
+        if let Some(pair) = line.checked_sub(3) {
+            text.extend(std::iter::repeat_n(' ', column(pair)));
+            text += &token(pair as u64);
+        }
+        text.extend(std::iter::repeat_n(' ', start + column(line) - text.len()));
+        text += &format!("beside_{line:04}{}\n", " ".repeat(30_000));
+    }
+    place.write("large.txt", &text);
+    let expected = place.undisturbed();
+    assert!(expected.len() > 40, "{}", expected.len());
+    place.options.threads = 4;
+    let mut source = Watched::new(&place.tree);
+    // Others get to have nothing to do.
+    source.on_read = Some(Arc::new(|_, _| std::thread::sleep(Duration::from_millis(5))));
+    let outcome = place.scan(&source).unwrap();
+    assert_eq!(place.places(&outcome), expected);
 }

@@ -262,6 +262,7 @@ impl Connector for Watched<'_> {
             version: self.version,
             read_max: self.read_max,
             bytes_read: Arc::clone(&self.bytes_read),
+            ahead_to: u64::MAX,
         }))
     }
 
@@ -287,6 +288,8 @@ struct WatchedReader {
     version: Option<&'static [u8]>,
     read_max: usize,
     bytes_read: Arc<AtomicU64>,
+    /// Where whoever reads said that the reading ends.
+    ahead_to: u64,
 }
 
 impl ItemReader for WatchedReader {
@@ -306,10 +309,15 @@ impl ItemReader for WatchedReader {
             let message = "in passing, for a test".to_owned();
             return Err(ConnectorError::Retryable { operation: "read", message });
         }
+        assert!(offset + buf.len() as u64 <= self.ahead_to, "what is fetched ahead ends before");
         let len = buf.len().min(self.read_max);
         let read = self.inner.read_at(offset, &mut buf[..len])?;
         self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
+    }
+
+    fn limit_read_ahead(&mut self, end: u64) {
+        self.ahead_to = end;
     }
 
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
