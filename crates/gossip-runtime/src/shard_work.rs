@@ -216,23 +216,17 @@ fn retrying<T, E: LeasedOperationError>(
 
 /// The same for an operation that ends its session.
 fn end<'w, T, E: LeasedOperationError>(
-    mut session: Session<'w>,
+    session: Session<'w>,
     mut attempt: impl FnMut(Session<'w>, OpId) -> Result<T, EndError<Session<'w>, E>>,
 ) -> Result<T, E> {
-    let op_id = OpId::random();
-    for tried in 1.. {
-        match attempt(session, op_id) {
-            Ok(ended) => return Ok(ended),
-            Err(EndError { error, session: Some(again) })
-                if error.is_retryable() && tried < TRIES =>
-            {
-                std::thread::sleep(BACKOFF * tried);
-                session = *again;
-            }
-            Err(EndError { error, .. }) => return Err(error),
-        }
-    }
-    unreachable!("the tries are counted")
+    let mut session = Some(session);
+    retrying(|op_id| {
+        let held = session.take().expect("an error that may pass hands the session back");
+        attempt(held, op_id).map_err(|EndError { error, session: back }| {
+            session = back.map(|back| *back);
+            error
+        })
+    })
 }
 
 /// A refusal means that the shard is no longer this worker's.
