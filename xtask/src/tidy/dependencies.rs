@@ -16,6 +16,8 @@ struct Row {
 
 enum Dev {
     NoMore,
+    /// Restores are tested with the transport.
+    Also(&'static str),
     /// End-to-end benches put anything beside its reference.
     Anything,
 }
@@ -38,7 +40,11 @@ const TABLE: &[Row] = &[
     row("gossip-coordination", &["gossip-stdx", "gossip-contracts"]),
     row("slipstream", &[]),
     row("slipstream-object-store", &["slipstream"]),
-    row("slipstream-rocksdb", &["slipstream"]),
+    Row {
+        name: "slipstream-rocksdb",
+        normal: &["slipstream"],
+        dev: Dev::Also("slipstream-object-store"),
+    },
     row("slipstream-cli", &["slipstream", "slipstream-object-store"]),
     row("gossip-coordination-sqlite", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),
     row("gossip-coordination-etcd", &["gossip-stdx", "gossip-contracts", "gossip-coordination"]),
@@ -118,8 +124,12 @@ impl Row {
         if self.normal.contains(&other) {
             return true;
         }
-        let in_tests = other == self.name || TEST_TOOLS.contains(&other);
-        dev && (in_tests || matches!(self.dev, Dev::Anything))
+        let in_tests = match self.dev {
+            Dev::NoMore => false,
+            Dev::Also(one) => other == one,
+            Dev::Anything => true,
+        };
+        dev && (in_tests || other == self.name || TEST_TOOLS.contains(&other))
     }
 }
 
@@ -163,6 +173,8 @@ mod tests {
         assert_eq!(violations("gossip-frontier", "gossip-testalloc", true), 0);
         assert_eq!(violations("gossip-frontier", "gossip-testalloc", false), 1);
         assert_eq!(violations("gossip-cli", "gossip-bench", false), 1);
+        assert_eq!(violations("slipstream-rocksdb", "slipstream-object-store", true), 0);
+        assert_eq!(violations("slipstream-rocksdb", "slipstream-object-store", false), 1);
         assert_eq!(violations("gossip-bench", "slipstream", true), 0);
         assert_eq!(violations("gossip-bench", "slipstream", false), 1);
     }
