@@ -21,8 +21,8 @@ use crate::say::{say, shown};
 use crate::source::state_dir;
 
 /// 2: a fingerprint's ordinal counts within one version of a file. One of version 1 could silence a
-/// secret that came later.
-const VERSION: u32 = 2;
+/// secret that came later. 3: names tell secrets of like lines apart.
+const VERSION: u32 = 3;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

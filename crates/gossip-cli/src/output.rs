@@ -23,6 +23,9 @@ pub(crate) struct RunJson {
     items: u64,
     bytes: u64,
     findings: u64,
+    /// Whether items, bytes and what was skipped lack what its shards covered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_of_another_version: bool,
     skipped: Vec<CountJson>,
     failed: Vec<CountJson>,
 }
@@ -67,6 +70,7 @@ impl From<&RunSummary> for RunJson {
             items: run.items,
             bytes: run.bytes,
             findings: run.findings,
+            is_of_another_version: run.is_of_another_version,
             skipped: counts(&run.skipped),
             failed: counts(&run.failed),
         }
@@ -119,12 +123,15 @@ pub(crate) fn write_rows<'r, R, J: Serialize>(
 }
 
 pub(crate) fn run_line(run: &RunSummary) -> String {
+    let covered = if run.is_of_another_version {
+        format!("begun by another version of gossip, `gossip cancel {}` calls it off", run.run)
+    } else {
+        format!("{}, {}", counted(run.items, "item"), indicatif::HumanBytes(run.bytes))
+    };
     format!(
-        "run {}  {}  {}, {}  {}  {}",
+        "run {}  {}  {covered}  {}  {}",
         run.run,
         run.status,
-        counted(run.items, "item"),
-        indicatif::HumanBytes(run.bytes),
         counted(run.findings, "finding"),
         shown_bytes(&as_typed(&run.target)),
     )

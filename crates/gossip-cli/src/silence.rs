@@ -109,9 +109,15 @@ pub(crate) struct Silenced {
 }
 
 impl Silenced {
-    pub(crate) fn sum(&self) -> u64 {
-        let Self { by_ignore_files, by_baseline, by_local_config, below } = *self;
-        [by_ignore_files, by_baseline, by_local_config, below].iter().sum()
+    /// Those that a run counts among its findings.
+    pub(crate) fn of_findings(&self) -> u64 {
+        let Self { by_ignore_files, by_baseline, by_local_config: _, below } = *self;
+        by_ignore_files.saturating_add(by_baseline).saturating_add(below)
+    }
+
+    /// Those that it does not.
+    pub(crate) fn by_local_config(&self) -> u64 {
+        self.by_local_config
     }
 }
 

@@ -221,8 +221,8 @@ impl Batch {
         let due = force
             || self.is_due(next, options, now_ms)
             || item.row().occurrences.len() >= OCCURRENCES_MAX;
-        // T4.
-        let further = self.restarts < options.max_shard_retries
+        // T4. Who stops in time goes on from there.
+        let further = (force || self.restarts < options.max_shard_retries)
             && item.position().unwrap_or_default() > self.committed_at;
         let has_rows = !self.rows.is_empty() || !self.unchanged.is_empty();
         if due && (further || has_rows) {

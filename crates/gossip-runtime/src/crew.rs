@@ -196,10 +196,11 @@ impl<H: Holder> Reading<'_, H> {
         let _on_panic = EndOnPanic(self);
         let between = Duration::from_millis((self.crew.shared.lease_ms / LOOKS_PER_LEASE).max(1));
         let Ok(mut progress) = self.progress.lock() else { return };
-        while !progress.is_over && progress.end.is_none() {
+        while !progress.is_over {
             let Ok((woken, _)) = self.moved.wait_timeout(progress, between) else { return };
             progress = woken;
-            if !progress.is_over && progress.end.is_none() {
+            // After an error of one the others may still wait for the source.
+            if !progress.is_over && !matches!(progress.end, Some(Ok(_))) {
                 let flow = progress.holder.renew_if_needed();
                 progress.follow(flow);
             }

@@ -92,6 +92,7 @@ mod tests {
             skipped: vec![],
             failed: vec![],
             findings: 0,
+            is_of_another_version: false,
         }
     }
 

@@ -47,6 +47,9 @@ pub struct RunSummary {
     pub failed: Vec<(String, u64)>,
     /// Secrets that were found.
     pub findings: u64,
+    /// Its shards say how far they are in a way that this version of the program cannot read: items, bytes
+    /// and what was skipped are without what those shards covered.
+    pub is_of_another_version: bool,
 }
 
 /// Why the database did not answer.
@@ -73,12 +76,6 @@ pub enum ReportError {
     /// It has ended, so there is nothing to call off.
     #[error("run {run} is done: there is nothing to call off")]
     Done { run: RunId },
-    /// Its shards say how far they are in a way that this version cannot read.
-    #[error(
-        "run {run} is not done and was begun by another version of gossip, which can say how far it is; \
-             `gossip cancel {run}` calls it off"
-    )]
-    OfAnotherVersion { run: RunId },
     /// The database failed.
     #[error("{0}")]
     Storage(InfraError),
@@ -230,9 +227,11 @@ impl Reports {
         let progress = created(self.coordinator.get_run_progress(LOCAL_TENANT, run))?;
         let progress = progress.unwrap_or_default();
         let covered = match row.ended_ms {
-            Some(_) => Counts::default(),
+            Some(_) => Some(Counts::default()),
             None => self.covered(run)?,
         };
+        let is_of_another_version = covered.is_none();
+        let covered = covered.unwrap_or_default();
         let totals = self.read(|tx| match row.ended_ms {
             Some(_) => Totals::kept(tx, run),
             // It may have ended since the row was read.
@@ -253,22 +252,23 @@ impl Reports {
             skipped,
             failed,
             findings,
+            is_of_another_version,
         })
     }
 
-    /// What the shards of a run have covered, each item once (T2).
-    fn covered(&self, run: RunId) -> Result<Counts, ReportError> {
+    /// What the shards of a run have covered, each item once (T2). `None` if one of them says it as another
+    /// version of the program does.
+    fn covered(&self, run: RunId) -> Result<Option<Counts>, ReportError> {
         let mut shards = Vec::new();
         let (now, all) = (now(), ShardFilter::all());
         created(self.coordinator.list_shards_into(now, LOCAL_TENANT, run, all, &mut shards))?;
         let mut covered = Counts::default();
         for shard in shards.iter().filter(|shard| shard.status != ShardStatus::Split) {
             let Some(token) = shard.token.as_deref() else { continue };
-            let token =
-                ShardToken::from_bytes(token).ok_or(ReportError::OfAnotherVersion { run })?;
+            let Some(token) = ShardToken::from_bytes(token) else { return Ok(None) };
             covered.add(&token.counts);
         }
-        Ok(covered)
+        Ok(Some(covered))
     }
 
     fn read<T>(

@@ -63,7 +63,7 @@ impl Report for Sarif {
                     },
                 },
             }],
-            "partialFingerprints": { "gossip/v1": shown.fingerprint },
+            "partialFingerprints": { "gossip/v2": shown.fingerprint },
             "properties": properties,
         });
         write!(out, "      {}", serde_json::to_string(&result)?)

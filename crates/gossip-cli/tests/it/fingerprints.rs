@@ -87,9 +87,9 @@ fn a_baseline_with_a_fault_is_refused_by_line_and_nothing_is_scanned() {
     let shown = file.display().to_string();
     for (text, part) in [
         ("{", ":1:1: this is no baseline"),
-        ("{\n  \"gossip_baseline\": 2,\n  \"findings\": [{\"fingerprint\": \"xyz\"", ":3:"),
-        ("{\"gossip_baseline\": 2,\n\"findings\": [],\n\"more\": 1}", ":3:6: this is no baseline"),
-        ("{\"gossip_baseline\": 1, \"findings\": []}", "a baseline of version 1"),
+        ("{\n  \"gossip_baseline\": 3,\n  \"findings\": [{\"fingerprint\": \"xyz\"", ":3:"),
+        ("{\"gossip_baseline\": 3,\n\"findings\": [],\n\"more\": 1}", ":3:6: this is no baseline"),
+        ("{\"gossip_baseline\": 2, \"findings\": []}", "a baseline of version 2"),
         ("{\"gossip_baseline\": 7, \"findings\": []}", "a baseline of version 7"),
     ] {
         fs::write(&file, text).unwrap();

@@ -76,7 +76,7 @@ fn sarif_is_valid_and_points_to_every_finding() {
         assert!(rule["help"]["text"].as_str().unwrap().contains("Revoke it"));
         let uri = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
         assert!(uri.as_str().unwrap().is_ascii(), "{uri}");
-        assert_eq!(result["partialFingerprints"]["gossip/v1"].as_str().unwrap().len(), 32);
+        assert_eq!(result["partialFingerprints"]["gossip/v2"].as_str().unwrap().len(), 32);
     }
     // So is one without findings.
     let text = place.run("scan TREE -f sarif --only-rule jwt").exits(0).stdout;
@@ -226,6 +226,10 @@ fn a_proof_names_what_was_scanned_and_what_was_not_and_any_change_is_seen() {
         (without(4), "something is missing"),
         (text.replace("{\"path\":\"notes", "{\"pfad\":\"notes"), "no line of a proof"),
         (String::new(), "this is no proof"),
+        (
+            text.replace("{\"gossip_proof\":2,", "{\"gossip_proof\":3,\"more\":1,"),
+            "a proof of version 3",
+        ),
     ] {
         assert_ne!(changed, text);
         fs::write(&file, changed).unwrap();

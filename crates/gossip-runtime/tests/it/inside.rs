@@ -157,6 +157,32 @@ fn an_item_that_changes_and_kills_its_worker_each_time_is_parked() {
     );
 }
 
+/// A scan that ends every night, and a log that grows every day. Once the log is closed, the next scans get
+/// through it however short they are.
+#[test]
+fn an_item_that_changed_often_between_scans_that_were_stopped_is_gone_on_with() {
+    let mut place = place(1);
+    place.options = ScanOptions { threads: 1, max_shard_retries: 3, ..place.options };
+    let stopped_behind = |place: &Place, read: u64| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut source = Watched::new(&place.tree);
+        let (flag, first) = (Arc::clone(&stop), AtomicU64::new(u64::MAX));
+        source.on_read = Some(Arc::new(move |_, offset| {
+            first.fetch_min(offset, Ordering::Relaxed);
+            if offset > first.load(Ordering::Relaxed) + read {
+                flag.store(true, Ordering::Relaxed);
+            }
+        }));
+        place.scan_until(&source, &stop).unwrap().end
+    };
+    for night in 1..=5 {
+        place.write("large0.txt", &format!("{night:>night$}\n{}", large(night as u64)));
+        assert_eq!(stopped_behind(&place, 1 << 20), ScanEnd::Interrupted);
+    }
+    let nights = (1..20).find(|_| stopped_behind(&place, 1 << 20) == ScanEnd::Finished);
+    assert!(nights.is_some_and(|nights| nights > 1), "{nights:?}");
+}
+
 /// Neither the time nor the bytes for a checkpoint have come: only the renewal can tell.
 #[test]
 fn a_worker_whose_renewal_is_refused_in_the_middle_of_an_item_reads_and_stores_no_more_of_it() {
