@@ -283,6 +283,7 @@ impl Exporter<'_> {
         let uploaded = transport.upload(&self.place.name, &self.made, self.watcher).await;
         Ok(match uploaded.map_err(self.place.failed())? {
             (manifest, PublishOutcome::Published) => RoundOutcome::Published(manifest),
+            (manifest, PublishOutcome::AlreadyThere) => RoundOutcome::AlreadyThere(manifest),
             (_, outcome) => RoundOutcome::GivenUp(outcome),
         })
     }
@@ -300,7 +301,7 @@ async fn report(
 ) -> Result<ExitCode, Failure> {
     let in_round = round.is_some();
     let (said, hint, is_done) = match (ended, round) {
-        (RoundOutcome::Published(manifest), _) => {
+        (RoundOutcome::Published(manifest) | RoundOutcome::AlreadyThere(manifest), _) => {
             print(&format!("published {}\n", figures(&manifest)))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -320,7 +321,9 @@ async fn report(
 /// In a word, and for somebody who wonders what to do.
 fn why_given_up(outcome: PublishOutcome) -> (&'static str, &'static str) {
     match outcome {
-        PublishOutcome::Published => unreachable!("it was not given up"),
+        PublishOutcome::Published | PublishOutcome::AlreadyThere => {
+            unreachable!("it was not given up")
+        }
         PublishOutcome::SupersededByNewer => {
             ("superseded-by-newer", "there is a newer artifact, so that nothing has to be done")
         }

@@ -79,7 +79,7 @@ impl ObjectStoreTransport {
             if found.readable() == Some(manifest) {
                 // By another node that has the same, or by this one's own swap, whose answer was lost. If
                 // it claimed that, an artifact could have two publishers.
-                return Ok(PublishOutcome::SupersededByNewer);
+                return Ok(PublishOutcome::AlreadyThere);
             }
             let offer = offer_of(watcher, manifest).await?;
             let newest = match found.readable() {
@@ -91,11 +91,27 @@ impl ObjectStoreTransport {
             if publish != Publish::Allowed {
                 return Ok(publish.into());
             }
-            if self.swap(key, manifest, found.version).await? {
-                return Ok(PublishOutcome::Published);
+            match self.swap(key, manifest, found.version).await {
+                Ok(true) => return Ok(PublishOutcome::Published),
+                Ok(false) => {}
+                Err(error) => return self.after_no_answer(key, manifest, error).await,
             }
         }
         Err(TransportError::Contended { attempts: SWAPS_MAX })
+    }
+
+    /// A swap that failed may have been carried out. One that is carried out later, by a store that was
+    /// slow to, is an error all the same.
+    async fn after_no_answer(
+        &self,
+        key: &str,
+        manifest: &ExportManifest,
+        error: TransportError,
+    ) -> Result<PublishOutcome, TransportError> {
+        match self.read_pointer(key).await {
+            Ok(found) if found.readable() == Some(manifest) => Ok(PublishOutcome::AlreadyThere),
+            _ => Err(error),
+        }
     }
 
     /// What a pointer's artifact is, as far as an artifact that is to replace it has to know.

@@ -64,9 +64,13 @@ pub struct Pointer {
 /// What became of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {
-    /// It is the newest artifact.
+    /// It is the newest artifact, and this call made it so.
     Published,
-    /// There is a newer one, or somebody else has published the very same: whoever was slow gives up.
+    /// It is the newest artifact, and who made it so cannot be told: this call or one before it, whose
+    /// answer was lost, or another node with the very same artifact. Several may be told so of one
+    /// artifact.
+    AlreadyThere,
+    /// There is a newer one: whoever was slow gives up.
     SupersededByNewer,
     /// The log has gone on, or is another: nobody could read on from it. That is so in a bucket of which
     /// the last 1024 keys that the fold has seen are all written again before the upload is done.
@@ -266,6 +270,8 @@ pub enum RoundOutcome {
     NotElected,
     /// The artifact is the newest one.
     Published(ExportManifest),
+    /// The same, and this round may have published it, or somebody else: [`PublishOutcome::AlreadyThere`].
+    AlreadyThere(ExportManifest),
     /// The artifact was not published; the next round may be anybody's: at once if there is a newer or
     /// a more complete one, after the lease if it was of no use.
     GivenUp(PublishOutcome),
@@ -309,6 +315,10 @@ pub async fn run_export_round(round: &ExportRound<'_>) -> Result<RoundOutcome, R
         Ok((manifest, PublishOutcome::Published)) => {
             complete(round, guard, &manifest).await;
             Ok(RoundOutcome::Published(manifest))
+        }
+        Ok((manifest, PublishOutcome::AlreadyThere)) => {
+            complete(round, guard, &manifest).await;
+            Ok(RoundOutcome::AlreadyThere(manifest))
         }
         Ok((_, outcome)) => {
             match outcome {

@@ -14,9 +14,10 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
+    ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    UploadPart,
 };
-use slipstream::transport::{ArtifactTransport, RoundOutcome};
+use slipstream::transport::{ArtifactTransport, PublishOutcome, RoundOutcome};
 
 use crate::fleet::{Fleet, KEY, PATIENCE, transport};
 
@@ -29,6 +30,8 @@ enum Fault {
     Before,
     /// It does, and the answer is lost.
     After,
+    /// So it is with every write on a condition, which the client repeats: the condition no longer holds.
+    Repeated,
 }
 
 /// Fails one request, by its number.
@@ -64,7 +67,7 @@ impl Faulty {
         match (self.is_due(), self.fault) {
             (false, _) => work.await,
             (true, Fault::Before) => Err(lost()),
-            (true, Fault::After) => {
+            (true, Fault::After | Fault::Repeated) => {
                 let _ = work.await;
                 Err(lost())
             }
@@ -108,7 +111,14 @@ impl ObjectStore for Faulty {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
-        self.maybe(self.store.put_opts(location, payload, options)).await
+        let is_conditional = !matches!(options.mode, PutMode::Overwrite);
+        let put = self.store.put_opts(location, payload, options);
+        if self.fault != Fault::Repeated || !is_conditional {
+            return self.maybe(put).await;
+        }
+        put.await?;
+        let source = "it was replaced since".into();
+        Err(Error::Precondition { path: location.to_string(), source })
     }
 
     async fn put_multipart_opts(
@@ -152,7 +162,7 @@ impl ObjectStore for Faulty {
 
 /// The pointer is the old one or the new one, and whole; and the next round goes through.
 async fn one_round_with_a_fault_at_each_request(fault: Fault) {
-    let (mut failed, mut published) = (0, 0);
+    let (mut failed, mut published, mut there) = (0, 0, 0);
     for at in 0.. {
         let (fleet, _) = Fleet::in_memory().await;
         let store = Arc::new(InMemory::new());
@@ -175,12 +185,15 @@ async fn one_round_with_a_fault_at_each_request(fault: Fault) {
                 assert_eq!(&pointer, new);
                 published += 1;
             }
+            // The answer to the swap itself was lost.
+            Ok(RoundOutcome::AlreadyThere(new)) => {
+                assert_eq!((&pointer, fault), (new, Fault::After));
+                there += 1;
+            }
             Ok(other) => panic!("{fault:?} at {at}: {other:?}"),
-            // The answer to the swap itself may be lost.
             Err(_) => {
                 failed += 1;
-                let is_new = pointer.rank() > old.rank();
-                assert!(pointer == old || (is_new && fault == Fault::After), "{fault:?} at {at}");
+                assert_eq!(pointer, old, "{fault:?} at {at}");
             }
         }
         let bootstrapped = fleet.bootstrap("other", &sound).await.unwrap();
@@ -200,7 +213,8 @@ async fn one_round_with_a_fault_at_each_request(fault: Fault) {
             break;
         }
     }
-    assert!(failed >= 5, "reading the pointer, three steps of the upload, the swap: {failed}");
+    assert!(failed + there >= 5, "the pointer, three steps of the upload, the swap: {failed}");
+    assert_eq!(there, u32::from(fault == Fault::After));
     assert!(published >= 2, "what fails after the swap is no failure: {published}");
 }
 
@@ -212,6 +226,40 @@ async fn a_request_that_does_not_reach_the_store_leaves_a_pointer_that_can_be_us
 #[tokio::test]
 async fn an_answer_that_is_lost_leaves_a_pointer_that_can_be_used() {
     one_round_with_a_fault_at_each_request(Fault::After).await;
+}
+
+/// The store takes a swap, its answer is lost, and the client repeats the request by itself.
+#[tokio::test]
+async fn a_swap_that_was_carried_out_and_repeated_is_no_other_artifact() {
+    let (fleet, _) = Fleet::in_memory().await;
+    let faulty = Faulty::new(&Arc::new(InMemory::new()), i64::MAX, Fault::Repeated);
+    let store: Arc<dyn ObjectStore> = Arc::new(faulty);
+    let (transport, watcher) = (transport(&store), fleet.bucket.watcher().unwrap());
+    let node = fleet.node("node");
+    // The first makes the pointer, the second replaces it.
+    for value in ["old", "new"] {
+        fleet.write(0..20, value).await;
+        let outcome = node.caught_up().await.round(&transport, TTL).await.unwrap();
+        let RoundOutcome::AlreadyThere(manifest) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(transport.pointer(KEY).await.unwrap().unwrap().manifest, manifest);
+        // The round is done, and not given up.
+        assert_eq!(node.completed().await.as_ref(), Some(&manifest.cursor));
+        let next = node.round(&transport, TTL).await.unwrap();
+        assert!(matches!(next, RoundOutcome::NotElected), "{next:?}");
+        node.next_round().await;
+    }
+    // Somebody whose first upload failed, and who tries again.
+    node.handle.export(node.artifact.clone()).await.unwrap();
+    for _ in 0..2 {
+        let (_, outcome) = transport.upload(KEY, &node.artifact, &*watcher).await.unwrap();
+        assert_eq!(outcome, PublishOutcome::AlreadyThere);
+    }
+    fleet.write(0..5, "newer").await;
+    std::fs::rename(&node.artifact, fleet.dir.path().join("slow")).unwrap();
+    node.caught_up().await.round(&transport, TTL).await.unwrap();
+    let slow = fleet.dir.path().join("slow");
+    let (_, outcome) = transport.upload(KEY, &slow, &*watcher).await.unwrap();
+    assert_eq!(outcome, PublishOutcome::SupersededByNewer);
 }
 
 /// A store keeps the parts of an upload that is not ended, and says so to nobody.

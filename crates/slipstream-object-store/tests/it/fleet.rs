@@ -11,7 +11,7 @@ use slipstream::transport::{
 use slipstream::{
     AppendLogSnapshot, Applier, Connection, Ended, ExportLease, FoldConfig, FoldHandle, FoldStatus,
     KvEntry, KvStore, KvWatcher, MemoryBucket, MemoryConnection, SnapshotReader, SnapshotStore,
-    StoreConfig, WatchScope, fold_control, watch_applied,
+    StoreConfig, WatchCursor, WatchScope, fold_control, watch_applied,
 };
 use slipstream_object_store::ObjectStoreTransport;
 use tempfile::TempDir;
@@ -178,6 +178,11 @@ impl<S: SnapshotStore> Node<S> {
             artifact: self.artifact.clone(),
         };
         run_export_round(&round).await
+    }
+
+    /// Where the round was that the lease is of, if it is done.
+    pub(crate) async fn completed(&self) -> Option<WatchCursor> {
+        self.lease.record().await.unwrap()?.completed_cursor()
     }
 
     /// Gives the lease back, so that the next round begins at once.

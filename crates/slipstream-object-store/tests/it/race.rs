@@ -33,35 +33,46 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// An artifact that was published: by whom is told by who counts it.
 type Published = ([u64; 3], String);
 
+/// What a node has of its exports.
+#[derive(Default)]
+struct Exported {
+    /// It was told that it published them.
+    claimed: Vec<Published>,
+    /// It may have, or another with the very same: an answer of the store may be lost.
+    there: Vec<Published>,
+}
+
 fn published(manifest: &ExportManifest) -> Published {
     let rank = manifest.rank().expect("of a log");
     ([rank.epoch, rank.incarnation, rank.revision], manifest.content_id())
 }
 
-async fn take_part(node: &Node, transport: &ObjectStoreTransport) -> Option<Published> {
+async fn take_part(node: &Node, transport: &ObjectStoreTransport, mine: &mut Exported) {
     match node.round(transport, TTL).await {
-        Ok(RoundOutcome::Published(manifest)) => Some(published(&manifest)),
-        Ok(_) | Err(RoundError::Transport(TransportError::Contended { .. })) => None,
+        Ok(RoundOutcome::Published(manifest)) => mine.claimed.push(published(&manifest)),
+        Ok(RoundOutcome::AlreadyThere(manifest)) => mine.there.push(published(&manifest)),
+        Ok(_) | Err(RoundError::Transport(TransportError::Contended { .. })) => {}
         Err(error) => panic!("{error}"),
     }
 }
 
 /// As somebody does whose lease is over and who does not know.
-async fn rival(node: &Node, transport: &ObjectStoreTransport) -> Option<Published> {
+async fn rival(node: &Node, transport: &ObjectStoreTransport, mine: &mut Exported) {
     node.handle.export(node.artifact.clone()).await.unwrap();
     let watcher = node.watcher();
     let uploaded = transport.upload(KEY, &node.artifact, &*watcher).await;
     std::fs::remove_dir_all(&node.artifact).unwrap();
     match uploaded {
-        Ok((manifest, PublishOutcome::Published)) => Some(published(&manifest)),
-        Ok(_) | Err(TransportError::Contended { .. }) => None,
+        Ok((manifest, PublishOutcome::Published)) => mine.claimed.push(published(&manifest)),
+        Ok((manifest, PublishOutcome::AlreadyThere)) => mine.there.push(published(&manifest)),
+        Ok(_) | Err(TransportError::Contended { .. }) => {}
         Err(error) => panic!("{error}"),
     }
 }
 
 /// The pointer never goes back, whoever reads always gets a fold, and each artifact that was the newest
-/// has one publisher.
-async fn race(fleet: Fleet, transport: &ObjectStoreTransport) {
+/// has one publisher, or several who may be it. Those that nobody claims are returned.
+async fn race(fleet: Fleet, transport: &ObjectStoreTransport) -> Vec<Published> {
     fleet.write(0..50, "old").await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut racing = Vec::new();
@@ -70,12 +81,12 @@ async fn race(fleet: Fleet, transport: &ObjectStoreTransport) {
         let transport = transport.clone();
         racing.push(tokio::spawn(async move {
             node.caught_up().await;
-            let mut mine = Vec::new();
+            let mut mine = Exported::default();
             while !stop.load(Ordering::SeqCst) {
-                mine.extend(match at < MEMBERS {
-                    true => take_part(&node, &transport).await,
-                    false => rival(&node, &transport).await,
-                });
+                match at < MEMBERS {
+                    true => take_part(&node, &transport, &mut mine).await,
+                    false => rival(&node, &transport, &mut mine).await,
+                }
                 tokio::time::sleep(PAUSE).await;
             }
             node.stop().await;
@@ -97,19 +108,24 @@ async fn race(fleet: Fleet, transport: &ObjectStoreTransport) {
         }
     }
     stop.store(true, Ordering::SeqCst);
-    let mut claimed = Vec::new();
+    let (mut claimed, mut there) = (Vec::new(), Vec::new());
     for node in racing {
-        claimed.extend(node.await.unwrap());
+        let exported = node.await.unwrap();
+        claimed.extend(exported.claimed);
+        there.extend(exported.there);
     }
     let once: BTreeSet<&Published> = claimed.iter().collect();
     assert_eq!(once.len(), claimed.len(), "each has one publisher: {claimed:?}");
-    assert!(seen.iter().all(|newest| once.contains(newest)), "{seen:?} of {claimed:?}");
+    let unclaimed: Vec<_> = seen.into_iter().filter(|newest| !once.contains(newest)).collect();
+    assert!(unclaimed.iter().all(|newest| there.contains(newest)), "{unclaimed:?} of {there:?}");
+    unclaimed
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_race_and_readers_always_find_a_whole_artifact() {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    race(Fleet::in_memory().await.0, &transport(&store)).await;
+    let unclaimed = race(Fleet::in_memory().await.0, &transport(&store)).await;
+    assert_eq!(unclaimed, [], "this store loses no answer");
 }
 
 /// A real log, a real store.

@@ -26,6 +26,7 @@ mod disk;
 mod foreign;
 mod kill;
 mod limit;
+mod paused;
 mod torn;
 
 use std::collections::BTreeMap;
@@ -45,11 +46,13 @@ pub use self::artifact::{
 };
 pub use self::closed::{Closed, as_nobody, assert_denied, closed_directory, set_mode};
 pub use self::disk::{
-    SmallDisk, assert_full, export_on_a_full_disk, full_disk, making_on_a_full_disk, read_only_disk,
+    SmallDisk, assert_full, export_on_a_full_disk, full_disk, making_on_a_full_disk,
+    read_only_disk, readers_while_exports_fail_on_a_full_disk,
 };
 pub use self::foreign::{files, labels, somebody_elses_database};
 pub use self::kill::{CHILD, killed};
 pub use self::limit::{LIMITED, failed_writes_heal, limited, with_a_limit};
+use self::paused::Paused;
 pub use self::torn::torn;
 use super::{SnapshotError, SnapshotReader, SnapshotStore};
 use crate::kv::{Key, KvEntry, KvUpdate, VersionToken, WatchCursor};

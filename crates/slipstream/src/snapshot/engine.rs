@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use super::record::{self, Change};
 use super::{
@@ -63,7 +63,8 @@ pub trait Engine: Send + Sync + Sized + 'static {
     fn open(path: &Path, options: &EngineOptions)
     -> Result<(Self, Option<Vec<u8>>), SnapshotError>;
 
-    /// Opens a database that is there, and that nobody will write to, as cheaply as it can be.
+    /// Opens a database that is there, and that nobody will write to, as cheaply as it can be. Readers
+    /// have it, too, while [`open`](Self::open) fails.
     fn open_to_read(path: &Path) -> Result<(Self, Option<Vec<u8>>), SnapshotError> {
         Self::open(path, &EngineOptions::default())
     }
@@ -125,7 +126,10 @@ pub struct EngineOptions {
 ///
 /// Engines refuse everything once a write has failed, and to export is to write. The store then opens
 /// its own again before the next batch or export, once no reader is in the middle of a call
-/// ([`SnapshotError::BeingRead`]): a failure that has passed heals by itself.
+/// ([`SnapshotError::BeingRead`]): a failure that has passed heals by itself. A batch does not wait for
+/// readers that come later, which get an error until those before them are done. An export takes the
+/// database from nobody: it fails while somebody reads, and who comes while it is opened again waits.
+/// If it cannot be, readers go on with what can be opened to read, if anything can.
 pub struct EngineSnapshot<E> {
     path: PathBuf,
     options: EngineOptions,
@@ -133,8 +137,8 @@ pub struct EngineSnapshot<E> {
     state: Arc<RwLock<State<E>>>,
     /// The database that a write failed on.
     failed: Weak<E>,
-    /// An export failed on the database, which readers have until it is opened again.
-    copy_failed: bool,
+    /// Readers have a database that is to be opened again before it is written to or copied.
+    is_stale: bool,
 }
 
 /// Reads an [`EngineSnapshot`] while it applies. The directory stays locked while a call goes on.
@@ -147,8 +151,7 @@ struct State<E> {
 }
 
 impl<E: Engine> State<E> {
-    fn open(path: &Path, options: &EngineOptions) -> Result<Self, SnapshotError> {
-        let (engine, stored) = E::open(path, options)?;
+    fn of((engine, stored): (E, Option<Vec<u8>>)) -> Result<Self, SnapshotError> {
         Ok(Self { engine: Some(Arc::new(engine)), cursor: cursor_of(stored)? })
     }
 }
@@ -169,7 +172,7 @@ impl<E: Engine> EngineSnapshot<E> {
             E::clear_unfinished(path)?;
             write_label(path, &label_of::<E>(FORMAT)).map_err(io_error("making the fold"))?;
         }
-        let state = State::open(path, &options)?;
+        let state = State::of(E::open(path, &options)?)?;
         let made = made_label::<E>();
         if read_label(path).map_err(io_error("opening the fold"))? != made.as_bytes() {
             write_label(path, &made).map_err(io_error("making the fold"))?;
@@ -177,13 +180,16 @@ impl<E: Engine> EngineSnapshot<E> {
         let cursor = state.cursor.clone();
         let imported = Imported::load(imported_in(path), &cursor);
         let (path, state) = (path.to_owned(), Arc::new(RwLock::new(state)));
-        let (failed, copy_failed) = (Weak::new(), false);
-        Ok((cursor, Self { path, options, imported, state, failed, copy_failed }))
+        let (failed, is_stale) = (Weak::new(), false);
+        Ok((cursor, Self { path, options, imported, state, failed, is_stale }))
     }
 
     fn copy_to(&mut self, data: &Path) -> Result<FinishCopy, SnapshotError> {
+        if self.is_stale {
+            self.reopen_unread()?;
+        }
         let engine = self.engine()?;
-        engine.copy(&self.path, data).inspect_err(|_| self.copy_failed = engine.has_failed())?;
+        engine.copy(&self.path, data).inspect_err(|_| self.is_stale = engine.has_failed())?;
         // It is synced with everything else.
         let labelled = fs::write(data.join(LABEL), made_label::<E>());
         labelled.map_err(io_error("making a copy of the fold"))?;
@@ -193,31 +199,58 @@ impl<E: Engine> EngineSnapshot<E> {
     /// Has the database closed, and opened again by the next call that needs it.
     fn close(&mut self) {
         // Dropped outside the lock: to close takes a while.
-        let engine = self.state.write().expect("nobody panics with the lock").engine.take();
+        let engine = write(&self.state).engine.take();
         if let Some(engine) = engine {
             self.failed = Arc::downgrade(&engine);
         }
+        self.is_stale = false;
+    }
+
+    /// Opens the database again, unless somebody reads it.
+    fn reopen_unread(&mut self) -> Result<(), SnapshotError> {
+        let state = Arc::clone(&self.state);
+        let mut state = write(&state);
+        // Nobody gets another while the lock is held.
+        if state.engine.as_ref().is_some_and(|engine| Arc::strong_count(engine) > 1) {
+            return Err(SnapshotError::BeingRead);
+        }
+        self.open_in(&mut state)
     }
 
     /// The database, opened again if need be.
     fn engine(&mut self) -> Result<Arc<E>, SnapshotError> {
-        if std::mem::take(&mut self.copy_failed) {
-            self.close();
-        }
         if let Some(engine) = &read(&self.state).engine {
             return Ok(engine.clone());
         }
         if self.failed.strong_count() > 0 {
             return Err(SnapshotError::BeingRead);
         }
+        let state = Arc::clone(&self.state);
+        let mut state = write(&state);
+        self.open_in(&mut state)?;
+        Ok(state.engine.clone().expect("just opened"))
+    }
+
+    /// Opens the database, which nobody has but the state.
+    fn open_in(&mut self, state: &mut State<E>) -> Result<(), SnapshotError> {
         // The engine would make another, without what was in this one.
         if !is_made::<E>(&self.path)? {
             return Err(SnapshotError::Corrupted("it was removed while it was open".into()));
         }
-        let state = State::open(&self.path, &self.options)?;
-        let engine = state.engine.clone().expect("just opened");
-        *self.state.write().expect("nobody panics with the lock") = state;
-        Ok(engine)
+        // It has the lock.
+        state.engine = None;
+        let opened = E::open(&self.path, &self.options).and_then(State::of);
+        self.is_stale = opened.is_err();
+        match opened {
+            Ok(opened) => *state = opened,
+            Err(error) => {
+                if let Ok(opened) = E::open_to_read(&self.path).and_then(State::of) {
+                    *state = opened;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -311,8 +344,13 @@ fn write_label(path: &Path, label: &str) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+/// An engine that panics while it is opened leaves a state without one.
 fn read<E>(state: &RwLock<State<E>>) -> RwLockReadGuard<'_, State<E>> {
-    state.read().expect("nobody panics with the lock")
+    state.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<E>(state: &RwLock<State<E>>) -> RwLockWriteGuard<'_, State<E>> {
+    state.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
@@ -335,13 +373,16 @@ impl<E: Engine> SnapshotStore for EngineSnapshot<E> {
 
     fn apply(&mut self, batch: &[KvUpdate], cursor: &WatchCursor) -> Result<(), SnapshotError> {
         let changes = record::changes(batch)?;
+        if self.is_stale {
+            self.close();
+        }
         let engine = self.engine()?;
         let written = engine.write(&changes, cursor, self.options.sync);
         if written.is_err() {
             self.close();
             return written;
         }
-        self.state.write().expect("nobody panics with the lock").cursor = cursor.clone();
+        write(&self.state).cursor = cursor.clone();
         self.imported.passed(cursor);
         Ok(())
     }
@@ -418,3 +459,6 @@ impl<E: Engine> SnapshotReader for EngineSnapshot<E> {
         self.reader().for_each_in_range(prefix, f)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -235,7 +235,8 @@ impl<R: Read> Source<'_, R> {
     /// Bytes that are left: at least so many, or all.
     fn left(&mut self, wanted: usize) -> Result<u64, SnapshotError> {
         let len = (self.len)(self.at + wanted as u64).map_err(io_error("reading the log"))?;
-        Ok(len - self.at)
+        // An export that has no room cuts a log back while it is read.
+        Ok(len.saturating_sub(self.at))
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<(), SnapshotError> {
@@ -422,5 +423,16 @@ fn put_or_delete<'a>(key: &'a [u8], version: &'a [u8], value: &'a [u8]) -> Op<'a
     match value {
         [] => Op::Delete { key, version },
         _ => Op::Put(Entry { key, version, value }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_a_log_that_was_cut_below_where_it_is_read() {
+        let mut source = Source { file: io::empty(), at: 100, len: &mut |_| Ok(40) };
+        assert_eq!(source.left(1).unwrap(), 0);
     }
 }

@@ -9,10 +9,10 @@ use rustix::fs::FallocateFlags;
 use tempfile::TempDir;
 
 use super::torn::remove_all;
-use super::{contents, cursor, files, open, put};
+use super::{Paused, contents, cursor, files, open, put};
 use crate::artifact::About;
 use crate::kv::{KvUpdate, WatchScope};
-use crate::snapshot::{SnapshotError, SnapshotStore};
+use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotStore};
 
 /// 1 where tests may be left out for want of root.
 const ALLOW_SKIPS: &str = "GOSSIP_ALLOW_SKIPS";
@@ -180,6 +180,38 @@ pub fn export_on_a_full_disk<S: SnapshotStore>(kilobytes: u32) {
     drop(store);
     let store: S = open(&disk.path());
     assert_eq!((store.cursor(), contents(&store).len()), (cursor(41), before.len() + 1));
+}
+
+/// Exports that have no room take the fold from no reader: while another is in the middle of a range,
+/// and when nobody is and the database can be opened again.
+pub fn readers_while_exports_fail_on_a_full_disk<S: SnapshotStore>(kilobytes: u32) {
+    for leave in [0, 4096, 100_000] {
+        let Some(disk) = SmallDisk::mount(kilobytes) else { return };
+        let mut store: S = open(&disk.path());
+        let batch: Vec<_> = (1..=40).map(|n| put(&format!("k.{n:03}"), noise(n), n)).collect();
+        store.apply(&batch, &cursor(40)).unwrap();
+        let (before, other) = (contents(&store), store.reader());
+        let artifact = disk.beside("artifact");
+        let fails_to_export = |store: &mut S| {
+            let exported = store.export_to(&artifact, About::new(WatchScope::All));
+            assert!(exported.is_err(), "there is no room");
+            let got = other.get("k.007").unwrap().expect("it is there");
+            assert_eq!((got.value.as_ref(), other.cursor()), (&noise(7)[..], cursor(40)));
+        };
+        disk.fill(leave);
+        let reader = Paused::in_a_range(store.reader());
+        for _ in 0..3 {
+            fails_to_export(&mut store);
+        }
+        assert_eq!(reader.go_on().unwrap().len(), before.len());
+        for _ in 0..3 {
+            fails_to_export(&mut store);
+        }
+        disk.make_room();
+        store.export_to(&artifact, About::new(WatchScope::All)).unwrap();
+        store.apply(&[put("last", "1", 41)], &cursor(41)).unwrap();
+        assert_eq!((other.cursor(), contents(&other).len()), (cursor(41), before.len() + 1));
+    }
 }
 
 /// What no engine makes smaller.

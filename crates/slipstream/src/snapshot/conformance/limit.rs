@@ -3,15 +3,12 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc;
-use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{contents, cursor, keys, libtest_name, open, place, put};
+use super::{Paused, contents, cursor, keys, libtest_name, open, place, put};
 use crate::protocol::MAX_STORE_APPLY_FAILURES;
 use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotStore};
 
@@ -82,30 +79,14 @@ fn fail_and_heal<S: SnapshotStore>(store: &mut S) {
 /// Somebody who is in the middle of a range has the database, and so its lock.
 fn fail_while_being_read<S: SnapshotStore>(store: &mut S) {
     let batch = [put("d", "1", 5)];
-    let reader = store.reader();
-    let (reached, middle) = mpsc::channel();
-    let (go_on, told) = mpsc::channel();
-    let reading = thread::spawn(move || {
-        let mut seen = Vec::new();
-        let range = reader.for_each_in_range("", &mut |entry| {
-            if seen.is_empty() {
-                reached.send(()).unwrap();
-                told.recv().unwrap();
-            }
-            seen.push(entry.key.to_owned());
-            ControlFlow::Continue(())
-        });
-        range.map(|()| seen)
-    });
-    middle.recv().unwrap();
+    let reader = Paused::in_a_range(store.reader());
     with_a_limit(100, || assert!(store.apply(&batch, &cursor(5)).is_err()));
     for _ in 0..2 * MAX_STORE_APPLY_FAILURES {
         let refused = store.apply(&batch, &cursor(5));
         assert!(matches!(refused, Err(SnapshotError::BeingRead)), "{refused:?}");
         assert_eq!(store.cursor(), cursor(4));
     }
-    go_on.send(()).unwrap();
-    assert_eq!(reading.join().unwrap().unwrap(), ["a", "b", "c"]);
+    assert_eq!(reader.go_on().unwrap(), ["a", "b", "c"]);
     store.apply(&batch, &cursor(5)).unwrap();
 }
 

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use slipstream::snapshot_conformance::{
     Closed, SmallDisk, as_nobody, assert_denied, assert_full, closed_directory,
-    export_on_a_full_disk, full_disk, making_on_a_full_disk, read_only_disk, set_mode,
+    export_on_a_full_disk, full_disk, making_on_a_full_disk, read_only_disk,
+    readers_while_exports_fail_on_a_full_disk, set_mode,
 };
 use slipstream::{
     AppendLogSnapshot, FjallSnapshot, Snapshot, SnapshotError, SnapshotStore, SnapshotWriter,
@@ -34,6 +35,16 @@ fn an_append_log_is_exported_once_there_is_room() {
 #[test]
 fn a_fold_of_fjall_is_exported_once_there_is_room_though_nobody_writes() {
     export_on_a_full_disk::<FjallSnapshot>(80_000);
+}
+
+#[test]
+fn an_append_log_is_read_while_exports_fail() {
+    readers_while_exports_fail_on_a_full_disk::<AppendLogSnapshot>(8_000);
+}
+
+#[test]
+fn a_fold_of_fjall_is_read_while_exports_fail() {
+    readers_while_exports_fail_on_a_full_disk::<FjallSnapshot>(80_000);
 }
 
 #[test]
