@@ -12,6 +12,7 @@ use crate::server::EtcdServer;
 
 /// More messages than a split sends: it is cut off before its last one, and behind it.
 const MESSAGES_OF_SPLIT: u64 = 8;
+const ROUNDS_MAX: usize = 5;
 
 type Contents = Vec<(String, Vec<u8>)>;
 
@@ -59,6 +60,21 @@ fn cut_off_everywhere(server: &EtcdServer, operation: &str) {
     assert_eq!(whole.outcome, Ok(IdempotentOutcome::Executed(())), "{operation}");
     assert_eq!(whole.again, Ok(IdempotentOutcome::Replayed(())), "{operation}");
     assert!(whole.left != whole.before && whole.finally == whole.left, "{operation}");
+    // A message is what the wire has in one piece. On a busy machine several requests come in one, or one
+    // in several, so that a round may cut before or behind what matters only.
+    let (mut nothing, mut all) = (0, 0);
+    for _ in 0..ROUNDS_MAX {
+        let (left_nothing, left_all) = cut_off_at_each_message(server, operation, &whole);
+        (nothing, all) = (nothing + left_nothing, all + left_all);
+        if nothing > 0 && all > 0 {
+            return;
+        }
+    }
+    panic!("{operation}: {nothing} left nothing, {all} all unanswered");
+}
+
+/// How many left nothing, and how many all of it though nobody was told.
+fn cut_off_at_each_message(server: &EtcdServer, operation: &str, whole: &CutOff) -> (u64, u64) {
     let (mut nothing, mut all) = (0, 0);
     std::thread::scope(|scope| {
         let messages = 0..MESSAGES_OF_SPLIT;
@@ -82,7 +98,7 @@ fn cut_off_everywhere(server: &EtcdServer, operation: &str) {
             all += u64::from(is_whole && case.outcome.is_err());
         }
     });
-    assert!(nothing > 0 && all > 0, "{operation}: {nothing} left nothing, {all} all unanswered");
+    (nothing, all)
 }
 
 #[test]
