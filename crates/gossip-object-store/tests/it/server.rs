@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const ACCESS_KEY: &str = "tests";
 const SECRET_KEY: &str = "of the tests";
@@ -20,12 +20,25 @@ pub(crate) struct Weed {
     _dir: tempfile::TempDir,
 }
 
+/// Ports that the system gives to no outgoing connection: those of other tests would take one between the
+/// choice and its use.
+fn free_ports(count: usize) -> Vec<TcpListener> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let mut drawn = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
+    let mut draw = || {
+        drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        10_000 + (drawn >> 33) as u16 % 22_000
+    };
+    let free = std::iter::from_fn(|| Some(TcpListener::bind(("127.0.0.1", draw()))));
+    free.flatten().take(count).collect()
+}
+
 impl Weed {
     pub(crate) fn start() -> Self {
         let program = std::env::var_os("GOSSIP_WEED").expect(
             "GOSSIP_WEED is not set: run `cargo xtask test`, or set what `cargo xtask servers seaweedfs` prints",
         );
-        // A port that somebody takes between the choice and its use.
+        // Another test may have drawn the same port.
         (0..3).find_map(|_| Self::try_start(Path::new(&program))).expect("the store starts")
     }
 
@@ -45,8 +58,7 @@ impl Weed {
             "volume.port.grpc",
         ];
         // All held at once, so that they differ.
-        let held: Vec<TcpListener> =
-            names.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let held = free_ports(names.len());
         let ports: BTreeMap<&str, u16> = names
             .into_iter()
             .zip(held.iter().map(|port| port.local_addr().unwrap().port()))

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use slipstream::engine::EngineOptions;
 use slipstream::snapshot_conformance::{
-    Closed, as_nobody, assert_denied, closed_directory, export_on_a_full_disk, failed_writes_heal,
-    files, full_disk, labels, limited, making_on_a_full_disk, read_only_disk, set_mode,
-    somebody_elses_database,
+    Closed, as_nobody, assert_denied, closed_directory, failed_writes_heal, files, full_disk,
+    labels, limited, making_on_a_full_disk, read_only_disk, set_mode, somebody_elses_database,
 };
 use slipstream::{
     KvEntry, KvUpdate, SnapshotError, SnapshotReader, SnapshotStore, VersionToken, WatchCursor,
@@ -114,11 +113,6 @@ fn a_fold_on_a_full_disk_goes_on_once_there_is_room() {
     // It reserves 70 MB for its log, fills them, and needs as much again for the table and the log
     // that follow.
     full_disk::<RocksDbSnapshot>(250_000);
-}
-
-#[test]
-fn a_fold_is_exported_once_there_is_room_though_nobody_writes() {
-    export_on_a_full_disk::<RocksDbSnapshot>(250_000);
 }
 
 #[test]
