@@ -1,6 +1,7 @@
 //! A real store: SeaweedFS on loopback, and a proxy in front of it that answers some requests itself.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -17,7 +18,7 @@ pub(crate) struct Weed {
     process: Child,
     s3: u16,
     filer: u16,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 /// Ports that the system gives to no outgoing connection: those of other tests would take one between the
@@ -69,16 +70,17 @@ impl Weed {
             .arg(format!("-dir={}", dir.path().display()))
             .args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false"])
             // Each bucket takes several volumes; by itself it allows as many as the disk has room for.
-            .args(["-webdav=false", "-admin.ui=false", "-volume.max=2000"])
+            // Lance's port would be the same for all that start at once.
+            .args(["-webdav=false", "-admin.ui=false", "-s3.port.lance=0", "-volume.max=2000"])
             .args(ports.iter().map(|(name, port)| format!("-{name}={port}")))
             .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
             .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(File::create(dir.path().join("log")).unwrap())
             .spawn()
             .unwrap();
         let (s3, filer) = (ports["s3.port"], ports["filer.port"]);
-        let mut weed = Self { process, s3, filer, _dir: dir };
+        let mut weed = Self { process, s3, filer, dir };
         let until = Instant::now() + Duration::from_secs(60);
         while Instant::now() < until && weed.process.try_wait().unwrap().is_none() {
             if weed.try_put("probe", "probe", b"probe").is_some_and(|status| status < 300)
@@ -88,6 +90,9 @@ impl Weed {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+        let log = std::fs::read_to_string(weed.dir.path().join("log")).unwrap();
+        let last: Vec<&str> = log.lines().rev().take(20).collect();
+        eprintln!("the store did not start, last lines first: {last:#?}");
         None
     }
 

@@ -69,7 +69,16 @@ pub(super) async fn contents_in(bucket: &Bucket, scope: &WatchScope) -> Contents
 
 pub(super) async fn bucket_on(connection: &NatsConnection) -> Bucket {
     let config = StoreConfig { max_bytes: None, ..StoreConfig::default() };
-    Bucket::of(connection.store("b", &config).await.unwrap())
+    for _ in 0..200 {
+        match connection.store("b", &config).await {
+            // The server may still be removing the files of the bucket of that name that was deleted.
+            Err(error) if error.to_string().contains("error creating store") => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            made => return Bucket::of(made.unwrap()),
+        }
+    }
+    panic!("the server goes on removing the bucket that was deleted")
 }
 
 pub(super) async fn jetstream(server: &NatsServer) -> async_nats::jetstream::Context {
