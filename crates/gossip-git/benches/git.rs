@@ -3,9 +3,9 @@
 //! `cargo xtask bench git -- REPO…`: several repositories, say a history and four times as much of it,
 //! show what grows with what. Prints `name value unit ratio`; a ratio is to `git` doing the nearest
 //! thing: `rev-list --objects --all` for planning, `cat-file --batch-all-objects --batch` for reading.
-//! Each repository is measured in a process of its own, for the memory.
+//! Memory is measured by the bench `scan`, which leaves the mapped packs out.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -25,22 +25,12 @@ fn main() {
     if !args.iter().any(|arg| arg == "--bench") {
         return;
     }
-    let repositories: Vec<PathBuf> =
-        args.iter().filter(|arg| !arg.starts_with("--")).map(PathBuf::from).collect();
-    if std::env::var_os("GOSSIP_BENCH_CHILD").is_some() {
-        return measure(&repositories[0]);
-    }
+    let repositories: Vec<&String> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
     if repositories.is_empty() {
         println!("# no repository: cargo xtask bench git -- REPO…");
     }
     for repository in repositories {
-        let this = std::env::current_exe().expect("a program has a path");
-        let status = Command::new(this)
-            .args(["--bench".as_ref(), repository.as_os_str()])
-            .env("GOSSIP_BENCH_CHILD", "1")
-            .status()
-            .expect("it ran before");
-        assert!(status.success());
+        measure(Path::new(repository));
     }
 }
 
@@ -79,7 +69,6 @@ fn measure(repository: &Path) {
         "MB",
         None,
     );
-    figure(&format!("{name}-plan-peak-memory"), peak_memory_mb(), "MB", None);
 
     let cat = ["cat-file", "--batch-all-objects", "--unordered", "--buffer", "--batch"];
     let (mut read_s, mut cat_s, mut bytes) = (f64::MAX, f64::MAX, 0);
@@ -89,7 +78,6 @@ fn measure(repository: &Path) {
     }
     figure(&format!("{name}-bytes"), bytes as f64 / 1e6, "MB", None);
     figure(&format!("{name}-read"), bytes as f64 / 1e6 / read_s, "MB/s", Some(read_s / cat_s));
-    figure(&format!("{name}-peak-memory"), peak_memory_mb(), "MB", None);
 }
 
 fn seconds(f: impl FnOnce()) -> f64 {
@@ -157,11 +145,4 @@ fn read_part(source: &GitSource, start: &[u8], end: &[u8]) -> u64 {
             return bytes;
         }
     }
-}
-
-fn peak_memory_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<f64>().ok());
-    kib.unwrap_or(f64::NAN) / 1024.0
 }
