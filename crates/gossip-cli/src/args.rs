@@ -207,6 +207,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = None::<&str>)]
 pub(crate) struct WorkArgs {
     /// Threads [default: one for each core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -289,12 +290,12 @@ pub(crate) struct TuningArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScanArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-
     /// Starts over and reads everything again, whatever earlier scans of the same remember
     #[arg(long)]
     pub(crate) fresh: bool,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
 
     #[command(flatten)]
     pub(crate) work: WorkArgs,

@@ -14,11 +14,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::Outcome;
 use crate::args::{Args, BaselineArgs};
 use crate::failure::Failure;
-use crate::output::counted;
+use crate::output::{counted, incomplete};
 use crate::output_file::write_whole;
 use crate::places::Places;
-use crate::say::{say, shown};
-use crate::source::state_dir;
+use crate::say::{say, shown, shown_bytes};
+use crate::source::{as_typed, state_dir};
 
 /// 2: a fingerprint's ordinal counts within one version of a file. One of version 1 could silence a
 /// secret that came later. 3: names tell secrets of like lines apart.
@@ -81,7 +81,14 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
         Some(run) => RunId::from_raw(run),
         None => crate::show::newest(&reports)?,
     };
-    let places = Places::of(&reports.run(run)?.target);
+    let summary = reports.run(run)?;
+    if !summary.is_done() {
+        return Err(Failure::new(format!(
+            "{}: what it has not scanned would be new; finish it first, or name another run",
+            incomplete(&summary)
+        )));
+    }
+    let places = Places::of(&summary.target);
     let mut prints = Fingerprints::new();
     let (mut known, mut findings) = (BTreeSet::new(), Vec::new());
     reports.each_finding(run, |found| {
@@ -100,7 +107,12 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
         Ok(writeln!(out)?)
     })?;
     if !args.quiet {
-        say!("{}: {} of run {run}", shown(&baseline.output), counted(count, "finding"));
+        let (file, target) = (shown(&baseline.output), shown_bytes(&as_typed(&summary.target)));
+        say!("{file}: {} of run {run}, {target}", counted(count, "finding"));
+    }
+    if !summary.is_complete() {
+        say!("{}", incomplete(&summary));
+        return Ok(Outcome::Incomplete);
     }
     Ok(Outcome::Clean)
 }

@@ -34,7 +34,10 @@ pub(crate) fn open(
     let index = std::env::var_os("GIT_INDEX_FILE").filter(|path| !path.is_empty());
     options.index = index.map(PathBuf::from);
     options.threads = threads;
-    let source = GitSource::open(root, options, state.path().join("git"))
+    // A run may have several repositories, and a manifest is named by the run.
+    let manifests =
+        state.path().join("git").join(&*blake3::hash(root.as_os_str().as_bytes()).to_hex());
+    let source = GitSource::open(root, options, manifests)
         .map_err(|error| Failure::new(format!("{error}; --no-history scans its files alone")))?;
     Ok(Target { source: Box::new(source), name: name(root, selection), again: shown(root) })
 }

@@ -77,6 +77,22 @@ impl From<&RunSummary> for RunJson {
     }
 }
 
+/// Why what a run found may not be all that there is, in a line.
+pub(crate) fn incomplete(run: &RunSummary) -> String {
+    let (number, target) = (run.run, shown_bytes(&as_typed(&run.target)));
+    if !run.is_done() {
+        return format!(
+            "run {number} of {target} is {}: it has not scanned everything",
+            run.status
+        );
+    }
+    let failed: u64 = run.failed.iter().map(|(_, count)| count).sum();
+    format!(
+        "run {number} of {target} could not read {}; `gossip show {number}` names them",
+        counted(failed, "item")
+    )
+}
+
 /// A path as text, and its bytes in hexadecimal where they are not UTF-8.
 pub(crate) fn path_of(key: &[u8]) -> (String, Option<String>) {
     match std::str::from_utf8(key) {

@@ -1,8 +1,8 @@
 //! Files that appear whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::output::stdout;
@@ -21,10 +21,12 @@ pub(crate) fn write_whole<T>(
         return Ok(written);
     };
     let fail = |error: io::Error| Failure::file(path, &error);
-    // A pipe or a device is written to as it is.
+    // A link stays what it is; the file that it names is replaced.
+    let path = &followed(path);
     let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
-    if is_special {
-        let mut out = BufWriter::new(File::options().write(true).open(path).map_err(fail)?);
+    if is_special || is_descriptor(path) {
+        // A pipe or a device is written to as it is, and so is a file that somebody else has opened.
+        let mut out = BufWriter::new(File::options().append(true).open(path).map_err(fail)?);
         let written = write(&mut out)?;
         out.flush().map_err(fail)?;
         return Ok(written);
@@ -33,7 +35,8 @@ pub(crate) fn write_whole<T>(
     let mut draft = name.to_owned();
     draft.push(format!(".{}.part", std::process::id()));
     let draft = path.with_file_name(draft);
-    let written = write_draft(&draft, write).and_then(|written| {
+    let before = fs::metadata(path).ok();
+    let written = write_draft(&draft, before.as_ref(), write).and_then(|written| {
         fs::rename(&draft, path)?;
         Ok(written)
     });
@@ -44,11 +47,36 @@ pub(crate) fn write_whole<T>(
     written.map_err(|error| error.about(path))
 }
 
+/// Whether `path` stands for something that a process has open, such as its standard output.
+fn is_descriptor(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|place| path.starts_with(place))
+}
+
+/// What a link leads to, and what other paths are.
+fn followed(path: &Path) -> PathBuf {
+    /// More are a circle, as for the system.
+    const LINKS_MAX: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&path) {
+            Ok(to) if !is_descriptor(&path) => path = path.with_file_name("").join(to),
+            _ => break,
+        }
+    }
+    path
+}
+
+/// The draft gets the rights of the file that it takes the place of.
 fn write_draft<T>(
     draft: &Path,
+    before: Option<&Metadata>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut out = BufWriter::new(File::create(draft)?);
+    let file = File::create(draft)?;
+    if let Some(before) = before {
+        file.set_permissions(before.permissions())?;
+    }
+    let mut out = BufWriter::new(file);
     let written = write(&mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(written)

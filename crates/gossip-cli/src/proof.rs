@@ -3,6 +3,7 @@
 //! A proof is lines of JSON: what the run is, one line for each item in the order of keys, and the
 //! hash. It names files and their versions, of a history paths and objects, and no secret.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
@@ -22,8 +23,8 @@ use crate::say::shown;
 use crate::silence::Silenced;
 use crate::source::{Target, as_typed};
 
-/// 2: what the policy is made of, and what was not reported.
-const VERSION: u32 = 2;
+/// 2: what the policy is made of, and what was not reported. 3: what was not scanned inside of archives.
+const VERSION: u32 = 3;
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -118,15 +119,20 @@ struct Item {
     not_scanned: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
+    /// Of an archive: how many of the files in it were not scanned, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    inside_not_scanned: BTreeMap<String, u64>,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Foot {
     items: u64,
     scanned: u64,
     not_scanned: u64,
     failed: u64,
+    /// Files in archives.
+    inside_not_scanned: u64,
     /// Over every byte of the lines before.
     hash: String,
 }
@@ -139,10 +145,20 @@ impl Foot {
             (None, Some(_)) => self.not_scanned += 1,
             (None, None) => self.scanned += 1,
         }
+        let inside = item.inside_not_scanned.values();
+        self.inside_not_scanned =
+            inside.fold(self.inside_not_scanned, |sum, n| sum.saturating_add(*n));
     }
 
     fn empty() -> Self {
-        Self { items: 0, scanned: 0, not_scanned: 0, failed: 0, hash: String::new() }
+        Self {
+            items: 0,
+            scanned: 0,
+            not_scanned: 0,
+            failed: 0,
+            inside_not_scanned: 0,
+            hash: String::new(),
+        }
     }
 }
 
@@ -187,6 +203,7 @@ pub(crate) fn write(
                 bytes: item.bytes,
                 not_scanned: item.skipped,
                 failed: item.failed,
+                inside_not_scanned: item.inside.into_iter().collect(),
             };
             foot.count(&item);
             line(out, to_json(&item)?)?;
@@ -253,17 +270,14 @@ pub(crate) fn verify(path: &Path) -> Result<Outcome, Failure> {
     if counted_foot.hash != foot.hash {
         return Err(fault(number, "the hash is wrong: something was changed".to_owned()));
     }
-    let same = (foot.items, foot.scanned, foot.not_scanned, foot.failed)
-        == (
-            counted_foot.items,
-            counted_foot.scanned,
-            counted_foot.not_scanned,
-            counted_foot.failed,
-        );
-    if !same {
+    if counted_foot != foot {
         return Err(fault(number, "the counts are not those of its lines".to_owned()));
     }
     let mut out = stdout();
+    let inside = match foot.inside_not_scanned {
+        0 => String::new(),
+        count => format!(", {} in archives not scanned", counted(count, "file")),
+    };
     let of_findings = match head.not_reported.of_findings() {
         0 => String::new(),
         count => format!(" ({count} not reported)"),
@@ -274,7 +288,7 @@ pub(crate) fn verify(path: &Path) -> Result<Outcome, Failure> {
     };
     writeln!(
         out,
-        "run {} of {}: {} scanned, {} not scanned, {} could not be read, {}{not_reported}; {}",
+        "run {} of {}: {} scanned, {} not scanned, {} could not be read{inside}, {}{not_reported}; {}",
         head.run,
         crate::say::harmless(&head.target),
         counted(foot.scanned, "item"),

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
 pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failure> {
     let state = state_dir(args)?;
     let summary = Reports::open(&state)?.run(RunId::from_raw(resume.run))?;
-    let mut target = Target::reopen(&summary.target, resume.work.options(false).threads, &state)
+    let target = Target::reopen(&summary.target, resume.work.options(false).threads, &state)
         .map_err(|failure| Failure::new(format!("run {}: {failure}", resume.run)))?;
     if summary.ended_ms.is_some() {
         return Err(Failure::new(format!(
@@ -47,15 +47,16 @@ pub(crate) fn resume(args: &Args, resume: &ResumeArgs) -> Result<Outcome, Failur
         )));
     }
     let settings = settings(&resume.work, &target)?;
-    if policy(&target, &settings)? != summary.policy {
-        // A run says no more of how it was begun than its policy.
-        target = target.with_binaries();
-    }
-    if policy(&target, &settings)? != summary.policy {
+    let again = target.again.clone();
+    // A run says no more of how it was begun than its policy.
+    let has_policy =
+        |target: &Target| Ok::<_, Failure>(policy(target, &settings)? == summary.policy);
+    let target = if has_policy(&target)? { target } else { target.with_binaries() };
+    if !has_policy(&target)? {
         return Err(Failure::new(format!(
             "run {} was begun with other rules, with other options of what is scanned, or by another \
-             version of gossip; give the same, or start a new run with `gossip scan {}`",
-            resume.run, target.again,
+             version of gossip; give the same, or start a new run with `gossip scan {again}`",
+            resume.run,
         )));
     }
     execute(args, &resume.work, target, &settings, false, None)
@@ -245,7 +246,7 @@ impl Ended<'_> {
         let (run, path) = (outcome.run, &self.target.again);
         match outcome.end {
             ScanEnd::Finished => {}
-            ScanEnd::Interrupted => say!("interrupted; `gossip scan {path}` goes on"),
+            ScanEnd::Interrupted => say!("interrupted; the same command goes on where it was"),
             ScanEnd::Parked { shards } => {
                 self.say_parked(reports, places, shards)?;
                 say!("mend what is wrong, then `gossip unpark {run}` and `gossip scan {path}`");
@@ -255,9 +256,18 @@ impl Ended<'_> {
         if !summary.failed.is_empty() {
             say!("could not be read: {}", list(&summary.failed));
         }
-        let is_out_of_reach = summary.skipped.iter().any(|(reason, _)| Missed::is_reason(reason));
-        if !summary.failed.is_empty() || (in_full && is_out_of_reach) {
+        let out_of_reach: Vec<_> = summary
+            .skipped
+            .iter()
+            .filter(|(reason, _)| Missed::is_reason(reason))
+            .cloned()
+            .collect();
+        if !summary.failed.is_empty() || (in_full && !out_of_reach.is_empty()) {
             missed::say(reports, run, places, !in_full)?;
+        }
+        // Nothing went wrong there, but who sees nothing else takes it for scanned.
+        if !in_full && !out_of_reach.is_empty() {
+            say!("out of reach: {}; `gossip show {run}` names it", list(&out_of_reach));
         }
         Ok(())
     }

@@ -11,9 +11,10 @@ use crate::args::{Args, FindingsArgs, OutputArgs, ShowArgs};
 use crate::config::{Config, ReportSettings};
 use crate::failure::Failure;
 use crate::missed::{self, MissedJson};
-use crate::output::{RunJson, run_line, write_rows, write_runs};
+use crate::output::{RunJson, incomplete, run_line, write_rows, write_runs};
 use crate::places::Places;
 use crate::report::ReportTo;
+use crate::say::say;
 use crate::silence::Silencer;
 use crate::source::state_dir;
 
@@ -61,9 +62,9 @@ struct ShownRun {
     missed: Vec<MissedJson>,
 }
 
-/// The run that a command without a number means.
+/// The run that a command without a number means: the newest that has got as far as its shards.
 pub(crate) fn newest(reports: &Reports) -> Result<RunId, Failure> {
-    let newest = reports.newest()?;
+    let newest = reports.newest_begun()?;
     newest.ok_or_else(|| Failure::new("there are no runs yet; `gossip scan PATH` makes one"))
 }
 
@@ -73,7 +74,8 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Outcome, 
         Some(run) => RunId::from_raw(run),
         None => newest(&reports)?,
     };
-    let places = Places::of(&reports.run(run)?.target);
+    let summary = reports.run(run)?;
+    let places = Places::of(&summary.target);
     let since = findings.new_since.map(RunId::from_raw);
     since.map(|since| reports.check_was_begun(since)).transpose()?;
     let no_local = findings.report.no_local_config;
@@ -95,5 +97,9 @@ pub(crate) fn findings(args: &Args, findings: &FindingsArgs) -> Result<Outcome, 
     };
     let found = report.write(&mut silencer)?;
     silencer.say(args.quiet);
+    if !summary.is_complete() {
+        say!("{}", incomplete(&summary));
+        return Ok(Outcome::Incomplete);
+    }
     Ok(if found == 0 { Outcome::Clean } else { Outcome::Found(settings.exit_code) })
 }

@@ -66,22 +66,22 @@ impl Target {
         for url in buckets {
             parts.push(Self::open_bucket(url, &options)?);
         }
-        // What lies in another of them is scanned with it, once. A directory sorts before what is
-        // in it.
+        // The files of what lies in another of them are scanned with that, once. A directory sorts before
+        // what is in it.
         roots.sort();
-        let mut kept: Vec<&PathBuf> = Vec::new();
+        roots.dedup();
+        let mut outermost: Option<&PathBuf> = None;
         for root in &roots {
-            if kept.iter().all(|above| !root.starts_with(above)) {
-                kept.push(root);
+            let is_inside = outermost.is_some_and(|above| root.starts_with(above));
+            if !is_inside {
+                outermost = Some(root);
             }
-        }
-        for root in kept {
             let is_repository = git::is_repository(root);
             if git.wants_repository() && !is_repository {
                 return Err(Failure::new(format!("{} is not a git repository", shown(root))));
             }
             let selection = git.selection().filter(|_| is_repository);
-            if git.wants_files() && (selection.is_none() || !git::is_bare(root)) {
+            if git.wants_files() && !is_inside && (selection.is_none() || !git::is_bare(root)) {
                 parts.push(Self::open(root, gitignore)?);
             }
             if let Some(selection) = selection {

@@ -11,9 +11,6 @@ pub(crate) struct SourceArgs {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) git: GitArgs,
-
     /// Scans what is printable in programs, images and other binary files, too
     #[arg(long)]
     pub(crate) binary: bool,
@@ -22,4 +19,7 @@ pub(crate) struct SourceArgs {
     #[arg(long, value_name = "N", hide_short_help = true,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) requests: Option<u16>,
+
+    #[command(flatten)]
+    pub(crate) git: GitArgs,
 }

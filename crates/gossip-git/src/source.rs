@@ -68,7 +68,7 @@ pub struct GitSource {
 
 impl GitSource {
     /// Opens the repository at `path`, or in it. Manifests of its runs are kept in the
-    /// directory `manifests`, which other repositories may share.
+    /// directory `manifests`, which no other repository of the same run may share.
     pub fn open(path: &Path, options: GitOptions, manifests: PathBuf) -> Result<Self, OpenError> {
         let repository = Repository::open(path)?;
         let (planned, earlier, readers) = (OnceLock::new(), Mutex::default(), Mutex::default());

@@ -315,6 +315,8 @@ pub struct ReportedItem {
     pub skipped: Option<String>,
     /// Why it could not be read.
     pub failed: Option<String>,
+    /// Of an archive: how many of the files in it were not scanned, by reason.
+    pub inside: Vec<(String, u64)>,
 }
 
 /// The items that a run covered, with those that newer runs of the same scope have taken over, in
@@ -325,7 +327,7 @@ pub(crate) fn each_item_since<E>(
     mut each: impl FnMut(ReportedItem) -> Result<(), E>,
 ) -> rusqlite::Result<Result<(), E>> {
     let mut statement = tx.prepare(concat!(
-        "SELECT key, version, bytes, skipped, failed FROM scan_ledger WHERE scope = ",
+        "SELECT key, version, bytes, skipped, failed, inside FROM scan_ledger WHERE scope = ",
         scope_of_run!(),
         " AND run >= ?1 ORDER BY key"
     ))?;
@@ -337,6 +339,7 @@ pub(crate) fn each_item_since<E>(
             bytes: row.get::<_, i64>(2)? as u64,
             skipped: row.get(3)?,
             failed: row.get(4)?,
+            inside: Reasons::from_column(row.get_ref(5)?.as_blob_or_null()?)?.all_in_words(),
         };
         if let Err(error) = each(item) {
             return Ok(Err(error));

@@ -33,6 +33,7 @@ pub(crate) enum Reason {
     Submodule = 40,
     NotFetched = 41,
     LfsPointer = 42,
+    NestedHistory = 43,
     KeyTooLong = 64,
     PermissionDenied = 65,
     Vanished = 66,
@@ -67,6 +68,7 @@ const REASONS: &[(Reason, &str)] = &[
     (Reason::Submodule, "submodule"),
     (Reason::NotFetched, "not fetched"),
     (Reason::LfsPointer, "Git LFS pointer"),
+    (Reason::NestedHistory, "history of a nested repository"),
     (Reason::KeyTooLong, "path too long"),
     (Reason::PermissionDenied, "permission denied"),
     (Reason::Vanished, "vanished"),
@@ -88,6 +90,7 @@ impl Reason {
             SkipReason::TooLarge => Self::TooLarge,
             SkipReason::Submodule => Self::Submodule,
             SkipReason::NotFetched => Self::NotFetched,
+            SkipReason::NestedHistory => Self::NestedHistory,
             SkipReason::KeyTooLong => Self::KeyTooLong,
             SkipReason::PermissionDenied => Self::PermissionDenied,
             _ => Self::Unreadable,
@@ -148,6 +151,7 @@ impl Reason {
                 | Self::Submodule
                 | Self::NotFetched
                 | Self::LfsPointer
+                | Self::NestedHistory
         );
         self.is_failure() || is_out_of_reach
     }

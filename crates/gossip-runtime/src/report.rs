@@ -52,6 +52,20 @@ pub struct RunSummary {
     pub is_of_another_version: bool,
 }
 
+impl RunSummary {
+    /// Whether the run ended by itself and could read everything.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_done() && self.failed.is_empty()
+    }
+
+    /// Whether the run ended by itself: nobody called it off, and nothing of it is left to do.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.status == RunStatus::Done
+    }
+}
+
 /// Why the database did not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -109,6 +123,16 @@ impl Reports {
         let newest = self.newest()?.map_or(0, RunId::as_raw);
         let was_begun = (1..=newest).contains(&run.as_raw());
         was_begun.then_some(()).ok_or(ReportError::NoSuchRun { run })
+    }
+
+    /// The newest run that is known in coordination: one that died or failed before covers nothing.
+    pub fn newest_begun(&self) -> Result<Option<RunId>, ReportError> {
+        for row in self.read(runs::list_runs)?.into_iter().rev() {
+            if created(self.coordinator.get_run(LOCAL_TENANT, row.run))?.is_some() {
+                return Ok(Some(row.run));
+            }
+        }
+        Ok(None)
     }
 
     /// The run that was begun last, if any was.

@@ -75,6 +75,10 @@ impl Reasons {
         self.0.iter().map(|(reason, number)| (*reason, *number))
     }
 
+    pub(crate) fn all_in_words(&self) -> Vec<(String, u64)> {
+        self.iter().map(|(reason, number)| (reason.to_string(), number)).collect()
+    }
+
     /// In words, those that are failures or those that are not.
     fn in_words(&self, failures: bool) -> Vec<(String, u64)> {
         let of_kind = self.0.iter().filter(|(reason, _)| reason.is_failure() == failures);

@@ -69,7 +69,7 @@ impl Report for Gitlab {
         });
         let scan = json!({
             "type": "secret_detection",
-            "status": if run.ended_ms.is_some() { "success" } else { "failure" },
+            "status": if run.is_complete() { "success" } else { "failure" },
             "start_time": time::utc_without_zone(run.started_ms),
             "end_time": time::utc_without_zone(run.ended_ms.unwrap_or(run.started_ms)),
             "analyzer": tool,

@@ -6,6 +6,7 @@ use gossip_runtime::RunSummary;
 
 use super::xml::escaped;
 use super::{Report, Shown};
+use crate::output::incomplete;
 
 #[derive(Default)]
 pub(super) struct Junit {
@@ -45,14 +46,22 @@ impl Report for Junit {
 
     fn end(&mut self, out: &mut dyn Write, run: &RunSummary) -> io::Result<()> {
         let failures = self.cases.len();
+        let errors = usize::from(!run.is_complete());
+        if errors > 0 {
+            self.cases.push(format!(
+                "    <testcase classname=\"gossip\" name=\"everything was scanned\">\n      \
+                 <error message=\"{}\"/>\n    </testcase>\n",
+                escaped(&incomplete(run)),
+            ));
+        }
         // A suite without a test looks like one that did not run.
-        if failures == 0 {
+        if self.cases.is_empty() {
             self.cases
                 .push("    <testcase classname=\"gossip\" name=\"no secrets\"/>\n".to_owned());
         }
         let tests = self.cases.len();
         let ms = run.ended_ms.unwrap_or(run.started_ms).saturating_sub(run.started_ms);
-        let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
+        let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"");
         let time = format!("time=\"{}.{:03}\"", ms / 1_000, ms % 1_000);
         writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
         writeln!(out, "<testsuites {counts} {time}>")?;

@@ -81,7 +81,7 @@ impl Report for Sarif {
             },
         });
         let invocation = json!({
-            "executionSuccessful": run.ended_ms.is_some() && run.failed.is_empty(),
+            "executionSuccessful": run.is_complete(),
             "startTimeUtc": time::utc(run.started_ms),
             "endTimeUtc": time::utc(run.ended_ms.unwrap_or(run.started_ms)),
         });

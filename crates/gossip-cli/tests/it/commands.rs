@@ -260,11 +260,19 @@ fn an_interrupted_scan_says_so_and_the_same_command_goes_on() {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("interrupted; `gossip scan"), "{stderr}");
+    assert!(stderr.contains("interrupted; the same command goes on"), "{stderr}");
+    // What it has found so far is not all that there is.
+    place.run("findings").exits(2).says("is active: it has not scanned everything");
+    let baseline = format!("baseline -o {}", place.path("b.json").display());
+    place.run(&baseline).exits(2).says("finish it first");
+    assert!(!place.path("b.json").exists());
     let runs = place.run("runs --format json").exits(0).json();
     assert_eq!(runs[0]["status"], "active");
     let mine = place.path("mine.toml");
     fs::write(&mine, "[[rules]]\nid = \"mine\"\nregex = '''mine_[a-z]{8}'''\n").unwrap();
     place.run(&format!("resume 1 --rules {}", mine.display())).exits(2).says("with other rules");
+    // Nothing is proposed that nobody asked for.
+    let ran = place.run(&format!("resume 1 --rules {}", mine.display())).exits(2);
+    assert!(!ran.stderr.contains("--binary"), "{ran:?}");
     place.run("resume 1").exits(1).says("went on with run 1").says("202 items");
 }

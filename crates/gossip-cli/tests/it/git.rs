@@ -67,6 +67,44 @@ fn a_token_that_a_later_commit_took_out_is_found_in_the_history() {
 }
 
 #[test]
+fn who_starts_over_reads_the_whole_history_again_also_after_a_scan_that_had_nothing_to_read() {
+    let place = with_a_removed_token();
+    for options in ["", "", "--fresh", "", "--fresh"] {
+        let ran = place.run(&format!("scan --format json --only-history {options} TREE")).exits(1);
+        assert_eq!(paths(&ran), ["app.env"]);
+    }
+}
+
+#[test]
+fn several_repositories_in_one_scan_are_each_scanned_with_their_history() {
+    let places = [1, 2, 3].map(|seed| {
+        let place = Place::new();
+        git(&place.tree, &["init", "-q", "-b", "main"]);
+        place.write("app.env", format!("GITHUB_TOKEN={}\n", token(seed)));
+        commit(&place, "first");
+        git(&place.tree, &["rm", "-q", "app.env"]);
+        commit(&place, "second");
+        place
+    });
+    let [first, others @ ..] = &places;
+    let others: Vec<String> = others.iter().map(|place| place.tree.display().to_string()).collect();
+    let scan = format!("scan --format json --only-history TREE {}", others.join(" "));
+    for _ in 0..2 {
+        let ran = first.run(&scan).exits(1);
+        assert_eq!(found(&ran).len(), 3, "{ran:?}");
+    }
+    let ran = first.run(&format!("{scan} --fresh")).exits(1);
+    assert_eq!(found(&ran).len(), 3, "{ran:?}");
+    // What is staged in each.
+    for place in &places {
+        place.write("new.env", format!("GITHUB_TOKEN={}\n", token(9)));
+        git(&place.tree, &["add", "-A"]);
+    }
+    let ran = first.run(&scan.replace("--only-history", "--staged")).exits(1);
+    assert_eq!(found(&ran).len(), 3, "{ran:?}");
+}
+
+#[test]
 fn patterns_of_paths_count_for_the_history_too() {
     let place = with_a_removed_token();
     for scope in ["", "--only-history "] {
@@ -258,12 +296,17 @@ fn a_manifest_that_is_damaged_is_planned_anew() {
     command.args(["scan", "--only-history", "--no-progress", "--checkpoint-items=1"]);
     command.arg(&place.tree).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let manifest = attempt.state.join("git/1.manifest");
-    while !manifest.exists() && child.try_wait().unwrap().is_none() {
+    // Each repository has a directory of its own.
+    let manifest = || {
+        let repositories = fs::read_dir(attempt.state.join("git")).into_iter().flatten();
+        let paths = repositories.map(|entry| entry.unwrap().path().join("1.manifest"));
+        paths.into_iter().find(|path| path.exists())
+    };
+    while manifest().is_none() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     kill(&mut child);
-    fs::write(&manifest, b"damaged").unwrap();
+    fs::write(manifest().unwrap(), b"damaged").unwrap();
     let ran = attempt.run(scan).exits(1);
     assert_eq!(found(&ran), found(&expected));
 }

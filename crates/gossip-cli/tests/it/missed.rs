@@ -39,6 +39,32 @@ fn who_wants_quiet_or_a_report_for_programs_is_told_what_went_wrong_and_nothing_
 }
 
 #[test]
+fn the_history_of_a_repository_inside_of_the_target_is_named() {
+    let place = Place::new();
+    fs::create_dir(place.tree.join("inner")).unwrap();
+    git(&place.tree.join("inner"), &["init", "-q", "-b", "main"]);
+    let ran = place.run("scan TREE").exits(0);
+    ran.says("inner/.git/objects: history of a nested repository");
+    for options in ["-q", "-f json"] {
+        let ran = place.run(&format!("scan TREE {options}")).exits(0);
+        ran.says("out of reach: 1 history of a nested repository");
+    }
+    // Named beside it, its history is scanned.
+    place.write("inner/app.env", format!("GITHUB_TOKEN={}\n", token(1)));
+    let inner = place.tree.join("inner");
+    git(&inner, &["add", "-A"]);
+    git(&inner, &["commit", "-q", "-m", "first"]);
+    fs::remove_file(inner.join("app.env")).unwrap();
+    place.run("scan TREE").exits(0);
+    let ran = place.run("scan TREE inner -f json").exits(1);
+    assert_eq!(ran.json().len(), 1, "{ran:?}");
+    // Its own is the one that is scanned.
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let ran = place.run("scan TREE").exits(0);
+    assert_eq!(ran.stderr.matches("objects").count(), 1, "{ran:?}");
+}
+
+#[test]
 fn what_could_not_be_read_is_named_up_to_a_bound_and_all_of_it_on_request() {
     let place = with_damaged_archives(12);
     let ran = place.run("scan TREE").exits(2).says("could not be read: 12 damaged archive");
@@ -89,7 +115,8 @@ fn submodules_and_lfs_pointers_of_a_history_are_named_by_their_paths() {
     let ran = place.run("scan --only-history TREE").exits(0);
     let ran = ran.says("gossip:   media/big.bin: Git LFS pointer\n");
     ran.says("gossip:   vendor/lib: submodule\n");
-    assert_eq!(place.run("scan --only-history -q TREE").exits(0).stderr, "");
+    let said = "gossip: out of reach: 1 Git LFS pointer, 1 submodule; `gossip show 2` names it\n";
+    assert_eq!(place.run("scan --only-history -q TREE").exits(0).stderr, said);
     // Nothing of it is planned again, and it is still missing.
     let mut all = missed(&place.run("show 2 -f json").exits(0));
     all.sort();

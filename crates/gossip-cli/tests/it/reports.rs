@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Place, token};
+use crate::support::{Place, token, zip_of};
 
 /// Names and contents that would be markup, formulas or commands somewhere.
 fn hostile() -> Place {
@@ -227,8 +229,8 @@ fn a_proof_names_what_was_scanned_and_what_was_not_and_any_change_is_seen() {
         (text.replace("{\"path\":\"notes", "{\"pfad\":\"notes"), "no line of a proof"),
         (String::new(), "this is no proof"),
         (
-            text.replace("{\"gossip_proof\":2,", "{\"gossip_proof\":3,\"more\":1,"),
-            "a proof of version 3",
+            text.replace("{\"gossip_proof\":3,", "{\"gossip_proof\":4,\"more\":1,"),
+            "a proof of version 4",
         ),
     ] {
         assert_ne!(changed, text);
@@ -246,6 +248,68 @@ fn a_proof_names_what_was_scanned_and_what_was_not_and_any_change_is_seen() {
     assert_eq!(other["policy_of"]["rules"], rules - 1);
     assert_eq!(other["policy_of"]["excluded"], serde_json::json!(["*.txt"]));
     assert_ne!(other["policy_of"]["rules_hash"], policy["rules_hash"]);
+}
+
+#[test]
+fn a_proof_has_what_was_not_scanned_inside_of_archives() {
+    let place = Place::new();
+    let picture = b"\x89PNG\r\n\x1a\n\0\0\0\0";
+    place.write("some.zip", zip_of(&[("a.png", &picture[..]), ("b.png", picture), ("c", b"text")]));
+    let file = place.path("proof.jsonl");
+    place.run(&format!("scan TREE --proof {}", file.display())).exits(0);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\"inside_not_scanned\":{\"binary: image\":2}"), "{text}");
+    let ran = place.run(&format!("proof verify {}", file.display())).exits(0);
+    ran.prints(
+        "1 item scanned, 0 not scanned, 0 could not be read, 2 files in archives not scanned",
+    );
+}
+
+#[test]
+fn no_report_of_a_run_that_could_not_read_everything_says_that_all_is_well() {
+    let place = Place::new();
+    let zip = zip_of(&[("inner.env", "nothing")]);
+    place.write("cut.zip", &zip[..zip.len() - 30]);
+    for (format, well, unwell) in [
+        ("junit", "errors=\"0\"", "errors=\"1\""),
+        ("gitlab", "\"status\":\"success\"", "\"status\":\"failure\""),
+        ("sarif", "\"executionSuccessful\":true", "\"executionSuccessful\":false"),
+    ] {
+        let ran = place.run(&format!("scan TREE -f {format}")).exits(2).prints(unwell);
+        assert!(!ran.stdout.contains(well), "{ran:?}");
+        place.run(&format!("findings -f {format}")).exits(2).prints(unwell);
+    }
+    place.run("findings").exits(2).says("could not read 1 item");
+    fs::remove_file(place.tree.join("cut.zip")).unwrap();
+    place.run("scan TREE -f junit").exits(0).prints("errors=\"0\"");
+    place.run("findings -f gitlab").exits(0).prints("\"status\":\"success\"");
+}
+
+#[test]
+fn a_report_goes_where_a_link_leads_and_keeps_the_rights_of_a_file() {
+    let place = Place::with_a_token();
+    let [file, link] = ["real.json", "link.json"].map(|name| place.path(name));
+    fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("real.json", &link).unwrap();
+    place.run(&format!("scan TREE -q -o {}", link.display())).exits(1);
+    assert!(link.is_symlink());
+    assert!(fs::read_to_string(&file).unwrap().contains("github"));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // A link to standard output, which is a file: what is in that stays.
+    let stdout = place.path("stdout");
+    std::os::unix::fs::symlink("/proc/self/fd/1", &stdout).unwrap();
+    for name in [&stdout, Path::new("/dev/stdout")] {
+        let kept = place.path("kept");
+        fs::write(&kept, "before\n").unwrap();
+        let mut command = place.command();
+        command.args(["findings", "-f", "jsonl", "-o"]).arg(name);
+        command.stdout(fs::OpenOptions::new().append(true).open(&kept).unwrap());
+        assert_eq!(command.status().unwrap().code(), Some(1));
+        let text = fs::read_to_string(&kept).unwrap();
+        assert!(text.starts_with("before\n{"), "{text}");
+        assert!(name.is_symlink());
+    }
 }
 
 #[test]

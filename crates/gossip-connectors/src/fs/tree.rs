@@ -54,8 +54,14 @@ impl Tree {
 
     /// Why the directory with this key is not entered, as far as its key tells.
     pub(super) fn excludes_dir(&self, key: &[u8]) -> Option<SkipReason> {
-        let is_git_objects = key == b".git/objects/" || key.ends_with(b"/.git/objects/");
-        (is_git_objects && !self.options.git_objects).then_some(SkipReason::Ignored)
+        if self.options.git_objects {
+            return None;
+        }
+        // Those of the root are the source's that reads its history.
+        let is_nested = key.ends_with(b"/.git/objects/");
+        let is_own = key == b".git/objects/";
+        let nested = is_nested.then_some(SkipReason::NestedHistory);
+        nested.or(is_own.then_some(SkipReason::Ignored))
     }
 
     /// What is ignored in `dir`, whose key has `path_len` bytes, below where `above` holds.

@@ -213,6 +213,8 @@ pub enum SkipReason {
     Submodule,
     /// A partial clone does not have it.
     NotFetched,
+    /// The history of a repository that lies inside of what is scanned, and is scanned by itself.
+    NestedHistory,
 }
 
 impl Page {

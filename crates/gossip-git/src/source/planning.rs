@@ -145,9 +145,11 @@ impl GitSource {
         })
         .map_err(PlanError::Settled)?;
         let mut tips = self.tips()?;
-        // What is left out by request is not settled, and what that is may change.
+        // What is left out by request is not settled, and what that is may change. A run that starts over
+        // is told of nothing that is settled, and the last may have had nothing to plan.
         if is_history
             && tips.exclude.is_empty()
+            && !known.is_empty()
             && let Some(base) = new.last.and_then(|last| Manifest::open(&self.path_of(last)).ok())
             && base.len() == of_last
             && !base.is_partial()
