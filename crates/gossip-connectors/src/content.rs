@@ -1,7 +1,7 @@
 //! What kind of bytes an item has, told from the first of them.
 //!
-//! Text is what has no NUL byte at its beginning, or has them where UTF-16 has them; decoding that
-//! is the engine's. Formats that are known by their first bytes are named, so that a report can say
+//! Text is what has no NUL byte at its beginning, has them where UTF-16 has them, or is otherwise
+//! printable with few of them between; decoding that is the engine's. Formats that are known by their first bytes are named, so that a report can say
 //! what was left out. Bytes that could begin a text make nothing binary by themselves: such a format
 //! is named only where the rest is no text either.
 
@@ -13,7 +13,7 @@ pub const HEAD_SIZE: usize = 8192;
 
 /// Changes whenever [`content_kind`] says something else of the same bytes for another cause than
 /// its table of formats.
-const CLASSIFIER_VERSION: u32 = 2;
+const CLASSIFIER_VERSION: u32 = 3;
 
 /// What Git LFS has a file begin with that stands for one which is elsewhere.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/v1\n";
@@ -36,7 +36,8 @@ pub fn content_kind(head: &[u8]) -> ContentKind {
     let named = FORMATS.iter().find(|format| format.begins(head));
     let is_named_for_sure = named.is_some_and(Format::is_no_text);
     let has_nul = head.contains(&0);
-    if !is_named_for_sure && (!has_nul || looks_like_utf16(head)) {
+    if !is_named_for_sure && (!has_nul || looks_like_utf16(head) || is_printable_between_nuls(head))
+    {
         return ContentKind::Text;
     }
     named.map_or(ContentKind::NulBytes, |format| format.kind)
@@ -123,9 +124,28 @@ impl Format {
 
     /// Whether no text begins like this.
     fn is_no_text(&self) -> bool {
-        let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c\x1b".contains(byte);
         self.magic.iter().any(is_control) || str::from_utf8(self.magic).is_err()
     }
+}
+
+/// Whether no text has this byte.
+fn is_control(byte: &u8) -> bool {
+    byte.is_ascii_control() && !b"\t\n\r\x0c\x1b".contains(byte)
+}
+
+/// Names that end with a NUL, as of an environment or of `find -print0`, or a log with a hole in it: text but
+/// for NULs, which stand together in places that are few for its length.
+fn is_printable_between_nuls(head: &[u8]) -> bool {
+    let is_utf8 = match str::from_utf8(head) {
+        Ok(_) => true,
+        // The head may end in the middle of a character.
+        Err(error) => error.error_len().is_none(),
+    };
+    let nuls = head.iter().filter(|byte| **byte == 0).count();
+    let places = head.windows(2).filter(|pair| pair[0] != 0 && pair[1] == 0).count()
+        + usize::from(head.first() == Some(&0));
+    let is_text = !head.iter().any(|byte| *byte != 0 && is_control(byte));
+    is_utf8 && is_text && places * 8 <= head.len() - nuls
 }
 
 /// A byte order mark, or at least half of the pairs with a zero on the same side and hardly any on
@@ -191,18 +211,38 @@ mod tests {
 
     #[test]
     fn nul_bytes_elsewhere_are_binary() {
-        for bytes in [&b"text\0more text that goes on"[..], b"\0", b"\0\0\0\0", b"a\0\0b\0\0c\0\0"]
-        {
+        for bytes in [
+            &b"text\0\x01more text that goes on"[..],
+            b"text\0 and \xff\xfe what is no character",
+            b"few words\0a\0b\0c",
+            b"\0",
+            b"\0\0\0\0",
+            b"a\0\0b\0\0c\0\0",
+        ] {
             assert_eq!(content_kind(bytes), ContentKind::NulBytes, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn text_with_nul_bytes_between_its_parts_is_text() {
+        let padded = [b"a line of a log\n", &[0; 4096][..], b"and the next one\n"].concat();
+        for bytes in [
+            &b"HOME=/root\0PATH=/usr/bin\0TOKEN=something\0"[..],
+            b"text\0more text that goes on",
+            &padded,
+            "ends within a character\0 \u{20ac}".as_bytes().split_last().unwrap().1,
+        ] {
+            assert_eq!(content_kind(bytes), ContentKind::Text, "{bytes:?}");
         }
     }
 
     #[test]
     fn only_the_beginning_counts() {
         let mut bytes = vec![b'x'; HEAD_SIZE];
-        bytes.push(0);
+        bytes[1] = 0;
+        bytes.push(1);
         assert_eq!(content_kind(&bytes), ContentKind::Text);
-        bytes[HEAD_SIZE - 1] = 0;
+        bytes[HEAD_SIZE - 1] = 1;
         assert_eq!(content_kind(&bytes), ContentKind::NulBytes);
     }
 
@@ -240,9 +280,9 @@ mod tests {
             }
         }
         let kinds = PolicyHash::derive(&*kinds.concat()).to_string();
-        let pinned = "1783685c849bba1d37beec9a77a48937486e35a21d682cb6fe83dcfaba7afdb1";
+        let pinned = "284465d18217ec2788e4cf391c1301ad9c2d56a0c937f7d021662ae10bdbf404";
         assert_eq!(kinds, pinned);
-        let pinned = "6a7d6a137560af858c52ffe90e487033cb154e0074a9bf0614fa0e3604afa5b5";
+        let pinned = "9224e05a9a6b9fca6713098385a2484f0aed897493eb305523fa1899757706c8";
         assert_eq!(PolicyHash::derive(&HeadClassifier).to_string(), pinned);
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use gossip_connectors::fs::{FsOptions, FsSource};
-use gossip_contracts::connector::SkipReason::{Ignored, Link, OtherFileSystem};
+use gossip_contracts::connector::SkipReason::{Ignored, Link, NestedHistory, OtherFileSystem};
 use gossip_contracts::connector::{Connector, Page};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 
@@ -103,7 +103,7 @@ fn git_directories_are_listed_but_for_their_objects() {
         skipped(".git/objects/", Ignored),
         file(".gitignore"),
         file("sub/.git/HEAD"),
-        skipped("sub/.git/objects/", Ignored),
+        skipped("sub/.git/objects/", NestedHistory),
         file("sub/objects/file"),
     ];
     assert_eq!(list_all(&disk.source()), expected);
