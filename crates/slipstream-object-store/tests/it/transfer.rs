@@ -80,6 +80,9 @@ async fn transfer(dir: &Path, endpoint: String) {
         assert_eq!(remote.await.unwrap().unwrap().total_size(), manifest.total_size());
     })
     .await;
+    // Room for what is restored: the fold may have gigabytes.
+    fs::remove_dir_all(&path).unwrap();
+    fs::remove_dir_all(&artifact).unwrap();
     log.evict_below(log.log().last);
     let (_, restored) = FjallSnapshot::load(&dir.join("restored")).unwrap();
     let reader = restored.reader();
