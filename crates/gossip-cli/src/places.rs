@@ -10,7 +10,7 @@ use crate::source::{Target, parse_names};
 /// already.
 pub(crate) struct Places {
     roots: Vec<Root>,
-    /// Items of several roots carry theirs in their paths.
+    /// Items of several places carry theirs in their paths.
     is_one: bool,
     /// Where the command runs.
     here: PathBuf,
@@ -28,8 +28,9 @@ impl Places {
     /// For the target of this name.
     pub(crate) fn of(target: &[u8]) -> Self {
         let names = parse_names(target);
-        let is_one = names.is_none();
         let names = names.unwrap_or_else(|| vec![target]);
+        // Files and history of one repository are one place.
+        let is_one = names.len() == 1 || Target::is_one_place(&names);
         let root = |name| {
             let tree = Target::parse_name(name).map(|(root, _)| root);
             tree.or_else(|| git::parse_name(name).map(|(root, _)| root))

@@ -67,6 +67,17 @@ fn a_token_that_a_later_commit_took_out_is_found_in_the_history() {
 }
 
 #[test]
+fn files_and_history_are_shown_as_seen_from_where_the_command_runs() {
+    let place = with_a_removed_token();
+    place.write("now.env", format!("GITHUB_TOKEN={}\n", token(2)));
+    let mut command = place.command();
+    let above = place.tree.parent().unwrap();
+    command.current_dir(above).args(["scan", "--format", "json", "tree"]);
+    let ran = Ran::of(command.output().unwrap(), "scan tree").exits(1);
+    assert_eq!(paths(&ran), ["tree/app.env", "tree/now.env"]);
+}
+
+#[test]
 fn who_starts_over_reads_the_whole_history_again_also_after_a_scan_that_had_nothing_to_read() {
     let place = with_a_removed_token();
     for options in ["", "", "--fresh", "", "--fresh"] {
