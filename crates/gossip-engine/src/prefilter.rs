@@ -200,9 +200,14 @@ impl Prefilter {
         let mut entries = choose_entries(&literals);
         let multipliers = Multipliers::quietest(&entries);
         let bitmap = multipliers.bitmap(&entries);
-        entries.sort_by_key(|entry| (slot(entry.gram), entry.literal, entry.shift));
+        let place = |entry: &Entry| {
+            (slot(entry.gram) as u64) << 40
+                | u64::from(entry.literal) << 8
+                | entry.shift as u8 as u64
+        };
+        entries.sort_unstable_by_key(place);
         // One that stands for several bytes may have one hash for some of them.
-        entries.dedup_by_key(|entry| (slot(entry.gram), entry.literal, entry.shift));
+        entries.dedup_by_key(|entry| place(entry));
         let mut slots = Box::new([0u16; SLOTS]);
         let mut groups = vec![Group::NONE];
         let mut first = 0;

@@ -1,7 +1,7 @@
 //! By which grams literals are recognised.
 
 use super::{BEFORE, BITMAP, END, FOLD_GRAM, GRAM, Literal, Multipliers, WINDOW};
-use crate::literals::{FOUR, common_fours, four_noise, may_precede};
+use crate::literals::{ByteSet, FOUR, common_fours, four_noise, may_precede};
 
 const _: () = assert!(GRAM == FOUR);
 /// So many pairs of multipliers are tried.
@@ -26,13 +26,16 @@ pub(super) struct Entry {
 
 /// For each literal the rarest gram at an even and at an odd distance.
 pub(super) fn choose_entries(literals: &[Literal]) -> Vec<Entry> {
+    let before_word = Seen::of(ByteSet::of(may_precede));
+    let anything = Seen::of(ByteSet::ALL);
     let mut entries = Vec::new();
     for (index, literal) in literals.iter().enumerate() {
-        let choice = Choice::new(literal);
+        let before = if literal.standalone { before_word } else { anything };
+        let choice = Choice { literal, before, after: Seen::of(literal.next.allowed()) };
         for parity in [0, 1] {
             let rarest = choice.rarest(parity);
             let entry = entry(literal, index as u32, rarest);
-            choice.grams(rarest, &mut |gram| entries.push(Entry { gram, ..entry }));
+            entries.extend(choice.grams(rarest).map(|gram| Entry { gram, ..entry }));
         }
     }
     entries
@@ -67,60 +70,78 @@ impl Literal {
     }
 }
 
+/// Bytes as the first look sees them: a bit for each of the 64 that have both bits that folding sets.
+#[derive(Clone, Copy)]
+struct Seen(u64);
+
+const _: () = assert!(FOLD_GRAM.to_le_bytes()[0] == 0xA0);
+
+impl Seen {
+    /// What these bytes and the end look like.
+    fn of(bytes: ByteSet) -> Self {
+        let [a, b, c, d] = bytes.bits();
+        let folded = |bits: u64| (bits | bits >> 32) as u32;
+        let bits = u64::from(folded(a | c)) | u64::from(folded(b | d)) << 32;
+        Self(bits | Self::only(END).0)
+    }
+
+    fn only(byte: u8) -> Self {
+        Self(1 << (byte & 0x1F | byte >> 1 & 0x20))
+    }
+
+    fn bytes(self) -> impl Iterator<Item = u8> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let place = (left != 0).then_some(left.trailing_zeros() as u8)?;
+            left &= left - 1;
+            Some(FOLD_GRAM as u8 | place & 0x1F | (place & 0x20) << 1)
+        })
+    }
+}
+
 /// The grams by which a literal may be recognised: of those that have no more than one byte that is
 /// not the literal's.
 struct Choice<'l> {
     literal: &'l Literal,
     /// What may stand before the literal, and behind it.
-    before: Vec<u8>,
-    after: Vec<u8>,
+    before: Seen,
+    after: Seen,
 }
 
-impl<'l> Choice<'l> {
-    fn new(literal: &'l Literal) -> Self {
-        let before = distinct(|byte| !literal.standalone || may_precede(byte));
-        let after = distinct(|byte| literal.next.allows(byte));
-        Self { literal, before, after }
-    }
-
+impl Choice<'_> {
     /// The distance of that parity whose grams are the rarest.
     fn rarest(&self, parity: i8) -> i8 {
         let last = (self.literal.bytes.len() + 1 - GRAM) as i8;
-        let noise = |shift: &i8| {
+        let is_inside = |shift: &i8| (0..last).contains(shift);
+        let distances = (-parity..=last).step_by(2);
+        // Those first that stand for one gram each: the others mostly come to more by then.
+        let inside = distances.clone().filter(is_inside);
+        let mut rarest = (f64::MAX, last);
+        for shift in inside.chain(distances.filter(|shift| !is_inside(shift))) {
             let mut sum = 0.0;
-            self.grams(*shift, &mut |gram| sum += noise(gram));
-            sum
-        };
-        let distances = (-parity..=last).step_by(2).map(|shift| (noise(&shift), shift));
-        let rarest = distances.min_by(|a, b| a.0.total_cmp(&b.0));
-        rarest.expect("three bytes have a gram at each distance").1
-    }
-
-    /// Calls back with every four bytes that the gram at distance `shift` may be.
-    fn grams(&self, shift: i8, on_gram: &mut impl FnMut(u32)) {
-        let mut known = [0; GRAM];
-        let mut unknown = None;
-        for (at, known) in known.iter_mut().enumerate() {
-            match self.literal.byte_at(isize::from(shift) + at as isize) {
-                Some(byte) => *known = byte,
-                None => unknown = Some(at),
+            if self.grams(shift).all(|gram| {
+                sum += noise(gram);
+                sum < rarest.0
+            }) {
+                rarest = (sum, shift);
             }
         }
-        let known = u32::from_le_bytes(known) | FOLD_GRAM;
-        let Some(at) = unknown else { return on_gram(known) };
-        let bytes = if at == 0 { &self.before } else { &self.after };
-        let place = 8 * at;
-        bytes.iter().for_each(|byte| on_gram(known & !(0xFF << place) | u32::from(*byte) << place));
+        rarest.1
     }
-}
 
-/// Those of the bytes, and the end, that look different to the first look.
-fn distinct(is_one: impl Fn(u8) -> bool) -> Vec<u8> {
-    let fold = FOLD_GRAM as u8;
-    let looks = |seen: u8, byte: u8| byte | fold == seen && (byte == END || is_one(byte));
-    // A byte looks like the three that lack a bit that folding sets.
-    let is_seen = |seen: u8| [0, 0x20, 0x80, fold].iter().any(|bits| looks(seen, seen & !bits));
-    (0..=u8::MAX).filter(|byte| byte | fold == *byte && is_seen(*byte)).collect()
+    /// Every four bytes that the gram at distance `shift` may be.
+    fn grams(&self, shift: i8) -> impl Iterator<Item = u32> + use<> {
+        let byte = |at: usize| self.literal.byte_at(isize::from(shift) + at as isize);
+        let known: [_; GRAM] = std::array::from_fn(|at| byte(at).unwrap_or(0));
+        let known = u32::from_le_bytes(known) | FOLD_GRAM;
+        let (place, bytes) = match (0..GRAM).find(|at| byte(*at).is_none()) {
+            None => (0, Seen::only(known as u8)),
+            Some(0) => (0, self.before),
+            Some(at) => (8 * at, self.after),
+        };
+        let others = known & !(0xFF << place);
+        bytes.bytes().map(move |byte| others | u32::from(byte) << place)
+    }
 }
 
 /// How often a gram is to be expected.
@@ -134,12 +155,10 @@ impl Multipliers {
     /// Those under which the fewest common groups of four bytes fall on an entry's.
     pub(super) fn quietest(entries: &[Entry]) -> Self {
         let common = common_fours();
-        let common: Vec<_> =
-            common.into_iter().map(|(four, noise)| (u32::from_le_bytes(four), noise)).collect();
         let noise = |multipliers: Self| {
             let bitmap = multipliers.bitmap(entries);
-            let hits = common.iter().filter(|(gram, _)| {
-                let (word, bit) = multipliers.place(*gram);
+            let hits = common.iter().filter(|(four, _)| {
+                let (word, bit) = multipliers.place(u32::from_le_bytes(*four));
                 bitmap[word] & bit != 0
             });
             hits.map(|(_, noise)| noise).sum::<f64>()
