@@ -16,7 +16,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use exact::{Text, exact_texts, leading_texts};
 
 use rarity::rarity_bits;
-pub(crate) use rarity::{FOUR, common_fours, four_noise};
+pub(crate) use rarity::{FOUR, common_fours, four_noise, three_noise};
 
 /// Shorter literals are everywhere; an expression that guarantees no longer one has no anchor.
 pub(crate) const MIN_ANCHOR_LEN: usize = 3;
@@ -153,11 +153,6 @@ pub(crate) fn stands_alone(text: &[u8], start: usize) -> bool {
         [.., before] => !is_in_word(*before),
         [] => true,
     }
-}
-
-/// Whether something that stands alone may stand behind this byte, whatever is before that.
-pub(crate) fn may_precede(byte: u8) -> bool {
-    !is_in_word(byte) || matches!(byte, b'n' | b'r' | b't')
 }
 
 fn is_in_word(byte: u8) -> bool {

@@ -72,6 +72,11 @@ pub(crate) fn four_noise(four: [u8; FOUR]) -> f64 {
     half_to(first.max(last) + first.min(last) / 4)
 }
 
+/// How often these three bytes are to be expected.
+pub(crate) fn three_noise(three: [u8; 3]) -> f64 {
+    half_to(gram_bits(three))
+}
+
 /// A half to this power: only the exponent of the number is not that of 1.
 fn half_to(power: i32) -> f64 {
     debug_assert!((0..1023).contains(&power));

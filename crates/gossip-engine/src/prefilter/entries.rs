@@ -1,7 +1,7 @@
 //! By which grams literals are recognised.
 
-use super::{BEFORE, BITMAP, END, FOLD_GRAM, GRAM, Literal, Multipliers, WINDOW};
-use crate::literals::{ByteSet, FOUR, common_fours, four_noise, may_precede};
+use super::{BEFORE, BITMAP, END, GRAM, GRAM_MASK, Literal, Multipliers, WINDOW};
+use crate::literals::{ByteSet, FOUR, common_fours, four_noise, three_noise};
 
 const _: () = assert!(GRAM == FOUR);
 /// So many pairs of multipliers are tried.
@@ -26,12 +26,9 @@ pub(super) struct Entry {
 
 /// For each literal the rarest gram at an even and at an odd distance.
 pub(super) fn choose_entries(literals: &[Literal]) -> Vec<Entry> {
-    let before_word = Seen::of(ByteSet::of(may_precede));
-    let anything = Seen::of(ByteSet::ALL);
     let mut entries = Vec::new();
     for (index, literal) in literals.iter().enumerate() {
-        let before = if literal.standalone { before_word } else { anything };
-        let choice = Choice { literal, before, after: Seen::of(literal.next.allowed()) };
+        let choice = Choice { literal, after: Seen::last(literal.next.allowed()) };
         for parity in [0, 1] {
             let rarest = choice.rarest(parity);
             let entry = entry(literal, index as u32, rarest);
@@ -70,15 +67,20 @@ impl Literal {
     }
 }
 
-/// Bytes as the first look sees them: a bit for each of the 64 that have both bits that folding sets.
+/// Bytes as the first look sees them: a bit for each of the 64 that lack the bits that it does not
+/// look at.
 #[derive(Clone, Copy)]
 struct Seen(u64);
 
-const _: () = assert!(FOLD_GRAM.to_le_bytes()[0] == 0xA0);
+const _: () = assert!(GRAM_MASK.to_le_bytes()[GRAM - 1] == 0x5F);
+const _: () = assert!(GRAM_MASK.to_le_bytes()[0] == 0x07);
 
 impl Seen {
-    /// What these bytes and the end look like.
-    fn of(bytes: ByteSet) -> Self {
+    /// What the first byte of a gram may look like, whatever it is.
+    const FIRST: Self = Self(0xFF);
+
+    /// What these bytes and the end look like as the last byte of a gram.
+    fn last(bytes: ByteSet) -> Self {
         let [a, b, c, d] = bytes.bits();
         let folded = |bits: u64| (bits | bits >> 32) as u32;
         let bits = u64::from(folded(a | c)) | u64::from(folded(b | d)) << 32;
@@ -94,7 +96,7 @@ impl Seen {
         std::iter::from_fn(move || {
             let place = (left != 0).then_some(left.trailing_zeros() as u8)?;
             left &= left - 1;
-            Some(FOLD_GRAM as u8 | place & 0x1F | (place & 0x20) << 1)
+            Some(place & 0x1F | (place & 0x20) << 1)
         })
     }
 }
@@ -103,8 +105,7 @@ impl Seen {
 /// not the literal's.
 struct Choice<'l> {
     literal: &'l Literal,
-    /// What may stand before the literal, and behind it.
-    before: Seen,
+    /// What may stand behind the literal.
     after: Seen,
 }
 
@@ -112,43 +113,51 @@ impl Choice<'_> {
     /// The distance of that parity whose grams are the rarest.
     fn rarest(&self, parity: i8) -> i8 {
         let last = (self.literal.bytes.len() + 1 - GRAM) as i8;
-        let is_inside = |shift: &i8| (0..last).contains(shift);
-        let distances = (-parity..=last).step_by(2);
-        // Those first that stand for one gram each: the others mostly come to more by then.
-        let inside = distances.clone().filter(is_inside);
-        let mut rarest = (f64::MAX, last);
-        for shift in inside.chain(distances.filter(|shift| !is_inside(shift))) {
-            let mut sum = 0.0;
-            if self.grams(shift).all(|gram| {
-                sum += noise(gram);
-                sum < rarest.0
-            }) {
-                rarest = (sum, shift);
-            }
-        }
-        rarest.1
+        let distances = (-parity..=last).step_by(2).map(|shift| (self.noise(shift), shift));
+        let rarest = distances.min_by(|a, b| a.0.total_cmp(&b.0));
+        rarest.expect("three bytes have a gram at each distance").1
     }
 
-    /// Every four bytes that the gram at distance `shift` may be.
+    /// How often the grams at distance `shift` are to be expected.
+    fn noise(&self, shift: i8) -> f64 {
+        match self.bytes(shift) {
+            [Some(a), Some(b), Some(c), Some(d)] => noise([a, b, c, d]),
+            [Some(a), Some(b), Some(c), None] => {
+                self.after.bytes().map(|d| noise([a, b, c, d])).sum()
+            }
+            [_, b, c, d] => {
+                let known = [b, c, d].map(|byte| byte.expect("one is unknown"));
+                three_noise(known) + f64::from(Seen::FIRST.0.count_ones()) * FULLNESS
+            }
+        }
+    }
+
+    /// Every four bytes that the gram at distance `shift` may be, as the first look sees them.
     fn grams(&self, shift: i8) -> impl Iterator<Item = u32> + use<> {
-        let byte = |at: usize| self.literal.byte_at(isize::from(shift) + at as isize);
-        let known: [_; GRAM] = std::array::from_fn(|at| byte(at).unwrap_or(0));
-        let known = u32::from_le_bytes(known) | FOLD_GRAM;
-        let (place, bytes) = match (0..GRAM).find(|at| byte(*at).is_none()) {
-            None => (0, Seen::only(known as u8)),
-            Some(0) => (0, self.before),
-            Some(at) => (8 * at, self.after),
+        let bytes = self.bytes(shift);
+        let known = u32::from_le_bytes(bytes.map(Option::unwrap_or_default)) & GRAM_MASK;
+        let (place, seen) = match bytes {
+            [None, ..] => (0, Seen::FIRST),
+            [.., None] => (8 * (GRAM - 1), self.after),
+            _ => (0, Seen::only(known as u8)),
         };
         let others = known & !(0xFF << place);
-        bytes.bytes().map(move |byte| others | u32::from(byte) << place)
+        seen.bytes().map(move |byte| others | u32::from(byte) << place)
+    }
+
+    /// What of the gram at distance `shift` is the literal's.
+    fn bytes(&self, shift: i8) -> [Option<u8>; GRAM] {
+        std::array::from_fn(|at| self.literal.byte_at(isize::from(shift) + at as isize))
     }
 }
 
-/// How often a gram is to be expected.
-fn noise(gram: u32) -> f64 {
-    // What is in the table for nothing makes it fuller.
-    const FULLNESS: f64 = 1.0 / (32 * BITMAP) as f64;
-    four_noise(gram.to_le_bytes().map(|byte| byte & 0x7F)) + FULLNESS
+/// What is in the table for nothing makes it fuller.
+const FULLNESS: f64 = 1.0 / (32 * BITMAP) as f64;
+
+/// How often a gram is to be expected. Of its first byte little is seen.
+fn noise(gram: [u8; GRAM]) -> f64 {
+    let [_, b, c, d] = gram;
+    four_noise(gram).max(three_noise([b, c, d]) / 8.0) + FULLNESS
 }
 
 impl Multipliers {
