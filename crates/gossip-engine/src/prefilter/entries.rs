@@ -113,17 +113,33 @@ impl Choice<'_> {
     /// The distance of that parity whose grams are the rarest.
     fn rarest(&self, parity: i8) -> i8 {
         let last = (self.literal.bytes.len() + 1 - GRAM) as i8;
-        let distances = (-parity..=last).step_by(2).map(|shift| (self.noise(shift), shift));
-        let rarest = distances.min_by(|a, b| a.0.total_cmp(&b.0));
-        rarest.expect("three bytes have a gram at each distance").1
+        let is_inside = |shift: &i8| (0..last).contains(shift);
+        let distances = (-parity..=last).step_by(2);
+        // Those first that stand for one gram each: the others mostly come to more at once.
+        let inside = distances.clone().filter(is_inside);
+        let mut rarest = (f64::MAX, last);
+        for shift in inside.chain(distances.filter(|shift| !is_inside(shift))) {
+            let noise = self.noise(shift, rarest.0);
+            if noise < rarest.0 {
+                rarest = (noise, shift);
+            }
+        }
+        rarest.1
     }
 
-    /// How often the grams at distance `shift` are to be expected.
-    fn noise(&self, shift: i8) -> f64 {
+    /// How often the grams at distance `shift` are to be expected; `enough` or more, if it is that.
+    fn noise(&self, shift: i8, enough: f64) -> f64 {
         match self.bytes(shift) {
             [Some(a), Some(b), Some(c), Some(d)] => noise([a, b, c, d]),
             [Some(a), Some(b), Some(c), None] => {
-                self.after.bytes().map(|d| noise([a, b, c, d])).sum()
+                let mut sum = 0.0;
+                for d in self.after.bytes() {
+                    sum += noise([a, b, c, d]);
+                    if sum >= enough {
+                        break;
+                    }
+                }
+                sum
             }
             [_, b, c, d] => {
                 let known = [b, c, d].map(|byte| byte.expect("one is unknown"));
