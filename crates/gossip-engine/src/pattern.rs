@@ -1,4 +1,5 @@
-//! A regular expression over bytes: parsed when its rule is read, compiled when first needed.
+//! A regular expression over bytes: parsed when its rule is read, those of built-in rules when the
+//! engine is built, and compiled when first needed.
 //!
 //! Most rules never meet their anchor in a scan, so a short scan compiles few expressions. Classes
 //! and boundaries are ASCII, as in the rule files that users bring.
@@ -37,7 +38,7 @@ impl Pattern {
         Ok((Self { source: source.to_owned(), regex: OnceLock::new() }, hir))
     }
 
-    /// One that a test has parsed.
+    /// One that the build script or a test has parsed.
     pub(crate) fn known_to_parse(source: String) -> Self {
         Self { source, regex: OnceLock::new() }
     }

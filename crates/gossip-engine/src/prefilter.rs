@@ -1,7 +1,8 @@
 //! The first stage: where in a buffer do anchors stand?
 //!
 //! At every second position of the buffer the four bytes there, letters folded, are looked up in a
-//! bitmap of 262 144 hashes. An anchor is recognised by such a gram at an even and one at an odd
+//! bitmap of 262 144 hashes. Three bits of the first byte count: more would tell grams apart a little
+//! better, but a short literal, whose neighbour may be anything, would fill the bitmap. An anchor is recognised by such a gram at an even and one at an odd
 //! distance from its start, so that each occurrence is met exactly once, whatever its alignment. The
 //! first look hashes a batch of grams at once, in lanes of 16 bits that every processor has; the
 //! second compares the bytes around a gram with what the anchors that have it share. Neither has
@@ -24,8 +25,10 @@ use entries::{Entry, choose_entries};
 const _: () = assert!(MAX_ANCHOR_LEN <= i8::MAX as usize);
 /// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
 const FOLD: u64 = 0x2020_2020_2020_2020;
-/// Sets the highest bit, too: then a byte that may be anything is one of 64.
-const FOLD_GRAM: u32 = 0xA0A0_A0A0;
+/// What of a gram is looked at. Letters are the same in both cases, and a last byte that may be
+/// anything is one of 64; of the first there are three bits, so that one that may be anything is one
+/// of eight.
+const GRAM_MASK: u32 = 0x5F5F_5F07;
 /// Bytes of a gram. One of them may be a literal's neighbour.
 const GRAM: usize = 4;
 const _: () = assert!(MIN_ANCHOR_LEN + 1 >= GRAM);
@@ -45,10 +48,9 @@ const BATCH: usize = 256;
 const BATCH_BYTES: usize = 2 * BATCH;
 /// What a batch sees: the windows of all its bytes.
 const SEEN: usize = BATCH_BYTES + WINDOW - 1;
-/// Grams that are hashed together, and those that are looked up without a loop.
-const LANES: usize = 32;
+/// Grams that are looked up without a loop.
 const UNROLLED: usize = 16;
-const _: () = assert!(BATCH.is_multiple_of(LANES) && LANES.is_multiple_of(UNROLLED));
+const _: () = assert!(BATCH.is_multiple_of(UNROLLED));
 
 /// A gram that passed, by its position in the batch, and the group of its hash.
 #[derive(Clone, Copy, Default)]
@@ -79,8 +81,7 @@ impl Multipliers {
     /// Which word of the bitmap has the bit of the gram whose halves these are.
     #[inline(always)]
     fn word(self, first: u16, second: u16) -> u16 {
-        let fold = FOLD_GRAM as u16;
-        let (first, second) = (first | fold, second | fold);
+        let (first, second) = (first & GRAM_MASK as u16, second & (GRAM_MASK >> 16) as u16);
         let sum = first.wrapping_mul(self.0).wrapping_add(second.wrapping_mul(self.1));
         sum >> (u16::BITS - BITMAP_BITS)
     }
@@ -185,7 +186,7 @@ impl Literal {
 /// Where the group of a gram is found.
 #[inline(always)]
 fn slot(gram: u32) -> usize {
-    ((gram | FOLD_GRAM).wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize
+    ((gram & GRAM_MASK).wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize
 }
 
 /// The gram in the middle of a window.
@@ -200,9 +201,14 @@ impl Prefilter {
         let mut entries = choose_entries(&literals);
         let multipliers = Multipliers::quietest(&entries);
         let bitmap = multipliers.bitmap(&entries);
-        entries.sort_by_key(|entry| (slot(entry.gram), entry.literal, entry.shift));
+        let place = |entry: &Entry| {
+            (slot(entry.gram) as u64) << 40
+                | u64::from(entry.literal) << 8
+                | entry.shift as u8 as u64
+        };
+        entries.sort_unstable_by_key(place);
         // One that stands for several bytes may have one hash for some of them.
-        entries.dedup_by_key(|entry| (slot(entry.gram), entry.literal, entry.shift));
+        entries.dedup_by_key(|entry| place(entry));
         let mut slots = Box::new([0u16; SLOTS]);
         let mut groups = vec![Group::NONE];
         let mut first = 0;
@@ -227,13 +233,14 @@ impl Prefilter {
             return;
         }
         let end = (range.end + self.max_shift).min(text.len());
+        let mut words = [0u16; BATCH];
         let mut passed = [0u16; BATCH];
         let mut at = range.start;
         let mut kept = [Passed::default(); BATCH];
         let mut padded = [END; SEEN];
         while at < end {
             let seen = seen_from(text, at, &mut padded);
-            let count = self.first_look(seen, &mut passed, (end - at).div_ceil(2));
+            let count = self.first_look(seen, &mut words, &mut passed, (end - at).div_ceil(2));
             let count = self.second_look(seen, &passed[..count], &mut kept);
             for gram in &kept[..count] {
                 let window = window(seen, gram.position);
@@ -252,28 +259,33 @@ impl Prefilter {
     }
 
     /// Collects the positions of the first `grams` whose four bytes may be a gram. Returns how many.
+    /// `words` is room for hashes.
     #[inline(never)]
-    fn first_look(&self, seen: &[u8; SEEN], passed: &mut [u16; BATCH], grams: usize) -> usize {
-        let multipliers = self.multipliers;
+    fn first_look(
+        &self,
+        seen: &[u8; SEEN],
+        words: &mut [u16; BATCH],
+        passed: &mut [u16; BATCH],
+        grams: usize,
+    ) -> usize {
+        let bytes: &[u8; BATCH_BYTES + GRAM - 2] =
+            seen[BEFORE..][..BATCH_BYTES + GRAM - 2].try_into().expect("the length is a constant");
+        let half = |at: usize| u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]);
+        for (at, word) in words.iter_mut().enumerate() {
+            *word = self.multipliers.word(half(at), half(at + 1));
+        }
         let mut count = 0;
-        for first in (0..grams.min(BATCH)).step_by(LANES) {
-            let bytes: &[u8; 2 * LANES + GRAM - 2] = seen[2 * first + BEFORE..]
-                [..2 * LANES + GRAM - 2]
-                .try_into()
-                .expect("the length is a constant");
-            let half = |at: usize| u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]);
-            let mut words = [0; LANES];
-            for (at, word) in words.iter_mut().enumerate() {
-                *word = multipliers.word(half(at), half(at + 1));
+        let mut first = 0;
+        // In parts of a constant length, so that the compiler unrolls the inner loop.
+        let words = words.as_chunks::<UNROLLED>().0.iter();
+        let last_bytes = bytes[GRAM - 2..].as_chunks::<{ 2 * UNROLLED }>().0.iter();
+        for (words, last_bytes) in words.zip(last_bytes).take(grams.div_ceil(UNROLLED)) {
+            for at in 0..UNROLLED {
+                passed[count % BATCH] = first + 2 * at as u16;
+                let bits = self.bitmap[usize::from(words[at]) % BITMAP];
+                count += (bits >> (last_bytes[2 * at + 1] % 32) & 1) as usize;
             }
-            // Nested, so that the compiler unrolls the inner loop.
-            for from in (0..LANES).step_by(UNROLLED) {
-                for at in from..from + UNROLLED {
-                    passed[count % BATCH] = (2 * (first + at)) as u16;
-                    let bits = self.bitmap[usize::from(words[at]) % BITMAP];
-                    count += (bits >> (bytes[2 * at + GRAM - 1] % 32) & 1) as usize;
-                }
-            }
+            first += 2 * UNROLLED as u16;
         }
         count
     }

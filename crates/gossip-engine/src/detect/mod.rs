@@ -95,10 +95,16 @@ impl Detector {
             Self::Authorization => authorization::ANCHORS.to_vec(),
             Self::ServiceKey => service::anchors().collect(),
         };
+        // There are many services, and the same may follow the names of all.
+        let behind_service = Next::only(service::may_follow);
+        let next = |word: &str| match self {
+            Self::ServiceKey => behind_service,
+            _ => Next::only(|next| self.may_follow(word.as_bytes(), next)),
+        };
         let anchor = |word: &&str| Anchor {
             bytes: word.as_bytes().to_vec(),
             ignore_case: !word.bytes().any(|byte| byte.is_ascii_uppercase()),
-            next: Next::only(|next| self.may_follow(word.as_bytes(), next)),
+            next: next(word),
             reach: Reach { min: 0, max: 0 },
         };
         words.iter().map(anchor).collect()

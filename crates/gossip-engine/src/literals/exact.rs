@@ -37,13 +37,15 @@ pub(super) fn exact_texts(hir: &Hir) -> Option<Vec<Text>> {
     if count(hir) > MAX_TEXTS { None } else { spell_out(hir) }
 }
 
-/// How many texts `hir` matches, at least; letters of either case once.
+/// How many texts `hir` matches, at least; letters of either case once. A class that is not spelled
+/// out has no end of them.
 fn count(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => 1,
         HirKind::Class(Class::Bytes(class)) => {
             let members = class.iter().map(|range| usize::from(range.end() - range.start()) + 1);
-            members.sum::<usize>().div_ceil(2)
+            let texts = members.sum::<usize>().div_ceil(2);
+            if texts > MAX_CLASS { usize::MAX } else { texts }
         }
         HirKind::Class(Class::Unicode(_)) => usize::MAX,
         HirKind::Capture(capture) => count(&capture.sub),

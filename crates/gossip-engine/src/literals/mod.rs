@@ -16,7 +16,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use exact::{Text, exact_texts, leading_texts};
 
 use rarity::rarity_bits;
-pub(crate) use rarity::{FOUR, common_fours, four_noise};
+pub(crate) use rarity::{FOUR, common_fours, four_noise, three_noise};
 
 /// Shorter literals are everywhere; an expression that guarantees no longer one has no anchor.
 pub(crate) const MIN_ANCHOR_LEN: usize = 3;
@@ -51,9 +51,9 @@ pub(crate) struct Anchor {
 /// What may follow a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
-    bytes: ByteSet,
+    pub(crate) bytes: ByteSet,
     /// Also whatever follows the expression.
-    open: bool,
+    pub(crate) open: bool,
 }
 
 impl Next {
@@ -61,13 +61,12 @@ impl Next {
 
     /// The bytes for which `may_follow` holds, and no others.
     pub(crate) fn only(may_follow: impl Fn(u8) -> bool) -> Self {
-        let mut bytes = ByteSet::EMPTY;
-        (0..=u8::MAX).filter(|byte| may_follow(*byte)).for_each(|byte| bytes.insert(byte));
-        Self { bytes, open: false }
+        Self { bytes: ByteSet::of(may_follow), open: false }
     }
 
-    pub(crate) fn allows(&self, byte: u8) -> bool {
-        self.open || self.bytes.contains(byte)
+    /// All bytes that may follow.
+    pub(crate) fn allowed(&self) -> ByteSet {
+        if self.open { ByteSet::ALL } else { self.bytes }
     }
 
     /// Whether this byte, or the end of the text, may follow.
@@ -77,11 +76,7 @@ impl Next {
     }
 
     fn len(self) -> usize {
-        if self.open {
-            256
-        } else {
-            self.bytes.0.iter().map(|word| word.count_ones() as usize).sum()
-        }
+        self.allowed().0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     pub(crate) fn union(self, other: Self) -> Self {
@@ -104,6 +99,21 @@ pub(crate) struct ByteSet([u64; 4]);
 impl ByteSet {
     pub(crate) const EMPTY: Self = Self([0; 4]);
     pub(crate) const ALL: Self = Self([u64::MAX; 4]);
+
+    pub(crate) fn of(is_member: impl Fn(u8) -> bool) -> Self {
+        let mut set = Self::EMPTY;
+        (0..=u8::MAX).filter(|byte| is_member(*byte)).for_each(|byte| set.insert(byte));
+        set
+    }
+
+    pub(crate) fn from_bits(bits: [u64; 4]) -> Self {
+        Self(bits)
+    }
+
+    /// A bit for each byte, from 0 on.
+    pub(crate) fn bits(self) -> [u64; 4] {
+        self.0
+    }
 
     pub(crate) fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
@@ -145,23 +155,55 @@ pub(crate) fn stands_alone(text: &[u8], start: usize) -> bool {
     }
 }
 
-/// Whether something that stands alone may stand behind this byte, whatever is before that.
-pub(crate) fn may_precede(byte: u8) -> bool {
-    !is_in_word(byte) || matches!(byte, b'n' | b'r' | b't')
-}
-
 fn is_in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The anchors of an expression, or none if it guarantees no usable literal.
-pub(crate) fn anchors(hir: &Hir) -> Option<Vec<Anchor>> {
-    best(hir).map(|set| set.anchors)
+/// What the engine needs to know of an expression before it is tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// None if it guarantees no usable literal.
+    pub(crate) anchors: Option<Vec<Anchor>>,
+    /// Not counting the whole match.
+    pub(crate) groups: usize,
+    pub(crate) matches_empty: bool,
+    pub(crate) max_len: Option<usize>,
+}
+
+impl Facts {
+    pub(crate) fn of(hir: &Hir) -> Self {
+        let properties = hir.properties();
+        Self {
+            anchors: best(hir).map(|set| set.anchors),
+            groups: properties.explicit_captures_len(),
+            matches_empty: properties.minimum_len() == Some(0),
+            max_len: properties.maximum_len(),
+        }
+    }
 }
 
 /// How much work anchors make, to be compared with others.
 pub(crate) fn cost(anchors: &[Anchor]) -> f64 {
-    AnchorSet::new(anchors.to_vec()).map_or(f64::MAX, |set| set.cost)
+    if are_usable(anchors) { expected_work(anchors) } else { f64::MAX }
+}
+
+fn are_usable(anchors: &[Anchor]) -> bool {
+    !anchors.is_empty() && anchors.iter().all(|anchor| anchor.bytes.len() >= MIN_ANCHOR_LEN)
+}
+
+/// A literal at a known place is confirmed by one anchored search, any other by several or by a
+/// search of a window: the former is preferred, unless it is much more common. And few are: each one
+/// makes the first stage's table fuller, a short one much more so.
+fn expected_work(anchors: &[Anchor]) -> f64 {
+    let entries = anchors
+        .iter()
+        .map(|anchor| if anchor.bytes.len() == MIN_ANCHOR_LEN { anchor.next.len() } else { 2 });
+    let number = 1.0 + entries.sum::<usize>() as f64 / 16.0;
+    let noise = anchors.iter().map(|anchor| {
+        let spread = 1.0 + 2.0 * (anchor.reach.max - anchor.reach.min).min(32) as f64;
+        spread * (-rarity_bits(&anchor.bytes)).exp2()
+    });
+    noise.sum::<f64>() * number
 }
 
 /// Anchors of which one is in every match, and how often they are expected in ordinary text.
@@ -172,24 +214,7 @@ struct AnchorSet {
 
 impl AnchorSet {
     fn new(anchors: Vec<Anchor>) -> Option<Self> {
-        if anchors.is_empty() || anchors.iter().any(|anchor| anchor.bytes.len() < MIN_ANCHOR_LEN) {
-            return None;
-        }
-        // A literal at a known place is confirmed by one anchored search, any other by several or
-        // by a search of a window: prefer the former, unless it is much more common. And prefer
-        // few: each one makes the first stage's table fuller, a short one much more so.
-        let entries = anchors
-            .iter()
-            .map(|anchor| if anchor.bytes.len() == MIN_ANCHOR_LEN { anchor.next.len() } else { 2 });
-        let number = 1.0 + entries.sum::<usize>() as f64 / 16.0;
-        let cost: f64 = anchors
-            .iter()
-            .map(|anchor| {
-                let spread = 1.0 + 2.0 * (anchor.reach.max - anchor.reach.min).min(32) as f64;
-                spread * (-rarity_bits(&anchor.bytes)).exp2()
-            })
-            .sum();
-        Some(Self { anchors, cost: cost * number })
+        are_usable(&anchors).then(|| Self { cost: expected_work(&anchors), anchors })
     }
 
     fn better(a: Option<Self>, b: Option<Self>) -> Option<Self> {

@@ -69,21 +69,36 @@ fn gram_bits(gram: [u8; GRAM_LEN]) -> i32 {
 pub(crate) fn four_noise(four: [u8; FOUR]) -> f64 {
     let [a, b, c, d] = four;
     let (first, last) = (gram_bits([a, b, c]), gram_bits([b, c, d]));
-    0.5f64.powi(first.max(last) + first.min(last) / 4)
+    half_to(first.max(last) + first.min(last) / 4)
+}
+
+/// How often these three bytes are to be expected.
+pub(crate) fn three_noise(three: [u8; 3]) -> f64 {
+    half_to(gram_bits(three))
+}
+
+/// A half to this power: only the exponent of the number is not that of 1.
+fn half_to(power: i32) -> f64 {
+    debug_assert!((0..1023).contains(&power));
+    f64::from_bits(((1023 - power) as u64) << (f64::MANTISSA_DIGITS - 1))
 }
 
 /// Groups of four bytes that are common, and how often each is to be expected.
-pub(crate) fn common_fours() -> Vec<([u8; FOUR], f64)> {
+pub(crate) fn common_fours() -> &'static [([u8; FOUR], f64)] {
     const LEAST: f64 = 1.0 / 16_384.0;
-    let grams = common_grams();
-    let mut fours = Vec::new();
-    for ([a, b, c], _) in grams {
-        let from = grams.partition_point(|(gram, _)| gram[..2] < [*b, *c][..]);
-        let next = grams[from..].iter().take_while(|(gram, _)| gram[..2] == [*b, *c][..]);
-        let next = next.map(|([.., d], _)| [*a, *b, *c, *d]).map(|four| (four, four_noise(four)));
-        fours.extend(next.filter(|(_, noise)| *noise >= LEAST));
-    }
-    fours
+    static FOURS: OnceLock<Vec<([u8; FOUR], f64)>> = OnceLock::new();
+    FOURS.get_or_init(|| {
+        let grams = common_grams();
+        let mut fours = Vec::new();
+        for ([a, b, c], _) in grams {
+            let from = grams.partition_point(|(gram, _)| gram[..2] < [*b, *c][..]);
+            let next = grams[from..].iter().take_while(|(gram, _)| gram[..2] == [*b, *c][..]);
+            let next = next.map(|([.., d], _)| [*a, *b, *c, *d]);
+            let next = next.map(|four| (four, four_noise(four)));
+            fours.extend(next.filter(|(_, noise)| *noise >= LEAST));
+        }
+        fours
+    })
 }
 
 /// The surprise of seeing `literal`, in bits: its rarest group decides, and length helps a little.
@@ -96,6 +111,11 @@ pub(super) fn rarity_bits(literal: &[u8]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn powers_of_a_half_are_exact() {
+        assert!((0..64).all(|power| half_to(power) == 0.5f64.powi(power)));
+    }
 
     #[test]
     fn the_table_is_whole_and_words_are_less_rare_than_prefixes() {

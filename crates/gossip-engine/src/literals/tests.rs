@@ -7,6 +7,10 @@ fn hir(pattern: &str) -> Hir {
     syntax::parse_with(pattern, &crate::pattern::syntax_config()).unwrap()
 }
 
+fn anchors(hir: &Hir) -> Option<Vec<Anchor>> {
+    Facts::of(hir).anchors
+}
+
 fn shown(pattern: &str) -> Vec<(String, usize, usize)> {
     let mut shown: Vec<_> = anchors(&hir(pattern))
         .unwrap_or_default()

@@ -1,7 +1,7 @@
 //! By which grams literals are recognised.
 
-use super::{BEFORE, BITMAP, END, FOLD_GRAM, GRAM, Literal, Multipliers, WINDOW};
-use crate::literals::{FOUR, common_fours, four_noise, may_precede};
+use super::{BEFORE, BITMAP, END, GRAM, GRAM_MASK, Literal, Multipliers, WINDOW};
+use crate::literals::{ByteSet, FOUR, common_fours, four_noise, three_noise};
 
 const _: () = assert!(GRAM == FOUR);
 /// So many pairs of multipliers are tried.
@@ -28,11 +28,11 @@ pub(super) struct Entry {
 pub(super) fn choose_entries(literals: &[Literal]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (index, literal) in literals.iter().enumerate() {
-        let choice = Choice::new(literal);
+        let choice = Choice { literal, after: Seen::last(literal.next.allowed()) };
         for parity in [0, 1] {
             let rarest = choice.rarest(parity);
             let entry = entry(literal, index as u32, rarest);
-            choice.grams(rarest, &mut |gram| entries.push(Entry { gram, ..entry }));
+            entries.extend(choice.grams(rarest).map(|gram| Entry { gram, ..entry }));
         }
     }
     entries
@@ -67,79 +67,123 @@ impl Literal {
     }
 }
 
+/// Bytes as the first look sees them: a bit for each of the 64 that lack the bits that it does not
+/// look at.
+#[derive(Clone, Copy)]
+struct Seen(u64);
+
+const _: () = assert!(GRAM_MASK.to_le_bytes()[GRAM - 1] == 0x5F);
+const _: () = assert!(GRAM_MASK.to_le_bytes()[0] == 0x07);
+
+impl Seen {
+    /// What the first byte of a gram may look like, whatever it is.
+    const FIRST: Self = Self(0xFF);
+
+    /// What these bytes and the end look like as the last byte of a gram.
+    fn last(bytes: ByteSet) -> Self {
+        let [a, b, c, d] = bytes.bits();
+        let folded = |bits: u64| (bits | bits >> 32) as u32;
+        let bits = u64::from(folded(a | c)) | u64::from(folded(b | d)) << 32;
+        Self(bits | Self::only(END).0)
+    }
+
+    fn only(byte: u8) -> Self {
+        Self(1 << (byte & 0x1F | byte >> 1 & 0x20))
+    }
+
+    fn bytes(self) -> impl Iterator<Item = u8> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let place = (left != 0).then_some(left.trailing_zeros() as u8)?;
+            left &= left - 1;
+            Some(place & 0x1F | (place & 0x20) << 1)
+        })
+    }
+}
+
 /// The grams by which a literal may be recognised: of those that have no more than one byte that is
 /// not the literal's.
 struct Choice<'l> {
     literal: &'l Literal,
-    /// What may stand before the literal, and behind it.
-    before: Vec<u8>,
-    after: Vec<u8>,
+    /// What may stand behind the literal.
+    after: Seen,
 }
 
-impl<'l> Choice<'l> {
-    fn new(literal: &'l Literal) -> Self {
-        let before = distinct(|byte| !literal.standalone || may_precede(byte));
-        let after = distinct(|byte| literal.next.allows(byte));
-        Self { literal, before, after }
-    }
-
+impl Choice<'_> {
     /// The distance of that parity whose grams are the rarest.
     fn rarest(&self, parity: i8) -> i8 {
         let last = (self.literal.bytes.len() + 1 - GRAM) as i8;
-        let noise = |shift: &i8| {
-            let mut sum = 0.0;
-            self.grams(*shift, &mut |gram| sum += noise(gram));
-            sum
-        };
-        let distances = (-parity..=last).step_by(2).map(|shift| (noise(&shift), shift));
-        let rarest = distances.min_by(|a, b| a.0.total_cmp(&b.0));
-        rarest.expect("three bytes have a gram at each distance").1
-    }
-
-    /// Calls back with every four bytes that the gram at distance `shift` may be.
-    fn grams(&self, shift: i8, on_gram: &mut impl FnMut(u32)) {
-        let mut known = [0; GRAM];
-        let mut unknown = None;
-        for (at, known) in known.iter_mut().enumerate() {
-            match self.literal.byte_at(isize::from(shift) + at as isize) {
-                Some(byte) => *known = byte,
-                None => unknown = Some(at),
+        let is_inside = |shift: &i8| (0..last).contains(shift);
+        let distances = (-parity..=last).step_by(2);
+        // Those first that stand for one gram each: the others mostly come to more at once.
+        let inside = distances.clone().filter(is_inside);
+        let mut rarest = (f64::MAX, last);
+        for shift in inside.chain(distances.filter(|shift| !is_inside(shift))) {
+            let noise = self.noise(shift, rarest.0);
+            if noise < rarest.0 {
+                rarest = (noise, shift);
             }
         }
-        let known = u32::from_le_bytes(known) | FOLD_GRAM;
-        let Some(at) = unknown else { return on_gram(known) };
-        let bytes = if at == 0 { &self.before } else { &self.after };
-        let place = 8 * at;
-        bytes.iter().for_each(|byte| on_gram(known & !(0xFF << place) | u32::from(*byte) << place));
+        rarest.1
+    }
+
+    /// How often the grams at distance `shift` are to be expected; `enough` or more, if it is that.
+    fn noise(&self, shift: i8, enough: f64) -> f64 {
+        match self.bytes(shift) {
+            [Some(a), Some(b), Some(c), Some(d)] => noise([a, b, c, d]),
+            [Some(a), Some(b), Some(c), None] => {
+                let mut sum = 0.0;
+                for d in self.after.bytes() {
+                    sum += noise([a, b, c, d]);
+                    if sum >= enough {
+                        break;
+                    }
+                }
+                sum
+            }
+            [_, b, c, d] => {
+                let known = [b, c, d].map(|byte| byte.expect("one is unknown"));
+                three_noise(known) + f64::from(Seen::FIRST.0.count_ones()) * FULLNESS
+            }
+        }
+    }
+
+    /// Every four bytes that the gram at distance `shift` may be, as the first look sees them.
+    fn grams(&self, shift: i8) -> impl Iterator<Item = u32> + use<> {
+        let bytes = self.bytes(shift);
+        let known = u32::from_le_bytes(bytes.map(Option::unwrap_or_default)) & GRAM_MASK;
+        let (place, seen) = match bytes {
+            [None, ..] => (0, Seen::FIRST),
+            [.., None] => (8 * (GRAM - 1), self.after),
+            _ => (0, Seen::only(known as u8)),
+        };
+        let others = known & !(0xFF << place);
+        seen.bytes().map(move |byte| others | u32::from(byte) << place)
+    }
+
+    /// What of the gram at distance `shift` is the literal's.
+    fn bytes(&self, shift: i8) -> [Option<u8>; GRAM] {
+        std::array::from_fn(|at| self.literal.byte_at(isize::from(shift) + at as isize))
     }
 }
 
-/// Those of the bytes, and the end, that look different to the first look.
-fn distinct(is_one: impl Fn(u8) -> bool) -> Vec<u8> {
-    let fold = FOLD_GRAM as u8;
-    let looks = |seen: u8, byte: u8| byte | fold == seen && (byte == END || is_one(byte));
-    // A byte looks like the three that lack a bit that folding sets.
-    let is_seen = |seen: u8| [0, 0x20, 0x80, fold].iter().any(|bits| looks(seen, seen & !bits));
-    (0..=u8::MAX).filter(|byte| byte | fold == *byte && is_seen(*byte)).collect()
-}
+/// What is in the table for nothing makes it fuller.
+const FULLNESS: f64 = 1.0 / (32 * BITMAP) as f64;
 
-/// How often a gram is to be expected.
-fn noise(gram: u32) -> f64 {
-    // What is in the table for nothing makes it fuller.
-    const FULLNESS: f64 = 1.0 / (32 * BITMAP) as f64;
-    four_noise(gram.to_le_bytes().map(|byte| byte & 0x7F)) + FULLNESS
+/// How often a gram is to be expected. Of its first byte little is seen.
+fn noise(gram: [u8; GRAM]) -> f64 {
+    let [_, b, c, d] = gram;
+    four_noise(gram).max(three_noise([b, c, d]) / 8.0) + FULLNESS
 }
 
 impl Multipliers {
     /// Those under which the fewest common groups of four bytes fall on an entry's.
     pub(super) fn quietest(entries: &[Entry]) -> Self {
         let common = common_fours();
-        let common: Vec<_> =
-            common.into_iter().map(|(four, noise)| (u32::from_le_bytes(four), noise)).collect();
         let noise = |multipliers: Self| {
             let bitmap = multipliers.bitmap(entries);
-            let hits = common.iter().filter(|(gram, _)| {
-                let (word, bit) = multipliers.place(*gram);
+            let hits = common.iter().filter(|(four, _)| {
+                let (word, bit) = multipliers.place(u32::from_le_bytes(*four));
                 bitmap[word] & bit != 0
             });
             hits.map(|(_, noise)| noise).sum::<f64>()

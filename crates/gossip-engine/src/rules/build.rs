@@ -8,12 +8,12 @@ use toml::Spanned;
 
 use super::rule::Required;
 use super::schema::{AllowlistSchema, AssignSchema, RuleSchema};
-use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, Syntax, assign};
+use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, Syntax, assign, known};
 use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES, NEARBY};
-use crate::literals::{self, Anchor, MAX_ANCHOR_LEN, MIN_ANCHOR_LEN, Next, Reach};
+use crate::literals::{self, Anchor, Facts, MAX_ANCHOR_LEN, MIN_ANCHOR_LEN, Next, Reach};
 use crate::pattern::{Pattern, PatternFault};
 
-/// What the engine needs to know of an expression.
+/// An expression, and what the engine needs to know of it.
 struct Expression {
     pattern: Pattern,
     anchors: Option<Vec<Anchor>>,
@@ -56,12 +56,10 @@ impl Builder<'_> {
     /// The rule that `schema`, whose table is at `at`, describes. What a rule below it says has no
     /// place in this file, so what is wrong with it is said to be at the table.
     pub(super) fn rule(&self, schema: RuleSchema, at: usize) -> Result<Rule, RuleFileError> {
-        let builder = Builder { rule: Some(&schema.id), ..*self };
-        builder.build(&schema, at).map(|mut rule| {
-            rule.fingerprint = rule.derive_fingerprint();
-            rule.schema = Arc::new(schema.clone());
-            rule
-        })
+        let mut rule = Builder { rule: Some(&schema.id), ..*self }.build(&schema, at)?;
+        rule.fingerprint = rule.derive_fingerprint();
+        rule.schema = Arc::new(schema);
+        Ok(rule)
     }
 
     fn build(&self, schema: &RuleSchema, at: usize) -> Result<Rule, RuleFileError> {
@@ -158,25 +156,21 @@ impl Builder<'_> {
     }
 
     fn regex(&self, source: &str, offset: usize) -> Result<Expression, RuleFileError> {
-        let (pattern, hir) = self.parse("regex", source, offset)?;
-        let properties = hir.properties();
-        if properties.minimum_len() == Some(0) {
+        let (pattern, facts) = self.facts("regex", source, offset)?;
+        if facts.matches_empty {
             return Err(self.error(Some(offset), RuleFault::MatchesEmpty));
         }
-        Ok(Expression {
-            pattern,
-            anchors: literals::anchors(&hir),
-            groups: properties.explicit_captures_len(),
-            max_len: properties.maximum_len().unwrap_or(MAX_MATCH_LEN).min(MAX_MATCH_LEN),
-        })
+        let Facts { anchors, groups, max_len, .. } = facts;
+        let max_len = max_len.unwrap_or(MAX_MATCH_LEN).min(MAX_MATCH_LEN);
+        Ok(Expression { pattern, anchors, groups, max_len })
     }
 
     /// The name announces the match, so it alone is looked into; the long rest is the same for all.
     fn assign(&self, assign: &Spanned<AssignSchema>) -> Result<Expression, RuleFileError> {
         let AssignSchema { name, value } = assign.get_ref();
         let offset = assign.span().start;
-        let (_, hir) = self.parse("assign", &assign::name_expression(name), offset)?;
-        if hir.properties().explicit_captures_len() > 0 {
+        let (_, facts) = self.facts("assign", &assign::name_expression(name), offset)?;
+        if facts.groups > 0 {
             let message = "the name may not have groups that capture: write (?:…)".to_owned();
             let fault = RuleFault::BadRegex { field: "assign", message };
             return Err(self.error(Some(offset), fault));
@@ -186,8 +180,25 @@ impl Builder<'_> {
             Syntax::Go => self.parse("assign", &source, offset)?.0,
             Syntax::Own => Pattern::known_to_parse(source),
         };
-        let anchors = literals::anchors(&hir);
+        let anchors = facts.anchors;
         Ok(Expression { pattern, anchors, groups: 1, max_len: assign::MAX_LEN })
+    }
+
+    /// An expression and what is to know of it, which for the built-in ones is known.
+    fn facts(
+        &self,
+        field: &'static str,
+        source: &str,
+        offset: usize,
+    ) -> Result<(Pattern, Facts), RuleFileError> {
+        let known = if self.syntax == Syntax::Own { known::facts(source) } else { None };
+        match known {
+            Some(facts) => Ok((Pattern::known_to_parse(source.to_owned()), facts)),
+            None => {
+                let (pattern, hir) = self.parse(field, source, offset)?;
+                Ok((pattern, Facts::of(&hir)))
+            }
+        }
     }
 
     pub(super) fn allowlist(

@@ -10,6 +10,7 @@ mod builtin;
 mod error;
 mod gitleaks_ids;
 mod go_syntax;
+mod known;
 mod read;
 mod rule;
 mod schema;
