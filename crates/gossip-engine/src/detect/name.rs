@@ -30,6 +30,9 @@ pub(super) struct Named {
     pub(super) is_explicit: bool,
 }
 
+/// What logs in with a user's name: a password, whatever it is called.
+pub(super) const LOGIN: Named = Named { kind: Kind::Password, bits: 6.0, is_explicit: true };
+
 /// Longest name that is looked at, to either side of the credential word.
 pub(super) const MAX_SIDE: usize = 48;
 pub(super) const MAX_WORDS: usize = 16;
