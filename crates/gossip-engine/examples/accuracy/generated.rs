@@ -3,6 +3,7 @@
 //!
 //! `§` in a shape is where the value goes.
 
+mod names;
 mod shapes;
 mod unlisted;
 mod vendors;
@@ -113,6 +114,20 @@ fn cases() -> (Vec<Labelled>, Vec<Case>) {
                 let stand_in = random.pick(&STAND_INS);
                 add(*family, false, path, fill(*family, shape, stand_in));
             }
+        }
+    }
+    for (path, shape) in names::SHAPES {
+        for (kind, names) in names::NAMES {
+            for name in *names {
+                let value = value(*kind, &mut random);
+                let text = shape.replace('¤', name).replace('§', &value);
+                add(Family::Name, true, path, text.into_bytes());
+            }
+        }
+        for name in names::OTHERS {
+            let value = value(Value::Token, &mut random);
+            let text = shape.replace('¤', name).replace('§', &value);
+            add(Family::Name, false, path, text.into_bytes());
         }
     }
     for (kind, path, shape) in unlisted::SHAPES {

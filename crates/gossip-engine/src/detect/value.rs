@@ -50,11 +50,14 @@ const NUMBERED: &[&str] = &["pwd", "pass", "pw", "user", "token", "key", "test",
 /// What somebody typed.
 const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert", "asdf"];
 
+/// What a value begins with that is none.
+const TELLING_STARTS: &[&str] = &["my_", "my-", "the_", "the-"];
+
 /// Parts that no value has which is one.
 #[rustfmt::skip]
 const TELLING_PARTS: &[&str] = &[
     "password", "passwd", "example", "placeholder", "changeme", "your_", "your-", "yourp",
-    "my_", "my-", "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
+    "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "process.env", "getenv", "environ", "localhost", "undefined", "function",
     "username", "sample", "fake", "foobar", "****", "...", "----",
     "____",
@@ -110,6 +113,11 @@ fn is_stand_in(value: &[u8]) -> bool {
         || (value.iter().any(|byte| b"{(%".contains(byte))
             && SIGNS.into_iter().any(has)
             && !is_generated(value))
+        || TELLING_STARTS.iter().any(|start| {
+            value
+                .get(..start.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
+        })
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
         || (contains_ignore_case(value, b"secret") && !is_labelled(value))
         || (value.len() >= 32 && is_published(value))

@@ -9,17 +9,19 @@ pub(super) enum Family {
     Context,
     File,
     Encoding,
+    Name,
     Unlisted,
     Vendor,
 }
 
 impl Family {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Assignment,
         Self::Bare,
         Self::Context,
         Self::File,
         Self::Encoding,
+        Self::Name,
         Self::Unlisted,
         Self::Vendor,
     ];
@@ -31,6 +33,7 @@ impl Family {
             Self::Context => "contexts",
             Self::File => "files",
             Self::Encoding => "encodings",
+            Self::Name => "names of credentials",
             Self::Unlisted => "services that no list has",
             Self::Vendor => "vendors' formats",
         }
