@@ -12,7 +12,7 @@ use crate::detect::services::MAX_BEFORE;
 const MIN_LETTERS: usize = 20;
 
 /// Whether a plain word follows the name and nothing that gives it a value, as in most logs: for these
-/// [`assignment`] has no answer, and this is cheaper to tell.
+/// [`assignment`](super::assignment) has no answer, and this is cheaper to tell.
 pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKind) -> bool {
     if text[name.end] != b' ' || text[name.start] == b'-' {
         return false;

@@ -34,6 +34,7 @@ fn values_are_found_in_every_syntax() {
         ("password: @kdx!nyj%wb@\n", Syntax::BareColon, Config),
         ("-e PASSWORD=@kdxnyjwb@ \\", Syntax::Variable, Config),
         ("?user=a&password=@kdxnyjwb@&x=1", Syntax::Parameter, Unknown),
+        ("\"https://h.internal/x?password=@kdxnyjwb@\"", Syntax::Parameter, Code),
         ("<password>@kdxnyjwb@</password>", Syntax::Element, Config),
         ("tool --password @kdxnyjwb@ --verbose", Syntax::Flag, Unknown),
         ("Connect -Password @kdxnyjwb@ -Server x", Syntax::Flag, Unknown),

@@ -293,7 +293,9 @@ pub(super) fn bare(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Optio
     let value = cursor.at..cursor.at + len;
     let may_be_in_string = matches!(syntax, Syntax::BareEquals | Syntax::Variable);
     let in_string = kind == FileKind::Code && may_be_in_string && is_in_string(text, &value);
-    if kind == FileKind::Code && is_identifier(&rest[..len]) && !in_string {
+    // Addresses stand in strings, too.
+    let may_be_variable = !in_string && syntax != Syntax::Parameter;
+    if kind == FileKind::Code && may_be_variable && is_identifier(&rest[..len]) {
         return None;
     }
     let follows = Follows::of(text, value.end);
