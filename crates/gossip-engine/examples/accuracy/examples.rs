@@ -68,7 +68,7 @@ pub(crate) fn measure(request: &Request) -> Result<(), String> {
             }
         }
     }
-    for half in Half::BOTH {
+    for half in request.halves().iter().copied() {
         let names: Vec<_> = columns[0].keys().filter(|(of, _)| *of == half).collect();
         let mut row = vec![half.name().to_owned(), names.len().to_string()];
         for vendors in &columns {

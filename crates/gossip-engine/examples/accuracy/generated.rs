@@ -3,7 +3,9 @@
 //!
 //! `§` in a shape is where the value goes.
 
+mod names;
 mod shapes;
+mod unlisted;
 mod vendors;
 
 use crate::Request;
@@ -114,6 +116,31 @@ fn cases() -> (Vec<Labelled>, Vec<Case>) {
             }
         }
     }
+    for (path, shape) in names::SHAPES {
+        for (kind, names) in names::NAMES {
+            for name in *names {
+                let value = value(*kind, &mut random);
+                let text = shape.replace('¤', name).replace('§', &value);
+                add(Family::Name, true, path, text.into_bytes());
+            }
+        }
+        for name in names::OTHERS {
+            let value = value(Value::Token, &mut random);
+            let text = shape.replace('¤', name).replace('§', &value);
+            add(Family::Name, false, path, text.into_bytes());
+        }
+    }
+    for (kind, path, shape) in unlisted::SHAPES {
+        for instance in 0..INSTANCES {
+            let shape = unlisted::named(shape, &unlisted::name(&mut random));
+            let value = value(*kind, &mut random);
+            add(Family::Unlisted, true, path, shape.replace('§', &value).into_bytes());
+            if instance % 2 == 0 {
+                let stand_in = random.pick(&STAND_INS);
+                add(Family::Unlisted, false, path, shape.replace('§', stand_in).into_bytes());
+            }
+        }
+    }
     for (name, shape) in vendors::FORMATS {
         for _ in 0..INSTANCES / 2 {
             let token = vendors::fill(shape, &mut random);
@@ -138,6 +165,9 @@ enum Value {
     Letters,
     Basic,
     Bytes,
+    Uuid,
+    /// With what a shell would otherwise take for its own.
+    Dollar,
 }
 
 fn value(kind: Value, random: &mut Random) -> String {
@@ -162,6 +192,10 @@ fn value(kind: Value, random: &mut Random) -> String {
             let text =
                 format!("{}:{}", random.between(LOWER, 4, 8), random.between(BASE62, 10, 16));
             base64(text.as_bytes())
+        }
+        Value::Uuid => [8, 4, 4, 4, 12].map(|len| random.text(HEX, len)).join("-"),
+        Value::Dollar => {
+            format!("{}${}", random.between(BASE62, 6, 9), random.between(BASE62, 4, 7))
         }
         Value::Bytes => {
             let numbers: Vec<_> = (0..16).map(|_| random.below(256).to_string()).collect();

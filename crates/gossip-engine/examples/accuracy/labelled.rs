@@ -41,7 +41,9 @@ pub(crate) fn measure(request: &Request) -> Result<(), String> {
         .chain(request.scanners.iter().map(|scanner| format!("{} P/R/F1", scanner.name())))
         .collect();
     let mut lines = Vec::new();
-    for half in [Some(Half::Tuning), Some(Half::HeldOut), None] {
+    let halves = request.halves();
+    let both = (halves.len() == Half::BOTH.len()).then_some(None);
+    for half in halves.iter().copied().map(Some).chain(both) {
         let name = half.map_or("both", Half::name);
         let of_half = |row: &&Row| half.is_none_or(|half| Half::of(&row.group.to_string()) == half);
         lines.push(line(&format!("**{name}**"), &rows, &found, of_half));

@@ -1,6 +1,6 @@
 //! Measures detection beside other scanners, on the same files. `cargo xtask accuracy` runs it.
 //!
-//! `accuracy --corpora DIR --work DIR [--scanner NAME=PROGRAM]… [--set NAME]… [--misses]`
+//! `accuracy --corpora DIR --work DIR [--scanner NAME=PROGRAM]… [--set NAME]… [--misses] [--tuning-only]`
 //!
 //! Prints tables of counts, never the text of a case. `--misses` lists what gossip gets wrong in
 //! the tuning halves only, by the corpus' own ids; nothing is ever listed of the held-out halves.
@@ -17,6 +17,7 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use case::Half;
 use scanners::Scanner;
 
 /// What was asked for.
@@ -26,11 +27,17 @@ struct Request {
     scanners: Vec<Scanner>,
     sets: Vec<String>,
     misses: bool,
+    tuning_only: bool,
     dump: Option<PathBuf>,
     clean: Vec<PathBuf>,
 }
 
 impl Request {
+    /// The halves that are scored: rules are tuned without looking at the other one.
+    fn halves(&self) -> &'static [Half] {
+        if self.tuning_only { &Half::BOTH[..1] } else { &Half::BOTH }
+    }
+
     fn wants(&self, set: &str) -> bool {
         self.sets.is_empty() || self.sets.iter().any(|name| name == set)
     }
@@ -76,6 +83,7 @@ fn request(mut words: impl Iterator<Item = String>) -> Result<Request, String> {
         scanners: vec![Scanner::Gossip],
         sets: Vec::new(),
         misses: false,
+        tuning_only: false,
         dump: None,
         clean: Vec::new(),
     };
@@ -89,6 +97,7 @@ fn request(mut words: impl Iterator<Item = String>) -> Result<Request, String> {
             "--clean" => request.clean.push(value()?.into()),
             "--dump" => request.dump = Some(value()?.into()),
             "--misses" => request.misses = true,
+            "--tuning-only" => request.tuning_only = true,
             _ => return Err(format!("`{word}` has no meaning here")),
         }
     }

@@ -15,14 +15,23 @@ const MIN_TOKEN: usize = 12;
 
 pub(super) const REACH_AFTER: usize = MAX_BLANKS + MAX_TOKEN + 8;
 
+/// Whether what follows a scheme, or a name that ends in it, can be its credentials.
+pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
+    matches!(next, b' ' | b'\t')
+        || (word.eq_ignore_ascii_case(b"bearer") && b"=:\"'".contains(&next))
+}
+
 pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     // The tail of another word is no scheme.
     if word.start > 0 && text[word.start - 1].is_ascii_alphanumeric() {
         return None;
     }
     let rest = &text[word.end..text.len().min(word.end + REACH_AFTER)];
-    let blanks =
-        rest.iter().take(MAX_BLANKS).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    // `Bearer x`, `bearer = "x"`.
+    let is_basic = text[word.clone()].eq_ignore_ascii_case(b"basic");
+    let separates =
+        |byte: u8| matches!(byte, b' ' | b'\t') || (!is_basic && b"=:\"'".contains(&byte));
+    let blanks = rest.iter().take(MAX_BLANKS).take_while(|byte| separates(**byte)).count();
     if blanks == 0 {
         return None;
     }
@@ -37,7 +46,6 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     if rest.get(len).is_some_and(|byte| matches!(byte, b'(' | b'$' | b'{' | b':')) {
         return None;
     }
-    let is_basic = text[word.clone()].eq_ignore_ascii_case(b"basic");
     let confidence = if is_basic { basic(token)? } else { bearer(token)? };
     let start = word.end + blanks;
     let secret = start..start + len;

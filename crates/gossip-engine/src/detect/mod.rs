@@ -117,7 +117,7 @@ impl Detector {
             Self::NamedPassword | Self::NamedSecret => name::may_follow(word, next),
             // A user's name begins so, or there is none.
             Self::UrlPassword => next.is_ascii_alphanumeric() || matches!(next, b':' | b'_'),
-            Self::Authorization => matches!(next, b' ' | b'\t'),
+            Self::Authorization => authorization::may_follow(word, next),
             Self::ServiceKey => service::may_follow(next),
         }
     }

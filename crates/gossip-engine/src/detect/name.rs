@@ -30,6 +30,9 @@ pub(super) struct Named {
     pub(super) is_explicit: bool,
 }
 
+/// What logs in with a user's name: a password, whatever it is called.
+pub(super) const LOGIN: Named = Named { kind: Kind::Password, bits: 6.0, is_explicit: true };
+
 /// Longest name that is looked at, to either side of the credential word.
 pub(super) const MAX_SIDE: usize = 48;
 pub(super) const MAX_WORDS: usize = 16;
@@ -40,7 +43,8 @@ pub(super) const UNKNOWN_KEY_BITS: f32 = -1.0;
 pub(super) const KEY_BITS: f32 = -3.0;
 
 /// Credential words as the first stage looks for them.
-pub(super) const PASSWORD_ANCHORS: [&str; 3] = ["pass", "pwd", "_pw"];
+pub(super) const PASSWORD_ANCHORS: [&str; 7] =
+    ["pass", "pwd", "_pw", "senha", "contrasena", "kennwort", "wachtwoord"];
 pub(super) const SECRET_ANCHORS: [&str; 5] = ["secret", "token", "key", "auth", "credential"];
 /// Words that say less, and are everywhere unless they are written so.
 pub(super) const MARKED_ANCHORS: [&str; 2] = ["PRIVATE", "ACCESS"];
@@ -120,6 +124,9 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     if is("pwd") {
         return if tail.is_empty() { named(Kind::Password, 5.0, true) } else { None };
     }
+    if is_in(anchor, &PASSWORD_ANCHORS[3..]) {
+        return if tail_is(&plural) { named(Kind::Password, 6.0, true) } else { None };
+    }
     if is("_pw") {
         return if tail.is_empty() { named(Kind::Password, 4.0, true) } else { None };
     }
@@ -170,6 +177,7 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         };
     }
     match before {
+        Some(word) if says(word, Role::NamesPlace) => None,
         Some(word) if says(word, Role::MakesKey) || ends_in(word, &["api"]) => {
             named(Kind::Key, 4.0, true)
         }
@@ -187,7 +195,7 @@ pub(crate) fn has_credential_word(text: &[u8]) -> bool {
         })
     };
     (0..text.len().saturating_sub(2)).any(|at| {
-        matches!(text[at] | 0x20, b'p' | b's' | b't' | b'k' | b'a' | b'c' | 0x7F)
+        matches!(text[at] | 0x20, b'p' | b's' | b't' | b'k' | b'a' | b'c' | b'w' | 0x7F)
             && begins(&text[at..])
     })
 }
@@ -278,6 +286,7 @@ mod tests {
             ("spring.datasource.password", "pass", Kind::Password),
             ("bind_pw", "_pw", Kind::Password),
             ("userPass", "pass", Kind::Password),
+            ("senhaBanco", "senha", Kind::Password),
             ("DEFAULT_PWD", "pwd", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
             ("authToken", "token", Kind::Token),
@@ -306,12 +315,14 @@ mod tests {
             ("compass", "pass"),
             ("author", "auth"),
             ("secretary", "secret"),
+            ("cache_key", "key"),
+            ("idempotencyKey", "key"),
         ] {
             assert_eq!(named(name, word), None, "{name}");
         }
         assert_eq!(named("public_key", "key"), None);
         for (name, word) in [
-            ("cache_key", "key"),
+            ("redis_key", "key"),
             ("key", "key"),
             ("keys", "key"),
             ("nextToken", "token"),

@@ -32,7 +32,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         Some(joined) => joined,
         None => {
             let name = syntax::name_around(text, word.clone())?;
-            if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, &name) {
+            if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, &name, kind) {
                 return None;
             }
             let found = syntax::assignment(text, &name, kind)?;
@@ -47,6 +47,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     let phrase = syntax::phrase(text, &name, line);
     let in_name = word.start - phrase..word.end - phrase;
     let named = name::judge(&text[phrase..name.end], in_name)?;
+    let named = if found.syntax == Syntax::Login { name::LOGIN } else { named };
     let value = &text[found.value.clone()];
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
@@ -137,10 +138,12 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
 fn may_name(named: Named, syntax: Syntax, kind: FileKind) -> bool {
     named.is_explicit
         || match syntax {
-            Syntax::BareEquals | Syntax::BareColon => {
+            Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => {
                 matches!(kind, FileKind::Config | FileKind::Unknown)
             }
-            Syntax::Element | Syntax::Flag | Syntax::Parameter | Syntax::Listed => false,
+            Syntax::Parameter => named.kind == Kind::Key,
+            Syntax::Element | Syntax::Flag | Syntax::Listed => false,
+            Syntax::Directive | Syntax::Cell | Syntax::ConnectionString => false,
             Syntax::Blank | Syntax::Joined | Syntax::Label => false,
             _ => true,
         }
@@ -151,8 +154,10 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::Quoted | Syntax::Pair | Syntax::Sql => 2.0,
         Syntax::Listed | Syntax::Element => 1.0,
         Syntax::Argument | Syntax::Compared | Syntax::Parameter | Syntax::Flag => 0.0,
+        Syntax::Directive | Syntax::Login | Syntax::ConnectionString => 0.0,
         Syntax::Wrapped => -1.0,
-        Syntax::BareEquals | Syntax::BareColon => match kind {
+        Syntax::Cell => -2.0,
+        Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {
             FileKind::Config => 1.0,
             FileKind::Unknown => 0.0,
             FileKind::Text => -1.0,

@@ -3,7 +3,10 @@
 //! A name is followed by what closes it, an operator, what opens the value, and the value. Each step
 //! has a bound, so that nothing beyond [`REACH_AFTER`] is looked at.
 
+mod blanks;
 mod cursor;
+mod joined;
+mod markup;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -11,10 +14,13 @@ mod values;
 use std::ops::Range;
 
 use super::file_kind::FileKind;
-use super::name::MAX_SIDE;
-use super::services::MAX_BEFORE;
+use super::name::{self, MAX_SIDE};
+use blanks::by_blank;
+pub(super) use blanks::is_prose;
 use cursor::Cursor;
-use values::{bare, bytes, declared, element, pair, quoted, wrapped};
+pub(super) use joined::joined;
+use markup::{attributes, cell, element, neighbour};
+use values::{bare, bytes, declared, fallback, login, pair, quoted, wrapped};
 
 /// Blanks between a name, its operator and its value.
 const MAX_BLANKS: usize = 40;
@@ -22,11 +28,9 @@ const MAX_BLANKS: usize = 40;
 const MAX_WRAPPER: usize = 48;
 /// What may stand between a name and the `value` that goes with it.
 const MAX_PAIR_GAP: usize = 64;
-/// What a declaration may say before its default: two fields, each of a name and a line.
-const MAX_DECLARED: usize = 2 * (3 * MAX_BLANKS + MAX_FIELD_NAME + MAX_PAIR_GAP + 1);
+/// What a declaration may say before its default: a few fields, each of a name and a line.
+const MAX_DECLARED: usize = 400;
 const MAX_FIELD_NAME: usize = 16;
-/// A bare value behind a blank is as long, or has a digit.
-const MIN_LETTERS: usize = 20;
 /// What is longer is data, not a credential that somebody assigned.
 pub(super) const MAX_VALUE: usize = 1024;
 
@@ -34,7 +38,9 @@ pub(super) const MAX_VALUE: usize = 1024;
 pub(super) const REACH_AFTER: usize =
     MAX_SIDE + 4 * MAX_BLANKS + 3 * MAX_WRAPPER + MAX_PAIR_GAP + MAX_DECLARED + MAX_VALUE + 64;
 /// How far before it.
-pub(super) const REACH_BEFORE: usize = MAX_SIDE + 6;
+pub(super) const REACH_BEFORE: usize = MAX_SIDE + MAX_LEAD;
+/// What may stand right before a name and say how its value is written: `#define `, `-passout `.
+const MAX_LEAD: usize = 10;
 
 /// How the value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,14 @@ pub(super) enum Syntax {
     Flag,
     /// `PASSWORD 'value'`.
     Sql,
+    /// `password value`, a line of its own.
+    Directive,
+    /// `| name | value |`.
+    Cell,
+    /// `auth=("user", "value")`.
+    Login,
+    /// `user=x password=value`, `User=x;Password=value` in a string.
+    ConnectionString,
     /// `name value`.
     Blank,
     /// `name-value`, of hexadecimal digits.
@@ -65,8 +79,10 @@ pub(super) enum Syntax {
     Label,
     /// `?name=value&`.
     Parameter,
-    /// `NAME=value`.
+    /// `name=value`.
     BareEquals,
+    /// `NAME=value`, as the environment has it.
+    Variable,
     /// `name: value`.
     BareColon,
     /// `name = { 1, 2, 3 }`.
@@ -132,45 +148,6 @@ pub(super) fn phrase(text: &[u8], name: &Range<usize>, floor: usize) -> usize {
     start
 }
 
-/// `name-value`: what is behind the credential word are the digits of a key, and part of no name.
-pub(super) fn joined(text: &[u8], word: Range<usize>) -> Option<(Range<usize>, Assignment)> {
-    const MIN_DIGITS: usize = 32;
-    const MAX_DIGITS: usize = 128;
-    let joint = *text.get(word.end)?;
-    if !matches!(joint, b'-' | b'_' | b'.' | b':') {
-        return None;
-    }
-    let start = word.end + 1;
-    let rest = &text[start..text.len().min(start + MAX_DIGITS + 1)];
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let (len, syntax) = match digits {
-        MIN_DIGITS.. => (digits, Syntax::Joined),
-        _ if joint == b'-' => (groups(rest)?, Syntax::Label),
-        _ => return None,
-    };
-    let ends = rest.get(len).is_none_or(|byte| !in_name(*byte) && !b"/@(=:".contains(byte));
-    if len > MAX_DIGITS || !ends {
-        return None;
-    }
-    let name = name_around(&text[..word.end], word)?;
-    Some((name, Assignment { value: start..start + len, syntax }))
-}
-
-/// How long the letters and digits, in groups, at the start of `rest` are, if they are no words: those
-/// have few digits.
-fn groups(rest: &[u8]) -> Option<usize> {
-    const MIN_LEN: usize = 20;
-    if !rest.get(..MIN_LEN)?.iter().any(u8::is_ascii_digit) {
-        return None;
-    }
-    let in_group = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let len = rest.iter().take_while(in_group).count();
-    let digits = rest[..len].iter().filter(|byte| byte.is_ascii_digit()).count();
-    let letters = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    let is_word = matches!(rest.get(letters), Some(b'-' | b'_'));
-    (len >= MIN_LEN && digits * 5 >= len && !is_word).then_some(len)
-}
-
 fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
@@ -199,24 +176,8 @@ pub(super) fn may_assign(next: u8) -> bool {
             | b'\n'
             | b'\r'
             | b'<'
+            | b'*'
     )
-}
-
-/// Whether a plain word follows the name and nothing that gives it a value, as in most logs: for these
-/// [`assignment`] has no answer, and this is cheaper to tell.
-pub(super) fn is_prose(text: &[u8], name: &Range<usize>) -> bool {
-    if text[name.end] != b' ' || text[name.start] == b'-' {
-        return false;
-    }
-    let rest = &text[name.end + 1..text.len().min(name.end + 2 + MIN_LETTERS)];
-    let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
-    // A type may stand before `=`.
-    let ends = match rest.get(letters) {
-        Some(b' ') => rest.get(letters + 1).is_some_and(u8::is_ascii_alphanumeric),
-        Some(b',' | b';' | b')' | b'\n' | b'\r') => true,
-        _ => false,
-    };
-    letters > 0 && letters < MIN_LETTERS && ends
 }
 
 /// The value that belongs to `name`, if there is one.
@@ -229,50 +190,47 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.skip_while(8, |byte| byte.is_ascii_alphanumeric());
         cursor.eat(b"]");
     }
-    cursor.skip_while(2, |byte| matches!(byte, b']' | b')'));
+    // The asterisks are those of Markdown: `**Password**: …`.
+    cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
     let closed = cursor.at;
     let blanks = cursor.skip_blanks();
     let Some(operator) = operator(&mut cursor) else {
-        if quoted_name && let Some(found) = declared(&cursor) {
-            return Some(found);
-        }
-        let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));
-        let pair = if may_pair { pair(&Cursor { text, at: closed }, kind) } else { None };
-        return pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind));
+        return without_operator(cursor, name, closed, quoted_name, kind);
     };
     match operator {
-        Operator::Close => {
-            if before != Some(b'<') {
-                return None;
-            }
+        // `<name>…`, `<string name="name">…`.
+        Operator::Close if before == Some(b'<') => return element(&cursor),
+        Operator::Close if quoted_name && leads(text, name, markup::NAMING) => {
             return element(&cursor);
         }
+        Operator::Close => return None,
+        Operator::Or => {
+            cursor.skip_blanks();
+            return quoted(cursor, Syntax::Compared);
+        }
+        Operator::Cell => return cell(&cursor, kind),
         Operator::Call | Operator::Comma | Operator::Compare => {
-            if operator == Operator::Comma && !quoted_name {
-                return None;
-            }
-            let pair = if quoted_name { pair(&Cursor { text, at: closed }, kind) } else { None };
-            if pair.is_some() {
-                return pair;
-            }
-            cursor.skip_blanks_and_lines();
-            let syntax = match operator {
-                // `x.pass("…")` hands something on.
-                Operator::Call if text[name.clone()].ends_with(b".pass") => return None,
-                Operator::Call => Syntax::Argument,
-                Operator::Comma if is_first_argument(text, name) => Syntax::Listed,
-                // In a list of names each stands beside the next.
-                Operator::Comma => return None,
-                _ => Syntax::Compared,
-            };
-            return quoted(cursor, syntax);
+            return argument(cursor, name, operator, closed, quoted_name, kind);
         }
         Operator::Equals | Operator::Colon => {}
+    }
+    if operator == Operator::Colon {
+        if leads(text, name, &["${"]) {
+            return fallback(&cursor);
+        }
+        cursor.eat(b"**");
     }
     let line_end = cursor.skip_blanks_and_lines();
     let crossed = memchr::memchr(b'\n', &text[cursor.at - line_end..cursor.at]).is_some();
     if operator == Operator::Colon && !crossed {
         skip_type(&mut cursor);
+    }
+    if let Some(found) = login(&cursor, &text[name.clone()]) {
+        return Some(found);
+    }
+    let may_indent = crossed && operator == Operator::Colon;
+    if let Some(found) = declared(&cursor, quoted_name, may_indent, kind) {
+        return Some(found);
     }
     if let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Quoted) {
         return Some(found);
@@ -286,15 +244,122 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     if crossed {
         return None;
     }
-    let parameter = matches!(before, Some(b'?' | b'&')) && operator == Operator::Equals;
-    let syntax = match operator {
-        _ if parameter => Syntax::Parameter,
-        Operator::Equals => Syntax::BareEquals,
-        // `name:value` is a label, a time, a host: values of configurations stand apart.
-        Operator::Colon if line_end == 0 && !quoted_name => Syntax::Label,
-        _ => Syntax::BareColon,
-    };
+    if operator == Operator::Colon {
+        skip_yaml_style(&mut cursor);
+    }
+    let is_tight = blanks == 0 && line_end == 0;
+    let syntax = bare_syntax(text, name, operator, is_tight, quoted_name);
     bare(&cursor, syntax, kind)
+}
+
+/// How a value without quotes is written.
+fn bare_syntax(
+    text: &[u8],
+    name: &Range<usize>,
+    operator: Operator,
+    is_tight: bool,
+    quoted_name: bool,
+) -> Syntax {
+    let before = name.start.checked_sub(1).map(|at| text[at]);
+    let is_flag = text[name.start] == b'-' && text.get(name.start + 1) == Some(&b'-');
+    match operator {
+        Operator::Equals if matches!(before, Some(b'?' | b'&')) => Syntax::Parameter,
+        Operator::Equals if is_flag && is_tight => Syntax::Flag,
+        // `PASSWORD=value command`: a shell has no other names before a command.
+        Operator::Equals if is_tight && is_constant(&text[name.clone()]) => Syntax::Variable,
+        Operator::Equals => Syntax::BareEquals,
+        Operator::Colon if is_tight && leads(text, name, &["-passin ", "-passout ", "-pass "]) => {
+            Syntax::Flag
+        }
+        // `name:value` is a label, a time, a host: values of configurations stand apart.
+        _ if is_tight && !quoted_name => Syntax::Label,
+        _ => Syntax::BareColon,
+    }
+}
+
+fn is_constant(name: &[u8]) -> bool {
+    name.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
+}
+
+/// Whether one of these stands right before the name, or before the quote that opens it.
+fn leads(text: &[u8], name: &Range<usize>, leads: &[&str]) -> bool {
+    let before = &text[name.start.saturating_sub(MAX_LEAD)..name.start];
+    let before = before.strip_suffix(b"\"").or(before.strip_suffix(b"'")).unwrap_or(before);
+    leads.iter().any(|lead| name::ends_in(before, &[lead]))
+}
+
+/// `|`, `>-`, `!!str`: how YAML writes what follows.
+fn skip_yaml_style(cursor: &mut Cursor<'_>) {
+    if cursor.eat(b"!!str ") {
+        return;
+    }
+    let start = cursor.at;
+    let is_block = matches!(cursor.peek(), Some(b'|' | b'>'));
+    cursor.skip_while(3, |byte| b"|>-+".contains(&byte) || byte.is_ascii_digit());
+    if is_block && matches!(cursor.peek(), Some(b'\n' | b'\r')) {
+        cursor.skip_blanks_and_lines();
+    } else {
+        cursor.at = start;
+    }
+}
+
+/// What follows a name that no operator gives its value: a pair, an element, a flag, a directive.
+fn without_operator(
+    cursor: Cursor<'_>,
+    name: &Range<usize>,
+    closed: usize,
+    quoted_name: bool,
+    kind: FileKind,
+) -> Option<Assignment> {
+    let text = cursor.text;
+    let before = name.start.checked_sub(1).map(|at| text[at]);
+    if cursor.peek() == Some(b'<') && closed == cursor.at {
+        return neighbour(&cursor);
+    }
+    if before == Some(b'<') && cursor.at > closed {
+        return attributes(&cursor);
+    }
+    if quoted_name && let Some(found) = declared(&cursor, true, false, kind) {
+        return Some(found);
+    }
+    let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));
+    let pair = if may_pair { pair(&Cursor { text, at: closed }, kind) } else { None };
+    let blanks = cursor.at - closed;
+    pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind))
+}
+
+/// `name("value")`, `"name", "value"`, `name == "value"`.
+fn argument(
+    mut cursor: Cursor<'_>,
+    name: &Range<usize>,
+    operator: Operator,
+    closed: usize,
+    quoted_name: bool,
+    kind: FileKind,
+) -> Option<Assignment> {
+    let text = cursor.text;
+    if operator == Operator::Comma && !quoted_name {
+        return None;
+    }
+    if quoted_name && let Some(pair) = pair(&Cursor { text, at: closed }, kind) {
+        return Some(pair);
+    }
+    if operator == Operator::Call
+        && let Some(found) = login(&Cursor { text, at: cursor.at - 1 }, &text[name.clone()])
+    {
+        return Some(found);
+    }
+    cursor.skip_blanks_and_lines();
+    let syntax = match operator {
+        // `x.pass("…")` hands something on.
+        Operator::Call if text[name.clone()].ends_with(b".pass") => return None,
+        Operator::Call => Syntax::Argument,
+        Operator::Comma if is_first_argument(text, name) => Syntax::Listed,
+        // In a list of names each stands beside the next.
+        Operator::Comma => return None,
+        _ => Syntax::Compared,
+    };
+    quoted(cursor, syntax)
 }
 
 /// Whether a quoted name is the first argument of a call: `define('NAME', …`.
@@ -315,6 +380,10 @@ enum Operator {
     Comma,
     Call,
     Close,
+    /// What a value is without: `x || "…"`.
+    Or,
+    /// A column of a table ends.
+    Cell,
 }
 
 fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
@@ -322,9 +391,13 @@ fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
     let (operator, len) = match rest {
         [b'=', b'=', b'=', ..] | [b'!', b'=', b'=', ..] => (Operator::Compare, 3),
         [b'=', b'=' | b'~', ..] | [b'!', b'=', ..] => (Operator::Compare, 2),
-        [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] => (Operator::Equals, 3),
+        [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] | [b'?', b'?', b'=', ..] => {
+            (Operator::Equals, 3)
+        }
         [b':', b':', b':', b'=', ..] => (Operator::Equals, 4),
         [b'=', b'>', ..] | [b':' | b'?' | b'.', b'=', ..] => (Operator::Equals, 2),
+        [b'|', b'|', ..] | [b'?', b'?', ..] | [b'o', b'r', b' ', ..] => (Operator::Or, 2),
+        [b'|', b' ', ..] => (Operator::Cell, 1),
         [b'=', ..] => (Operator::Equals, 1),
         [b':', b':', ..] => return None,
         [b'?', b':', ..] => (Operator::Colon, 2),
@@ -336,90 +409,6 @@ fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
     };
     cursor.at += len;
     Some(operator)
-}
-
-/// `--name value` and `PASSWORD 'value'`: nothing but blanks between.
-fn by_blank(
-    cursor: Cursor<'_>,
-    text: &[u8],
-    name: &Range<usize>,
-    blanks: usize,
-    quoted_name: bool,
-    kind: FileKind,
-) -> Option<Assignment> {
-    if blanks == 0 || quoted_name {
-        return None;
-    }
-    let word = &text[name.clone()];
-    // One dash is enough for PowerShell and Java; `-k` and the like are no names.
-    let is_flag = word.starts_with(b"-") && !word.contains(&b'.');
-    if is_flag {
-        return match quoted(Cursor { text, at: cursor.at }, Syntax::Flag) {
-            Some(found) => Some(found),
-            None if cursor.peek() == Some(b'-') => None,
-            None => bare(&cursor, Syntax::Flag, kind),
-        };
-    }
-    let rest = &text[cursor.at..text.len().min(cursor.at + MAX_WRAPPER)];
-    let begun = rest.iter().take_while(|byte| is_plain(**byte)).count();
-    if let Some(found) = typed(&cursor, begun) {
-        return Some(found);
-    }
-    // `password "…"` at the start of a line calls a function, as builds of Gradle do.
-    if kind != FileKind::Text
-        && matches!(cursor.peek(), Some(b'"' | b'\''))
-        && starts_line(text, name.start)
-        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Argument)
-    {
-        return Some(found);
-    }
-    // SQL writes its words in capitals, or at least all alike.
-    let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
-    if is_sql { quoted(cursor, Syntax::Sql) } else { blank(&cursor, begun) }
-}
-
-/// Whether nothing but blanks stands before it on its line.
-fn starts_line(text: &[u8], start: usize) -> bool {
-    let from = start.saturating_sub(MAX_BEFORE);
-    let blanks = text[from..start].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
-    let line = start - blanks.count();
-    line == 0 || (line > from && text[line - 1] == b'\n')
-}
-
-/// `name string = "…"`: Go writes the type behind the name. `begun` bytes of it are known to be one.
-fn typed(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at + begun };
-    let in_type = |byte: u8| is_plain(byte) || matches!(byte, b'*' | b'[' | b']');
-    let len = begun + cursor.skip_while(MAX_WRAPPER.saturating_sub(begun), in_type);
-    let blanks = cursor.skip_blanks();
-    let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
-    if len == 0 || blanks == 0 || !assigns || cursor.starts_with(b"=>") {
-        return None;
-    }
-    cursor.at += 1;
-    cursor.skip_blanks();
-    quoted(cursor, Syntax::Quoted)
-}
-
-/// A bare value with a digit in it, or longer than words are, right behind a name. `begun` bytes of it
-/// are known to be one.
-fn blank(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
-    let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
-    let in_value =
-        |byte: &u8| is_plain(*byte) || matches!(byte, b'-' | b'+' | b'/' | b'=' | b'~' | b':');
-    let len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
-    let ends =
-        rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`".contains(byte));
-    let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
-    let value = cursor.at..cursor.at + len;
-    (ends && (len >= MIN_LETTERS || has_digit()))
-        .then_some(Assignment { value, syntax: Syntax::Blank })
-}
-
-/// In a type as in a value: most of what stands behind a name and a blank is prose, and its first word
-/// is read once for both.
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
 }
 
 /// `: &'static str = "…"`, `: string = "…"`.

@@ -48,7 +48,9 @@ fn is_named(named: Named, syntax: Syntax, kind: FileKind, names: &Names<'_>) -> 
     let is_apart = match syntax {
         Syntax::Quoted | Syntax::Pair => false,
         // In code these are expressions.
-        Syntax::BareEquals | Syntax::BareColon if kind == FileKind::Code => return false,
+        Syntax::BareEquals | Syntax::BareColon | Syntax::Variable if kind == FileKind::Code => {
+            return false;
+        }
         _ => true,
     };
     (named.bits >= UNKNOWN_KEY_BITS && name::has_unknown_word(names.name))
@@ -69,11 +71,14 @@ fn may_be_typed(syntax: Syntax, value: &[u8], bits: f32) -> bool {
         syntax,
         Syntax::Quoted
             | Syntax::BareEquals
+            | Syntax::Variable
             | Syntax::BareColon
             | Syntax::Pair
             | Syntax::Blank
             | Syntax::Joined
             | Syntax::Label
+            | Syntax::Directive
+            | Syntax::Flag
     );
     let padding = value.iter().rev().take_while(|byte| **byte == b'=').count();
     let value = &value[..value.len() - padding];

@@ -44,6 +44,9 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         .iter()
         .take(MAX_USER)
         .position(|byte| *byte == b':' || *byte == b'@' || ends(*byte))?;
+    if rest[user] == b'@' {
+        return token(text, start, word.clone(), user);
+    }
     if rest[user] != b':' {
         return None;
     }
@@ -55,6 +58,10 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         return None;
     }
     let (name, secret) = (&rest[..user], &password[..at]);
+    // Those of GitHub and others stand in the user's place.
+    if secret.is_empty() || secret == b"x-oauth-basic" {
+        return token(text, start, word, user);
+    }
     let scheme = &text[start..word.start];
     let confidence = judge(scheme, name, secret)?;
     let secret_start = word.end + user + 1;
@@ -62,13 +69,37 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     Some(Detected { whole: start..secret.end + 1, secret, confidence, reason: Reason::Url })
 }
 
+/// `https://token@host`: what stands in a user's place, if no user is called so. Other schemes than
+/// those of pages have names of containers there.
+fn token(text: &[u8], start: usize, word: Range<usize>, len: usize) -> Option<Detected> {
+    const MIN_LEN: usize = 20;
+    /// Names and addresses of users have less.
+    const MIN_BITS: f32 = 14.0;
+    const MAX_HOST: usize = 64;
+    let secret = word.end..word.end + len;
+    let user = &text[secret.clone()];
+    let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let host = &text[secret.end..text.len().min(secret.end + MAX_HOST)];
+    // What its SDKs report to is public.
+    let is_public = contains_ignore_case(host, b"sentry");
+    if len < MIN_LEN
+        || !user.iter().all(in_token)
+        || is_public
+        || !is_page(&text[start..word.start])
+    {
+        return None;
+    }
+    value::weigh(user, MIN_BITS)?;
+    let whole = start..secret.end;
+    Some(Detected { whole, secret, confidence: Confidence::Low, reason: Reason::Url })
+}
+
 fn is_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'[' | b'(')
 }
 
 fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
-    let base = scheme.split(|byte| *byte == b'+').next().unwrap_or(scheme);
-    let is_store = !PAGES.iter().any(|page| base.eq_ignore_ascii_case(page.as_bytes()));
+    let is_store = !is_page(scheme);
     let min = if is_store { 3 } else { 4 };
     let braces = |bytes: &[u8]| bytes.iter().any(|byte| b"${}<>*%[]()".contains(byte));
     if password.len() < min || braces(user) || is_stand_in(user, password) {
@@ -81,6 +112,11 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
     let needed = if is_store { -2.0 } else { 1.0 };
     let bits = value::weigh(password, needed)?.bits;
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
+}
+
+fn is_page(scheme: &[u8]) -> bool {
+    let base = scheme.split(|byte| *byte == b'+').next().unwrap_or(scheme);
+    PAGES.iter().any(|page| base.eq_ignore_ascii_case(page.as_bytes()))
 }
 
 fn is_stand_in(user: &[u8], password: &[u8]) -> bool {

@@ -50,11 +50,14 @@ const NUMBERED: &[&str] = &["pwd", "pass", "pw", "user", "token", "key", "test",
 /// What somebody typed.
 const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert", "asdf"];
 
+/// What a value begins with that is none.
+const TELLING_STARTS: &[&str] = &["my_", "my-", "the_", "the-"];
+
 /// Parts that no value has which is one.
 #[rustfmt::skip]
 const TELLING_PARTS: &[&str] = &[
     "password", "passwd", "example", "placeholder", "changeme", "your_", "your-", "yourp",
-    "my_", "my-", "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
+    "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "process.env", "getenv", "environ", "localhost", "undefined", "function",
     "username", "sample", "fake", "foobar", "****", "...", "----",
     "____",
@@ -110,6 +113,11 @@ fn is_stand_in(value: &[u8]) -> bool {
         || (value.iter().any(|byte| b"{(%".contains(byte))
             && SIGNS.into_iter().any(has)
             && !is_generated(value))
+        || TELLING_STARTS.iter().any(|start| {
+            value
+                .get(..start.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
+        })
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
         || (contains_ignore_case(value, b"secret") && !is_labelled(value))
         || (value.len() >= 32 && is_published(value))
@@ -244,7 +252,17 @@ fn word_bits(value: &[u8], start: usize, end: usize) -> f32 {
         1 | 2 if before && after => 1.6,
         1 | 2 if before || after => 0.8,
         1 | 2 => 0.0,
-        _ => words::surprise(&value[start..end]),
+        len => {
+            // Digits on either side leave little of a short word.
+            let is_digit = |at: Option<&u8>| at.is_some_and(u8::is_ascii_digit);
+            let digits = [start.checked_sub(1).and_then(|at| value.get(at)), value.get(end)];
+            let least = match (len, digits.map(is_digit)) {
+                (3 | 4, [true, true]) => 0.0,
+                (3, [true, _] | [_, true]) => -1.0,
+                _ => f32::MIN,
+            };
+            words::surprise(&value[start..end]).max(least)
+        }
     }
 }
 
@@ -319,8 +337,13 @@ fn is_numbered(value: &[u8]) -> bool {
 
 /// Bytes in a string, `\x1f\x8b…` or `\0`: what they say is judged where they are decoded.
 fn is_escaped_bytes(value: &[u8]) -> bool {
+    // What colours a terminal begins with the escape character.
+    let colours = [b"\\x1b".as_slice(), b"\\033", b"\\u001b", b"\\e["];
+    let is_colour = colours.iter().any(|start| {
+        value.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+    });
     let escapes = value.windows(2).filter(|pair| *pair == b"\\x" || *pair == b"\\0").count();
-    escapes > 0 && (escapes * 8 >= value.len() || value.ends_with(b"\\0"))
+    is_colour || (escapes > 0 && (escapes * 8 >= value.len() || value.ends_with(b"\\0")))
 }
 
 /// What a password was made of, not a password: `pbkdf2_sha256$10000$…`.
@@ -497,6 +520,7 @@ mod tests {
             "pwd1",
             "s3cr3t",
             "\\x65\\x78\\x70\\x20",
+            "\\x1B[0;32m",
             "nfkc\\0\\0",
             "_SA_{262E99C9-6160-4871-ACEC-4E61736B6F21}",
             "hkdf::Prk",

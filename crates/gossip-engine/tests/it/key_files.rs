@@ -70,3 +70,29 @@ fn a_nuget_config_is_read_by_its_name_only() {
     assert_eq!(found("src/NuGet.config", text), ["nuget-config-password"]);
     assert_eq!(found("src/notes", text), [] as [&str; 0]);
 }
+
+#[test]
+fn the_first_row_of_a_list_of_passwords_is_read_by_its_name_only() {
+    let text = b"url,username,password\nhttps://h.internal,app,q8Zr2LmT0v\n";
+    assert_eq!(found("export.csv", text), ["csv-password"]);
+    assert_eq!(found("notes", text), [] as [&str; 0]);
+    assert_eq!(found("export.csv", b"url,username,password\nx,app,password\n"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_kubernetes_secret_is_found_in_whatever_order_its_parts_stand() {
+    let value = "cThacjJMbVQwdlhiTjV3Sw==";
+    for (path, text) in [
+        ("a.yaml", format!("kind: Secret\nmetadata:\n  name: s\ndata:\n  db: {value}\n")),
+        ("a.yaml", format!("data:\n  db: {value}\nkind: Secret\nmetadata:\n  name: s\n")),
+        (
+            "a.yaml",
+            format!("metadata:\n  name: s\ndata:\n  db: {value}\n  x: eQ==\nkind: Secret\n"),
+        ),
+        ("a.json", format!("{{\"kind\": \"Secret\", \"data\": {{\"db\": \"{value}\"}}}}")),
+    ] {
+        assert_eq!(found(path, text.as_bytes()), ["kubernetes-secret"], "{text}");
+        let other = text.replace("Secret", "ConfigMap");
+        assert_eq!(found(path, other.as_bytes()), [] as [&str; 0], "{other}");
+    }
+}

@@ -73,7 +73,8 @@ fn no_finding_of_any_rule_in_any_encoding_shows_its_secret() {
 fn passwords_of_files_that_are_known_by_name_are_not_shown() {
     let pgpass = "db.internal:5432:app:app:q8Zr2LmT0v\n";
     let nuget = "<add key=\"ClearTextPassword\" value=\"q8Zr2LmT0v\" />\n";
-    for (path, text) in [(".pgpass", pgpass), ("nuget.config", nuget)] {
+    let csv = "url,username,password\nhttps://h.internal,app,q8Zr2LmT0v\n";
+    for (path, text) in [(".pgpass", pgpass), ("nuget.config", nuget), ("export.csv", csv)] {
         let mut found = 0;
         let report = &mut |finding: Finding<'_>| {
             assert_redacted(&finding);

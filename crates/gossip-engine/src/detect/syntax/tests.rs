@@ -6,6 +6,7 @@ use super::*;
 fn check(marked: &str, word: &str, syntax: Syntax, kind: FileKind) {
     let text = marked.replace('@', "");
     let start = text.to_ascii_lowercase().find(word).unwrap();
+    let word = word.trim_end_matches(':');
     let name = name_around(text.as_bytes(), start..start + word.len()).unwrap();
     let found = assignment(text.as_bytes(), &name, kind);
     let value = marked.find('@').unwrap();
@@ -16,7 +17,7 @@ fn check(marked: &str, word: &str, syntax: Syntax, kind: FileKind) {
 
 #[test]
 fn values_are_found_in_every_syntax() {
-    use FileKind::{Code, Config, Unknown};
+    use FileKind::{Code, Config, Text, Unknown};
     for (marked, syntax, kind) in [
         ("password = \"@kdxnyjwb@\"", Syntax::Quoted, Code),
         ("\"password\": \"@kdxnyjwb@\",", Syntax::Quoted, Config),
@@ -29,10 +30,11 @@ fn values_are_found_in_every_syntax() {
         ("setPassword(\"@kdxnyjwb@\")", Syntax::Argument, Code),
         ("if password === '@kdxnyjwb@' {", Syntax::Compared, Code),
         ("password = Some(\"@kdxnyjwb@\"),", Syntax::Wrapped, Code),
-        ("DB_PASSWORD=@kdxnyjwb@\n", Syntax::BareEquals, Config),
+        ("DB_PASSWORD=@kdxnyjwb@\n", Syntax::Variable, Config),
         ("password: @kdx!nyj%wb@\n", Syntax::BareColon, Config),
-        ("-e PASSWORD=@kdxnyjwb@ \\", Syntax::BareEquals, Config),
+        ("-e PASSWORD=@kdxnyjwb@ \\", Syntax::Variable, Config),
         ("?user=a&password=@kdxnyjwb@&x=1", Syntax::Parameter, Unknown),
+        ("\"https://h.internal/x?password=@kdxnyjwb@\"", Syntax::Parameter, Code),
         ("<password>@kdxnyjwb@</password>", Syntax::Element, Config),
         ("tool --password @kdxnyjwb@ --verbose", Syntax::Flag, Unknown),
         ("Connect -Password @kdxnyjwb@ -Server x", Syntax::Flag, Unknown),
@@ -50,10 +52,49 @@ fn values_are_found_in_every_syntax() {
         ("ROLE x LOGIN PASSWORD '@kdxnyjwb@'", Syntax::Sql, Code),
         ("- name: DB_PASSWORD\n  value: @kdxnyjwb@\n", Syntax::Pair, Config),
         ("<add key=\"Password\" value=\"@kdxnyjwb@\" />", Syntax::Pair, Config),
+        ("PGPASSWORD=@kdxnyjwb@ psql -h db", Syntax::Variable, Config),
+        ("spring.password=@kdxnyjwb@\n", Syntax::BareEquals, Config),
+        ("tool --password=@kdxnyjwb@ list", Syntax::Flag, Config),
+        ("--set auth.password=@kdxnyjwb@,replicas=2", Syntax::BareEquals, Config),
+        ("requirepassword @kdx!nyjwb@\n", Syntax::Directive, Config),
+        ("#define PASSWORD \"@kdxnyjwb@\"", Syntax::Quoted, Code),
+        ("Const Password As String = \"@kdxnyjwb@\"", Syntax::Quoted, Code),
+        ("PASSWORD = (\n  '@kdxnyjwb@'\n)", Syntax::Quoted, Code),
+        ("process.env.PASSWORD || '@kdxnyjwb@'", Syntax::Compared, Code),
+        ("ENV['PASSWORD'] || '@kdxnyjwb@'", Syntax::Compared, Code),
+        ("environ.get('PASSWORD') or '@kdxnyjwb@'", Syntax::Compared, Code),
+        ("\"${db.password:@kdxnyjwb@}\"", Syntax::BareEquals, Code),
+        ("${DB_PASSWORD:-@kdxnyjwb@}", Syntax::BareEquals, Config),
+        ("<key>password</key>\n<string>@kdxnyjwb@</string>", Syntax::Element, Config),
+        ("<string name=\"password\">@kdxnyjwb@</string>", Syntax::Element, Config),
+        ("<p name=\"password\">\n <value>@kdxnyjwb@</value>", Syntax::Element, Config),
+        ("<password encoding=\"x\">@kdxnyjwb@</password>", Syntax::Element, Config),
+        ("\"password\": {\"Type\": \"x\", \"Default\": \"@kdxnyjwb@\"}", Syntax::Quoted, Config),
+        ("Password:\n  Type: String\n  Default: @kdxnyjwb@\n", Syntax::Pair, Config),
+        ("\"name\":\"PASSWORD\",\"type\":\"x\",\"value\":\"@kdxnyjwb@\"", Syntax::Pair, Config),
+        ("add_argument('--password', default='@kdxnyjwb@')", Syntax::Pair, Code),
+        ("password: >-\n  @kdxnyjwb@\n", Syntax::BareColon, Config),
+        ("password: !!str @kdxnyjwb@\n", Syntax::BareColon, Config),
+        ("\"user=app password=@kdxnyjwb@ dbname=x\"", Syntax::ConnectionString, Code),
+        ("- **Password**: `@kdxnyjwb@`\n", Syntax::Quoted, Text),
+        ("- **Password:** @kdxnyjwb@\n", Syntax::BareColon, Text),
+        ("| Password | `@kdx4nyjwb@` |\n", Syntax::Cell, Text),
         ("password = []byte{@7, 200, 3, 0x4f, 90, 66, 21, 8@}", Syntax::Bytes, Code),
     ] {
         check(marked, "password", syntax, kind);
     }
+}
+
+#[test]
+fn what_logs_in_stands_behind_the_name_of_a_user() {
+    for (marked, word) in [
+        ("get(url, auth=('app', '@kdxnyjwb@'))", "auth"),
+        ("req.SetBasicAuth(\"app\", \"@kdxnyjwb@\")", "auth"),
+        ("new NetworkCredential(\"app\", \"@kdxnyjwb@\")", "credential"),
+    ] {
+        check(marked, word, Syntax::Login, FileKind::Code);
+    }
+    check("x -passin pass:@kdxnyjwb@ -noout", "pass:", Syntax::Flag, FileKind::Config);
 }
 
 #[test]
@@ -85,7 +126,7 @@ proptest::proptest! {
         let start = before.len();
         for kind in [FileKind::Config, FileKind::Code, FileKind::Text, FileKind::Unknown] {
             let name = name_around(text.as_bytes(), start..start + word.len()).unwrap();
-            if name.end < text.len() && is_prose(text.as_bytes(), &name) {
+            if name.end < text.len() && is_prose(text.as_bytes(), &name, kind) {
                 proptest::prop_assert_eq!(assignment(text.as_bytes(), &name, kind), None);
             }
         }

@@ -1,12 +1,21 @@
 //! The value itself: quoted, wrapped, bare, of numbers, or further on.
 
+use std::ops::Range;
+
 use super::cursor::Cursor;
-use super::{Assignment, MAX_BLANKS, MAX_FIELD_NAME, MAX_PAIR_GAP, MAX_VALUE, MAX_WRAPPER, Syntax};
+use super::{
+    Assignment, MAX_BLANKS, MAX_DECLARED, MAX_FIELD_NAME, MAX_PAIR_GAP, MAX_VALUE, MAX_WRAPPER,
+    Syntax,
+};
 use crate::detect::file_kind::FileKind;
+use crate::detect::name::ends_in;
 
 /// A quoted value at the cursor, with or without a letter before the quote.
 pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
     cursor.skip_while(2, |byte| matches!(byte, b'[' | b'{' | b'('));
+    if cursor.at.checked_sub(1).is_some_and(|at| cursor.text[at] == b'(') {
+        cursor.skip_blanks_and_lines();
+    }
     let start = cursor.at;
     cursor.skip_while(2, |byte| b"bBrRuUfFLNq@$&".contains(&byte));
     let (escapes, quote) = match cursor.eat_quote() {
@@ -123,65 +132,130 @@ pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
     (KEY_LENS.contains(&count) && closed && !counted).then_some(found)
 }
 
-/// `name: NAME`, then `value: VALUE`; `key="NAME" value="VALUE"`.
+/// `name: NAME`, then `value: VALUE`; `key="NAME" value="VALUE"`; a field may stand between them.
 pub(super) fn pair(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     let mut cursor = Cursor { text: cursor.text, at: cursor.at };
-    let gap = cursor.skip_while(MAX_PAIR_GAP, |byte| {
-        byte.is_ascii_whitespace() || matches!(byte, b',' | b'-' | b'"' | b'\'' | b'\\' | b':')
-    });
-    let word = cursor.text.get(cursor.at..cursor.at + 5)?;
-    if gap == 0 || !word.eq_ignore_ascii_case(b"value") {
-        return None;
-    }
-    cursor.at += 5;
-    cursor.eat_quote();
-    cursor.skip_blanks();
-    if !(cursor.eat(b":") || cursor.eat(b"=")) {
-        return None;
-    }
-    cursor.skip_blanks();
-    match quoted(Cursor { text: cursor.text, at: cursor.at }, Syntax::Pair) {
-        Some(found) => Some(found),
-        None => bare(&cursor, Syntax::Pair, kind),
-    }
-}
-
-/// Up to the tag that closes the element; the value may have a line of its own.
-pub(super) fn element(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
-    cursor.skip_blanks_and_lines();
-    let start = cursor.at;
-    let len = cursor.skip_while(MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n' | b'\r'));
-    cursor.skip_blanks_and_lines();
-    let blanks = cursor.text[start..start + len].iter().rev().take_while(|byte| **byte == b' ');
-    let value = start..start + len - blanks.count();
-    let is_value = cursor.starts_with(b"</") && !value.is_empty();
-    is_value.then_some(Assignment { value, syntax: Syntax::Element })
-}
-
-/// `variable "NAME" { default = "VALUE" }`, as Terraform declares it: the default may stand behind a
-/// type.
-pub(super) fn declared(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
-    cursor.skip_blanks();
-    if !cursor.eat(b"{") {
-        return None;
-    }
     for _ in 0..2 {
-        cursor.skip_blanks_and_lines();
-        let is_default = cursor.starts_with(b"default");
-        cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_lowercase());
+        let gap = cursor.skip_while(MAX_PAIR_GAP, |byte| {
+            byte.is_ascii_whitespace() || matches!(byte, b',' | b'-' | b'"' | b'\'' | b'\\' | b':')
+        });
+        let start = cursor.at;
+        cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphabetic());
+        let field = &cursor.text[start..cursor.at];
+        cursor.eat_quote();
         cursor.skip_blanks();
-        if !cursor.eat(b"=") {
+        if gap == 0 || field.is_empty() || !(cursor.eat(b":") || cursor.eat(b"=")) {
             return None;
         }
         cursor.skip_blanks();
-        if is_default {
-            return quoted(cursor, Syntax::Quoted);
+        if is_default(field) {
+            return any(&cursor, Syntax::Pair, kind);
         }
-        cursor.skip_while(MAX_PAIR_GAP, |byte| byte != b'\n');
+        skip_field(&mut cursor);
     }
     None
+}
+
+/// Whether a field of this name holds the value of what is declared.
+fn is_default(field: &[u8]) -> bool {
+    field.eq_ignore_ascii_case(b"value") || field.eq_ignore_ascii_case(b"default")
+}
+
+/// Up to the end of a field's value: that of its quotes, its word, or its line.
+fn skip_field(cursor: &mut Cursor<'_>) {
+    match cursor.eat_quote() {
+        Some((_, quote)) => {
+            cursor.skip_while(MAX_PAIR_GAP, |byte| byte != quote && byte != b'\n');
+        }
+        None => {
+            cursor.skip_while(MAX_PAIR_GAP, |byte| !matches!(byte, b',' | b'\n'));
+        }
+    }
+}
+
+fn any(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option<Assignment> {
+    match quoted(Cursor { text: cursor.text, at: cursor.at }, syntax) {
+        Some(found) => Some(found),
+        None => bare(cursor, syntax, kind),
+    }
+}
+
+/// `variable "NAME" { default = "VALUE" }`, `"NAME": {"Type": "String", "Default": "VALUE"}`, and the
+/// same in indented lines: the default may stand behind other fields.
+pub(super) fn declared(
+    cursor: &Cursor<'_>,
+    is_quoted: bool,
+    may_indent: bool,
+    kind: FileKind,
+) -> Option<Assignment> {
+    const MAX_FIELDS: usize = 3;
+    let limit = cursor.text.len().min(cursor.at + MAX_DECLARED);
+    let mut inside = Cursor { text: &cursor.text[..limit], at: cursor.at };
+    inside.skip_blanks();
+    let is_block = is_quoted && inside.eat(b"{");
+    let is_indented = may_indent && kind == FileKind::Config;
+    if !is_block && !is_indented {
+        return None;
+    }
+    for _ in 0..MAX_FIELDS {
+        inside.skip_blanks_and_lines();
+        inside.eat_quote();
+        let start = inside.at;
+        inside.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphabetic());
+        let field = &inside.text[start..inside.at];
+        inside.eat_quote();
+        inside.skip_blanks();
+        if field.is_empty() || !(inside.eat(b"=") || inside.eat(b":")) {
+            return None;
+        }
+        inside.skip_blanks();
+        if is_default(field) {
+            let value = Cursor { text: cursor.text, at: inside.at };
+            return match is_block {
+                true => quoted(value, Syntax::Quoted),
+                false => any(&value, Syntax::Pair, kind),
+            };
+        }
+        skip_field(&mut inside);
+        inside.eat_quote();
+        inside.eat(b",");
+    }
+    None
+}
+
+/// `${NAME:VALUE}`, `${NAME:-VALUE}`: what a variable is without a value.
+pub(super) fn fallback(cursor: &Cursor<'_>) -> Option<Assignment> {
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+    cursor.skip_while(1, |byte| matches!(byte, b'-' | b'='));
+    // `${NAME:?what to say}`.
+    if cursor.peek() == Some(b'?') {
+        return None;
+    }
+    let start = cursor.at;
+    let len = cursor.skip_while(MAX_VALUE, |byte| {
+        byte.is_ascii_graphic() && !matches!(byte, b'}' | b'{' | b'$' | b'"' | b'\'')
+    });
+    let found = Assignment { value: start..start + len, syntax: Syntax::BareEquals };
+    (len > 0 && cursor.peek() == Some(b'}')).then_some(found)
+}
+
+/// `auth=("user", "VALUE")`, `Credential("user", "VALUE")`: what logs in has a user's name before it.
+pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
+    let opens = matches!(cursor.peek(), Some(b'(' | b'['));
+    if !opens || !ends_in(name, &["auth", "credential", "credentials"]) {
+        return None;
+    }
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at + 1 };
+    cursor.skip_blanks_and_lines();
+    let (_, quote) = cursor.eat_quote()?;
+    cursor.skip_while(MAX_PAIR_GAP, |byte| byte != quote && byte != b'\n');
+    cursor.eat_quote()?;
+    cursor.skip_blanks();
+    if !cursor.eat(b",") {
+        return None;
+    }
+    cursor.skip_blanks_and_lines();
+    quoted(cursor, Syntax::Login)
 }
 
 /// A value without quotes: up to a blank, or to what ends an expression.
@@ -197,6 +271,12 @@ pub(super) fn bare(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Optio
     };
     let rest = &text[cursor.at..limit];
     let mut len = rest.iter().position(|byte| ends(*byte)).unwrap_or(rest.len());
+    // `--set password=value,replicas=2`: another one follows.
+    if let Some(comma) = rest[..len].iter().position(|byte| *byte == b',')
+        && begins_assignment(&rest[comma + 1..len])
+    {
+        len = comma;
+    }
     if len > MAX_VALUE {
         return None;
     }
@@ -210,16 +290,41 @@ pub(super) fn bare(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Optio
     if !config && rest[..len].contains(&b'(') {
         return None;
     }
-    if kind == FileKind::Code && is_identifier(&rest[..len]) {
+    let value = cursor.at..cursor.at + len;
+    let may_be_in_string = matches!(syntax, Syntax::BareEquals | Syntax::Variable);
+    let in_string = kind == FileKind::Code && may_be_in_string && is_in_string(text, &value);
+    // Addresses stand in strings, too.
+    let may_be_variable = !in_string && syntax != Syntax::Parameter;
+    if kind == FileKind::Code && may_be_variable && is_identifier(&rest[..len]) {
         return None;
     }
-    let value = cursor.at..cursor.at + len;
     let follows = Follows::of(text, value.end);
-    let prose = follows == Follows::Prose && syntax != Syntax::Parameter;
+    // What stands behind a flag or a variable's value is the rest of a command.
+    let in_command = matches!(syntax, Syntax::Parameter | Syntax::Flag | Syntax::Variable);
+    let prose = follows == Follows::Prose && !in_command;
     if len == 0 || prose || follows == Follows::Expression {
         return None;
     }
+    let syntax = if in_string { Syntax::ConnectionString } else { syntax };
     Some(Assignment { value, syntax })
+}
+
+/// `name=`.
+fn begins_assignment(rest: &[u8]) -> bool {
+    let in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_.-[]".contains(byte);
+    let len = rest.iter().take_while(in_name).count();
+    len > 0 && rest.get(len) == Some(&b'=')
+}
+
+/// Whether `name=value` is followed by another one, or by the quote that closes a string: in code
+/// nothing else is written so.
+fn is_in_string(text: &[u8], value: &Range<usize>) -> bool {
+    let rest = &text[value.end..text.len().min(value.end + MAX_BLANKS)];
+    match rest {
+        [b'"' | b'\'', ..] | [b';', b'"' | b'\'', ..] => true,
+        [b' ', rest @ ..] => begins_assignment(rest),
+        _ => false,
+    }
 }
 
 /// What a variable is called: a letter, and digits at its end at most.

@@ -1,0 +1,148 @@
+//! Values that only blanks separate from their name: flags, directives, SQL, definitions.
+
+use std::ops::Range;
+
+use super::cursor::Cursor;
+use super::values::{bare, quoted};
+use super::{Assignment, MAX_VALUE, MAX_WRAPPER, Syntax, leads};
+use crate::detect::file_kind::FileKind;
+use crate::detect::services::MAX_BEFORE;
+
+/// A bare value behind a blank is as long, or has a digit.
+const MIN_LETTERS: usize = 20;
+
+/// Whether a plain word follows the name and nothing that gives it a value, as in most logs: for these
+/// [`assignment`](super::assignment) has no answer, and this is cheaper to tell.
+pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKind) -> bool {
+    if text[name.end] != b' ' || text[name.start] == b'-' {
+        return false;
+    }
+    let rest = &text[name.end + 1..text.len().min(name.end + 2 + MIN_LETTERS)];
+    if rest.starts_with(b"is ") {
+        return false;
+    }
+    let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+    // A type may stand before `=`.
+    let ends = match rest.get(letters) {
+        Some(b' ') => rest.get(letters + 1).is_some_and(u8::is_ascii_alphanumeric),
+        // One word that a name begins the line of may be its value.
+        Some(b'\n' | b'\r') => kind != FileKind::Config || !starts_line(text, name.start),
+        Some(b',' | b';' | b')') => true,
+        _ => false,
+    };
+    letters > 0 && letters < MIN_LETTERS && ends
+}
+
+/// `--name value` and `PASSWORD 'value'`: nothing but blanks between.
+pub(super) fn by_blank(
+    cursor: Cursor<'_>,
+    text: &[u8],
+    name: &Range<usize>,
+    blanks: usize,
+    quoted_name: bool,
+    kind: FileKind,
+) -> Option<Assignment> {
+    if blanks == 0 || quoted_name {
+        return None;
+    }
+    let word = &text[name.clone()];
+    // One dash is enough for PowerShell and Java; `-k` and the like are no names.
+    let is_flag = word.starts_with(b"-") && !word.contains(&b'.');
+    if is_flag {
+        return match quoted(Cursor { text, at: cursor.at }, Syntax::Flag) {
+            Some(found) => Some(found),
+            None if cursor.peek() == Some(b'-') => None,
+            None => bare(&cursor, Syntax::Flag, kind),
+        };
+    }
+    let rest = &text[cursor.at..text.len().min(cursor.at + MAX_WRAPPER)];
+    let begun = rest.iter().take_while(|byte| is_plain(**byte)).count();
+    if let Some(found) = typed(&cursor, begun) {
+        return Some(found);
+    }
+    if leads(text, name, &["define "])
+        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Quoted)
+    {
+        return Some(found);
+    }
+    // `password "…"` at the start of a line calls a function, as builds of Gradle do.
+    if kind != FileKind::Text
+        && matches!(cursor.peek(), Some(b'"' | b'\''))
+        && starts_line(text, name.start)
+        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Argument)
+    {
+        return Some(found);
+    }
+    // SQL writes its words in capitals, or at least all alike.
+    let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
+    if is_sql {
+        return quoted(cursor, Syntax::Sql);
+    }
+    if kind == FileKind::Config
+        && starts_line(text, name.start)
+        && let Some(found) = directive(&cursor, kind)
+    {
+        return Some(found);
+    }
+    blank(cursor, begun)
+}
+
+/// `password value`, and nothing more on the line.
+fn directive(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
+    let found = bare(cursor, Syntax::Directive, kind)?;
+    let mut rest = Cursor { text: cursor.text, at: found.value.end };
+    rest.skip_blanks();
+    matches!(rest.peek(), None | Some(b'\n' | b'\r')).then_some(found)
+}
+
+/// Whether nothing but blanks stands before it on its line.
+fn starts_line(text: &[u8], start: usize) -> bool {
+    let from = start.saturating_sub(MAX_BEFORE);
+    let blanks = text[from..start].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    let line = start - blanks.count();
+    line == 0 || (line > from && text[line - 1] == b'\n')
+}
+
+/// `name string = "…"`: Go writes the type behind the name. `begun` bytes of it are known to be one.
+fn typed(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at + begun };
+    // `name As String = "…"`.
+    if begun == 2 && cursor.text[cursor.at - 2..cursor.at].eq_ignore_ascii_case(b"as") {
+        cursor.skip_blanks();
+    }
+    let in_type = |byte: u8| is_plain(byte) || matches!(byte, b'*' | b'[' | b']');
+    let len = begun + cursor.skip_while(MAX_WRAPPER.saturating_sub(begun), in_type);
+    let blanks = cursor.skip_blanks();
+    let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
+    if len == 0 || blanks == 0 || !assigns || cursor.starts_with(b"=>") {
+        return None;
+    }
+    cursor.at += 1;
+    cursor.skip_blanks();
+    quoted(cursor, Syntax::Quoted)
+}
+
+/// A bare value with a digit in it, or longer than words are, right behind a name. `begun` bytes of it
+/// are known to be one.
+fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
+    // `the key is …`.
+    if begun == 2 && cursor.eat(b"is ") {
+        begun = 0;
+    }
+    let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
+    let in_value =
+        |byte: &u8| is_plain(*byte) || matches!(byte, b'-' | b'+' | b'/' | b'=' | b'~' | b':');
+    let len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
+    let ends =
+        rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`".contains(byte));
+    let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
+    let value = cursor.at..cursor.at + len;
+    (ends && (len >= MIN_LETTERS || has_digit()))
+        .then_some(Assignment { value, syntax: Syntax::Blank })
+}
+
+/// In a type as in a value: most of what stands behind a name and a blank is prose, and its first word
+/// is read once for both.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
+}
