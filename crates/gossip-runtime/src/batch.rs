@@ -1,17 +1,18 @@
 //! What was done since the last commit, and when it is time for the next.
 
 use gossip_contracts::identity::RunId;
-use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+use gossip_coordination_sqlite::rusqlite::Transaction;
 
 use crate::clock::now;
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::PartialItem;
-use crate::runs::Scope;
+use crate::runs::{self, Scope};
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, Work};
 use crate::shard_token::ShardToken;
 use crate::totals::Counts;
+use crate::transaction::Unwritten;
 
 /// Findings that may wait for a commit: a bound on memory, not on findings.
 const OCCURRENCES_MAX: usize = 10_000;
@@ -89,13 +90,14 @@ impl Commit<'_> {
         }
     }
 
-    /// Writes all of it.
+    /// Writes all of it, as long as the run has not ended (D9).
     pub(crate) fn write(
         &self,
         tx: &Transaction<'_>,
         scope: Scope,
         run: RunId,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), Unwritten> {
+        runs::check_open(tx, run)?;
         for key in &self.batch.unchanged {
             ledger::keep_item(tx, scope, key, run)?;
         }

@@ -13,6 +13,7 @@ use crate::reason::Reason;
 use crate::runs::{self, Scope};
 use crate::schema::scope_of_run;
 use crate::totals::Reasons;
+use crate::transaction::Unwritten;
 
 /// Items that one transaction forgets: others wait for it.
 const FORGET_AT_ONCE: i64 = 1_000;
@@ -159,10 +160,10 @@ pub(crate) fn keep_item(
     scope: Scope,
     key: &[u8],
     run: RunId,
-) -> rusqlite::Result<()> {
-    tx.prepare_cached("UPDATE scan_ledger SET run = ?3 WHERE scope = ?1 AND key = ?2")?
-        .execute((scope.0, key, run.as_raw() as i64))
-        .map(drop)
+) -> Result<(), Unwritten> {
+    let sql = "UPDATE scan_ledger SET run = ?3 WHERE scope = ?1 AND key = ?2 AND run <= ?3";
+    let kept = tx.prepare_cached(sql)?.execute((scope.0, key, run.as_raw() as i64))?;
+    if kept == 0 { Err(Unwritten::Superseded) } else { Ok(()) }
 }
 
 /// Forgets the items of a run's scope that it did not meet (D4).
@@ -248,7 +249,7 @@ impl ItemRow {
         tx: &Transaction<'_>,
         scope: Scope,
         run: RunId,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), Unwritten> {
         let flag = if self.is_settled { SETTLED } else { UNSETTLED };
         let version = [&[flag][..], &self.version].concat();
         let version = if self.version.is_empty() { &[] } else { &version[..] };
@@ -263,7 +264,7 @@ impl ItemRow {
         scope: Scope,
         run: RunId,
         bytes: u64,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), Unwritten> {
         self.put_as(tx, scope, run, b"", bytes)
     }
 
@@ -274,7 +275,7 @@ impl ItemRow {
         run: RunId,
         version: &[u8],
         bytes: u64,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), Unwritten> {
         let Self { key, skipped, failed, occurrences, begun, .. } = self;
         let inside = self.inside.to_column();
         let id = run.as_raw() as i64;
@@ -288,16 +289,20 @@ impl ItemRow {
             )?
             .execute(values)?;
         if is_new == 0 {
-            tx.prepare_cached(
-                "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7,
-                 inside = ?8, path = ?9 WHERE scope = ?1 AND key = ?2",
-            )?
-            .execute(values)?;
+            let replaced = tx
+                .prepare_cached(
+                    "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6,
+                     run = ?7, inside = ?8, path = ?9 WHERE scope = ?1 AND key = ?2 AND run <= ?7",
+                )?
+                .execute(values)?;
+            if replaced == 0 {
+                return Err(Unwritten::Superseded);
+            }
             if !begun {
                 findings::forget_item(tx, scope, key)?;
             }
         }
-        occurrences.iter().try_for_each(|found| found.put(tx, scope, key, run))
+        Ok(occurrences.iter().try_for_each(|found| found.put(tx, scope, key, run))?)
     }
 }
 

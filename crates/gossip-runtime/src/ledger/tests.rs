@@ -5,7 +5,7 @@ use gossip_contracts::identity::{
 };
 
 use super::*;
-use crate::runs::{end_run, finish_run, join_run, open_run, scope};
+use crate::runs::{RunEnd, cancel_run, finish_run, join_run, open_run, scope};
 use crate::schema::SCHEMA;
 use crate::totals::Totals;
 
@@ -100,7 +100,7 @@ fn only_who_writes_the_end_down_forgets_what_was_not_met() {
     finish_run(&tx, first, 6).unwrap();
     assert!(!join_run(&tx, first).unwrap(), "nobody joins a run that has ended");
     let second = open();
-    assert!(end_run(&tx, second, 7).unwrap());
+    assert_eq!(cancel_run(&tx, second, 7).unwrap(), RunEnd::Cancelled);
     finish_run(&tx, second, 8).unwrap();
     assert_eq!(rows(), Ok(1_i64));
     finish_run(&tx, open(), 9).unwrap();
@@ -138,4 +138,26 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     assert_eq!(unlisted("b", "", false), "");
     forget_item(&tx, scope, b"e").unwrap();
     assert_eq!(unlisted("d", "", true), "fgh");
+}
+
+/// D9. What it found would otherwise be forgotten when the newer run finishes.
+#[test]
+fn an_item_of_a_newer_run_does_not_go_back_to_an_older_one() {
+    let mut database = database();
+    let tx = database.transaction().unwrap();
+    let policy = PolicyHash::from_bytes([1; 32]);
+    let scope = scope(&tx, b"target", policy).unwrap();
+    let open = || open_run(&tx, b"target", policy, 5, false).unwrap().0;
+    let first = open();
+    cancel_run(&tx, first, 6).unwrap();
+    let second = open();
+    row("item", 2).put(&tx, scope, second).unwrap();
+    let refused = |written| matches!(written, Err(Unwritten::Superseded));
+    assert!(refused(keep_item(&tx, scope, b"item", first)));
+    assert!(refused(row("item", 0).put(&tx, scope, first)));
+    assert!(refused(row("item", 0).put_partial(&tx, scope, first, 1)));
+    assert!(refused(runs::check_open(&tx, first)));
+    finish_run(&tx, second, 7).unwrap();
+    assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (1, 2));
+    assert_eq!(cancel_run(&tx, second, 8).unwrap(), RunEnd::Finished);
 }

@@ -1,6 +1,7 @@
 //! Scans of real directories with the real database.
 
 mod archives;
+mod cancelled;
 mod failures;
 mod incremental;
 mod inside;

@@ -73,7 +73,15 @@ impl Place {
     }
 
     pub(crate) fn scan(&self, source: &dyn Connector) -> Result<ScanOutcome, ScanError> {
-        self.scan_in(&self.state, source, &AtomicBool::new(false))
+        self.scan_with(&self.options, source)
+    }
+
+    pub(crate) fn scan_with(
+        &self,
+        options: &ScanOptions,
+        source: &dyn Connector,
+    ) -> Result<ScanOutcome, ScanError> {
+        self.scan_as(&self.state, options, source, &AtomicBool::new(false))
     }
 
     pub(crate) fn scan_until(
@@ -90,7 +98,17 @@ impl Place {
         source: &dyn Connector,
         stop: &AtomicBool,
     ) -> Result<ScanOutcome, ScanError> {
-        let (engine, options, stats) = (&self.engine, &self.options, &ScanStats::default());
+        self.scan_as(state, &self.options, source, stop)
+    }
+
+    fn scan_as(
+        &self,
+        state: &StateDir,
+        options: &ScanOptions,
+        source: &dyn Connector,
+        stop: &AtomicBool,
+    ) -> Result<ScanOutcome, ScanError> {
+        let (engine, stats) = (&self.engine, &ScanStats::default());
         Scan { state, source, target: b"the tree", engine, options, stats, stop }.run()
     }
 
@@ -163,6 +181,8 @@ pub(crate) struct Watched<'h> {
     /// Set when one does.
     pub(crate) stop_at_failed_listing: Option<&'h AtomicBool>,
     listings: AtomicU64,
+    /// Called when the shards of a run are planned.
+    pub(crate) on_plan: Option<Box<dyn Fn() + Send + Sync + 'h>>,
     /// Every version is trusted.
     pub(crate) all_settled: bool,
 }
@@ -186,6 +206,7 @@ impl<'h> Watched<'h> {
             every_other_listing_fails: false,
             stop_at_failed_listing: None,
             listings: AtomicU64::new(0),
+            on_plan: None,
             all_settled: true,
         }
     }
@@ -276,6 +297,11 @@ impl Connector for Watched<'_> {
         cursor: CursorUpdate<'_>,
         want: usize,
     ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
+        if cursor.last_key().is_none()
+            && let Some(on_plan) = &self.on_plan
+        {
+            on_plan();
+        }
         self.inner.split_points(range, cursor, want)
     }
 }
