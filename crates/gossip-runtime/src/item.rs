@@ -69,6 +69,7 @@ impl ItemContext<'_> {
         if reason.is_failure() {
             // Nobody meant to leave it out, so it is tried again next time.
             row.failed = Some(reason);
+            row.keeps_found = true;
         } else {
             row.version = entry.version.to_vec();
             row.skipped = Some(reason);
@@ -81,7 +82,9 @@ impl ItemContext<'_> {
         tracing::warn!(%error, "an item could not be read");
         let mut row = ItemRow::new(key);
         row.path = self.source.shown_path(key);
-        row.failed = Some(Reason::of_error(error));
+        let reason = Reason::of_error(error);
+        row.failed = Some(reason);
+        row.keeps_found = reason != Reason::Vanished;
         row
     }
 
@@ -120,7 +123,7 @@ impl ItemContext<'_> {
     pub(crate) fn partial_is_committed(&self, row: &mut ItemRow) {
         ScanStats::add(&self.stats.findings, row.findings());
         row.occurrences.clear();
-        row.begun = true;
+        row.keeps_found = true;
     }
 
     /// Forgets the version of what changed while it was read, and notes that another may still change
@@ -232,7 +235,7 @@ impl Subject {
         row.path.clone_from(&self.path);
         row.version = self.version.clone();
         row.bytes = size;
-        row.begun = partial.is_some();
+        row.keeps_found = partial.is_some();
         row
     }
 }

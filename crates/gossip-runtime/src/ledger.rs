@@ -2,7 +2,9 @@
 //!
 //! - D1: a ledger row says that one version of an item was scanned under one policy, and its
 //!   findings are in the same database: both were committed together, with the cursor.
-//! - D2: an item has the occurrences of the version in its ledger row and no others.
+//! - D2: an item has the occurrences of the version in its ledger row and no others. One that cannot be read
+//!   has those that it had, and those of what could be read of it: that it cannot be read does not say
+//!   that they are gone. What is below a directory that cannot be listed stays likewise.
 
 use gossip_contracts::connector::{KeyRange, Page, PageEntry};
 use gossip_contracts::identity::RunId;
@@ -46,8 +48,9 @@ pub(crate) struct ItemRow {
     pub(crate) inside: Reasons,
     /// Those that are not committed yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
-    /// Earlier occurrences of this version are committed.
-    pub(crate) begun: bool,
+    /// Occurrences that are committed stay: earlier ones of this version, or all that is known of an item
+    /// that cannot be read now.
+    pub(crate) keeps_found: bool,
 }
 
 /// What the ledger says of an item.
@@ -166,6 +169,34 @@ pub(crate) fn keep_item(
     if kept == 0 { Err(Unwritten::Superseded) } else { Ok(()) }
 }
 
+/// What lies below a directory that a run could not list counts in it, too (D2).
+pub(crate) fn keep_below_unlisted(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+    let id = run.as_raw() as i64;
+    let sql = concat!(
+        "SELECT key FROM scan_ledger WHERE scope = ",
+        scope_of_run!(),
+        " AND run = ?1 AND failed IN (?2, ?3)"
+    );
+    let mut statement = tx.prepare(sql)?;
+    let reasons = (id, Reason::PermissionDenied, Reason::Unreadable);
+    let failed = statement.query_map(reasons, |row| row.get(0))?;
+    let failed: Vec<Vec<u8>> = failed.collect::<rusqlite::Result<_>>()?;
+    let mut keep = tx.prepare(concat!(
+        "UPDATE scan_ledger SET run = ?1 WHERE scope = ",
+        scope_of_run!(),
+        " AND run < ?1 AND key > ?2 AND key < ?3"
+    ))?;
+    for mut key in failed {
+        if key.last() != Some(&b'/') {
+            key.push(b'/');
+        }
+        let mut end = key.clone();
+        *end.last_mut().expect("it ends with a slash") += 1;
+        keep.execute((id, key, end))?;
+    }
+    Ok(())
+}
+
 /// Forgets the items of a run's scope that it did not meet (D4).
 pub(crate) fn forget_unmet(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
     tx.execute(
@@ -229,7 +260,7 @@ impl ItemRow {
             failed: None,
             inside: Reasons::default(),
             occurrences: Vec::new(),
-            begun: false,
+            keeps_found: false,
         }
     }
 
@@ -243,7 +274,7 @@ impl ItemRow {
         self.skipped.or(self.failed)
     }
 
-    /// Replaces all that was known of the item, but for earlier occurrences of the same version (D2).
+    /// Replaces all that was known of the item, but for occurrences that stay (D2).
     pub(crate) fn put(
         &self,
         tx: &Transaction<'_>,
@@ -276,7 +307,7 @@ impl ItemRow {
         version: &[u8],
         bytes: u64,
     ) -> Result<(), Unwritten> {
-        let Self { key, skipped, failed, occurrences, begun, .. } = self;
+        let Self { key, skipped, failed, occurrences, keeps_found, .. } = self;
         let inside = self.inside.to_column();
         let id = run.as_raw() as i64;
         let is_scanned = self.not_scanned().is_none() && inside.is_none();
@@ -298,7 +329,7 @@ impl ItemRow {
             if replaced == 0 {
                 return Err(Unwritten::Superseded);
             }
-            if !begun {
+            if !keeps_found {
                 findings::forget_item(tx, scope, key)?;
             }
         }

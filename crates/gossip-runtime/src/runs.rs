@@ -130,7 +130,12 @@ pub(crate) fn cancel_run(
 /// Writes down that a run has finished, and forgets the items that are gone (D4). In one step: once a
 /// run has ended another may have begun, which trusts what it sees in the ledger.
 pub(crate) fn finish_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
-    if end_run(tx, run, RunEnd::Finished, now_ms)? { ledger::forget_unmet(tx, run) } else { Ok(()) }
+    if has_ended(tx, run)? {
+        return Ok(());
+    }
+    ledger::keep_below_unlisted(tx, run)?;
+    end_run(tx, run, RunEnd::Finished, now_ms)?;
+    ledger::forget_unmet(tx, run)
 }
 
 /// The same for a run that listed only what is new in some ranges of keys (D5).

@@ -50,7 +50,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         failed: None,
         inside: Reasons::default(),
         occurrences: (0..occurrences).map(occurrence).collect(),
-        begun: false,
+        keeps_found: false,
     }
 }
 
@@ -160,4 +160,32 @@ fn an_item_of_a_newer_run_does_not_go_back_to_an_older_one() {
     finish_run(&tx, second, 7).unwrap();
     assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (1, 2));
     assert_eq!(cancel_run(&tx, second, 8).unwrap(), RunEnd::Finished);
+}
+
+/// D2. It would otherwise be taken for gone.
+#[test]
+fn what_is_below_a_directory_that_cannot_be_listed_still_counts() {
+    let mut database = database();
+    let tx = database.transaction().unwrap();
+    let policy = PolicyHash::from_bytes([1; 32]);
+    let scope = scope(&tx, b"target", policy).unwrap();
+    let open = || open_run(&tx, b"target", policy, 5, false).unwrap().0;
+    let first = open();
+    for key in ["dir-a", "dir/a", "dir/b/c", "dirs/a"] {
+        row(key, 1).put(&tx, scope, first).unwrap();
+    }
+    finish_run(&tx, first, 6).unwrap();
+    let second = open();
+    let mut dir = ItemRow::new(b"dir");
+    dir.failed = Some(Reason::PermissionDenied);
+    dir.put(&tx, scope, second).unwrap();
+    finish_run(&tx, second, 7).unwrap();
+    let mut keys = Vec::new();
+    let Ok(()) = each_item_since(&tx, second, |item| {
+        keys.push(String::from_utf8(item.key).unwrap());
+        Ok::<_, std::convert::Infallible>(())
+    })
+    .unwrap();
+    assert_eq!(keys, ["dir", "dir/a", "dir/b/c"]);
+    assert_eq!(Totals::kept(&tx, second).unwrap().findings, 2);
 }

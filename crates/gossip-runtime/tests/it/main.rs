@@ -7,5 +7,6 @@ mod incremental;
 mod inside;
 mod interrupted;
 mod prune;
+mod read_errors;
 mod support;
 mod together;

@@ -168,6 +168,8 @@ pub(crate) struct Watched<'h> {
     pub(crate) on_read: Option<OnRead>,
     /// Whether a read of bytes at this offset fails in passing.
     pub(crate) fails_read: Option<FailsRead>,
+    /// This file may not be opened.
+    pub(crate) denied: Option<String>,
     /// Everything has this version.
     pub(crate) version: Option<&'static [u8]>,
     /// A read gives no more bytes than this.
@@ -199,6 +201,7 @@ impl<'h> Watched<'h> {
             reads: Mutex::default(),
             on_read: None,
             fails_read: None,
+            denied: None,
             version: None,
             read_max: usize::MAX,
             bytes_read: Arc::default(),
@@ -275,6 +278,9 @@ impl Connector for Watched<'_> {
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
         (self.hook)(key, 0);
         self.reads.lock().unwrap().push(key.to_vec());
+        if self.denied.as_ref().is_some_and(|denied| key == denied.as_bytes()) {
+            return Err(ConnectorError::PermissionDenied { operation: "open" });
+        }
         Ok(Box::new(WatchedReader {
             inner: self.inner.open(key)?,
             key: key.to_vec(),
