@@ -16,7 +16,7 @@ use gossip_engine::Scratch;
 use crate::archive_item::{ArchiveInProgress, ArchiveScan};
 use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
-use crate::crew::{Crew, Holder, Part};
+use crate::crew::{Crew, CrewEnd, Holder, Part};
 use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep, read_head};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
@@ -285,17 +285,21 @@ impl<W: Work> Step<'_, W> {
         }
         let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
-        let mut has_more = !item.is_skipped();
+        let (mut has_more, mut is_changing) = (!item.is_skipped(), false);
         while has_more {
-            let crew = Crew::gather(shared, &subject, &item);
+            let crew = if is_changing { None } else { Crew::gather(shared, &subject, &item) };
             // What a crew reads begins where the last commit ends.
             let all = shared.options.checkpoint_bytes;
             let next = if crew.is_some() { all } else { item.next_len() };
             let mut flow = checkpoint_and_renew(shared, *work, batch, &mut item, next)?;
             if let Some(crew) = crew.filter(|_| flow == Flow::Continue) {
-                flow = crew.run(CrewHolder { shared, work: *work, batch, item: &mut item })?;
-                if flow == Flow::Continue {
-                    continue;
+                match crew.run(CrewHolder { shared, work: *work, batch, item: &mut item })? {
+                    CrewEnd::Read => continue,
+                    CrewEnd::Changed => {
+                        is_changing = true;
+                        continue;
+                    }
+                    CrewEnd::Left(left) => flow = left,
                 }
             }
             if flow != Flow::Continue {

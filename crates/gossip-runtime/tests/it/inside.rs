@@ -342,3 +342,31 @@ fn what_must_stand_in_the_same_columns_is_found_by_several_threads_as_by_one() {
     let outcome = place.scan(&source).unwrap();
     assert_eq!(place.places(&outcome), expected);
 }
+
+/// Each thread opens it for itself, and finds another version. It used to fail, and nothing was found in it.
+#[test]
+fn a_large_item_that_is_being_written_to_is_found_in_as_by_one_thread() {
+    let mut place = Place::new();
+    place.options = ScanOptions { threads: 1, checkpoint_bytes: INTERVAL, ..place.options };
+    place.write("large.txt", &(0..6).map(large).collect::<String>());
+    let expected = place.undisturbed();
+    for replaced in [false, true] {
+        place.options = ScanOptions { threads: 4, fresh: true, ..place.options };
+        let path = place.tree.join("large.txt");
+        let mut source = Watched::new(&place.tree);
+        source.on_read = Some(Arc::new(move |_, offset| {
+            if offset > 0 && replaced {
+                std::fs::remove_file(&path).ok();
+            } else if offset > 0 {
+                use std::io::Write;
+                let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+                log.write_all(b"one more line\n").unwrap();
+            }
+            // Others get to have nothing to do.
+            std::thread::sleep(Duration::from_millis(5));
+        }));
+        let outcome = place.scan(&source).unwrap();
+        assert!(place.summary(&outcome).failed.is_empty(), "{:?}", place.summary(&outcome));
+        assert_eq!(place.places(&outcome), expected, "replaced: {replaced}");
+    }
+}
