@@ -14,7 +14,7 @@ use crate::findings::{self, OccurrenceRow};
 use crate::reason::Reason;
 use crate::runs::{self, Scope};
 use crate::schema::scope_of_run;
-use crate::totals::Reasons;
+use crate::totals::{Reasons, to_column};
 use crate::transaction::Unwritten;
 
 /// Items that one transaction forgets: others wait for it.
@@ -312,7 +312,8 @@ impl ItemRow {
         let id = run.as_raw() as i64;
         let is_scanned = self.not_scanned().is_none() && inside.is_none();
         let path = self.path.as_ref().filter(|_| !is_scanned);
-        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside, path);
+        let bytes = to_column(bytes);
+        let values = (scope.0, key, version, bytes, skipped, failed, id, &inside, path);
         let is_new = tx
             .prepare_cached(
                 "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path)

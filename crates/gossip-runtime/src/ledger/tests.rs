@@ -189,3 +189,32 @@ fn what_is_below_a_directory_that_cannot_be_listed_still_counts() {
     assert_eq!(keys, ["dir", "dir/a", "dir/b/c"]);
     assert_eq!(Totals::kept(&tx, second).unwrap().findings, 2);
 }
+
+/// N2. A run with two of them could neither finish nor be called off.
+#[test]
+fn a_run_ends_however_large_its_items_say_they_are() {
+    let mut database = database();
+    let tx = database.transaction().unwrap();
+    let policy = PolicyHash::from_bytes([1; 32]);
+    let scope = scope(&tx, b"target", policy).unwrap();
+    let open = || open_run(&tx, b"target", policy, 5, false).unwrap().0;
+    let write = |run, sizes: [u64; 3]| {
+        for (key, bytes) in ["a", "b", "c"].into_iter().zip(sizes) {
+            ItemRow { bytes, ..row(key, 0) }.put(&tx, scope, run).unwrap();
+        }
+    };
+    let first = open();
+    write(first, [5 << 60, 5 << 60, u64::MAX]);
+    finish_run(&tx, first, 6).unwrap();
+    let kept = Totals::kept(&tx, first).unwrap();
+    assert_eq!((kept.items, kept.bytes), (3, i64::MAX as u64));
+    let second = open();
+    write(second, [5 << 60, 7, (1 << 32) - 1]);
+    assert_eq!(cancel_run(&tx, second, 7).unwrap(), RunEnd::Cancelled);
+    assert_eq!(Totals::kept(&tx, second).unwrap().bytes, (5 << 60) + 7 + (1 << 32) - 1);
+    let mut counts = crate::totals::Counts::default();
+    for _ in 0..3 {
+        counts.add_item(u64::MAX, None, &Reasons::default());
+        counts.add(&counts.clone());
+    }
+}
