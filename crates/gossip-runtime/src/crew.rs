@@ -101,6 +101,7 @@ impl<'c> Crew<'c> {
         let context = &shared.context;
         if shared.idle() == 0
             || !context.source.capabilities().range_reads
+            || !subject.has_version()
             // Q1 is of lines.
             || context.engine.rules().compares_columns()
         {

@@ -219,8 +219,13 @@ impl Subject {
         }
     }
 
+    /// Whether what is open is known to be of this version. Where versions have no name, nothing is.
     pub(crate) fn is_version(&self, version: &[u8]) -> bool {
-        self.version == version
+        !version.is_empty() && self.version == version
+    }
+
+    pub(crate) const fn has_version(&self) -> bool {
+        !self.version.is_empty()
     }
 
     /// What a token says of it, once something of it was scanned.
