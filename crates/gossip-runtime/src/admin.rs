@@ -9,7 +9,8 @@ use gossip_coordination::{
 use crate::clock::now;
 use crate::prune::Pruning;
 use crate::report::{ReportError, Reports, RunSummary};
-use crate::scan::{ScanError, cancel};
+use crate::runs::RunEnd;
+use crate::scan::{ScanError, cancel, cancel_in_coordination};
 use crate::state::{LOCAL_TENANT, StateDir};
 use crate::{ledger, runs, transaction};
 
@@ -31,7 +32,11 @@ impl Admin {
         if self.reports.run(run)?.status == RunStatus::Done {
             return Err(ReportError::Done { run });
         }
-        cancel(&mut self.reports.coordinator, run).map_err(cancel_error)
+        match cancel(&mut self.reports.coordinator, run).map_err(cancel_error)? {
+            RunEnd::Cancelled => Ok(()),
+            // It has finished since.
+            RunEnd::Finished => Err(ReportError::Done { run }),
+        }
     }
 
     /// Deletes the runs that [`Reports::prunable`] names; those that were. After an error, and in
@@ -63,7 +68,7 @@ impl Admin {
         let mut deleted = coordinator.delete_run(now(), LOCAL_TENANT, run);
         if let Err(DeleteRunError::RunNotEnded { .. }) = deleted {
             // Its process died between the two ends: that of the scan and that in coordination.
-            cancel(coordinator, run).map_err(cancel_error)?;
+            cancel_in_coordination(coordinator, run).map_err(cancel_error)?;
             deleted = coordinator.delete_run(now(), LOCAL_TENANT, run);
         }
         match deleted {

@@ -1,17 +1,18 @@
 //! What was done since the last commit, and when it is time for the next.
 
 use gossip_contracts::identity::RunId;
-use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+use gossip_coordination_sqlite::rusqlite::Transaction;
 
 use crate::clock::now;
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
 use crate::partial_item::PartialItem;
-use crate::runs::Scope;
+use crate::runs::{self, Scope};
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, Work};
 use crate::shard_token::ShardToken;
 use crate::totals::Counts;
+use crate::transaction::Unwritten;
 
 /// Findings that may wait for a commit: a bound on memory, not on findings.
 const OCCURRENCES_MAX: usize = 10_000;
@@ -59,6 +60,8 @@ pub(crate) struct Batch {
     listing: Option<Vec<u8>>,
     /// Whether `reached` is ahead of the last commit.
     has_advanced: bool,
+    /// What is committed of the item in progress, or was when it was left.
+    partial: Option<PartialItem>,
     /// Of the item in progress, where it would be gone on with if the worker died.
     committed_at: Position,
     /// Of the item in progress, how often it was begun anew (T4).
@@ -89,13 +92,14 @@ impl Commit<'_> {
         }
     }
 
-    /// Writes all of it.
+    /// Writes all of it, as long as the run has not ended (D9).
     pub(crate) fn write(
         &self,
         tx: &Transaction<'_>,
         scope: Scope,
         run: RunId,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), Unwritten> {
+        runs::check_open(tx, run)?;
         for key in &self.batch.unchanged {
             ledger::keep_item(tx, scope, key, run)?;
         }
@@ -110,14 +114,16 @@ impl Commit<'_> {
 }
 
 impl Batch {
-    /// Empty, and everything up to `reached` is committed, with `token`; and its item in progress.
-    pub(crate) fn starting_after(
-        reached: Option<&[u8]>,
-        token: ShardToken,
-    ) -> (Self, Option<PartialItem>) {
+    /// Empty, and everything up to `reached` is committed, with `token`.
+    pub(crate) fn starting_after(reached: Option<&[u8]>, token: ShardToken) -> Self {
         let ShardToken { step, counts, partial, listing, restarts } = token;
         let reached = reached.map(Into::into);
-        (Self { step, reached, counts, listing, restarts, ..Self::default() }, partial)
+        Self { step, reached, counts, partial, listing, restarts, ..Self::default() }
+    }
+
+    /// What is committed of the item in progress, or was when it was left.
+    pub(crate) const fn partial(&self) -> Option<&PartialItem> {
+        self.partial.as_ref()
     }
 
     /// The last key that was handled, committed or not.
@@ -158,11 +164,13 @@ impl Batch {
         reached.clear();
         reached.extend_from_slice(key);
         self.has_advanced = true;
+        self.partial = None;
         self.restarts = 0;
     }
 
     /// Notes that an item that was left in the middle has changed, and is begun anew.
     pub(crate) fn begin_anew(&mut self) {
+        self.partial = None;
         self.restarts = self.restarts.saturating_add(1);
     }
 
@@ -246,7 +254,7 @@ impl Batch {
         item: Option<&mut dyn InProgress>,
     ) -> Result<Flow, ScanError> {
         let in_progress = item.as_deref().and_then(|item| Some((item.partial()?, item)));
-        let has_part = in_progress.is_some();
+        let partial = in_progress.as_ref().map(|(partial, _)| partial.clone());
         let flow = work.commit(&Commit { batch: self, in_progress })?;
         if flow != Flow::Continue {
             return Ok(flow);
@@ -259,9 +267,10 @@ impl Batch {
         self.has_advanced = false;
         self.committed_at = item.as_ref().and_then(|item| item.position()).unwrap_or_default();
         self.uncommitted_bytes = item.as_ref().map_or(0, |item| item.read_again());
-        if let Some(item) = item.filter(|_| has_part) {
+        if let Some(item) = item.filter(|_| partial.is_some()) {
             item.partial_is_committed();
         }
+        self.partial = partial;
         Ok(Flow::Continue)
     }
 }

@@ -9,6 +9,8 @@
 //! - Q2: parts that are taken and not handed over are together as long as what every thread of the crew
 //!   may read again after a kill.
 //! - Q3: the lease is renewed however long the threads wait for the source. Once it is lost they stop.
+//! - Q4: a thread that does not find the version that the holder has open ends the crew, not the item: the
+//!   holder reads on, as it would have without one.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, TryLockError};
@@ -41,6 +43,16 @@ pub(crate) trait Holder: Send {
 
     /// Renews the lease before it runs out, and says whether to go on.
     fn renew_if_needed(&mut self) -> Result<Flow, ScanError>;
+}
+
+/// How a crew ended.
+pub(crate) enum CrewEnd {
+    /// What is left is for one thread, for now.
+    Read,
+    /// What is left is for one thread: the item changes, or is gone (Q4).
+    Changed,
+    /// The item is to be left.
+    Left(Flow),
 }
 
 /// A part of an item.
@@ -89,6 +101,7 @@ impl<'c> Crew<'c> {
         let context = &shared.context;
         if shared.idle() == 0
             || !context.source.capabilities().range_reads
+            || !subject.has_version()
             // Q1 is of lines.
             || context.engine.rules().compares_columns()
         {
@@ -103,7 +116,7 @@ impl<'c> Crew<'c> {
 
     /// Reads the item until so little of it is left that one thread may as well do that, or until the
     /// others are wanted elsewhere. The holder gets the parts in order.
-    pub(crate) fn run(self, holder: impl Holder) -> Result<Flow, ScanError> {
+    pub(crate) fn run(self, holder: impl Holder) -> Result<CrewEnd, ScanError> {
         let progress = Progress {
             threads: 1,
             handed_over: self.mark,
@@ -131,7 +144,7 @@ impl<'c> Crew<'c> {
             join(renewer);
         });
         let progress = reading.progress.into_inner().expect("who panicked did not come here");
-        progress.end.unwrap_or(Ok(Flow::Continue))
+        progress.end.unwrap_or(Ok(CrewEnd::Read))
     }
 
     /// How many marks follow this one before the item ends.
@@ -170,7 +183,7 @@ struct Progress<H> {
     waiting: BTreeMap<u64, Part>,
     holder: H,
     /// Once no further part is to be read.
-    end: Option<Result<Flow, ScanError>>,
+    end: Option<Result<CrewEnd, ScanError>>,
     /// All who read have left.
     is_over: bool,
 }
@@ -179,7 +192,7 @@ impl<H> Progress<H> {
     /// Whatever is not to go on ends it. The first end counts.
     fn follow(&mut self, flow: Result<Flow, ScanError>) {
         if !matches!(flow, Ok(Flow::Continue)) {
-            self.end.get_or_insert(flow);
+            self.end.get_or_insert(flow.map(CrewEnd::Left));
         }
     }
 }
@@ -200,7 +213,7 @@ impl<H: Holder> Reading<'_, H> {
             let Ok((woken, _)) = self.moved.wait_timeout(progress, between) else { return };
             progress = woken;
             // After an error of one the others may still wait for the source.
-            if !progress.is_over && !matches!(progress.end, Some(Ok(_))) {
+            if !progress.is_over && !matches!(progress.end, Some(Ok(CrewEnd::Left(_)))) {
                 let flow = progress.holder.renew_if_needed();
                 progress.follow(flow);
             }
@@ -265,13 +278,13 @@ impl<H: Holder> Reading<'_, H> {
         None
     }
 
-    /// `None` was left in the middle, as there is an end.
-    fn put(&self, task: &Task, scanned: Result<Option<Part>, ConnectorError>) -> bool {
+    fn put(&self, task: &Task, scanned: Result<Scanned, ConnectorError>) -> bool {
         let Ok(mut progress) = self.progress.lock() else { return false };
         let progress = &mut *progress;
         match scanned {
-            Ok(Some(part)) => drop(progress.waiting.insert(task.start.read_from(), part)),
-            Ok(None) => {}
+            Ok(Scanned::Part(part)) => drop(progress.waiting.insert(task.start.read_from(), part)),
+            Ok(Scanned::Left) => {}
+            Ok(Scanned::Changed) => drop(progress.end.get_or_insert(Ok(CrewEnd::Changed))),
             Err(error) => progress.follow(Err(error.into())),
         }
         while progress.end.is_none()
@@ -314,6 +327,15 @@ impl<H> Drop for OverOnDrop<'_, '_, H> {
     }
 }
 
+/// What became of a part.
+enum Scanned {
+    Part(Part),
+    /// It was left in the middle, as there is an end.
+    Left,
+    /// Q4.
+    Changed,
+}
+
 /// What each thread has of its own.
 #[derive(Default)]
 struct Member {
@@ -322,25 +344,23 @@ struct Member {
 }
 
 impl Member {
-    /// `None` if it has to end before.
     fn scan(
         &mut self,
         crew: &Crew<'_>,
         task: &Task,
         has_ended: impl Fn() -> bool,
-    ) -> Result<Option<Part>, ConnectorError> {
+    ) -> Result<Scanned, ConnectorError> {
         let Crew { shared, subject, .. } = *crew;
         let context = &shared.context;
         let reader = match &mut self.reader {
             Some(reader) => reader,
-            none => none.insert(context.source.open(&subject.key)?),
-        };
-        let changed = |message: &str| {
-            let message = message.to_owned();
-            ConnectorError::Retryable { operation: "read", message }
+            none => match context.source.open(&subject.key) {
+                Err(ConnectorError::NotFound { .. }) => return Ok(Scanned::Changed),
+                opened => none.insert(opened?),
+            },
         };
         if !subject.is_version(reader.version()) {
-            return Err(changed("the item changed while it was read"));
+            return Ok(Scanned::Changed);
         }
         let Task { start, steps } = *task;
         let (mut offset, end) = (start.read_from(), start.read_to(steps));
@@ -350,20 +370,20 @@ impl Member {
         let mut stream = context.engine.resume(&mut self.scratch, Some(subject.path()), start);
         while offset < end {
             if has_ended() {
-                return Ok(None);
+                return Ok(Scanned::Left);
             }
             let room = (CHUNK as u64).min(end - offset) as usize;
             let read = stream.read(room, |room| reader.read_at(offset, room), &mut |finding| {
                 found.extend(context.occurrence(subject, &finding));
             })?;
             if read == 0 {
-                return Err(changed("the item ended while it was read"));
+                return Ok(Scanned::Changed);
             }
             ScanStats::add(&context.stats.bytes, read as u64);
             offset += read as u64;
         }
         let mark = stream.mark().expect("a part is several segments");
         assert_eq!(mark.read_from(), start.ahead(steps).read_from(), "Q1");
-        Ok(Some(Part { mark, found, bytes: steps * StreamMark::STEP }))
+        Ok(Scanned::Part(Part { mark, found, bytes: steps * StreamMark::STEP }))
     }
 }

@@ -69,6 +69,7 @@ impl ItemContext<'_> {
         if reason.is_failure() {
             // Nobody meant to leave it out, so it is tried again next time.
             row.failed = Some(reason);
+            row.keeps_found = true;
         } else {
             row.version = entry.version.to_vec();
             row.skipped = Some(reason);
@@ -81,7 +82,9 @@ impl ItemContext<'_> {
         tracing::warn!(%error, "an item could not be read");
         let mut row = ItemRow::new(key);
         row.path = self.source.shown_path(key);
-        row.failed = Some(Reason::of_error(error));
+        let reason = Reason::of_error(error);
+        row.failed = Some(reason);
+        row.keeps_found = reason != Reason::Vanished;
         row
     }
 
@@ -120,7 +123,7 @@ impl ItemContext<'_> {
     pub(crate) fn partial_is_committed(&self, row: &mut ItemRow) {
         ScanStats::add(&self.stats.findings, row.findings());
         row.occurrences.clear();
-        row.begun = true;
+        row.keeps_found = true;
     }
 
     /// Forgets the version of what changed while it was read, and notes that another may still change
@@ -216,8 +219,13 @@ impl Subject {
         }
     }
 
+    /// Whether what is open is known to be of this version. Where versions have no name, nothing is.
     pub(crate) fn is_version(&self, version: &[u8]) -> bool {
-        self.version == version
+        !version.is_empty() && self.version == version
+    }
+
+    pub(crate) const fn has_version(&self) -> bool {
+        !self.version.is_empty()
     }
 
     /// What a token says of it, once something of it was scanned.
@@ -232,7 +240,7 @@ impl Subject {
         row.path.clone_from(&self.path);
         row.version = self.version.clone();
         row.bytes = size;
-        row.begun = partial.is_some();
+        row.keeps_found = partial.is_some();
         row
     }
 }

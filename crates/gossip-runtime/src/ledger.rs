@@ -2,7 +2,9 @@
 //!
 //! - D1: a ledger row says that one version of an item was scanned under one policy, and its
 //!   findings are in the same database: both were committed together, with the cursor.
-//! - D2: an item has the occurrences of the version in its ledger row and no others.
+//! - D2: an item has the occurrences of the version in its ledger row and no others. One that cannot be read
+//!   has those that it had, and those of what could be read of it: that it cannot be read does not say
+//!   that they are gone. What is below a directory that cannot be listed stays likewise.
 
 use gossip_contracts::connector::{KeyRange, Page, PageEntry};
 use gossip_contracts::identity::RunId;
@@ -12,7 +14,8 @@ use crate::findings::{self, OccurrenceRow};
 use crate::reason::Reason;
 use crate::runs::{self, Scope};
 use crate::schema::scope_of_run;
-use crate::totals::Reasons;
+use crate::totals::{Reasons, to_column};
+use crate::transaction::Unwritten;
 
 /// Items that one transaction forgets: others wait for it.
 const FORGET_AT_ONCE: i64 = 1_000;
@@ -45,8 +48,9 @@ pub(crate) struct ItemRow {
     pub(crate) inside: Reasons,
     /// Those that are not committed yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
-    /// Earlier occurrences of this version are committed.
-    pub(crate) begun: bool,
+    /// Occurrences that are committed stay: earlier ones of this version, or all that is known of an item
+    /// that cannot be read now.
+    pub(crate) keeps_found: bool,
 }
 
 /// What the ledger says of an item.
@@ -159,10 +163,38 @@ pub(crate) fn keep_item(
     scope: Scope,
     key: &[u8],
     run: RunId,
-) -> rusqlite::Result<()> {
-    tx.prepare_cached("UPDATE scan_ledger SET run = ?3 WHERE scope = ?1 AND key = ?2")?
-        .execute((scope.0, key, run.as_raw() as i64))
-        .map(drop)
+) -> Result<(), Unwritten> {
+    let sql = "UPDATE scan_ledger SET run = ?3 WHERE scope = ?1 AND key = ?2 AND run <= ?3";
+    let kept = tx.prepare_cached(sql)?.execute((scope.0, key, run.as_raw() as i64))?;
+    if kept == 0 { Err(Unwritten::Superseded) } else { Ok(()) }
+}
+
+/// What lies below a directory that a run could not list counts in it, too (D2).
+pub(crate) fn keep_below_unlisted(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+    let id = run.as_raw() as i64;
+    let sql = concat!(
+        "SELECT key FROM scan_ledger WHERE scope = ",
+        scope_of_run!(),
+        " AND run = ?1 AND failed IN (?2, ?3)"
+    );
+    let mut statement = tx.prepare(sql)?;
+    let reasons = (id, Reason::PermissionDenied, Reason::Unreadable);
+    let failed = statement.query_map(reasons, |row| row.get(0))?;
+    let failed: Vec<Vec<u8>> = failed.collect::<rusqlite::Result<_>>()?;
+    let mut keep = tx.prepare(concat!(
+        "UPDATE scan_ledger SET run = ?1 WHERE scope = ",
+        scope_of_run!(),
+        " AND run < ?1 AND key > ?2 AND key < ?3"
+    ))?;
+    for mut key in failed {
+        if key.last() != Some(&b'/') {
+            key.push(b'/');
+        }
+        let mut end = key.clone();
+        *end.last_mut().expect("it ends with a slash") += 1;
+        keep.execute((id, key, end))?;
+    }
+    Ok(())
 }
 
 /// Forgets the items of a run's scope that it did not meet (D4).
@@ -228,7 +260,7 @@ impl ItemRow {
             failed: None,
             inside: Reasons::default(),
             occurrences: Vec::new(),
-            begun: false,
+            keeps_found: false,
         }
     }
 
@@ -242,13 +274,13 @@ impl ItemRow {
         self.skipped.or(self.failed)
     }
 
-    /// Replaces all that was known of the item, but for earlier occurrences of the same version (D2).
+    /// Replaces all that was known of the item, but for occurrences that stay (D2).
     pub(crate) fn put(
         &self,
         tx: &Transaction<'_>,
         scope: Scope,
         run: RunId,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), Unwritten> {
         let flag = if self.is_settled { SETTLED } else { UNSETTLED };
         let version = [&[flag][..], &self.version].concat();
         let version = if self.version.is_empty() { &[] } else { &version[..] };
@@ -263,7 +295,7 @@ impl ItemRow {
         scope: Scope,
         run: RunId,
         bytes: u64,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), Unwritten> {
         self.put_as(tx, scope, run, b"", bytes)
     }
 
@@ -274,13 +306,14 @@ impl ItemRow {
         run: RunId,
         version: &[u8],
         bytes: u64,
-    ) -> rusqlite::Result<()> {
-        let Self { key, skipped, failed, occurrences, begun, .. } = self;
+    ) -> Result<(), Unwritten> {
+        let Self { key, skipped, failed, occurrences, keeps_found, .. } = self;
         let inside = self.inside.to_column();
         let id = run.as_raw() as i64;
         let is_scanned = self.not_scanned().is_none() && inside.is_none();
         let path = self.path.as_ref().filter(|_| !is_scanned);
-        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside, path);
+        let bytes = to_column(bytes);
+        let values = (scope.0, key, version, bytes, skipped, failed, id, &inside, path);
         let is_new = tx
             .prepare_cached(
                 "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path)
@@ -288,16 +321,20 @@ impl ItemRow {
             )?
             .execute(values)?;
         if is_new == 0 {
-            tx.prepare_cached(
-                "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7,
-                 inside = ?8, path = ?9 WHERE scope = ?1 AND key = ?2",
-            )?
-            .execute(values)?;
-            if !begun {
+            let replaced = tx
+                .prepare_cached(
+                    "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6,
+                     run = ?7, inside = ?8, path = ?9 WHERE scope = ?1 AND key = ?2 AND run <= ?7",
+                )?
+                .execute(values)?;
+            if replaced == 0 {
+                return Err(Unwritten::Superseded);
+            }
+            if !keeps_found {
                 findings::forget_item(tx, scope, key)?;
             }
         }
-        occurrences.iter().try_for_each(|found| found.put(tx, scope, key, run))
+        Ok(occurrences.iter().try_for_each(|found| found.put(tx, scope, key, run))?)
     }
 }
 

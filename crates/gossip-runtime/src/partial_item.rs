@@ -44,6 +44,14 @@ const INSIDE: u8 = 2;
 const INSIDE_AT_MARK: u8 = 3;
 
 impl PartialItem {
+    /// Whether more of the item is done than before. What is done of another version, or of one without a
+    /// name, is not more.
+    pub(crate) fn is_further(&self, before: Option<&Self>) -> bool {
+        before.is_none_or(|before| {
+            !self.version.is_empty() && self.version == before.version && self != before
+        })
+    }
+
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         put_field(bytes, &self.key);
         put_field(bytes, &self.version);

@@ -237,16 +237,13 @@ impl Reports {
     fn summarize(&self, row: runs::RunRow) -> Result<RunSummary, ReportError> {
         let run = row.run;
         let record = created(self.coordinator.get_run(LOCAL_TENANT, run))?;
-        // Without a record, its process died before it was created in coordination; or it was called
-        // off before, or is being deleted.
-        let without = match row.ended_ms {
-            Some(_) => RunStatus::Cancelled,
-            None => RunStatus::Initializing,
-        };
-        let status = match record.map_or(without, |record| record.status) {
-            // Its process died between the two ends: that of the scan and that in coordination.
-            RunStatus::Active if row.ended_ms.is_some() => RunStatus::Done,
-            status => status,
+        let status = match (row.ended_ms, record) {
+            // Whatever coordination says: a process may have died between the two ends.
+            (Some(_), _) if row.is_cancelled => RunStatus::Cancelled,
+            (Some(_), _) => RunStatus::Done,
+            // Its process has not created it in coordination yet, or died before.
+            (None, None) => RunStatus::Initializing,
+            (None, Some(record)) => record.status,
         };
         let progress = created(self.coordinator.get_run_progress(LOCAL_TENANT, run))?;
         let progress = progress.unwrap_or_default();

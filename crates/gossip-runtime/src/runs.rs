@@ -11,6 +11,8 @@
 //!   killed deletion leaves is seen by the next.
 //! - D8: the items of a target under a policy that it is no longer scanned under are forgotten when
 //!   somebody asks for that, once all runs of both are deleted, and never while there is one.
+//! - D9: once a run's end is written down nothing is committed for it, and an item never goes back to an
+//!   older run: another run may have begun.
 
 use gossip_contracts::connector::KeyRange;
 use gossip_contracts::identity::{PolicyHash, RunId};
@@ -18,10 +20,18 @@ use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transac
 
 use crate::ledger;
 use crate::totals::Totals;
+use crate::transaction::Unwritten;
 
 /// What makes runs comparable, a target under a policy, as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scope(pub(crate) i64);
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    Finished,
+    Cancelled,
+}
 
 /// A run as the runtime remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +41,7 @@ pub(crate) struct RunRow {
     pub(crate) policy: PolicyHash,
     pub(crate) started_ms: u64,
     pub(crate) ended_ms: Option<u64>,
+    pub(crate) is_cancelled: bool,
 }
 
 /// The scope of this target and policy.
@@ -94,11 +105,11 @@ pub(crate) fn times_resumed(tx: &Transaction<'_>, run: RunId) -> rusqlite::Resul
     tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
 }
 
-/// Writes down that a run has ended, and its numbers (N1); whether that had not been done before.
-pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<bool> {
+/// Writes down that a run has ended, how, and its numbers (N1); whether that had not been done before.
+fn end_run(tx: &Transaction<'_>, run: RunId, end: RunEnd, now_ms: u64) -> rusqlite::Result<bool> {
     let ended = tx.execute(
-        "UPDATE scan_runs SET ended_ms = ?2 WHERE run = ?1 AND ended_ms IS NULL",
-        (run.as_raw() as i64, now_ms as i64),
+        "UPDATE scan_runs SET ended_ms = ?2, cancelled = ?3 WHERE run = ?1 AND ended_ms IS NULL",
+        (run.as_raw() as i64, now_ms as i64, end == RunEnd::Cancelled),
     )?;
     if ended > 0 {
         Totals::count(tx, run)?.keep(tx, run)?;
@@ -106,10 +117,25 @@ pub(crate) fn end_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite
     Ok(ended > 0)
 }
 
+/// Writes down that a run was called off, unless it has ended; how it has.
+pub(crate) fn cancel_run(
+    tx: &Transaction<'_>,
+    run: RunId,
+    now_ms: u64,
+) -> rusqlite::Result<RunEnd> {
+    end_run(tx, run, RunEnd::Cancelled, now_ms)?;
+    Ok(how_ended(tx, run)?.unwrap_or(RunEnd::Cancelled))
+}
+
 /// Writes down that a run has finished, and forgets the items that are gone (D4). In one step: once a
 /// run has ended another may have begun, which trusts what it sees in the ledger.
 pub(crate) fn finish_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
-    if end_run(tx, run, now_ms)? { ledger::forget_unmet(tx, run) } else { Ok(()) }
+    if has_ended(tx, run)? {
+        return Ok(());
+    }
+    ledger::keep_below_unlisted(tx, run)?;
+    end_run(tx, run, RunEnd::Finished, now_ms)?;
+    ledger::forget_unmet(tx, run)
 }
 
 /// The same for a run that listed only what is new in some ranges of keys (D5).
@@ -133,16 +159,34 @@ pub(crate) fn last_before(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<
     Ok(last.map(|run| RunId::from_raw(run as u64)))
 }
 
+/// How a run has ended, if that is written down. One that is deleted had ended.
+pub(crate) fn how_ended(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunEnd>> {
+    let sql = "SELECT ended_ms IS NOT NULL, cancelled FROM scan_runs WHERE run = ?1";
+    let ended = tx
+        .prepare_cached(sql)?
+        .query_row([run.as_raw() as i64], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(match ended {
+        Some((false, _)) => None,
+        Some((true, false)) => Some(RunEnd::Finished),
+        Some((true, true)) | None => Some(RunEnd::Cancelled),
+    })
+}
+
 /// Whether a run has been written down as ended.
 pub(crate) fn has_ended(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
-    let sql = "SELECT ended_ms IS NOT NULL FROM scan_runs WHERE run = ?1";
-    tx.prepare_cached(sql)?.query_row([run.as_raw() as i64], |row| row.get(0))
+    how_ended(tx, run).map(|end| end.is_some())
+}
+
+/// Fails once the run has ended (D9).
+pub(crate) fn check_open(tx: &Transaction<'_>, run: RunId) -> Result<(), Unwritten> {
+    if has_ended(tx, run)? { Err(Unwritten::Superseded) } else { Ok(()) }
 }
 
 pub(crate) fn list_runs(tx: &Transaction<'_>) -> rusqlite::Result<Vec<RunRow>> {
-    tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs ORDER BY run")?
-        .query_map([], run_row)?
-        .collect()
+    let sql =
+        "SELECT run, target, policy, started_ms, ended_ms, cancelled FROM scan_runs ORDER BY run";
+    tx.prepare(sql)?.query_map([], run_row)?.collect()
 }
 
 pub(crate) fn newest_run(tx: &Transaction<'_>) -> rusqlite::Result<Option<RunId>> {
@@ -189,9 +233,9 @@ pub(crate) fn last_ended_run(
 }
 
 pub(crate) fn find_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<RunRow>> {
-    tx.prepare("SELECT run, target, policy, started_ms, ended_ms FROM scan_runs WHERE run = ?1")?
-        .query_row([run.as_raw() as i64], run_row)
-        .optional()
+    let sql =
+        "SELECT run, target, policy, started_ms, ended_ms, cancelled FROM scan_runs WHERE run = ?1";
+    tx.prepare(sql)?.query_row([run.as_raw() as i64], run_row).optional()
 }
 
 fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
@@ -201,6 +245,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         policy: PolicyHash::from_bytes(row.get(2)?),
         started_ms: row.get::<_, i64>(3)? as u64,
         ended_ms: row.get::<_, Option<i64>>(4)?.map(|ms| ms as u64),
+        is_cancelled: row.get(5)?,
     })
 }
 

@@ -19,7 +19,7 @@ use crate::ledger;
 use crate::options::ScanOptions;
 use crate::plan::with_initial_shards;
 use crate::policy::policy_hash;
-use crate::runs::{self, Scope};
+use crate::runs::{self, RunEnd, Scope};
 use crate::scan_loop::{Flow, Shared};
 use crate::second_look::SecondLook;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
@@ -108,7 +108,13 @@ impl Scan<'_> {
         let mut coordinator = self.state.coordinator()?;
         let policy = policy_hash(self.engine, self.source.classifier());
         let scope = in_transaction(&mut coordinator, |tx| runs::scope(tx, self.target, policy))?;
-        let (run, resumed) = self.begin(&mut coordinator, scope, policy)?;
+        let (run, resumed) = match self.begin(&mut coordinator, scope, policy)? {
+            Begun::New(run) => (run, false),
+            Begun::Resumed(run) => (run, true),
+            Begun::Cancelled(run) => {
+                return Ok(ScanOutcome { run, resumed: false, end: ScanEnd::Cancelled });
+            }
+        };
         let fresh = in_transaction(&mut coordinator, |tx| runs::is_fresh(tx, run))?;
         let shared = Shared {
             context: self.context(&key, scope, run, fresh),
@@ -146,7 +152,7 @@ impl Scan<'_> {
         coordinator: &mut SqliteCoordinator,
         scope: Scope,
         policy: PolicyHash,
-    ) -> Result<(RunId, bool), ScanError> {
+    ) -> Result<Begun, ScanError> {
         loop {
             let started = now().as_raw();
             let fresh = self.options.fresh;
@@ -158,18 +164,18 @@ impl Scan<'_> {
                 // Its process died before it could write the end down.
                 in_transaction(coordinator, |tx| match status {
                     RunStatus::Done => self.finish_run(tx, run),
-                    _ => runs::end_run(tx, run, now().as_raw()).map(drop),
+                    _ => runs::cancel_run(tx, run, now().as_raw()).map(drop),
                 })?;
             } else if fresh && !is_new {
                 cancel(coordinator, run)?;
             } else if status == RunStatus::Initializing {
                 self.begin_source(coordinator, scope, run)?;
-                if self.register(coordinator, run)? {
-                    return Ok((run, false));
+                if let Some(begun) = self.register(coordinator, run)? {
+                    return Ok(begun);
                 }
             } else if in_transaction(coordinator, |tx| runs::join_run(tx, run))? {
                 match self.source.resume(run) {
-                    Ok(()) => return Ok((run, true)),
+                    Ok(()) => return Ok(Begun::Resumed(run)),
                     Err(error) if error.is_retryable() => return Err(error.into()),
                     Err(error) => {
                         tracing::warn!(%error, "nobody can go on with the run; another is begun");
@@ -216,8 +222,13 @@ impl Scan<'_> {
         runs::finish_incremental_run(tx, run, now().as_raw(), &ranges)
     }
 
-    /// `false`: another process that began the same scan was faster.
-    fn register(&self, coordinator: &mut SqliteCoordinator, run: RunId) -> Result<bool, ScanError> {
+    /// Creates the run in coordination; `None` if another process that began the same scan was
+    /// faster.
+    fn register(
+        &self,
+        coordinator: &mut SqliteCoordinator,
+        run: RunId,
+    ) -> Result<Option<Begun>, ScanError> {
         let config = RunConfig {
             cursor_semantics: CursorSemantics::Completed,
             lease_duration: self.options.lease_ms,
@@ -234,10 +245,15 @@ impl Scan<'_> {
                 OpId::random(),
             )
         })?;
+        // After it was created: whoever called it off before could not do that in coordination, whoever
+        // does it later can.
+        if complete_cancellation(coordinator, run)? {
+            return Ok(Some(Begun::Cancelled(run)));
+        }
         match created {
-            Ok(_) => Ok(true),
+            Ok(_) => Ok(Some(Begun::New(run))),
             Err(CreateRunError::BackendError(error)) => Err(error.into()),
-            Err(_) if status(coordinator, run)? != RunStatus::Initializing => Ok(false),
+            Err(_) if status(coordinator, run)? != RunStatus::Initializing => Ok(None),
             Err(error) => Err(ScanError::NotCreated(error)),
         }
     }
@@ -273,6 +289,9 @@ impl Scan<'_> {
         shared: &Shared<'_>,
     ) -> Result<ScanEnd, ScanError> {
         let run = shared.context.run;
+        if complete_cancellation(coordinator, run)? {
+            return Ok(ScanEnd::Cancelled);
+        }
         let progress = match coordinator.get_run_progress(LOCAL_TENANT, run) {
             Ok(progress) => progress,
             Err(GetRunError::BackendError(error)) => return Err(error.into()),
@@ -280,9 +299,7 @@ impl Scan<'_> {
         };
         match evaluate_run_terminal(&progress) {
             RunTerminalEvaluation::StillActive | RunTerminalEvaluation::NoShards => {
-                let status = coordinator.get_run(LOCAL_TENANT, run).map(|record| record.status);
-                let cancelled = status == Ok(RunStatus::Cancelled);
-                return Ok(if cancelled { ScanEnd::Cancelled } else { ScanEnd::Interrupted });
+                return Ok(ScanEnd::Interrupted);
             }
             RunTerminalEvaluation::HasFailures => {
                 return Ok(ScanEnd::Parked { shards: progress.parked });
@@ -316,6 +333,9 @@ impl Scan<'_> {
         if let Some(lock) = lock {
             lock.remove();
         }
+        if complete_cancellation(coordinator, run)? {
+            return Ok(ScanEnd::Cancelled);
+        }
         match coordinator.complete_run(now(), LOCAL_TENANT, run, OpId::random()) {
             // Another process that worked on the same run was faster.
             Ok(_) | Err(RunTransitionError::RunTerminal { status: RunStatus::Done }) => {
@@ -326,6 +346,14 @@ impl Scan<'_> {
             Err(error) => Err(InfraError::refused("finish", error.to_string()).into()),
         }
     }
+}
+
+/// A run that a scan found or made.
+enum Begun {
+    New(RunId),
+    Resumed(RunId),
+    /// Somebody called it off while it was planned.
+    Cancelled(RunId),
 }
 
 /// Sets its flag when dropped.
@@ -356,12 +384,39 @@ fn lease_ms(coordinator: &SqliteCoordinator, run: RunId) -> Result<u64, ScanErro
     }
 }
 
-/// Calls a run off, in coordination and in the runtime's own table.
-pub(crate) fn cancel(coordinator: &mut SqliteCoordinator, run: RunId) -> Result<(), ScanError> {
-    match coordinator.cancel_run(now(), LOCAL_TENANT, run, OpId::random()) {
-        Ok(_) | Err(RunTransitionError::RunTerminal { .. } | RunTransitionError::RunNotFound) => {}
-        Err(RunTransitionError::BackendError(error)) => return Err(error.into()),
-        Err(error) => return Err(InfraError::refused("cancel", error.to_string()).into()),
+/// Calls a run off, unless it has ended; how it has. In the runtime's own table first, from when on nothing
+/// is committed for it (D9), and then in coordination, where it may not have been created yet.
+pub(crate) fn cancel(coordinator: &mut SqliteCoordinator, run: RunId) -> Result<RunEnd, ScanError> {
+    let end = in_transaction(coordinator, |tx| runs::cancel_run(tx, run, now().as_raw()))?;
+    if end == RunEnd::Cancelled {
+        cancel_in_coordination(coordinator, run)?;
     }
-    Ok(in_transaction(coordinator, |tx| runs::end_run(tx, run, now().as_raw()).map(drop))?)
+    Ok(end)
+}
+
+/// Whether a run was called off. It is then called off in coordination, too: whoever did the one may
+/// have died before the other, or the run may have been created in between.
+pub(crate) fn complete_cancellation(
+    coordinator: &mut SqliteCoordinator,
+    run: RunId,
+) -> Result<bool, ScanError> {
+    let end = transaction::read(coordinator, "runs.end", |tx| runs::how_ended(tx, run))?;
+    if end != Some(RunEnd::Cancelled) {
+        return Ok(false);
+    }
+    cancel_in_coordination(coordinator, run)?;
+    Ok(true)
+}
+
+pub(crate) fn cancel_in_coordination(
+    coordinator: &mut SqliteCoordinator,
+    run: RunId,
+) -> Result<(), ScanError> {
+    match coordinator.cancel_run(now(), LOCAL_TENANT, run, OpId::random()) {
+        Ok(_) | Err(RunTransitionError::RunTerminal { .. } | RunTransitionError::RunNotFound) => {
+            Ok(())
+        }
+        Err(RunTransitionError::BackendError(error)) => Err(error.into()),
+        Err(error) => Err(InfraError::refused("cancel", error.to_string()).into()),
+    }
 }

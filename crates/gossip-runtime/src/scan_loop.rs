@@ -4,7 +4,7 @@
 //! second look at everything by a run that was interrupted ([`crate::second_look`]).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gossip_archive::{Format, HEAD_SIZE};
 use gossip_contracts::connector::{ConnectorError, ItemReader, Page, PageEntry};
@@ -16,7 +16,7 @@ use gossip_engine::Scratch;
 use crate::archive_item::{ArchiveInProgress, ArchiveScan};
 use crate::batch::{Batch, Commit, InProgress};
 use crate::clock::now;
-use crate::crew::{Crew, Holder, Part};
+use crate::crew::{Crew, CrewEnd, Holder, Part};
 use crate::item::{ItemContext, ItemInProgress, Known, OpenItem, Step as ItemStep, read_head};
 use crate::ledger::{self, ItemRow, LedgerRow};
 use crate::options::ScanOptions;
@@ -32,8 +32,12 @@ const PAGE_ENTRIES: usize = 256;
 const LIST_TRIES: u32 = 5;
 /// The wait before the second of them; later ones are multiples of it.
 const LIST_BACKOFF: Duration = Duration::from_millis(20);
-/// Reads of an item that fails transiently.
-const READ_TRIES: usize = 3;
+/// Reads of an item in a row that may fail transiently without getting further.
+const READ_TRIES: u32 = 4;
+/// The wait before the second of them; each later one is four times as long.
+const READ_BACKOFF: Duration = Duration::from_millis(25);
+/// How often whoever waits looks whether to go on.
+const WAIT_STEP: Duration = Duration::from_millis(20);
 
 /// What all workers of a scan share.
 pub(crate) struct Shared<'s> {
@@ -113,12 +117,10 @@ impl ScanLoop {
         reached: Option<&[u8]>,
         token: ShardToken,
     ) -> Result<Flow, ScanError> {
-        let (batch, partial) = Batch::starting_after(reached, token);
-        self.batch = batch;
-        if let Some(partial) = partial {
+        self.batch = Batch::starting_after(reached, token);
+        if let Some(key) = self.batch.partial().map(|partial| partial.key.clone()) {
             let Self { scratch, batch, .. } = self;
-            let mut step = Step { shared, work, scratch, batch };
-            let flow = step.handle_partial(&partial)?;
+            let flow = Step { shared, work, scratch, batch }.handle_unknown(&key)?;
             if flow != Flow::Continue {
                 return Ok(flow);
             }
@@ -191,21 +193,18 @@ impl<W: Work> Step<'_, W> {
                 self.batch.add_unchanged(entry.key, row);
             }
             Known::NotOffered(row) => self.add(row),
-            Known::MustRead => match self.read(entry.key, None)? {
-                ReadEnd::Done(row) => self.add(row),
-                ReadEnd::Left(flow) => return Ok(flow),
-            },
+            Known::MustRead => return self.handle_unknown(entry.key),
         }
         self.advance(entry.key)
     }
 
-    /// Handles an item that was left in the middle.
-    fn handle_partial(&mut self, partial: &PartialItem) -> Result<Flow, ScanError> {
-        match self.read(&partial.key, Some(partial))? {
+    /// Handles an item that has to be read, from its start or from where it was left.
+    fn handle_unknown(&mut self, key: &[u8]) -> Result<Flow, ScanError> {
+        match self.read(key)? {
             ReadEnd::Done(row) => self.add(row),
             ReadEnd::Left(flow) => return Ok(flow),
         }
-        self.advance(&partial.key)
+        self.advance(key)
     }
 
     fn add(&mut self, row: ItemRow) {
@@ -221,22 +220,43 @@ impl<W: Work> Step<'_, W> {
         }
     }
 
-    /// Reads an item, again from its start while that fails transiently.
-    fn read(
-        &mut self,
-        key: &[u8],
-        mut partial: Option<&PartialItem>,
-    ) -> Result<ReadEnd, ScanError> {
-        for attempt in 1.. {
-            match self.read_once(key, partial.take()) {
-                Err(ScanError::Source(error)) if !error.is_retryable() || attempt == READ_TRIES => {
-                    return Ok(ReadEnd::Done(self.shared.context.unreadable(key, &error)));
-                }
-                Err(ScanError::Source(_)) => {}
+    /// Reads an item. While that fails transiently it goes on from the last commit; once it does not get
+    /// further the item has failed, and what was committed of it stays.
+    fn read(&mut self, key: &[u8]) -> Result<ReadEnd, ScanError> {
+        let mut failures = 0;
+        loop {
+            let before = self.batch.partial().cloned();
+            let error = match self.read_once(key, before.as_ref()) {
+                Err(ScanError::Source(error)) => error,
                 outcome => return outcome,
+            };
+            let got_further =
+                self.batch.partial().is_some_and(|now| now.is_further(before.as_ref()));
+            failures = if got_further { 1 } else { failures + 1 };
+            if !error.is_retryable() || failures == READ_TRIES {
+                return Ok(ReadEnd::Done(self.shared.context.unreadable(key, &error)));
+            }
+            let flow = self.wait(READ_BACKOFF * 4_u32.pow(failures - 1))?;
+            if flow != Flow::Continue {
+                return Ok(ReadEnd::Left(flow));
             }
         }
-        unreachable!("the tries are counted")
+    }
+
+    /// Waits, as long as the worker may go on.
+    fn wait(&mut self, time: Duration) -> Result<Flow, ScanError> {
+        let end = Instant::now() + time;
+        loop {
+            if self.shared.stopping() {
+                return Ok(Flow::Stop);
+            }
+            let flow = self.work.renew_if_needed()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if flow != Flow::Continue || left.is_zero() {
+                return Ok(flow);
+            }
+            std::thread::sleep(left.min(WAIT_STEP));
+        }
     }
 
     fn read_once(
@@ -265,27 +285,41 @@ impl<W: Work> Step<'_, W> {
         }
         let mut item = ItemInProgress::begin(context, &subject, reader, partial, scratch);
         batch.begin_item(&item);
-        let mut has_more = !item.is_skipped();
+        let (mut has_more, mut is_changing) = (!item.is_skipped(), false);
         while has_more {
-            let crew = Crew::gather(shared, &subject, &item);
+            let crew = if is_changing { None } else { Crew::gather(shared, &subject, &item) };
             // What a crew reads begins where the last commit ends.
             let all = shared.options.checkpoint_bytes;
             let next = if crew.is_some() { all } else { item.next_len() };
             let mut flow = checkpoint_and_renew(shared, *work, batch, &mut item, next)?;
             if let Some(crew) = crew.filter(|_| flow == Flow::Continue) {
-                flow = crew.run(CrewHolder { shared, work: *work, batch, item: &mut item })?;
-                if flow == Flow::Continue {
-                    continue;
+                match crew.run(CrewHolder { shared, work: *work, batch, item: &mut item })? {
+                    CrewEnd::Read => continue,
+                    CrewEnd::Changed => {
+                        is_changing = true;
+                        continue;
+                    }
+                    CrewEnd::Left(left) => flow = left,
                 }
             }
             if flow != Flow::Continue {
                 return Ok(ReadEnd::Left(flow));
             }
             let before = item.offset();
-            match item.step()? {
-                ItemStep::More => {}
-                ItemStep::End => has_more = false,
-                ItemStep::Archive(format) => {
+            match item.step() {
+                Ok(ItemStep::More) => {}
+                Ok(ItemStep::End) => has_more = false,
+                Err(error) => {
+                    // Whoever tries again goes on from here, and if nobody does what was found stays.
+                    let kept =
+                        batch.checkpoint_mid_item(*work, shared.options, &mut item, 0, true)?;
+                    return if kept == Flow::Continue {
+                        Err(error.into())
+                    } else {
+                        Ok(ReadEnd::Left(kept))
+                    };
+                }
+                Ok(ItemStep::Archive(format)) => {
                     let (reader, row, head) = item.into_archive();
                     let archive = ArchiveInProgress::new(context, &subject, row, None);
                     let scan = ArchiveScan::new(shared, *work, scratch, batch, archive);

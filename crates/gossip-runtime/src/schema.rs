@@ -12,7 +12,7 @@ use gossip_coordination_sqlite::CallerSchema;
 /// `run` for the same reason: who counts a run's items walks its scope.
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
-    retired: 6,
+    retired: 7,
     steps: &["
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -20,6 +20,7 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             policy BLOB NOT NULL,
             started_ms INTEGER NOT NULL,
             ended_ms INTEGER,
+            cancelled INTEGER NOT NULL DEFAULT 0,
             resumed INTEGER NOT NULL DEFAULT 0,
             fresh INTEGER NOT NULL DEFAULT 0
         ) STRICT;

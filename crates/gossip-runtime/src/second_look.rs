@@ -8,14 +8,15 @@
 
 use gossip_contracts::connector::{ConnectorError, Page};
 use gossip_contracts::coordination::ShardSpecRef;
+use gossip_coordination::{CommitError, InfraError};
 use gossip_coordination_sqlite::SqliteCoordinator;
-use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+use gossip_coordination_sqlite::rusqlite::Transaction;
 
 use crate::batch::Commit;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
 use crate::shard_token::ShardToken;
-use crate::transaction::{in_transaction, read};
+use crate::transaction::{Unwritten, read};
 use crate::{ledger, runs};
 
 pub(crate) struct SecondLook<'s> {
@@ -39,16 +40,21 @@ impl SecondLook<'_> {
 
     fn unless_ended(
         &mut self,
-        write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+        write: impl FnOnce(&Transaction<'_>) -> Result<(), Unwritten>,
     ) -> Result<Flow, ScanError> {
         let run = self.shared.context.run;
-        let flow = in_transaction(self.coordinator, |tx| {
-            if runs::has_ended(tx, run)? {
-                return Ok(Flow::Lost);
+        let written = self.coordinator.transaction(|tx| {
+            runs::check_open(tx, run)?;
+            write(tx)
+        });
+        match written {
+            Ok(()) => Ok(Flow::Continue),
+            Err(CommitError::Caller(Unwritten::Superseded)) => Ok(Flow::Lost),
+            Err(CommitError::Caller(Unwritten::Failed(error))) => {
+                Err(InfraError::transient("second_look.writes", error.to_string()).into())
             }
-            write(tx).map(|()| Flow::Continue)
-        })?;
-        Ok(flow)
+            Err(CommitError::Refused(error)) => Err(error.into()),
+        }
     }
 }
 
@@ -93,7 +99,7 @@ impl Work for SecondLook<'_> {
                 return Ok(Flow::Continue);
             }
             let flow = self.unless_ended(|tx| {
-                gone.iter().try_for_each(|key| ledger::forget_item(tx, context.scope, key))
+                gone.iter().try_for_each(|key| Ok(ledger::forget_item(tx, context.scope, key)?))
             })?;
             if flow != Flow::Continue {
                 return Ok(flow);

@@ -2,7 +2,8 @@
 //!
 //! - W1: what a worker read, what it found and how far it came are committed in one transaction. A
 //!   worker that dies has done all of what its last checkpoint says, and nothing else counts.
-//! - W2: a worker that lost its lease commits nothing more for that shard.
+//! - W2: a worker that lost its lease commits nothing more for that shard, and nothing once the run has
+//!   ended (D9).
 //! - W3: a worker that is told to stop commits what it has, and releases its shard.
 //! - W4: a split whose answer was lost is settled, or no further byte is read.
 
@@ -12,7 +13,9 @@ use std::time::Duration;
 use gossip_contracts::connector::{ConnectorError, Page};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::OpId;
-use gossip_coordination::{EndError, LeasedOperationError, ParkReason, WorkerSession};
+use gossip_coordination::{
+    CommitError, EndError, InfraError, LeasedOperationError, ParkReason, WorkerSession,
+};
 use gossip_coordination_sqlite::SqliteCoordinator;
 
 use crate::batch::{Batch, Commit};
@@ -21,7 +24,7 @@ use crate::plan::ResidualSplit;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
 use crate::shard_token::ShardToken;
-use crate::transaction::infra_error;
+use crate::transaction::Unwritten;
 
 /// Times that an operation is tried when the database fails in passing.
 const TRIES: u32 = 5;
@@ -43,8 +46,8 @@ impl<'w> ShardWork<'w> {
         Self { shared, session, is_wanted: false }
     }
 
-    /// Works on the shard until it is done, parked, released or lost.
-    pub(crate) fn run(mut self, scan_loop: &mut ScanLoop) -> Result<(), ScanError> {
+    /// Works on the shard until it is done, parked, released or lost; [`Flow::Lost`] in that case.
+    pub(crate) fn run(mut self, scan_loop: &mut ScanLoop) -> Result<Flow, ScanError> {
         let cursor = self.session.cursor();
         let token = match cursor.token() {
             Some(token) => ShardToken::from_bytes(token).ok_or(ScanError::TokenOfAnotherKind)?,
@@ -61,7 +64,7 @@ impl<'w> ShardWork<'w> {
         if flow == Flow::Lost {
             tracing::debug!("a shard was lost");
         }
-        Ok(())
+        Ok(flow)
     }
 
     /// Everything is handled: commits the rest and marks the shard as done.
@@ -73,10 +76,7 @@ impl<'w> ShardWork<'w> {
         let ended = end(self.session, |session, op_id| {
             session.complete_with(now(), cursor, op_id, |tx| rest.write(tx, scope, run))
         });
-        lost_if_refused(
-            "a completion",
-            ended.map_err(|error| infra_error("complete.writes", error)),
-        )
+        lost_if_unwritten("a completion", "complete.writes", ended)
     }
 
     /// W3.
@@ -152,10 +152,7 @@ impl Work for ShardWork<'_> {
             // One who waited and was killed counts for a while: a shard that nobody takes is enough.
             self.is_wanted = told.idle_workers > 0 && told.capacity.available_count == 0;
         }
-        lost_if_refused(
-            "a checkpoint",
-            moved.map_err(|error| infra_error("checkpoint.writes", error)),
-        )
+        lost_if_unwritten("a checkpoint", "checkpoint.writes", moved)
     }
 
     /// Renews the lease if less than half of it is left.
@@ -249,4 +246,24 @@ fn lost_if_refused<T, E: LeasedOperationError + fmt::Display>(
             }
         },
     }
+}
+
+/// The same with writes of this worker's, which may be refused as well (D9).
+fn lost_if_unwritten<T, E: LeasedOperationError + From<InfraError> + fmt::Display>(
+    what: &str,
+    step: &'static str,
+    answer: Result<T, CommitError<E, Unwritten>>,
+) -> Result<Flow, ScanError> {
+    let answer = match answer {
+        Ok(done) => Ok(done),
+        Err(CommitError::Refused(error)) => Err(error),
+        Err(CommitError::Caller(Unwritten::Failed(error))) => {
+            Err(InfraError::transient(step, error.to_string()).into())
+        }
+        Err(CommitError::Caller(Unwritten::Superseded)) => {
+            tracing::info!("{what} was refused: the run has ended");
+            return Ok(Flow::Lost);
+        }
+    };
+    lost_if_refused(what, answer)
 }

@@ -3,6 +3,8 @@
 //!
 //! - N1: a ledger row belongs to the newest run that covered its item, so an ended run's numbers
 //!   cannot be counted later: they are kept in the transaction that ends it.
+//! - N2: sizes are what a source claims. Sums of them stop at the largest number that there is, so that no
+//!   size keeps a run from ending.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +21,8 @@ pub(crate) struct Reasons(BTreeMap<Reason, u64>);
 
 impl Reasons {
     pub(crate) fn add(&mut self, reason: Reason, number: u64) {
-        *self.0.entry(reason).or_default() += number;
+        let sum = self.0.entry(reason).or_default();
+        *sum = sum.saturating_add(number);
     }
 
     pub(crate) fn add_all(&mut self, other: &Self) {
@@ -104,8 +107,8 @@ impl Counts {
     }
 
     fn add_items(&mut self, items: u64, bytes: u64, not_scanned: Option<Reason>) {
-        self.items += items;
-        self.bytes += bytes;
+        self.items = self.items.saturating_add(items);
+        self.bytes = self.bytes.saturating_add(bytes);
         if let Some(reason) = not_scanned {
             self.not_scanned.add(reason, items);
         }
@@ -113,8 +116,8 @@ impl Counts {
 
     /// Counts what another counted.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.items += other.items;
-        self.bytes += other.bytes;
+        self.items = self.items.saturating_add(other.items);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         self.not_scanned.add_all(&other.not_scanned);
     }
 
@@ -149,14 +152,17 @@ impl Totals {
     pub(crate) fn count(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<Self> {
         let mut counts = Counts::default();
         let mut statement = tx.prepare_cached(concat!(
-            "SELECT ifnull(skipped, failed), count(*), sum(bytes) FROM scan_ledger WHERE scope = ",
+            // In halves: SQLite fails of a sum that is too large (N2).
+            "SELECT ifnull(skipped, failed), count(*), sum(bytes >> 32), sum(bytes & 0xffffffff)
+             FROM scan_ledger WHERE scope = ",
             scope_of_run!(),
             " AND run = ?1 GROUP BY 1"
         ))?;
         let mut rows = statement.query([run.as_raw() as i64])?;
         while let Some(row) = rows.next()? {
-            let (items, bytes) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
-            counts.add_items(items, bytes, row.get(0)?);
+            let number = |at: usize| row.get::<_, i64>(at).map(|number| number as u64);
+            let high = number(2)?.saturating_mul(1 << 32);
+            counts.add_items(number(1)?, high.saturating_add(number(3)?), row.get(0)?);
         }
         let mut statement = tx.prepare_cached(concat!(
             "SELECT inside FROM scan_ledger WHERE scope = ",
@@ -186,7 +192,7 @@ impl Totals {
     pub(crate) fn keep(&self, tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
         let mut statement = tx.prepare_cached("INSERT INTO scan_totals VALUES (?1, ?2, ?3, ?4)")?;
         let mut put = |what: &str, reason: &str, number: u64| {
-            statement.execute((run.as_raw() as i64, what, reason, number as i64)).map(drop)
+            statement.execute((run.as_raw() as i64, what, reason, to_column(number))).map(drop)
         };
         put("items", "", self.items)?;
         put("bytes", "", self.bytes)?;
@@ -222,6 +228,11 @@ impl Totals {
             failed: reasons("failed")?,
         })
     }
+}
+
+/// As a column, which has no larger number (N2).
+pub(crate) fn to_column(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn by_reason(tx: &Transaction<'_>, sql: &str, run: i64) -> rusqlite::Result<Vec<(String, u64)>> {

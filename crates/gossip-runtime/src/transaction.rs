@@ -4,6 +4,20 @@ use gossip_coordination::{CommitError, InfraError};
 use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
+/// Why what a run did is not committed.
+#[derive(Debug)]
+pub(crate) enum Unwritten {
+    /// The run has ended, or a newer one has the item (D9).
+    Superseded,
+    Failed(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Unwritten {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// Runs `f` in a transaction that is committed when `f` succeeds.
 pub(crate) fn in_transaction<T>(
     coordinator: &mut SqliteCoordinator,

@@ -12,8 +12,8 @@ use gossip_coordination::{
 use gossip_coordination_sqlite::{ReleaseDeadError, SqliteCoordinator, WorkerSlots};
 
 use crate::clock::now;
-use crate::scan::ScanError;
-use crate::scan_loop::{ScanLoop, Shared};
+use crate::scan::{ScanError, complete_cancellation};
+use crate::scan_loop::{Flow, ScanLoop, Shared};
 use crate::shard_work::ShardWork;
 use crate::state::LOCAL_TENANT;
 
@@ -101,7 +101,9 @@ impl<'w> Worker<'w> {
                 Ok(session) => {
                     *idle = None;
                     tracing::debug!(worker = %id, shard = %session.shard_key(), "a shard is claimed");
-                    ShardWork::new(shared, session).run(scan_loop)?;
+                    if ShardWork::new(shared, session).run(scan_loop)? == Flow::Lost {
+                        complete_cancellation(coordinator, run)?;
+                    }
                     shared.shard_changes.announce();
                 }
                 Err(ClaimError::NoneAvailable { .. } | ClaimError::Throttled { .. }) => {

@@ -5,7 +5,7 @@ use gossip_contracts::identity::{
 };
 
 use super::*;
-use crate::runs::{end_run, finish_run, join_run, open_run, scope};
+use crate::runs::{RunEnd, cancel_run, finish_run, join_run, open_run, scope};
 use crate::schema::SCHEMA;
 use crate::totals::Totals;
 
@@ -50,7 +50,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         failed: None,
         inside: Reasons::default(),
         occurrences: (0..occurrences).map(occurrence).collect(),
-        begun: false,
+        keeps_found: false,
     }
 }
 
@@ -100,7 +100,7 @@ fn only_who_writes_the_end_down_forgets_what_was_not_met() {
     finish_run(&tx, first, 6).unwrap();
     assert!(!join_run(&tx, first).unwrap(), "nobody joins a run that has ended");
     let second = open();
-    assert!(end_run(&tx, second, 7).unwrap());
+    assert_eq!(cancel_run(&tx, second, 7).unwrap(), RunEnd::Cancelled);
     finish_run(&tx, second, 8).unwrap();
     assert_eq!(rows(), Ok(1_i64));
     finish_run(&tx, open(), 9).unwrap();
@@ -138,4 +138,83 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     assert_eq!(unlisted("b", "", false), "");
     forget_item(&tx, scope, b"e").unwrap();
     assert_eq!(unlisted("d", "", true), "fgh");
+}
+
+/// D9. What it found would otherwise be forgotten when the newer run finishes.
+#[test]
+fn an_item_of_a_newer_run_does_not_go_back_to_an_older_one() {
+    let mut database = database();
+    let tx = database.transaction().unwrap();
+    let policy = PolicyHash::from_bytes([1; 32]);
+    let scope = scope(&tx, b"target", policy).unwrap();
+    let open = || open_run(&tx, b"target", policy, 5, false).unwrap().0;
+    let first = open();
+    cancel_run(&tx, first, 6).unwrap();
+    let second = open();
+    row("item", 2).put(&tx, scope, second).unwrap();
+    let refused = |written| matches!(written, Err(Unwritten::Superseded));
+    assert!(refused(keep_item(&tx, scope, b"item", first)));
+    assert!(refused(row("item", 0).put(&tx, scope, first)));
+    assert!(refused(row("item", 0).put_partial(&tx, scope, first, 1)));
+    assert!(refused(runs::check_open(&tx, first)));
+    finish_run(&tx, second, 7).unwrap();
+    assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (1, 2));
+    assert_eq!(cancel_run(&tx, second, 8).unwrap(), RunEnd::Finished);
+}
+
+/// D2. It would otherwise be taken for gone.
+#[test]
+fn what_is_below_a_directory_that_cannot_be_listed_still_counts() {
+    let mut database = database();
+    let tx = database.transaction().unwrap();
+    let policy = PolicyHash::from_bytes([1; 32]);
+    let scope = scope(&tx, b"target", policy).unwrap();
+    let open = || open_run(&tx, b"target", policy, 5, false).unwrap().0;
+    let first = open();
+    for key in ["dir-a", "dir/a", "dir/b/c", "dirs/a"] {
+        row(key, 1).put(&tx, scope, first).unwrap();
+    }
+    finish_run(&tx, first, 6).unwrap();
+    let second = open();
+    let mut dir = ItemRow::new(b"dir");
+    dir.failed = Some(Reason::PermissionDenied);
+    dir.put(&tx, scope, second).unwrap();
+    finish_run(&tx, second, 7).unwrap();
+    let mut keys = Vec::new();
+    let Ok(()) = each_item_since(&tx, second, |item| {
+        keys.push(String::from_utf8(item.key).unwrap());
+        Ok::<_, std::convert::Infallible>(())
+    })
+    .unwrap();
+    assert_eq!(keys, ["dir", "dir/a", "dir/b/c"]);
+    assert_eq!(Totals::kept(&tx, second).unwrap().findings, 2);
+}
+
+/// N2. A run with two of them could neither finish nor be called off.
+#[test]
+fn a_run_ends_however_large_its_items_say_they_are() {
+    let mut database = database();
+    let tx = database.transaction().unwrap();
+    let policy = PolicyHash::from_bytes([1; 32]);
+    let scope = scope(&tx, b"target", policy).unwrap();
+    let open = || open_run(&tx, b"target", policy, 5, false).unwrap().0;
+    let write = |run, sizes: [u64; 3]| {
+        for (key, bytes) in ["a", "b", "c"].into_iter().zip(sizes) {
+            ItemRow { bytes, ..row(key, 0) }.put(&tx, scope, run).unwrap();
+        }
+    };
+    let first = open();
+    write(first, [5 << 60, 5 << 60, u64::MAX]);
+    finish_run(&tx, first, 6).unwrap();
+    let kept = Totals::kept(&tx, first).unwrap();
+    assert_eq!((kept.items, kept.bytes), (3, i64::MAX as u64));
+    let second = open();
+    write(second, [5 << 60, 7, (1 << 32) - 1]);
+    assert_eq!(cancel_run(&tx, second, 7).unwrap(), RunEnd::Cancelled);
+    assert_eq!(Totals::kept(&tx, second).unwrap().bytes, (5 << 60) + 7 + (1 << 32) - 1);
+    let mut counts = crate::totals::Counts::default();
+    for _ in 0..3 {
+        counts.add_item(u64::MAX, None, &Reasons::default());
+        counts.add(&counts.clone());
+    }
 }

@@ -93,10 +93,15 @@ fn a_worker_that_dies_in_the_middle_of_an_item_repeats_one_interval_at_most() {
 
 /// One large item, stopped behind its second MiB.
 fn stopped_inside() -> (Place, ScanOutcome) {
+    stopped_inside_of(None)
+}
+
+fn stopped_inside_of(version: Option<&'static [u8]>) -> (Place, ScanOutcome) {
     let mut place = place(1);
     place.options.threads = 1;
     let stop = Arc::new(AtomicBool::new(false));
     let mut source = Watched::new(&place.tree);
+    source.version = version;
     let flag = Arc::clone(&stop);
     source.on_read = Some(Arc::new(move |_, offset| {
         if offset > 2 << 20 {
@@ -116,6 +121,19 @@ fn an_item_that_changed_since_its_first_part_was_stored_is_read_from_its_start()
     let second = place.scan(&place.source()).unwrap();
     assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
     assert_eq!(place.places(&second), [("large0.txt".to_owned(), 8)]);
+}
+
+/// As of a store without entity tags: nobody can say that it is the same.
+#[test]
+fn an_item_without_a_version_is_read_from_its_start() {
+    let (place, first) = stopped_inside_of(Some(b""));
+    let text = large(0);
+    place.write("large0.txt", &text.replacen("some text\n", &format!("{}\n", token(5)), 1));
+    let mut source = place.source();
+    source.version = Some(b"");
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.places(&second), place.undisturbed());
 }
 
 #[test]
@@ -341,4 +359,32 @@ fn what_must_stand_in_the_same_columns_is_found_by_several_threads_as_by_one() {
     source.on_read = Some(Arc::new(|_, _| std::thread::sleep(Duration::from_millis(5))));
     let outcome = place.scan(&source).unwrap();
     assert_eq!(place.places(&outcome), expected);
+}
+
+/// Each thread opens it for itself, and finds another version. It used to fail, and nothing was found in it.
+#[test]
+fn a_large_item_that_is_being_written_to_is_found_in_as_by_one_thread() {
+    let mut place = Place::new();
+    place.options = ScanOptions { threads: 1, checkpoint_bytes: INTERVAL, ..place.options };
+    place.write("large.txt", &(0..6).map(large).collect::<String>());
+    let expected = place.undisturbed();
+    for replaced in [false, true] {
+        place.options = ScanOptions { threads: 4, fresh: true, ..place.options };
+        let path = place.tree.join("large.txt");
+        let mut source = Watched::new(&place.tree);
+        source.on_read = Some(Arc::new(move |_, offset| {
+            if offset > 0 && replaced {
+                std::fs::remove_file(&path).ok();
+            } else if offset > 0 {
+                use std::io::Write;
+                let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+                log.write_all(b"one more line\n").unwrap();
+            }
+            // Others get to have nothing to do.
+            std::thread::sleep(Duration::from_millis(5));
+        }));
+        let outcome = place.scan(&source).unwrap();
+        assert!(place.summary(&outcome).failed.is_empty(), "{:?}", place.summary(&outcome));
+        assert_eq!(place.places(&outcome), expected, "replaced: {replaced}");
+    }
 }

@@ -73,7 +73,15 @@ impl Place {
     }
 
     pub(crate) fn scan(&self, source: &dyn Connector) -> Result<ScanOutcome, ScanError> {
-        self.scan_in(&self.state, source, &AtomicBool::new(false))
+        self.scan_with(&self.options, source)
+    }
+
+    pub(crate) fn scan_with(
+        &self,
+        options: &ScanOptions,
+        source: &dyn Connector,
+    ) -> Result<ScanOutcome, ScanError> {
+        self.scan_as(&self.state, options, source, &AtomicBool::new(false))
     }
 
     pub(crate) fn scan_until(
@@ -90,7 +98,17 @@ impl Place {
         source: &dyn Connector,
         stop: &AtomicBool,
     ) -> Result<ScanOutcome, ScanError> {
-        let (engine, options, stats) = (&self.engine, &self.options, &ScanStats::default());
+        self.scan_as(state, &self.options, source, stop)
+    }
+
+    fn scan_as(
+        &self,
+        state: &StateDir,
+        options: &ScanOptions,
+        source: &dyn Connector,
+        stop: &AtomicBool,
+    ) -> Result<ScanOutcome, ScanError> {
+        let (engine, stats) = (&self.engine, &ScanStats::default());
         Scan { state, source, target: b"the tree", engine, options, stats, stop }.run()
     }
 
@@ -150,6 +168,8 @@ pub(crate) struct Watched<'h> {
     pub(crate) on_read: Option<OnRead>,
     /// Whether a read of bytes at this offset fails in passing.
     pub(crate) fails_read: Option<FailsRead>,
+    /// This file may not be opened.
+    pub(crate) denied: Option<String>,
     /// Everything has this version.
     pub(crate) version: Option<&'static [u8]>,
     /// A read gives no more bytes than this.
@@ -163,6 +183,8 @@ pub(crate) struct Watched<'h> {
     /// Set when one does.
     pub(crate) stop_at_failed_listing: Option<&'h AtomicBool>,
     listings: AtomicU64,
+    /// Called when the shards of a run are planned.
+    pub(crate) on_plan: Option<Box<dyn Fn() + Send + Sync + 'h>>,
     /// Every version is trusted.
     pub(crate) all_settled: bool,
 }
@@ -179,6 +201,7 @@ impl<'h> Watched<'h> {
             reads: Mutex::default(),
             on_read: None,
             fails_read: None,
+            denied: None,
             version: None,
             read_max: usize::MAX,
             bytes_read: Arc::default(),
@@ -186,6 +209,7 @@ impl<'h> Watched<'h> {
             every_other_listing_fails: false,
             stop_at_failed_listing: None,
             listings: AtomicU64::new(0),
+            on_plan: None,
             all_settled: true,
         }
     }
@@ -254,6 +278,9 @@ impl Connector for Watched<'_> {
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError> {
         (self.hook)(key, 0);
         self.reads.lock().unwrap().push(key.to_vec());
+        if self.denied.as_ref().is_some_and(|denied| key == denied.as_bytes()) {
+            return Err(ConnectorError::PermissionDenied { operation: "open" });
+        }
         Ok(Box::new(WatchedReader {
             inner: self.inner.open(key)?,
             key: key.to_vec(),
@@ -276,6 +303,11 @@ impl Connector for Watched<'_> {
         cursor: CursorUpdate<'_>,
         want: usize,
     ) -> Result<Vec<Box<[u8]>>, ConnectorError> {
+        if cursor.last_key().is_none()
+            && let Some(on_plan) = &self.on_plan
+        {
+            on_plan();
+        }
         self.inner.split_points(range, cursor, want)
     }
 }
