@@ -121,14 +121,15 @@ impl ReportTo<'_> {
         let mut prints = Fingerprints::new();
         let mut written = 0;
         let each = |found: &ReportedFinding| {
-            let base_path = self.places.in_repository(&found.path);
-            let fingerprint = prints.next(found, &base_path);
-            let is_new = self.new_since.is_none_or(|run| found.first_seen > run);
-            if !is_new || !silencer.lets_pass(found, &base_path, &fingerprint) {
+            let fingerprint = prints.next(found, &self.places.in_repository(&found.path));
+            if self.new_since.is_some_and(|run| found.first_seen <= run) {
                 return Ok(());
             }
+            let Some(path) = silencer.path_to_report(found, self.places, &fingerprint) else {
+                return Ok(());
+            };
             written += 1;
-            let path = self.places.as_seen(&found.path);
+            let (path, base_path) = (self.places.as_seen(path), self.places.in_repository(path));
             let secret = self.secret.map_or_else(|| found.redacted.clone(), |secret| secret(found));
             write(&Shown { found, path, base_path, fingerprint, secret })
         };

@@ -78,6 +78,45 @@ fn patterns_of_paths_count_for_the_history_too() {
     }
 }
 
+/// A blob is left out only where all its paths are.
+#[test]
+fn a_pattern_of_one_path_of_a_blob_does_not_hide_its_other_paths() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let secret = format!("GITHUB_TOKEN={}\n", token(1));
+    place.write("vendor/x.env", &secret);
+    commit(&place, "first");
+    let scan = |words: &str| place.run(&format!("scan --format json --only-history {words} TREE"));
+    let filters = ["--exclude vendor/", "--include src/"];
+    for filter in filters {
+        scan(filter).exits(0);
+    }
+    place.write("src/x.env", &secret);
+    commit(&place, "second");
+    let second = git(&place.tree, &["rev-parse", "HEAD"]);
+    // Both after a run that left the blob out, and by itself.
+    let other = Place::with_state(&place, "other");
+    for place in [&place, &other] {
+        for filter in filters {
+            let words = format!("scan --format json --only-history {filter} TREE");
+            let ran = place.run(&words).exits(1);
+            assert_eq!(paths(&ran), ["src/x.env"], "{filter}");
+            assert_eq!(ran.json()[0]["commit"], *second, "{filter}");
+        }
+    }
+    // Beside the files, and named from another directory.
+    let ran = place.run("scan --format json --exclude vendor/ TREE").exits(1);
+    assert_eq!(paths(&ran), ["src/x.env", "src/x.env"]);
+    // An ignore file names paths, too.
+    place.write(".gossipignore", "vendor/\n");
+    let ran = scan("").exits(1);
+    assert_eq!(paths(&ran), ["src/x.env"]);
+    place.write(".gossipignore", "vendor/\nsrc/\n");
+    scan("").exits(0).says("not reported: 1 by");
+    place.write(".gossipignore", "vendor/x.env:github-token:1\n");
+    assert_eq!(paths(&scan("").exits(1)), ["src/x.env"]);
+}
+
 #[test]
 fn a_directory_with_a_broken_repository_says_how_its_files_are_scanned() {
     let place = Place::new();

@@ -158,7 +158,10 @@ impl GitSource {
         }
         let planner = Planner {
             objects: self.repository.objects(),
-            class_of: &|path| class_number(&(new.path_class)(path)),
+            class_of: &|path| match (new.is_left_out)(path) {
+                true => LEFT_OUT,
+                false => class_number(&(new.path_class)(path)),
+            },
             cache_bytes: self.options.cache_bytes,
         };
         let mut draft = planner.plan(new.run.as_raw(), &tips, &known).map_err(OpenError::from)?;
@@ -235,6 +238,9 @@ fn version_parts(version: &[u8], hash: gix::hash::Kind) -> Option<(gix::ObjectId
     let class = u64::from_le_bytes(class.try_into().ok()?);
     Some((gix::ObjectId::try_from(id).ok()?, class))
 }
+
+/// The class of paths that are left out. [`class_number`] is odd.
+const LEFT_OUT: u64 = 2;
 
 /// Never 0, which is the class of what has no path.
 fn class_number(class: &[u8]) -> u64 {
