@@ -113,8 +113,11 @@ impl Wrapper for Filtered<'_> {
         page.clear();
         self.source.list(range, cursor, max_entries, &mut whole)?;
         for mut entry in whole.iter() {
-            // Also of what the source does not offer: nobody misses what they left out.
-            entry.skip = self.leaves_out(entry.key, entry.size).or(entry.skip);
+            // Also of what the source does not offer: nobody misses what they left out. But what is
+            // missed because of too many paths may be at any of them.
+            if entry.skip != Some(SkipReason::ManyPaths) {
+                entry.skip = self.leaves_out(entry.key, entry.size).or(entry.skip);
+            }
             page.push(entry);
         }
         page.finish(whole.is_last(), whole.token().map(<[u8]>::to_vec));

@@ -212,8 +212,8 @@ impl Connector for GitSource {
         for (number, row) in (rows.start..).zip(&listed) {
             let key = row_key(manifest.id(), number);
             let skip = not_read(row.kind);
-            // What may be fetched some day is never settled.
-            let is_settled = row.kind != RowKind::NotFetched;
+            // What may be fetched or walked some day is never settled.
+            let is_settled = !matches!(row.kind, RowKind::NotFetched | RowKind::ManyPaths);
             let version = if is_settled { version(row) } else { Vec::new() };
             page.push(PageEntry { key: &key, version: &version, size: row.size, skip });
         }
@@ -329,6 +329,7 @@ fn not_read(kind: RowKind) -> Option<SkipReason> {
     match kind {
         RowKind::Submodule => Some(SkipReason::Submodule),
         RowKind::NotFetched => Some(SkipReason::NotFetched),
+        RowKind::ManyPaths => Some(SkipReason::ManyPaths),
         RowKind::Blob | RowKind::Commit | RowKind::Tag | RowKind::Tree => None,
     }
 }

@@ -40,6 +40,7 @@ pub(crate) enum Reason {
     Unreadable = 68,
     DamagedArchive = 69,
     ArchiveLimits = 70,
+    ManyPaths = 71,
 }
 
 /// From this code on, it should have been scanned.
@@ -74,6 +75,7 @@ const REASONS: &[(Reason, &str)] = &[
     (Reason::Unreadable, "unreadable"),
     (Reason::DamagedArchive, "damaged archive"),
     (Reason::ArchiveLimits, "archive beyond limits"),
+    (Reason::ManyPaths, "too many paths"),
 ];
 
 impl Reason {
@@ -90,6 +92,7 @@ impl Reason {
             SkipReason::NotFetched => Self::NotFetched,
             SkipReason::KeyTooLong => Self::KeyTooLong,
             SkipReason::PermissionDenied => Self::PermissionDenied,
+            SkipReason::ManyPaths => Self::ManyPaths,
             _ => Self::Unreadable,
         }
     }

@@ -232,6 +232,55 @@ fn a_key_that_is_allowed_at_one_path_is_still_found_at_another() {
     assert_eq!(paths(&place.run(&words).exits(1)), ["prod/k.pem"]);
 }
 
+/// Commits a tree of `levels` levels, each of which holds the one below it twice, and beside it the files
+/// of the last commit. The deepest holds the file `leaf`.
+fn commit_doubled(place: &Place, levels: u32, leaf: &str) {
+    let make = |listing: &str| {
+        fs::write(place.path("listing"), listing).unwrap();
+        let output = Command::new("git")
+            .current_dir(&place.tree)
+            .arg("mktree")
+            .stdin(fs::File::open(place.path("listing")).unwrap())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let blob = git(&place.tree, &["hash-object", "-w", leaf]);
+    let mut tree = make(&format!("100644 blob {blob}\tleaf\n"));
+    for _ in 0..levels {
+        tree = make(&format!("040000 tree {tree}\ta\n040000 tree {tree}\tb\n"));
+    }
+    let files = git(&place.tree, &["ls-tree", "HEAD"]);
+    let root = make(&format!("{files}\n040000 tree {tree}\tdoubled\n"));
+    let commit = git(&place.tree, &["commit-tree", "-p", "HEAD", "-m", "doubled", &root]);
+    git(&place.tree, &["reset", "-q", "--soft", &commit]);
+}
+
+/// However many paths there are before it, a path that rules tell apart from an object's others is
+/// found; and if there are more than are walked, that is a failure.
+#[test]
+fn directories_that_hold_each_other_many_times_hide_nothing() {
+    for (levels, code, filter) in [(16, 1, ""), (24, 2, "--exclude doubled/")] {
+        let place = Place::new();
+        git(&place.tree, &["init", "-q", "-b", "main"]);
+        let secret = format!("GITHUB_TOKEN={}\n", token(1));
+        place.write("test/keys/k.env", &secret);
+        place.write("leaf", "nothing");
+        commit(&place, "first");
+        commit_doubled(&place, levels, "leaf");
+        place.write("prod/keys/k.env", &secret);
+        commit(&place, "second");
+        let rules = place.path("rules.toml");
+        fs::write(&rules, "[allowlist]\npaths = ['''^test/''']\n").unwrap();
+        let rules = format!("--rules {}", rules.display());
+        let ran = place.run(&format!("scan --format json --only-history {rules} {filter} TREE"));
+        let ran = ran.exits(code);
+        assert_eq!(paths(&ran), ["prod/keys/k.env"], "{levels}");
+        assert_eq!(ran.stderr.contains("1 too many paths"), code == 2, "{ran:?}");
+    }
+}
+
 /// Blobs written out as files have the findings that the repository has.
 #[test]
 fn a_repository_has_the_findings_of_its_blobs_as_files() {

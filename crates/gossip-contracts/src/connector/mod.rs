@@ -213,6 +213,8 @@ pub enum SkipReason {
     Submodule,
     /// A partial clone does not have it.
     NotFetched,
+    /// It has more paths than are told apart, and something may have been missed below others of them.
+    ManyPaths,
 }
 
 impl Page {
