@@ -223,6 +223,10 @@ impl Silencer {
             if let Some(path) = others.iter().find(|path| !is_named(path)) {
                 return Some(path);
             }
+            // Of paths that are not kept nobody can say.
+            if from.is_some_and(|from| from.more_paths > 0) {
+                return Some(&found.path);
+            }
         }
         self.files[by].1 += 1;
         None

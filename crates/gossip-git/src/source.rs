@@ -320,6 +320,7 @@ impl ItemReader for GitReader {
             author: String::from_utf8_lossy(&origin.author.unwrap_or_default()).into_owned(),
             date_ms: u64::try_from(origin.seconds.unwrap_or(0)).unwrap_or(0).saturating_mul(1000),
             other_paths: origin.other_paths,
+            more_paths: origin.more_paths,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! One item: is it known, can it be read, what is in it.
 
+use std::sync::Arc;
+
 use gossip_archive::{Format, HEAD_SIZE};
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
@@ -111,7 +113,7 @@ impl ItemContext<'_> {
             item: ItemId::derive(self.target, reader.identity().unwrap_or(key)),
             version: reader.version().to_vec(),
             opened_at_ms,
-            provenance: reader.provenance(),
+            provenance: reader.provenance().map(Arc::new),
         };
         Ok(OpenItem { subject, reader })
     }
@@ -195,7 +197,7 @@ pub(crate) struct Subject {
     item: ItemId,
     version: Vec<u8>,
     pub(crate) opened_at_ms: u64,
-    provenance: Option<Provenance>,
+    provenance: Option<Arc<Provenance>>,
 }
 
 impl Subject {
@@ -230,6 +232,7 @@ impl Subject {
     pub(crate) fn begin_row(&self, size: u64, partial: Option<&PartialItem>) -> ItemRow {
         let mut row = ItemRow::new(&self.key);
         row.path.clone_from(&self.path);
+        row.provenance.clone_from(&self.provenance);
         row.version = self.version.clone();
         row.bytes = size;
         row.begun = partial.is_some();

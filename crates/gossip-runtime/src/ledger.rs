@@ -4,9 +4,11 @@
 //!   findings are in the same database: both were committed together, with the cursor.
 //! - D2: an item has the occurrences of the version in its ledger row and no others.
 
-use gossip_contracts::connector::{KeyRange, Page, PageEntry};
+use std::sync::Arc;
+
+use gossip_contracts::connector::{KeyRange, Page, PageEntry, Provenance};
 use gossip_contracts::identity::RunId;
-use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+use gossip_coordination_sqlite::rusqlite::{self, Transaction, params};
 
 use crate::findings::{self, OccurrenceRow};
 use crate::reason::Reason;
@@ -43,6 +45,8 @@ pub(crate) struct ItemRow {
     pub(crate) failed: Option<Reason>,
     /// Of an archive: what inside of it was not scanned, beyond that.
     pub(crate) inside: Reasons,
+    /// Who brought it in. Its other paths are committed of what has findings only.
+    pub(crate) provenance: Option<Arc<Provenance>>,
     /// Those that are not committed yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
     /// Earlier occurrences of this version are committed.
@@ -227,6 +231,7 @@ impl ItemRow {
             skipped: None,
             failed: None,
             inside: Reasons::default(),
+            provenance: None,
             occurrences: Vec::new(),
             begun: false,
         }
@@ -280,17 +285,25 @@ impl ItemRow {
         let id = run.as_raw() as i64;
         let is_scanned = self.not_scanned().is_none() && inside.is_none();
         let path = self.path.as_ref().filter(|_| !is_scanned);
-        let values = (scope.0, key, version, bytes as i64, skipped, failed, id, &inside, path);
+        // They are shown with what is found.
+        let from = self.provenance.as_ref().filter(|_| *begun || !occurrences.is_empty());
+        let others = from.filter(|from| !from.other_paths.is_empty());
+        let others = others.map(|from| from.other_paths.join(&0));
+        let more = from.map_or(0, |from| from.more_paths as i64);
+        let bytes = bytes as i64;
+        let values =
+            params![scope.0, key, version, bytes, skipped, failed, id, inside, path, others, more];
         let is_new = tx
             .prepare_cached(
-                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
+                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path,
+                                         other_paths, more_paths)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
             )?
             .execute(values)?;
         if is_new == 0 {
             tx.prepare_cached(
                 "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6, run = ?7,
-                 inside = ?8, path = ?9 WHERE scope = ?1 AND key = ?2",
+                 inside = ?8, path = ?9, other_paths = ?10, more_paths = ?11 WHERE scope = ?1 AND key = ?2",
             )?
             .execute(values)?;
             if !begun {

@@ -12,7 +12,7 @@ use gossip_coordination_sqlite::CallerSchema;
 /// `run` for the same reason: who counts a run's items walks its scope.
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
-    retired: 6,
+    retired: 7,
     steps: &["
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -50,6 +50,8 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             run INTEGER NOT NULL,
             inside BLOB,
             path BLOB,
+            other_paths BLOB,
+            more_paths INTEGER NOT NULL,
             PRIMARY KEY(scope, key)
         ) STRICT, WITHOUT ROWID;
 
@@ -80,7 +82,6 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             commit_id TEXT,
             author TEXT,
             date_ms INTEGER,
-            other_paths BLOB,
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
 

@@ -281,6 +281,32 @@ fn directories_that_hold_each_other_many_times_hide_nothing() {
     }
 }
 
+/// All paths with every finding once took 24 MB here, and all memory with a few more of either.
+#[test]
+fn a_blob_with_many_paths_and_many_findings_names_some_of_its_paths_once() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let lines: Vec<String> = (0..200).map(|seed| format!("T{seed}={}\n", token(seed))).collect();
+    place.write("leaf", lines.concat());
+    commit(&place, "first");
+    commit_doubled(&place, 12, "leaf");
+    let ran = place.run("scan --format json --only-history TREE").exits(1);
+    let found = ran.json();
+    assert_eq!(found.len(), 200);
+    for row in &found {
+        assert_eq!(row["path"], "leaf");
+        let others = row["other_paths"].as_array().unwrap().len() as u64;
+        assert_eq!((others, row["more_paths"].as_u64()), (100, Some((1 << 12) - 100)));
+    }
+    place.run("findings").exits(1).prints("and 4093 more");
+    let files = fs::read_dir(&place.state).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    let bytes: u64 = files.filter(fs::Metadata::is_file).map(|file| file.len()).sum();
+    assert!(bytes < 8 << 20, "{bytes}");
+    // What is not named may be anywhere.
+    place.write(".gossipignore", "doubled/\nleaf\n");
+    place.run("findings").exits(1);
+}
+
 /// Blobs written out as files have the findings that the repository has.
 #[test]
 fn a_repository_has_the_findings_of_its_blobs_as_files() {

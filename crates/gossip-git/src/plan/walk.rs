@@ -22,7 +22,7 @@ pub(crate) const EXCLUDED: u32 = u32::MAX - 1;
 /// so much at least. A few directories that hold each other many times make more paths than anybody
 /// could walk.
 const FURTHER_COST_EACH: u64 = 32;
-const FURTHER_COST_MIN: u64 = 1 << 19;
+const FURTHER_COST_MIN: u64 = 1 << 18;
 /// A path costs one, and one more for every so many bytes: a class is found by reading it.
 const COST_BYTES: u64 = 64;
 /// Under how many further paths a directory is walked when nothing is left: those that make too many
