@@ -300,6 +300,11 @@ impl ItemReader for GitReader {
         self.body.read_at(offset, buf).map_err(|error| unread("read", error))
     }
 
+    /// What is inflated piece by piece is inflated from its start each time that somebody goes back.
+    fn reads_anywhere(&self) -> bool {
+        matches!(self.body, Body::Whole { .. })
+    }
+
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
         Ok(self.version.clone())
     }

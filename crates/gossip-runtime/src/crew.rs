@@ -89,6 +89,7 @@ impl<'c> Crew<'c> {
         let context = &shared.context;
         if shared.idle() == 0
             || !context.source.capabilities().range_reads
+            || !item.reads_anywhere()
             // Q1 is of lines.
             || context.engine.rules().compares_columns()
         {

@@ -336,6 +336,11 @@ impl<'i> ItemInProgress<'i> {
         self.stream.mark()
     }
 
+    /// Whether a crew could read it.
+    pub(crate) fn reads_anywhere(&self) -> bool {
+        self.reader.reads_anywhere()
+    }
+
     /// Goes on behind a part that a crew has read.
     pub(crate) fn skip(&mut self, part: Part) {
         self.row.occurrences.extend(part.found);
