@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use gossip_contracts::connector::{
-    Classifier, Connector, ConnectorError, ContentKind, Page, SkipReason, Wrapper,
+    Classifier, Connector, ConnectorError, ContentKind, NewRun, Page, SkipReason, Wrapper,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
@@ -73,14 +73,18 @@ impl<'s> Filtered<'s> {
         })
     }
 
+    /// One that has several paths is listed once for those that are left out, and once for others.
     fn leaves_out(&self, key: &[u8], size: u64) -> Option<SkipReason> {
         let path = self.source.path_of(key);
-        let path = path.as_deref().unwrap_or(key);
-        let wanted = self.include.as_ref().is_none_or(|include| matches(include, path));
-        if !wanted || matches(&self.exclude, path) {
+        if self.leaves_path_out(path.as_deref().unwrap_or(key)) {
             return Some(SkipReason::Excluded);
         }
         (size > self.max_file_size).then_some(SkipReason::TooLarge)
+    }
+
+    fn leaves_path_out(&self, path: &[u8]) -> bool {
+        let wanted = self.include.as_ref().is_none_or(|include| matches(include, path));
+        !wanted || matches(&self.exclude, path)
     }
 }
 
@@ -91,6 +95,11 @@ impl Wrapper for Filtered<'_> {
 
     fn classifier(&self) -> &dyn Classifier {
         &self.classifier
+    }
+
+    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
+        let is_left_out = &|path: &[u8]| self.leaves_path_out(path) || (run.is_left_out)(path);
+        self.source.begin(NewRun { is_left_out, ..run })
     }
 
     fn list(
@@ -104,8 +113,11 @@ impl Wrapper for Filtered<'_> {
         page.clear();
         self.source.list(range, cursor, max_entries, &mut whole)?;
         for mut entry in whole.iter() {
-            // Also of what the source does not offer: nobody misses what they left out.
-            entry.skip = self.leaves_out(entry.key, entry.size).or(entry.skip);
+            // Also of what the source does not offer: nobody misses what they left out. But what is
+            // missed because of too many paths may be at any of them.
+            if entry.skip != Some(SkipReason::ManyPaths) {
+                entry.skip = self.leaves_out(entry.key, entry.size).or(entry.skip);
+            }
             page.push(entry);
         }
         page.finish(whole.is_last(), whole.token().map(<[u8]>::to_vec));

@@ -89,6 +89,10 @@ impl ItemReader for LoggedReader {
         Ok(read)
     }
 
+    fn reads_anywhere(&self) -> bool {
+        self.reader.reads_anywhere()
+    }
+
     fn limit_read_ahead(&mut self, end: u64) {
         self.reader.limit_read_ahead(end);
     }

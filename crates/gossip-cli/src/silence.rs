@@ -58,23 +58,33 @@ impl IgnoreFile {
         Ok(Self { path: path.to_owned(), fingerprints, places, paths: patterns(&globs)? })
     }
 
+    /// Whether it names this finding, whatever the finding's paths are.
     fn names(&self, found: &ReportedFinding, path: &[u8], fingerprint: &str) -> bool {
+        self.fingerprints.contains(fingerprint)
+            || found.provenance.as_ref().is_some_and(|from| {
+                self.names_place(found, path, |commit| commit == Some(&from.commit))
+            })
+    }
+
+    /// Whether it names this one of the finding's paths.
+    fn names_path(&self, found: &ReportedFinding, path: &[u8]) -> bool {
+        self.names_place(found, path, |commit| commit.is_none()) || matches(&self.paths, path)
+    }
+
+    fn names_place(
+        &self,
+        found: &ReportedFinding,
+        path: &[u8],
+        is_commit: impl Fn(Option<&String>) -> bool,
+    ) -> bool {
         let is_rule = |rule: &str| {
             rule == found.rule
                 || rules_for_gitleaks_id(rule)
                     .is_some_and(|ours| ours.contains(&found.rule.as_str()))
         };
-        let is_commit = |commit: &Option<String>| {
-            commit.as_ref().is_none_or(|commit| {
-                found.provenance.as_ref().is_some_and(|found| found.commit == *commit)
-            })
-        };
-        let at_place = || {
-            let key = (path.to_vec(), found.line);
-            let entries = self.places.get(&key).map(Vec::as_slice).unwrap_or_default();
-            entries.iter().any(|(rule, commit)| is_rule(rule) && is_commit(commit))
-        };
-        self.fingerprints.contains(fingerprint) || at_place() || matches(&self.paths, path)
+        let entries = self.places.get(&(path.to_vec(), found.line));
+        let mut entries = entries.map(Vec::as_slice).unwrap_or_default().iter();
+        entries.any(|(rule, commit)| is_rule(rule) && is_commit(commit.as_ref()))
     }
 }
 
@@ -165,32 +175,61 @@ impl Silencer {
         })
     }
 
-    /// Whether a finding is reported. Counts it if not.
-    pub(crate) fn lets_pass(
+    /// The path of a finding that is reported, of those that it has: the first that no ignore file
+    /// names. Counts a finding that is not reported.
+    pub(crate) fn path_to_report<'f>(
         &mut self,
-        found: &ReportedFinding,
-        path: &[u8],
+        found: &'f ReportedFinding,
+        places: &Places,
         fingerprint: &str,
-    ) -> bool {
+    ) -> Option<&'f [u8]> {
         if found.is_silenced {
             self.by_config += 1;
-            return false;
+            return None;
         }
-        let file = self.files.iter_mut().find(|(file, _)| file.names(found, path, fingerprint));
-        if let Some((_, count)) = file {
-            *count += 1;
-            return false;
-        }
+        let path = self.first_unnamed(found, places, fingerprint)?;
         if let Some((_, known, count)) = &mut self.baseline
             && known.contains(fingerprint)
         {
             *count += 1;
-            return false;
+            return None;
         }
         let is_below = rank(&found.severity) < self.severity as usize
             || rank(&found.confidence) < self.confidence as usize;
         self.below += u64::from(is_below);
-        !is_below
+        (!is_below).then_some(path)
+    }
+
+    /// The first of a finding's paths that no ignore file names; or, if one names the finding, or
+    /// together they name all paths, that is counted to the one that names the first.
+    fn first_unnamed<'f>(
+        &mut self,
+        found: &'f ReportedFinding,
+        places: &Places,
+        fingerprint: &str,
+    ) -> Option<&'f [u8]> {
+        let first = places.in_repository(&found.path);
+        let by = self.files.iter().position(|(file, _)| {
+            file.names(found, &first, fingerprint) || file.names_path(found, &first)
+        });
+        let Some(by) = by else { return Some(&found.path) };
+        if !self.files[by].0.names(found, &first, fingerprint) {
+            let is_named = |path: &&Vec<u8>| {
+                let path = places.in_repository(path);
+                self.files.iter().any(|(file, _)| file.names_path(found, &path))
+            };
+            let from = found.provenance.as_ref();
+            let others = from.map(|from| &from.other_paths[..]).unwrap_or_default();
+            if let Some(path) = others.iter().find(|path| !is_named(path)) {
+                return Some(path);
+            }
+            // Of paths that are not kept nobody can say.
+            if from.is_some_and(|from| from.more_paths > 0) {
+                return Some(&found.path);
+            }
+        }
+        self.files[by].1 += 1;
+        None
     }
 
     pub(crate) fn counts(&self) -> Silenced {

@@ -356,6 +356,10 @@ impl ItemReader for PartReader {
         self.reader.read_at(offset, buf)
     }
 
+    fn reads_anywhere(&self) -> bool {
+        self.reader.reads_anywhere()
+    }
+
     fn limit_read_ahead(&mut self, end: u64) {
         self.reader.limit_read_ahead(end);
     }

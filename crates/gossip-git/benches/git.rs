@@ -51,6 +51,7 @@ fn measure(repository: &Path) {
             last: None,
             settled: &|_| Ok(()),
             path_class: &|path| vec![u8::from(path.starts_with(b"test"))],
+            is_left_out: &|_| false,
         };
         plan_s = plan_s.min(seconds(|| opened.begin(run).expect("a plan")));
         source = Some(opened);

@@ -22,6 +22,7 @@
 //!     last: None,
 //!     settled: &|_| Ok(()),
 //!     path_class: &|_| Vec::new(),
+//!     is_left_out: &|_| false,
 //! })?;
 //! let mut page = Page::new();
 //! source.list(source.key_range(), CursorUpdate::initial(), 100, &mut page)?;

@@ -212,8 +212,8 @@ impl Connector for GitSource {
         for (number, row) in (rows.start..).zip(&listed) {
             let key = row_key(manifest.id(), number);
             let skip = not_read(row.kind);
-            // What may be fetched some day is never settled.
-            let is_settled = row.kind != RowKind::NotFetched;
+            // What may be fetched or walked some day is never settled.
+            let is_settled = !matches!(row.kind, RowKind::NotFetched | RowKind::ManyPaths);
             let version = if is_settled { version(row) } else { Vec::new() };
             page.push(PageEntry { key: &key, version: &version, size: row.size, skip });
         }
@@ -300,6 +300,11 @@ impl ItemReader for GitReader {
         self.body.read_at(offset, buf).map_err(|error| unread("read", error))
     }
 
+    /// What is inflated piece by piece is inflated from its start each time that somebody goes back.
+    fn reads_anywhere(&self) -> bool {
+        matches!(self.body, Body::Whole { .. })
+    }
+
     fn version_now(&self) -> Result<Vec<u8>, ConnectorError> {
         Ok(self.version.clone())
     }
@@ -320,6 +325,7 @@ impl ItemReader for GitReader {
             author: String::from_utf8_lossy(&origin.author.unwrap_or_default()).into_owned(),
             date_ms: u64::try_from(origin.seconds.unwrap_or(0)).unwrap_or(0).saturating_mul(1000),
             other_paths: origin.other_paths,
+            more_paths: origin.more_paths,
         })
     }
 }
@@ -329,6 +335,7 @@ fn not_read(kind: RowKind) -> Option<SkipReason> {
     match kind {
         RowKind::Submodule => Some(SkipReason::Submodule),
         RowKind::NotFetched => Some(SkipReason::NotFetched),
+        RowKind::ManyPaths => Some(SkipReason::ManyPaths),
         RowKind::Blob | RowKind::Commit | RowKind::Tag | RowKind::Tree => None,
     }
 }

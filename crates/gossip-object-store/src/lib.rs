@@ -6,8 +6,8 @@
 //! Listings resume from the store's own token; one that is no longer good is ignored, and the listing
 //! goes on behind the last key.
 //!
-//! Requests that the store throttles or does not answer are tried again with backoff, for less time
-//! than a lease lasts; what still fails is the caller's to try again. While objects are opened one
+//! Requests that the store throttles or does not answer are tried again with backoff, for less than
+//! half the time that a lease lasts, the wait for others (O2) aside; what still fails is the caller's to try again. While objects are opened one
 //! after the other, the next ones are fetched ahead.
 //!
 //! - O1: a page that is not strictly ascending is an error: a cursor in it would skip.

@@ -18,11 +18,17 @@ use crate::{Client, ObjectOptions, ObjectSource, Store};
 /// Threads that drive requests; what is fetched is scanned elsewhere.
 const THREADS: usize = 2;
 /// How long one request is tried again.
-const RETRY_FOR: Duration = Duration::from_secs(12);
+const RETRY_FOR: Duration = Duration::from_secs(4);
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(3);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// How long one request may take.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(8);
+/// A worker looks at its lease before a read, and renews it when half of its 30 seconds are over. So a
+/// read, with its last try and the wait before that, ends well before the lease does.
+const HALF_LEASE: Duration = Duration::from_secs(15);
+const _: () = assert!(
+    RETRY_FOR.as_millis() + BACKOFF_MAX.as_millis() + TIMEOUT.as_millis() < HALF_LEASE.as_millis()
+);
 
 /// No name begins with a NUL.
 const FIRST_KEY: &[u8] = b"\0";

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::Client;
-use crate::error::connector_error;
+use crate::error::{connector_error, status};
 
 /// Bytes that opening an object fetches.
 const FIRST: u64 = 1 << 20;
@@ -28,15 +28,10 @@ pub(crate) async fn fetch_first(client: Client, key: Vec<u8>) -> Result<First, C
     let not_found = ConnectorError::NotFound { operation: "open" };
     let name = str::from_utf8(&key).map_err(|_| not_found.clone())?;
     let path = Path::parse(name).ok().filter(|path| path.as_ref() == name).ok_or(not_found)?;
-    let answer = match get(&client, &path, Some(0..FIRST), None).await {
-        // Of an empty object no range can be asked for.
-        Err(Error::Generic { .. }) => match get(&client, &path, None, None).await {
-            Ok((meta, bytes)) if meta.size == 0 => Ok((meta, bytes)),
-            Ok((meta, mut bytes)) => {
-                bytes.truncate(FIRST as usize);
-                Ok((meta, bytes))
-            }
-            Err(error) => Err(error),
+    let answer = match get(&client, &path, 0..FIRST, None).await {
+        Err(error) if has_no_ranges(&error) => match head(&client, &path).await {
+            Ok(meta) if meta.size == 0 => Ok((meta, Bytes::new())),
+            _ => Err(error),
         },
         answer => answer,
     };
@@ -44,14 +39,26 @@ pub(crate) async fn fetch_first(client: Client, key: Vec<u8>) -> Result<First, C
     Ok(First { path, size: meta.size, tag: meta.e_tag, bytes })
 }
 
+/// Whether a store answers so when a range of an empty object is asked for. Nothing is asked for without
+/// a range: what cannot be had in parts may be too large.
+fn has_no_ranges(error: &Error) -> bool {
+    status(error) == Some(416) || error.to_string().contains("non-partial response")
+}
+
+async fn head(client: &Client, path: &Path) -> Result<ObjectMeta, Error> {
+    let _permit = client.permits.acquire().await.expect("the semaphore is never closed");
+    let options = GetOptions { head: true, ..GetOptions::default() };
+    Ok(client.store.get_opts(path, options).await?.meta)
+}
+
 async fn get(
     client: &Client,
     path: &Path,
-    range: Option<std::ops::Range<u64>>,
+    range: std::ops::Range<u64>,
     tag: Option<String>,
 ) -> Result<(ObjectMeta, Bytes), Error> {
-    let options =
-        GetOptions { range: range.map(GetRange::Bounded), if_match: tag, ..GetOptions::default() };
+    let range = Some(GetRange::Bounded(range));
+    let options = GetOptions { range, if_match: tag, ..GetOptions::default() };
     let _permit = client.permits.acquire().await.expect("the semaphore is never closed");
     let answer = client.store.get_opts(path, options).await?;
     let meta = answer.meta.clone();
@@ -102,7 +109,7 @@ impl ObjectReader {
         let end = if offset < self.ahead_to { self.ahead_to } else { self.size };
         let range = offset..(offset + WINDOW).min(end);
         self.handle.spawn(async move {
-            let answer = get(&client, &path, Some(range.clone()), tag).await;
+            let answer = get(&client, &path, range.clone(), tag).await;
             let (_, bytes) = answer.map_err(|error| connector_error("read", &error))?;
             if (bytes.len() as u64) < range.end - range.start {
                 let message = "the store sent less than it said".to_owned();

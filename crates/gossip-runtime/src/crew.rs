@@ -102,6 +102,7 @@ impl<'c> Crew<'c> {
         if shared.idle() == 0
             || !context.source.capabilities().range_reads
             || !subject.has_version()
+            || !item.reads_anywhere()
             // Q1 is of lines.
             || context.engine.rules().compares_columns()
         {

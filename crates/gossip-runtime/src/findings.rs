@@ -1,6 +1,7 @@
 //! What was found, and where.
 
 use std::fmt;
+use std::sync::Arc;
 
 use gossip_contracts::connector::Provenance;
 use gossip_contracts::identity::{FindingId, OccurrenceId, RuleFingerprint, RunId, SecretHash};
@@ -36,7 +37,7 @@ pub(crate) struct OccurrenceRow {
     pub(crate) before: String,
     pub(crate) after: String,
     pub(crate) is_silenced: bool,
-    pub(crate) provenance: Option<Provenance>,
+    pub(crate) provenance: Option<Arc<Provenance>>,
 }
 
 impl OccurrenceRow {
@@ -52,9 +53,9 @@ impl OccurrenceRow {
             "INSERT OR REPLACE INTO scan_occurrences(
                  scope, key, occurrence, finding, secret, rule, fingerprint, severity, confidence,
                  redacted, start, length, line, column, end_line, end_column, description, reason,
-                 before, after, silenced, commit_id, author, date_ms, other_paths, path, inner)
+                 before, after, silenced, commit_id, author, date_ms, path, inner)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)",
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
         )?
         .execute(params![
             scope.0,
@@ -81,7 +82,6 @@ impl OccurrenceRow {
             provenance.map(|provenance| &provenance.commit),
             provenance.map(|provenance| &provenance.author),
             provenance.map(|provenance| provenance.date_ms as i64),
-            provenance.map(|provenance| provenance.other_paths.join(&0)),
             self.path,
             self.inner,
         ])?;
@@ -172,7 +172,8 @@ pub(crate) fn each_since<E>(
         "SELECT lower(hex(o.finding)), o.rule, o.severity, o.confidence, o.key, o.start,
                 o.length, o.line, o.column, o.redacted, o.end_line, o.end_column, o.description,
                 o.reason, o.before, o.after, o.silenced, o.commit_id, o.author, o.date_ms,
-                o.other_paths, ifnull(s.run, l.run), ifnull(o.path, o.key), o.inner
+                l.other_paths, ifnull(s.run, l.run), ifnull(o.path, o.key), o.inner,
+                l.more_paths
          FROM scan_occurrences o CROSS JOIN scan_ledger l USING (scope, key)
          LEFT JOIN scan_seen s USING (finding)
          WHERE o.scope = ",
@@ -211,25 +212,25 @@ fn reported(row: &Row<'_>) -> rusqlite::Result<ReportedFinding> {
         is_silenced: row.get(16)?,
         provenance: provenance(row)?,
         first_seen: RunId::from_raw(number(21)?),
-        path: path_of(row)?,
+        path: with_inner(row.get(22)?, row)?,
         is_inside: row.get_ref(23)? != ValueRef::Null,
     })
 }
 
 fn provenance(row: &Row<'_>) -> rusqlite::Result<Option<Provenance>> {
     let Some(commit) = row.get(17)? else { return Ok(None) };
-    let paths: Vec<u8> = row.get(20)?;
-    let other_paths = if paths.is_empty() {
-        Vec::new()
-    } else {
-        paths.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
-    };
+    let paths: Vec<u8> = row.get::<_, Option<_>>(20)?.unwrap_or_default();
+    let mut other_paths = Vec::new();
+    for path in paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+        other_paths.push(with_inner(path.to_vec(), row)?);
+    }
     let date_ms = row.get::<_, i64>(19)? as u64;
-    Ok(Some(Provenance { commit, author: row.get(18)?, date_ms, other_paths }))
+    let more_paths = row.get::<_, i64>(24)? as u64;
+    Ok(Some(Provenance { commit, author: row.get(18)?, date_ms, other_paths, more_paths }))
 }
 
-fn path_of(row: &Row<'_>) -> rusqlite::Result<Vec<u8>> {
-    let mut path: Vec<u8> = row.get(22)?;
+/// The path of an item, and of a file in it if that is where the finding is.
+fn with_inner(mut path: Vec<u8>, row: &Row<'_>) -> rusqlite::Result<Vec<u8>> {
     if let Some(inner) = row.get_ref(23)?.as_blob_or_null()? {
         path.push(b'!');
         path.extend_from_slice(inner);

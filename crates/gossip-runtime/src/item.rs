@@ -1,5 +1,7 @@
 //! One item: is it known, can it be read, what is in it.
 
+use std::sync::Arc;
+
 use gossip_archive::{Format, HEAD_SIZE};
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
@@ -114,7 +116,7 @@ impl ItemContext<'_> {
             item: ItemId::derive(self.target, reader.identity().unwrap_or(key)),
             version: reader.version().to_vec(),
             opened_at_ms,
-            provenance: reader.provenance(),
+            provenance: reader.provenance().map(Arc::new),
         };
         Ok(OpenItem { subject, reader })
     }
@@ -198,7 +200,7 @@ pub(crate) struct Subject {
     item: ItemId,
     version: Vec<u8>,
     pub(crate) opened_at_ms: u64,
-    provenance: Option<Provenance>,
+    provenance: Option<Arc<Provenance>>,
 }
 
 impl Subject {
@@ -238,6 +240,7 @@ impl Subject {
     pub(crate) fn begin_row(&self, size: u64, partial: Option<&PartialItem>) -> ItemRow {
         let mut row = ItemRow::new(&self.key);
         row.path.clone_from(&self.path);
+        row.provenance.clone_from(&self.provenance);
         row.version = self.version.clone();
         row.bytes = size;
         row.keeps_found = partial.is_some();
@@ -339,6 +342,11 @@ impl<'i> ItemInProgress<'i> {
     /// Where it could be gone on with by a crew.
     pub(crate) fn mark(&self) -> Option<StreamMark> {
         self.stream.mark()
+    }
+
+    /// Whether a crew could read it.
+    pub(crate) fn reads_anywhere(&self) -> bool {
+        self.reader.reads_anywhere()
     }
 
     /// Goes on behind a part that a crew has read.

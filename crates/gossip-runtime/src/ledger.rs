@@ -6,9 +6,11 @@
 //!   has those that it had, and those of what could be read of it: that it cannot be read does not say
 //!   that they are gone. What is below a directory that cannot be listed stays likewise.
 
-use gossip_contracts::connector::{KeyRange, Page, PageEntry};
+use std::sync::Arc;
+
+use gossip_contracts::connector::{KeyRange, Page, PageEntry, Provenance};
 use gossip_contracts::identity::RunId;
-use gossip_coordination_sqlite::rusqlite::{self, Transaction};
+use gossip_coordination_sqlite::rusqlite::{self, Transaction, params};
 
 use crate::findings::{self, OccurrenceRow};
 use crate::reason::Reason;
@@ -46,6 +48,8 @@ pub(crate) struct ItemRow {
     pub(crate) failed: Option<Reason>,
     /// Of an archive: what inside of it was not scanned, beyond that.
     pub(crate) inside: Reasons,
+    /// Who brought it in. Its other paths are committed of what has findings only.
+    pub(crate) provenance: Option<Arc<Provenance>>,
     /// Those that are not committed yet.
     pub(crate) occurrences: Vec<OccurrenceRow>,
     /// Occurrences that are committed stay: earlier ones of this version, or all that is known of an item
@@ -259,6 +263,7 @@ impl ItemRow {
             skipped: None,
             failed: None,
             inside: Reasons::default(),
+            provenance: None,
             occurrences: Vec::new(),
             keeps_found: false,
         }
@@ -312,19 +317,27 @@ impl ItemRow {
         let id = run.as_raw() as i64;
         let is_scanned = self.not_scanned().is_none() && inside.is_none();
         let path = self.path.as_ref().filter(|_| !is_scanned);
+        // They are shown with what is found.
+        let from = self.provenance.as_ref().filter(|_| *keeps_found || !occurrences.is_empty());
+        let others = from.filter(|from| !from.other_paths.is_empty());
+        let others = others.map(|from| from.other_paths.join(&0));
+        let more = from.map_or(0, |from| from.more_paths as i64);
         let bytes = to_column(bytes);
-        let values = (scope.0, key, version, bytes, skipped, failed, id, &inside, path);
+        let values =
+            params![scope.0, key, version, bytes, skipped, failed, id, inside, path, others, more];
         let is_new = tx
             .prepare_cached(
-                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
+                "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path,
+                                         other_paths, more_paths)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
             )?
             .execute(values)?;
         if is_new == 0 {
             let replaced = tx
                 .prepare_cached(
                     "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6,
-                     run = ?7, inside = ?8, path = ?9 WHERE scope = ?1 AND key = ?2 AND run <= ?7",
+                     run = ?7, inside = ?8, path = ?9, other_paths = ?10, more_paths = ?11
+                     WHERE scope = ?1 AND key = ?2 AND run <= ?7",
                 )?
                 .execute(values)?;
             if replaced == 0 {

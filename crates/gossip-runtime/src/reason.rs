@@ -41,6 +41,7 @@ pub(crate) enum Reason {
     Unreadable = 68,
     DamagedArchive = 69,
     ArchiveLimits = 70,
+    ManyPaths = 71,
 }
 
 /// From this code on, it should have been scanned.
@@ -76,6 +77,7 @@ const REASONS: &[(Reason, &str)] = &[
     (Reason::Unreadable, "unreadable"),
     (Reason::DamagedArchive, "damaged archive"),
     (Reason::ArchiveLimits, "archive beyond limits"),
+    (Reason::ManyPaths, "too many paths"),
 ];
 
 impl Reason {
@@ -93,6 +95,7 @@ impl Reason {
             SkipReason::NestedHistory => Self::NestedHistory,
             SkipReason::KeyTooLong => Self::KeyTooLong,
             SkipReason::PermissionDenied => Self::PermissionDenied,
+            SkipReason::ManyPaths => Self::ManyPaths,
             _ => Self::Unreadable,
         }
     }

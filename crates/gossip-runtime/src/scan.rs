@@ -210,7 +210,9 @@ impl Scan<'_> {
         };
         let last = transaction::read(coordinator, "runs.last", |tx| runs::last_before(tx, run))?;
         let path_class = &|path: &[u8]| self.engine.path_class(path);
-        Ok(self.source.begin(NewRun { run, last, settled: &settled, path_class })?)
+        let is_left_out = &|_: &[u8]| false;
+        let new = NewRun { run, last, settled: &settled, path_class, is_left_out };
+        Ok(self.source.begin(new)?)
     }
 
     /// Writes down that a run has finished.

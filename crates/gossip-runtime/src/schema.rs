@@ -51,6 +51,8 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             run INTEGER NOT NULL,
             inside BLOB,
             path BLOB,
+            other_paths BLOB,
+            more_paths INTEGER NOT NULL,
             PRIMARY KEY(scope, key)
         ) STRICT, WITHOUT ROWID;
 
@@ -81,7 +83,6 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             commit_id TEXT,
             author TEXT,
             date_ms INTEGER,
-            other_paths BLOB,
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
 

@@ -42,6 +42,8 @@ struct ProvenanceJson<'f> {
     author: &'f str,
     date: String,
     other_paths: Vec<String>,
+    #[serde(skip_serializing_if = "is_none")]
+    more_paths: u64,
 }
 
 impl<'f> From<&'f Shown<'f>> for FindingJson<'f> {
@@ -81,8 +83,13 @@ impl<'f> From<&'f Provenance> for ProvenanceJson<'f> {
             author: &from.author,
             date: time::utc(from.date_ms),
             other_paths: from.other_paths.iter().map(text).collect(),
+            more_paths: from.more_paths,
         }
     }
+}
+
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One array.

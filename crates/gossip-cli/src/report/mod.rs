@@ -14,6 +14,7 @@ mod xml;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use gossip_contracts::connector::Provenance;
 use gossip_contracts::identity::RunId;
 use gossip_engine::Reason;
 use gossip_runtime::{Fingerprints, ReportedFinding, Reports, RunSummary};
@@ -56,7 +57,12 @@ impl Shown<'_> {
     /// Which commit brought it in, whose it is and when that was, if there is one.
     fn brought_in_by(&self) -> Option<String> {
         let from = self.found.provenance.as_ref()?;
-        Some(format!("commit {} by {}, {}", from.commit, from.author, time::utc(from.date_ms)))
+        let Provenance { commit, author, date_ms, other_paths, more_paths } = from;
+        let others = match other_paths.len() as u64 + more_paths {
+            0 => String::new(),
+            _ => format!("; also at {}", named(other_paths, *more_paths)),
+        };
+        Some(format!("commit {commit} by {author}, {}{others}", time::utc(*date_ms)))
     }
 
     /// Why it was judged so, in words.
@@ -65,6 +71,17 @@ impl Shown<'_> {
             Some(reason) => reason.explanation(),
             None => &self.found.reason,
         }
+    }
+}
+
+/// The first few paths, and how many more there are.
+fn named(paths: &[Vec<u8>], more: u64) -> String {
+    const NAMED: usize = 3;
+    let first: Vec<_> =
+        paths.iter().take(NAMED).map(|path| String::from_utf8_lossy(path)).collect();
+    match paths.len().saturating_sub(NAMED) as u64 + more {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 
@@ -121,14 +138,15 @@ impl ReportTo<'_> {
         let mut prints = Fingerprints::new();
         let mut written = 0;
         let each = |found: &ReportedFinding| {
-            let base_path = self.places.in_repository(&found.path);
-            let fingerprint = prints.next(found, &base_path);
-            let is_new = self.new_since.is_none_or(|run| found.first_seen > run);
-            if !is_new || !silencer.lets_pass(found, &base_path, &fingerprint) {
+            let fingerprint = prints.next(found, &self.places.in_repository(&found.path));
+            if self.new_since.is_some_and(|run| found.first_seen <= run) {
                 return Ok(());
             }
+            let Some(path) = silencer.path_to_report(found, self.places, &fingerprint) else {
+                return Ok(());
+            };
             written += 1;
-            let path = self.places.as_seen(&found.path);
+            let (path, base_path) = (self.places.as_seen(path), self.places.in_repository(path));
             let secret = self.secret.map_or_else(|| found.redacted.clone(), |secret| secret(found));
             write(&Shown { found, path, base_path, fingerprint, secret })
         };

@@ -127,6 +127,45 @@ fn patterns_of_paths_count_for_the_history_too() {
     }
 }
 
+/// A blob is left out only where all its paths are.
+#[test]
+fn a_pattern_of_one_path_of_a_blob_does_not_hide_its_other_paths() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let secret = format!("GITHUB_TOKEN={}\n", token(1));
+    place.write("vendor/x.env", &secret);
+    commit(&place, "first");
+    let scan = |words: &str| place.run(&format!("scan --format json --only-history {words} TREE"));
+    let filters = ["--exclude vendor/", "--include src/"];
+    for filter in filters {
+        scan(filter).exits(0);
+    }
+    place.write("src/x.env", &secret);
+    commit(&place, "second");
+    let second = git(&place.tree, &["rev-parse", "HEAD"]);
+    // Both after a run that left the blob out, and by itself.
+    let other = Place::with_state(&place, "other");
+    for place in [&place, &other] {
+        for filter in filters {
+            let words = format!("scan --format json --only-history {filter} TREE");
+            let ran = place.run(&words).exits(1);
+            assert_eq!(paths(&ran), ["src/x.env"], "{filter}");
+            assert_eq!(ran.json()[0]["commit"], *second, "{filter}");
+        }
+    }
+    // Beside the files, and named from another directory.
+    let ran = place.run("scan --format json --exclude vendor/ TREE").exits(1);
+    assert_eq!(paths(&ran), ["src/x.env", "src/x.env"]);
+    // An ignore file names paths, too.
+    place.write(".gossipignore", "vendor/\n");
+    let ran = scan("").exits(1);
+    assert_eq!(paths(&ran), ["src/x.env"]);
+    place.write(".gossipignore", "vendor/\nsrc/\n");
+    scan("").exits(0).says("not reported: 1 by");
+    place.write(".gossipignore", "vendor/x.env:github-token:1\n");
+    assert_eq!(paths(&scan("").exits(1)), ["src/x.env"]);
+}
+
 #[test]
 fn a_directory_with_a_broken_repository_says_how_its_files_are_scanned() {
     let place = Place::new();
@@ -240,6 +279,81 @@ fn a_key_that_is_allowed_at_one_path_is_still_found_at_another() {
     fs::write(&rules, "[allowlist]\npaths = ['''^test/''']\n").unwrap();
     let words = format!("scan --format json --only-history --rules {} TREE", rules.display());
     assert_eq!(paths(&place.run(&words).exits(1)), ["prod/k.pem"]);
+}
+
+/// Commits a tree of `levels` levels, each of which holds the one below it twice, and beside it the files
+/// of the last commit. The deepest holds the file `leaf`.
+fn commit_doubled(place: &Place, levels: u32, leaf: &str) {
+    let make = |listing: &str| {
+        fs::write(place.path("listing"), listing).unwrap();
+        let output = Command::new("git")
+            .current_dir(&place.tree)
+            .arg("mktree")
+            .stdin(fs::File::open(place.path("listing")).unwrap())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let blob = git(&place.tree, &["hash-object", "-w", leaf]);
+    let mut tree = make(&format!("100644 blob {blob}\tleaf\n"));
+    for _ in 0..levels {
+        tree = make(&format!("040000 tree {tree}\ta\n040000 tree {tree}\tb\n"));
+    }
+    let files = git(&place.tree, &["ls-tree", "HEAD"]);
+    let root = make(&format!("{files}\n040000 tree {tree}\tdoubled\n"));
+    let commit = git(&place.tree, &["commit-tree", "-p", "HEAD", "-m", "doubled", &root]);
+    git(&place.tree, &["reset", "-q", "--soft", &commit]);
+}
+
+/// However many paths there are before it, a path that rules tell apart from an object's others is
+/// found; and if there are more than are walked, that is a failure.
+#[test]
+fn directories_that_hold_each_other_many_times_hide_nothing() {
+    for (levels, code, filter) in [(16, 1, ""), (24, 2, "--exclude doubled/")] {
+        let place = Place::new();
+        git(&place.tree, &["init", "-q", "-b", "main"]);
+        let secret = format!("GITHUB_TOKEN={}\n", token(1));
+        place.write("test/keys/k.env", &secret);
+        place.write("leaf", "nothing");
+        commit(&place, "first");
+        commit_doubled(&place, levels, "leaf");
+        place.write("prod/keys/k.env", &secret);
+        commit(&place, "second");
+        let rules = place.path("rules.toml");
+        fs::write(&rules, "[allowlist]\npaths = ['''^test/''']\n").unwrap();
+        let rules = format!("--rules {}", rules.display());
+        let ran = place.run(&format!("scan --format json --only-history {rules} {filter} TREE"));
+        let ran = ran.exits(code);
+        assert_eq!(paths(&ran), ["prod/keys/k.env"], "{levels}");
+        assert_eq!(ran.stderr.contains("1 too many paths"), code == 2, "{ran:?}");
+    }
+}
+
+/// All paths with every finding once took 24 MB here, and all memory with a few more of either.
+#[test]
+fn a_blob_with_many_paths_and_many_findings_names_some_of_its_paths_once() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let lines: Vec<String> = (0..200).map(|seed| format!("T{seed}={}\n", token(seed))).collect();
+    place.write("leaf", lines.concat());
+    commit(&place, "first");
+    commit_doubled(&place, 12, "leaf");
+    let ran = place.run("scan --format json --only-history TREE").exits(1);
+    let found = ran.json();
+    assert_eq!(found.len(), 200);
+    for row in &found {
+        assert_eq!(row["path"], "leaf");
+        let others = row["other_paths"].as_array().unwrap().len() as u64;
+        assert_eq!((others, row["more_paths"].as_u64()), (100, Some((1 << 12) - 100)));
+    }
+    place.run("findings").exits(1).prints("and 4093 more");
+    let files = fs::read_dir(&place.state).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    let bytes: u64 = files.filter(fs::Metadata::is_file).map(|file| file.len()).sum();
+    assert!(bytes < 8 << 20, "{bytes}");
+    // What is not named may be anywhere.
+    place.write(".gossipignore", "doubled/\nleaf\n");
+    place.run("findings").exits(1);
 }
 
 /// Blobs written out as files have the findings that the repository has.

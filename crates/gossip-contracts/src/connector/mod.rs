@@ -130,6 +130,12 @@ pub trait ItemReader: Send {
     /// Reads at `offset` into the front of `buf`; 0 at the end of the item.
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, ConnectorError>;
 
+    /// Whether reads may start anywhere at no extra cost; asked where the source says so of
+    /// [itself](Capabilities::range_reads). One that does not is read from its start to its end.
+    fn reads_anywhere(&self) -> bool {
+        true
+    }
+
     /// Nothing behind `end` will be read, until this says otherwise: a reader that fetches ahead stops
     /// there. It is no bound on reads.
     fn limit_read_ahead(&mut self, _end: u64) {}
@@ -149,7 +155,7 @@ pub trait ItemReader: Send {
 pub struct Capabilities {
     /// Listings resume from a token faster than from a key.
     pub resume_tokens: bool,
-    /// Reads may start anywhere at no extra cost.
+    /// Reads may start anywhere at no extra cost, unless a reader says otherwise.
     pub range_reads: bool,
     /// It finds split points.
     pub split_points: bool,
@@ -215,6 +221,8 @@ pub enum SkipReason {
     NotFetched,
     /// The history of a repository that lies inside of what is scanned, and is scanned by itself.
     NestedHistory,
+    /// It has more paths than are told apart, and something may have been missed below others of them.
+    ManyPaths,
 }
 
 impl Page {

@@ -18,6 +18,11 @@ pub struct NewRun<'r> {
     /// Which path-dependent rules hold of a path: in two paths of one class, the same bytes have the
     /// same findings.
     pub path_class: &'r dyn Fn(&[u8]) -> Vec<u8>,
+    /// Whether whoever scans leaves a path out. It is one as [`Connector::path_of`] gives it: relative
+    /// to the target. What has other paths, too, is read under those.
+    ///
+    /// [`Connector::path_of`]: super::Connector::path_of
+    pub is_left_out: &'r dyn Fn(&[u8]) -> bool,
 }
 
 /// Keys from the first up to, but not with, the second.

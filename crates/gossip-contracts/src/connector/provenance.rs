@@ -11,8 +11,17 @@ pub struct Provenance {
     pub author: String,
     /// When, in Unix milliseconds.
     pub date_ms: u64,
-    /// Other paths of the same bytes.
+    /// Other paths of the same bytes, up to [`OTHER_PATHS_MAX`](Self::OTHER_PATHS_MAX).
     pub other_paths: Vec<Vec<u8>>,
+    /// How many there are besides.
+    pub more_paths: u64,
+}
+
+impl Provenance {
+    /// Other paths that are named; who wants all of them asks the source.
+    pub const OTHER_PATHS_MAX: usize = 100;
+    /// Their bytes, all together: paths may be as long as a source likes.
+    pub const OTHER_PATHS_BYTES_MAX: usize = 64 << 10;
 }
 
 /// Authors and paths may be private.

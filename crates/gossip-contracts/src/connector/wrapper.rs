@@ -17,6 +17,11 @@ pub trait Wrapper: Send + Sync {
         self.inner().classifier()
     }
 
+    /// [`Connector::begin`], for the same run.
+    fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
+        self.inner().begin(run)
+    }
+
     /// [`Connector::list`], with the same keys.
     fn list(
         &self,
@@ -40,7 +45,7 @@ impl<W: Wrapper> Connector for W {
     }
 
     fn begin(&self, run: NewRun<'_>) -> Result<(), ConnectorError> {
-        self.inner().begin(run)
+        Wrapper::begin(self, run)
     }
 
     fn resume(&self, run: RunId) -> Result<(), ConnectorError> {

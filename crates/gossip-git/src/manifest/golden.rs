@@ -2,7 +2,10 @@
 
 use super::*;
 
-/// A row of each kind, with every field that a row, an origin or a header has.
+/// The kinds of rows in the golden file. Those that came later are pinned by their numbers.
+const FIRST_KINDS: usize = 6;
+
+/// A row of each of those, with every field that a row, an origin or a header has.
 fn draft() -> Draft {
     let id = |byte| ObjectId::try_from(&[byte; 20][..]).unwrap();
     let row = |(kind, number): (RowKind, u8)| Row {
@@ -19,7 +22,7 @@ fn draft() -> Draft {
         last: 5,
         is_partial: true,
         hash: gix::hash::Kind::Sha1,
-        rows: RowKind::ALL.into_iter().zip(1..).map(row).collect(),
+        rows: RowKind::ALL.into_iter().take(FIRST_KINDS).zip(1..).map(row).collect(),
         origins: vec![OriginRow { id: id(0xaa), seconds: -1, offset_seconds: -3600, author: 3 }],
         more: vec![2, 1, 2],
         texts: [&b"src/main.rs"[..], b"", b"\xff\n", b"A <a@example.com>"].map(Box::from).into(),
@@ -46,6 +49,12 @@ fn a_manifest_is_written_as_the_golden_file_has_it() {
         .map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect())
         .collect();
     assert!(written == golden(), "what was written:\n{}", hex.join("\n"));
+}
+
+#[test]
+fn a_kind_keeps_its_number() {
+    assert_eq!(RowKind::ALL.map(|kind| kind as u8), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(RowKind::ALL[FIRST_KINDS..], [RowKind::ManyPaths]);
 }
 
 #[test]

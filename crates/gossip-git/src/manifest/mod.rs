@@ -44,11 +44,20 @@ pub enum RowKind {
     Submodule = 4,
     /// An object that a partial clone does not have.
     NotFetched = 5,
+    /// A directory that is met under more paths than are walked.
+    ManyPaths = 6,
 }
 
 impl RowKind {
-    const ALL: [Self; 6] =
-        [Self::Blob, Self::Commit, Self::Tag, Self::Tree, Self::Submodule, Self::NotFetched];
+    const ALL: [Self; 7] = [
+        Self::Blob,
+        Self::Commit,
+        Self::Tag,
+        Self::Tree,
+        Self::Submodule,
+        Self::NotFetched,
+        Self::ManyPaths,
+    ];
 }
 
 /// A row as it is stored.

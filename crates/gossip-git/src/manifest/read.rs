@@ -178,8 +178,13 @@ impl Manifest {
 
     /// The further paths of a row, as texts.
     pub(crate) fn more(&self, start: u32) -> Result<Vec<u32>, ManifestError> {
+        self.some_more(start, u64::MAX).map(|(more, _)| more)
+    }
+
+    /// The first `max` further paths of a row, as texts, and how many it has.
+    pub(crate) fn some_more(&self, start: u32, max: u64) -> Result<(Vec<u32>, u64), ManifestError> {
         if start == NONE {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), 0));
         }
         let Layout { more, .. } = self.layout;
         let mut number = [0; 4];
@@ -189,9 +194,9 @@ impl Manifest {
         if u64::from(start) + 1 + count > more {
             return Err(ManifestError::Damaged);
         }
-        let mut bytes = vec![0; 4 * count as usize];
+        let mut bytes = vec![0; 4 * count.min(max) as usize];
         self.file.read_exact_at(&mut bytes, at + 4)?;
-        Ok(bytes.chunks_exact(4).map(|bytes| u32_at(bytes, 0)).collect())
+        Ok((bytes.chunks_exact(4).map(|bytes| u32_at(bytes, 0)).collect(), count))
     }
 
     /// A text; `None` for [`NONE`].

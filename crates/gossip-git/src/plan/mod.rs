@@ -2,7 +2,8 @@
 //!
 //! - P1: every blob that is reachable is in the plan once for each class of the paths that it has,
 //!   unless an earlier run has settled it under that class; so are commits and tags.
-//! - P2: what cannot be read is in the plan, so that the run reports it.
+//! - P2: what cannot be read, or has more paths than are walked, is in the plan, so that the run reports
+//!   it.
 //!
 //! Commits are walked parents first, so that a blob is put down to the commit that brought it in.
 //! Below a commit only directories are entered that were not met before under the same path: the

@@ -11,6 +11,8 @@ struct Node {
     parent: u32,
     start: u64,
     len: u32,
+    /// Of the whole path.
+    text_len: u32,
 }
 
 /// All paths that were met, each once.
@@ -24,7 +26,7 @@ pub(crate) struct Paths {
 impl Paths {
     pub(crate) fn new() -> Self {
         Self {
-            nodes: vec![Node { parent: ROOT, start: 0, len: 0 }],
+            nodes: vec![Node { parent: ROOT, start: 0, len: 0, text_len: 0 }],
             names: Vec::new(),
             table: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
@@ -49,13 +51,19 @@ impl Paths {
             let node = &nodes[at as usize];
             hasher.hash_one((node.parent, name_of(node)))
         });
-        nodes.push(Node { parent, start: names.len() as u64, len });
+        let text_len = nodes[parent as usize].text_len.saturating_add(len).saturating_add(1);
+        nodes.push(Node { parent, start: names.len() as u64, len, text_len });
         names.extend_from_slice(name);
         number
     }
 
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// About how long the path of a number is.
+    pub(crate) fn text_len(&self, number: u32) -> u64 {
+        u64::from(self.nodes[number as usize].text_len)
     }
 
     /// Replaces what `path` holds by the path of a number.

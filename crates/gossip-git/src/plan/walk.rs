@@ -18,11 +18,16 @@ const UNSEEN: u32 = u32::MAX;
 /// The origin of what is left out.
 pub(crate) const EXCLUDED: u32 = u32::MAX - 1;
 
-/// How often files and directories are met under further paths, at most: so often for each object,
-/// and so often at least. A few directories that hold each other many times make more paths than
-/// anybody could walk.
-const FURTHER_PATHS_EACH: u64 = 16;
-const FURTHER_PATHS_MIN: u64 = 1 << 16;
+/// What files and directories may cost that are met under further paths: so much for each object, and
+/// so much at least. A few directories that hold each other many times make more paths than anybody
+/// could walk.
+const FURTHER_COST_EACH: u64 = 32;
+const FURTHER_COST_MIN: u64 = 1 << 18;
+/// A path costs one, and one more for every so many bytes: a class is found by reading it.
+const COST_BYTES: u64 = 64;
+/// Under how many further paths a directory is walked when nothing is left: those that make too many
+/// paths do not hide others.
+const BEYOND_EACH: u8 = 16;
 
 /// Something to read, under one of its paths.
 pub(crate) struct Found {
@@ -46,6 +51,8 @@ pub(crate) struct Walk<'w> {
     /// Paths beyond the first.
     seen_further: HashSet<(u32, u32)>,
     further_left: u64,
+    /// How often a directory was walked since nothing is left.
+    beyond: HashMap<u32, u8>,
     shallow: HashSet<ObjectId>,
     /// Paths of submodules.
     submodules: HashSet<u32>,
@@ -54,6 +61,8 @@ pub(crate) struct Walk<'w> {
     pub(crate) origins: Vec<OriginRow>,
     pub(crate) authors: Vec<Box<[u8]>>,
     author_numbers: HashMap<Box<[u8]>, u32>,
+    /// Whether a directory was not walked, as there are too many paths.
+    is_cut: bool,
     /// Whether something could not be walked.
     pub(crate) is_partial: bool,
 }
@@ -68,7 +77,8 @@ impl<'w> Walk<'w> {
         Self {
             objects,
             seen: vec![UNSEEN; positions.len()],
-            further_left: FURTHER_PATHS_MIN + FURTHER_PATHS_EACH * positions.len() as u64,
+            further_left: FURTHER_COST_MIN + FURTHER_COST_EACH * positions.len() as u64,
+            beyond: HashMap::new(),
             positions,
             reader,
             seen_further: HashSet::new(),
@@ -79,6 +89,7 @@ impl<'w> Walk<'w> {
             origins: Vec::new(),
             authors: Vec::new(),
             author_numbers: HashMap::new(),
+            is_cut: false,
             is_partial: objects.packs().broken > 0,
         }
     }
@@ -257,7 +268,9 @@ impl<'w> Walk<'w> {
                     continue;
                 }
                 if entry.mode.is_tree() {
-                    stack.push((entry.oid.to_owned(), path));
+                    if self.may_enter(at, path, origin) {
+                        stack.push((entry.oid.to_owned(), path));
+                    }
                     continue;
                 }
                 self.found.push(Found { at, kind: RowKind::Blob, path, origin, size: 0 });
@@ -284,15 +297,28 @@ impl<'w> Walk<'w> {
         if *first == path || self.seen_further.contains(&(at, path)) {
             return false;
         }
-        if self.further_left == 0 {
-            if !self.is_partial {
-                tracing::warn!("there are more paths than can be told apart; some are left out");
-            }
-            self.is_partial = true;
-            return false;
-        }
-        self.further_left -= 1;
+        let cost = 1 + self.paths.text_len(path) / COST_BYTES;
+        self.further_left = self.further_left.saturating_sub(cost);
         self.seen_further.insert((at, path))
+    }
+
+    /// Whether a directory is walked under this path. The first that is not is in the plan (P2).
+    fn may_enter(&mut self, at: u32, path: u32, origin: u32) -> bool {
+        if self.further_left > 0 || self.seen[at as usize] == path {
+            return true;
+        }
+        let walked = self.beyond.entry(at).or_default();
+        if *walked < BEYOND_EACH {
+            *walked += 1;
+            return true;
+        }
+        // What is met again among what is left out would only be planned once more.
+        if origin != EXCLUDED && !std::mem::replace(&mut self.is_cut, true) {
+            self.is_partial = true;
+            let kind = RowKind::ManyPaths;
+            self.found.push(Found { at, kind, path, origin, size: 0 });
+        }
+        false
     }
 
     /// The bytes of an object; `None` if it cannot be read.

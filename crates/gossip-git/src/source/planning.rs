@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gossip_contracts::connector::{ConnectorError, NewRun};
+use gossip_contracts::connector::{ConnectorError, NewRun, Provenance};
 use gossip_contracts::coordination::ShardSpec;
 use gossip_contracts::identity::RunId;
 use gossip_frontier::{ShardSpecScratch, decode_manifest_row_key, manifest_shard_ref};
@@ -60,14 +60,21 @@ impl Planned {
         let Self { manifest, .. } = self;
         let origin = manifest.origin(row.origin)?;
         let author = origin.map(|origin| manifest.text(origin.author)).transpose()?.flatten();
-        let mut other_paths = Vec::new();
-        for path in manifest.more(row.more)? {
-            other_paths.extend(manifest.text(path)?);
+        let (mut other_paths, mut bytes) = (Vec::new(), 0);
+        let (more, count) = manifest.some_more(row.more, Provenance::OTHER_PATHS_MAX as u64)?;
+        for path in more {
+            let Some(text) = manifest.text(path)? else { continue };
+            bytes += text.len();
+            if bytes > Provenance::OTHER_PATHS_BYTES_MAX {
+                break;
+            }
+            other_paths.push(text);
         }
         Ok(Origin {
             object: row.id.to_string(),
             kind: row.kind,
             path: manifest.text(row.path)?,
+            more_paths: count - other_paths.len() as u64,
             other_paths,
             commit: origin.map(|origin| origin.id.to_string()),
             author,
@@ -87,8 +94,10 @@ pub struct Origin {
     pub kind: RowKind,
     /// The path that it was brought in under, if it is a file.
     pub path: Option<Vec<u8>>,
-    /// Its other paths that rules do not tell from the first.
+    /// Its other paths that rules do not tell from the first; as many as a [`Provenance`] has.
     pub other_paths: Vec<Vec<u8>>,
+    /// How many there are besides.
+    pub more_paths: u64,
     /// The commit that brought it in, in hexadecimal; of a commit or tag, itself.
     pub commit: Option<String>,
     /// Who made that, as `Name <email>`.
@@ -160,7 +169,10 @@ impl GitSource {
         }
         let planner = Planner {
             objects: self.repository.objects(),
-            class_of: &|path| class_number(&(new.path_class)(path)),
+            class_of: &|path| match (new.is_left_out)(path) {
+                true => LEFT_OUT,
+                false => class_number(&(new.path_class)(path)),
+            },
             cache_bytes: self.options.cache_bytes,
         };
         let mut draft = planner.plan(new.run.as_raw(), &tips, &known).map_err(OpenError::from)?;
@@ -237,6 +249,9 @@ fn version_parts(version: &[u8], hash: gix::hash::Kind) -> Option<(gix::ObjectId
     let class = u64::from_le_bytes(class.try_into().ok()?);
     Some((gix::ObjectId::try_from(id).ok()?, class))
 }
+
+/// The class of paths that are left out. [`class_number`] is odd.
+const LEFT_OUT: u64 = 2;
 
 /// Never 0, which is the class of what has no path.
 fn class_number(class: &[u8]) -> u64 {

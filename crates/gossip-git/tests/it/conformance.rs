@@ -84,6 +84,7 @@ impl Harness for Index {
             settled: &|_| Ok(()),
             // No two paths are alike, so that each has its row.
             path_class: &|path| path.to_vec(),
+            is_left_out: &|_| false,
         };
         source.begin(run).unwrap();
         source

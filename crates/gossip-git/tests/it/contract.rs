@@ -90,6 +90,7 @@ fn large_objects_are_read_piece_by_piece() {
         let (key, ..) = keys(&source).into_iter().max_by_key(|(.., size)| *size).unwrap();
         let mut reader = source.open(&key).unwrap();
         assert_eq!(reader.size(), content.len() as u64);
+        assert!(!reader.reads_anywhere(), "going back begins at the start");
         let mut buf = vec![0; 300_000];
         for offset in [0, 300_000, 15 << 20, 5, content.len() - 10] {
             let len = reader.read_at(offset as u64, &mut buf).unwrap();

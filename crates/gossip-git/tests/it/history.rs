@@ -346,4 +346,5 @@ fn directories_that_hold_each_other_many_times_are_walked_in_bounded_time() {
     repo.git(&["update-ref", "refs/heads/main", &commit]);
     let rows = rows(&repo.planned());
     assert_eq!(rows.iter().filter(|row| row.kind == "Blob").count(), 1);
+    assert_eq!(rows.iter().filter(|row| row.kind == "ManyPaths").count(), 1);
 }

@@ -22,7 +22,8 @@ fn plan(repo: &Repo, run: u64, settled: &[(Vec<u8>, Vec<u8>)]) -> GitSource {
     };
     let last = last.map(RunId::from_raw);
     let (run, settled) = (RunId::from_raw(run), &each_settled);
-    source.begin(NewRun { run, last, settled, path_class: &path_class }).unwrap();
+    let is_left_out = &|_: &[u8]| false;
+    source.begin(NewRun { run, last, settled, path_class: &path_class, is_left_out }).unwrap();
     source
 }
 

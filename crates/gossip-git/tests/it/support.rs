@@ -143,7 +143,8 @@ pub(crate) fn open(repo: &Path, manifests: &Path, options: GitOptions) -> GitSou
 /// Begins a run of which no earlier one has settled anything.
 pub(crate) fn begin(source: &GitSource, run: u64) -> Result<(), ConnectorError> {
     let (run, settled) = (RunId::from_raw(run), &|_: &mut dyn FnMut(&[u8], &[u8])| Ok(()));
-    source.begin(NewRun { run, last: None, settled, path_class: &path_class })
+    let is_left_out = &|_: &[u8]| false;
+    source.begin(NewRun { run, last: None, settled, path_class: &path_class, is_left_out })
 }
 
 /// Rules that tell `test/` from everything else.

@@ -145,6 +145,21 @@ fn a_bucket_is_read_through_throttling_replacing_deleting_and_denying() {
     let error = read(&source, &all[5]).unwrap_err();
     assert!(matches!(error, ConnectorError::PermissionDenied { .. }), "{error}");
     assert!(read(&source, &all[6]).is_ok());
+    // A part that is refused is not asked for as a whole; an empty object has no parts.
+    let whole = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&whole);
+    let refusing = weed.proxy(move |head, _| {
+        let is_object = head.starts_with("GET") && head.contains("/dir");
+        let is_whole = is_object && bytes_asked_for(head) == 0;
+        counted.fetch_add(u64::from(is_whole), Ordering::Relaxed);
+        (is_object && !is_whole).then_some(400)
+    });
+    let source = open("s3://bucket", &refusing).unwrap();
+    let error = read(&source, &all[6]).unwrap_err();
+    assert!(matches!(error, ConnectorError::Permanent { .. }), "{error}");
+    assert_eq!(whole.load(Ordering::Relaxed), 0);
+    weed.put("bucket", "nothing", b"").unwrap();
+    assert_eq!(read(&direct, "nothing").unwrap(), b"");
     match open("s3://another-bucket/x", &weed.endpoint()) {
         Err(OpenError::Store { reason, .. }) => assert_eq!(reason, "there is no such bucket"),
         other => panic!("{:?}", other.map(drop)),

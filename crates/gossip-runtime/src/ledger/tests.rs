@@ -48,6 +48,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         bytes: 10,
         skipped: None,
         failed: None,
+        provenance: None,
         inside: Reasons::default(),
         occurrences: (0..occurrences).map(occurrence).collect(),
         keeps_found: false,
