@@ -117,8 +117,8 @@ fn what_a_page_passes_over_is_what_lies_between_its_entries_and_no_further() {
     let scope = scope(&tx, b"target", policy).unwrap();
     for (scope, keys) in [(scope, "abcdefgh"), (other, "ceg")] {
         for key in keys.bytes() {
-            let sql =
-                "INSERT INTO scan_ledger VALUES (?1, ?2, x'00', 0, NULL, NULL, 1, NULL, NULL)";
+            let sql = "INSERT INTO scan_ledger(scope, key, version, bytes, run, more_paths)
+                       VALUES (?1, ?2, x'00', 0, 1, 0)";
             tx.execute(sql, (scope.0, [key])).unwrap();
         }
     }
