@@ -218,4 +218,6 @@ fn a_run_ends_however_large_its_items_say_they_are() {
         counts.add_item(u64::MAX, None, &Reasons::default());
         counts.add(&counts.clone());
     }
+    let covered = Totals::of(&tx, open(), &counts).unwrap();
+    assert_eq!((covered.items, covered.bytes), (14, u64::MAX));
 }
