@@ -6,12 +6,14 @@
 mod crc32;
 mod key_id;
 mod macaroon;
+mod published;
 mod structure;
 
 use serde::Deserialize;
 
 pub(crate) use crc32::base62_of_crc32;
 pub(crate) use key_id::{bech32_checksum, is_public_nkey, nkey_seed};
+pub(crate) use published::is_google as is_published_google_key;
 
 /// How a value is verified.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub enum Checksum {
     Base64Json,
     /// NATS: base32 of a prefix, a seed and its CRC-16.
     NkeySeed,
+    /// Google: none of the keys that it publishes itself.
+    GoogleApiKey,
 }
 
 /// What verification says.
@@ -60,6 +64,7 @@ impl Checksum {
             Self::Bech32 => key_id::verify_bech32(secret),
             Self::Base64Json => structure::verify_base64_json(secret),
             Self::NkeySeed => key_id::verify_nkey_seed(secret),
+            Self::GoogleApiKey => published::verify_google(secret),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn may_follow(next: u8) -> bool {
 }
 
 fn is_separator(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || b"_-.:=>\"'`([{,|".contains(&byte)
+    byte.is_ascii_whitespace() || b"_-.:=>\"'`([{)],|".contains(&byte)
 }
 
 pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {

@@ -138,6 +138,7 @@ fn is_labelled(value: &[u8]) -> bool {
 
 fn is_published(value: &[u8]) -> bool {
     checksum::is_public_nkey(value)
+        || checksum::is_published_google_key(value)
         || PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes()))
 }
 
