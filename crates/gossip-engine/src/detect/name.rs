@@ -262,18 +262,31 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
 
 /// Whether a credential word begins in `text`: then the name's last one is not the one before.
 pub(crate) fn has_credential_word(text: &[u8]) -> bool {
-    let begins = |rest: &[u8]| {
-        let mut words = PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS);
-        words.any(|word| {
-            rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-        })
-    };
     (0..text.len().saturating_sub(2)).any(|at| {
-        matches!(
-            text[at] | 0x20,
-            b'p' | b's' | b't' | b'k' | b'a' | b'c' | b'w' | b'h' | b'm' | b'l' | 0x7F | b'.'
-        ) && begins(&text[at..])
+        let words = words_from(text[at]);
+        words.iter().any(|word| {
+            text[at..].get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+        })
     })
+}
+
+/// The anchors that begin with this byte and may stand within a name.
+fn words_from(first: u8) -> &'static [&'static [u8]] {
+    match first.to_ascii_lowercase() {
+        b'a' => &[b"auth", b"adgangskode"],
+        b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
+        b'h' => &[b"haslo", b"heslo"],
+        b'k' => &[b"key", b"kennwort"],
+        b'l' => &[b"lozinka", b"losenord"],
+        b'm' => &[b"motdepasse", b"mot_de_passe"],
+        b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
+        b's' => &[b"secret", b"senha", b"salasana"],
+        b't' => &[b"token"],
+        b'w' => &[b"wachtwoord"],
+        b'_' => &[b"_pw"],
+        b'.' => &[b".pw"],
+        _ => &[],
+    }
 }
 
 /// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`.
@@ -390,6 +403,24 @@ mod tests {
             assert_eq!(found.map(|named| named.kind), Some(kind), "{name}");
             assert!(found.unwrap().is_explicit, "{name}");
         }
+    }
+
+    #[test]
+    fn every_anchor_that_a_name_may_hold_is_a_credential_word() {
+        for word in PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS) {
+            let in_name = !matches!(word.as_bytes()[0], b' ' | b'$' | b'"' | b'\'' | b'\n');
+            assert_eq!(has_credential_word(word.as_bytes()), in_name, "{word:?}");
+            assert_eq!(has_credential_word(word.to_uppercase().as_bytes()), in_name, "{word:?}");
+        }
+        assert!(!has_credential_word(b"user_name.host"));
+    }
+
+    #[test]
+    fn a_value_that_spells_out_its_name_is_told() {
+        assert!(is_spelled(b"SET_PWD_REQ", b"set-pwd-req"));
+        assert!(is_spelled(b"bpki::SETPWD", b"setPwd"));
+        assert!(!is_spelled(b"DB_PASSWORD", b"kdxnyjwb"));
+        assert!(!is_spelled(b"pwd", b"kdxnyjwb-pwd"));
     }
 
     #[test]

@@ -69,9 +69,10 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         true => name::LOGIN,
         false => named,
     };
-    let (named, found) = match syntax::password_of_user(text, &found) {
-        Some(password) if is_login(named) => (name::LOGIN, password),
-        _ => (named, found),
+    let password = if is_login(named) { syntax::password_of_user(text, &found) } else { None };
+    let (named, found) = match password {
+        Some(password) => (name::LOGIN, password),
+        None => (named, found),
     };
     let found = Assignment { syntax: told(text, &name, named, &found), ..found };
     let value = &text[found.value.clone()];

@@ -197,7 +197,8 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     // The asterisks are those of Markdown: `**Password**: …`.
     cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
     let closed = cursor.at;
-    if let Some(found) = filled_in(text, name.end) {
+    let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
+    if may_be_closed && let Some(found) = filled_in(text, name.end) {
         return Some(found);
     }
     let blanks = cursor.skip_blanks();

@@ -101,8 +101,8 @@ fn is_stand_in(value: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     value.starts_with(b"@{")
         || [b"ENC(".as_slice(), b"ENCRYPTED["].iter().any(|sign| value.starts_with(sign))
-        || has(b"ENC[")
-        || is_pattern(value)
+        || (value.iter().any(|byte| b"[\\(*$".contains(byte))
+            && (has(b"ENC[") || is_pattern(value)))
         || is_in(value, STAND_INS)
         || is_numbered(value)
         || is_escaped_bytes(value)

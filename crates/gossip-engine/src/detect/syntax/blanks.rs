@@ -84,20 +84,39 @@ pub(super) fn by_blank(
     {
         return Some(found);
     }
-    if kind == FileKind::Config
-        && follows_words(text, name.start)
-        && !is_prose(text, name, kind)
-        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Argument)
-            .or_else(|| directive(&cursor, kind))
+    // Most of what is left is prose: a word, and then another.
+    let found = match rest.get(begun) {
+        Some(b' ') if begun == 2 && rest.starts_with(b"is ") => said(&cursor, name, kind),
+        Some(b' ') => None,
+        _ if kind == FileKind::Config => behind_words(&cursor, name, kind),
+        _ => None,
+    };
+    found.or_else(|| blank(cursor, begun))
+}
+
+/// `the name is "value"`.
+fn said(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let value = Cursor { text: cursor.text, at: cursor.at + 3 };
+    let opens = matches!(value.peek(), Some(b'"' | b'\'' | b'`' | b'\\'));
+    if !opens || is_prose(cursor.text, name, kind) {
+        return None;
+    }
+    quoted(value, Syntax::Said)
+}
+
+/// `SetEnv NAME value`: in quotes, or up to the end of the line.
+fn behind_words(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let Cursor { text, at } = *cursor;
+    let is_quoted = matches!(cursor.peek(), Some(b'"' | b'\''));
+    let rest = &text[at..text.len().min(at + MAX_WRAPPER)];
+    let ends_line =
+        || rest.iter().find(|byte| byte.is_ascii_whitespace()).is_none_or(|byte| *byte != b' ');
+    if !(is_quoted || ends_line()) || !follows_words(text, name.start) || is_prose(text, name, kind)
     {
-        return Some(found);
+        return None;
     }
-    if begun == 2 && cursor.starts_with(b"is ") && !is_prose(text, name, kind) {
-        let said = Cursor { text, at: cursor.at + 3 };
-        let found = quoted(Cursor { text, at: said.at }, Syntax::Said);
-        return found.or_else(|| blank(cursor, begun));
-    }
-    blank(cursor, begun)
+    let found = if is_quoted { quoted(Cursor { text, at }, Syntax::Argument) } else { None };
+    found.or_else(|| directive(cursor, kind))
 }
 
 /// Whether a few words stand before it on its line and nothing else, the first of them at its start:
