@@ -62,19 +62,22 @@ impl IgnoreFile {
     fn names(&self, found: &ReportedFinding, path: &[u8], fingerprint: &str) -> bool {
         self.fingerprints.contains(fingerprint)
             || found.provenance.as_ref().is_some_and(|from| {
-                self.names_place(found, path, |commit| commit == Some(&from.commit))
+                let is_commit = |commit: Option<&String>| commit == Some(&from.commit);
+                self.names_place(found, path, found.first_line, is_commit)
             })
     }
 
     /// Whether it names this one of the finding's paths.
     fn names_path(&self, found: &ReportedFinding, path: &[u8]) -> bool {
-        self.names_place(found, path, |commit| commit.is_none()) || matches(&self.paths, path)
+        self.names_place(found, path, found.line, |commit| commit.is_none())
+            || matches(&self.paths, path)
     }
 
     fn names_place(
         &self,
         found: &ReportedFinding,
         path: &[u8],
+        line: u64,
         is_commit: impl Fn(Option<&String>) -> bool,
     ) -> bool {
         let is_rule = |rule: &str| {
@@ -82,7 +85,7 @@ impl IgnoreFile {
                 || rules_for_gitleaks_id(rule)
                     .is_some_and(|ours| ours.contains(&found.rule.as_str()))
         };
-        let entries = self.places.get(&(path.to_vec(), found.line));
+        let entries = self.places.get(&(path.to_vec(), line));
         let mut entries = entries.map(Vec::as_slice).unwrap_or_default().iter();
         entries.any(|(rule, commit)| is_rule(rule) && is_commit(commit.as_ref()))
     }

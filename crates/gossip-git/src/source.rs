@@ -324,6 +324,8 @@ impl ItemReader for GitReader {
             commit: origin.commit?,
             author: String::from_utf8_lossy(&origin.author.unwrap_or_default()).into_owned(),
             date_ms: u64::try_from(origin.seconds.unwrap_or(0)).unwrap_or(0).saturating_mul(1000),
+            // Commits of later runs come later.
+            order: self.planned.manifest.id() << 32 | u64::from(self.row.origin),
             other_paths: origin.other_paths,
             more_paths: origin.more_paths,
         })
