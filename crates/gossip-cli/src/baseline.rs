@@ -94,8 +94,8 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
     reports.each_finding(run, &Versions::default(), |found| {
         let path = places.in_repository(&found.path);
         let fingerprint = prints.next(found, &path);
-        count += u64::from(found.is_first && !found.is_silenced);
-        if !found.is_silenced && known.insert(fingerprint.clone()) {
+        count += u64::from(found.is_first && found.silenced.is_none());
+        if found.silenced.is_none() && known.insert(fingerprint.clone()) {
             let path = String::from_utf8_lossy(&path).into_owned();
             findings.push(Known { fingerprint, rule: found.rule.clone(), path });
         }

@@ -33,7 +33,7 @@ pub(crate) struct OccurrenceRow {
     /// What stands beside it in its line, masked.
     pub(crate) before: String,
     pub(crate) after: String,
-    pub(crate) is_silenced: bool,
+    pub(crate) silenced: Option<Silence>,
     pub(crate) provenance: Option<Arc<Provenance>>,
 }
 
@@ -75,7 +75,7 @@ impl OccurrenceRow {
             self.reason,
             self.before,
             self.after,
-            self.is_silenced,
+            self.silenced.map_or(0, |silence| silence as u8),
             provenance.map(|provenance| &provenance.commit),
             provenance.map(|provenance| &provenance.author),
             provenance.map(|provenance| provenance.date_ms as i64),
@@ -86,6 +86,23 @@ impl OccurrenceRow {
         tx.prepare_cached("INSERT INTO scan_seen VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
             .execute((self.finding.as_bytes(), run.as_raw() as i64))
             .map(drop)
+    }
+}
+
+/// Why something that was found is no finding of its run. The numbers are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Silence {
+    /// A configuration that came with the scanned tree allows it.
+    LocalConfig = 1,
+    /// What stood in the place of the item before has it, too, and the run is of what is new.
+    Before = 2,
+}
+
+impl Silence {
+    pub(crate) fn from_column(number: i64) -> Option<Self> {
+        [Self::LocalConfig, Self::Before].into_iter().find(|silence| *silence as i64 == number)
     }
 }
 

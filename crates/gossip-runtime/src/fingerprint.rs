@@ -100,7 +100,7 @@ mod tests {
             redacted: String::new(),
             before: before.to_owned(),
             after: String::new(),
-            is_silenced: false,
+            silenced: None,
             first_seen: RunId::from_raw(1),
             provenance: None,
             first_line: 1,

@@ -46,6 +46,7 @@
 
 mod admin;
 mod archive_item;
+mod base;
 mod batch;
 mod clock;
 mod crew;
@@ -78,6 +79,7 @@ mod transaction;
 mod worker;
 
 pub use admin::Admin;
+pub use findings::Silence;
 pub use fingerprint::Fingerprints;
 pub use ledger::ReportedItem;
 pub use missed::Missed;

@@ -18,6 +18,7 @@ use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::types::ValueRef;
 use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
 
+use crate::findings::Silence;
 use crate::schema::scope_of_run;
 
 /// A secret at a place, as it may be shown.
@@ -62,8 +63,8 @@ pub struct ReportedFinding {
     pub before: String,
     /// What stands behind it in its line, masked.
     pub after: String,
-    /// A configuration that came with the scanned tree allows it.
-    pub is_silenced: bool,
+    /// Why it is no finding, if it is none.
+    pub silenced: Option<Silence>,
     /// The run that saw it first, in whichever version.
     pub first_seen: RunId,
     /// Who brought it in, if the source knows: of several versions, the oldest.
@@ -117,7 +118,7 @@ fn occurrences(runs: &str) -> String {
     )
 }
 
-/// How many findings a run has. A local configuration's are not among them.
+/// How many findings a run has. What is silenced is not among them.
 pub(crate) fn count(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<u64> {
     let sql = format!(
         "SELECT ifnull(sum(iif(versions > 0, 1, number)), 0) FROM (
@@ -317,7 +318,7 @@ fn reported(row: &Row<'_>) -> rusqlite::Result<ReportedFinding> {
         reason: row.get(13)?,
         before: row.get(14)?,
         after: row.get(15)?,
-        is_silenced: row.get(16)?,
+        silenced: Silence::from_column(row.get(16)?),
         provenance: provenance(row)?,
         first_seen: RunId::from_raw(seen.map_or(number(21)?, |seen| seen as u64)),
         path: with_inner(row.get(22)?, row.get_ref(23)?)?,

@@ -114,12 +114,25 @@ impl<'w> Walk<'w> {
             self.found.push(Found { at, kind, path: NONE, origin, size: message_len });
             self.enter(tree, origin)?;
         }
-        for (path, id) in &tips.files {
+        self.add_files(tips);
+        Ok(())
+    }
+
+    /// Of files by themselves, what was there before stands in the place of what brought them in.
+    fn add_files(&mut self, tips: &Tips) {
+        let mut bases = HashMap::new();
+        for (path, id, base) in &tips.files {
             let at = self.position(id);
             let path = self.paths.of(ROOT, path);
-            self.found.push(Found { at, kind: RowKind::Blob, path, origin: NONE, size: 0 });
+            let origin = base.map_or(NONE, |id| {
+                *bases.entry(id).or_insert_with(|| {
+                    let (seconds, offset_seconds, author) = (0, 0, NONE);
+                    self.origins.push(OriginRow { id, seconds, offset_seconds, author });
+                    self.origins.len() as u32 - 1
+                })
+            });
+            self.found.push(Found { at, kind: RowKind::Blob, path, origin, size: 0 });
         }
-        Ok(())
     }
 
     /// Gives the commits' origins the order of the commits. Tags keep theirs.
