@@ -142,6 +142,10 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
 
+    /// Reports a secret once for each version of a file in a history that has it, instead of once
+    #[arg(long)]
+    pub(crate) all_versions: bool,
+
     /// Exits with this code when something is reported [default: 1]
     #[arg(long, value_name = "CODE")]
     pub(crate) exit_code: Option<u8>,

@@ -1,14 +1,14 @@
 //! Baselines: what is known already, by fingerprint.
 //!
 //! A baseline names rules, paths and fingerprints. A fingerprint is made without the secret, so who
-//! reads a baseline learns where secrets are and nothing about what they are. Each is there once,
-//! however many versions of a file have it.
+//! reads a baseline learns where secrets are and nothing about what they are. A finding has those of all
+//! versions that have it: a clone with less of the history knows it by another.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use gossip_contracts::identity::RunId;
-use gossip_runtime::{Fingerprints, Reports};
+use gossip_runtime::{Fingerprints, Reports, Versions};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Outcome;
@@ -90,17 +90,17 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
     }
     let places = Places::of(&summary.target);
     let mut prints = Fingerprints::new();
-    let (mut known, mut findings) = (BTreeSet::new(), Vec::new());
-    reports.each_finding(run, |found| {
+    let (mut known, mut findings, mut count) = (BTreeSet::new(), Vec::new(), 0);
+    reports.each_finding(run, &Versions::default(), |found| {
         let path = places.in_repository(&found.path);
         let fingerprint = prints.next(found, &path);
-        if !found.is_silenced && known.insert(fingerprint.clone()) {
+        count += u64::from(found.is_first && found.silenced.is_none());
+        if found.silenced.is_none() && known.insert(fingerprint.clone()) {
             let path = String::from_utf8_lossy(&path).into_owned();
             findings.push(Known { fingerprint, rule: found.rule.clone(), path });
         }
         Ok::<_, Failure>(())
     })??;
-    let count = findings.len() as u64;
     let file = BaselineFile { gossip_baseline: VERSION, findings };
     write_whole(Some(&baseline.output), |out| {
         serde_json::to_writer_pretty(&mut *out, &file).map_err(std::io::Error::from)?;

@@ -3,6 +3,8 @@
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use gossip_runtime::Versions;
+
 use crate::git;
 use crate::source::{Target, parse_names};
 
@@ -12,6 +14,9 @@ pub(crate) struct Places {
     roots: Vec<Root>,
     /// Items of several places carry theirs in their paths.
     is_one: bool,
+    /// What comes before a path in the key of the work tree's file there, if the work tree of a
+    /// repository is scanned with its history.
+    work_tree: Option<Vec<u8>>,
     /// Where the command runs.
     here: PathBuf,
 }
@@ -35,9 +40,18 @@ impl Places {
             let tree = Target::parse_name(name).map(|(root, _)| root);
             tree.or_else(|| git::parse_name(name).map(|(root, _)| root))
         };
+        let is_tree = |name: &&[u8]| Target::parse_name(name).is_some();
+        let tree = names.iter().position(is_tree).filter(|_| is_one && names.len() > 1);
+        let work_tree =
+            tree.and_then(|at| u16::try_from(at).ok()).map(|at| at.to_be_bytes().into());
         let roots = names.into_iter().filter_map(root);
         let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).unwrap_or_default();
-        Self { roots: roots.map(Root::new).collect(), is_one, here }
+        Self { roots: roots.map(Root::new).collect(), is_one, work_tree, here }
+    }
+
+    /// How versions of files are reported.
+    pub(crate) fn versions(&self, is_each_reported: bool) -> Versions {
+        Versions { is_each_reported, work_tree: self.work_tree.clone() }
     }
 
     /// The directory trees and files that were scanned.

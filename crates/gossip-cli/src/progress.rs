@@ -85,7 +85,7 @@ fn message(
         message.push_str(&format!("{done} of {all} shards, "));
     }
     message.push_str(&format!(
-        "{} items ({} unchanged), {}, {}/s, {} findings",
+        "{} items ({} unchanged), {}, {}/s, {} matches",
         stats.items(),
         stats.unchanged(),
         HumanBytes(bytes),

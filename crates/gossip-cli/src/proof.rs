@@ -24,7 +24,8 @@ use crate::silence::Silenced;
 use crate::source::{Target, as_typed};
 
 /// 2: what the policy is made of, and what was not reported. 3: what was not scanned inside of archives.
-const VERSION: u32 = 3;
+/// 4: what was there before.
+const VERSION: u32 = 4;
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -285,6 +286,10 @@ pub(crate) fn verify(path: &Path) -> Result<Outcome, Failure> {
     let not_reported = match head.not_reported.by_local_config() {
         0 => of_findings,
         count => format!("{of_findings}, {count} allowed by a local configuration"),
+    };
+    let not_reported = match head.not_reported.before() {
+        0 => not_reported,
+        count => format!("{not_reported}, {count} there before"),
     };
     writeln!(
         out,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use gossip_engine::rules_for_gitleaks_id;
-use gossip_runtime::ReportedFinding;
+use gossip_runtime::{ReportedFinding, Silence};
 use ignore::gitignore::Gitignore;
 use serde::{Deserialize, Serialize};
 
@@ -62,19 +62,22 @@ impl IgnoreFile {
     fn names(&self, found: &ReportedFinding, path: &[u8], fingerprint: &str) -> bool {
         self.fingerprints.contains(fingerprint)
             || found.provenance.as_ref().is_some_and(|from| {
-                self.names_place(found, path, |commit| commit == Some(&from.commit))
+                let is_commit = |commit: Option<&String>| commit == Some(&from.commit);
+                self.names_place(found, path, found.first_line, is_commit)
             })
     }
 
     /// Whether it names this one of the finding's paths.
     fn names_path(&self, found: &ReportedFinding, path: &[u8]) -> bool {
-        self.names_place(found, path, |commit| commit.is_none()) || matches(&self.paths, path)
+        self.names_place(found, path, found.line, |commit| commit.is_none())
+            || matches(&self.paths, path)
     }
 
     fn names_place(
         &self,
         found: &ReportedFinding,
         path: &[u8],
+        line: u64,
         is_commit: impl Fn(Option<&String>) -> bool,
     ) -> bool {
         let is_rule = |rule: &str| {
@@ -82,7 +85,7 @@ impl IgnoreFile {
                 || rules_for_gitleaks_id(rule)
                     .is_some_and(|ours| ours.contains(&found.rule.as_str()))
         };
-        let entries = self.places.get(&(path.to_vec(), found.line));
+        let entries = self.places.get(&(path.to_vec(), line));
         let mut entries = entries.map(Vec::as_slice).unwrap_or_default().iter();
         entries.any(|(rule, commit)| is_rule(rule) && is_commit(commit.as_ref()))
     }
@@ -116,18 +119,25 @@ pub(crate) struct Silenced {
     by_local_config: u64,
     /// Of a lower severity or confidence than was asked for.
     below: u64,
+    /// They were there before what `--staged` or `--diff` scans.
+    before: u64,
 }
 
 impl Silenced {
     /// Those that a run counts among its findings.
     pub(crate) fn of_findings(&self) -> u64 {
-        let Self { by_ignore_files, by_baseline, by_local_config: _, below } = *self;
+        let Self { by_ignore_files, by_baseline, below, .. } = *self;
         by_ignore_files.saturating_add(by_baseline).saturating_add(below)
     }
 
     /// Those that it does not.
     pub(crate) fn by_local_config(&self) -> u64 {
         self.by_local_config
+    }
+
+    /// Those that it does not, as they are not new.
+    pub(crate) fn before(&self) -> u64 {
+        self.before
     }
 }
 
@@ -144,6 +154,7 @@ pub(crate) struct Silencer {
     confidence: gossip_engine::Confidence,
     levels_of: Option<PathBuf>,
     below: u64,
+    before: u64,
 }
 
 impl Silencer {
@@ -172,6 +183,7 @@ impl Silencer {
             confidence: settings.confidence,
             levels_of: settings.levels_of.clone(),
             below: 0,
+            before: 0,
         })
     }
 
@@ -183,9 +195,16 @@ impl Silencer {
         places: &Places,
         fingerprint: &str,
     ) -> Option<&'f [u8]> {
-        if found.is_silenced {
-            self.by_config += 1;
-            return None;
+        match found.silenced {
+            None => {}
+            Some(Silence::Before) => {
+                self.before += 1;
+                return None;
+            }
+            Some(_) => {
+                self.by_config += 1;
+                return None;
+            }
         }
         let path = self.first_unnamed(found, places, fingerprint)?;
         if let Some((_, known, count)) = &mut self.baseline
@@ -238,6 +257,7 @@ impl Silencer {
             by_baseline: self.baseline.as_ref().map_or(0, |(_, _, count)| *count),
             by_local_config: self.by_config,
             below: self.below,
+            before: self.before,
         }
     }
 
@@ -267,6 +287,10 @@ impl Silencer {
         part(self.below, is_of_config(levels_of), levels);
         if !parts.is_empty() {
             say!("not reported: {}", parts.join(", "));
+        }
+        if self.before > 0 && !is_quiet {
+            let were = if self.before == 1 { "was" } else { "were" };
+            say!("{} {were} there before; `gossip scan` shows them", self.before);
         }
     }
 }

@@ -285,6 +285,13 @@ impl Connector for Many {
         Ok(Box::new(PartReader { reader, path, above, version, identity }))
     }
 
+    fn open_base(&self, key: &[u8]) -> Result<Option<Box<dyn ItemReader>>, ConnectorError> {
+        match self.part(key) {
+            Some((part, inner)) => part.source.open_base(inner),
+            None => Ok(None),
+        }
+    }
+
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
         let part = self.part(version);
         part.is_some_and(|(part, version)| part.source.is_settled(version, opened_at_ms))

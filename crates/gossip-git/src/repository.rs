@@ -8,7 +8,7 @@ use gix::ObjectId;
 use gix::refs::TargetRef;
 
 use crate::objects::{ObjectError, Objects};
-use crate::plan::Tips;
+use crate::plan::{TipFile, Tips};
 use crate::select::Selection;
 
 /// Why a repository cannot be read.
@@ -185,15 +185,16 @@ fn files_of(index: &gix::index::State) -> HashMap<Vec<u8>, ObjectId> {
 }
 
 /// The files of `after` that are not the same in `before`.
-fn changed(
-    before: &HashMap<Vec<u8>, ObjectId>,
-    after: &gix::index::State,
-) -> Vec<(Vec<u8>, ObjectId)> {
+fn changed(before: &HashMap<Vec<u8>, ObjectId>, after: &gix::index::State) -> Vec<TipFile> {
     use gix::index::entry::{Flags, Mode};
     let files = after.entries().iter().filter(|entry| {
         let has_content = matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE | Mode::SYMLINK);
         has_content && !entry.flags.contains(Flags::INTENT_TO_ADD)
     });
-    let files = files.map(|entry| (entry.path(after).to_vec(), entry.id));
-    files.filter(|(path, id)| before.get(path) != Some(id)).collect()
+    let files = files.map(|entry| {
+        let path = entry.path(after).to_vec();
+        let base = before.get(&path).copied();
+        (path, entry.id, base)
+    });
+    files.filter(|(_, id, base)| *base != Some(*id)).collect()
 }

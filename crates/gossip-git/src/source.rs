@@ -231,6 +231,19 @@ impl Connector for GitSource {
         Ok(Box::new(GitReader { version: version(&row), path, body, row, planned }))
     }
 
+    fn open_base(&self, key: &[u8]) -> Result<Option<Box<dyn ItemReader>>, ConnectorError> {
+        let planned = self.planned();
+        let found = planned.find(key).map_err(|error| unlisted(&error))?;
+        let Some((number, mut row)) = found else { return Ok(None) };
+        let base = planned.base(&row).map_err(|error| unlisted(&error))?;
+        let Some(id) = base.filter(|_| row.kind == RowKind::Blob) else { return Ok(None) };
+        let path = planned.path(&row).map_err(|error| unlisted(&error))?;
+        row.id = id;
+        let body = self.open_row(number, &row).map_err(|error| unread("open", error))?;
+        let planned = Arc::clone(planned);
+        Ok(Some(Box::new(GitReader { version: version(&row), path, body, row, planned })))
+    }
+
     /// An object never changes.
     fn is_settled(&self, version: &[u8], _opened_at_ms: u64) -> bool {
         !version.is_empty()
@@ -324,6 +337,8 @@ impl ItemReader for GitReader {
             commit: origin.commit?,
             author: String::from_utf8_lossy(&origin.author.unwrap_or_default()).into_owned(),
             date_ms: u64::try_from(origin.seconds.unwrap_or(0)).unwrap_or(0).saturating_mul(1000),
+            // Commits of later runs come later.
+            order: self.planned.manifest.id() << 32 | u64::from(self.row.origin),
             other_paths: origin.other_paths,
             more_paths: origin.more_paths,
         })

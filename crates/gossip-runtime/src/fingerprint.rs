@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use gossip_contracts::identity::{CanonicalHasher, FINDING_FINGERPRINT_V2};
 
-use crate::findings::ReportedFinding;
+use crate::reported::ReportedFinding;
 
 /// Stands for what is masked.
 const MASK: char = '…';
@@ -100,9 +100,13 @@ mod tests {
             redacted: String::new(),
             before: before.to_owned(),
             after: String::new(),
-            is_silenced: false,
+            silenced: None,
             first_seen: RunId::from_raw(1),
             provenance: None,
+            first_line: 1,
+            versions: 0,
+            is_in_work_tree: None,
+            is_first: true,
         }
     }
 

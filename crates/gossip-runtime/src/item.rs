@@ -1,18 +1,20 @@
 //! One item: is it known, can it be read, what is in it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gossip_archive::{Format, HEAD_SIZE};
 use gossip_contracts::connector::{Connector, ConnectorError, ItemReader, PageEntry, Provenance};
 use gossip_contracts::identity::{
-    FindingId, ItemId, ObjectVersionId, OccurrenceId, RunId, SecretHash, TenantSecretKey,
+    FindingId, ItemId, ObjectVersionId, OccurrenceId, RuleFingerprint, RunId, SecretHash,
+    TenantSecretKey,
 };
 use gossip_engine::{Engine, Finding, Origin, Scratch, Stream, StreamMark};
 
+use crate::base::BaseSecrets;
 use crate::batch::{InProgress, Position};
 use crate::clock::now;
 use crate::crew::Part;
-use crate::findings::OccurrenceRow;
+use crate::findings::{OccurrenceRow, Silence};
 use crate::ledger::{ItemRow, LedgerRow};
 use crate::partial_item::{PartialAt, PartialItem};
 use crate::reason::Reason;
@@ -117,6 +119,7 @@ impl ItemContext<'_> {
             version: reader.version().to_vec(),
             opened_at_ms,
             provenance: reader.provenance().map(Arc::new),
+            base: OnceLock::new(),
         };
         Ok(OpenItem { subject, reader })
     }
@@ -163,6 +166,12 @@ impl ItemContext<'_> {
         let secret = SecretHash::derive(self.tenant_key, found.secret().expose());
         let finding = FindingId::derive(LOCAL_TENANT, item, rule.fingerprint(), secret);
         let span = found.span();
+        let silenced = if found.is_silenced() || allowed.is_some() {
+            Some(Silence::LocalConfig)
+        } else {
+            let was_there = subject.was_there_before(self, rule.fingerprint(), secret);
+            was_there.then_some(Silence::Before)
+        };
         Some(OccurrenceRow {
             occurrence: OccurrenceId::derive(finding, version, span.start, span.len),
             finding,
@@ -184,7 +193,7 @@ impl ItemContext<'_> {
             end_column: found.end().column,
             before: found.context().before.to_owned(),
             after: found.context().after.to_owned(),
-            is_silenced: found.is_silenced() || allowed.is_some(),
+            silenced,
             provenance: subject.provenance.clone(),
         })
     }
@@ -201,6 +210,8 @@ pub(crate) struct Subject {
     version: Vec<u8>,
     pub(crate) opened_at_ms: u64,
     provenance: Option<Arc<Provenance>>,
+    /// What was found in what stood in its place before, once that was asked for.
+    base: OnceLock<BaseSecrets>,
 }
 
 impl Subject {
@@ -218,7 +229,19 @@ impl Subject {
             version: self.version.clone(),
             opened_at_ms: self.opened_at_ms,
             provenance: self.provenance.clone(),
+            base: OnceLock::new(),
         }
+    }
+
+    /// Whether what stood in its place before has this secret, too. Of files in archives nobody knows.
+    fn was_there_before(
+        &self,
+        context: &ItemContext<'_>,
+        rule: RuleFingerprint,
+        secret: SecretHash,
+    ) -> bool {
+        let base = || BaseSecrets::read(context, &self.key, self.path());
+        self.inner.is_none() && self.base.get_or_init(base).has(rule, secret)
     }
 
     /// Whether what is open is known to be of this version. Where versions have no name, nothing is.

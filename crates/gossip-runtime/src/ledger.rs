@@ -271,7 +271,7 @@ impl ItemRow {
 
     /// Occurrences that count as findings.
     pub(crate) fn findings(&self) -> u64 {
-        self.occurrences.iter().filter(|found| !found.is_silenced).count() as u64
+        self.occurrences.iter().filter(|found| found.silenced.is_none()).count() as u64
     }
 
     /// Why it was not scanned, if it was not.

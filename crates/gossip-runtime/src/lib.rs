@@ -46,6 +46,7 @@
 
 mod admin;
 mod archive_item;
+mod base;
 mod batch;
 mod clock;
 mod crew;
@@ -63,6 +64,7 @@ mod policy;
 mod prune;
 mod reason;
 mod report;
+mod reported;
 mod runs;
 mod scan;
 mod scan_loop;
@@ -77,7 +79,7 @@ mod transaction;
 mod worker;
 
 pub use admin::Admin;
-pub use findings::ReportedFinding;
+pub use findings::Silence;
 pub use fingerprint::Fingerprints;
 pub use ledger::ReportedItem;
 pub use missed::Missed;
@@ -85,6 +87,7 @@ pub use options::ScanOptions;
 pub use policy::policy_hash;
 pub use prune::Pruning;
 pub use report::{ReportError, Reports, RunSummary};
+pub use reported::{ReportedFinding, Versions};
 pub use scan::{Scan, ScanEnd, ScanError, ScanOutcome};
 pub use state::{StateDir, StateError};
 pub use stats::ScanStats;

@@ -10,10 +10,10 @@ use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::clock::now;
-use crate::findings::{ReportedFinding, each_since};
 use crate::ledger::{ReportedItem, each_item_since};
 use crate::missed::{self, Missed};
 use crate::prune::Pruning;
+use crate::reported::{ReportedFinding, Versions, each_since};
 use crate::runs;
 use crate::shard_token::ShardToken;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
@@ -45,7 +45,7 @@ pub struct RunSummary {
     pub skipped: Vec<(String, u64)>,
     /// Items that could not be read, by reason.
     pub failed: Vec<(String, u64)>,
-    /// Secrets that were found.
+    /// Secrets that were found, each once at a path, however many versions have it.
     pub findings: u64,
     /// Its shards say how far they are in a way that this version of the program cannot read: items, bytes
     /// and what was skipped are without what those shards covered.
@@ -154,22 +154,23 @@ impl Reports {
         self.summarize(row.ok_or(ReportError::NoSuchRun { run })?)
     }
 
-    /// What a run found, by path: new, and still there from earlier runs. Only the newest run
-    /// of a target and policy can tell; older ones name it.
+    /// What a run found, by path: new, and still there from earlier runs; a secret once, however many
+    /// versions have it. Only the newest run of a target and policy can tell; older ones name it.
     pub fn findings(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
         let mut findings = Vec::new();
-        let Ok(()) = self.each_finding(run, |found| {
-            findings.push(found.clone());
+        let Ok(()) = self.each_finding(run, &Versions::default(), |found| {
+            findings.extend(found.is_first.then(|| found.clone()));
             Ok::<_, Infallible>(())
         })?;
         Ok(findings)
     }
 
-    /// Like [`findings`](Self::findings), one after the other, as there may be very many. The first
-    /// error of `each` ends it.
+    /// Like [`findings`](Self::findings), one after the other, as there may be very many, with the
+    /// versions that each [stands for](ReportedFinding::is_first). The first error of `each` ends it.
     pub fn each_finding<E>(
         &self,
         run: RunId,
+        versions: &Versions,
         each: impl FnMut(&ReportedFinding) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
         self.read(|tx| {
@@ -179,7 +180,7 @@ impl Reports {
             if runs::find_run(tx, run)?.is_none() {
                 return Ok(Err(ReportError::NoSuchRun { run }));
             }
-            each_since(tx, run, each).map(Ok)
+            each_since(tx, run, versions, each).map(Ok)
         })?
     }
 
@@ -188,9 +189,10 @@ impl Reports {
     pub fn each_finding_since<E>(
         &self,
         run: RunId,
+        versions: &Versions,
         each: impl FnMut(&ReportedFinding) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
-        self.read(|tx| each_since(tx, run, each))
+        self.read(|tx| each_since(tx, run, versions, each))
     }
 
     /// The items of a run, in key order: what was scanned and what was not. For the newest run of a

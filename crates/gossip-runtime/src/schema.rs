@@ -12,7 +12,7 @@ use gossip_coordination_sqlite::CallerSchema;
 /// `run` for the same reason: who counts a run's items walks its scope.
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
-    retired: 7,
+    retired: 8,
     steps: &["
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,6 +83,7 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             commit_id TEXT,
             author TEXT,
             date_ms INTEGER,
+            commit_order INTEGER,
             PRIMARY KEY(scope, key, occurrence)
         ) STRICT, WITHOUT ROWID;
 

@@ -12,6 +12,7 @@ use gossip_contracts::identity::RunId;
 use gossip_coordination_sqlite::rusqlite::{self, Transaction};
 
 use crate::reason::Reason;
+use crate::reported;
 use crate::schema::scope_of_run;
 use crate::shard_token::take;
 
@@ -182,7 +183,7 @@ impl Totals {
         Ok(Self {
             items: counts.items,
             bytes: counts.bytes,
-            findings: count_findings(tx, run)?,
+            findings: reported::count(tx, run)?,
             skipped: counts.not_scanned.in_words(false),
             failed: counts.not_scanned.in_words(true),
         })
@@ -239,15 +240,4 @@ fn by_reason(tx: &Transaction<'_>, sql: &str, run: i64) -> rusqlite::Result<Vec<
     tx.prepare_cached(sql)?
         .query_map([run], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?
         .collect()
-}
-
-fn count_findings(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<u64> {
-    // From the occurrences, which are few, to their items.
-    tx.prepare_cached(concat!(
-        "SELECT count(*) FROM scan_occurrences o CROSS JOIN scan_ledger l
-         USING (scope, key) WHERE o.scope = ",
-        scope_of_run!(),
-        " AND l.run = ?1 AND NOT o.silenced"
-    ))?
-    .query_row([run.as_raw() as i64], |row| Ok(row.get::<_, i64>(0)? as u64))
 }

@@ -7,7 +7,8 @@ use super::{Report, Shown, time};
 pub(super) struct Csv;
 
 const COLUMNS: &str = "severity,confidence,rule,description,path,line,column,end_line,end_column,\
-                       secret,context,why,fingerprint,commit,author,date\r\n";
+                       secret,context,why,fingerprint,commit,author,date,versions,\
+                       in_work_tree\r\n";
 
 impl Report for Csv {
     fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -35,6 +36,8 @@ impl Report for Csv {
             &from.commit,
             &from.author,
             &date,
+            &found.versions.to_string(),
+            &found.is_in_work_tree.map_or(String::new(), |is_there| is_there.to_string()),
         ];
         write!(out, "{}\r\n", cells.map(|cell| quoted(cell)).join(","))
     }

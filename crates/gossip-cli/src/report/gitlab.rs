@@ -39,8 +39,9 @@ impl Report for Gitlab {
             "id": id(shown),
             "name": shown.description(),
             "description": format!(
-                "{}. It {}. Rule {}, {} confidence.",
-                shown.description().trim_end_matches('.'), shown.why(), found.rule, found.confidence
+                "{}. It {}. Rule {}, {} confidence.{}",
+                shown.description().trim_end_matches('.'), shown.why(), found.rule, found.confidence,
+                shown.brought_in_by().map_or(String::new(), |origin| format!(" Brought in: {origin}.")),
             ),
             "severity": severity,
             "solution": solution,
@@ -79,8 +80,8 @@ impl Report for Gitlab {
     }
 }
 
-/// A UUID that no other finding of the report has: a fingerprint is the same in all versions of a
-/// file, of which a commit brings in one.
+/// A UUID that no other finding of the report has: a secret that took the place of another has its
+/// fingerprint, and another commit brought it in.
 fn id(shown: &Shown<'_>) -> String {
     let (print, rest) = shown.fingerprint.split_at(16);
     let commit = shown.found.provenance.as_ref().and_then(|from| from.commit.get(..16));

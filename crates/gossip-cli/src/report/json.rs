@@ -32,6 +32,10 @@ pub(super) struct FindingJson<'f> {
     secret: &'f str,
     context: String,
     first_seen: u64,
+    #[serde(skip_serializing_if = "is_none")]
+    versions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_work_tree: Option<bool>,
     #[serde(flatten)]
     provenance: Option<ProvenanceJson<'f>>,
 }
@@ -70,6 +74,8 @@ impl<'f> From<&'f Shown<'f>> for FindingJson<'f> {
             secret: &found.redacted,
             context: shown.context(),
             first_seen: found.first_seen.as_raw(),
+            versions: found.versions,
+            in_work_tree: found.is_in_work_tree,
             provenance: found.provenance.as_ref().map(ProvenanceJson::from),
         }
     }

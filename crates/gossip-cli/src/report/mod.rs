@@ -21,6 +21,7 @@ use gossip_runtime::{Fingerprints, ReportedFinding, Reports, RunSummary};
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::Failure;
+use crate::output::counted;
 use crate::output_file::write_whole;
 use crate::places::Places;
 use crate::silence::Silencer;
@@ -54,15 +55,27 @@ impl Shown<'_> {
         }
     }
 
-    /// Which commit brought it in, whose it is and when that was, if there is one.
+    /// Which commit brought it in, whose it is and when that was, if there is one, and how many versions
+    /// have it.
     fn brought_in_by(&self) -> Option<String> {
-        let from = self.found.provenance.as_ref()?;
-        let Provenance { commit, author, date_ms, other_paths, more_paths } = from;
+        let ReportedFinding { provenance, versions, is_in_work_tree, .. } = self.found;
+        let Provenance { commit, author, date_ms, other_paths, more_paths, .. } =
+            provenance.as_ref()?;
         let others = match other_paths.len() as u64 + more_paths {
             0 => String::new(),
             _ => format!("; also at {}", named(other_paths, *more_paths)),
         };
-        Some(format!("commit {commit} by {author}, {}{others}", time::utc(*date_ms)))
+        let from = format!("commit {commit} by {author}, {}", time::utc(*date_ms));
+        let number = counted(*versions, "version");
+        Some(match is_in_work_tree {
+            Some(true) => format!("also in {number} of the history, from {from} on{others}"),
+            gone => {
+                let from =
+                    if *versions < 2 { from } else { format!("in {number}, from {from} on") };
+                let gone = if gone.is_some() { "; no longer in the work tree" } else { "" };
+                format!("{from}{others}{gone}")
+            }
+        })
     }
 
     /// Why it was judged so, in words.
@@ -139,7 +152,7 @@ impl ReportTo<'_> {
         let mut written = 0;
         let each = |found: &ReportedFinding| {
             let fingerprint = prints.next(found, &self.places.in_repository(&found.path));
-            if self.new_since.is_some_and(|run| found.first_seen <= run) {
+            if !found.is_first || self.new_since.is_some_and(|run| found.first_seen <= run) {
                 return Ok(());
             }
             let Some(path) = silencer.path_to_report(found, self.places, &fingerprint) else {
@@ -150,10 +163,11 @@ impl ReportTo<'_> {
             let secret = self.secret.map_or_else(|| found.redacted.clone(), |secret| secret(found));
             write(&Shown { found, path, base_path, fingerprint, secret })
         };
+        let versions = self.places.versions(self.args.all_versions);
         if self.with_newer {
-            self.reports.each_finding_since(self.run, each)??;
+            self.reports.each_finding_since(self.run, &versions, each)??;
         } else {
-            self.reports.each_finding(self.run, each)??;
+            self.reports.each_finding(self.run, &versions, each)??;
         }
         Ok(written)
     }

@@ -35,6 +35,11 @@
     entry('Line', make('code', { textContent: f.context }));
     entry('Why', `it ${f.why}`);
     if (f.commit) entry('Commit', `${f.commit} by ${f.author}, ${f.date}`);
+    if (f.versions) {
+      const there = f.in_work_tree === true ? ', and in the work tree'
+        : f.in_work_tree === false ? ', and no longer in the work tree' : '';
+      entry('History', `in ${count(f.versions, 'version')}${there}`);
+    }
     entry('What to do', make('ul', {}, ...f.remedy.map((step) => make('li', { textContent: step }))));
     entry('Fingerprint', make('code', { textContent: f.fingerprint }));
     return make('tr', { className: 'detail' }, make('td', { colSpan: 4 }, list));

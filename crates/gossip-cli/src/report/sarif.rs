@@ -45,6 +45,10 @@ impl Report for Sarif {
             properties["commit"] = json!(from.commit);
             properties["author"] = json!(from.author);
             properties["date"] = json!(time::utc(from.date_ms));
+            properties["versions"] = json!(found.versions);
+        }
+        if let Some(is_there) = found.is_in_work_tree {
+            properties["in_work_tree"] = json!(is_there);
         }
         let result = json!({
             "ruleId": found.rule,

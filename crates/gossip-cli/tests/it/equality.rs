@@ -51,7 +51,7 @@ fn a_random_repository_has_the_findings_of_its_blobs_as_files() {
 
 fn scan(state: &Path, at: &Path, option: &str) -> Ran {
     let mut command = gossip(state);
-    command.current_dir(at).args(["scan", "--format", "json", "-q", option, "."]);
+    command.current_dir(at).args(["scan", "--format", "json", "--all-versions", "-q", option, "."]);
     Ran::of(command.output().unwrap(), option).exits(1)
 }
 

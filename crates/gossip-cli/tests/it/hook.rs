@@ -88,6 +88,50 @@ fn what_a_commit_does_not_bring_does_not_stop_it() {
     hooked.refuses("commit -q -m fifth", "untracked.env:1:3: github-token");
 }
 
+/// Who changes a file with a known secret in it elsewhere need not be told of it at every commit.
+#[test]
+fn a_secret_that_a_file_had_before_does_not_stop_a_commit_and_a_new_one_does() {
+    let hooked = Hooked::new();
+    let (old, new) = (token(1), token(2));
+    let scan = |words: &str, code| hooked.0.run(&format!("scan {words} TREE -f jsonl")).exits(code);
+    hooked.0.write("app.env", format!("OLD={old}\n"));
+    // The same content at a path that did not have it is new there.
+    hooked.0.write("copy.env", format!("OTHER={}\n", token(3)));
+    hooked.git("add .");
+    hooked.git("commit -q --no-verify -m known");
+    hooked.0.write("app.env", format!("# a comment\nRENAMED={old}\n"));
+    hooked.git("add .");
+    scan("--staged", 0);
+    let ran = hooked.0.run("scan --staged TREE").exits(0);
+    assert_eq!(ran.finding_lines(), [""; 0]);
+    let ran = ran.says("1 was there before; `gossip scan` shows them").says(", 0 findings");
+    assert!(!ran.stderr.contains("not reported"), "{ran:?}");
+    hooked.git("commit -q -m comment");
+
+    hooked.0.write("app.env", format!("# a comment\nRENAMED={old}\nNEW={new}\n"));
+    hooked.0.write("copy.env", format!("OTHER={}\nRENAMED={old}\n", token(3)));
+    hooked.git("add .");
+    hooked.refuses("commit -q -m second", "app.env:3:5: github-token");
+    let lines: Vec<_> = scan("--staged", 1).jsonl();
+    let places: Vec<_> =
+        lines.iter().map(|row| (row["path"].as_str().unwrap(), &row["line"])).collect();
+    assert_eq!(places, [("app.env", &3.into()), ("copy.env", &2.into())]);
+
+    hooked.git("commit -q --no-verify -m second");
+    // `--diff` goes by the revision that it is given, whatever is between.
+    let places = |revision: &str, code| scan(&format!("--diff {revision}"), code).jsonl().len();
+    assert_eq!((places("HEAD", 0), places("HEAD~1", 1), places("HEAD~2", 1)), (0, 2, 2));
+    assert_eq!(places("HEAD~3", 1), 4);
+    let proof = hooked.0.path("proof");
+    hooked.0.run(&format!("scan --diff HEAD~1 TREE --proof {}", proof.display())).exits(1);
+    hooked
+        .0
+        .run(&format!("proof verify {}", proof.display()))
+        .exits(0)
+        .prints("2 findings, 2 there before");
+    assert_eq!(hooked.0.run("scan --no-history TREE -f jsonl").exits(1).jsonl().len(), 4);
+}
+
 /// git makes such a commit from an index of its own, and tells its hooks which.
 #[test]
 fn commits_of_all_or_of_some_files_are_scanned_as_what_they_bring() {

@@ -307,7 +307,7 @@ fn totals(state: &Path) -> Value {
 fn scan(what: &What, state: &Path, trace: &Path) -> Command {
     let mut command = gossip(state);
     command
-        .args(["scan", "--format", "json", "-j", &THREADS.to_string()])
+        .args(["scan", "--all-versions", "--format", "json", "-j", &THREADS.to_string()])
         .arg(&what.word)
         .envs(what.variables.iter().map(|(name, value)| (name, value)))
         .args(TUNING)

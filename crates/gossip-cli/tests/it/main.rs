@@ -20,5 +20,6 @@ mod reports;
 mod sources;
 mod support;
 mod terminal;
+mod versions;
 #[path = "../../../gossip-object-store/tests/it/server.rs"]
 mod weed;

@@ -229,8 +229,8 @@ fn a_proof_names_what_was_scanned_and_what_was_not_and_any_change_is_seen() {
         (text.replace("{\"path\":\"notes", "{\"pfad\":\"notes"), "no line of a proof"),
         (String::new(), "this is no proof"),
         (
-            text.replace("{\"gossip_proof\":3,", "{\"gossip_proof\":4,\"more\":1,"),
-            "a proof of version 4",
+            text.replace("{\"gossip_proof\":4,", "{\"gossip_proof\":5,\"more\":1,"),
+            "a proof of version 5",
         ),
     ] {
         assert_ne!(changed, text);

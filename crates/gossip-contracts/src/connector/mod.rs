@@ -92,6 +92,12 @@ pub trait Connector: Send + Sync {
     /// Opens the item that a listing called `key`.
     fn open(&self, key: &[u8]) -> Result<Box<dyn ItemReader>, ConnectorError>;
 
+    /// Opens what stood in the place of an item before, where a run is of what is new: what is in both is
+    /// not new. `None` if nothing stood there.
+    fn open_base(&self, _key: &[u8]) -> Result<Option<Box<dyn ItemReader>>, ConnectorError> {
+        Ok(None)
+    }
+
     /// Whether equal versions may be taken for equal bytes (K3), given that an item of this version
     /// was opened at `opened_at_ms`: one that was changed a moment before may be changed again
     /// without a trace.

@@ -11,6 +11,8 @@ pub struct Provenance {
     pub author: String,
     /// When, in Unix milliseconds.
     pub date_ms: u64,
+    /// Its place among the commits of the same moment: behind its parents.
+    pub order: u64,
     /// Other paths of the same bytes, up to [`OTHER_PATHS_MAX`](Self::OTHER_PATHS_MAX).
     pub other_paths: Vec<Vec<u8>>,
     /// How many there are besides.

@@ -90,6 +90,10 @@ impl<W: Wrapper> Connector for W {
         Wrapper::open(self, key)
     }
 
+    fn open_base(&self, key: &[u8]) -> Result<Option<Box<dyn ItemReader>>, ConnectorError> {
+        self.inner().open_base(key)
+    }
+
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
         self.inner().is_settled(version, opened_at_ms)
     }

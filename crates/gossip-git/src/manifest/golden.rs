@@ -74,6 +74,7 @@ fn the_golden_manifest_is_read() {
     }
     assert_eq!(manifest.tips().unwrap(), draft.tips);
     assert_eq!(manifest.shallow().unwrap(), draft.shallow);
-    let file = |path: &[u8]| (path.to_vec(), draft.rows[0].id);
+    let base = draft.origins.first().map(|origin| origin.id);
+    let file = |path: &[u8]| (path.to_vec(), draft.rows[0].id, base);
     assert_eq!(manifest.files().unwrap(), [file(b""), file(b"src/main.rs"), file(b"\xff\n")]);
 }

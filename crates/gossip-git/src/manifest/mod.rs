@@ -76,7 +76,7 @@ pub(crate) struct Row {
     pub(crate) more: u32,
 }
 
-/// A commit or a tag as it is stored.
+/// A commit or a tag as it is stored. In a manifest of files by themselves, what was at a file's path before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OriginRow {
     pub(crate) id: ObjectId,

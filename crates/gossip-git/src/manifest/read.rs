@@ -12,6 +12,7 @@ use super::{
     HASH_LEN, HEADER_LEN, Layout, MAGIC, ManifestError, NONE, OriginRow, Row, RowKind, Sections,
     VERSION,
 };
+use crate::plan::TipFile;
 
 const FILES_AT_ONCE: usize = 1024;
 
@@ -123,15 +124,16 @@ impl Manifest {
     }
 
     /// The path and object of every file, in order.
-    pub(crate) fn files(&self) -> Result<Vec<(Vec<u8>, ObjectId)>, ManifestError> {
+    pub(crate) fn files(&self) -> Result<Vec<TipFile>, ManifestError> {
         let mut files = Vec::new();
         let mut first = 0;
         while first < self.len() {
             let rows = self.rows(first, FILES_AT_ONCE)?;
             first += rows.len() as u64;
             for row in rows.iter().filter(|row| row.kind == RowKind::Blob) {
+                let base = self.origin(row.origin)?.map(|origin| origin.id);
                 for path in std::iter::once(row.path).chain(self.more(row.more)?) {
-                    files.extend(self.text(path)?.map(|path| (path, row.id)));
+                    files.extend(self.text(path)?.map(|path| (path, row.id, base)));
                 }
             }
         }

@@ -29,10 +29,13 @@ pub(crate) struct Tips {
     /// Commits. What they reach is left out.
     pub(crate) exclude: Vec<ObjectId>,
     /// Files by themselves.
-    pub(crate) files: Vec<(Vec<u8>, ObjectId)>,
+    pub(crate) files: Vec<TipFile>,
     /// Commits whose parents are not there.
     pub(crate) shallow: Vec<ObjectId>,
 }
+
+/// A file by itself: its path, its content, and what was there before.
+pub(crate) type TipFile = (Vec<u8>, ObjectId, Option<ObjectId>);
 
 /// What tells paths apart.
 pub(crate) type ClassOf<'c> = &'c dyn Fn(&[u8]) -> u64;
@@ -71,7 +74,7 @@ impl Planner<'_> {
         let mut walk = Walk::new(self.objects, positions, reader, tips);
         walk.run(tips)?;
         let Walk { positions, paths, found, origins, authors, is_partial, .. } = walk;
-        let mut items = self.items(&positions, &paths, found, settled);
+        let mut items = self.items(&positions, &paths, found, settled, !tips.files.is_empty());
         sort_for_reading(&positions, self.objects, &mut items);
         let mut texts = Texts::new(&paths, authors);
         let mut more = Vec::new();
@@ -94,13 +97,15 @@ impl Planner<'_> {
         })
     }
 
-    /// One item for each object and class of its paths (P1).
+    /// One item for each object and class of its paths (P1); of files by themselves also for what was
+    /// there before.
     fn items(
         &self,
         positions: &Positions,
         paths: &Paths,
         mut found: Vec<Found>,
         settled: &Settled,
+        by_origin: bool,
     ) -> Vec<Item> {
         let mut known: Vec<(u32, u64)> =
             settled.iter().filter_map(|(id, class)| Some((positions.find(id)?, *class))).collect();
@@ -114,7 +119,10 @@ impl Planner<'_> {
             let first = items.len();
             for found in same {
                 let class = classes.of(found.path);
-                match items[first..].iter_mut().find(|item: &&mut Item| item.class == class) {
+                let is_same = |item: &&mut Item| {
+                    item.class == class && (!by_origin || item.origin == found.origin)
+                };
+                match items[first..].iter_mut().find(is_same) {
                     Some(item) => item.paths.extend(path(found.path)),
                     None => items.push(Item {
                         at: found.at,
@@ -246,6 +254,9 @@ impl<'t> Texts<'t> {
     }
 
     fn author(&mut self, author: u32) -> u32 {
+        if author == NONE {
+            return NONE;
+        }
         let text = &mut self.author_texts[author as usize];
         if *text == NONE {
             *text = self.texts.len() as u32;

@@ -106,18 +106,45 @@ impl<'w> Walk<'w> {
         for (id, origin) in loners {
             self.enter_any(id, origin)?;
         }
-        for at in commits.oldest_first() {
+        let order = commits.oldest_first();
+        self.sort_origins(&order, &mut commits);
+        for at in order {
             let Commit { at, tree, origin, message_len, .. } = commits.commits[at as usize];
             let kind = RowKind::Commit;
             self.found.push(Found { at, kind, path: NONE, origin, size: message_len });
             self.enter(tree, origin)?;
         }
-        for (path, id) in &tips.files {
+        self.add_files(tips);
+        Ok(())
+    }
+
+    /// Of files by themselves, what was there before stands in the place of what brought them in.
+    fn add_files(&mut self, tips: &Tips) {
+        let mut bases = HashMap::new();
+        for (path, id, base) in &tips.files {
             let at = self.position(id);
             let path = self.paths.of(ROOT, path);
-            self.found.push(Found { at, kind: RowKind::Blob, path, origin: NONE, size: 0 });
+            let origin = base.map_or(NONE, |id| {
+                *bases.entry(id).or_insert_with(|| {
+                    let (seconds, offset_seconds, author) = (0, 0, NONE);
+                    self.origins.push(OriginRow { id, seconds, offset_seconds, author });
+                    self.origins.len() as u32 - 1
+                })
+            });
+            self.found.push(Found { at, kind: RowKind::Blob, path, origin, size: 0 });
         }
-        Ok(())
+    }
+
+    /// Gives the commits' origins the order of the commits. Tags keep theirs.
+    fn sort_origins(&mut self, order: &[u32], commits: &mut Commits) {
+        let mut numbers: Vec<u32> = commits.commits.iter().map(|commit| commit.origin).collect();
+        numbers.sort_unstable();
+        let unsorted = self.origins.clone();
+        for (&at, &number) in order.iter().zip(&numbers) {
+            let origin = &mut commits.commits[at as usize].origin;
+            self.origins[number as usize] = unsorted[*origin as usize];
+            *origin = number;
+        }
     }
 
     /// Marks commits and all before them as left out. Their own directories go into `trees`.

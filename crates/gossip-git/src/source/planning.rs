@@ -21,10 +21,12 @@ use crate::repository::OpenError;
 pub(super) struct Planned {
     pub(super) manifest: Manifest,
     pub(super) range: ShardSpec,
+    /// Origins are what brought rows in, and not what was there before.
+    is_history: bool,
 }
 
 impl Planned {
-    fn open(path: &Path, run: RunId) -> Result<Self, ManifestError> {
+    fn open(path: &Path, run: RunId, is_history: bool) -> Result<Self, ManifestError> {
         let manifest = Manifest::open(path)?;
         if manifest.id() != run.as_raw() {
             return Err(ManifestError::Damaged);
@@ -35,7 +37,7 @@ impl Planned {
         let range = manifest_shard_ref(id, 0, rows, manifest.hash(), &mut scratch)
             .expect("row keys are short and ascend");
         let range = ShardSpec::new(range).expect("it was checked");
-        Ok(Self { manifest, range })
+        Ok(Self { manifest, range, is_history })
     }
 
     /// The row of a key, with its number.
@@ -56,9 +58,15 @@ impl Planned {
         })
     }
 
+    /// What was at the path of a file by itself before.
+    pub(super) fn base(&self, row: &Row) -> Result<Option<gix::ObjectId>, ManifestError> {
+        let origin = self.manifest.origin(row.origin)?.filter(|_| !self.is_history);
+        Ok(origin.map(|origin| origin.id))
+    }
+
     pub(super) fn origin(&self, row: &Row) -> Result<Origin, ManifestError> {
-        let Self { manifest, .. } = self;
-        let origin = manifest.origin(row.origin)?;
+        let Self { manifest, is_history, .. } = self;
+        let origin = manifest.origin(row.origin)?.filter(|_| *is_history);
         let author = origin.map(|origin| manifest.text(origin.author)).transpose()?.flatten();
         let (mut other_paths, mut bytes) = (Vec::new(), 0);
         let (more, count) = manifest.some_more(row.more, Provenance::OTHER_PATHS_MAX as u64)?;
@@ -203,7 +211,8 @@ impl GitSource {
 
     /// Makes a run that was planned before the source's.
     pub(super) fn take(&self, run: RunId) -> Result<(), PlanError> {
-        let planned = Planned::open(&self.path_of(run), run)?;
+        let is_history = self.options.selection.is_history();
+        let planned = Planned::open(&self.path_of(run), run, is_history)?;
         let taken = self.planned.get_or_init(|| Arc::new(planned));
         if taken.manifest.id() == run.as_raw() { Ok(()) } else { Err(PlanError::OtherRun) }
     }
@@ -233,7 +242,7 @@ impl GitSource {
         let mut earlier = self.earlier.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let planned = earlier.entry(key.manifest_id()).or_insert_with(|| {
             let run = RunId::from_raw(key.manifest_id());
-            Planned::open(&self.path_of(run), run).ok()
+            Planned::open(&self.path_of(run), run, self.options.selection.is_history()).ok()
         });
         let planned = planned.as_ref()?;
         planned.path(&planned.manifest.row(key.row()).ok()??).ok()

@@ -37,7 +37,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         end_column: 6,
         before: "a = ".to_owned(),
         after: ";".to_owned(),
-        is_silenced: false,
+        silenced: None,
         provenance: None,
     };
     ItemRow {
