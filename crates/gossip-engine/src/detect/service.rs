@@ -74,10 +74,11 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         // Words that speak of none speak of something else: `crowdin-project: x`.
         let is_near = first_other.is_none_or(|other| at <= other + MAX_FILLER);
         let is_named = is_credential || (word.len() >= MIN_NAME && !words.is_any && is_near);
+        let is_assigned = first_other.is_none() && is_assignment(&text[word.end..at]);
         if words.is_separated
             && is_named
             && let Some(value) = value_at(text, at)
-            && let Some(confidence) = judge(&text[value.clone()], is_credential)
+            && let Some(confidence) = judge(&text[value.clone()], is_credential, is_assigned)
         {
             // `example-token-0a9b…` is one stand-in, and not two words and a value.
             let from = first_other.unwrap_or(value.start);
@@ -175,8 +176,19 @@ fn value_at(text: &[u8], start: usize) -> Option<Range<usize>> {
     Some(start..start + len)
 }
 
-fn judge(value: &[u8], is_credential: bool) -> Option<Confidence> {
-    let bits = weigh_key(value, is_credential)?;
+/// Whether nothing but the sign of an assignment stands between: `MAXMIND="x"`.
+fn is_assignment(gap: &[u8]) -> bool {
+    let plain = |byte: &u8| matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'`');
+    let mut signs = gap.iter().filter(|byte| !plain(byte));
+    matches!(signs.next(), Some(b'=' | b':')) && signs.all(|byte| matches!(byte, b'=' | b'>'))
+}
+
+fn judge(value: &[u8], is_credential: bool, is_assigned: bool) -> Option<Confidence> {
+    let bits = match weigh_key(value, is_credential) {
+        Some(bits) => bits,
+        None if is_assigned => weigh_assigned(value)?,
+        None => return None,
+    };
     let is_sure = is_credential && bits >= 16.0 && !judge::looks_typed(value);
     Some(if is_sure { Confidence::Medium } else { Confidence::Low })
 }
@@ -219,6 +231,20 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
         Shape::Phrase => false,
     };
     looks_like_key.then_some(weight.bits)
+}
+
+/// The weight of a value that is shorter than keys are, but all that the service's name is given.
+fn weigh_assigned(value: &[u8]) -> Option<f32> {
+    const MIN_LEN: usize = 16;
+    const MIN_DIGITS: usize = 2;
+    const MIN_BITS: f32 = 12.0;
+    let is_plain = value.iter().all(u8::is_ascii_alphanumeric);
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if value.len() < MIN_LEN || !is_plain || digits < MIN_DIGITS {
+        return None;
+    }
+    let weight = value::weigh(value, MIN_BITS)?;
+    (weight.shape == Shape::Mixed).then_some(weight.bits)
 }
 
 /// What a value must weigh that may have been typed: `abcde12345abcde67890` is no name, whatever
@@ -267,10 +293,14 @@ mod tests {
             format!("clockify main token {key}"),
             format!("the-clockify-access-{key}"),
             format!("clockify {key}"),
+            format!("require('clockify')('{key}')"),
+            format!("func getClockifyToken() string {{ return \"{key}\" }}"),
+            format!("Asking the clockify API\n[DEBUG] using key={key}"),
         ] {
             assert_eq!(found(&text).as_deref(), Some(key), "{text}");
         }
         assert_eq!(found(&format!("CLOCKIFY_KEY={}", &key[..8])).as_deref(), Some(&key[..8]));
+        assert_eq!(found("MAXMIND=\"q7Rw2nKx9TzLb4Vd\"").as_deref(), Some("q7Rw2nKx9TzLb4Vd"));
         let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
         assert_eq!(found(&format!("blazemeter {uuid}")).as_deref(), Some(uuid));
     }
@@ -290,6 +320,8 @@ mod tests {
             "clockifying 0123456789abcdef0123456789abcdef",
             "clockify 2024-01-02T03:04:05",
             "clockify_key: short1",
+            "maxmind q7Rw2nKx9TzLb4Vd",
+            "maxmind = \"GeoLite2CityDatabase2\"",
         ] {
             assert_eq!(found(text), None, "{text}");
         }
