@@ -21,14 +21,18 @@ const JOINED_BITS: f32 = 4.0;
 const NUMBERED: &[&str] = &[
     "abc", "aes", "alice", "app", "argon", "asd", "asdf", "aws", "base", "blowfish", "bob", "chacha",
     "cluster", "cp", "curve", "des", "drupal", "ed", "example", "fake", "foo", "foobar", "guest",
-    "hello", "hmac", "http", "item", "java", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
+    "hello", "hmac", "http", "hunter", "item", "java", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
     "postgres", "postgresql", "python", "qwerty", "rc", "ripemd", "rsa", "sample", "scram", "scrypt",
     "server", "sha", "shake", "some", "temp", "tmp", "tls", "ubuntu", "utf", "web", "win", "windows",
     "word", "www", "xyz",
 ];
 
 /// What the value of an example begins with: its own name, or what it is for.
-const TELLING: &[&str] = &["pass", "pwd", "test", "token", "some", "user"];
+#[rustfmt::skip]
+const TELLING: &[&str] = &[
+    "any", "enter", "ignore", "insert", "not", "pass", "pwd", "some", "test", "token", "unused", "user",
+    "what", "your",
+];
 
 fn is_telling(value: &[u8]) -> bool {
     let begins = |word: &&str| {

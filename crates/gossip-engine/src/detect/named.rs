@@ -76,7 +76,11 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     };
     let found = Assignment { syntax: told(text, &name, named, &found), ..found };
     let value = &text[found.value.clone()];
-    if name::is_spelled(&text[name.clone()], value) {
+    if name::is_spelled(&text[name.clone()], value) || is_enumerated(&text[word], found.syntax) {
+        return None;
+    }
+    // A sentence quotes words, too.
+    if found.syntax == Syntax::Said && !value.iter().any(u8::is_ascii_digit) {
         return None;
     }
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
@@ -119,7 +123,7 @@ fn is_of_environment(name: &[u8], named: Named, syntax: Syntax, kind: FileKind) 
     let is_bare = matches!(syntax, Syntax::Variable | Syntax::BareColon | Syntax::BareEquals);
     let is_set = match kind {
         FileKind::Config => {
-            matches!(syntax, Syntax::Quoted | Syntax::BareEquals)
+            matches!(syntax, Syntax::Quoted | Syntax::BareEquals | Syntax::BareColon)
                 || (is_bare && syntax::is_constant(name))
         }
         _ => syntax == Syntax::Quoted && syntax::is_constant(name) && name.contains(&b'_'),
@@ -144,6 +148,12 @@ fn told(text: &[u8], name: &Range<usize>, named: Named, found: &Assignment) -> S
         Syntax::Said if !is_password => Syntax::Blank,
         other => other,
     }
+}
+
+/// Whether the name stands among the ways to log on to a network: `["open", "psk", "8021x-radius"]`.
+fn is_enumerated(word: &[u8], syntax: Syntax) -> bool {
+    let is_in_list = matches!(syntax, Syntax::Listed | Syntax::Among | Syntax::Compared);
+    is_in_list && word.eq_ignore_ascii_case(b"psk")
 }
 
 /// Whether the address before a parameter is that of a picture: `….svg?token=` shows a badge, and
