@@ -4,6 +4,7 @@
 //! how they are put together, and that they stand beside the name of a password: this is asked of
 //! nothing else.
 
+use super::name::has_credential_word;
 use super::vocabulary;
 
 const LEN_MIN: usize = 6;
@@ -38,7 +39,7 @@ fn is_telling(value: &[u8]) -> bool {
     let begins = |word: &&str| {
         value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
     };
-    TELLING.iter().any(|word| begins(word))
+    TELLING.iter().any(begins)
 }
 
 /// Whether a value was made of words in a way that nothing but a password is.
@@ -65,7 +66,9 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     if letters < 3 || digits + signs == 0 || signs > 3 || joints > 3 {
         return None;
     }
-    if is_numbered(value) || is_telling(value) {
+    // A name with a number: `master_key_123`.
+    let is_name = joints > 0 && has_credential_word(value);
+    if is_numbered(value) || is_telling(value) || is_name {
         return None;
     }
     // A number and its unit, or a version: `300ms`, `0x1f`, `2.6.0.Final`.
