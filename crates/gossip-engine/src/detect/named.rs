@@ -70,13 +70,17 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         false => named,
     };
     let password = if is_login(named) { syntax::password_of_user(text, &found) } else { None };
-    let (named, found) = match password {
+    let is_one = |password: &Assignment| {
+        let value = &text[password.value.clone()];
+        judge(name::LOGIN, password.syntax, kind, value).is_some()
+    };
+    let (named, found) = match password.filter(is_one) {
         Some(password) => (name::LOGIN, password),
         None => (named, found),
     };
     let found = Assignment { syntax: told(text, &name, named, &found), ..found };
     let value = &text[found.value.clone()];
-    if name::is_spelled(&text[name.clone()], value) || is_enumerated(&text[word], found.syntax) {
+    if is_enumerated(&text[word], found.syntax) {
         return None;
     }
     // A sentence quotes words, too.
@@ -87,10 +91,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         return None;
     }
     let in_environment = is_of_environment(&text[name.clone()], named, found.syntax, kind);
-    if in_environment && chosen::is_word(value) && value::weigh(value, f32::MIN).is_some() {
-        return Some(detected(named, name.start, found, Confidence::Low));
-    }
+    let is_word = in_environment && chosen::is_word(value);
     let confidence = match judge(named, found.syntax, kind, value) {
+        None if is_word && value::weigh(value, f32::MIN).is_some() => Confidence::Low,
         Some(_) if named.kind != Kind::Password && test_vector::is_one(text, &found) => {
             return None;
         }
@@ -106,6 +109,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
             is_key.then_some(Confidence::Low)?
         }
     };
+    if name::is_spelled(&text[name.clone()], value) {
+        return None;
+    }
     Some(detected(named, name.start, found, confidence))
 }
 
@@ -186,7 +192,9 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
     if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) || in_prose {
         return None;
     }
-    let chosen = chosen_bits(named, value).filter(|chosen| *chosen >= needed);
+    // What documentation shows was chosen as an example.
+    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, value) };
+    let chosen = chosen.filter(|chosen| *chosen >= needed);
     let least = if chosen.is_some() { f32::MIN } else { needed };
     // Rules for passwords ask for digits and signs; that they were typed in order says nothing.
     let weight = match chosen {

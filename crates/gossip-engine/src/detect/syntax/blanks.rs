@@ -88,10 +88,18 @@ pub(super) fn by_blank(
     let found = match rest.get(begun) {
         Some(b' ') if begun == 2 && rest.starts_with(b"is ") => said(&cursor, name, kind),
         Some(b' ') if !rest.starts_with(b"0 ") => None,
-        _ if kind == FileKind::Config => behind_words(&cursor, name, kind),
+        next if kind == FileKind::Config && next.is_none_or(|next| may_go_on(*next)) => {
+            behind_words(&cursor, name, kind)
+        }
         _ => None,
     };
     found.or_else(|| blank(cursor, begun))
+}
+
+/// Whether this may follow the letters and digits that a password begins with: paths, lists and calls
+/// go on otherwise.
+fn may_go_on(next: u8) -> bool {
+    matches!(next, b'\n' | b'\r' | b' ' | b'"' | b'\'') || b"!@#$%^&*?+~-".contains(&next)
 }
 
 /// `the name is "value"`.
