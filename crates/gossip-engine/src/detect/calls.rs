@@ -43,6 +43,8 @@ const CALLS: &[Call] = &[
     secret("jwt.encode(", 1),
     // Clients of services are given their key so.
     secret(".init(", 0),
+    secret(".initialize(", 0),
+    secret("client(", 0),
 ];
 
 /// An argument that is passed over, and the blanks before it.

@@ -4,6 +4,7 @@
 //! how they are put together, and that they stand beside the name of a password: this is asked of
 //! nothing else.
 
+use super::name::has_credential_word;
 use super::vocabulary;
 
 const LEN_MIN: usize = 6;
@@ -21,20 +22,24 @@ const JOINED_BITS: f32 = 4.0;
 const NUMBERED: &[&str] = &[
     "abc", "aes", "alice", "app", "argon", "asd", "asdf", "aws", "base", "blowfish", "bob", "chacha",
     "cluster", "cp", "curve", "des", "drupal", "ed", "example", "fake", "foo", "foobar", "guest",
-    "hello", "hmac", "http", "item", "java", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
+    "hello", "hmac", "http", "hunter", "item", "java", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
     "postgres", "postgresql", "python", "qwerty", "rc", "ripemd", "rsa", "sample", "scram", "scrypt",
     "server", "sha", "shake", "some", "temp", "tmp", "tls", "ubuntu", "utf", "web", "win", "windows",
     "word", "www", "xyz",
 ];
 
 /// What the value of an example begins with: its own name, or what it is for.
-const TELLING: &[&str] = &["pass", "pwd", "test", "token", "some", "user"];
+#[rustfmt::skip]
+const TELLING: &[&str] = &[
+    "any", "enter", "ignore", "insert", "not", "pass", "pwd", "some", "test", "token", "unused", "user",
+    "what", "your",
+];
 
 fn is_telling(value: &[u8]) -> bool {
     let begins = |word: &&str| {
         value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
     };
-    TELLING.iter().any(|word| begins(word))
+    TELLING.iter().any(begins)
 }
 
 /// Whether a value was made of words in a way that nothing but a password is.
@@ -61,7 +66,9 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     if letters < 3 || digits + signs == 0 || signs > 3 || joints > 3 {
         return None;
     }
-    if is_numbered(value) || is_telling(value) {
+    // A name with a number: `master_key_123`.
+    let is_name = joints > 0 && has_credential_word(value);
+    if is_numbered(value) || is_telling(value) || is_name {
         return None;
     }
     // A number and its unit, or a version: `300ms`, `0x1f`, `2.6.0.Final`.

@@ -55,7 +55,7 @@ impl FileKind {
         }
         // `.bashrc`, `_netrc`, `.zsh_history`.
         let is_of_shell = |end: &&str| name.ends_with(end.as_bytes());
-        if ["rc", "history", "profile"].iter().any(|end| is_of_shell(end))
+        if ["rc", "history", "profile"].iter().any(is_of_shell)
             && !name[1.min(name.len())..].contains(&b'.')
         {
             return Self::Config;

@@ -289,8 +289,13 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
     }
 }
 
-/// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`.
+/// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`, or a word of it.
 pub(super) fn is_spelled(name: &[u8], value: &[u8]) -> bool {
+    let mut words = [(0, 0); MAX_WORDS];
+    let count = split(name, &mut words);
+    if words[..count].iter().any(|(start, end)| name[*start..*end].eq_ignore_ascii_case(value)) {
+        return true;
+    }
     let mut letters = value.iter().rev().filter(|byte| byte.is_ascii_alphanumeric());
     let named = name.iter().rev().filter(|byte| byte.is_ascii_alphanumeric());
     for byte in named {
@@ -419,6 +424,7 @@ mod tests {
     fn a_value_that_spells_out_its_name_is_told() {
         assert!(is_spelled(b"SET_PWD_REQ", b"set-pwd-req"));
         assert!(is_spelled(b"bpki::SETPWD", b"setPwd"));
+        assert!(is_spelled(b"certificate_password", b"certificate"));
         assert!(!is_spelled(b"DB_PASSWORD", b"kdxnyjwb"));
         assert!(!is_spelled(b"pwd", b"kdxnyjwb-pwd"));
     }

@@ -70,23 +70,30 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         false => named,
     };
     let password = if is_login(named) { syntax::password_of_user(text, &found) } else { None };
-    let (named, found) = match password {
+    let is_one = |password: &Assignment| {
+        let value = &text[password.value.clone()];
+        judge(name::LOGIN, password.syntax, kind, value).is_some()
+    };
+    let (named, found) = match password.filter(is_one) {
         Some(password) => (name::LOGIN, password),
         None => (named, found),
     };
     let found = Assignment { syntax: told(text, &name, named, &found), ..found };
     let value = &text[found.value.clone()];
-    if name::is_spelled(&text[name.clone()], value) {
+    if is_enumerated(&text[word], found.syntax) {
+        return None;
+    }
+    // A sentence quotes words, too.
+    if found.syntax == Syntax::Said && !value.iter().any(u8::is_ascii_digit) {
         return None;
     }
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
     let in_environment = is_of_environment(&text[name.clone()], named, found.syntax, kind);
-    if in_environment && chosen::is_word(value) && value::weigh(value, f32::MIN).is_some() {
-        return Some(detected(named, name.start, found, Confidence::Low));
-    }
+    let is_word = in_environment && chosen::is_word(value);
     let confidence = match judge(named, found.syntax, kind, value) {
+        None if is_word && value::weigh(value, f32::MIN).is_some() => Confidence::Low,
         Some(_) if named.kind != Kind::Password && test_vector::is_one(text, &found) => {
             return None;
         }
@@ -102,6 +109,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
             is_key.then_some(Confidence::Low)?
         }
     };
+    if name::is_spelled(&text[name.clone()], value) {
+        return None;
+    }
     Some(detected(named, name.start, found, confidence))
 }
 
@@ -119,7 +129,7 @@ fn is_of_environment(name: &[u8], named: Named, syntax: Syntax, kind: FileKind) 
     let is_bare = matches!(syntax, Syntax::Variable | Syntax::BareColon | Syntax::BareEquals);
     let is_set = match kind {
         FileKind::Config => {
-            matches!(syntax, Syntax::Quoted | Syntax::BareEquals)
+            matches!(syntax, Syntax::Quoted | Syntax::BareEquals | Syntax::BareColon)
                 || (is_bare && syntax::is_constant(name))
         }
         _ => syntax == Syntax::Quoted && syntax::is_constant(name) && name.contains(&b'_'),
@@ -144,6 +154,12 @@ fn told(text: &[u8], name: &Range<usize>, named: Named, found: &Assignment) -> S
         Syntax::Said if !is_password => Syntax::Blank,
         other => other,
     }
+}
+
+/// Whether the name stands among the ways to log on to a network: `["open", "psk", "8021x-radius"]`.
+fn is_enumerated(word: &[u8], syntax: Syntax) -> bool {
+    let is_in_list = matches!(syntax, Syntax::Listed | Syntax::Among | Syntax::Compared);
+    is_in_list && word.eq_ignore_ascii_case(b"psk")
 }
 
 /// Whether the address before a parameter is that of a picture: `….svg?token=` shows a badge, and
@@ -176,7 +192,9 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
     if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) || in_prose {
         return None;
     }
-    let chosen = chosen_bits(named, value).filter(|chosen| *chosen >= needed);
+    // What documentation shows was chosen as an example.
+    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, value) };
+    let chosen = chosen.filter(|chosen| *chosen >= needed);
     let least = if chosen.is_some() { f32::MIN } else { needed };
     // Rules for passwords ask for digits and signs; that they were typed in order says nothing.
     let weight = match chosen {

@@ -87,11 +87,19 @@ pub(super) fn by_blank(
     // Most of what is left is prose: a word, and then another.
     let found = match rest.get(begun) {
         Some(b' ') if begun == 2 && rest.starts_with(b"is ") => said(&cursor, name, kind),
-        Some(b' ') => None,
-        _ if kind == FileKind::Config => behind_words(&cursor, name, kind),
+        Some(b' ') if !rest.starts_with(b"0 ") => None,
+        next if kind == FileKind::Config && next.is_none_or(|next| may_go_on(*next)) => {
+            behind_words(&cursor, name, kind)
+        }
         _ => None,
     };
     found.or_else(|| blank(cursor, begun))
+}
+
+/// Whether this may follow the letters and digits that a password begins with: paths, lists and calls
+/// go on otherwise.
+fn may_go_on(next: u8) -> bool {
+    matches!(next, b'\n' | b'\r' | b' ' | b'"' | b'\'') || b"!@#$%^&*?+~-".contains(&next)
 }
 
 /// `the name is "value"`.
@@ -106,7 +114,10 @@ fn said(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assi
 
 /// `SetEnv NAME value`: in quotes, or up to the end of the line.
 fn behind_words(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    let Cursor { text, at } = *cursor;
+    let text = cursor.text;
+    // `password 0 value`: routers say so that it is not encrypted.
+    let at = cursor.at + if cursor.starts_with(b"0 ") { 2 } else { 0 };
+    let cursor = &Cursor { text, at };
     let is_quoted = matches!(cursor.peek(), Some(b'"' | b'\''));
     let rest = &text[at..text.len().min(at + MAX_WRAPPER)];
     let ends_line =
