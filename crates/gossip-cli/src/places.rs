@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gossip_runtime::Versions;
 
 use crate::git;
+use crate::mask::masked;
 use crate::source::{Target, parse_names};
 
 /// Turns the paths of a target's items into those that reports show. What is no file has a name
@@ -83,6 +84,11 @@ impl Places {
             Some((whole, root)) => below(&whole, &root.base),
             None => path.to_vec(),
         }
+    }
+
+    /// The same without secrets: what is made of it, and written, has none.
+    pub(crate) fn masked_in_repository(&self, path: &[u8]) -> Vec<u8> {
+        masked(&self.in_repository(path)).into_owned()
     }
 
     fn whole(&self, path: &[u8]) -> Option<(PathBuf, &Root)> {
