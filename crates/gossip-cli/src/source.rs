@@ -10,6 +10,7 @@ use gossip_connectors::bytes::Bytes;
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_connectors::many::{Many, Part};
 use gossip_contracts::connector::Connector;
+use gossip_contracts::identity::PIPED_BYTES_KEY_V1;
 use gossip_object_store::{ObjectOptions, ObjectSource};
 use gossip_runtime::StateDir;
 
@@ -179,7 +180,8 @@ impl Target {
 
     fn read_stdin(state: &StateDir) -> Result<Self, Failure> {
         let spill = || tempfile::tempfile_in(state.path());
-        let bytes = Bytes::read(b"stdin", &mut std::io::stdin().lock(), spill);
+        let key = state.tenant_key()?.derive(&PIPED_BYTES_KEY_V1);
+        let bytes = Bytes::read(b"stdin", &key, &mut std::io::stdin().lock(), spill);
         let bytes = bytes.map_err(|error| Failure::new(format!("standard input: {error}")))?;
         // The bytes are all that makes one piped scan the same as another.
         let name = format!("stdin:{}", bytes.hash()).into_bytes();

@@ -153,6 +153,28 @@ fn other_secrets_of_a_line_are_nowhere_whichever_rules_are_chosen() {
     });
 }
 
+/// A short secret could be guessed from a plain hash of what was piped.
+#[test]
+fn who_reads_the_state_directory_cannot_guess_what_was_piped() {
+    use std::io::Write;
+    let place = Place::new();
+    let piped = b"hush!77\n";
+    let mut command = place.command();
+    command.args(["scan", "-"]).stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(piped).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let hash = blake3::hash(piped);
+    let hex = hash.to_hex();
+    each_file(&place.state, &mut |path| {
+        let bytes = fs::read(path).unwrap();
+        for part in [&hash.as_bytes()[..], hex.as_bytes(), &piped[..7]] {
+            let found = memchr::memmem::find(&bytes, part).is_some();
+            assert!(!found, "{} tells", path.display());
+        }
+    });
+}
+
 /// A name is as public as a report is.
 #[test]
 fn a_token_in_the_name_of_a_file_is_nowhere_in_what_is_shown_or_written() {
