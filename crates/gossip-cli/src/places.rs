@@ -42,7 +42,10 @@ impl Places {
             tree.or_else(|| git::parse_name(name).map(|(root, _)| root))
         };
         let is_tree = |name: &&[u8]| Target::parse_name(name).is_some();
-        let tree = names.iter().position(is_tree).filter(|_| is_one && names.len() > 1);
+        let tree = names.iter().position(is_tree).filter(|&at| {
+            let is_bare = || Target::root_of(names[at]).is_some_and(|root| git::is_bare(&root));
+            is_one && names.len() > 1 && !is_bare()
+        });
         let work_tree =
             tree.and_then(|at| u16::try_from(at).ok()).map(|at| at.to_be_bytes().into());
         let roots = names.into_iter().filter_map(root);
@@ -129,7 +132,7 @@ fn below(path: &Path, dir: &Path) -> Vec<u8> {
 }
 
 /// The nearest directory from `dir` upward that is the root of a git repository.
-fn repository_of(dir: &Path) -> Option<&Path> {
+pub(crate) fn repository_of(dir: &Path) -> Option<&Path> {
     dir.ancestors().find(|dir| dir.join(".git").exists())
 }
 

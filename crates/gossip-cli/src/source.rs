@@ -18,6 +18,7 @@ use crate::args::Args;
 use crate::failure::Failure;
 use crate::git;
 use crate::items::shown_as;
+use crate::places::repository_of;
 use crate::say::shown;
 use crate::source_args::SourceArgs;
 
@@ -79,10 +80,16 @@ impl Target {
             }
             let is_repository = git::is_repository(root);
             if git.wants_repository() && !is_repository {
-                return Err(Failure::new(format!("{} is not a git repository", shown(root))));
+                let inside = repository_of(root).map_or(String::new(), |repository| {
+                    format!("; it is inside of {}: name that", shown(repository))
+                });
+                return Err(Failure::new(format!(
+                    "{} is not a git repository{inside}",
+                    shown(root)
+                )));
             }
             let selection = git.selection().filter(|_| is_repository);
-            if git.wants_files() && !is_inside && (selection.is_none() || !git::is_bare(root)) {
+            if git.wants_files() && !is_inside {
                 parts.push(Self::open(root, gitignore)?);
             }
             if let Some(selection) = selection {
@@ -91,6 +98,18 @@ impl Target {
         }
         let target = Self::of_parts(parts);
         Ok(if source.binary { target.with_binaries() } else { target })
+    }
+
+    /// Directories of repositories that the user names, each with its repository, whose history they do not
+    /// name.
+    pub(crate) fn parts_of_repositories(source: &SourceArgs) -> Vec<(PathBuf, PathBuf)> {
+        let roots: Vec<PathBuf> =
+            source.paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let wants_history = source.git.selection().is_some();
+        let parts = roots.iter().filter(|root| wants_history && root.is_dir());
+        let parts = parts.filter(|root| !git::is_repository(root));
+        let parts = parts.filter_map(|root| Some((root.clone(), repository_of(root)?.to_owned())));
+        parts.filter(|(_, repository)| !roots.contains(repository)).collect()
     }
 
     /// The same with binary files scanned like text.
@@ -105,6 +124,7 @@ impl Target {
         let root = path.canonicalize().map_err(|error| Failure::file(path, &error))?;
         let mut options = FsOptions::default();
         options.gitignore = gitignore;
+        options.bare_repository = git::is_bare(&root);
         let source =
             FsSource::open(&root, options).map_err(|error| Failure::new(error.to_string()))?;
         // Leaving things out makes another target: its scans say nothing about this one's.
