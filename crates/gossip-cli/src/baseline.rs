@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
     let mut prints = Fingerprints::new();
     let (mut known, mut findings, mut count) = (BTreeSet::new(), Vec::new(), 0);
     reports.each_finding(run, &Versions::default(), |found| {
-        let path = places.in_repository(&found.path);
+        let path = places.masked_in_repository(&found.path);
         let fingerprint = prints.next(found, &path);
         count += u64::from(found.is_first && found.silenced.is_none());
         if found.silenced.is_none() && known.insert(fingerprint.clone()) {

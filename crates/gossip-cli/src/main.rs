@@ -14,6 +14,7 @@ mod git;
 mod git_args;
 mod hook;
 mod items;
+mod mask;
 mod missed;
 mod output;
 mod output_file;

@@ -6,6 +6,7 @@ use gossip_runtime::RunSummary;
 use serde::Serialize;
 
 use crate::args::Format;
+use crate::mask::masked;
 use crate::say::shown_bytes;
 use crate::source::as_typed;
 
@@ -93,8 +94,9 @@ pub(crate) fn incomplete(run: &RunSummary) -> String {
     )
 }
 
-/// A path as text, and its bytes in hexadecimal where they are not UTF-8.
+/// A path as text without secrets, and its bytes in hexadecimal where they are not UTF-8.
 pub(crate) fn path_of(key: &[u8]) -> (String, Option<String>) {
+    let key = &*masked(key);
     match std::str::from_utf8(key) {
         Ok(path) => (path.to_owned(), None),
         Err(_) => {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gossip_runtime::Versions;
 
 use crate::git;
+use crate::mask::masked;
 use crate::source::{Target, parse_names};
 
 /// Turns the paths of a target's items into those that reports show. What is no file has a name
@@ -41,7 +42,10 @@ impl Places {
             tree.or_else(|| git::parse_name(name).map(|(root, _)| root))
         };
         let is_tree = |name: &&[u8]| Target::parse_name(name).is_some();
-        let tree = names.iter().position(is_tree).filter(|_| is_one && names.len() > 1);
+        let tree = names.iter().position(is_tree).filter(|&at| {
+            let is_bare = || Target::root_of(names[at]).is_some_and(|root| git::is_bare(&root));
+            is_one && names.len() > 1 && !is_bare()
+        });
         let work_tree =
             tree.and_then(|at| u16::try_from(at).ok()).map(|at| at.to_be_bytes().into());
         let roots = names.into_iter().filter_map(root);
@@ -85,6 +89,11 @@ impl Places {
         }
     }
 
+    /// The same without secrets: what is made of it, and written, has none.
+    pub(crate) fn masked_in_repository(&self, path: &[u8]) -> Vec<u8> {
+        masked(&self.in_repository(path)).into_owned()
+    }
+
     fn whole(&self, path: &[u8]) -> Option<(PathBuf, &Root)> {
         if self.is_one {
             let root = self.roots.first()?;
@@ -123,7 +132,7 @@ fn below(path: &Path, dir: &Path) -> Vec<u8> {
 }
 
 /// The nearest directory from `dir` upward that is the root of a git repository.
-fn repository_of(dir: &Path) -> Option<&Path> {
+pub(crate) fn repository_of(dir: &Path) -> Option<&Path> {
     dir.ancestors().find(|dir| dir.join(".git").exists())
 }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
+use crate::mask::masked;
+
 /// Says a line. That nobody listens any more is no reason to stop.
 macro_rules! say {
     ($($arg:tt)*) => {
@@ -14,7 +16,8 @@ pub(crate) use say;
 
 pub(crate) fn line(text: &str) {
     // In one write, so that lines of several processes do not mix.
-    let line = format!("gossip: {}\n", harmless(text));
+    let masked = masked(text.as_bytes());
+    let line = format!("gossip: {}\n", harmless(&String::from_utf8_lossy(&masked)));
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
@@ -23,9 +26,13 @@ pub(crate) fn shown(path: &Path) -> String {
     shown_bytes(path.as_os_str().as_encoded_bytes())
 }
 
-/// Bytes as they may be shown: those that are not UTF-8 as `\xff`, and no character that a terminal
-/// obeys.
+/// A name as it may be shown: no secret, and no character that a terminal obeys.
 pub(crate) fn shown_bytes(bytes: &[u8]) -> String {
+    escaped_bytes(&masked(bytes))
+}
+
+/// Bytes without a character that a terminal obeys; those that are not UTF-8 as `\xff`.
+pub(crate) fn escaped_bytes(bytes: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in bytes.utf8_chunks() {
         shown.push_str(&harmless(chunk.valid()));

@@ -21,7 +21,7 @@ use crate::places::Places;
 use crate::progress::Progress;
 use crate::read_log::Logged;
 use crate::report::ReportTo;
-use crate::say::{say, shown_bytes};
+use crate::say::{escaped_bytes, say, shown, shown_bytes};
 use crate::silence::Silencer;
 use crate::source::{Target, state_dir};
 use crate::{Outcome, missed, proof};
@@ -32,6 +32,16 @@ pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
     let open = || Target::open_all(&scan.source, scan.work.gitignore, threads, state);
     let target = open()?;
     let settings = settings(&scan.work, &target)?;
+    if !args.quiet {
+        for (part, repository) in Target::parts_of_repositories(&scan.source) {
+            let repository = shown(&repository);
+            say!(
+                "{} is a part of the repository {repository}, whose history is not scanned: \
+                 `gossip scan {repository}` does that",
+                shown(&part)
+            );
+        }
+    }
     execute(args, &scan.work, target, &settings, scan.fresh, Some(&open))
 }
 
@@ -223,7 +233,7 @@ fn raw_secret(target: &Target, found: &ReportedFinding) -> String {
         let mut bytes = vec![0; found.length.min(64 << 10) as usize];
         let read = reader.read_at(found.start, &mut bytes)?;
         bytes.truncate(read);
-        Ok::<_, gossip_contracts::connector::ConnectorError>(shown_bytes(&bytes))
+        Ok::<_, gossip_contracts::connector::ConnectorError>(escaped_bytes(&bytes))
     };
     read().unwrap_or_else(|_| found.redacted.clone())
 }

@@ -10,6 +10,7 @@ use gossip_connectors::bytes::Bytes;
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_connectors::many::{Many, Part};
 use gossip_contracts::connector::Connector;
+use gossip_contracts::identity::PIPED_BYTES_KEY_V1;
 use gossip_object_store::{ObjectOptions, ObjectSource};
 use gossip_runtime::StateDir;
 
@@ -17,6 +18,7 @@ use crate::args::Args;
 use crate::failure::Failure;
 use crate::git;
 use crate::items::shown_as;
+use crate::places::repository_of;
 use crate::say::shown;
 use crate::source_args::SourceArgs;
 
@@ -78,10 +80,16 @@ impl Target {
             }
             let is_repository = git::is_repository(root);
             if git.wants_repository() && !is_repository {
-                return Err(Failure::new(format!("{} is not a git repository", shown(root))));
+                let inside = repository_of(root).map_or(String::new(), |repository| {
+                    format!("; it is inside of {}: name that", shown(repository))
+                });
+                return Err(Failure::new(format!(
+                    "{} is not a git repository{inside}",
+                    shown(root)
+                )));
             }
             let selection = git.selection().filter(|_| is_repository);
-            if git.wants_files() && !is_inside && (selection.is_none() || !git::is_bare(root)) {
+            if git.wants_files() && !is_inside {
                 parts.push(Self::open(root, gitignore)?);
             }
             if let Some(selection) = selection {
@@ -90,6 +98,18 @@ impl Target {
         }
         let target = Self::of_parts(parts);
         Ok(if source.binary { target.with_binaries() } else { target })
+    }
+
+    /// Directories of repositories that the user names, each with its repository, whose history they do not
+    /// name.
+    pub(crate) fn parts_of_repositories(source: &SourceArgs) -> Vec<(PathBuf, PathBuf)> {
+        let roots: Vec<PathBuf> =
+            source.paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let wants_history = source.git.selection().is_some();
+        let parts = roots.iter().filter(|root| wants_history && root.is_dir());
+        let parts = parts.filter(|root| !git::is_repository(root));
+        let parts = parts.filter_map(|root| Some((root.clone(), repository_of(root)?.to_owned())));
+        parts.filter(|(_, repository)| !roots.contains(repository)).collect()
     }
 
     /// The same with binary files scanned like text.
@@ -104,6 +124,7 @@ impl Target {
         let root = path.canonicalize().map_err(|error| Failure::file(path, &error))?;
         let mut options = FsOptions::default();
         options.gitignore = gitignore;
+        options.bare_repository = git::is_bare(&root);
         let source =
             FsSource::open(&root, options).map_err(|error| Failure::new(error.to_string()))?;
         // Leaving things out makes another target: its scans say nothing about this one's.
@@ -179,7 +200,8 @@ impl Target {
 
     fn read_stdin(state: &StateDir) -> Result<Self, Failure> {
         let spill = || tempfile::tempfile_in(state.path());
-        let bytes = Bytes::read(b"stdin", &mut std::io::stdin().lock(), spill);
+        let key = state.tenant_key()?.derive(&PIPED_BYTES_KEY_V1);
+        let bytes = Bytes::read(b"stdin", &key, &mut std::io::stdin().lock(), spill);
         let bytes = bytes.map_err(|error| Failure::new(format!("standard input: {error}")))?;
         // The bytes are all that makes one piped scan the same as another.
         let name = format!("stdin:{}", bytes.hash()).into_bytes();

@@ -13,6 +13,7 @@ use gossip_contracts::connector::{
     Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, PageEntry,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
+use gossip_contracts::identity::TenantSecretKey;
 
 use crate::content::HeadClassifier;
 
@@ -36,25 +37,28 @@ enum Kept {
 }
 
 impl Bytes {
-    /// Reads everything from `input`, which reports call `key`. `spill` gives a file without a name
-    /// for what is too much for memory.
+    /// Reads everything from `input`, which reports call `key`. What the bytes are is a hash under
+    /// `hash_key`: they may be a short secret, which a plain hash would let others guess. `spill` gives a
+    /// file without a name for what is too much for memory.
     pub fn read(
         key: &[u8],
+        hash_key: &TenantSecretKey,
         input: &mut dyn Read,
         spill: impl FnOnce() -> io::Result<File>,
     ) -> io::Result<Self> {
-        Self::read_within(MEMORY_MAX, key, input, spill)
+        Self::read_within(MEMORY_MAX, key, hash_key, input, spill)
     }
 
     fn read_within(
         memory_max: usize,
         key: &[u8],
+        hash_key: &TenantSecretKey,
         input: &mut dyn Read,
         spill: impl FnOnce() -> io::Result<File>,
     ) -> io::Result<Self> {
         let mut memory = Vec::new();
         input.take(memory_max as u64).read_to_end(&mut memory)?;
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = blake3::Hasher::new_keyed(hash_key.expose_bytes());
         hasher.update(&memory);
         let mut size = memory.len() as u64;
         let mut kept = Kept::Memory(Vec::new());
@@ -187,12 +191,17 @@ impl ItemReader for BytesReader {
 mod tests {
     use super::*;
 
+    fn key(byte: u8) -> TenantSecretKey {
+        TenantSecretKey::from_bytes([byte; 32])
+    }
+
     #[test]
     fn what_is_too_much_for_memory_reads_the_same_from_a_file() {
         let content: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
         let read = |memory_max| {
             let mut input = &content[..];
-            Bytes::read_within(memory_max, b"stdin", &mut input, tempfile::tempfile).unwrap()
+            Bytes::read_within(memory_max, b"stdin", &key(1), &mut input, tempfile::tempfile)
+                .unwrap()
         };
         let (small, large) = (read(1 << 10), read(1 << 30));
         assert_eq!((small.hash(), small.size), (large.hash(), large.size));
@@ -210,8 +219,12 @@ mod tests {
 
     #[test]
     fn there_is_one_item_and_its_bytes_name_its_version() {
-        let read =
-            |mut input: &[u8]| Bytes::read(b"stdin", &mut input, tempfile::tempfile).unwrap();
+        let read = |mut input: &[u8]| {
+            Bytes::read(b"stdin", &key(1), &mut input, tempfile::tempfile).unwrap()
+        };
+        let mut input = &b"one"[..];
+        let elsewhere = Bytes::read(b"stdin", &key(2), &mut input, tempfile::tempfile).unwrap();
+        assert_ne!(elsewhere.hash(), read(b"one").hash());
         let (one, other) = (read(b"one"), read(b"other"));
         let mut page = Page::new();
         one.list(one.key_range(), CursorUpdate::initial(), 9, &mut page).unwrap();

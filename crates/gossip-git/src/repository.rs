@@ -23,6 +23,15 @@ pub enum OpenError {
         /// What is wrong with it.
         message: String,
     },
+    /// Its references are kept in a way that cannot be read.
+    #[error(
+        "{}: its references are in a reftable, which gossip cannot read; `git -C {} refs migrate \
+         --ref-format=files` (git 2.46 or later) makes files of them", path.display(), path.display()
+    )]
+    Reftable {
+        /// The path as given.
+        path: PathBuf,
+    },
     /// A revision does not exist, or is not what is needed here.
     #[error(
         "{revision}: there is no such revision, or more than one; `git rev-parse {revision}` says more"
@@ -94,6 +103,7 @@ impl Repository {
                 };
                 if let Some(since) = since {
                     tips.exclude.push(revision(&repository, since)?);
+                    tips.excludes_by_request = true;
                 }
             }
             Selection::Staged => {
@@ -118,9 +128,18 @@ fn damaged(what: &'static str, error: &impl ToString) -> OpenError {
 
 /// Neither the environment nor the user's configuration decides what is read.
 fn open(path: &Path) -> Result<gix::Repository, OpenError> {
-    gix::open_opts(path, gix::open::Options::isolated()).map_err(|error| {
-        OpenError::NotARepository { path: path.to_owned(), message: error.to_string() }
-    })
+    let opened = gix::open_opts(path, gix::open::Options::isolated());
+    let repository = opened.map_err(|error| OpenError::NotARepository {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })?;
+    let format = repository.config_snapshot().string("extensions.refStorage");
+    match format {
+        Some(format) if format.eq_ignore_ascii_case(b"reftable") => {
+            Err(OpenError::Reftable { path: path.to_owned() })
+        }
+        _ => Ok(repository),
+    }
 }
 
 fn revision(repository: &gix::Repository, revision: &str) -> Result<ObjectId, OpenError> {

@@ -213,7 +213,8 @@ impl Connector for GitSource {
             let key = row_key(manifest.id(), number);
             let skip = not_read(row.kind);
             // What may be fetched or walked some day is never settled.
-            let is_settled = !matches!(row.kind, RowKind::NotFetched | RowKind::ManyPaths);
+            let is_settled =
+                !matches!(row.kind, RowKind::NotFetched | RowKind::ManyPaths | RowKind::Shallow);
             let version = if is_settled { version(row) } else { Vec::new() };
             page.push(PageEntry { key: &key, version: &version, size: row.size, skip });
         }
@@ -351,6 +352,7 @@ fn not_read(kind: RowKind) -> Option<SkipReason> {
         RowKind::Submodule => Some(SkipReason::Submodule),
         RowKind::NotFetched => Some(SkipReason::NotFetched),
         RowKind::ManyPaths => Some(SkipReason::ManyPaths),
+        RowKind::Shallow => Some(SkipReason::Shallow),
         RowKind::Blob | RowKind::Commit | RowKind::Tag | RowKind::Tree => None,
     }
 }

@@ -82,13 +82,14 @@ impl ItemContext<'_> {
     }
 
     /// The row of an item that cannot be read.
-    pub(crate) fn unreadable(&self, key: &[u8], error: &ConnectorError) -> ItemRow {
+    pub(crate) fn unreadable(&self, key: &[u8], listed: &[u8], error: &ConnectorError) -> ItemRow {
         tracing::warn!(%error, "an item could not be read");
         let mut row = ItemRow::new(key);
         row.path = self.source.shown_path(key);
         let reason = Reason::of_error(error);
         row.failed = Some(reason);
         row.keeps_found = reason != Reason::Vanished;
+        row.unread = Some(listed.to_vec());
         row
     }
 

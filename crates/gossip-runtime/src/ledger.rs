@@ -4,8 +4,10 @@
 //!   findings are in the same database: both were committed together, with the cursor.
 //! - D2: an item has the occurrences of the version in its ledger row and no others. One that cannot be read
 //!   has those that it had, and those of what could be read of it: that it cannot be read does not say
-//!   that they are gone. What is below a directory that cannot be listed stays likewise.
+//!   that they are gone. What is below a directory that cannot be listed stays likewise. Where every run
+//!   has keys of its own, an item that cannot be read takes over what an earlier run found in its version.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gossip_contracts::connector::{KeyRange, Page, PageEntry, Provenance};
@@ -39,6 +41,8 @@ pub(crate) struct ItemRow {
     pub(crate) key: Vec<u8>,
     /// What reports call it, where that is not its key. Committed of what is not scanned only.
     pub(crate) path: Option<Vec<u8>>,
+    /// Of what could not be read: the version that was listed.
+    pub(crate) unread: Option<Vec<u8>>,
     /// Empty if the bytes that were read cannot be named, so that they are read again next time.
     pub(crate) version: Vec<u8>,
     /// Equal versions are equal bytes; else they are read again, too.
@@ -190,13 +194,67 @@ pub(crate) fn keep_below_unlisted(tx: &Transaction<'_>, run: RunId) -> rusqlite:
         scope_of_run!(),
         " AND run < ?1 AND key > ?2 AND key < ?3"
     ))?;
-    for mut key in failed {
-        if key.last() != Some(&b'/') {
-            key.push(b'/');
+    for key in failed {
+        let (start, end) = below(&key);
+        keep.execute((id, start, end))?;
+    }
+    Ok(())
+}
+
+/// The keys of what is below a directory.
+pub(crate) fn below(directory: &[u8]) -> KeyRange {
+    let mut start = directory.to_vec();
+    if start.last() != Some(&b'/') {
+        start.push(b'/');
+    }
+    let mut end = start.clone();
+    *end.last_mut().expect("it ends with a slash") += 1;
+    (start, end)
+}
+
+/// Gives an item of these ranges that a run could not read what earlier runs found in the same version under
+/// another key (D2).
+pub(crate) fn take_over_unread(
+    tx: &Transaction<'_>,
+    run: RunId,
+    ranges: &[KeyRange],
+) -> rusqlite::Result<()> {
+    let each = |runs: &str, each: &mut dyn FnMut(Vec<u8>, Vec<u8>)| -> rusqlite::Result<()> {
+        let sql = format!(
+            "SELECT CAST(coalesce(unread, substr(version, 2), x'') AS BLOB), key FROM scan_ledger
+             WHERE scope = {} AND run {runs}",
+            scope_of_run!()
+        );
+        let mut statement = tx.prepare(&sql)?;
+        let mut rows = statement.query([run.as_raw() as i64])?;
+        while let Some(row) = rows.next()? {
+            let (version, key): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            if !version.is_empty() && ranges.iter().any(|(start, end)| (start..end).contains(&&key))
+            {
+                each(version, key);
+            }
         }
-        let mut end = key.clone();
-        *end.last_mut().expect("it ends with a slash") += 1;
-        keep.execute((id, key, end))?;
+        Ok(())
+    };
+    let mut unread = HashMap::new();
+    each("= ?1 AND failed IS NOT NULL", &mut |version, key| {
+        unread.insert(version, key);
+    })?;
+    if unread.is_empty() {
+        return Ok(());
+    }
+    let mut pairs = Vec::new();
+    each("< ?1", &mut |version, old| {
+        pairs.extend(unread.get(&version).map(|new| (old, new.clone())));
+    })?;
+    for (old, new) in pairs {
+        // What was found again stays with the old one, and goes with it.
+        tx.prepare_cached(concat!(
+            "UPDATE OR IGNORE scan_occurrences SET key = ?3 WHERE scope = ",
+            scope_of_run!(),
+            " AND key = ?2"
+        ))?
+        .execute((run.as_raw() as i64, old, new))?;
     }
     Ok(())
 }
@@ -257,6 +315,7 @@ impl ItemRow {
         Self {
             key: key.to_vec(),
             path: None,
+            unread: None,
             version: Vec::new(),
             is_settled: true,
             bytes: 0,
@@ -312,7 +371,7 @@ impl ItemRow {
         version: &[u8],
         bytes: u64,
     ) -> Result<(), Unwritten> {
-        let Self { key, skipped, failed, occurrences, keeps_found, .. } = self;
+        let Self { key, skipped, failed, occurrences, keeps_found, unread, .. } = self;
         let inside = self.inside.to_column();
         let id = run.as_raw() as i64;
         let is_scanned = self.not_scanned().is_none() && inside.is_none();
@@ -323,20 +382,22 @@ impl ItemRow {
         let others = others.map(|from| from.other_paths.join(&0));
         let more = from.map_or(0, |from| from.more_paths as i64);
         let bytes = to_column(bytes);
-        let values =
-            params![scope.0, key, version, bytes, skipped, failed, id, inside, path, others, more];
+        let values = params![
+            scope.0, key, version, bytes, skipped, failed, id, inside, path, others, more, unread
+        ];
         let is_new = tx
             .prepare_cached(
                 "INSERT INTO scan_ledger(scope, key, version, bytes, skipped, failed, run, inside, path,
-                                         other_paths, more_paths)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
+                                         other_paths, more_paths, unread)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
             )?
             .execute(values)?;
         if is_new == 0 {
             let replaced = tx
                 .prepare_cached(
                     "UPDATE scan_ledger SET version = ?3, bytes = ?4, skipped = ?5, failed = ?6,
-                     run = ?7, inside = ?8, path = ?9, other_paths = ?10, more_paths = ?11
+                     run = ?7, inside = ?8, path = ?9, other_paths = ?10, more_paths = ?11,
+                     unread = ?12
                      WHERE scope = ?1 AND key = ?2 AND run <= ?7",
                 )?
                 .execute(values)?;

@@ -34,6 +34,7 @@ pub(crate) enum Reason {
     NotFetched = 41,
     LfsPointer = 42,
     NestedHistory = 43,
+    Shallow = 44,
     KeyTooLong = 64,
     PermissionDenied = 65,
     Vanished = 66,
@@ -70,6 +71,7 @@ const REASONS: &[(Reason, &str)] = &[
     (Reason::NotFetched, "not fetched"),
     (Reason::LfsPointer, "Git LFS pointer"),
     (Reason::NestedHistory, "history of a nested repository"),
+    (Reason::Shallow, "shallow clone"),
     (Reason::KeyTooLong, "path too long"),
     (Reason::PermissionDenied, "permission denied"),
     (Reason::Vanished, "vanished"),
@@ -93,6 +95,7 @@ impl Reason {
             SkipReason::Submodule => Self::Submodule,
             SkipReason::NotFetched => Self::NotFetched,
             SkipReason::NestedHistory => Self::NestedHistory,
+            SkipReason::Shallow => Self::Shallow,
             SkipReason::KeyTooLong => Self::KeyTooLong,
             SkipReason::PermissionDenied => Self::PermissionDenied,
             SkipReason::ManyPaths => Self::ManyPaths,
@@ -155,6 +158,7 @@ impl Reason {
                 | Self::NotFetched
                 | Self::LfsPointer
                 | Self::NestedHistory
+                | Self::Shallow
         );
         self.is_failure() || is_out_of_reach
     }

@@ -171,7 +171,10 @@ pub(crate) fn each_since<E>(
         let mut found = reported(row)?;
         if found.is_first && is_grouped && found.versions > 0 {
             add_versions(tx, run, &mut found, row)?;
-            let is_tree = row.get_ref(17)? == ValueRef::Null;
+            let has_commit = row.get_ref(17)? != ValueRef::Null;
+            let is_elsewhere =
+                versions.work_tree.as_ref().is_some_and(|prefix| !found.key.starts_with(prefix));
+            let is_tree = !has_commit && !is_elsewhere;
             found.is_in_work_tree = match work_tree {
                 _ if is_tree => Some(true),
                 Some(prefix) => lacks(tx, run, prefix, row)?.then_some(false),

@@ -128,12 +128,21 @@ pub(crate) fn cancel_run(
 }
 
 /// Writes down that a run has finished, and forgets the items that are gone (D4). In one step: once a
-/// run has ended another may have begun, which trusts what it sees in the ledger.
-pub(crate) fn finish_run(tx: &Transaction<'_>, run: RunId, now_ms: u64) -> rusqlite::Result<()> {
+/// run has ended another may have begun, which trusts what it sees in the ledger. In `ranges` every run has
+/// keys of its own.
+pub(crate) fn finish_run(
+    tx: &Transaction<'_>,
+    run: RunId,
+    now_ms: u64,
+    ranges: &[KeyRange],
+) -> rusqlite::Result<()> {
     if has_ended(tx, run)? {
         return Ok(());
     }
     ledger::keep_below_unlisted(tx, run)?;
+    if !ranges.is_empty() {
+        ledger::take_over_unread(tx, run, ranges)?;
+    }
     end_run(tx, run, RunEnd::Finished, now_ms)?;
     ledger::forget_unmet(tx, run)
 }
@@ -148,7 +157,7 @@ pub(crate) fn finish_incremental_run(
     if !has_ended(tx, run)? {
         ranges.iter().try_for_each(|range| ledger::keep_unmet(tx, run, range))?;
     }
-    finish_run(tx, run, now_ms)
+    finish_run(tx, run, now_ms, ranges)
 }
 
 /// The newest run before `run` of the same target and policy that has ended.

@@ -219,7 +219,7 @@ impl Scan<'_> {
     fn finish_run(&self, tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
         let ranges = self.source.incremental_ranges();
         if ranges.is_empty() || runs::is_fresh(tx, run)? {
-            return runs::finish_run(tx, run, now().as_raw());
+            return runs::finish_run(tx, run, now().as_raw(), &ranges);
         }
         runs::finish_incremental_run(tx, run, now().as_raw(), &ranges)
     }
@@ -315,7 +315,7 @@ impl Scan<'_> {
                 if lock.is_none() {
                     lock = self.state.lock_second_look(run, &|| shared.stopping())?;
                 }
-                if lock.is_none() || (SecondLook { shared, coordinator }).run()? == Flow::Stop {
+                if lock.is_none() || SecondLook::new(shared, coordinator).run()? == Flow::Stop {
                     return Ok(ScanEnd::Interrupted);
                 }
             }

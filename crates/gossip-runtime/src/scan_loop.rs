@@ -118,9 +118,9 @@ impl ScanLoop {
         token: ShardToken,
     ) -> Result<Flow, ScanError> {
         self.batch = Batch::starting_after(reached, token);
-        if let Some(key) = self.batch.partial().map(|partial| partial.key.clone()) {
+        if let Some(PartialItem { key, version, .. }) = self.batch.partial().cloned() {
             let Self { scratch, batch, .. } = self;
-            let flow = Step { shared, work, scratch, batch }.handle_unknown(&key)?;
+            let flow = Step { shared, work, scratch, batch }.handle_unknown(&key, &version)?;
             if flow != Flow::Continue {
                 return Ok(flow);
             }
@@ -193,14 +193,14 @@ impl<W: Work> Step<'_, W> {
                 self.batch.add_unchanged(entry.key, row);
             }
             Known::NotOffered(row) => self.add(row),
-            Known::MustRead => return self.handle_unknown(entry.key),
+            Known::MustRead => return self.handle_unknown(entry.key, entry.version),
         }
         self.advance(entry.key)
     }
 
     /// Handles an item that has to be read, from its start or from where it was left.
-    fn handle_unknown(&mut self, key: &[u8]) -> Result<Flow, ScanError> {
-        match self.read(key)? {
+    fn handle_unknown(&mut self, key: &[u8], listed: &[u8]) -> Result<Flow, ScanError> {
+        match self.read(key, listed)? {
             ReadEnd::Done(row) => self.add(row),
             ReadEnd::Left(flow) => return Ok(flow),
         }
@@ -222,7 +222,7 @@ impl<W: Work> Step<'_, W> {
 
     /// Reads an item. While that fails transiently it goes on from the last commit; once it does not get
     /// further the item has failed, and what was committed of it stays.
-    fn read(&mut self, key: &[u8]) -> Result<ReadEnd, ScanError> {
+    fn read(&mut self, key: &[u8], listed: &[u8]) -> Result<ReadEnd, ScanError> {
         let mut failures = 0;
         loop {
             let before = self.batch.partial().cloned();
@@ -234,7 +234,7 @@ impl<W: Work> Step<'_, W> {
                 self.batch.partial().is_some_and(|now| now.is_further(before.as_ref()));
             failures = if got_further { 1 } else { failures + 1 };
             if !error.is_retryable() || failures == READ_TRIES {
-                return Ok(ReadEnd::Done(self.shared.context.unreadable(key, &error)));
+                return Ok(ReadEnd::Done(self.shared.context.unreadable(key, listed, &error)));
             }
             let flow = self.wait(READ_BACKOFF * 4_u32.pow(failures - 1))?;
             if flow != Flow::Continue {

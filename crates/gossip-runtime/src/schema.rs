@@ -53,6 +53,7 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             path BLOB,
             other_paths BLOB,
             more_paths INTEGER NOT NULL,
+            unread BLOB,
             PRIMARY KEY(scope, key)
         ) STRICT, WITHOUT ROWID;
 

@@ -6,13 +6,15 @@
 //! else writes what is known of an item in progress. What is done is committed only while the run has
 //! not ended: afterwards the items may be a newer run's.
 
-use gossip_contracts::connector::{ConnectorError, Page};
+use gossip_contracts::connector::{ConnectorError, KeyRange, Page, PageEntry};
 use gossip_contracts::coordination::ShardSpecRef;
 use gossip_coordination::{CommitError, InfraError};
 use gossip_coordination_sqlite::SqliteCoordinator;
 use gossip_coordination_sqlite::rusqlite::Transaction;
 
 use crate::batch::Commit;
+use crate::ledger::below;
+use crate::reason::Reason;
 use crate::scan::ScanError;
 use crate::scan_loop::{Flow, ScanLoop, Shared, Work};
 use crate::shard_token::ShardToken;
@@ -20,11 +22,18 @@ use crate::transaction::{Unwritten, read};
 use crate::{ledger, runs};
 
 pub(crate) struct SecondLook<'s> {
-    pub(crate) shared: &'s Shared<'s>,
-    pub(crate) coordinator: &'s mut SqliteCoordinator,
+    shared: &'s Shared<'s>,
+    coordinator: &'s mut SqliteCoordinator,
+    /// Directories that could not be listed, and what is behind everything in each: the listing may still
+    /// come to what is below them.
+    unlisted: Vec<KeyRange>,
 }
 
-impl SecondLook<'_> {
+impl<'s> SecondLook<'s> {
+    pub(crate) fn new(shared: &'s Shared<'s>, coordinator: &'s mut SqliteCoordinator) -> Self {
+        Self { shared, coordinator, unlisted: Vec::new() }
+    }
+
     /// [`Flow::Lost`]: somebody else has ended the run.
     pub(crate) fn run(mut self) -> Result<Flow, ScanError> {
         let mut scan_loop = ScanLoop::default();
@@ -84,15 +93,24 @@ impl Work for SecondLook<'_> {
         let counts_unlisted =
             |key: &Vec<u8>| incremental.iter().any(|(start, end)| (start..end).contains(&key));
         let after = after.unwrap_or(range.start());
+        self.unlisted.retain(|(_, end)| after < &end[..]);
+        let cannot_be_listed = |entry: &PageEntry<'_>| {
+            entry.skip.map(Reason::of_listing).is_some_and(Reason::is_failure)
+        };
+        self.unlisted.extend(page.iter().filter(cannot_be_listed).map(|entry| below(entry.key)));
+        let unlisted = self.unlisted.clone();
+        let is_below_unlisted =
+            |key: &Vec<u8>| unlisted.iter().any(|(start, end)| (start..end).contains(&key));
         loop {
             let mut gone = read(self.coordinator, "ledger.unlisted", |tx| {
                 ledger::find_unlisted(tx, context.scope, after, page, range.end())
             })?;
             // The listing began before this look at the ledger: what another process has read since
-            // then is not in it. What cannot be opened either is gone.
+            // then is not in it. What cannot be opened either is gone, unless nobody can look there (D2).
             gone.retain(|key| {
                 use ConnectorError::{NotFound, Permanent};
                 !counts_unlisted(key)
+                    && !is_below_unlisted(key)
                     && matches!(context.source.open(key), Err(NotFound { .. } | Permanent { .. }))
             });
             if gone.is_empty() {

@@ -13,6 +13,7 @@ use super::xml::escaped;
 use super::{Report, Shown, time};
 use crate::explain::remedy;
 use crate::say::shown_bytes;
+use crate::source::as_typed;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -56,7 +57,7 @@ impl Report for Html {
         };
         let about = json!({
             "run": run.run.as_raw(),
-            "target": shown_bytes(&run.target),
+            "target": shown_bytes(&as_typed(&run.target)),
             "started": time::utc(run.started_ms),
             "status": run.status.to_string(),
             "items": run.items,

@@ -7,6 +7,7 @@ use gossip_runtime::RunSummary;
 use serde::Serialize;
 
 use super::{Report, Shown, time};
+use crate::mask::masked;
 use crate::output::path_of;
 
 /// A finding in JSON. The path's exact bytes are given when they are not UTF-8.
@@ -83,7 +84,7 @@ impl<'f> From<&'f Shown<'f>> for FindingJson<'f> {
 
 impl<'f> From<&'f Provenance> for ProvenanceJson<'f> {
     fn from(from: &'f Provenance) -> Self {
-        let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+        let text = |path: &Vec<u8>| String::from_utf8_lossy(&masked(path)).into_owned();
         Self {
             commit: &from.commit,
             author: &from.author,

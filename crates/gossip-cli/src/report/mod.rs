@@ -21,6 +21,7 @@ use gossip_runtime::{Fingerprints, ReportedFinding, Reports, RunSummary};
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::Failure;
+use crate::mask::masked;
 use crate::output::counted;
 use crate::output_file::write_whole;
 use crate::places::Places;
@@ -90,8 +91,11 @@ impl Shown<'_> {
 /// The first few paths, and how many more there are.
 fn named(paths: &[Vec<u8>], more: u64) -> String {
     const NAMED: usize = 3;
-    let first: Vec<_> =
-        paths.iter().take(NAMED).map(|path| String::from_utf8_lossy(path)).collect();
+    let first: Vec<_> = paths
+        .iter()
+        .take(NAMED)
+        .map(|path| String::from_utf8_lossy(&masked(path)).into_owned())
+        .collect();
     match paths.len().saturating_sub(NAMED) as u64 + more {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
@@ -151,7 +155,7 @@ impl ReportTo<'_> {
         let mut prints = Fingerprints::new();
         let mut written = 0;
         let each = |found: &ReportedFinding| {
-            let fingerprint = prints.next(found, &self.places.in_repository(&found.path));
+            let fingerprint = prints.next(found, &self.places.masked_in_repository(&found.path));
             if !found.is_first || self.new_since.is_some_and(|run| found.first_seen <= run) {
                 return Ok(());
             }
@@ -159,7 +163,8 @@ impl ReportTo<'_> {
                 return Ok(());
             };
             written += 1;
-            let (path, base_path) = (self.places.as_seen(path), self.places.in_repository(path));
+            let base_path = self.places.masked_in_repository(path);
+            let path = masked(&self.places.as_seen(path)).into_owned();
             let secret = self.secret.map_or_else(|| found.redacted.clone(), |secret| secret(found));
             write(&Shown { found, path, base_path, fingerprint, secret })
         };

@@ -436,6 +436,34 @@ fn a_manifest_that_is_damaged_is_planned_anew() {
     assert_eq!(found(&ran), found(&expected));
 }
 
+/// That a blob cannot be read does not say that what was found in it is gone, however often it fails.
+#[test]
+fn what_was_found_in_a_blob_that_cannot_be_read_any_more_stays_in_the_report() {
+    let place = with_a_removed_token();
+    let scan = |options: &str, code| {
+        let ran =
+            place.run(&format!("scan --format json --only-history {options} TREE")).exits(code);
+        assert_eq!(paths(&ran), ["app.env"], "{ran:?}");
+        ran
+    };
+    scan("", 1);
+    let blob = git(&place.tree, &["rev-parse", "HEAD~1:app.env"]);
+    let object = place.tree.join(format!(".git/objects/{}/{}", &blob[..2], &blob[2..]));
+    let bytes = fs::read(&object).unwrap();
+    fs::remove_file(&object).unwrap();
+    for options in ["--fresh", "", "", "--fresh"] {
+        let ran = scan(options, 2).says("could not be read: 1 vanished");
+        assert_eq!(ran.json()[0]["first_seen"], 1);
+    }
+    // Damaged, and then as it was.
+    fs::write(&object, &bytes[..bytes.len() / 2]).unwrap();
+    scan("", 2);
+    fs::write(&object, bytes).unwrap();
+    let ran = scan("", 1);
+    assert_eq!(ran.json()[0]["versions"], 1);
+    scan("--fresh", 1);
+}
+
 #[test]
 fn what_is_missing_is_said_and_the_rest_is_found() {
     let place = with_a_removed_token();

@@ -17,6 +17,7 @@ mod prune;
 mod readme;
 mod redaction;
 mod reports;
+mod repositories;
 mod sources;
 mod support;
 mod terminal;

@@ -153,6 +153,79 @@ fn other_secrets_of_a_line_are_nowhere_whichever_rules_are_chosen() {
     });
 }
 
+/// A short secret could be guessed from a plain hash of what was piped.
+#[test]
+fn who_reads_the_state_directory_cannot_guess_what_was_piped() {
+    use std::io::Write;
+    let place = Place::new();
+    let piped = b"hush!77\n";
+    let mut command = place.command();
+    command.args(["scan", "-"]).stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(piped).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let hash = blake3::hash(piped);
+    let hex = hash.to_hex();
+    each_file(&place.state, &mut |path| {
+        let bytes = fs::read(path).unwrap();
+        for part in [&hash.as_bytes()[..], hex.as_bytes(), &piped[..7]] {
+            let found = memchr::memmem::find(&bytes, part).is_some();
+            assert!(!found, "{} tells", path.display());
+        }
+    });
+}
+
+/// A name is as public as a report is.
+#[test]
+fn a_token_in_the_name_of_a_file_is_nowhere_in_what_is_shown_or_written() {
+    use std::os::unix::ffi::OsStringExt;
+    let mut place = Place::new();
+    let [of_dir, of_file, of_bytes, of_zip] = [11, 12, 13, 14].map(token);
+    place.tree = place.tree.join(&of_dir);
+    fs::create_dir(&place.tree).unwrap();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    place.write(&format!("in/{of_file}.txt"), format!("T={}\n", token(1)));
+    place.write(&format!("in/copy of {of_file}.txt"), format!("T={}\n", token(1)));
+    let bytes = [b"\xff ".to_vec(), of_bytes.clone().into_bytes()].concat();
+    let path = place.tree.join(std::ffi::OsString::from_vec(bytes));
+    fs::write(path, format!("T={}\n", token(2))).unwrap();
+    place.write(&format!("{of_zip}.zip"), b"PK\x03\x04 cut short");
+    git(&place.tree, &["add", "-A"]);
+    git(&place.tree, &["commit", "-q", "-m", "first"]);
+    let check = |text: &[u8], what: &str| {
+        for secret in [&of_dir, &of_file, &of_bytes, &of_zip] {
+            let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+            for part in [secret.as_bytes(), hex.as_bytes()] {
+                let found = memchr::memmem::find(text, part).is_some();
+                assert!(!found, "{what}: {}", String::from_utf8_lossy(text));
+            }
+        }
+    };
+    let run = |words: &str, code: i32| {
+        let ran = place.run(words).exits(code);
+        check(ran.stdout.as_bytes(), &format!("the output of `gossip {words}`"));
+        check(ran.stderr.as_bytes(), &format!("what `gossip {words}` says"));
+        ran
+    };
+    let proof = place.path("proof");
+    run(&format!("-vv scan TREE --proof {}", proof.display()), 2)
+        .says("ghp_….zip: damaged archive");
+    check(&fs::read(&proof).unwrap(), "the proof");
+    for format in FORMATS {
+        let ran = run(&format!("findings -f {format}"), 2);
+        assert!(ran.stdout.contains("ghp_…") || ran.stdout.contains("ghp_%E2%80%A6"), "{ran:?}");
+    }
+    run("findings -f jsonl --all-versions", 2);
+    run("show 1 -f json", 0);
+    run("show 1", 0);
+    run("runs", 0);
+    run("runs -f json", 0);
+    run("baseline -o -", 2);
+    run(&format!("scan in/no-such-{of_file}"), 2).says("ghp_…");
+    run(&format!("findings --baseline {of_file}"), 2).says("ghp_…");
+    run("scan --staged TREE", 0);
+}
+
 fn each_file(dir: &Path, f: &mut impl FnMut(&Path)) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

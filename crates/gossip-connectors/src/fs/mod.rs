@@ -75,6 +75,8 @@ pub struct FsOptions {
     /// List `.git/objects` too. Without, they are left to the source that understands them; the
     /// rest of `.git` is listed like everything else.
     pub git_objects: bool,
+    /// The root is a repository without a work tree: its `objects` are left out like `.git/objects`.
+    pub bare_repository: bool,
     /// How many bytes of names to hold of one directory; a larger one is read in several goes. A
     /// listing holds up to two such windows while it runs, and all that rest between their pages
     /// about four. 16 MiB, which is some half a million names, unless set.
@@ -88,7 +90,13 @@ const END_KEY: &[u8] = &[0xff; 256];
 
 impl Default for FsOptions {
     fn default() -> Self {
-        Self { gitignore: false, one_file_system: false, git_objects: false, window_size: 16 << 20 }
+        Self {
+            gitignore: false,
+            one_file_system: false,
+            git_objects: false,
+            bare_repository: false,
+            window_size: 16 << 20,
+        }
     }
 }
 

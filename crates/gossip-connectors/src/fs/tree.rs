@@ -59,7 +59,7 @@ impl Tree {
         }
         // Those of the root are the source's that reads its history.
         let is_nested = key.ends_with(b"/.git/objects/");
-        let is_own = key == b".git/objects/";
+        let is_own = key == b".git/objects/" || self.options.bare_repository && key == b"objects/";
         let nested = is_nested.then_some(SkipReason::NestedHistory);
         nested.or(is_own.then_some(SkipReason::Ignored))
     }

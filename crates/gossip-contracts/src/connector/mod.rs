@@ -227,6 +227,8 @@ pub enum SkipReason {
     NotFetched,
     /// The history of a repository that lies inside of what is scanned, and is scanned by itself.
     NestedHistory,
+    /// What came before a commit, which a shallow clone does not have.
+    Shallow,
     /// It has more paths than are told apart, and something may have been missed below others of them.
     ManyPaths,
 }

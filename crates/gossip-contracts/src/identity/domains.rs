@@ -23,6 +23,8 @@ pub static OCCURRENCE_ID_V1: Domain = Domain::new("gossip identity occurrence-id
 pub static FINDING_FINGERPRINT_V2: Domain = Domain::new("gossip report finding-fingerprint v2");
 /// All that a proof of a scan says.
 pub static SCAN_PROOF_V1: Domain = Domain::new("gossip report scan-proof v1");
+/// The key under which piped bytes are hashed, from the tenant's.
+pub static PIPED_BYTES_KEY_V1: Domain = Domain::new("gossip identity piped-bytes-key v1");
 
 #[cfg(test)]
 mod tests {
@@ -30,7 +32,7 @@ mod tests {
 
     use super::*;
 
-    static ALL_DOMAINS: [&Domain; 10] = [
+    static ALL_DOMAINS: [&Domain; 11] = [
         &OP_PAYLOAD_V1,
         &SPLIT_ID_V1,
         &ITEM_ID_V1,
@@ -41,6 +43,7 @@ mod tests {
         &OCCURRENCE_ID_V1,
         &FINDING_FINGERPRINT_V2,
         &SCAN_PROOF_V1,
+        &PIPED_BYTES_KEY_V1,
     ];
 
     #[test]

@@ -18,7 +18,8 @@ pub use digests::{
 };
 pub use domains::{
     FINDING_FINGERPRINT_V2, FINDING_ID_V1, ITEM_ID_V1, OBJECT_VERSION_ID_V1, OCCURRENCE_ID_V1,
-    OP_PAYLOAD_V1, POLICY_HASH_V1, RULE_FINGERPRINT_V1, SCAN_PROOF_V1, SPLIT_ID_V1,
+    OP_PAYLOAD_V1, PIPED_BYTES_KEY_V1, POLICY_HASH_V1, RULE_FINGERPRINT_V1, SCAN_PROOF_V1,
+    SPLIT_ID_V1,
 };
 pub use ids::{FenceEpoch, LogicalTime, OpId, RunId, ShardId, ShardKey, WorkerId};
 pub use tenant_key::TenantSecretKey;

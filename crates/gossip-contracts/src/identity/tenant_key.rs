@@ -5,6 +5,8 @@ use core::fmt;
 use constant_time_eq::constant_time_eq_32;
 use zeroize::Zeroize;
 
+use super::canonical::{CanonicalHasher, Domain};
+
 /// 32 secret bytes. Compared in constant time, zeroed on drop, never shown.
 #[derive(Clone)]
 pub struct TenantSecretKey(Box<[u8; 32]>);
@@ -14,6 +16,12 @@ impl TenantSecretKey {
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(Box::new(bytes))
+    }
+
+    /// A key for hashes of another kind, which tell nothing about those under this one.
+    #[must_use]
+    pub fn derive(&self, domain: &Domain) -> Self {
+        Self::from_bytes(CanonicalHasher::new(domain).raw(&*self.0).finish())
     }
 
     /// The bytes. For keying a hash; never for showing or storing in the clear.

@@ -46,10 +46,12 @@ pub enum RowKind {
     NotFetched = 5,
     /// A directory that is met under more paths than are walked.
     ManyPaths = 6,
+    /// What came before a commit, which a shallow clone does not have.
+    Shallow = 7,
 }
 
 impl RowKind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Blob,
         Self::Commit,
         Self::Tag,
@@ -57,6 +59,7 @@ impl RowKind {
         Self::Submodule,
         Self::NotFetched,
         Self::ManyPaths,
+        Self::Shallow,
     ];
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Tips {
     pub(crate) include: Vec<ObjectId>,
     /// Commits. What they reach is left out.
     pub(crate) exclude: Vec<ObjectId>,
+    /// Whoever scans does not want what those reach; else an earlier run has settled it.
+    pub(crate) excludes_by_request: bool,
     /// Files by themselves.
     pub(crate) files: Vec<TipFile>,
     /// Commits whose parents are not there.
@@ -120,7 +122,9 @@ impl Planner<'_> {
             for found in same {
                 let class = classes.of(found.path);
                 let is_same = |item: &&mut Item| {
-                    item.class == class && (!by_origin || item.origin == found.origin)
+                    item.class == class
+                        && item.kind == found.kind
+                        && (!by_origin || item.origin == found.origin)
                 };
                 match items[first..].iter_mut().find(is_same) {
                     Some(item) => item.paths.extend(path(found.path)),
@@ -137,8 +141,10 @@ impl Planner<'_> {
             let mut kept = first;
             for at in first..items.len() {
                 let item = &items[at];
-                let is_left_out = item.origin == walk::EXCLUDED
-                    || known.binary_search(&(item.at, item.class)).is_ok();
+                // What came before a commit is not there, whatever is known of the commit.
+                let is_left_out = item.kind != RowKind::Shallow
+                    && (item.origin == walk::EXCLUDED
+                        || known.binary_search(&(item.at, item.class)).is_ok());
                 if !is_left_out {
                     items.swap(kept, at);
                     kept += 1;

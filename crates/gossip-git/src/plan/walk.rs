@@ -115,7 +115,24 @@ impl<'w> Walk<'w> {
             self.enter(tree, origin)?;
         }
         self.add_files(tips);
+        self.add_shallow(tips);
         Ok(())
+    }
+
+    /// Names the commits that were met and whose parents a shallow clone does not have.
+    fn add_shallow(&mut self, tips: &Tips) {
+        for id in &tips.shallow {
+            let at = self.position(id);
+            let is_met = match self.seen[at as usize] {
+                UNSEEN => false,
+                EXCLUDED => !tips.excludes_by_request,
+                _ => true,
+            };
+            if is_met {
+                let (kind, path, origin) = (RowKind::Shallow, NONE, NONE);
+                self.found.push(Found { at, kind, path, origin, size: 0 });
+            }
+        }
     }
 
     /// Of files by themselves, what was there before stands in the place of what brought them in.
@@ -180,9 +197,10 @@ impl<'w> Walk<'w> {
         trees: &mut Vec<ObjectId>,
         loners: &mut Vec<(ObjectId, u32)>,
     ) -> Result<(), ObjectError> {
-        // With the number of the child that it is a parent of.
-        let mut stack: Vec<(ObjectId, u32)> = tips.iter().map(|tip| (*tip, NONE)).collect();
-        while let Some((id, child)) = stack.pop() {
+        // With the number of the child that it is a parent of, and the origin of the tag that names it.
+        let mut stack: Vec<(ObjectId, u32, u32)> =
+            tips.iter().map(|tip| (*tip, NONE, NONE)).collect();
+        while let Some((id, child, tag)) = stack.pop() {
             let at = self.position(&id);
             let known = self.seen[at as usize];
             if known == EXCLUDED {
@@ -202,7 +220,7 @@ impl<'w> Walk<'w> {
                     let number = commits.commits.len() as u32;
                     self.seen[at as usize] = number;
                     commits.edges.extend((child != NONE).then_some((number, child)));
-                    stack.extend(read.parents.iter().map(|parent| (*parent, number)));
+                    stack.extend(read.parents.iter().map(|parent| (*parent, number, NONE)));
                     let origin = self.origin(id, read.signature);
                     let ReadCommit { tree, seconds, message_len, .. } = read;
                     commits.commits.push(Commit { at, tree, seconds, origin, message_len });
@@ -212,9 +230,9 @@ impl<'w> Walk<'w> {
                     let origin = self.origin(id, signature);
                     let (kind, path) = (RowKind::Tag, NONE);
                     self.found.push(Found { at, kind, path, origin, size: message_len });
-                    stack.push((target, NONE));
+                    stack.push((target, NONE, origin));
                 }
-                Some(Read::Other) => loners.push((id, NONE)),
+                Some(Read::Other) => loners.push((id, tag)),
                 None => {
                     self.seen[at as usize] = 0;
                     self.unreadable(at, RowKind::Commit, NONE);

@@ -54,6 +54,7 @@ impl Planned {
         Ok(match row.kind {
             RowKind::Commit => format!("commit message of {}", row.id).into_bytes(),
             RowKind::Tag => format!("tag message of {}", row.id).into_bytes(),
+            RowKind::Shallow => format!("history before commit {}", row.id).into_bytes(),
             _ => self.manifest.text(row.path)?.unwrap_or_else(|| row.id.to_string().into_bytes()),
         })
     }

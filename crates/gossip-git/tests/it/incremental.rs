@@ -28,7 +28,8 @@ fn plan(repo: &Repo, run: u64, settled: &[(Vec<u8>, Vec<u8>)]) -> GitSource {
 }
 
 fn contents(source: &GitSource) -> Vec<String> {
-    let rows = rows(source);
+    let mut rows = rows(source);
+    rows.retain(|row| row.kind != "Shallow");
     let read = rows.into_iter().map(|row| String::from_utf8(row.content.unwrap()).unwrap());
     let mut contents: Vec<String> = read.collect();
     contents.sort();

@@ -41,6 +41,7 @@ fn row(key: &str, occurrences: usize) -> ItemRow {
         provenance: None,
     };
     ItemRow {
+        unread: None,
         key: key.as_bytes().to_vec(),
         path: None,
         version: b"v".to_vec(),
@@ -74,12 +75,12 @@ fn what_a_finished_run_did_not_meet_is_forgotten_in_its_scope_alone() {
     let (scope, first) = open(b"target");
     row("gone", 2).put(&tx, scope, first).unwrap();
     row("there", 1).put(&tx, scope, first).unwrap();
-    finish_run(&tx, first, 6).unwrap();
+    finish_run(&tx, first, 6, &[]).unwrap();
     assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (3, 4));
 
     let (_, second) = open(b"target");
     keep_item(&tx, scope, b"there", second).unwrap();
-    finish_run(&tx, second, 7).unwrap();
+    finish_run(&tx, second, 7, &[]).unwrap();
     assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (2, 2));
     assert_eq!(Totals::kept(&tx, first).unwrap().findings, 3);
     assert_eq!(Totals::kept(&tx, second).unwrap().findings, 1);
@@ -98,13 +99,13 @@ fn only_who_writes_the_end_down_forgets_what_was_not_met() {
     let first = open();
     row("k", 0).put(&tx, scope, first).unwrap();
     assert!(join_run(&tx, first).unwrap());
-    finish_run(&tx, first, 6).unwrap();
+    finish_run(&tx, first, 6, &[]).unwrap();
     assert!(!join_run(&tx, first).unwrap(), "nobody joins a run that has ended");
     let second = open();
     assert_eq!(cancel_run(&tx, second, 7).unwrap(), RunEnd::Cancelled);
-    finish_run(&tx, second, 8).unwrap();
+    finish_run(&tx, second, 8, &[]).unwrap();
     assert_eq!(rows(), Ok(1_i64));
-    finish_run(&tx, open(), 9).unwrap();
+    finish_run(&tx, open(), 9, &[]).unwrap();
     assert_eq!(rows(), Ok(0));
 }
 
@@ -158,7 +159,7 @@ fn an_item_of_a_newer_run_does_not_go_back_to_an_older_one() {
     assert!(refused(row("item", 0).put(&tx, scope, first)));
     assert!(refused(row("item", 0).put_partial(&tx, scope, first, 1)));
     assert!(refused(runs::check_open(&tx, first)));
-    finish_run(&tx, second, 7).unwrap();
+    finish_run(&tx, second, 7, &[]).unwrap();
     assert_eq!((count(&tx, "scan_ledger"), count(&tx, "scan_occurrences")), (1, 2));
     assert_eq!(cancel_run(&tx, second, 8).unwrap(), RunEnd::Finished);
 }
@@ -175,12 +176,12 @@ fn what_is_below_a_directory_that_cannot_be_listed_still_counts() {
     for key in ["dir-a", "dir/a", "dir/b/c", "dirs/a"] {
         row(key, 1).put(&tx, scope, first).unwrap();
     }
-    finish_run(&tx, first, 6).unwrap();
+    finish_run(&tx, first, 6, &[]).unwrap();
     let second = open();
     let mut dir = ItemRow::new(b"dir");
     dir.failed = Some(Reason::PermissionDenied);
     dir.put(&tx, scope, second).unwrap();
-    finish_run(&tx, second, 7).unwrap();
+    finish_run(&tx, second, 7, &[]).unwrap();
     let mut keys = Vec::new();
     let Ok(()) = each_item_since(&tx, second, |item| {
         keys.push(String::from_utf8(item.key).unwrap());
@@ -206,7 +207,7 @@ fn a_run_ends_however_large_its_items_say_they_are() {
     };
     let first = open();
     write(first, [5 << 60, 5 << 60, u64::MAX]);
-    finish_run(&tx, first, 6).unwrap();
+    finish_run(&tx, first, 6, &[]).unwrap();
     let kept = Totals::kept(&tx, first).unwrap();
     assert_eq!((kept.items, kept.bytes), (3, i64::MAX as u64));
     let second = open();

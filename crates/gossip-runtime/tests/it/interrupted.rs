@@ -75,6 +75,31 @@ fn what_was_removed_or_renamed_since_it_was_read_is_not_reported_by_the_scan_tha
     assert!(summary.failed.is_empty(), "{:?}", summary.failed);
 }
 
+/// That nobody can look into a directory does not say that its files are gone.
+#[test]
+fn what_was_found_below_a_directory_that_fails_now_stays_in_the_scan_that_goes_on() {
+    let mut place = Place::with_files(40);
+    place.options.threads = 1;
+    let stop = AtomicBool::new(false);
+    let first = place.scan_until(&stop_at(&place, &stop, 36), &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    let below =
+        |found: &[(String, u64)]| found.iter().filter(|(key, _)| key.starts_with("dir1/")).count();
+    let expected = below(&place.undisturbed());
+    assert_eq!((below(&place.places(&first)), expected > 1), (expected, true));
+    let mut source = place.source();
+    source.unlistable = Some("dir1");
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert_eq!(place.summary(&second).failed, [("unreadable".to_owned(), 1)]);
+    assert_eq!(place.places(&second), place.undisturbed());
+    // Nor does a whole scan forget them, and once it can be looked into they are as they were.
+    let mut source = place.source();
+    source.unlistable = Some("dir1");
+    assert_eq!(place.places(&place.scan(&source).unwrap()), place.undisturbed());
+    assert_eq!(place.places(&place.scan(&place.source()).unwrap()), place.undisturbed());
+}
+
 /// The file is changed behind the look at everything, and then somebody joins who must not be told
 /// that all is well without it.
 #[test]

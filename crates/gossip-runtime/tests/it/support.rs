@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use gossip_connectors::fs::{FsOptions, FsSource};
 use gossip_contracts::connector::{
-    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, PageEntry,
+    Capabilities, Classifier, Connector, ConnectorError, ItemReader, Page, PageEntry, SkipReason,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_engine::{Engine, Options, RuleSet, template};
@@ -178,6 +178,8 @@ pub(crate) struct Watched<'h> {
     pub(crate) bytes_read: Arc<AtomicU64>,
     /// Listings that would give a key from here on fail.
     pub(crate) broken_from: Option<&'static [u8]>,
+    /// This directory cannot be listed, nor can anything in it be opened.
+    pub(crate) unlistable: Option<&'static str>,
     /// Listings fail in passing, one out of two.
     pub(crate) every_other_listing_fails: bool,
     /// Set when one does.
@@ -206,6 +208,7 @@ impl<'h> Watched<'h> {
             read_max: usize::MAX,
             bytes_read: Arc::default(),
             broken_from: None,
+            unlistable: None,
             every_other_listing_fails: false,
             stop_at_failed_listing: None,
             listings: AtomicU64::new(0),
@@ -258,12 +261,35 @@ impl Connector for Watched<'_> {
             return Err(ConnectorError::Retryable { operation: "list", message });
         }
         // Small pages, so that there is more than one.
-        self.inner.list(range, cursor, max_entries.min(7), page)?;
+        self.inner.list(
+            range,
+            cursor,
+            max_entries.min(if self.unlistable.is_some() { 100 } else { 7 }),
+            page,
+        )?;
         if let Some(version) = self.version {
             let mut same = Page::new();
             page.iter().for_each(|entry| same.push(PageEntry { version, ..entry }));
             same.finish(page.is_last(), None);
             *page = same;
+        }
+        if let Some(directory) = self.unlistable {
+            let (mut left, mut is_said) = (Page::new(), false);
+            for entry in page.iter() {
+                let is_below = entry.key.starts_with(format!("{directory}/").as_bytes());
+                if !is_below {
+                    left.push(entry);
+                } else if cursor.last_key().is_none_or(|last| last < directory.as_bytes())
+                    && !std::mem::replace(&mut is_said, true)
+                {
+                    let (key, skip) = (directory.as_bytes(), Some(SkipReason::Unreadable));
+                    left.push(PageEntry { key, version: b"", size: 0, skip });
+                }
+            }
+            left.finish(page.is_last(), None);
+            // All of it is one page: a page without entries has no last key to go on from.
+            assert!(page.is_last() || !left.is_empty());
+            *page = left;
         }
         if let Some(broken) = self.broken_from
             && page.iter().any(|entry| entry.key >= broken)
@@ -280,6 +306,10 @@ impl Connector for Watched<'_> {
         self.reads.lock().unwrap().push(key.to_vec());
         if self.denied.as_ref().is_some_and(|denied| key == denied.as_bytes()) {
             return Err(ConnectorError::PermissionDenied { operation: "open" });
+        }
+        if self.unlistable.is_some_and(|dir| key.starts_with(format!("{dir}/").as_bytes())) {
+            let message = "an input or output error, for a test".to_owned();
+            return Err(ConnectorError::Permanent { operation: "open", message });
         }
         Ok(Box::new(WatchedReader {
             inner: self.inner.open(key)?,
