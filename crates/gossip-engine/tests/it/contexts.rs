@@ -219,6 +219,16 @@ fn a_password_made_as_rules_for_passwords_ask_is_found() {
 }
 
 #[test]
+fn results_of_tests_are_no_passwords() {
+    for result in ["PASS: ld-elf/tls7a.exp", "PASS: objdump2-x", "PASS: Kq7xLm2pVt"] {
+        let log = format!("Running tests\n{result}\nFAIL: other\n");
+        assert!(scan(builtin(), log.as_bytes()).is_empty(), "{result}");
+    }
+    assert!(!scan(builtin(), b"  PASS: Kq7xLm2pVt\n").is_empty(), "a key of a mapping");
+    assert!(!scan(builtin(), b"PASS=Kq7xLm2pVt\n").is_empty(), "a variable");
+}
+
+#[test]
 fn ordinary_code_has_no_findings() {
     let engine = builtin();
     let text = r#"
