@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 use gossip_runtime::ScanOptions;
 
+use crate::examples;
 use crate::prune::parse_age;
 use crate::source_args::SourceArgs;
 
@@ -17,7 +18,7 @@ use crate::source_args::SourceArgs;
 ///
 /// Exit codes: 0 nothing found, 1 secrets found, 2 something went wrong or was interrupted.
 #[derive(Debug, Parser)]
-#[command(name = "gossip", version, max_term_width = 100)]
+#[command(name = "gossip", version, max_term_width = 100, after_help = examples::GOSSIP)]
 pub(crate) struct Args {
     /// Where scans are remembered [default: the platform's state directory]
     #[arg(long, global = true, value_name = "DIR", env = "GOSSIP_STATE_DIR")]
@@ -42,40 +43,56 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Scans directories, files or standard input
+    /// Scans directories, git repositories, files, buckets or standard input
+    #[command(after_help = examples::SCAN)]
     Scan(ScanArgs),
     /// Goes on with an interrupted run
+    #[command(after_help = examples::RESUME)]
     Resume(ResumeArgs),
     /// Lists runs, or deletes old ones
+    #[command(after_help = examples::RUNS)]
     Runs(RunsArgs),
     /// Shows one run, and names what it should have scanned and did not
+    #[command(after_help = examples::SHOW)]
     Show(ShowArgs),
     /// Shows what a run found
+    #[command(after_help = examples::FINDINGS)]
     Findings(FindingsArgs),
     /// Writes down what a run found, so that later scans report what is new
+    #[command(after_help = examples::BASELINE)]
     Baseline(BaselineArgs),
     /// Says what a rule finds, why, and what to do about it
+    #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),
     /// Calls a run off
+    #[command(after_help = examples::CANCEL)]
     Cancel(RunArgs),
     /// Sets the parked shards of a run going again
+    #[command(after_help = examples::UNPARK)]
     Unpark(RunArgs),
     /// Lists, tests and checks rules
+    #[command(after_help = examples::RULES)]
     Rules(RulesArgs),
     /// Checks configurations
+    #[command(after_help = examples::CONFIG)]
     Config(ConfigArgs),
     /// Checks proofs of scans
+    #[command(after_help = examples::PROOF)]
     Proof(ProofArgs),
     /// Scans before every commit of a git repository
+    #[command(after_help = examples::HOOK)]
     Hook(HookArgs),
     /// Checks the state directory
+    #[command(after_help = examples::DOCTOR)]
     Doctor,
     /// Prints a script that completes commands and options
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// For which shell
         shell: clap_complete::Shell,
     },
     /// Prints the manual page
+    #[command(after_help = examples::MAN)]
     Man,
 }
 

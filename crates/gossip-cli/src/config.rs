@@ -109,7 +109,8 @@ impl Config {
             let at = error.span().map_or(0, |span| span.start);
             let (line, column) = line_and_column(&text, at);
             let message = error.message().lines().next().unwrap_or_default().to_owned();
-            Failure::new(format!("{}:{line}:{column}: {message}", shown(path)))
+            let hint = unknown_field(&message).map_or(String::new(), field_hint);
+            Failure::new(format!("{}:{line}:{column}: {message}{hint}", shown(path)))
         })?;
         Ok(Self { path: path.to_owned(), text, scan: tables.scan, origin })
     }
@@ -285,7 +286,17 @@ pub(crate) fn rules_here(args: &RuleSourceArgs) -> Result<RuleSet, Failure> {
 fn with_files(rules: RuleSet, files: &[PathBuf]) -> Result<RuleSet, Failure> {
     files.iter().try_fold(rules, |rules, file| {
         let text = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
-        add(rules, file, &text, Origin::User)
+        let rules = add(rules, file, &text, Origin::User)?;
+        // It would do nothing, and somebody would take what it leaves out for left out.
+        if let Ok(ScanOnly { scan: Some(scan) }) = toml::from_str(&text) {
+            let (line, column) = line_and_column(&text, scan.span().start);
+            return Err(Failure::new(format!(
+                "{}:{line}:{column}: `[scan]` is for a configuration, and --rules takes rules alone: \
+                 give the file with --config, or leave the table out",
+                shown(file)
+            )));
+        }
+        Ok(rules)
     })
 }
 
@@ -309,7 +320,95 @@ pub(crate) fn add(
         Ok((name, text))
     };
     let rules = rules.with_loaded(&name, text, origin, &mut resolve);
-    rules.map_err(|error| Failure::new(error.to_string()))
+    rules.map_err(|error| {
+        let hint = match &error.fault {
+            gossip_engine::RuleFault::UnknownField { field } => field_hint(field),
+            _ => String::new(),
+        };
+        Failure::new(format!("{error}{hint}"))
+    })
+}
+
+/// A file in which only that matters.
+#[derive(Deserialize)]
+struct ScanOnly {
+    scan: Option<Spanned<serde::de::IgnoredAny>>,
+}
+
+/// Fields of rule files and of `[scan]`.
+const FIELDS: &[&str] = &[
+    "title",
+    "description",
+    "minVersion",
+    "scan",
+    "extend",
+    "rules",
+    "allowlist",
+    "allowlists",
+    "useDefault",
+    "disabledRules",
+    "path",
+    "url",
+    "id",
+    "regex",
+    "assign",
+    "detect",
+    "keywords",
+    "entropy",
+    "surprise",
+    "secretGroup",
+    "tags",
+    "skipReport",
+    "required",
+    "severity",
+    "confidence",
+    "checksum",
+    "standalone",
+    "generic",
+    "placeholders",
+    "examples",
+    "counterexamples",
+    "withinLines",
+    "withinColumns",
+    "condition",
+    "commits",
+    "paths",
+    "regexTarget",
+    "regexes",
+    "stopwords",
+    "targetRules",
+];
+const SCAN_FIELDS: &[&str] = &[
+    "exclude",
+    "include",
+    "max-file-size",
+    "disable-rules",
+    "only-rules",
+    "severity",
+    "confidence",
+    "baseline",
+    "exit-code",
+];
+
+/// The field that a parser does not know.
+fn unknown_field(message: &str) -> Option<&str> {
+    Some(message.strip_prefix("unknown field `")?.split_once('`')?.0)
+}
+
+/// What is to be said of a field that there is not: where it belongs, or which it is like.
+fn field_hint(field: &str) -> String {
+    if SCAN_FIELDS.contains(&field) {
+        return format!("; `{field}` belongs under `[scan]` of a configuration");
+    }
+    if FIELDS.contains(&field) {
+        return format!("; `{field}` belongs elsewhere");
+    }
+    let likeness = |known: &&&str| strsim::jaro_winkler(known, field);
+    let all = FIELDS.iter().chain(SCAN_FIELDS);
+    match all.max_by(|a, b| likeness(a).total_cmp(&likeness(b))) {
+        Some(nearest) if likeness(&nearest) > 0.8 => format!("; is it `{nearest}`?"),
+        _ => String::new(),
+    }
 }
 
 /// The ids of rules that there are: as given, or those that gitleaks calls so.

@@ -51,7 +51,10 @@ impl From<io::Error> for Failure {
 
 impl From<gossip_runtime::ReportError> for Failure {
     fn from(error: gossip_runtime::ReportError) -> Self {
-        Self::new(error.to_string())
+        match error {
+            gossip_runtime::ReportError::State(error) => error.into(),
+            error => Self::new(error.to_string()),
+        }
     }
 }
 
@@ -62,6 +65,7 @@ impl From<gossip_runtime::ScanError> for Failure {
             gossip_runtime::ScanError::Source(ConnectorError::Permanent { message, .. }) => {
                 Self::new(message)
             }
+            gossip_runtime::ScanError::State(error) => error.into(),
             error => Self::new(error.to_string()),
         }
     }
@@ -69,6 +73,16 @@ impl From<gossip_runtime::ScanError> for Failure {
 
 impl From<gossip_runtime::StateError> for Failure {
     fn from(error: gossip_runtime::StateError) -> Self {
-        Self::new(error.to_string())
+        use gossip_runtime::StateError::{Database, Io};
+        let message = error.to_string();
+        // Others say what to do.
+        let is_of_the_system = match &error {
+            Io { .. } => true,
+            Database(_) => message.contains("cannot be opened"),
+            _ => false,
+        };
+        let hint = "; scans are remembered there, so it must be writable and have room: --state-dir \
+                    DIR names another place";
+        Self::new(if is_of_the_system { message + hint } else { message })
     }
 }

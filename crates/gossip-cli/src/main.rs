@@ -7,6 +7,7 @@ mod admin;
 mod args;
 mod baseline;
 mod config;
+mod examples;
 mod explain;
 mod failure;
 mod filter;
@@ -62,6 +63,11 @@ impl From<Outcome> for ExitCode {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os().len() < 2 {
+        // Who types the name alone wants to know what there is.
+        let _ = write!(std::io::stderr(), "{}", Args::command().render_help());
+        return ExitCode::from(2);
+    }
     let args = Args::parse();
     start_logging(args.verbose, args.no_color);
     match run(&args) {

@@ -24,7 +24,7 @@ use crate::silence::Silenced;
 use crate::source::{Target, as_typed};
 
 /// 2: what the policy is made of, and what was not reported. 3: what was not scanned inside of archives.
-/// 4: what was there before.
+/// 4: what was there before, and what comments allow.
 const VERSION: u32 = 4;
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -290,6 +290,10 @@ pub(crate) fn verify(path: &Path) -> Result<Outcome, Failure> {
     let not_reported = match head.not_reported.before() {
         0 => not_reported,
         count => format!("{not_reported}, {count} there before"),
+    };
+    let not_reported = match head.not_reported.by_comments() {
+        0 => not_reported,
+        count => format!("{not_reported}, {count} allowed by comments"),
     };
     writeln!(
         out,

@@ -121,6 +121,7 @@ pub(crate) struct Silenced {
     below: u64,
     /// They were there before what `--staged` or `--diff` scans.
     before: u64,
+    by_comments: u64,
 }
 
 impl Silenced {
@@ -139,6 +140,11 @@ impl Silenced {
     pub(crate) fn before(&self) -> u64 {
         self.before
     }
+
+    /// Those that it does not, as a comment in their line allows them.
+    pub(crate) fn by_comments(&self) -> u64 {
+        self.by_comments
+    }
 }
 
 /// Decides what is not reported, and counts it.
@@ -155,6 +161,7 @@ pub(crate) struct Silencer {
     levels_of: Option<PathBuf>,
     below: u64,
     before: u64,
+    by_comments: u64,
 }
 
 impl Silencer {
@@ -184,6 +191,7 @@ impl Silencer {
             levels_of: settings.levels_of.clone(),
             below: 0,
             before: 0,
+            by_comments: 0,
         })
     }
 
@@ -199,6 +207,10 @@ impl Silencer {
             None => {}
             Some(Silence::Before) => {
                 self.before += 1;
+                return None;
+            }
+            Some(Silence::Comment) => {
+                self.by_comments += 1;
                 return None;
             }
             Some(_) => {
@@ -258,6 +270,7 @@ impl Silencer {
             by_local_config: self.by_config,
             below: self.below,
             before: self.before,
+            by_comments: self.by_comments,
         }
     }
 
@@ -274,6 +287,7 @@ impl Silencer {
         let is_of_config = |path: Option<&Path>| path.is_some() && path == config;
         let name = config.map_or("a local configuration".to_owned(), shown);
         part(self.by_config, true, format!("allow-lists of {name}"));
+        part(self.by_comments, true, "comments in their lines".to_owned());
         for (file, count) in &self.files {
             part(*count, true, shown(&file.path));
         }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use gossip_connectors::binary::WithBinaries;
@@ -51,16 +53,20 @@ impl Target {
         let mut buckets = BTreeSet::new();
         for path in &source.paths {
             let word = path.to_str().unwrap_or_default();
-            if word == STDIN {
+            if word == STDIN || word == "/dev/stdin" {
                 if parts.is_empty() {
                     parts.push(Self::read_stdin(&state()?)?);
                 }
+            } else if is_pipe(path) {
+                let mut pipe =
+                    std::fs::File::open(path).map_err(|error| Failure::file(path, &error))?;
+                parts.push(Self::read_pipe(path, &mut pipe, &state()?)?);
             } else if ObjectSource::is_address(word) {
                 buckets.insert(word);
             } else {
                 let path =
                     Path::new(word.strip_prefix("file://").map_or(path.as_os_str(), OsStr::new));
-                roots.push(path.canonicalize().map_err(|error| Failure::file(path, &error))?);
+                roots.push(path.canonicalize().map_err(|error| not_there(path, &error))?);
             }
         }
         let mut options = ObjectOptions::default();
@@ -199,10 +205,15 @@ impl Target {
     }
 
     fn read_stdin(state: &StateDir) -> Result<Self, Failure> {
+        Self::read_pipe(Path::new("stdin"), &mut std::io::stdin().lock(), state)
+    }
+
+    /// What comes through a pipe, which reports call `path`.
+    fn read_pipe(path: &Path, pipe: &mut dyn Read, state: &StateDir) -> Result<Self, Failure> {
         let spill = || tempfile::tempfile_in(state.path());
         let key = state.tenant_key()?.derive(&PIPED_BYTES_KEY_V1);
-        let bytes = Bytes::read(b"stdin", &key, &mut std::io::stdin().lock(), spill);
-        let bytes = bytes.map_err(|error| Failure::new(format!("standard input: {error}")))?;
+        let bytes = Bytes::read(path.as_os_str().as_bytes(), &key, pipe, spill);
+        let bytes = bytes.map_err(|error| Failure::file(path, &error))?;
         // The bytes are all that makes one piped scan the same as another.
         let name = format!("stdin:{}", bytes.hash()).into_bytes();
         Ok(Self { source: Box::new(bytes), name, again: STDIN.to_owned() })
@@ -228,6 +239,21 @@ impl Target {
         }
         name.strip_prefix(b"fs+gitignore:").map(|rest| (path(rest), true))
     }
+}
+
+/// Whether this is a named pipe, or one that a shell has made: its bytes come once.
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// Why what the user named is not scanned.
+fn not_there(path: &Path, error: &std::io::Error) -> Failure {
+    let word = path.to_string_lossy();
+    if word.contains("://") || word.starts_with("git@") {
+        let word = shown(path);
+        return Failure::new(format!("{word}: an address; `git clone` it, and scan the clone"));
+    }
+    Failure::file(path, error)
 }
 
 /// Between the address of a bucket and the endpoint of its store.

@@ -7,8 +7,8 @@ use crate::git_args::GitArgs;
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourceArgs {
     /// What to scan: directories, files and buckets (s3://, gs:// or az://BUCKET/PREFIX), all in one
-    /// run; - for standard input
-    #[arg(value_name = "PATH", required = true)]
+    /// run; - for standard input [default: the current directory]
+    #[arg(value_name = "PATH", default_value = ".", hide_default_value = true)]
     pub(crate) paths: Vec<PathBuf>,
 
     /// Scans what is printable in programs, images and other binary files, too

@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 
 use crate::context::{Context, Known, SIGHT_BYTES, Sight};
 use crate::decode::Encoding;
-use crate::finding::{Finding, Reason, Secret, Span};
+use crate::finding::{Finding, Reason, Secret, Silenced, Span};
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, MAX_ENCODED_RUN_LEN, MAX_MATCH_LEN, NEARBY};
 use crate::literals::MAX_REACH;
 use crate::position::{LineCounter, Position};
@@ -38,8 +38,8 @@ pub(crate) struct Candidate {
     pub(crate) position: Position,
     /// Just behind it.
     pub(crate) end: Position,
-    /// A configuration that came with the scanned tree allows it.
-    pub(crate) silenced: bool,
+    /// Something that came with the scanned tree allows it.
+    pub(crate) silenced: Option<Silenced>,
     /// Place of the secret's bytes in the store.
     pub(crate) stored: Range<usize>,
     /// Place of what is in sight of it, in the other store, and where in that it stands.
@@ -165,7 +165,7 @@ impl Candidates {
                 encoding: candidate.encoding,
                 position: candidate.position,
                 end: candidate.end,
-                is_silenced: candidate.silenced,
+                silenced: candidate.silenced,
                 context: Context { before: &before, after: &after },
                 secret: Secret::new(secret, candidate.public_len),
             });
@@ -243,7 +243,7 @@ impl Candidates {
             return;
         }
         self.companions.retain(|companion| companion.segment + 1 >= segment);
-        let found = self.waiting.iter().filter(|candidate| !candidate.silenced);
+        let found = self.waiting.iter().filter(|candidate| candidate.silenced.is_none());
         self.companions.extend(found.map(|candidate| Companion {
             segment,
             rule: candidate.rule,
@@ -284,7 +284,8 @@ impl Candidates {
         let candidate = &self.waiting[at];
         // What is not reported hides nothing that is.
         let counts = |other: &Candidate| {
-            (candidate.silenced || !other.silenced) && !rules.rule(other.rule as usize).skip_report
+            (candidate.silenced.is_some() || other.silenced.is_none())
+                && !rules.rule(other.rule as usize).skip_report
         };
         let overrules = |other: &Candidate| {
             candidate.is_same_value(other)
@@ -350,7 +351,7 @@ mod tests {
             encoding: Encoding::Plain,
             position: Position::START,
             end: Position::START,
-            silenced: false,
+            silenced: None,
             stored: 0..0,
             beside: 0..0,
             sight: Sight::default(),

@@ -97,6 +97,16 @@ impl Reason {
     }
 }
 
+/// What of a scanned tree allows a finding in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Silenced {
+    /// Only a configuration that came with it.
+    ByLocalConfig,
+    /// A comment in its line, `gossip:allow` or `gitleaks:allow`.
+    ByComment,
+}
+
 /// A secret at a place. Borrows from the scan; what is to be kept must be copied out.
 #[derive(Clone, Copy)]
 pub struct Finding<'s> {
@@ -109,7 +119,7 @@ pub struct Finding<'s> {
     pub(crate) encoding: Encoding,
     pub(crate) position: Position,
     pub(crate) end: Position,
-    pub(crate) is_silenced: bool,
+    pub(crate) silenced: Option<Silenced>,
     pub(crate) context: Context<'s>,
     pub(crate) secret: Secret<'s>,
 }
@@ -175,11 +185,11 @@ impl<'s> Finding<'s> {
         self.end
     }
 
-    /// Whether only a configuration that came with the scanned tree allows it. Such findings come
+    /// Whether something that came with the scanned tree allows it, and what. Such findings come
     /// if [`Options::report_silenced`](crate::Options) asks for them.
     #[must_use]
-    pub fn is_silenced(&self) -> bool {
-        self.is_silenced
+    pub fn silenced(&self) -> Option<Silenced> {
+        self.silenced
     }
 
     /// What stands beside the secret in its line, with everything masked that is one.

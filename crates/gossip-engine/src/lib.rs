@@ -41,7 +41,7 @@ pub use context::Context;
 pub use decode::Encoding;
 pub use detect::Detector;
 pub use engine::Engine;
-pub use finding::{Finding, Reason, Redacted, Secret, Span};
+pub use finding::{Finding, Reason, Redacted, Secret, Silenced, Span};
 pub use options::{BadChecksum, Decoding, Options};
 pub use position::{LineCounter, Position};
 pub use rules::{

@@ -60,7 +60,7 @@ pub struct Options {
     pub bad_checksum: BadChecksum,
     /// Whether `gossip:allow` and `gitleaks:allow` in a line silence it.
     pub allow_comments: bool,
-    /// Whether what only a local configuration allows is reported, marked as silenced.
+    /// Whether what only a local configuration or a comment allows is reported, marked as silenced.
     pub report_silenced: bool,
 }
 

@@ -38,6 +38,10 @@ fn find(
 ) -> Result<(), ConnectorError> {
     let Some(mut reader) = context.source.open_base(key)? else { return Ok(()) };
     let mut add = |found: Finding<'_>| {
+        // What was allowed there and is not any more is new.
+        if found.silenced().is_some() {
+            return;
+        }
         let secret = SecretHash::derive(context.tenant_key, found.secret().expose());
         secrets.insert((found.rule().fingerprint(), secret));
     };

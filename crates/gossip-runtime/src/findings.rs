@@ -98,11 +98,14 @@ pub enum Silence {
     LocalConfig = 1,
     /// What stood in the place of the item before has it, too, and the run is of what is new.
     Before = 2,
+    /// A comment in its line allows it.
+    Comment = 3,
 }
 
 impl Silence {
     pub(crate) fn from_column(number: i64) -> Option<Self> {
-        [Self::LocalConfig, Self::Before].into_iter().find(|silence| *silence as i64 == number)
+        let all = [Self::LocalConfig, Self::Before, Self::Comment];
+        all.into_iter().find(|silence| *silence as i64 == number)
     }
 }
 

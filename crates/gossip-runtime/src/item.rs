@@ -8,7 +8,7 @@ use gossip_contracts::identity::{
     FindingId, ItemId, ObjectVersionId, OccurrenceId, RuleFingerprint, RunId, SecretHash,
     TenantSecretKey,
 };
-use gossip_engine::{Engine, Finding, Origin, Scratch, Stream, StreamMark};
+use gossip_engine::{Engine, Finding, Origin, Scratch, Silenced, Stream, StreamMark};
 
 use crate::base::BaseSecrets;
 use crate::batch::{InProgress, Position};
@@ -167,11 +167,14 @@ impl ItemContext<'_> {
         let secret = SecretHash::derive(self.tenant_key, found.secret().expose());
         let finding = FindingId::derive(LOCAL_TENANT, item, rule.fingerprint(), secret);
         let span = found.span();
-        let silenced = if found.is_silenced() || allowed.is_some() {
-            Some(Silence::LocalConfig)
-        } else {
-            let was_there = subject.was_there_before(self, rule.fingerprint(), secret);
-            was_there.then_some(Silence::Before)
+        let silenced = match found.silenced() {
+            Some(Silenced::ByComment) => Some(Silence::Comment),
+            Some(_) => Some(Silence::LocalConfig),
+            None if allowed.is_some() => Some(Silence::LocalConfig),
+            None => {
+                let was_there = subject.was_there_before(self, rule.fingerprint(), secret);
+                was_there.then_some(Silence::Before)
+            }
         };
         Some(OccurrenceRow {
             occurrence: OccurrenceId::derive(finding, version, span.start, span.len),

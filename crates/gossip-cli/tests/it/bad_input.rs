@@ -47,6 +47,50 @@ fn as_nobody(place: &Place) -> Command {
     command
 }
 
+/// A table that does nothing would leave its author thinking that it does.
+#[test]
+fn a_table_or_field_that_does_nothing_is_refused_with_its_place_and_the_nearest_name() {
+    let place = Place::with_a_token();
+    let file = place.path("mine.toml");
+    for (text, option, part) in [
+        ("[scan]\nexclude = [\"x\"]\n", "--rules", ":1:1: `[scan]` is for a configuration"),
+        (
+            "title = \"x\"\n[scna]\nexclude = []\n",
+            "--rules",
+            ":2:2: unknown field `scna`; is it `scan`?",
+        ),
+        ("[scna]\nexclude = []\n", "--config", ":1:2: unknown field `scna`; is it `scan`?"),
+        ("[scan]\nexlude = []\n", "--config", ":2:1: unknown field `exlude`, expected"),
+        ("[scan]\nexlude = []\n", "--config", "; is it `exclude`?"),
+        (
+            "exclude = []\n",
+            "--config",
+            ":1:1: unknown field `exclude`; `exclude` belongs under `[scan]`",
+        ),
+        ("[[rule]]\nid = \"x\"\n", "--config", ":1:3: unknown field `rule`; is it `rules`?"),
+        (
+            "[[rules]]\nid = \"x\"\nregx = \"a\"\n",
+            "--rules",
+            ":3:1: rule `x`: unknown field `regx`; is it `regex`?",
+        ),
+        (
+            "[[rules]]\nid = \"x\"\nregex = \"abc\"\npaths = []\n",
+            "--rules",
+            "unknown field `paths`; `paths` belongs elsewhere",
+        ),
+        (
+            "[[allowlists]]\nregexs = []\n",
+            "--config",
+            ":2:1: unknown field `regexs`; is it `regexes`?",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let ran = place.run(&format!("scan TREE {option} {}", file.display())).exits(2).says(part);
+        assert!(ran.stderr.contains(&format!("{}:", file.display())), "{ran:?}");
+        assert!(!place.state.exists(), "nothing was begun");
+    }
+}
+
 #[test]
 fn what_may_not_be_read_is_counted_and_read_once_it_may() {
     let place = tokens(6, 0);

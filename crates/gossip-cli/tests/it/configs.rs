@@ -2,7 +2,33 @@
 
 use std::fs;
 
-use crate::support::{Place, token};
+use crate::support::{Place, Ran, token};
+
+/// Whoever planted a secret can plant a comment beside it.
+#[test]
+fn what_a_comment_silences_is_counted_and_said() {
+    let place = Place::new();
+    let lines = |comment: &str| format!("A={} # {comment}\nA={}\n", token(1), token(2));
+    place.write("app.env", lines("prod"));
+    let prints = |ran: &Ran| -> Vec<_> {
+        ran.jsonl().iter().map(|row| row["fingerprint"].clone()).collect()
+    };
+    let before = prints(&place.run("scan TREE -f jsonl").exits(1));
+    place.write("app.env", lines("gossip:allow"));
+    place.write("b.env", format!("B={} # gitleaks:allow\n", token(3)));
+    let proof = place.path("proof");
+    for quiet in ["", "-q"] {
+        let words = format!("scan TREE {quiet} -f jsonl --proof {}", proof.display());
+        let ran = place.run(&words).exits(1).says("not reported: 2 by comments in their lines");
+        // The one below it keeps its fingerprint.
+        assert_eq!(prints(&ran), before[1..]);
+    }
+    place.run("runs").exits(0).prints("  1 finding  ");
+    let ran = place.run(&format!("proof verify {}", proof.display())).exits(0);
+    ran.prints("1 finding, 2 allowed by comments");
+    place.run("findings").exits(1).says("2 by comments");
+    place.run("baseline -o -").exits(0).says("1 finding of");
+}
 
 #[test]
 fn a_configuration_is_found_upward_and_says_what_it_does() {

@@ -11,6 +11,7 @@ mod history;
 mod hook;
 mod kill;
 mod missed;
+mod newcomer;
 mod options;
 mod page;
 mod prune;

@@ -8,7 +8,7 @@ use crate::checksum::Verdict;
 use crate::context::Sight;
 use crate::decode::Encoding;
 use crate::detect::{self, Detected};
-use crate::finding::{Reason, Span};
+use crate::finding::{Reason, Silenced, Span};
 use crate::judge;
 use crate::limits::NEARBY;
 use crate::literals::{Anchor, stands_alone};
@@ -106,10 +106,8 @@ impl Segment<'_> {
     ) {
         let rule = self.engine.rules.rule(index as usize);
         let original = view.original(found.secret.clone());
-        let silenced = match self.allowed(rule, view, found, &original) {
-            Allowed::No => false,
-            Allowed::ByLocal if self.engine.options.report_silenced => true,
-            _ => return,
+        let Some(silenced) = self.reported(self.allowed(rule, view, found, &original)) else {
+            return;
         };
         let candidate = Candidate {
             secret: self.span(original),
@@ -138,10 +136,8 @@ impl Segment<'_> {
         if !self.path_fits(rule) {
             return;
         }
-        let silenced = match self.allowed(rule, &view, &nothing, &(0..0)) {
-            Allowed::No => false,
-            Allowed::ByLocal if self.engine.options.report_silenced => true,
-            _ => return,
+        let Some(silenced) = self.reported(self.allowed(rule, &view, &nothing, &(0..0))) else {
+            return;
         };
         let candidate = Candidate {
             secret: self.span(0..0),
@@ -195,6 +191,16 @@ impl Segment<'_> {
         }
     }
 
+    /// Whether a match is reported, and if so as what is silenced by what.
+    #[expect(clippy::option_option, reason = "not reported, reported, reported as silenced")]
+    fn reported(&self, allowed: Allowed) -> Option<Option<Silenced>> {
+        match allowed {
+            Allowed::No => Some(None),
+            Allowed::ByTree(by) if self.engine.options.report_silenced => Some(Some(by)),
+            Allowed::ByTree(_) | Allowed::Yes => None,
+        }
+    }
+
     fn allowed(
         &self,
         rule: &Rule,
@@ -207,7 +213,7 @@ impl Segment<'_> {
         if self.engine.options.allow_comments {
             let original = judge::lines_around(self.text, original.start, original.end, NEARBY);
             if judge::is_allowed_by_comment(line) || judge::is_allowed_by_comment(original) {
-                return Allowed::Yes;
+                return Allowed::ByTree(Silenced::ByComment);
             }
         }
         let subject = Subject {
@@ -223,7 +229,7 @@ impl Segment<'_> {
                 if !list.is_local {
                     return Allowed::Yes;
                 }
-                allowed = Allowed::ByLocal;
+                allowed = Allowed::ByTree(Silenced::ByLocalConfig);
             }
         }
         allowed
@@ -234,6 +240,6 @@ impl Segment<'_> {
 enum Allowed {
     No,
     Yes,
-    /// Only by a list of a configuration that came with the scanned tree.
-    ByLocal,
+    /// Only by something that came with the scanned tree.
+    ByTree(Silenced),
 }
