@@ -150,10 +150,14 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         Kind::Password => name[..word.start].iter().rposition(|byte| *byte == b'.').unwrap_or(0),
         _ => 0,
     };
+    let denying = match named.kind {
+        Kind::Password => Role::DeniesPassword,
+        _ => Role::DeniesBefore,
+    };
     let is_near = |at: &usize| words[*at].0 >= segment;
     let denies = |at: usize| {
         let word = &name[words[at].0..words[at].1];
-        says(word, Role::DeniesBefore) && (is_near(&at) || is_in(word, LABELS))
+        says(word, denying) && (is_near(&at) || is_in(word, LABELS))
     };
     if (0..at).any(denies) {
         let key_after_all = named.kind == Kind::Key && named.is_explicit;
@@ -396,6 +400,11 @@ mod tests {
             ("userPass", "pass", Kind::Password),
             ("senhaBanco", "senha", Kind::Password),
             ("DEFAULT_PWD", "pwd", Kind::Password),
+            ("REDIS_PASSWORD", "pass", Kind::Password),
+            ("quartz.dataSource.password", "pass", Kind::Password),
+            ("pass_word", "pass", Kind::Password),
+            ("wifi_psk", "psk", Kind::Password),
+            ("clave", "clave", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
             ("authToken", "token", Kind::Token),
             ("page_access_token", "token", Kind::Token),
@@ -440,6 +449,7 @@ mod tests {
             ("monkey", "key"),
             ("key_id", "key"),
             ("compass", "pass"),
+            ("enclave", "clave"),
             ("author", "auth"),
             ("secretary", "secret"),
             ("cache_key", "key"),
@@ -454,6 +464,8 @@ mod tests {
             ("keys", "key"),
             ("nextToken", "token"),
             ("NextContinuationToken", "token"),
+            ("invalid_password", "pass"),
+            ("error.password", "pass"),
         ] {
             assert!(!named(name, word).unwrap().is_explicit, "{name}");
         }

@@ -99,7 +99,7 @@ pub(super) fn by_blank(
 /// Whether this may follow the letters and digits that a password begins with: paths, lists and calls
 /// go on otherwise.
 fn may_go_on(next: u8) -> bool {
-    matches!(next, b'\n' | b'\r' | b' ' | b'"' | b'\'') || b"!@#$%^&*?+~-".contains(&next)
+    matches!(next, b'\n' | b'\r' | b' ' | b'"' | b'\'') || b"!@#$%^&*?+~-:".contains(&next)
 }
 
 /// `the name is "value"`.
