@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Detected;
+use super::chosen;
 use super::value;
 use crate::decode::base64;
 use crate::finding::Reason;
@@ -70,7 +71,8 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
     let password = &decoded[colon + 1..];
     let user = &decoded[..colon];
     let secret = if password.is_empty() { user } else { password };
-    let bits = value::weigh(secret, -6.0)?.bits;
+    let least = if chosen::is_sure(secret) { f32::MIN } else { -6.0 };
+    let bits = value::weigh(secret, least)?.bits;
     match bits {
         bits if bits >= 4.0 => Some(Confidence::Medium),
         _ if secret.len() >= 4 => Some(Confidence::Low),

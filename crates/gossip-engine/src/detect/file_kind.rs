@@ -53,6 +53,13 @@ impl FileKind {
         if (contains(name, "file") && is_a_file()) || contains(name, "credentials") {
             return Self::Config;
         }
+        // `.bashrc`, `_netrc`, `.zsh_history`.
+        let is_of_shell = |end: &&str| name.ends_with(end.as_bytes());
+        if ["rc", "history", "profile"].iter().any(is_of_shell)
+            && !name[1.min(name.len())..].contains(&b'.')
+        {
+            return Self::Config;
+        }
         let Some(dot) = memchr::memrchr(b'.', name) else { return Self::Unknown };
         let extension = &name[dot + 1..];
         let is_in =

@@ -8,6 +8,8 @@
 //! - J2: it takes time that is bounded by its reach.
 
 mod authorization;
+mod calls;
+mod chosen;
 mod file_kind;
 mod name;
 mod named;
@@ -42,14 +44,20 @@ const _: () = assert!(syntax::REACH_BEFORE + services::MAX_BEFORE <= REACH_BEFOR
 const _: () = assert!(syntax::REACH_BEFORE <= REACH_BEFORE);
 const _: () = assert!(syntax::REACH_AFTER + test_vector::REACH <= REACH_AFTER);
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(calls::REACH <= REACH_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
 const _: () = assert!(REACH_AFTER + NEARBY <= CONTEXT_AFTER);
 
-/// Whether a value is likelier by chance than as words, names or numbers, by so many bits.
+/// What a rule asks for at most that finds passwords by their place.
+const PLACE_BITS: f32 = 2.0;
+
+/// Whether a value is likelier by chance than as words, names or numbers, by so many bits; or, where a
+/// password stands, one that somebody made of words.
 pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
-    value::weigh_typed(value, least_bits).is_some()
+    let made = least_bits <= PLACE_BITS && chosen::is_sure(value);
+    value::weigh_typed(value, if made { f32::MIN } else { least_bits }).is_some()
 }
 
 /// Whether a value is a name or a word rather than anything else.
@@ -89,7 +97,9 @@ impl Detector {
     /// The words that announce it.
     pub(crate) fn anchors(self) -> Vec<Anchor> {
         let words: Vec<&str> = match self {
-            Self::NamedPassword => name::PASSWORD_ANCHORS.to_vec(),
+            Self::NamedPassword => {
+                name::PASSWORD_ANCHORS.into_iter().chain(calls::openings()).collect()
+            }
             Self::NamedSecret => [&name::SECRET_ANCHORS[..], &name::MARKED_ANCHORS].concat(),
             Self::UrlPassword => vec!["://"],
             Self::Authorization => authorization::ANCHORS.to_vec(),
@@ -114,6 +124,7 @@ impl Detector {
     /// short words with such a byte only, so everything else must be refused alike.
     fn may_follow(self, word: &[u8], next: u8) -> bool {
         match self {
+            Self::NamedPassword if calls::is_opening(word) => calls::may_follow(next),
             Self::NamedPassword | Self::NamedSecret => name::may_follow(word, next),
             // A user's name begins so, or there is none.
             Self::UrlPassword => next.is_ascii_alphanumeric() || matches!(next, b':' | b'_'),

@@ -43,11 +43,41 @@ pub(super) const UNKNOWN_KEY_BITS: f32 = -1.0;
 pub(super) const KEY_BITS: f32 = -3.0;
 
 /// Credential words as the first stage looks for them.
-pub(super) const PASSWORD_ANCHORS: [&str; 7] =
-    ["pass", "pwd", "_pw", "senha", "contrasena", "kennwort", "wachtwoord"];
-pub(super) const SECRET_ANCHORS: [&str; 5] = ["secret", "token", "key", "auth", "credential"];
+#[rustfmt::skip]
+pub(super) const PASSWORD_ANCHORS: [&str; 27] = [
+    "pass", "pwd", "psk",
+    // As a word of its own it is too short to be looked for: with what stands before it.
+    "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
+    "rootpw", "adminpw", "dbpw",
+    "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
+    "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
+];
+/// Where those of other languages begin.
+const OTHER_LANGUAGES: usize = 13;
+/// What `pw` is glued to.
+const GLUED_TO_PW: &[&str] = &["rootpw", "adminpw", "dbpw"];
+pub(super) const SECRET_ANCHORS: [&str; 6] =
+    ["secret", "token", "key", "auth", "credential", "creds"];
 /// Words that say less, and are everywhere unless they are written so.
 pub(super) const MARKED_ANCHORS: [&str; 2] = ["PRIVATE", "ACCESS"];
+
+/// What is told to people, wherever it stands in a name.
+const LABELS: &[&str] = &[
+    "error",
+    "i18n",
+    "invalid",
+    "l10n",
+    "label",
+    "locale",
+    "message",
+    "missing",
+    "msg",
+    "text",
+    "title",
+    "translate",
+    "translation",
+    "wrong",
+];
 
 /// Before `token` these say that it is a place in a listing.
 const PLACES: &[&str] =
@@ -56,6 +86,16 @@ const PLACES: &[&str] =
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
+    if is_pw(word) || is_in(word, &["psk"]) || is_in(word, GLUED_TO_PW) {
+        return b"= :\"'\t".contains(&next);
+    }
+    if is_in(word, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
+        let ends = b"_-. \t\"'`\\])=:>,(".contains(&next) || next.is_ascii_uppercase();
+        return match word.eq_ignore_ascii_case(b"contrase") {
+            true => matches!(next | 0x20, b'n'),
+            false => ends || matches!(next | 0x20, b's'),
+        };
+    }
     let is_short = word.len() == 3;
     if next.is_ascii_alphabetic() {
         // Each byte costs the first stage an entry of its own: only what is common.
@@ -69,6 +109,11 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
     } else {
         next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<".contains(&next)
     }
+}
+
+/// `pw`, with what stands before it.
+pub(super) fn is_pw(word: &[u8]) -> bool {
+    word.len() == 3 && word[1..].eq_ignore_ascii_case(b"pw")
 }
 
 /// What the name says whose credential word, found by the first stage, is `word` of `name`.
@@ -85,8 +130,13 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let tail = &name[word.end.min(end)..end];
     let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
     let mut named = credential(anchor, head, tail, before)?;
-    for (start, end) in &words[at + 1..] {
+    // `pass_word`.
+    let is_split = |next: &[u8]| is_in(anchor, &["pass"]) && is_in(next, &["word", "phrase"]);
+    for (index, (start, end)) in words[at + 1..].iter().enumerate() {
         let word = &name[*start..*end];
+        if index == 0 && is_split(word) {
+            continue;
+        }
         if says(word, Role::DeniesBehind) {
             return None;
         }
@@ -98,7 +148,21 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     if heads().any(|word| is_in(word, &["public", "pub", "publishable"])) {
         return None;
     }
-    if heads().any(|word| says(word, Role::DeniesBefore)) {
+    // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.
+    let segment = match named.kind {
+        Kind::Password => name[..word.start].iter().rposition(|byte| *byte == b'.').unwrap_or(0),
+        _ => 0,
+    };
+    let denying = match named.kind {
+        Kind::Password => Role::DeniesPassword,
+        _ => Role::DeniesBefore,
+    };
+    let is_near = |at: &usize| words[*at].0 >= segment;
+    let denies = |at: usize| {
+        let word = &name[words[at].0..words[at].1];
+        says(word, denying) && (is_near(&at) || is_in(word, LABELS))
+    };
+    if (0..at).any(denies) {
         let key_after_all = named.kind == Kind::Key && named.is_explicit;
         if !key_after_all {
             named.bits -= 6.0;
@@ -124,10 +188,23 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     if is("pwd") {
         return if tail.is_empty() { named(Kind::Password, 5.0, true) } else { None };
     }
-    if is_in(anchor, &PASSWORD_ANCHORS[3..]) {
-        return if tail_is(&plural) { named(Kind::Password, 6.0, true) } else { None };
+    if is("psk") || is_in(anchor, GLUED_TO_PW) {
+        return if tail.is_empty() && head.is_empty() {
+            named(Kind::Password, 5.0, true)
+        } else {
+            None
+        };
     }
-    if is("_pw") {
+    if is("contrase") {
+        let ok = tail_is(&["na", "nas", "nia", "nya"]);
+        return if ok { named(Kind::Password, 6.0, true) } else { None };
+    }
+    if is_in(anchor, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
+        // `enclave`.
+        let whole = head.is_empty() || is("senha") || is("kennwort") || is("wachtwoord");
+        return if tail_is(&plural) && whole { named(Kind::Password, 6.0, true) } else { None };
+    }
+    if is_in(anchor, &["_pw", "pw"]) {
         return if tail.is_empty() { named(Kind::Password, 4.0, true) } else { None };
     }
     if is("secret") {
@@ -146,10 +223,14 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     if is_in(anchor, &MARKED_ANCHORS) {
         return if tail.is_empty() { named(Kind::Marked, UNKNOWN_KEY_BITS, false) } else { None };
     }
-    if is("credential") {
+    if is("credential") || is("creds") {
         return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
     }
     if is("auth") {
+        let is_header = before.is_some_and(|word| is_in(word, &["x"]));
+        if head.is_empty() && tail.is_empty() && is_header {
+            return named(Kind::Auth, 4.0, true);
+        }
         if head.is_empty() && (tail.is_empty() || tail_is(&["orization"])) {
             return named(Kind::Auth, 0.0, false);
         }
@@ -188,16 +269,52 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
 
 /// Whether a credential word begins in `text`: then the name's last one is not the one before.
 pub(crate) fn has_credential_word(text: &[u8]) -> bool {
-    let begins = |rest: &[u8]| {
-        let mut words = PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS);
-        words.any(|word| {
-            rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-        })
-    };
     (0..text.len().saturating_sub(2)).any(|at| {
-        matches!(text[at] | 0x20, b'p' | b's' | b't' | b'k' | b'a' | b'c' | b'w' | 0x7F)
-            && begins(&text[at..])
+        let words = words_from(text[at]);
+        words.iter().any(|word| {
+            text[at..].get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+        })
     })
+}
+
+/// The anchors that begin with this byte and may stand within a name.
+fn words_from(first: u8) -> &'static [&'static [u8]] {
+    match first.to_ascii_lowercase() {
+        b'a' => &[b"auth", b"adgangskode", b"adminpw"],
+        b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
+        b'd' => &[b"dbpw"],
+        b'h' => &[b"haslo", b"heslo"],
+        b'r' => &[b"rootpw"],
+        b'k' => &[b"key", b"kennwort"],
+        b'l' => &[b"lozinka", b"losenord"],
+        b'm' => &[b"motdepasse", b"mot_de_passe"],
+        b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
+        b's' => &[b"secret", b"senha", b"salasana"],
+        b't' => &[b"token"],
+        b'w' => &[b"wachtwoord"],
+        b'_' => &[b"_pw"],
+        b'.' => &[b".pw"],
+        _ => &[],
+    }
+}
+
+/// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`, or a word of it.
+pub(super) fn is_spelled(name: &[u8], value: &[u8]) -> bool {
+    let mut words = [(0, 0); MAX_WORDS];
+    let count = split(name, &mut words);
+    if words[..count].iter().any(|(start, end)| name[*start..*end].eq_ignore_ascii_case(value)) {
+        return true;
+    }
+    let mut letters = value.iter().rev().filter(|byte| byte.is_ascii_alphanumeric());
+    let named = name.iter().rev().filter(|byte| byte.is_ascii_alphanumeric());
+    for byte in named {
+        match letters.next() {
+            Some(letter) if letter.eq_ignore_ascii_case(byte) => {}
+            Some(_) => return false,
+            None => return true,
+        }
+    }
+    letters.next().is_none()
 }
 
 /// Whether a word of the names is neither of the vocabulary nor speaks of a credential: it may be the
@@ -288,6 +405,13 @@ mod tests {
             ("userPass", "pass", Kind::Password),
             ("senhaBanco", "senha", Kind::Password),
             ("DEFAULT_PWD", "pwd", Kind::Password),
+            ("REDIS_PASSWORD", "pass", Kind::Password),
+            ("quartz.dataSource.password", "pass", Kind::Password),
+            ("pass_word", "pass", Kind::Password),
+            ("wifi_psk", "psk", Kind::Password),
+            ("clave", "clave", Kind::Password),
+            ("dbpw", "dbpw", Kind::Password),
+            ("PASSWORD_DB", "pass", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
             ("authToken", "token", Kind::Token),
             ("page_access_token", "token", Kind::Token),
@@ -303,6 +427,25 @@ mod tests {
     }
 
     #[test]
+    fn every_anchor_that_a_name_may_hold_is_a_credential_word() {
+        for word in PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS) {
+            let in_name = !matches!(word.as_bytes()[0], b' ' | b'$' | b'"' | b'\'' | b'\n');
+            assert_eq!(has_credential_word(word.as_bytes()), in_name, "{word:?}");
+            assert_eq!(has_credential_word(word.to_uppercase().as_bytes()), in_name, "{word:?}");
+        }
+        assert!(!has_credential_word(b"user_name.host"));
+    }
+
+    #[test]
+    fn a_value_that_spells_out_its_name_is_told() {
+        assert!(is_spelled(b"SET_PWD_REQ", b"set-pwd-req"));
+        assert!(is_spelled(b"bpki::SETPWD", b"setPwd"));
+        assert!(is_spelled(b"certificate_password", b"certificate"));
+        assert!(!is_spelled(b"DB_PASSWORD", b"kdxnyjwb"));
+        assert!(!is_spelled(b"pwd", b"kdxnyjwb-pwd"));
+    }
+
+    #[test]
     fn other_words_make_something_else_of_it() {
         for (name, word) in [
             ("password_file", "pass"),
@@ -313,6 +456,7 @@ mod tests {
             ("monkey", "key"),
             ("key_id", "key"),
             ("compass", "pass"),
+            ("enclave", "clave"),
             ("author", "auth"),
             ("secretary", "secret"),
             ("cache_key", "key"),
@@ -327,6 +471,8 @@ mod tests {
             ("keys", "key"),
             ("nextToken", "token"),
             ("NextContinuationToken", "token"),
+            ("invalid_password", "pass"),
+            ("error.password", "pass"),
         ] {
             assert!(!named(name, word).unwrap().is_explicit, "{name}");
         }

@@ -8,10 +8,12 @@ use std::ops::Range;
 
 use super::Detected;
 use super::authorization;
+use super::calls;
+use super::chosen;
 use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::services;
-use super::syntax::{self, Syntax};
+use super::syntax::{self, Assignment, Syntax};
 use super::test_vector;
 use super::unlisted::{self, Names};
 use super::value::{self, Shape, Weight};
@@ -26,8 +28,21 @@ const SURE_BITS: f32 = 24.0;
 const MAX_VALUE_BITS: f32 = 24.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;
+/// What a name says at least that speaks of nothing but a credential.
+const CLEAR_BITS: f32 = 4.0;
+/// A made-up value says less beside the name of a secret: these are more often made by programs, and
+/// what is chosen there is more often the name of one.
+const SECRET_LESS_BITS: f32 = 2.0;
 
 pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
+    if calls::is_opening(&text[word.clone()]) {
+        let (named, found) = calls::argument(text, &word)?;
+        let confidence = judge(named, found.syntax, kind, &text[found.value.clone()])?;
+        return Some(detected(named, word.start, found, confidence));
+    }
+    // What stands before `pw` is no part of its name, unless it joins words.
+    let is_apart = name::is_pw(&text[word.clone()]) && text[word.start] != b'_';
+    let word = word.start + usize::from(is_apart)..word.end;
     let (name, found) = match syntax::joined(text, word.clone()) {
         Some(joined) => joined,
         None => {
@@ -48,17 +63,44 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     let in_name = word.start - phrase..word.end - phrase;
     let named = name::judge(&text[phrase..name.end], in_name)?;
     let named = if found.syntax == Syntax::Login { name::LOGIN } else { named };
+    // `redis.auth("…")` logs in without a user.
+    let is_call = found.syntax == Syntax::Argument && named.kind == Kind::Auth;
+    let named = match is_call && chosen::is_sure(&text[found.value.clone()]) {
+        true => name::LOGIN,
+        false => named,
+    };
+    let password = if is_login(named) { syntax::password_of_user(text, &found) } else { None };
+    let is_one = |password: &Assignment| {
+        let value = &text[password.value.clone()];
+        judge(name::LOGIN, password.syntax, kind, value).is_some()
+    };
+    let (named, found) = match password.filter(is_one) {
+        Some(password) => (name::LOGIN, password),
+        None => (named, found),
+    };
+    let found = Assignment { syntax: told(text, &name, named, &found), ..found };
     let value = &text[found.value.clone()];
+    if is_enumerated(&text[word], found.syntax) {
+        return None;
+    }
+    // A sentence quotes words, too.
+    if found.syntax == Syntax::Said && !value.iter().any(u8::is_ascii_digit) {
+        return None;
+    }
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
+    let in_environment = is_of_environment(&text[name.clone()], named, found.syntax, kind);
+    let is_word = in_environment && chosen::is_word(value);
     let confidence = match judge(named, found.syntax, kind, value) {
+        None if is_word && value::weigh(value, f32::MIN).is_some() => Confidence::Low,
         Some(_) if named.kind != Kind::Password && test_vector::is_one(text, &found) => {
             return None;
         }
         Some(confidence) => confidence,
         None => {
-            let of_service = found.syntax != Syntax::Bytes && named.kind != Kind::Password;
+            let of_service = !matches!(found.syntax, Syntax::Bytes | Syntax::Among)
+                && named.kind != Kind::Password;
             let names = Names { before: &text[line..phrase], name: &text[phrase..name.end] };
             let is_key = of_service
                 && unlisted::is_key(named, found.syntax, kind, value, &names, || {
@@ -67,12 +109,57 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
             is_key.then_some(Confidence::Low)?
         }
     };
+    if name::is_spelled(&text[name.clone()], value) {
+        return None;
+    }
+    Some(detected(named, name.start, found, confidence))
+}
+
+fn detected(named: Named, start: usize, found: Assignment, confidence: Confidence) -> Detected {
     let reason = match named.kind {
         Kind::Password => Reason::NamedPassword,
         _ => Reason::NamedSecret,
     };
-    let whole = name.start..found.value.end;
-    Some(Detected { whole, secret: found.value, confidence, reason })
+    Detected { whole: start..found.value.end, secret: found.value, confidence, reason }
+}
+
+/// Whether the value is given to a program with its environment, `DB_PASSWORD=…`: what stands there is
+/// the password, and no label for it, even if it is a word.
+fn is_of_environment(name: &[u8], named: Named, syntax: Syntax, kind: FileKind) -> bool {
+    let is_bare = matches!(syntax, Syntax::Variable | Syntax::BareColon | Syntax::BareEquals);
+    let is_set = match kind {
+        FileKind::Config => {
+            matches!(syntax, Syntax::Quoted | Syntax::BareEquals | Syntax::BareColon)
+                || (is_bare && syntax::is_constant(name))
+        }
+        _ => syntax == Syntax::Quoted && syntax::is_constant(name) && name.contains(&b'_'),
+    };
+    named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS && is_set
+}
+
+/// Whether a name of what logs in may name a user and a password at once.
+fn is_login(named: Named) -> bool {
+    named.kind == Kind::Auth || (named.kind == Kind::Secret && !named.is_explicit)
+}
+
+/// What the syntax is, now that the kind is known: `password:value` on a line of its own is no label,
+/// and passwords are told in sentences more often than keys.
+fn told(text: &[u8], name: &Range<usize>, named: Named, found: &Assignment) -> Syntax {
+    let is_password = named.kind == Kind::Password;
+    match found.syntax {
+        Syntax::Label if is_password && text.get(name.end) == Some(&b':') => {
+            let alone = syntax::starts_line(text, name.start) && named.is_explicit;
+            if alone { Syntax::BareColon } else { Syntax::Label }
+        }
+        Syntax::Said if !is_password => Syntax::Blank,
+        other => other,
+    }
+}
+
+/// Whether the name stands among the ways to log on to a network: `["open", "psk", "8021x-radius"]`.
+fn is_enumerated(word: &[u8], syntax: Syntax) -> bool {
+    let is_in_list = matches!(syntax, Syntax::Listed | Syntax::Among | Syntax::Compared);
+    is_in_list && word.eq_ignore_ascii_case(b"psk")
 }
 
 /// Whether the address before a parameter is that of a picture: `….svg?token=` shows a badge, and
@@ -95,20 +182,42 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
     {
         return Some(confidence);
     }
-    let chosen = named.kind == Kind::Password && value::is_by_the_rules(value);
-    let bits = named.bits + syntax_bits(syntax, kind) + if chosen { CHOSEN_BITS } else { 0.0 };
-    let needed = REPORTED_BITS - bits;
+    let is_password = named.kind == Kind::Password;
+    let by_the_rules = is_password && value::is_by_the_rules(value);
+    let bits =
+        named.bits + syntax_bits(syntax, kind) + if by_the_rules { CHOSEN_BITS } else { 0.0 };
     // Passwords are words, and prose puts a word behind every word.
-    let in_prose = named.kind == Kind::Password && matches!(syntax, Syntax::Blank | Syntax::Joined);
+    let in_prose = is_password && matches!(syntax, Syntax::Blank | Syntax::Joined);
+    let needed = REPORTED_BITS - bits;
     if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) || in_prose {
         return None;
     }
-    let weight = value::weigh(value, needed)?;
+    // What documentation shows was chosen as an example.
+    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, value) };
+    let chosen = chosen.filter(|chosen| *chosen >= needed);
+    let least = if chosen.is_some() { f32::MIN } else { needed };
+    // Rules for passwords ask for digits and signs; that they were typed in order says nothing.
+    let weight = match chosen {
+        Some(_) if by_the_rules => value::weigh_typed(value, least)?,
+        _ => value::weigh(value, least)?,
+    };
     if !fits(named, weight, value) {
         return None;
     }
     let is_sure = bits + weight.bits.min(MAX_VALUE_BITS) >= SURE_BITS && named.is_explicit;
     Some(if is_sure { Confidence::Medium } else { Confidence::Low })
+}
+
+/// What a value weighs that somebody made up, beside a name that leaves no doubt.
+fn chosen_bits(named: Named, value: &[u8]) -> Option<f32> {
+    // A word that the vocabulary does not know may make something else of the name.
+    let is_clear = named.is_explicit && named.bits >= CLEAR_BITS;
+    let less = match named.kind {
+        Kind::Password if is_clear => 0.0,
+        Kind::Secret if is_clear => SECRET_LESS_BITS,
+        _ => return None,
+    };
+    chosen::weigh(value).map(|bits| bits - less)
 }
 
 /// Whether a value of such a shape is what the name speaks of.
@@ -144,7 +253,8 @@ fn may_name(named: Named, syntax: Syntax, kind: FileKind) -> bool {
             Syntax::Parameter => named.kind == Kind::Key,
             Syntax::Element | Syntax::Flag | Syntax::Listed => false,
             Syntax::Directive | Syntax::Cell | Syntax::ConnectionString => false,
-            Syntax::Blank | Syntax::Joined | Syntax::Label => false,
+            Syntax::Blank | Syntax::Joined | Syntax::Label | Syntax::Said => false,
+            Syntax::Among => false,
             _ => true,
         }
 }
@@ -155,7 +265,7 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::Listed | Syntax::Element => 1.0,
         Syntax::Argument | Syntax::Compared | Syntax::Parameter | Syntax::Flag => 0.0,
         Syntax::Directive | Syntax::Login | Syntax::ConnectionString => 0.0,
-        Syntax::Wrapped => -1.0,
+        Syntax::Wrapped | Syntax::Said => -1.0,
         Syntax::Cell => -2.0,
         Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {
             FileKind::Config => 1.0,
@@ -165,6 +275,6 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         },
         Syntax::Bytes => 0.0,
         // Joined by a blank or a dash only, any two words are: the value must speak for itself.
-        Syntax::Blank | Syntax::Joined | Syntax::Label => -8.0,
+        Syntax::Blank | Syntax::Joined | Syntax::Label | Syntax::Among => -8.0,
     }
 }

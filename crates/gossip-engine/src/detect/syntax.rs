@@ -16,7 +16,7 @@ use std::ops::Range;
 use super::file_kind::FileKind;
 use super::name::{self, MAX_SIDE};
 use blanks::by_blank;
-pub(super) use blanks::is_prose;
+pub(super) use blanks::{is_prose, starts_line};
 use cursor::Cursor;
 pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
@@ -71,6 +71,10 @@ pub(super) enum Syntax {
     Login,
     /// `user=x password=value`, `User=x;Password=value` in a string.
     ConnectionString,
+    /// `"x", "name", "value"`: somewhere in a call.
+    Among,
+    /// `the name is value`.
+    Said,
     /// `name value`.
     Blank,
     /// `name-value`, of hexadecimal digits.
@@ -193,8 +197,16 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     // The asterisks are those of Markdown: `**Password**: …`.
     cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
     let closed = cursor.at;
+    let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
+    if may_be_closed && let Some(found) = filled_in(text, name.end) {
+        return Some(found);
+    }
     let blanks = cursor.skip_blanks();
     let Some(operator) = operator(&mut cursor) else {
+        // `Credentials::new("user", …)`.
+        if cursor.eat(b"::new") {
+            return login(&cursor, &text[name.clone()]);
+        }
         return without_operator(cursor, name, closed, quoted_name, kind);
     };
     match operator {
@@ -252,6 +264,56 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     bare(&cursor, syntax, kind)
 }
 
+/// `get("#password").type("value")`: how programs fill in forms.
+fn filled_in(text: &[u8], name_end: usize) -> Option<Assignment> {
+    const MAX_CLOSING: usize = 4;
+    const METHODS: [&[u8]; 6] =
+        [b".type(", b".fill(", b".val(", b".setValue(", b".sendKeys(", b".send_keys("];
+    let mut cursor = Cursor { text, at: name_end };
+    cursor.skip_while(MAX_CLOSING, |byte| matches!(byte, b']' | b')' | b'"' | b'\''));
+    let is_closed = cursor.at > name_end && cursor.peek() == Some(b'.');
+    if is_closed && METHODS.iter().any(|method| cursor.eat(method)) {
+        return quoted(cursor, Syntax::Argument);
+    }
+    None
+}
+
+/// The string at `at`, behind blanks.
+pub(super) fn quoted_at(text: &[u8], at: usize, syntax: Syntax) -> Option<Assignment> {
+    let mut cursor = Cursor { text, at };
+    cursor.skip_blanks_and_lines();
+    quoted(cursor, syntax)
+}
+
+/// `user:value`, of which the value is a password.
+pub(super) fn password_of_user(text: &[u8], found: &Assignment) -> Option<Assignment> {
+    const MAX_USER: usize = 32;
+    let may_be = matches!(
+        found.syntax,
+        Syntax::Quoted
+            | Syntax::Wrapped
+            | Syntax::Argument
+            | Syntax::Pair
+            | Syntax::Flag
+            | Syntax::Directive
+            | Syntax::BareEquals
+            | Syntax::Variable
+            | Syntax::BareColon
+            | Syntax::Blank
+    );
+    let value = &text[found.value.clone()];
+    let in_user = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-@".contains(byte);
+    let user = value.iter().take(MAX_USER + 1).take_while(in_user).count();
+    let is_user = value.first().is_some_and(u8::is_ascii_alphabetic) && user <= MAX_USER;
+    let password = value.get(user + 1..)?;
+    let is_password = value[user] == b':'
+        && !password.is_empty()
+        && !password.iter().any(|byte| b":/ ,".contains(byte));
+    let start = found.value.start + user + 1;
+    (may_be && is_user && is_password)
+        .then_some(Assignment { value: start..found.value.end, syntax: Syntax::Login })
+}
+
 /// How a value without quotes is written.
 fn bare_syntax(
     text: &[u8],
@@ -277,8 +339,14 @@ fn bare_syntax(
     }
 }
 
-fn is_constant(name: &[u8]) -> bool {
+pub(super) fn is_constant(name: &[u8]) -> bool {
     name.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
+}
+
+/// `Context.PASSWORD`.
+fn is_member(name: &[u8]) -> bool {
+    let dot = memchr::memrchr(b'.', name);
+    dot.is_some_and(|dot| dot + 1 < name.len() && is_constant(&name[dot + 1..]))
 }
 
 /// Whether one of these stands right before the name, or before the quote that opens it.
@@ -328,6 +396,9 @@ fn without_operator(
     pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind))
 }
 
+/// Functions that compare what they are called with.
+const COMPARING: &[&str] = &["cmp(", "compare(", "digest(", "equal(", "equals("];
+
 /// `name("value")`, `"name", "value"`, `name == "value"`.
 fn argument(
     mut cursor: Cursor<'_>,
@@ -339,7 +410,15 @@ fn argument(
 ) -> Option<Assignment> {
     let text = cursor.text;
     if operator == Operator::Comma && !quoted_name {
-        return None;
+        cursor.skip_blanks();
+        return match leads(text, name, COMPARING) {
+            true => quoted(cursor, Syntax::Compared),
+            // `put(PASSWORD, "value")`.
+            false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
+                quoted(cursor, Syntax::Listed)
+            }
+            false => None,
+        };
     }
     if quoted_name && let Some(pair) = pair(&Cursor { text, at: closed }, kind) {
         return Some(pair);
@@ -356,7 +435,7 @@ fn argument(
         Operator::Call => Syntax::Argument,
         Operator::Comma if is_first_argument(text, name) => Syntax::Listed,
         // In a list of names each stands beside the next.
-        Operator::Comma => return None,
+        Operator::Comma => Syntax::Among,
         _ => Syntax::Compared,
     };
     quoted(cursor, syntax)
@@ -367,7 +446,7 @@ fn is_first_argument(text: &[u8], name: &Range<usize>) -> bool {
     const MAX_OPENING: usize = 6;
     let from = name.start.saturating_sub(MAX_OPENING);
     let opening = &text[from..name.start];
-    let inside = |byte: &&u8| matches!(**byte, b'"' | b'\'' | b'`' | b'\\' | b' ' | b':');
+    let inside = |byte: &&u8| matches!(**byte, b'"' | b'\'' | b'`' | b'\\' | b' ' | b':' | b'#');
     let skipped = opening.iter().rev().take_while(inside).count();
     opening.iter().rev().nth(skipped) == Some(&b'(')
 }

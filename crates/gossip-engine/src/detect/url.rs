@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Detected;
+use super::chosen;
 use super::value;
 use crate::finding::Reason;
 use crate::rules::{Confidence, contains_ignore_case};
@@ -110,6 +111,7 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
     }
     // A user's own name, or a word, opens a database as well as any; for pages it is an example.
     let needed = if is_store { -2.0 } else { 1.0 };
+    let needed = if chosen::is_sure(password) { f32::MIN } else { needed };
     let bits = value::weigh(password, needed)?.bits;
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
 }

@@ -100,7 +100,9 @@ fn is_stand_in(value: &[u8]) -> bool {
         [b"${", b"{{", b"#{", b"<%", b"%(", b"(%", b"$(", b"()", b"{0}", b"%s"];
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     value.starts_with(b"@{")
-        || [b"ENC(".as_slice(), b"ENC[", b"ENCRYPTED["].iter().any(|sign| value.starts_with(sign))
+        || [b"ENC(".as_slice(), b"ENCRYPTED["].iter().any(|sign| value.starts_with(sign))
+        || (value.iter().any(|byte| b"[\\(*$".contains(byte))
+            && (has(b"ENC[") || is_pattern(value)))
         || is_in(value, STAND_INS)
         || is_numbered(value)
         || is_escaped_bytes(value)
@@ -121,6 +123,15 @@ fn is_stand_in(value: &[u8]) -> bool {
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
         || (contains_ignore_case(value, b"secret") && !is_labelled(value))
         || (value.len() >= 32 && is_published(value))
+}
+
+/// A regular expression: what a password must look like.
+fn is_pattern(value: &[u8]) -> bool {
+    const PARTS: [&[u8]; 9] =
+        [b"(?", b"[a-z", b"[A-Z", b"[0-9", b"[^", b"\\d", b"\\w", b"\\s", b".*"];
+    let has = |part: &&&[u8]| memchr::memmem::find(value, part).is_some();
+    let is_whole = value.len() > 2 && value.starts_with(b"^") && value.ends_with(b"$");
+    is_whole || PARTS.iter().filter(has).count() >= 2
 }
 
 /// `secret_8f3a…`, `acmeSECRET0a1b…`: a key that says what it is, and goes on as keys do.

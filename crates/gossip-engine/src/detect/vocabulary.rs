@@ -16,6 +16,7 @@ pub(super) enum Role {
     MakesKey,
     GluedToPass,
     Prose,
+    DeniesPassword,
 }
 
 /// Whether `word`, in either case, says this.
@@ -81,6 +82,7 @@ fn section_role(section: &str) -> Role {
         "makes-key" => Role::MakesKey,
         "glued-to-pass" => Role::GluedToPass,
         "prose" => Role::Prose,
+        "denies-password" => Role::DeniesPassword,
         other => panic!("vocabulary.txt has a section `{other}`"),
     }
 }

@@ -86,6 +86,34 @@ fn passwords_of_files_that_are_known_by_name_are_not_shown() {
 }
 
 #[test]
+fn passwords_that_people_choose_are_not_shown() {
+    let chosen = ["Sommer", "Barcelona", "gandalf"].map(|word| format!("{word}{}!", 1990 + 7));
+    let lines = |password: &str| {
+        [
+            format!("server.login(\"app\", \"{password}\")\n"),
+            format!("new PDO('mysql:host=db', 'app', '{password}');\n"),
+            format!("SetEnv DB_PASSWORD \"{password}\"\n"),
+            format!("stats auth app:{password}\n"),
+            format!("page.type('#password', '{password}')\n"),
+            format!("the password is \"{password}\", he said\n"),
+            format!("$clave = '{password}'; $pw = \"{password}\";\n"),
+            format!("https://app:{password}@git.internal/x\n"),
+        ]
+    };
+    let mut found = 0;
+    for text in chosen.iter().flat_map(|password| lines(password)) {
+        let before = found;
+        builtin().scan(&mut Scratch::new(), text.as_bytes(), Some(b"app.conf"), &mut |finding| {
+            assert_redacted(&finding);
+            let context = format!("{:?}", finding.context());
+            assert!(!chosen.iter().any(|password| context.contains(password.as_str())));
+            found += 1;
+        });
+        assert!(found > before, "{text}");
+    }
+}
+
+#[test]
 fn files_that_are_keys_show_no_byte() {
     let noise: Vec<u8> =
         (0..200u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();

@@ -84,7 +84,64 @@ pub(super) fn by_blank(
     {
         return Some(found);
     }
-    blank(cursor, begun)
+    // Most of what is left is prose: a word, and then another.
+    let found = match rest.get(begun) {
+        Some(b' ') if begun == 2 && rest.starts_with(b"is ") => said(&cursor, name, kind),
+        Some(b' ') if !rest.starts_with(b"0 ") => None,
+        next if kind == FileKind::Config && next.is_none_or(|next| may_go_on(*next)) => {
+            behind_words(&cursor, name, kind)
+        }
+        _ => None,
+    };
+    found.or_else(|| blank(cursor, begun))
+}
+
+/// Whether this may follow the letters and digits that a password begins with: paths, lists and calls
+/// go on otherwise.
+fn may_go_on(next: u8) -> bool {
+    matches!(next, b'\n' | b'\r' | b' ' | b'"' | b'\'') || b"!@#$%^&*?+~-:".contains(&next)
+}
+
+/// `the name is "value"`.
+fn said(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let value = Cursor { text: cursor.text, at: cursor.at + 3 };
+    let opens = matches!(value.peek(), Some(b'"' | b'\'' | b'`' | b'\\'));
+    if !opens || is_prose(cursor.text, name, kind) {
+        return None;
+    }
+    quoted(value, Syntax::Said)
+}
+
+/// `SetEnv NAME value`: in quotes, or up to the end of the line.
+fn behind_words(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let text = cursor.text;
+    // `password 0 value`: routers say so that it is not encrypted.
+    let at = cursor.at + if cursor.starts_with(b"0 ") { 2 } else { 0 };
+    let cursor = &Cursor { text, at };
+    let is_quoted = matches!(cursor.peek(), Some(b'"' | b'\''));
+    let rest = &text[at..text.len().min(at + MAX_WRAPPER)];
+    let ends_line =
+        || rest.iter().find(|byte| byte.is_ascii_whitespace()).is_none_or(|byte| *byte != b' ');
+    if !(is_quoted || ends_line()) || !follows_words(text, name.start) || is_prose(text, name, kind)
+    {
+        return None;
+    }
+    let found = if is_quoted { quoted(Cursor { text, at }, Syntax::Argument) } else { None };
+    found.or_else(|| directive(cursor, kind))
+}
+
+/// Whether a few words stand before it on its line and nothing else, the first of them at its start:
+/// `SetEnv NAME value`, `enable password value`.
+fn follows_words(text: &[u8], start: usize) -> bool {
+    let from = start.saturating_sub(MAX_BEFORE);
+    let in_words = |byte: &&u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'\t' | b'_' | b'-' | b'/')
+    };
+    let len = text[from..start].iter().rev().take_while(in_words).count();
+    let line = start - len;
+    let begins = line == 0 || (line > from && text[line - 1] == b'\n');
+    let first = text[line..start].iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+    begins && first.is_some_and(u8::is_ascii_alphabetic)
 }
 
 /// `password value`, and nothing more on the line.
@@ -96,7 +153,7 @@ fn directive(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
 }
 
 /// Whether nothing but blanks stands before it on its line.
-fn starts_line(text: &[u8], start: usize) -> bool {
+pub(in crate::detect) fn starts_line(text: &[u8], start: usize) -> bool {
     let from = start.saturating_sub(MAX_BEFORE);
     let blanks = text[from..start].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
     let line = start - blanks.count();
@@ -126,19 +183,21 @@ fn typed(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
 /// are known to be one.
 fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
     // `the key is …`.
-    if begun == 2 && cursor.eat(b"is ") {
+    let is_said = begun == 2 && cursor.eat(b"is ");
+    if is_said {
         begun = 0;
     }
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
-    let in_value =
-        |byte: &u8| is_plain(*byte) || matches!(byte, b'-' | b'+' | b'/' | b'=' | b'~' | b':');
+    let in_value = |byte: &u8| {
+        is_plain(*byte) || b"-+/=~:".contains(byte) || (is_said && b"!@#$&*".contains(byte))
+    };
     let len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
     let ends =
         rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`".contains(byte));
     let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
     let value = cursor.at..cursor.at + len;
-    (ends && (len >= MIN_LETTERS || has_digit()))
-        .then_some(Assignment { value, syntax: Syntax::Blank })
+    let syntax = if is_said { Syntax::Said } else { Syntax::Blank };
+    (ends && (len >= MIN_LETTERS || has_digit())).then_some(Assignment { value, syntax })
 }
 
 /// In a type as in a value: most of what stands behind a name and a blank is prose, and its first word

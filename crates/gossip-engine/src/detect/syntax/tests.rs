@@ -79,6 +79,21 @@ fn values_are_found_in_every_syntax() {
         ("- **Password**: `@kdxnyjwb@`\n", Syntax::Quoted, Text),
         ("- **Password:** @kdxnyjwb@\n", Syntax::BareColon, Text),
         ("| Password | `@kdx4nyjwb@` |\n", Syntax::Cell, Text),
+        ("SetEnv DB_PASSWORD \"@kdxnyjwb@\"\n", Syntax::Argument, Config),
+        ("enable password @kdx4nyjwb@\n", Syntax::Directive, Config),
+        ("username x privilege 15 password 0 @kdx4nyjwb@\n", Syntax::Directive, Config),
+        ("app.smtp.password:@kdxnyjwb@\n", Syntax::Label, Config),
+        ("the password is \"@kdxnyjwb@\", he said", Syntax::Said, Text),
+        ("the password is @kdx4nyjwb@", Syntax::Said, Text),
+        ("flag.String(&pw, \"password\", \"@kdxnyjwb@\", \"x\")", Syntax::Among, Code),
+        ("if (strcmp(password, \"@kdxnyjwb@\") == 0)", Syntax::Compared, Code),
+        ("map.put(Names.PASSWORD, \"@kdxnyjwb@\")", Syntax::Listed, Code),
+        ("page.type('#password', '@kdxnyjwb@')", Syntax::Listed, Code),
+        ("cy.get('input[name=password]').type('@kdxnyjwb@')", Syntax::Argument, Code),
+        ("find(By.id(\"password\")).sendKeys(\"@kdxnyjwb@\")", Syntax::Argument, Code),
+        ("field \"PASSWORD\", \"\\\"@kdxnyjwb@\\\"\"", Syntax::Among, Code),
+        ("password = [[@kdxnyjwb@]],", Syntax::Quoted, Code),
+        ("\"jdbc:x;user=sa;password=@kdx4nyjwb@;encrypt=true\"", Syntax::ConnectionString, Code),
         ("password = []byte{@7, 200, 3, 0x4f, 90, 66, 21, 8@}", Syntax::Bytes, Code),
     ] {
         check(marked, "password", syntax, kind);
@@ -91,10 +106,29 @@ fn what_logs_in_stands_behind_the_name_of_a_user() {
         ("get(url, auth=('app', '@kdxnyjwb@'))", "auth"),
         ("req.SetBasicAuth(\"app\", \"@kdxnyjwb@\")", "auth"),
         ("new NetworkCredential(\"app\", \"@kdxnyjwb@\")", "credential"),
+        ("smtp.PlainAuth(\"\", \"app\", \"@kdxnyjwb@\", host)", "auth"),
+        ("Credentials.basic(\"app\", \"@kdxnyjwb@\")", "credential"),
+        ("Credentials::new(\"app\".into(), \"@kdxnyjwb@\".into())", "credential"),
+        ("new UsernamePasswordToken(\"app\", \"@kdxnyjwb@\")", "token"),
+        ("get(url).basic_auth(\"app\", Some(\"@kdxnyjwb@\"))", "auth"),
     ] {
         check(marked, word, Syntax::Login, FileKind::Code);
     }
     check("x -passin pass:@kdxnyjwb@ -noout", "pass:", Syntax::Flag, FileKind::Config);
+}
+
+#[test]
+fn a_password_stands_behind_its_user() {
+    let split = |text: &str, syntax| {
+        let found = Assignment { value: 0..text.len(), syntax };
+        password_of_user(text.as_bytes(), &found).map(|found| text[found.value].to_owned())
+    };
+    assert_eq!(split("app:kdxnyjwb", Syntax::Quoted), Some("kdxnyjwb".to_owned()));
+    assert_eq!(split("app@h.internal:kdxnyjwb", Syntax::Flag), Some("kdxnyjwb".to_owned()));
+    for text in ["app", "app:", ":kdxnyjwb", "http://h", "a b:c", "12:30:15", "app:x/y", "1:2"] {
+        assert_eq!(split(text, Syntax::Quoted), None, "{text}");
+    }
+    assert_eq!(split("app:kdxnyjwb", Syntax::Element), None);
 }
 
 #[test]

@@ -16,6 +16,9 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
     if cursor.at.checked_sub(1).is_some_and(|at| cursor.text[at] == b'(') {
         cursor.skip_blanks_and_lines();
     }
+    if cursor.at >= 2 && cursor.text[cursor.at - 2..cursor.at] == *b"[[" {
+        return between_brackets(&cursor, syntax);
+    }
     let start = cursor.at;
     cursor.skip_while(2, |byte| b"bBrRuUfFLNq@$&".contains(&byte));
     let (escapes, quote) = match cursor.eat_quote() {
@@ -25,6 +28,8 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
             cursor.eat_quote()?
         }
     };
+    // A string in a string: `"\"value\""`.
+    let escapes = if escapes == 0 && cursor.eat(&[b'\\', quote]) { 1 } else { escapes };
     // Three quotes open a text of several lines.
     if cursor.starts_with(&[quote, quote]) {
         cursor.at += 2;
@@ -51,6 +56,16 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
     }
     let found = Assignment { value: start..at, syntax };
     (at < limit && at > start).then_some(found)
+}
+
+/// `[[value]]`: a string of Lua. In a shell it is a condition, and begins with a blank.
+fn between_brackets(cursor: &Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
+    const MAX_LEN: usize = 128;
+    let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_LEN)];
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b']' | b'[' | b'"' | b'\'');
+    let len = rest.iter().position(ends)?;
+    let value = cursor.at..cursor.at + len;
+    (len > 0 && rest[len..].starts_with(b"]]")).then_some(Assignment { value, syntax })
 }
 
 /// `wrapper("value")`, at most two of them: `Some(b64decode(b'…'))`.
@@ -241,20 +256,30 @@ pub(super) fn fallback(cursor: &Cursor<'_>) -> Option<Assignment> {
 
 /// `auth=("user", "VALUE")`, `Credential("user", "VALUE")`: what logs in has a user's name before it.
 pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
+    const NAMES: &[&str] =
+        &["auth", "credential", "credentials", "creds", "credentials.basic", "passwordtoken"];
     let opens = matches!(cursor.peek(), Some(b'(' | b'['));
-    if !opens || !ends_in(name, &["auth", "credential", "credentials"]) {
+    if !opens || !ends_in(name, NAMES) {
         return None;
     }
     let mut cursor = Cursor { text: cursor.text, at: cursor.at + 1 };
-    cursor.skip_blanks_and_lines();
-    let (_, quote) = cursor.eat_quote()?;
-    cursor.skip_while(MAX_PAIR_GAP, |byte| byte != quote && byte != b'\n');
-    cursor.eat_quote()?;
-    cursor.skip_blanks();
-    if !cursor.eat(b",") {
-        return None;
+    // Who somebody acts as may stand before a user's name, and be nobody.
+    for _ in 0..2 {
+        cursor.skip_blanks_and_lines();
+        let (_, quote) = cursor.eat_quote()?;
+        let len = cursor.skip_while(MAX_PAIR_GAP, |byte| byte != quote && byte != b'\n');
+        cursor.eat_quote()?;
+        let _ = cursor.eat(b".into()") || cursor.eat(b".to_string()") || cursor.eat(b".to_owned()");
+        cursor.skip_blanks();
+        if !cursor.eat(b",") {
+            return None;
+        }
+        if len > 0 {
+            break;
+        }
     }
     cursor.skip_blanks_and_lines();
+    cursor.eat(b"Some(");
     quoted(cursor, Syntax::Login)
 }
 
@@ -322,7 +347,7 @@ fn is_in_string(text: &[u8], value: &Range<usize>) -> bool {
     let rest = &text[value.end..text.len().min(value.end + MAX_BLANKS)];
     match rest {
         [b'"' | b'\'', ..] | [b';', b'"' | b'\'', ..] => true,
-        [b' ', rest @ ..] => begins_assignment(rest),
+        [b' ' | b';', rest @ ..] => begins_assignment(rest),
         _ => false,
     }
 }

@@ -1,0 +1,184 @@
+//! Calls that are given a password by its place, without a word for it: `login("user", "…")`.
+
+use std::ops::Range;
+
+use super::name::{Kind, LOGIN, Named};
+use super::syntax::{self, Assignment, Syntax};
+
+/// A function whose argument at this place, counted from nought, is a password.
+struct Call {
+    opening: &'static str,
+    place: usize,
+    is_secret: bool,
+}
+
+const fn password(opening: &'static str, place: usize) -> Call {
+    Call { opening, place, is_secret: false }
+}
+
+const fn secret(opening: &'static str, place: usize) -> Call {
+    Call { opening, place, is_secret: true }
+}
+
+/// What a client logs in with.
+const TOKEN: Named = Named { kind: Kind::Token, bits: 0.0, is_explicit: true };
+/// What a client begins with, which is a key only if it looks like one at once.
+const UNNAMED: Named = Named { kind: Kind::Token, bits: -8.0, is_explicit: false };
+
+/// Of the libraries of many languages; one that ends as another does stands before it.
+const CALLS: &[Call] = &[
+    password("ftp_login(", 2),
+    password("login(", 1),
+    password("authenticate(", 1),
+    password("getconnection(", 2),
+    password("mysqli_connect(", 2),
+    password("mysql_connect(", 2),
+    password("mysql_real_connect(", 3),
+    password("new mysqli(", 2),
+    password("new pdo(", 2),
+    password("dbi->connect(", 2),
+    password("wifi.begin(", 1),
+    password("passwordauthentication(", 1),
+    secret("jwt.sign(", 1),
+    secret("jwt.encode(", 1),
+    // Clients of services are given their key so.
+    secret(".init(", 0),
+    secret(".initialize(", 0),
+    secret("client(", 0),
+];
+
+/// An argument that is passed over, and the blanks before it.
+const MAX_ARGUMENT: usize = 96;
+const MAX_PLACE: usize = 3;
+/// How far behind the opening parenthesis the answer can depend on the text.
+pub(super) const REACH: usize = (MAX_PLACE + 1) * MAX_ARGUMENT + syntax::MAX_VALUE + 8;
+
+const _: () = {
+    let mut at = 0;
+    while at < CALLS.len() {
+        assert!(CALLS[at].place <= MAX_PLACE);
+        at += 1;
+    }
+};
+
+pub(super) fn openings() -> impl Iterator<Item = &'static str> {
+    CALLS.iter().map(|call| call.opening)
+}
+
+pub(super) fn is_opening(word: &[u8]) -> bool {
+    word.last() == Some(&b'(')
+}
+
+/// What may follow the parenthesis: a string, or the name of what is no password.
+pub(super) fn may_follow(next: u8) -> bool {
+    next.is_ascii_alphabetic() || matches!(next, b'"' | b'\'' | b'$' | b'{' | b'@')
+}
+
+/// What is passed at the place of the password, and what is known of it.
+pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
+    let opening = &text[word.clone()];
+    let call = CALLS.iter().find(|call| opening.eq_ignore_ascii_case(call.opening.as_bytes()))?;
+    if call.place == 0 {
+        return token(text, word.end, UNNAMED);
+    }
+    // A longer function has places of its own.
+    let before = word.start.checked_sub(1).map(|at| text[at]);
+    if before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return None;
+    }
+    let mut at = word.end;
+    for place in 0..call.place {
+        at = match behind_argument(text, at) {
+            Some(at) => at,
+            // Who logs in with one argument has a token.
+            None if place == 0 && call.opening == "login(" => return token(text, at, TOKEN),
+            None => return None,
+        };
+    }
+    let (named, syntax) = match call.is_secret {
+        true => (Named { kind: Kind::Secret, bits: 5.0, is_explicit: true }, Syntax::Quoted),
+        false => (LOGIN, Syntax::Login),
+    };
+    let found = syntax::quoted_at(text, at, syntax)?;
+    // What is cut off further on is part of an expression.
+    let closed = text.get(found.value.end + 1).copied();
+    let ends = matches!(closed, None | Some(b',' | b')' | b'.' | b' ' | b'\n' | b'\r'));
+    ends.then_some((named, found))
+}
+
+/// The only argument of a call, in quotes.
+fn token(text: &[u8], at: usize, named: Named) -> Option<(Named, Assignment)> {
+    let found = syntax::quoted_at(text, at, Syntax::Argument)?;
+    let behind = text.get(found.value.end + 1);
+    matches!(behind, Some(b')' | b',')).then_some((named, found))
+}
+
+/// Behind the comma that ends the argument at `at`.
+fn behind_argument(text: &[u8], at: usize) -> Option<usize> {
+    let rest = &text[at..text.len().min(at + MAX_ARGUMENT)];
+    let mut depth = 0usize;
+    let mut quote = None;
+    for (offset, byte) in rest.iter().enumerate() {
+        match (quote, byte) {
+            (Some(open), _) if open == byte => quote = None,
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(_), b'\n') => return None,
+            (Some(_), _) => {}
+            (None, b'(' | b'{' | b'[') => depth += 1,
+            (None, b')' | b'}' | b']') => depth = depth.checked_sub(1)?,
+            (None, b',') if depth == 0 => return Some(at + offset + 1),
+            (None, b';') => return None,
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Option<&str> {
+        let lower = text.to_ascii_lowercase();
+        let call = CALLS.iter().find(|call| lower.contains(call.opening)).unwrap();
+        let start = lower.find(call.opening).unwrap();
+        let (_, found) = argument(text.as_bytes(), &(start..start + call.opening.len()))?;
+        Some(&text[found.value])
+    }
+
+    #[test]
+    fn the_password_is_found_at_its_place() {
+        for text in [
+            "server.login(\"app\", \"kdxnyjwb\")",
+            "$ftp->login('app', 'kdxnyjwb') or die;",
+            "ftp_login($ftp, 'app', 'kdxnyjwb');",
+            "DriverManager.getConnection(\"jdbc:x:y\", \"app\", \"kdxnyjwb\")",
+            "mysqli_connect('h', 'app', 'kdxnyjwb', 'db')",
+            "mysql_real_connect(&c, h, \"app\", \"kdxnyjwb\", \"db\", 0)",
+            "new PDO(\"mysql:host=h\", 'app', 'kdxnyjwb')",
+            "DBI->connect(\"dbi:mysql:x\", \"app\", \"kdxnyjwb\")",
+            "WiFi.begin(ssid, \"kdxnyjwb\");",
+            "new PasswordAuthentication(\"app\", \"kdxnyjwb\".toCharArray())",
+            "jwt.sign({ id, name: 'x, y' }, 'kdxnyjwb', { expiresIn: 1 })",
+            "client.login('kdxnyjwb');",
+            "jwt.encode(\n    payload,\n    \"kdxnyjwb\",\n)",
+        ] {
+            assert_eq!(found(text), Some("kdxnyjwb"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_string_or_elsewhere_is_not() {
+        for text in [
+            "server.login(user, password)",
+            "server.login(\"app\" + x)",
+            "do_login(\"app\", \"kdxnyjwb\")",
+            "login(\"app\", \"kdx\" + \"nyjwb\", \"x\")".replace(" + ", "+").as_str(),
+            "jwt.sign(payload); x(\"a\", \"b\")",
+            "getConnection(url, \"app\")",
+            "login(\"app",
+        ] {
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
+}

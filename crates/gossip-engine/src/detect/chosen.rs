@@ -1,0 +1,206 @@
+//! Passwords that people make of words: `Sommer2024!`, `P0stgr3s`, `dragon-fire-9`.
+//!
+//! The model of words takes them for words, which they are. What tells them from names and versions is
+//! how they are put together, and that they stand beside the name of a password: this is asked of
+//! nothing else.
+
+use super::name::has_credential_word;
+use super::vocabulary;
+
+const LEN_MIN: usize = 6;
+const LEN_MAX: usize = 32;
+/// Signs that people put into passwords, and hardly into names.
+const SIGNS: &[u8] = b"!@#$^&*?+~";
+
+/// What a value weighs that was made of words, in bits.
+const MIXED_BITS: f32 = 6.0;
+/// With what joins the words of a name between them.
+const JOINED_BITS: f32 = 4.0;
+
+/// What people put numbers behind that is no password: of algorithms, hosts and examples.
+#[rustfmt::skip]
+const NUMBERED: &[&str] = &[
+    "abc", "aes", "alice", "app", "argon", "asd", "asdf", "aws", "base", "blowfish", "bob", "chacha",
+    "cluster", "cp", "curve", "des", "drupal", "ed", "example", "fake", "foo", "foobar", "guest",
+    "hello", "hmac", "http", "hunter", "item", "java", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
+    "postgres", "postgresql", "python", "qwerty", "rc", "ripemd", "rsa", "sample", "scram", "scrypt",
+    "server", "sha", "shake", "some", "temp", "tmp", "tls", "ubuntu", "utf", "web", "win", "windows",
+    "word", "www", "xyz",
+];
+
+/// What the value of an example begins with: its own name, or what it is for.
+#[rustfmt::skip]
+const TELLING: &[&str] = &[
+    "any", "enter", "ignore", "insert", "not", "pass", "pwd", "some", "test", "token", "unused", "user",
+    "what", "your",
+];
+
+fn is_telling(value: &[u8]) -> bool {
+    let begins = |word: &&str| {
+        value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    TELLING.iter().any(begins)
+}
+
+/// Whether a value was made of words in a way that nothing but a password is.
+pub(super) fn is_sure(value: &[u8]) -> bool {
+    weigh(value).is_some_and(|bits| bits >= MIXED_BITS)
+}
+
+/// The bits of a value that people made of words, or none if it was not.
+pub(super) fn weigh(value: &[u8]) -> Option<f32> {
+    if !(LEN_MIN..=LEN_MAX).contains(&value.len()) {
+        return None;
+    }
+    let first = *value.first()?;
+    let is_sign = |byte: &u8| SIGNS.contains(byte);
+    let is_joint = |byte: &u8| matches!(byte, b'-' | b'_' | b'.');
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || is_sign(byte) || is_joint(byte);
+    if !first.is_ascii_alphanumeric() || !value.iter().all(is_plain) {
+        return None;
+    }
+    let letters = value.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let signs = value.iter().filter(|byte| is_sign(byte)).count();
+    let joints = value.len() - letters - digits - signs;
+    if letters < 3 || digits + signs == 0 || signs > 3 || joints > 3 {
+        return None;
+    }
+    // A name with a number: `master_key_123`.
+    let is_name = joints > 0 && has_credential_word(value);
+    if is_numbered(value) || is_telling(value) || is_name {
+        return None;
+    }
+    // A number and its unit, or a version: `300ms`, `0x1f`, `2.6.0.Final`.
+    let is_quantity = first.is_ascii_digit() && signs == 0 && (letters <= 3 || joints > 1);
+    // A call, an option or a list is written with the same signs: `a*b`, `user@host`, `a+b`.
+    let is_expression = signs > 0 && digits == 0 && !has_capital_and_small(value);
+    if is_quantity || is_expression || is_address(value) {
+        return None;
+    }
+    let is_mixed = signs > 0 || digits >= 2 || has_digit_within(value);
+    match joints {
+        0 if is_mixed => Some(MIXED_BITS),
+        0 if has_capital_and_small(value) => Some(MIXED_BITS),
+        _ if signs > 0 || (digits >= 2 && has_capital_and_small(value)) => Some(MIXED_BITS),
+        _ => Some(JOINED_BITS),
+    }
+}
+
+/// Whether the value is one word in small letters, or several with dashes between them, and none that a
+/// program has a meaning for: what people choose where nothing asks for more.
+pub(super) fn is_word(value: &[u8]) -> bool {
+    const LEN_MIN: usize = 8;
+    const UNKNOWN_MIN: usize = 5;
+    let mut words = value.split(|byte| *byte == b'-');
+    let is_unknown = |word: &[u8]| word.len() >= UNKNOWN_MIN && !vocabulary::is_known(word);
+    (LEN_MIN..=LEN_MAX).contains(&value.len())
+        && words.clone().all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_lowercase))
+        && words.any(is_unknown)
+        && !is_telling(value)
+        && !value.ends_with(b"pass")
+}
+
+fn has_capital_and_small(value: &[u8]) -> bool {
+    value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase)
+}
+
+/// A digit for a letter: `P0stgr3s`.
+fn has_digit_within(value: &[u8]) -> bool {
+    value.windows(3).any(|three| {
+        three[0].is_ascii_alphabetic()
+            && three[1].is_ascii_digit()
+            && three[2].is_ascii_alphabetic()
+    })
+}
+
+/// `name@host.tld`, `@scope/…`.
+fn is_address(value: &[u8]) -> bool {
+    let at = value.iter().position(|byte| *byte == b'@');
+    at.is_some_and(|at| value[at..].contains(&b'.'))
+}
+
+/// A word of the vocabulary or of [`NUMBERED`] with a number behind it: `sha256`, `field12`.
+fn is_numbered(value: &[u8]) -> bool {
+    let stem = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let stem = &value[..stem];
+    let rest = &value[stem.len()..];
+    let is_number =
+        rest.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.'));
+    is_number
+        && (vocabulary::is_known(stem)
+            || NUMBERED.iter().any(|word| stem.eq_ignore_ascii_case(word.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_digits_and_signs_are_passwords() {
+        for value in [
+            "Sommer2024!",
+            "Winter2023",
+            "P0stgr3s",
+            "tr0ub4dor&3",
+            "gandalf99",
+            "BigBang$Theory",
+            "dragon-fire-9",
+            "Kraken_Rum12",
+            "hal9000x",
+            "Willkommen1",
+            "7Zwerge!",
+            "st@ging-db-1",
+        ] {
+            assert!(weigh(value.as_bytes()).is_some(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_one_unless_programs_know_it() {
+        for value in ["zwetschge", "letmein-prod", "correcthorsebatterystaple"] {
+            assert!(is_word(value.as_bytes()), "{value}");
+        }
+        for value in [
+            "disabled",
+            "required",
+            "Passwort",
+            "somepass",
+            "keystorepass",
+            "short",
+            "two--dashes",
+            "a_name_of_it",
+        ] {
+            assert!(!is_word(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn names_numbers_and_expressions_are_none() {
+        for value in [
+            "sha256",
+            "utf16",
+            "aes256",
+            "field12",
+            "string1",
+            "http2",
+            "password",
+            "letmein",
+            "MyController",
+            "get_user_name",
+            "300ms",
+            "1.2.3-rc1",
+            "2.6.0.Final",
+            "pass%5B%7F",
+            "me@host.org",
+            "a*bcdef",
+            "x+yzzy",
+            "user@host",
+            "(abc123)",
+            "web-01",
+            "x9",
+        ] {
+            assert_eq!(weigh(value.as_bytes()), None, "{value}");
+        }
+    }
+}
