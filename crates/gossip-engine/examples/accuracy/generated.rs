@@ -3,6 +3,7 @@
 //!
 //! `§` in a shape is where the value goes.
 
+mod chosen;
 mod names;
 mod shapes;
 mod unlisted;
@@ -150,6 +151,16 @@ fn cases() -> (Vec<Labelled>, Vec<Case>) {
             // A token that was cut short is none.
             let cut = &token[..token.len() / 2];
             add(Family::Vendor, false, &path, format!("see {cut} in the log\n").into_bytes());
+        }
+    }
+    for (path, shape) in chosen::SHAPES {
+        for instance in 0..INSTANCES {
+            let password = chosen::password(&mut random);
+            add(Family::Chosen, true, path, shape.replace('§', &password).into_bytes());
+            if instance % 2 == 0 {
+                let other = random.pick(chosen::OTHERS);
+                add(Family::Chosen, false, path, shape.replace('§', other).into_bytes());
+            }
         }
     }
     (labels, cases)

@@ -12,10 +12,11 @@ pub(super) enum Family {
     Name,
     Unlisted,
     Vendor,
+    Chosen,
 }
 
 impl Family {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Assignment,
         Self::Bare,
         Self::Context,
@@ -24,6 +25,7 @@ impl Family {
         Self::Name,
         Self::Unlisted,
         Self::Vendor,
+        Self::Chosen,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Family {
             Self::Name => "names of credentials",
             Self::Unlisted => "services that no list has",
             Self::Vendor => "vendors' formats",
+            Self::Chosen => "passwords that people choose",
         }
     }
 }
