@@ -44,15 +44,18 @@ pub(super) const KEY_BITS: f32 = -3.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 24] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 27] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
+    "rootpw", "adminpw", "dbpw",
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
 ];
 /// Where those of other languages begin.
-const OTHER_LANGUAGES: usize = 10;
+const OTHER_LANGUAGES: usize = 13;
+/// What `pw` is glued to.
+const GLUED_TO_PW: &[&str] = &["rootpw", "adminpw", "dbpw"];
 pub(super) const SECRET_ANCHORS: [&str; 6] =
     ["secret", "token", "key", "auth", "credential", "creds"];
 /// Words that say less, and are everywhere unless they are written so.
@@ -83,7 +86,7 @@ const PLACES: &[&str] =
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
-    if is_pw(word) || word.eq_ignore_ascii_case(b"psk") {
+    if is_pw(word) || is_in(word, &["psk"]) || is_in(word, GLUED_TO_PW) {
         return b"= :\"'\t".contains(&next);
     }
     if is_in(word, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
@@ -185,7 +188,7 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     if is("pwd") {
         return if tail.is_empty() { named(Kind::Password, 5.0, true) } else { None };
     }
-    if is("psk") {
+    if is("psk") || is_in(anchor, GLUED_TO_PW) {
         return if tail.is_empty() && head.is_empty() {
             named(Kind::Password, 5.0, true)
         } else {
@@ -277,9 +280,11 @@ pub(crate) fn has_credential_word(text: &[u8]) -> bool {
 /// The anchors that begin with this byte and may stand within a name.
 fn words_from(first: u8) -> &'static [&'static [u8]] {
     match first.to_ascii_lowercase() {
-        b'a' => &[b"auth", b"adgangskode"],
+        b'a' => &[b"auth", b"adgangskode", b"adminpw"],
         b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
+        b'd' => &[b"dbpw"],
         b'h' => &[b"haslo", b"heslo"],
+        b'r' => &[b"rootpw"],
         b'k' => &[b"key", b"kennwort"],
         b'l' => &[b"lozinka", b"losenord"],
         b'm' => &[b"motdepasse", b"mot_de_passe"],
@@ -405,6 +410,8 @@ mod tests {
             ("pass_word", "pass", Kind::Password),
             ("wifi_psk", "psk", Kind::Password),
             ("clave", "clave", Kind::Password),
+            ("dbpw", "dbpw", Kind::Password),
+            ("PASSWORD_DB", "pass", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
             ("authToken", "token", Kind::Token),
             ("page_access_token", "token", Kind::Token),
