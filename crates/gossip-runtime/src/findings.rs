@@ -83,6 +83,10 @@ impl OccurrenceRow {
             self.path,
             self.inner,
         ])?;
+        // What is silenced was not reported: if it is some day, it is new then.
+        if self.silenced.is_some() {
+            return Ok(());
+        }
         tx.prepare_cached("INSERT INTO scan_seen VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
             .execute((self.finding.as_bytes(), run.as_raw() as i64))
             .map(drop)

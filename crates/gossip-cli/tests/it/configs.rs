@@ -27,7 +27,14 @@ fn what_a_comment_silences_is_counted_and_said() {
     let ran = place.run(&format!("proof verify {}", proof.display())).exits(0);
     ran.prints("1 finding, 2 allowed by comments");
     place.run("findings").exits(1).says("2 by comments");
-    place.run("baseline -o -").exits(0).says("1 finding of");
+    // Once the comment is gone it is new: nobody was told of it before.
+    let file = place.path("baseline.json");
+    place.run(&format!("baseline -o {}", file.display())).exits(0).says("1 finding of");
+    place.write("b.env", format!("B={}\n", token(3)));
+    let words = format!("scan TREE -f jsonl --baseline {}", file.display());
+    assert_eq!(place.run(&words).exits(1).jsonl()[0]["path"], "b.env");
+    let new = place.run("findings --new-since 3 -f jsonl").exits(1).jsonl();
+    assert_eq!((new.len(), &new[0]["path"]), (1, &"b.env".into()));
 }
 
 #[test]
