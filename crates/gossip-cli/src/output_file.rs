@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::output::stdout;
+use crate::say::shown;
 
 /// Writes with `write` to the file at `path`, or to standard output if that is `-` or there is none.
 /// A file takes the place of one of that name when all of it is on the disk: killed before, or with
@@ -80,4 +81,17 @@ fn write_draft<T>(
     let written = write(&mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(written)
+}
+
+/// Whether a file could be written there, as far as can be told before it is.
+pub(crate) fn check_place(file: &Path) -> Result<(), Failure> {
+    let is_plain = file != Path::new("-");
+    let dir = file.parent().filter(|dir| is_plain && !dir.as_os_str().is_empty());
+    if dir.is_some_and(|dir| !dir.is_dir()) {
+        return Err(Failure::new(format!("{}: its directory does not exist", shown(file))));
+    }
+    if is_plain && file.is_dir() {
+        return Err(Failure::new(format!("{}: this is a directory", shown(file))));
+    }
+    Ok(())
 }

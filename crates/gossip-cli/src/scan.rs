@@ -17,6 +17,7 @@ use crate::config::{ReportSettings, Settings};
 use crate::failure::Failure;
 use crate::filter::Filtered;
 use crate::output::counted;
+use crate::output_file::check_place;
 use crate::places::Places;
 use crate::progress::Progress;
 use crate::read_log::Logged;
@@ -103,6 +104,9 @@ fn execute(
             "--show-secrets writes to a terminal only; leave it out, or do not redirect the output",
         ));
     }
+    // Nobody wants to hear at the end of a long scan that its report has no place.
+    let mut files = work.report.output.iter().chain(&work.proof);
+    files.try_for_each(|file| check_place(file))?;
     // Everything that a report needs is read before anything is scanned.
     let places = Places::of(&target.name);
     let config = settings.config.as_ref();
@@ -138,7 +142,15 @@ fn execute(
         with_newer: true,
         secret: work.show_secrets.then_some(&raw),
     };
-    let findings = report.write(&mut silencer)?;
+    let findings = report.write(&mut silencer).map_err(|failure| {
+        match to_file && !failure.is_closed_pipe() {
+            true => Failure::new(format!(
+                "{failure}; what was found is remembered: `gossip findings {} -o FILE` writes it",
+                outcome.run
+            )),
+            false => failure,
+        }
+    })?;
     if let Some(path) = &work.proof {
         let (filter, not_reported) = (&settings.filter, silencer.counts());
         let scanned = proof::Scanned { target: &target, engine: &engine, filter, not_reported };

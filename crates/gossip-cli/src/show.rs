@@ -19,7 +19,11 @@ use crate::silence::Silencer;
 use crate::source::state_dir;
 
 pub(crate) fn runs(args: &Args, output: &OutputArgs) -> Result<Outcome, Failure> {
-    write_runs(&Reports::open(&state_dir(args)?)?.runs()?, output.format)?;
+    let runs = Reports::open(&state_dir(args)?)?.runs()?;
+    if runs.is_empty() && !args.quiet {
+        say!("there are no runs yet; `gossip scan PATH` makes one");
+    }
+    write_runs(&runs, output.format)?;
     Ok(Outcome::Clean)
 }
 

@@ -66,6 +66,15 @@ fn what_is_wrong_is_said_with_what_to_do() {
         let ran = place.run(words).exits(2).says(part);
         assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     }
+    // Before anything is scanned.
+    for option in ["-o", "--proof"] {
+        place
+            .run(&format!("scan . {option} no/such/file.json"))
+            .exits(2)
+            .says("no/such/file.json: its directory does not exist");
+        place.run(&format!("scan . {option} config")).exits(2).says("config: this is a directory");
+    }
+    place.run("runs").exits(0).says("there are no runs yet");
     // A file system on which nothing can be written.
     if fs::create_dir("/proc/gossip").is_err() {
         place.run("scan . --state-dir /proc/gossip").exits(2).says("it must be writable");
