@@ -42,7 +42,12 @@ pub(crate) const REACH_AFTER: usize = 2048;
 
 const _: () = assert!(syntax::REACH_BEFORE + services::MAX_BEFORE <= REACH_BEFORE);
 const _: () = assert!(syntax::REACH_BEFORE <= REACH_BEFORE);
-const _: () = assert!(syntax::REACH_AFTER + test_vector::REACH <= REACH_AFTER);
+const _: () = assert!(syntax::REACH_AFTER <= REACH_AFTER);
+// What follows a key is looked at behind short ones only.
+const _: () = assert!(
+    syntax::REACH_AFTER - syntax::MAX_VALUE + test_vector::MAX_KEY + test_vector::REACH
+        <= REACH_AFTER
+);
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(calls::REACH <= REACH_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= REACH_AFTER);

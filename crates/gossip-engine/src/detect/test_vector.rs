@@ -11,10 +11,14 @@ use super::syntax::{Assignment, Syntax};
 /// Behind the key, up to the next value.
 const MAX_NAME: usize = 96;
 const MAX_OPENING: usize = 32;
+/// From the value of a nonce to the end of its line.
+const MAX_NONCE: usize = 128;
 const MIN_DIGITS: usize = 32;
+/// Longer keys are not looked behind. As they are written: 128 bytes of an array are 768.
+pub(super) const MAX_KEY: usize = 768;
 
 /// How far behind the key the answer can depend on the text.
-pub(super) const REACH: usize = MAX_NAME + MAX_OPENING;
+pub(super) const REACH: usize = MAX_NAME + MAX_NONCE + MAX_NAME + MAX_OPENING;
 
 /// What a cipher works on and gives back. Salts, nonces and initialisation vectors are not here: they
 /// stand beside keys that are in use, too.
@@ -24,29 +28,46 @@ const WORDS: &[&str] = &[
     "msg", "message", "pkcs", "public", "pub", "info", "ct", "pt",
 ];
 
-/// Whether the next value after the key is that of a test vector.
+const NONCES: &[&str] = &["nonce", "iv"];
+
+/// Whether the next value after the key, or the one after a nonce, is that of a test vector.
 pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
     let value = &text[key.value.clone()];
     let is_digits = value.len() >= MIN_DIGITS && value.iter().all(u8::is_ascii_hexdigit);
-    if !is_digits && key.syntax != Syntax::Bytes {
+    if value.len() > MAX_KEY || (!is_digits && key.syntax != Syntax::Bytes) {
         return false;
     }
     let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
-    let name_end = rest.iter().take(MAX_NAME).position(|byte| matches!(byte, b'=' | b':'));
-    let Some(name_end) = name_end else { return false };
+    match next_name(rest) {
+        Some(name) if has_word(&rest[..name], WORDS) => true,
+        // A nonce tells nothing by itself; what follows it does, where code decodes the key.
+        Some(name) if key.syntax == Syntax::Wrapped && has_word(&rest[..name], NONCES) => {
+            let line = &rest[name..rest.len().min(name + MAX_NONCE)];
+            let behind = memchr::memchr(b'\n', line).map(|end| &rest[name + end..]);
+            behind.is_some_and(|rest| {
+                next_name(rest).is_some_and(|name| has_word(&rest[..name], WORDS))
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Where the name of the next value ends, if a value follows that is written as one.
+fn next_name(rest: &[u8]) -> Option<usize> {
+    let name_end = rest.iter().take(MAX_NAME).position(|byte| matches!(byte, b'=' | b':'))?;
     // A type may stand between a name and its value.
     let opening = &rest[name_end..rest.len().min(name_end + MAX_OPENING)];
     let line_end = memchr::memchr(b'\n', opening).unwrap_or(opening.len());
     let opens = |byte: &u8| byte.is_ascii_digit() || b"\"'{[(".contains(byte);
-    opening[..line_end].iter().any(opens) && has_word(&rest[..name_end])
+    opening[..line_end].iter().any(opens).then_some(name_end)
 }
 
-/// Whether one of [`WORDS`] is in the name.
-fn has_word(name: &[u8]) -> bool {
+/// Whether one of `those` is a word of the name.
+fn has_word(name: &[u8], those: &[&str]) -> bool {
     let mut words = [(0, 0); name::MAX_WORDS];
     let count = name::split(name, &mut words);
     words[..count].iter().any(|(start, end)| {
-        WORDS.iter().any(|word| name[*start..*end].eq_ignore_ascii_case(word.as_bytes()))
+        those.iter().any(|word| name[*start..*end].eq_ignore_ascii_case(word.as_bytes()))
     })
 }
 
@@ -72,6 +93,9 @@ mod tests {
         ] {
             assert!(check(&text, Syntax::Quoted), "{text}");
         }
+        let vector =
+            format!("key: &hex!(\"{hex}\"),\n nonce: &hex!(\"3c81\"),\n plaintext: &hex!(\"\"),");
+        assert!(check(&vector, Syntax::Wrapped));
         let array = "kKey[] = {\n @7, 200, 3@\n};\nstatic const uint8_t kExpectedTag[] = {1";
         assert!(check(array, Syntax::Bytes));
     }
@@ -81,6 +105,7 @@ mod tests {
         let hex = "@8ea332e7f666980cdd51651661ba02c9@";
         for text in [
             format!("KEY={hex}\nIV=89dab80b\n"),
+            format!("KEY={hex}\nIV=89dab80b\nREGION=1\n"),
             format!("KEY={hex}\n"),
             format!("KEY={hex}\nOUTPUT_DIR=build\n"),
             format!("key = \"{hex}\";\nsend(message);\n"),

@@ -110,6 +110,7 @@ fn is_stand_in(value: &[u8]) -> bool {
         || is_monotonous(value)
         || is_path(value)
         || is_hash(value)
+        || is_node(value)
         || has(b"://")
         || has(b"::")
         || (value.iter().any(|byte| b"{(%".contains(byte))
@@ -123,6 +124,15 @@ fn is_stand_in(value: &[u8]) -> bool {
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
         || (contains_ignore_case(value, b"secret") && !is_labelled(value))
         || (value.len() >= 32 && is_published(value))
+}
+
+/// A node of a syntax tree and where it stands, as parsers print them: `STRING_LITERAL@12..18`.
+fn is_node(value: &[u8]) -> bool {
+    let Some(at) = memchr::memrchr(b'@', value) else { return false };
+    let range = &value[at + 1..];
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let dots = memchr::memmem::find(range, b"..");
+    dots.is_some_and(|dots| is_number(&range[..dots]) && is_number(&range[dots + 2..]))
 }
 
 /// A regular expression: what a password must look like.
@@ -516,6 +526,7 @@ mod tests {
             "<token>",
             "****",
             "xxxxxxxx",
+            "JSX_STRING_LITERAL@12..1864",
             "null",
             "changeme",
             "%s",
