@@ -305,10 +305,11 @@ impl Members<'_> {
     fn create(&self) -> rusqlite::Result<()> {
         self.tx.execute_batch(
             "DROP TABLE IF EXISTS temp.scan_members;
+             PRAGMA temp.cache_size = -16000;
              CREATE TEMP TABLE scan_members(
+                 number INTEGER PRIMARY KEY,
                  file INTEGER NOT NULL,
                  what BLOB NOT NULL,
-                 number INTEGER NOT NULL,
                  key BLOB NOT NULL,
                  occurrence BLOB NOT NULL,
                  fingerprint TEXT NOT NULL,
@@ -317,9 +318,8 @@ impl Members<'_> {
                  is_version INTEGER NOT NULL,
                  severity INTEGER NOT NULL,
                  confidence INTEGER NOT NULL,
-                 seen INTEGER NOT NULL,
-                 PRIMARY KEY(file, what, number)
-             ) STRICT, WITHOUT ROWID;",
+                 seen INTEGER NOT NULL
+             ) STRICT;",
         )
     }
 
@@ -344,9 +344,9 @@ impl Members<'_> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
+                self.number,
                 self.file,
                 what,
-                self.number,
                 found.key,
                 row.get_ref(26)?.as_blob()?,
                 verdict.fingerprint,
@@ -366,6 +366,8 @@ impl Members<'_> {
         versions: &Versions,
         mut each: impl FnMut(&ReportedFinding, &Verdict) -> Result<(), E>,
     ) -> rusqlite::Result<Result<(), E>> {
+        // Once all are there: it is then sorted, and written from its beginning to its end.
+        self.tx.execute_batch("CREATE INDEX temp.scan_members_what ON scan_members(file, what)")?;
         // V1: numbers are in that order.
         let sql = if versions.is_each_reported {
             "SELECT file, what, number, is_version, NULL, severity, confidence,
@@ -406,7 +408,7 @@ impl Members<'_> {
         versions: &Versions,
         group: &Group,
     ) -> rusqlite::Result<(ReportedFinding, Verdict)> {
-        let (mut found, verdict) = self.member(run, versions, group, group.shown)?;
+        let (mut found, verdict) = self.member(run, versions, group.shown)?;
         found.first_seen = RunId::from_raw(group.seen as u64);
         if !verdict.is_reported {
             return Ok((found, verdict));
@@ -417,7 +419,7 @@ impl Members<'_> {
         found.confidence = level(group.confidence);
         let Some(oldest) = group.oldest else { return Ok((found, verdict)) };
         if found.provenance.is_none() {
-            let (oldest, _) = self.member(run, versions, group, oldest)?;
+            let (oldest, _) = self.member(run, versions, oldest)?;
             let line = oldest.line;
             found.oldest = oldest.provenance.map(|provenance| OldestVersion { line, provenance });
         }
@@ -436,13 +438,12 @@ impl Members<'_> {
         &self,
         run: RunId,
         versions: &Versions,
-        group: &Group,
         number: i64,
     ) -> rusqlite::Result<(ReportedFinding, Verdict)> {
         let sql = "SELECT key, occurrence, fingerprint, note, is_reported FROM temp.scan_members
-                   WHERE file = ?1 AND what = ?2 AND number = ?3";
+                   WHERE number = ?1";
         let mut statement = self.tx.prepare_cached(sql)?;
-        let mut rows = statement.query((group.file, &group.what, number))?;
+        let mut rows = statement.query([number])?;
         let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         let verdict =
             Verdict { is_reported: row.get(4)?, fingerprint: row.get(2)?, note: row.get(3)? };
