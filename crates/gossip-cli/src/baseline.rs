@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use gossip_contracts::identity::RunId;
-use gossip_runtime::{Fingerprints, Reports, Versions};
+use gossip_runtime::{Fingerprints, ReportedFinding, Reports, Verdict};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Outcome;
@@ -91,14 +91,19 @@ pub(crate) fn run(args: &Args, baseline: &BaselineArgs) -> Result<Outcome, Failu
     let places = Places::of(&summary.target);
     let mut prints = Fingerprints::new();
     let (mut known, mut findings, mut count) = (BTreeSet::new(), Vec::new(), 0);
-    reports.each_finding(run, &Versions::default(), |found| {
+    let judge = |found: &ReportedFinding| {
         let path = places.masked_in_repository(&found.path);
         let fingerprint = prints.next(found, &path);
-        count += u64::from(found.is_first && found.silenced.is_none());
-        if found.silenced.is_none() && known.insert(fingerprint.clone()) {
+        let is_reported = found.silenced.is_none();
+        if is_reported && known.insert(fingerprint.clone()) {
             let path = String::from_utf8_lossy(&path).into_owned();
+            let fingerprint = fingerprint.clone();
             findings.push(Known { fingerprint, rule: found.rule.clone(), path });
         }
+        Verdict { is_reported, fingerprint, note: 0 }
+    };
+    reports.each_finding(run, &places.versions(false), judge, |_, verdict| {
+        count += u64::from(verdict.is_reported);
         Ok::<_, Failure>(())
     })??;
     let file = BaselineFile { gossip_baseline: VERSION, findings };

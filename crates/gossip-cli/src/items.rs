@@ -46,9 +46,11 @@ impl<'t> Items<'t> {
 
 /// How reports call the items of the target of this name, which may be one of several.
 pub(crate) fn shown_as(name: &[u8], is_one_place: bool) -> Shown {
+    // The files of a repository without a work tree are no versions of those that it tracks.
+    let is_own = Target::parse_name(name).is_some_and(|(root, _)| git::is_bare(&root));
     match Target::root_of(name) {
         // Files and history of one repository.
-        _ if is_one_place => Shown::Below(Vec::new()),
+        _ if is_one_place && !is_own => Shown::Below(Vec::new()),
         Some(root) if root.is_file() => Shown::As(root.into_os_string().into_vec()),
         Some(root) => Shown::Below([root.as_os_str().as_bytes(), b"/"].concat()),
         None => Shown::Below(Vec::new()),

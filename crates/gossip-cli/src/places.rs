@@ -15,9 +15,8 @@ pub(crate) struct Places {
     roots: Vec<Root>,
     /// Items of several places carry theirs in their paths.
     is_one: bool,
-    /// What comes before a path in the key of the work tree's file there, if the work tree of a
-    /// repository is scanned with its history.
-    work_tree: Option<Vec<u8>>,
+    /// What the keys of files in a work tree begin with, if it is scanned with its history.
+    work_trees: Vec<Vec<u8>>,
     /// Where the command runs.
     here: PathBuf,
 }
@@ -41,21 +40,22 @@ impl Places {
             let tree = Target::parse_name(name).map(|(root, _)| root);
             tree.or_else(|| git::parse_name(name).map(|(root, _)| root))
         };
-        let is_tree = |name: &&[u8]| Target::parse_name(name).is_some();
-        let tree = names.iter().position(is_tree).filter(|&at| {
-            let is_bare = || Target::root_of(names[at]).is_some_and(|root| git::is_bare(&root));
-            is_one && names.len() > 1 && !is_bare()
-        });
-        let work_tree =
-            tree.and_then(|at| u16::try_from(at).ok()).map(|at| at.to_be_bytes().into());
+        let histories: Vec<PathBuf> =
+            names.iter().filter_map(|name| git::parse_name(name).map(|(root, _)| root)).collect();
+        let is_work_tree = |name: &[u8]| {
+            let root = Target::parse_name(name).map(|(root, _)| root);
+            root.is_some_and(|root| histories.contains(&root) && !git::is_bare(&root))
+        };
+        let work_trees = names.iter().zip(0_u16..).filter(|(name, _)| is_work_tree(name));
+        let work_trees = work_trees.map(|(_, part)| part.to_be_bytes().into()).collect();
         let roots = names.into_iter().filter_map(root);
         let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).unwrap_or_default();
-        Self { roots: roots.map(Root::new).collect(), is_one, work_tree, here }
+        Self { roots: roots.map(Root::new).collect(), is_one, work_trees, here }
     }
 
     /// How versions of files are reported.
     pub(crate) fn versions(&self, is_each_reported: bool) -> Versions {
-        Versions { is_each_reported, work_tree: self.work_tree.clone() }
+        Versions { is_each_reported, work_trees: self.work_trees.clone() }
     }
 
     /// The directory trees and files that were scanned.

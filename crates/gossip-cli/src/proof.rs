@@ -99,6 +99,8 @@ pub(crate) struct Scanned<'s> {
     pub(crate) target: &'s Target,
     pub(crate) engine: &'s Engine,
     pub(crate) filter: &'s Filter,
+    /// Counted like what was not reported: each version by itself, if that is how they are reported.
+    pub(crate) findings: u64,
     pub(crate) not_reported: Silenced,
 }
 
@@ -182,7 +184,7 @@ pub(crate) fn write(
         status: summary.status.to_string(),
         started_ms: summary.started_ms,
         ended_ms: summary.ended_ms,
-        findings: summary.findings,
+        findings: scanned.findings,
         not_reported: scanned.not_reported,
     };
     write_whole(Some(path), |out| {

@@ -151,9 +151,12 @@ fn execute(
             false => failure,
         }
     })?;
+    let not_reported = silencer.counts();
+    // In the unit of the report, which may be versions.
+    let found = findings.saturating_add(not_reported.of_findings());
     if let Some(path) = &work.proof {
-        let (filter, not_reported) = (&settings.filter, silencer.counts());
-        let scanned = proof::Scanned { target: &target, engine: &engine, filter, not_reported };
+        let (target, engine, filter) = (&target, &engine, &settings.filter);
+        let scanned = proof::Scanned { target, engine, filter, findings: found, not_reported };
         proof::write(&reports, outcome.run, scanned, path)?;
     }
     let summary = reports.run(outcome.run)?;
@@ -165,7 +168,8 @@ fn execute(
     }
     let is_for_people = matches!(work.report.format, None | Some(ReportFormat::Text));
     let is_read = is_for_people || work.report.output.is_some() || std::io::stderr().is_terminal();
-    let ended = Ended { outcome: &outcome, summary: &summary, stats: &stats, target: &target };
+    let ended =
+        Ended { outcome: &outcome, summary: &summary, stats: &stats, target: &target, found };
     ended.say(&reports, &places, is_read && !args.quiet)?;
     silencer.say(args.quiet);
     Ok(match outcome.end {
@@ -256,6 +260,8 @@ struct Ended<'e> {
     summary: &'e RunSummary,
     stats: &'e ScanStats,
     target: &'e Target,
+    /// Findings, reported or not.
+    found: u64,
 }
 
 impl Ended<'_> {
@@ -295,7 +301,7 @@ impl Ended<'_> {
     }
 
     fn say_summary(&self) {
-        let Self { outcome, summary, stats, .. } = self;
+        let Self { outcome, summary, stats, found, .. } = self;
         let run = outcome.run;
         if outcome.resumed {
             say!("went on with run {run}, which had not ended");
@@ -305,7 +311,7 @@ impl Ended<'_> {
             counted(summary.items, "item"),
             stats.unchanged(),
             indicatif::HumanBytes(stats.bytes()),
-            counted(summary.findings, "finding"),
+            counted(*found, "finding"),
         );
         if !summary.skipped.is_empty() {
             say!("not scanned: {}", list(&summary.skipped));

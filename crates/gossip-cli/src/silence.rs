@@ -58,26 +58,24 @@ impl IgnoreFile {
         Ok(Self { path: path.to_owned(), fingerprints, places, paths: patterns(&globs)? })
     }
 
-    /// Whether it names this finding, whatever the finding's paths are.
+    /// Whether it names this version, whatever its paths are.
     fn names(&self, found: &ReportedFinding, path: &[u8], fingerprint: &str) -> bool {
         self.fingerprints.contains(fingerprint)
             || found.provenance.as_ref().is_some_and(|from| {
                 let is_commit = |commit: Option<&String>| commit == Some(&from.commit);
-                self.names_place(found, path, found.first_line, is_commit)
+                self.names_place(found, path, is_commit)
             })
     }
 
-    /// Whether it names this one of the finding's paths.
+    /// Whether it names this one of the version's paths.
     fn names_path(&self, found: &ReportedFinding, path: &[u8]) -> bool {
-        self.names_place(found, path, found.line, |commit| commit.is_none())
-            || matches(&self.paths, path)
+        self.names_place(found, path, |commit| commit.is_none()) || matches(&self.paths, path)
     }
 
     fn names_place(
         &self,
         found: &ReportedFinding,
         path: &[u8],
-        line: u64,
         is_commit: impl Fn(Option<&String>) -> bool,
     ) -> bool {
         let is_rule = |rule: &str| {
@@ -85,7 +83,7 @@ impl IgnoreFile {
                 || rules_for_gitleaks_id(rule)
                     .is_some_and(|ours| ours.contains(&found.rule.as_str()))
         };
-        let entries = self.places.get(&(path.to_vec(), line));
+        let entries = self.places.get(&(path.to_vec(), found.line));
         let mut entries = entries.map(Vec::as_slice).unwrap_or_default().iter();
         entries.any(|(rule, commit)| is_rule(rule) && is_commit(commit.as_ref()))
     }
@@ -147,7 +145,41 @@ impl Silenced {
     }
 }
 
-/// Decides what is not reported, and counts it.
+/// Why a version is not reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Config,
+    Comment,
+    Before,
+    Baseline,
+    Level,
+    /// The ignore file of this number.
+    File(u32),
+}
+
+impl By {
+    const WITHOUT_FILES: [Self; 5] =
+        [Self::Config, Self::Comment, Self::Before, Self::Baseline, Self::Level];
+
+    /// As a number, for whoever asks again later.
+    pub(crate) fn to_note(self) -> u32 {
+        match self {
+            Self::File(file) => Self::WITHOUT_FILES.len() as u32 + file,
+            by => by.place() as u32,
+        }
+    }
+
+    pub(crate) fn from_note(note: u32) -> Self {
+        let file = note.saturating_sub(Self::WITHOUT_FILES.len() as u32);
+        Self::WITHOUT_FILES.get(note as usize).copied().unwrap_or(Self::File(file))
+    }
+
+    fn place(self) -> usize {
+        Self::WITHOUT_FILES.iter().position(|by| *by == self).unwrap_or(0)
+    }
+}
+
+/// Decides what is not reported, version by version, and counts findings of which no version is.
 pub(crate) struct Silencer {
     files: Vec<(IgnoreFile, u64)>,
     baseline: Option<(PathBuf, BTreeSet<String>, u64)>,
@@ -195,72 +227,77 @@ impl Silencer {
         })
     }
 
-    /// The path of a finding that is reported, of those that it has: the first that no ignore file
-    /// names. Counts a finding that is not reported.
-    pub(crate) fn path_to_report<'f>(
-        &mut self,
-        found: &'f ReportedFinding,
+    /// Which path of a version is reported: 0 is its own, and those after it are the other ones. Or why none
+    /// is.
+    pub(crate) fn judge(
+        &self,
+        found: &ReportedFinding,
         places: &Places,
         fingerprint: &str,
-    ) -> Option<&'f [u8]> {
+    ) -> Result<u32, By> {
         match found.silenced {
             None => {}
-            Some(Silence::Before) => {
-                self.before += 1;
-                return None;
-            }
-            Some(Silence::Comment) => {
-                self.by_comments += 1;
-                return None;
-            }
-            Some(_) => {
-                self.by_config += 1;
-                return None;
-            }
+            Some(Silence::Before) => return Err(By::Before),
+            Some(Silence::Comment) => return Err(By::Comment),
+            Some(_) => return Err(By::Config),
         }
         let path = self.first_unnamed(found, places, fingerprint)?;
-        if let Some((_, known, count)) = &mut self.baseline
-            && known.contains(fingerprint)
-        {
-            *count += 1;
-            return None;
+        if self.baseline.as_ref().is_some_and(|(_, known, _)| known.contains(fingerprint)) {
+            return Err(By::Baseline);
         }
         let is_below = rank(&found.severity) < self.severity as usize
             || rank(&found.confidence) < self.confidence as usize;
-        self.below += u64::from(is_below);
-        (!is_below).then_some(path)
+        if is_below { Err(By::Level) } else { Ok(path) }
     }
 
-    /// The first of a finding's paths that no ignore file names; or, if one names the finding, or
-    /// together they name all paths, that is counted to the one that names the first.
-    fn first_unnamed<'f>(
-        &mut self,
-        found: &'f ReportedFinding,
+    /// Counts a finding that is not reported.
+    pub(crate) fn count(&mut self, by: By) {
+        let count = match by {
+            By::Config => &mut self.by_config,
+            By::Comment => &mut self.by_comments,
+            By::Before => &mut self.before,
+            By::Level => &mut self.below,
+            By::Baseline => match &mut self.baseline {
+                Some((_, _, count)) => count,
+                None => return,
+            },
+            By::File(file) => match self.files.get_mut(file as usize) {
+                Some((_, count)) => count,
+                None => return,
+            },
+        };
+        *count += 1;
+    }
+
+    /// The first of a version's paths that no ignore file names; or, if one names the version, or
+    /// together they name all paths, the one that names the first.
+    fn first_unnamed(
+        &self,
+        found: &ReportedFinding,
         places: &Places,
         fingerprint: &str,
-    ) -> Option<&'f [u8]> {
+    ) -> Result<u32, By> {
         let first = places.in_repository(&found.path);
         let by = self.files.iter().position(|(file, _)| {
             file.names(found, &first, fingerprint) || file.names_path(found, &first)
         });
-        let Some(by) = by else { return Some(&found.path) };
-        if !self.files[by].0.names(found, &first, fingerprint) {
-            let is_named = |path: &&Vec<u8>| {
+        let Some(by) = by else { return Ok(0) };
+        if !self.files.iter().any(|(file, _)| file.names(found, &first, fingerprint)) {
+            let is_named = |path: &Vec<u8>| {
                 let path = places.in_repository(path);
                 self.files.iter().any(|(file, _)| file.names_path(found, &path))
             };
             let from = found.provenance.as_ref();
             let others = from.map(|from| &from.other_paths[..]).unwrap_or_default();
-            if let Some(path) = others.iter().find(|path| !is_named(path)) {
-                return Some(path);
+            if let Some((_, at)) = others.iter().zip(1..).find(|(path, _)| !is_named(path)) {
+                return Ok(at);
             }
             // Of paths that are not kept nobody can say.
             if from.is_some_and(|from| from.more_paths > 0) {
-                return Some(&found.path);
+                return Ok(0);
             }
         }
-        self.files[by].1 += 1;
-        None
+        Err(By::File(by as u32))
     }
 
     pub(crate) fn counts(&self) -> Silenced {
@@ -331,6 +368,13 @@ mod tests {
         assert_eq!((place.path.as_str(), place.commit.as_deref()), ("a b.env", Some(commit)));
         for text in ["src/", "*.env", "a:b", "a:b:c"] {
             assert!(gitleaks_place(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn reasons_come_back_from_their_numbers() {
+        for by in By::WITHOUT_FILES.into_iter().chain([By::File(0), By::File(7)]) {
+            assert_eq!(By::from_note(by.to_note()), by);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What was found, and where.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gossip_contracts::connector::Provenance;
@@ -37,14 +38,32 @@ pub(crate) struct OccurrenceRow {
     pub(crate) provenance: Option<Arc<Provenance>>,
 }
 
+/// Writes down what was found in an item, and which run saw each copy of a secret first.
+pub(crate) fn put_all(
+    tx: &Transaction<'_>,
+    scope: Scope,
+    key: &[u8],
+    run: RunId,
+    found: &[OccurrenceRow],
+) -> rusqlite::Result<()> {
+    found.iter().try_for_each(|found| found.put(tx, scope, key))?;
+    // What is silenced was not reported: when it is, it is new.
+    let mut found: Vec<_> = found.iter().filter(|found| found.silenced.is_none()).collect();
+    found.sort_by_key(|found| found.start);
+    let mut copies = HashMap::new();
+    let mut statement =
+        tx.prepare_cached("INSERT INTO scan_seen VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?;
+    for row in found {
+        let inner = row.inner.as_deref().unwrap_or_default();
+        let copy = copies.entry((row.finding.as_bytes(), inner)).or_insert(0_i64);
+        *copy += 1;
+        statement.execute((row.finding.as_bytes(), inner, *copy, run.as_raw() as i64))?;
+    }
+    Ok(())
+}
+
 impl OccurrenceRow {
-    pub(crate) fn put(
-        &self,
-        tx: &Transaction<'_>,
-        scope: Scope,
-        key: &[u8],
-        run: RunId,
-    ) -> rusqlite::Result<()> {
+    fn put(&self, tx: &Transaction<'_>, scope: Scope, key: &[u8]) -> rusqlite::Result<()> {
         let provenance = self.provenance.as_ref();
         tx.prepare_cached(
             "INSERT OR REPLACE INTO scan_occurrences(
@@ -82,14 +101,8 @@ impl OccurrenceRow {
             provenance.map(|provenance| provenance.order as i64),
             self.path,
             self.inner,
-        ])?;
-        // What is silenced was not reported: if it is some day, it is new then.
-        if self.silenced.is_some() {
-            return Ok(());
-        }
-        tx.prepare_cached("INSERT INTO scan_seen VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
-            .execute((self.finding.as_bytes(), run.as_raw() as i64))
-            .map(drop)
+        ])
+        .map(drop)
     }
 }
 

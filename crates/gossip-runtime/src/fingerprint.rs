@@ -103,10 +103,9 @@ mod tests {
             silenced: None,
             first_seen: RunId::from_raw(1),
             provenance: None,
-            first_line: 1,
             versions: 0,
-            is_in_work_tree: None,
-            is_first: true,
+            oldest: None,
+            is_in_work_tree: false,
         }
     }
 

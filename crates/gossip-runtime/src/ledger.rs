@@ -408,7 +408,7 @@ impl ItemRow {
                 findings::forget_item(tx, scope, key)?;
             }
         }
-        Ok(occurrences.iter().try_for_each(|found| found.put(tx, scope, key, run))?)
+        Ok(findings::put_all(tx, scope, key, run, occurrences)?)
     }
 }
 

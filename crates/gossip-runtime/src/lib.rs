@@ -87,7 +87,7 @@ pub use options::ScanOptions;
 pub use policy::policy_hash;
 pub use prune::Pruning;
 pub use report::{ReportError, Reports, RunSummary};
-pub use reported::{ReportedFinding, Versions};
+pub use reported::{OldestVersion, ReportedFinding, Verdict, Versions};
 pub use scan::{Scan, ScanEnd, ScanError, ScanOutcome};
 pub use state::{StateDir, StateError};
 pub use stats::ScanStats;

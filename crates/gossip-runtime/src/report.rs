@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::ledger::{ReportedItem, each_item_since};
 use crate::missed::{self, Missed};
 use crate::prune::Pruning;
-use crate::reported::{ReportedFinding, Versions, each_since};
+use crate::reported::{ReportedFinding, Verdict, Versions, each_since};
 use crate::runs;
 use crate::shard_token::ShardToken;
 use crate::state::{LOCAL_TENANT, StateDir, StateError};
@@ -158,20 +158,28 @@ impl Reports {
     /// versions have it. Only the newest run of a target and policy can tell; older ones name it.
     pub fn findings(&self, run: RunId) -> Result<Vec<ReportedFinding>, ReportError> {
         let mut findings = Vec::new();
-        let Ok(()) = self.each_finding(run, &Versions::default(), |found| {
-            findings.extend(found.is_first.then(|| found.clone()));
+        let judge = |_: &ReportedFinding| Verdict {
+            is_reported: true,
+            fingerprint: String::new(),
+            note: 0,
+        };
+        let Ok(()) = self.each_finding(run, &Versions::default(), judge, |found, _| {
+            findings.push(found.clone());
             Ok::<_, Infallible>(())
         })?;
         Ok(findings)
     }
 
-    /// Like [`findings`](Self::findings), one after the other, as there may be very many, with the
-    /// versions that each [stands for](ReportedFinding::is_first). The first error of `each` ends it.
+    /// Like [`findings`](Self::findings), one after the other, as there may be very many. Every version is
+    /// judged by itself, by path, the work tree's first and then the oldest; each finding then comes with the
+    /// verdict of what stands for it, the first that is reported, or with the first verdict if none is. The
+    /// first error of `each` ends it.
     pub fn each_finding<E>(
         &self,
         run: RunId,
         versions: &Versions,
-        each: impl FnMut(&ReportedFinding) -> Result<(), E>,
+        judge: impl FnMut(&ReportedFinding) -> Verdict,
+        each: impl FnMut(&ReportedFinding, &Verdict) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
         self.read(|tx| {
             if let Some(by) = runs::superseded_by(tx, run)? {
@@ -180,7 +188,7 @@ impl Reports {
             if runs::find_run(tx, run)?.is_none() {
                 return Ok(Err(ReportError::NoSuchRun { run }));
             }
-            each_since(tx, run, versions, each).map(Ok)
+            each_since(tx, run, versions, judge, each).map(Ok)
         })?
     }
 
@@ -190,9 +198,10 @@ impl Reports {
         &self,
         run: RunId,
         versions: &Versions,
-        each: impl FnMut(&ReportedFinding) -> Result<(), E>,
+        judge: impl FnMut(&ReportedFinding) -> Verdict,
+        each: impl FnMut(&ReportedFinding, &Verdict) -> Result<(), E>,
     ) -> Result<Result<(), E>, ReportError> {
-        self.read(|tx| each_since(tx, run, versions, each))
+        self.read(|tx| each_since(tx, run, versions, judge, each))
     }
 
     /// The items of a run, in key order: what was scanned and what was not. For the newest run of a

@@ -92,6 +92,21 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             finding BLOB PRIMARY KEY,
             run INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
+    ", "
+        ALTER TABLE scan_seen RENAME TO scan_seen_old;
+        CREATE TABLE scan_seen(
+            finding BLOB NOT NULL,
+            inner BLOB NOT NULL,
+            copy INTEGER NOT NULL,
+            run INTEGER NOT NULL,
+            PRIMARY KEY(finding, inner, copy)
+        ) STRICT, WITHOUT ROWID;
+        INSERT OR IGNORE INTO scan_seen SELECT finding, x'', 1, run FROM scan_seen_old;
+        INSERT OR IGNORE INTO scan_seen
+        SELECT finding, ifnull(o.inner, x''),
+               row_number() OVER (PARTITION BY o.scope, o.key, o.inner, finding ORDER BY o.start), s.run
+        FROM scan_occurrences o JOIN scan_seen_old s USING (finding) WHERE NOT o.silenced;
+        DROP TABLE scan_seen_old;
     "],
 };
 

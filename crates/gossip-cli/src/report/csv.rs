@@ -8,7 +8,7 @@ pub(super) struct Csv;
 
 const COLUMNS: &str = "severity,confidence,rule,description,path,line,column,end_line,end_column,\
                        secret,context,why,fingerprint,commit,author,date,versions,\
-                       in_work_tree\r\n";
+                       in_work_tree,oldest_commit,oldest_line\r\n";
 
 impl Report for Csv {
     fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -18,6 +18,7 @@ impl Report for Csv {
     fn finding(&mut self, out: &mut dyn Write, shown: &Shown<'_>) -> io::Result<()> {
         let found = shown.found;
         let from = found.provenance.clone().unwrap_or_default();
+        let oldest = found.oldest.as_ref();
         let date = if from.date_ms > 0 { time::utc(from.date_ms) } else { String::new() };
         let cells = [
             &found.severity,
@@ -37,7 +38,9 @@ impl Report for Csv {
             &from.author,
             &date,
             &found.versions.to_string(),
-            &found.is_in_work_tree.map_or(String::new(), |is_there| is_there.to_string()),
+            &(if found.is_in_work_tree { "true" } else { "" }).to_owned(),
+            &oldest.map_or(String::new(), |oldest| oldest.provenance.commit.clone()),
+            &oldest.map_or(String::new(), |oldest| oldest.line.to_string()),
         ];
         write!(out, "{}\r\n", cells.map(|cell| quoted(cell)).join(","))
     }

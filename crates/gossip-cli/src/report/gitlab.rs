@@ -1,5 +1,6 @@
 //! GitLab's secret detection report.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use gossip_runtime::RunSummary;
@@ -14,6 +15,7 @@ const SCHEMA_VERSION: &str = "15.2.1";
 #[derive(Default)]
 pub(super) struct Gitlab {
     has_some: bool,
+    ids: HashSet<u128>,
 }
 
 impl Report for Gitlab {
@@ -36,12 +38,12 @@ impl Report for Gitlab {
         };
         let solution = remedy(&found.rule).join(" ");
         let vulnerability = json!({
-            "id": id(shown),
+            "id": self.id(shown),
             "name": shown.description(),
             "description": format!(
                 "{}. It {}. Rule {}, {} confidence.{}",
                 shown.description().trim_end_matches('.'), shown.why(), found.rule, found.confidence,
-                shown.brought_in_by().map_or(String::new(), |origin| format!(" Brought in: {origin}.")),
+                shown.brought_in_by().map_or(String::new(), |origin| format!(" History: {origin}.")),
             ),
             "severity": severity,
             "solution": solution,
@@ -80,12 +82,20 @@ impl Report for Gitlab {
     }
 }
 
-/// A UUID that no other finding of the report has: a secret that took the place of another has its
-/// fingerprint, and another commit brought it in.
-fn id(shown: &Shown<'_>) -> String {
-    let (print, rest) = shown.fingerprint.split_at(16);
-    let commit = shown.found.provenance.as_ref().and_then(|from| from.commit.get(..16));
-    let digits = format!("{print}{}", commit.unwrap_or(rest));
-    let at = |from: usize, to: usize| &digits[from..to];
-    format!("{}-{}-{}-{}-{}", at(0, 8), at(8, 12), at(12, 16), at(16, 20), at(20, 32))
+impl Gitlab {
+    /// A UUID that no other finding of the report has: GitLab keeps one of those that have the same. A secret
+    /// that took the place of another has its fingerprint, and another commit brought it in; files of one name
+    /// in two repositories have neither, and are told apart by their order.
+    fn id(&mut self, shown: &Shown<'_>) -> String {
+        let (print, rest) = shown.fingerprint.split_at(16);
+        let commit = shown.found.provenance.as_ref().and_then(|from| from.commit.get(..16));
+        let mut number = u128::from_str_radix(&format!("{print}{}", commit.unwrap_or(rest)), 16)
+            .unwrap_or_default();
+        while !self.ids.insert(number) {
+            number = number.wrapping_add(1);
+        }
+        let digits = format!("{number:032x}");
+        let at = |from: usize, to: usize| &digits[from..to];
+        format!("{}-{}-{}-{}-{}", at(0, 8), at(8, 12), at(12, 16), at(16, 20), at(20, 32))
+    }
 }

@@ -35,10 +35,20 @@ pub(super) struct FindingJson<'f> {
     first_seen: u64,
     #[serde(skip_serializing_if = "is_none")]
     versions: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    in_work_tree: Option<bool>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    in_work_tree: bool,
     #[serde(flatten)]
     provenance: Option<ProvenanceJson<'f>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_version: Option<OldestVersionJson<'f>>,
+}
+
+/// Of what the work tree has. What is beside it is of the work tree.
+#[derive(Serialize)]
+struct OldestVersionJson<'f> {
+    line: u64,
+    #[serde(flatten)]
+    provenance: ProvenanceJson<'f>,
 }
 
 #[derive(Serialize)]
@@ -78,6 +88,10 @@ impl<'f> From<&'f Shown<'f>> for FindingJson<'f> {
             versions: found.versions,
             in_work_tree: found.is_in_work_tree,
             provenance: found.provenance.as_ref().map(ProvenanceJson::from),
+            oldest_version: found.oldest.as_ref().map(|oldest| OldestVersionJson {
+                line: oldest.line,
+                provenance: ProvenanceJson::from(&oldest.provenance),
+            }),
         }
     }
 }

@@ -11,13 +11,15 @@ mod text;
 mod time;
 mod xml;
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use gossip_contracts::connector::Provenance;
 use gossip_contracts::identity::RunId;
 use gossip_engine::Reason;
-use gossip_runtime::{Fingerprints, ReportedFinding, Reports, RunSummary};
+use gossip_runtime::{Fingerprints, ReportedFinding, Reports, RunSummary, Verdict};
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::Failure;
@@ -25,7 +27,7 @@ use crate::mask::masked;
 use crate::output::counted;
 use crate::output_file::write_whole;
 use crate::places::Places;
-use crate::silence::Silencer;
+use crate::silence::{By, Silencer};
 
 /// A finding with what only the report knows of it.
 pub(crate) struct Shown<'f> {
@@ -59,23 +61,20 @@ impl Shown<'_> {
     /// Which commit brought it in, whose it is and when that was, if there is one, and how many versions
     /// have it.
     fn brought_in_by(&self) -> Option<String> {
-        let ReportedFinding { provenance, versions, is_in_work_tree, .. } = self.found;
+        let ReportedFinding { provenance, versions, oldest, .. } = self.found;
+        let oldest = oldest.as_ref().map(|oldest| &oldest.provenance);
         let Provenance { commit, author, date_ms, other_paths, more_paths, .. } =
-            provenance.as_ref()?;
+            provenance.as_ref().or(oldest)?;
         let others = match other_paths.len() as u64 + more_paths {
             0 => String::new(),
             _ => format!("; also at {}", named(other_paths, *more_paths)),
         };
         let from = format!("commit {commit} by {author}, {}", time::utc(*date_ms));
         let number = counted(*versions, "version");
-        Some(match is_in_work_tree {
-            Some(true) => format!("also in {number} of the history, from {from} on{others}"),
-            gone => {
-                let from =
-                    if *versions < 2 { from } else { format!("in {number}, from {from} on") };
-                let gone = if gone.is_some() { "; no longer in the work tree" } else { "" };
-                format!("{from}{others}{gone}")
-            }
+        Some(match oldest {
+            Some(_) => format!("also in {number} of the history, from {from} on{others}"),
+            None if *versions < 2 => format!("{from}{others}"),
+            None => format!("in {number}, from {from} on{others}"),
         })
     }
 
@@ -154,28 +153,53 @@ impl ReportTo<'_> {
     ) -> Result<u64, Failure> {
         let mut prints = Fingerprints::new();
         let mut written = 0;
-        let each = |found: &ReportedFinding| {
+        let silencer = RefCell::new(silencer);
+        let judge = |found: &ReportedFinding| {
             let fingerprint = prints.next(found, &self.places.masked_in_repository(&found.path));
-            if !found.is_first || self.new_since.is_some_and(|run| found.first_seen <= run) {
+            let path = silencer.borrow().judge(found, self.places, &fingerprint);
+            Verdict {
+                is_reported: path.is_ok(),
+                fingerprint,
+                note: path.unwrap_or_else(By::to_note),
+            }
+        };
+        let each = |found: &ReportedFinding, verdict: &Verdict| {
+            if self.new_since.is_some_and(|run| found.first_seen <= run) {
                 return Ok(());
             }
-            let Some(path) = silencer.path_to_report(found, self.places, &fingerprint) else {
+            if !verdict.is_reported {
+                silencer.borrow_mut().count(By::from_note(verdict.note));
                 return Ok(());
-            };
+            }
             written += 1;
-            let base_path = self.places.masked_in_repository(path);
-            let path = masked(&self.places.as_seen(path)).into_owned();
+            let found = &at_path(found, verdict.note as usize);
+            let base_path = self.places.masked_in_repository(&found.path);
+            let path = masked(&self.places.as_seen(&found.path)).into_owned();
             let secret = self.secret.map_or_else(|| found.redacted.clone(), |secret| secret(found));
+            let fingerprint = verdict.fingerprint.clone();
             write(&Shown { found, path, base_path, fingerprint, secret })
         };
         let versions = self.places.versions(self.args.all_versions);
         if self.with_newer {
-            self.reports.each_finding_since(self.run, &versions, each)??;
+            self.reports.each_finding_since(self.run, &versions, judge, each)??;
         } else {
-            self.reports.each_finding(self.run, &versions, each)??;
+            self.reports.each_finding(self.run, &versions, judge, each)??;
         }
         Ok(written)
     }
+}
+
+/// A finding at one of its paths: 0 is its own, and those after it are the other ones.
+fn at_path(found: &ReportedFinding, path: usize) -> Cow<'_, ReportedFinding> {
+    let mut found = Cow::Borrowed(found);
+    if path > 0 {
+        let ReportedFinding { path: own, provenance, .. } = found.to_mut();
+        let other = provenance.as_mut().and_then(|from| from.other_paths.get_mut(path - 1));
+        if let Some(other) = other {
+            std::mem::swap(own, other);
+        }
+    }
+    found
 }
 
 /// Whether the environment wants no colours.

@@ -36,9 +36,9 @@
     entry('Why', `it ${f.why}`);
     if (f.commit) entry('Commit', `${f.commit} by ${f.author}, ${f.date}`);
     if (f.versions) {
-      const there = f.in_work_tree === true ? ', and in the work tree'
-        : f.in_work_tree === false ? ', and no longer in the work tree' : '';
-      entry('History', `in ${count(f.versions, 'version')}${there}`);
+      const oldest = f.oldest_version;
+      const from = oldest ? `, from ${oldest.commit} by ${oldest.author}, ${oldest.date} on, and in the work tree` : '';
+      entry('History', `in ${count(f.versions, 'version')}${from}`);
     }
     entry('What to do', make('ul', {}, ...f.remedy.map((step) => make('li', { textContent: step }))));
     entry('Fingerprint', make('code', { textContent: f.fingerprint }));

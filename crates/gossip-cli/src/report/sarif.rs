@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use gossip_runtime::RunSummary;
+use gossip_runtime::{OldestVersion, RunSummary};
 use serde_json::{Value, json};
 
 use super::{Report, Shown, time};
@@ -45,10 +45,15 @@ impl Report for Sarif {
             properties["commit"] = json!(from.commit);
             properties["author"] = json!(from.author);
             properties["date"] = json!(time::utc(from.date_ms));
+        }
+        if let Some(OldestVersion { line, provenance }) = &found.oldest {
+            properties["oldest_version"] = json!({ "commit": provenance.commit, "line": line });
+        }
+        if found.versions > 0 {
             properties["versions"] = json!(found.versions);
         }
-        if let Some(is_there) = found.is_in_work_tree {
-            properties["in_work_tree"] = json!(is_there);
+        if found.is_in_work_tree {
+            properties["in_work_tree"] = json!(true);
         }
         let result = json!({
             "ruleId": found.rule,

@@ -1,5 +1,6 @@
 //! The real program, on real files.
 
+mod all_versions;
 mod bad_input;
 mod buckets;
 mod commands;
