@@ -13,7 +13,8 @@ use gossip_coordination_sqlite::CallerSchema;
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
     retired: 8,
-    steps: &["
+    steps: &[
+        "
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
             target BLOB NOT NULL,
@@ -92,7 +93,12 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             finding BLOB PRIMARY KEY,
             run INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
-    "],
+    ",
+        "
+        ALTER TABLE scan_runs ADD COLUMN nonce BLOB;
+        UPDATE scan_runs SET nonce = randomblob(16);
+    ",
+    ],
 };
 
 /// The scope that a run belongs to, in SQL, with the run as its first parameter.

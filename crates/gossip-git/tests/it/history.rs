@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use gossip_contracts::connector::Connector;
-use gossip_contracts::identity::RunId;
 use gossip_git::{GitSource, Selection};
 
-use crate::support::{Random, ReadRow, Repo, begin, git_in, open, rows};
+use crate::support::{Random, ReadRow, Repo, begin, git_in, name, open, rows};
 
 /// The blobs of a plan with all their paths; their bytes are compared with git's.
 #[track_caller]
@@ -131,7 +130,7 @@ fn random_histories_are_planned_whole_and_read_as_git_reads_them() {
         pack(&repo, 3);
         assert_eq!(rows(&source), before);
         let again = repo.source();
-        again.resume(RunId::from_raw(1)).unwrap();
+        again.resume(name(1)).unwrap();
         assert_eq!(rows(&again), before);
     }
 }

@@ -250,8 +250,8 @@ fn a_run_that_coordination_never_heard_of_can_be_called_off() {
     place.scan(&place.source()).unwrap();
     let database = Connection::open(place.state.database_path()).unwrap();
     // As a process leaves it that dies between the two.
-    let begun = "INSERT INTO scan_runs(target, policy, started_ms)
-                 SELECT target, policy, 1 FROM scan_runs";
+    let begun = "INSERT INTO scan_runs(target, policy, started_ms, nonce)
+                 SELECT target, policy, 1, randomblob(16) FROM scan_runs";
     database.execute_batch(begun).unwrap();
     Admin::open(&place.state).unwrap().cancel(RunId::from_raw(2)).unwrap();
     let outcome = place.scan(&place.source()).unwrap();
