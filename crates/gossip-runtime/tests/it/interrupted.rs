@@ -100,6 +100,31 @@ fn what_was_found_below_a_directory_that_fails_now_stays_in_the_scan_that_goes_o
     assert_eq!(place.places(&place.scan(&place.source()).unwrap()), place.undisturbed());
 }
 
+/// The look at what a page passes over used to end at the first thousand if all of those stay.
+#[test]
+fn what_is_gone_is_forgotten_though_many_files_of_a_directory_that_fails_come_before_it() {
+    let mut place = Place::new();
+    place.options = ScanOptions { threads: 1, checkpoint_items: 500, ..place.options };
+    for number in 0..1_100 {
+        place.write(&format!("dir1/{number:04}.txt"), "words\n");
+    }
+    for number in 0..30 {
+        place.write(&format!("dir2/{number:02}.txt"), &content(0));
+    }
+    let stop = AtomicBool::new(false);
+    let first = place.scan_until(&stop_at(&place, &stop, 1_120), &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    let has_gone = |outcome| place.places(outcome).iter().any(|(key, _)| key == "dir2/00.txt");
+    assert!(has_gone(&first));
+    fs::remove_file(place.tree.join("dir2/00.txt")).unwrap();
+    let mut source = place.source();
+    source.unlistable = Some("dir1");
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert!(!has_gone(&second));
+    assert_eq!(place.places(&second).len(), 29);
+}
+
 /// The file is changed behind the look at everything, and then somebody joins who must not be told
 /// that all is well without it.
 #[test]

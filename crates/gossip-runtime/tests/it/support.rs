@@ -232,6 +232,25 @@ impl<'h> Watched<'h> {
     }
 }
 
+impl Watched<'_> {
+    /// Makes a page of all that there is behind its beginning.
+    fn list_rest(&self, range: ShardSpecRef<'_>, page: &mut Page) -> Result<(), ConnectorError> {
+        let mut next = page.clone();
+        let mut all = Page::new();
+        loop {
+            next.iter().for_each(|entry| all.push(entry));
+            let last = all.iter().last().map(|entry| entry.key.to_vec());
+            if next.is_last() {
+                break;
+            }
+            self.inner.list(range, CursorUpdate::new(last.as_deref(), None), 1_000, &mut next)?;
+        }
+        all.finish(true, None);
+        *page = all;
+        Ok(())
+    }
+}
+
 impl Connector for Watched<'_> {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
@@ -261,12 +280,10 @@ impl Connector for Watched<'_> {
             return Err(ConnectorError::Retryable { operation: "list", message });
         }
         // Small pages, so that there is more than one.
-        self.inner.list(
-            range,
-            cursor,
-            max_entries.min(if self.unlistable.is_some() { 100 } else { 7 }),
-            page,
-        )?;
+        self.inner.list(range, cursor, max_entries.min(7), page)?;
+        if self.unlistable.is_some() {
+            self.list_rest(range, page)?;
+        }
         if let Some(version) = self.version {
             let mut same = Page::new();
             page.iter().for_each(|entry| same.push(PageEntry { version, ..entry }));
