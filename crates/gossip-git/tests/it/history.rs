@@ -135,6 +135,23 @@ fn random_histories_are_planned_whole_and_read_as_git_reads_them() {
     }
 }
 
+/// Each was looked for among all others of its content.
+#[test]
+fn many_staged_files_of_one_content_are_read_once_for_each_version_of_before() {
+    let mut repo = Repo::new();
+    let name = |number: u32| format!("{number:02}");
+    (0..60).for_each(|number| repo.write(&name(number), format!("before {}", number % 3)));
+    repo.commit("before");
+    (0..60).for_each(|number| repo.write(&name(number), "after"));
+    repo.git(&["add", "-A"]);
+    let rows = rows(&repo.select(Selection::Staged));
+    assert_eq!(rows.len(), 3);
+    let mut paths: Vec<_> = rows.iter().flat_map(|row| row.paths.clone()).collect();
+    paths.sort();
+    assert!(rows.iter().all(|row| row.paths.len() == 20));
+    assert_eq!(paths, (0..60).map(|number| name(number).into_bytes()).collect::<Vec<_>>());
+}
+
 #[test]
 fn one_content_is_read_once_for_each_class_of_its_paths() {
     let mut repo = Repo::new();

@@ -1,6 +1,7 @@
 //! Stopped, resumed, started over.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gossip_contracts::coordination::CursorUpdate;
@@ -123,6 +124,30 @@ fn what_is_gone_is_forgotten_though_many_files_of_a_directory_that_fails_come_be
     assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
     assert!(!has_gone(&second));
     assert_eq!(place.places(&second).len(), 29);
+}
+
+/// It used to be read to its end, however large, while the user waited.
+#[test]
+fn a_scan_that_is_told_to_stop_does_not_read_the_rest_of_what_a_file_was_before() {
+    let mut place = Place::new();
+    place.options.threads = 1;
+    place.write("a.txt", &content(0));
+    place.write("base.txt", &"words\n".repeat(1 << 20));
+    let (stop, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let mut source = place.source();
+    source.base = Some("base.txt");
+    let (seen, told) = (Arc::clone(&reads), Arc::clone(&stop));
+    source.on_read = Some(Arc::new(move |key, _| {
+        if key == b"base.txt" {
+            seen.fetch_add(1, Ordering::Relaxed);
+            told.store(true, Ordering::Relaxed);
+        }
+    }));
+    let outcome = place.scan_until(&source, &stop).unwrap();
+    assert_eq!(outcome.end, ScanEnd::Interrupted);
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    let finished = place.scan(&place.source()).unwrap();
+    assert_eq!((finished.end, place.places(&finished).len()), (ScanEnd::Finished, 1));
 }
 
 /// The file is changed behind the look at everything, and then somebody joins who must not be told

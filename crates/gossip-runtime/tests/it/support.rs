@@ -180,6 +180,8 @@ pub(crate) struct Watched<'h> {
     pub(crate) broken_from: Option<&'static [u8]>,
     /// This directory cannot be listed, nor can anything in it be opened.
     pub(crate) unlistable: Option<&'static str>,
+    /// What every item but this stood in the place of.
+    pub(crate) base: Option<&'static str>,
     /// Listings fail in passing, one out of two.
     pub(crate) every_other_listing_fails: bool,
     /// Set when one does.
@@ -209,6 +211,7 @@ impl<'h> Watched<'h> {
             bytes_read: Arc::default(),
             broken_from: None,
             unlistable: None,
+            base: None,
             every_other_listing_fails: false,
             stop_at_failed_listing: None,
             listings: AtomicU64::new(0),
@@ -338,6 +341,11 @@ impl Connector for Watched<'_> {
             bytes_read: Arc::clone(&self.bytes_read),
             ahead_to: u64::MAX,
         }))
+    }
+
+    fn open_base(&self, key: &[u8]) -> Result<Option<Box<dyn ItemReader>>, ConnectorError> {
+        let base = self.base.filter(|base| key != base.as_bytes());
+        base.map(|base| self.open(base.as_bytes())).transpose()
     }
 
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
