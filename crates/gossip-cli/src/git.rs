@@ -7,7 +7,7 @@ use gossip_git::{GitOptions, GitSource, Selection};
 use gossip_runtime::StateDir;
 
 use crate::failure::Failure;
-use crate::say::shown;
+use crate::say::escaped_bytes;
 use crate::source::Target;
 
 /// Where a repository's history is, if `root` is a repository's directory: its own, or that of its work
@@ -39,7 +39,11 @@ pub(crate) fn open(
         state.path().join("git").join(&*blake3::hash(root.as_os_str().as_bytes()).to_hex());
     let source = GitSource::open(root, options, manifests)
         .map_err(|error| Failure::new(format!("{error}; --no-history scans its files alone")))?;
-    Ok(Target { source: Box::new(source), name: name(root, selection), again: shown(root) })
+    Ok(Target {
+        source: Box::new(source),
+        name: name(root, selection),
+        again: escaped_bytes(root.as_os_str().as_bytes()),
+    })
 }
 
 /// What scans of it are remembered under: another selection is another target.

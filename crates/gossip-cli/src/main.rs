@@ -33,6 +33,7 @@ mod silence;
 mod source;
 mod source_args;
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -68,7 +69,10 @@ fn main() -> ExitCode {
         let _ = write!(std::io::stderr(), "{}", Args::command().render_help());
         return ExitCode::from(2);
     }
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refuse(&error),
+    };
     start_logging(args.verbose, args.no_color);
     match run(&args) {
         Ok(outcome) => outcome.into(),
@@ -79,6 +83,16 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Shows what is wrong with the words of a command, or the help that they ask for, as clap does. A word may
+/// be a secret.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let is_masked = error.use_stderr().then(|| mask::masked(text.as_bytes()));
+    let Some(Cow::Owned(text)) = is_masked else { error.exit() };
+    let _ = std::io::stderr().write_all(&text);
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn run(args: &Args) -> Result<Outcome, Failure> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-use crate::mask::masked;
+use crate::mask::{masked, masked_line};
 
 /// Says a line. That nobody listens any more is no reason to stop.
 macro_rules! say {
@@ -16,7 +16,7 @@ pub(crate) use say;
 
 pub(crate) fn line(text: &str) {
     // In one write, so that lines of several processes do not mix.
-    let masked = masked(text.as_bytes());
+    let masked = masked_line(text.as_bytes());
     let line = format!("gossip: {}\n", harmless(&String::from_utf8_lossy(&masked)));
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

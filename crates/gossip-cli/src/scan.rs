@@ -24,13 +24,14 @@ use crate::read_log::Logged;
 use crate::report::ReportTo;
 use crate::say::{escaped_bytes, say, shown, shown_bytes};
 use crate::silence::Silencer;
-use crate::source::{Target, state_dir};
+use crate::source::{Pipes, Target, state_dir};
 use crate::{Outcome, missed, proof};
 
 pub(crate) fn run(args: &Args, scan: &ScanArgs) -> Result<Outcome, Failure> {
     let threads = scan.work.options(scan.fresh).threads;
     let state = || state_dir(args);
-    let open = || Target::open_all(&scan.source, scan.work.gitignore, threads, state);
+    let pipes = Pipes::default();
+    let open = || Target::open_all(&scan.source, scan.work.gitignore, threads, &pipes, state);
     let target = open()?;
     let settings = settings(&scan.work, &target)?;
     if !args.quiet {

@@ -1,5 +1,6 @@
 //! From what the user typed to what a scan needs.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -21,46 +22,48 @@ use crate::failure::Failure;
 use crate::git;
 use crate::items::shown_as;
 use crate::places::repository_of;
-use crate::say::shown;
+use crate::say::{escaped_bytes, shown};
 use crate::source_args::SourceArgs;
 
 /// What is scanned, and the name under which its scans are remembered.
 pub(crate) struct Target {
     pub(crate) source: Box<dyn Connector>,
     pub(crate) name: Vec<u8>,
-    /// What to type after `gossip scan` to scan it again.
+    /// What to type after `gossip scan` to scan it again. Whoever shows it masks it.
     pub(crate) again: String,
 }
 
 /// The word for standard input.
 const STDIN: &str = "-";
+/// What reports call it.
+const SHOWN_STDIN: &str = "stdin";
 
 impl Target {
     pub(crate) fn is_bucket(&self) -> bool {
         ObjectSource::is_address(&self.again)
     }
 
-    /// All that the user names, as one target. `state` has room for standard input.
+    /// All that the user names, as one target. `state` has room for what comes through pipes, and `pipes`
+    /// what came when it was opened before.
     pub(crate) fn open_all(
         source: &SourceArgs,
         gitignore: bool,
         threads: usize,
+        pipes: &Pipes,
         state: impl Fn() -> Result<StateDir, Failure>,
     ) -> Result<Self, Failure> {
         let SourceArgs { git, .. } = source;
         let mut roots = Vec::new();
         let mut parts = Vec::new();
-        let mut buckets = BTreeSet::new();
+        let (mut buckets, mut piped) = (BTreeSet::new(), BTreeSet::new());
         for path in &source.paths {
             let word = path.to_str().unwrap_or_default();
-            if word == STDIN || word == "/dev/stdin" {
-                if parts.is_empty() {
-                    parts.push(Self::read_stdin(&state()?)?);
+            let is_stdin = word == STDIN || word == "/dev/stdin";
+            if is_stdin || pipes.has(path) || is_pipe(path) {
+                let path = if is_stdin { Path::new(SHOWN_STDIN) } else { path };
+                if piped.insert(path) {
+                    parts.push(Self::of_pipe(pipes.read(path, is_stdin, &state)?));
                 }
-            } else if is_pipe(path) {
-                let mut pipe =
-                    std::fs::File::open(path).map_err(|error| Failure::file(path, &error))?;
-                parts.push(Self::read_pipe(path, &mut pipe, &state()?)?);
             } else if ObjectSource::is_address(word) {
                 buckets.insert(word);
             } else {
@@ -136,7 +139,11 @@ impl Target {
         // Leaving things out makes another target: its scans say nothing about this one's.
         let kind: &[u8] = if gitignore { b"fs+gitignore:" } else { b"fs:" };
         let name = [kind, root.as_os_str().as_bytes()].concat();
-        Ok(Self { source: Box::new(source), name, again: shown(&root) })
+        Ok(Self {
+            source: Box::new(source),
+            name,
+            again: escaped_bytes(root.as_os_str().as_bytes()),
+        })
     }
 
     /// The objects of a bucket.
@@ -204,19 +211,11 @@ impl Target {
         Self { source: Box::new(Many::new(sources)), name, again: again.join(" ") }
     }
 
-    fn read_stdin(state: &StateDir) -> Result<Self, Failure> {
-        Self::read_pipe(Path::new("stdin"), &mut std::io::stdin().lock(), state)
-    }
-
-    /// What comes through a pipe, which reports call `path`.
-    fn read_pipe(path: &Path, pipe: &mut dyn Read, state: &StateDir) -> Result<Self, Failure> {
-        let spill = || tempfile::tempfile_in(state.path());
-        let key = state.tenant_key()?.derive(&PIPED_BYTES_KEY_V1);
-        let bytes = Bytes::read(path.as_os_str().as_bytes(), &key, pipe, spill);
-        let bytes = bytes.map_err(|error| Failure::file(path, &error))?;
+    /// What came through a pipe.
+    fn of_pipe(bytes: Bytes) -> Self {
         // The bytes are all that makes one piped scan the same as another.
         let name = format!("stdin:{}", bytes.hash()).into_bytes();
-        Ok(Self { source: Box::new(bytes), name, again: STDIN.to_owned() })
+        Self { source: Box::new(bytes), name, again: STDIN.to_owned() }
     }
 
     /// Whether targets of these names are of one directory: the files and the history of a repository.
@@ -238,6 +237,42 @@ impl Target {
             return Some((path(rest), false));
         }
         name.strip_prefix(b"fs+gitignore:").map(|rest| (path(rest), true))
+    }
+}
+
+/// What came through pipes: it comes once, however often a target is opened.
+#[derive(Default)]
+pub(crate) struct Pipes(RefCell<Vec<(PathBuf, Bytes)>>);
+
+impl Pipes {
+    fn has(&self, path: &Path) -> bool {
+        self.0.borrow().iter().any(|(known, _)| known == path)
+    }
+
+    /// All that comes through the pipe that reports call `path`.
+    fn read(
+        &self,
+        path: &Path,
+        is_stdin: bool,
+        state: impl Fn() -> Result<StateDir, Failure>,
+    ) -> Result<Bytes, Failure> {
+        let mut known = self.0.borrow_mut();
+        if let Some((_, bytes)) = known.iter().find(|(known, _)| known == path) {
+            return Ok(bytes.clone());
+        }
+        let failed = |error| Failure::file(path, &error);
+        let state = state()?;
+        let spill = || tempfile::tempfile_in(state.path());
+        let key = state.tenant_key()?.derive(&PIPED_BYTES_KEY_V1);
+        let mut pipe: Box<dyn Read> = if is_stdin {
+            Box::new(std::io::stdin().lock())
+        } else {
+            Box::new(std::fs::File::open(path).map_err(failed)?)
+        };
+        let bytes = Bytes::read(path.as_os_str().as_bytes(), &key, &mut *pipe, spill);
+        let bytes = bytes.map_err(failed)?;
+        known.push((path.to_owned(), bytes.clone()));
+        Ok(bytes)
     }
 }
 
@@ -389,7 +424,8 @@ mod tests {
             let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).clone()).collect();
             let source =
                 SourceArgs { paths, git: GitArgs::default(), binary: false, requests: None };
-            Target::open_all(&source, false, 1, || Err(Failure::new("no state"))).unwrap()
+            let no_state = || Err(Failure::new("no state"));
+            Target::open_all(&source, false, 1, &Pipes::default(), no_state).unwrap()
         };
         let both = open(&[&a, &b]);
         assert_eq!(open(&[&b, &a.join("inner"), &a, &b]).name, both.name);

@@ -22,7 +22,8 @@ const MEMORY_MAX: usize = 64 << 20;
 /// Read at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Bytes that were read from somewhere, as a source of one item.
+/// Bytes that were read from somewhere, as a source of one item. A clone shares them.
+#[derive(Clone)]
 pub struct Bytes {
     key: Vec<u8>,
     end: Vec<u8>,

@@ -12,10 +12,9 @@ use std::sync::OnceLock;
 
 use gossip_contracts::connector::{
     Capabilities, Classifier, Connector, ConnectorError, ItemReader, KeyRange, NewRun, Page,
-    PageEntry, Provenance,
+    PageEntry, Provenance, RunName,
 };
 use gossip_contracts::coordination::{CursorUpdate, MAX_KEY_SIZE, ShardSpecRef};
-use gossip_contracts::identity::RunId;
 use gossip_frontier::{MetadataBuf, ShardHint, ShardMetadata, decode_metadata};
 
 use crate::content::HeadClassifier;
@@ -94,6 +93,16 @@ impl Many {
                 .is_none_or(|own| extra(own).ok() == extra(range.metadata()).ok());
         let message = "the shard is of another run".to_owned();
         is_ours.then_some(()).ok_or(ConnectorError::Permanent { operation: "list", message })
+    }
+
+    /// The ranges of all sources.
+    fn ranges(&self, of: &dyn Fn(&dyn Connector) -> Vec<KeyRange>) -> Vec<KeyRange> {
+        let of_part = |(at, part): (usize, &Part)| {
+            let named = move |key: Vec<u8>| [&number(at)[..], &key].concat();
+            let ranges = of(&*part.source).into_iter();
+            ranges.map(move |(start, end)| (named(start), named(end)))
+        };
+        self.parts.iter().enumerate().flat_map(of_part).collect()
     }
 
     /// The source that a key belongs to, and the key there.
@@ -177,7 +186,7 @@ impl Connector for Many {
         Ok(())
     }
 
-    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+    fn resume(&self, run: RunName) -> Result<(), ConnectorError> {
         self.parts.iter().try_for_each(|part| part.source.resume(run))?;
         self.take_metadata();
         Ok(())
@@ -193,12 +202,11 @@ impl Connector for Many {
     }
 
     fn incremental_ranges(&self) -> Vec<KeyRange> {
-        let of_part = |(at, part): (usize, &Part)| {
-            let named = move |key: Vec<u8>| [&number(at)[..], &key].concat();
-            let ranges = part.source.incremental_ranges().into_iter();
-            ranges.map(move |(start, end)| (named(start), named(end)))
-        };
-        self.parts.iter().enumerate().flat_map(of_part).collect()
+        self.ranges(&|source| source.incremental_ranges())
+    }
+
+    fn unlisted_ranges(&self) -> Vec<KeyRange> {
+        self.ranges(&|source| source.unlisted_ranges())
     }
 
     fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {

@@ -53,9 +53,9 @@ pub enum OpenError {
     NewerCallerSchema { path: PathBuf, schema: String, found: i64, newest: i64 },
     /// An older version of the caller wrote its tables, which this one no longer reads.
     #[error(
-        "{}: the tables of `{schema}` have version {found}, and this program reads from {oldest} on: \
-         nothing was changed; move the file and those beside it (-wal, -shm) away to start over, or \
-         use the version that wrote it",
+        "{0}: the tables of `{schema}` have version {found}, and this program reads from {oldest} on: \
+         nothing was changed; to start over, move {0}, {0}-wal and {0}-shm away and leave all other \
+         files where they are; or use the version that wrote it",
         .path.display()
     )]
     RetiredCallerSchema { path: PathBuf, schema: String, found: i64, oldest: i64 },
@@ -64,8 +64,8 @@ pub enum OpenError {
     CallerSchema { path: PathBuf, schema: String, message: String },
     /// The file is damaged.
     #[error(
-        "{} is damaged ({message}): it was left alone; restore a copy, or move it and the files \
-         beside it (-wal, -shm) away to start over",
+        "{0} is damaged ({message}): it was left alone; restore a copy; or, to start over, move {0}, \
+         {0}-wal and {0}-shm away and leave all other files where they are",
         .path.display()
     )]
     Damaged { path: PathBuf, message: String },

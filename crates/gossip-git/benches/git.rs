@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use gossip_bench::figure;
-use gossip_contracts::connector::{Connector, NewRun, Page};
+use gossip_contracts::connector::{Connector, NewRun, Page, RunName};
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
 use gossip_contracts::identity::RunId;
 use gossip_git::{GitOptions, GitSource};
@@ -47,7 +47,7 @@ fn measure(repository: &Path) {
         options.threads = THREADS;
         let opened = GitSource::open(repository, options, manifests).expect("a repository");
         let run = NewRun {
-            run: RunId::from_raw(1),
+            run: RunName { number: RunId::from_raw(1), nonce: [1; 16] },
             last: None,
             settled: &|_| Ok(()),
             path_class: &|path| vec![u8::from(path.starts_with(b"test"))],

@@ -8,7 +8,7 @@
 //! ```
 //! use std::process::Command;
 //!
-//! use gossip_contracts::connector::{Connector, NewRun, Page};
+//! use gossip_contracts::connector::{Connector, NewRun, Page, RunName};
 //! use gossip_contracts::coordination::CursorUpdate;
 //! use gossip_contracts::identity::RunId;
 //! use gossip_git::{GitOptions, GitSource};
@@ -18,7 +18,7 @@
 //! assert!(Command::new("git").args(["init", "-q"]).arg(&repository).status()?.success());
 //! let source = GitSource::open(&repository, GitOptions::default(), manifests)?;
 //! source.begin(NewRun {
-//!     run: RunId::from_raw(1),
+//!     run: RunName { number: RunId::from_raw(1), nonce: [1; 16] },
 //!     last: None,
 //!     settled: &|_| Ok(()),
 //!     path_class: &|_| Vec::new(),

@@ -14,10 +14,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use gossip_connectors::content::HeadClassifier;
 use gossip_contracts::connector::{
     Capabilities, Classifier, Connector, ConnectorError, ItemReader, KeyRange, NewRun, Page,
-    PageEntry, Provenance, SkipReason,
+    PageEntry, Provenance, RunName, SkipReason,
 };
 use gossip_contracts::coordination::{CursorUpdate, ShardSpecRef};
-use gossip_contracts::identity::RunId;
 use gossip_frontier::{KeyBuf, KeyEncoding, ManifestRowKey, ShardHint, decode_metadata};
 
 use crate::manifest::{ManifestError, Row, RowKind};
@@ -163,8 +162,8 @@ impl Connector for GitSource {
         self.plan(run).map_err(|error| not_begun("begin", error))
     }
 
-    /// A manifest that is gone or does not match cannot be gone on with.
-    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+    /// Without its manifest a run cannot be gone on with.
+    fn resume(&self, run: RunName) -> Result<(), ConnectorError> {
         self.take(run).map_err(|error| not_begun("resume", error))
     }
 
@@ -179,6 +178,11 @@ impl Connector for GitSource {
             return Vec::new();
         }
         vec![(Vec::new(), vec![0xff; ManifestRowKey::ENCODED_LEN + 1])]
+    }
+
+    /// Below a directory or commit that cannot be read there may be anything.
+    fn unlisted_ranges(&self) -> Vec<KeyRange> {
+        if self.planned().manifest.is_partial() { self.incremental_ranges() } else { Vec::new() }
     }
 
     fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -338,8 +342,7 @@ impl ItemReader for GitReader {
             commit: origin.commit?,
             author: String::from_utf8_lossy(&origin.author.unwrap_or_default()).into_owned(),
             date_ms: u64::try_from(origin.seconds.unwrap_or(0)).unwrap_or(0).saturating_mul(1000),
-            // Commits of later runs come later.
-            order: self.planned.manifest.id() << 32 | u64::from(self.row.origin),
+            order: origin.order,
             other_paths: origin.other_paths,
             more_paths: origin.more_paths,
         })

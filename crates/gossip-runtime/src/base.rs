@@ -3,6 +3,7 @@
 //! twice.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 use gossip_contracts::connector::ConnectorError;
 use gossip_contracts::identity::{RuleFingerprint, SecretHash};
@@ -49,6 +50,11 @@ fn find(
     let mut stream = context.engine.stream(&mut scratch, Some(path));
     let mut offset = 0;
     loop {
+        // Whoever waits for the scan to stop does not wait for all of a large file.
+        if context.stop.load(Ordering::Relaxed) {
+            let message = "the scan stops".to_owned();
+            return Err(ConnectorError::Retryable { operation: "read", message });
+        }
         let read = stream.read(CHUNK, |room| reader.read_at(offset, room), &mut add)?;
         if read == 0 {
             break;

@@ -1,5 +1,6 @@
 //! One item: is it known, can it be read, what is in it.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use gossip_archive::{Format, HEAD_SIZE};
@@ -37,6 +38,8 @@ pub(crate) struct ItemContext<'c> {
     /// Nothing that earlier runs stored is trusted.
     pub(crate) fresh: bool,
     pub(crate) stats: &'c ScanStats,
+    /// The scan is to stop.
+    pub(crate) stop: &'c AtomicBool,
 }
 
 /// What a listing and the ledger say of an item.

@@ -5,9 +5,10 @@
 //! - D2: an item has the occurrences of the version in its ledger row and no others. One that cannot be read
 //!   has those that it had, and those of what could be read of it: that it cannot be read does not say
 //!   that they are gone. What is below a directory that cannot be listed stays likewise. Where every run
-//!   has keys of its own, an item that cannot be read takes over what an earlier run found in its version.
+//!   has keys of its own, an item that cannot be read takes over what an earlier run found in its version; and
+//!   what lies below something that could not be listed stays under its old key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use gossip_contracts::connector::{KeyRange, Page, PageEntry, Provenance};
@@ -112,8 +113,11 @@ pub(crate) fn find_items(
     Ok(())
 }
 
-/// Items of the ledger that a page, which goes on behind `after`, passes over; the first few. `end`
-/// lies behind every key.
+/// How many items [`find_unlisted`] finds at most.
+pub(crate) const UNLISTED_MAX: usize = 1024;
+
+/// Items of the ledger behind `after` that a page, which goes on behind that or before it, passes over; the
+/// first [`UNLISTED_MAX`]. `end` lies behind every key.
 pub(crate) fn find_unlisted(
     tx: &Transaction<'_>,
     scope: Scope,
@@ -121,7 +125,6 @@ pub(crate) fn find_unlisted(
     page: &Page,
     end: &[u8],
 ) -> rusqlite::Result<Vec<Vec<u8>>> {
-    const MAX: usize = 1024;
     // Both ends bound the walk along the table: what all pages walk is the ledger once.
     let last = page.len().checked_sub(1).and_then(|last| page.get(last)).map(|entry| entry.key);
     let end = if page.is_last() { Some(end) } else { last };
@@ -132,7 +135,7 @@ pub(crate) fn find_unlisted(
     let mut rows = statement.query((scope.0, after, end))?;
     let mut listed = page.iter().map(|entry| entry.key).peekable();
     let mut unlisted = Vec::new();
-    while unlisted.len() < MAX
+    while unlisted.len() < UNLISTED_MAX
         && let Some(row) = rows.next()?
     {
         let key = row.get_ref(0)?.as_blob()?;
@@ -212,49 +215,96 @@ pub(crate) fn below(directory: &[u8]) -> KeyRange {
     (start, end)
 }
 
+/// The version and the key of each item in these ranges of a run's scope of which the SQL `runs` is true. Of what
+/// could not be read it is the version that was listed.
+fn each_version(
+    tx: &Transaction<'_>,
+    run: RunId,
+    runs: &str,
+    ranges: &[KeyRange],
+    each: &mut dyn FnMut(Vec<u8>, Vec<u8>),
+) -> rusqlite::Result<()> {
+    let sql = format!(
+        "SELECT CAST(coalesce(unread, substr(version, 2), x'') AS BLOB), key FROM scan_ledger
+         WHERE scope = {} AND run {runs}",
+        scope_of_run!()
+    );
+    let mut statement = tx.prepare(&sql)?;
+    let mut rows = statement.query([run.as_raw() as i64])?;
+    while let Some(row) = rows.next()? {
+        let (version, key): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        if !version.is_empty() && ranges.iter().any(|(start, end)| (start..end).contains(&&key)) {
+            each(version, key);
+        }
+    }
+    Ok(())
+}
+
 /// Gives an item of these ranges that a run could not read what earlier runs found in the same version under
-/// another key (D2).
+/// another key (D2), and the other paths that it has.
 pub(crate) fn take_over_unread(
     tx: &Transaction<'_>,
     run: RunId,
     ranges: &[KeyRange],
 ) -> rusqlite::Result<()> {
-    let each = |runs: &str, each: &mut dyn FnMut(Vec<u8>, Vec<u8>)| -> rusqlite::Result<()> {
-        let sql = format!(
-            "SELECT CAST(coalesce(unread, substr(version, 2), x'') AS BLOB), key FROM scan_ledger
-             WHERE scope = {} AND run {runs}",
-            scope_of_run!()
-        );
-        let mut statement = tx.prepare(&sql)?;
-        let mut rows = statement.query([run.as_raw() as i64])?;
-        while let Some(row) = rows.next()? {
-            let (version, key): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
-            if !version.is_empty() && ranges.iter().any(|(start, end)| (start..end).contains(&&key))
-            {
-                each(version, key);
-            }
-        }
-        Ok(())
-    };
     let mut unread = HashMap::new();
-    each("= ?1 AND failed IS NOT NULL", &mut |version, key| {
+    each_version(tx, run, "= ?1 AND failed IS NOT NULL", ranges, &mut |version, key| {
         unread.insert(version, key);
     })?;
     if unread.is_empty() {
         return Ok(());
     }
     let mut pairs = Vec::new();
-    each("< ?1", &mut |version, old| {
+    each_version(tx, run, "< ?1", ranges, &mut |version, old| {
         pairs.extend(unread.get(&version).map(|new| (old, new.clone())));
     })?;
     for (old, new) in pairs {
+        let values = (run.as_raw() as i64, old, new);
         // What was found again stays with the old one, and goes with it.
+        let moved = tx
+            .prepare_cached(concat!(
+                "UPDATE OR IGNORE scan_occurrences SET key = ?3 WHERE scope = ",
+                scope_of_run!(),
+                " AND key = ?2"
+            ))?
+            .execute((values.0, &values.1, &values.2))?;
+        if moved > 0 {
+            tx.prepare_cached(concat!(
+                "UPDATE scan_ledger SET (other_paths, more_paths) = (
+                     SELECT other_paths, more_paths FROM scan_ledger old
+                     WHERE old.scope = scan_ledger.scope AND old.key = ?2)
+                 WHERE scope = ",
+                scope_of_run!(),
+                " AND key = ?3 AND other_paths IS NULL"
+            ))?
+            .execute(values)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a run did not list in these ranges counts in it, too: not all of them could be listed (D2). What it
+/// listed in the same version under another key does not count twice.
+pub(crate) fn keep_unlisted(
+    tx: &Transaction<'_>,
+    run: RunId,
+    ranges: &[KeyRange],
+) -> rusqlite::Result<()> {
+    let mut met = HashSet::new();
+    each_version(tx, run, "= ?1", ranges, &mut |version, _| {
+        met.insert(version);
+    })?;
+    let mut unmet = Vec::new();
+    each_version(tx, run, "< ?1 AND failed IS NULL", ranges, &mut |version, key| {
+        unmet.extend((!met.contains(&version)).then_some(key));
+    })?;
+    for key in unmet {
         tx.prepare_cached(concat!(
-            "UPDATE OR IGNORE scan_occurrences SET key = ?3 WHERE scope = ",
+            "UPDATE scan_ledger SET run = ?1 WHERE scope = ",
             scope_of_run!(),
             " AND key = ?2"
         ))?
-        .execute((run.as_raw() as i64, old, new))?;
+        .execute((run.as_raw() as i64, key))?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@
 //! - D9: once a run's end is written down nothing is committed for it, and an item never goes back to an
 //!   older run: another run may have begun.
 
-use gossip_contracts::connector::KeyRange;
+use gossip_contracts::connector::{KeyRange, RunName};
 use gossip_contracts::identity::{PolicyHash, RunId};
 use gossip_coordination_sqlite::rusqlite::{self, OptionalExtension, Row, Transaction};
 
@@ -81,7 +81,8 @@ pub(crate) fn open_run(
         return Ok((RunId::from_raw(run as u64), false));
     }
     tx.prepare_cached(
-        "INSERT INTO scan_runs(target, policy, started_ms, fresh) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO scan_runs(target, policy, started_ms, fresh, nonce)
+         VALUES (?1, ?2, ?3, ?4, randomblob(16))",
     )?
     .execute((target, policy.as_bytes(), now_ms as i64, fresh))?;
     Ok((RunId::from_raw(tx.last_insert_rowid() as u64), true))
@@ -97,6 +98,13 @@ pub(crate) fn join_run(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<boo
 pub(crate) fn is_fresh(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
     let sql = "SELECT fresh FROM scan_runs WHERE run = ?1";
     tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))
+}
+
+/// A run as sources know it.
+pub(crate) fn name(tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<RunName> {
+    let sql = "SELECT nonce FROM scan_runs WHERE run = ?1";
+    let nonce = tx.query_row(sql, [run.as_raw() as i64], |row| row.get(0))?;
+    Ok(RunName { number: run, nonce })
 }
 
 /// How many processes have joined a run that another had begun.
@@ -145,6 +153,20 @@ pub(crate) fn finish_run(
     }
     end_run(tx, run, RunEnd::Finished, now_ms)?;
     ledger::forget_unmet(tx, run)
+}
+
+/// The same for a run that trusts nothing, and could not list all of some ranges of keys (D2).
+pub(crate) fn finish_fresh_run(
+    tx: &Transaction<'_>,
+    run: RunId,
+    now_ms: u64,
+    ranges: &[KeyRange],
+    unlisted: &[KeyRange],
+) -> rusqlite::Result<()> {
+    if !unlisted.is_empty() && !has_ended(tx, run)? {
+        ledger::keep_unlisted(tx, run, unlisted)?;
+    }
+    finish_run(tx, run, now_ms, ranges)
 }
 
 /// The same for a run that listed only what is new in some ranges of keys (D5).

@@ -142,8 +142,8 @@ impl Scan<'_> {
         run: RunId,
         fresh: bool,
     ) -> ItemContext<'c> {
-        let Self { source, target, engine, stats, .. } = *self;
-        ItemContext { source, engine, tenant_key, target, scope, run, fresh, stats }
+        let Self { source, target, engine, stats, stop, .. } = *self;
+        ItemContext { source, engine, tenant_key, target, scope, run, fresh, stats, stop }
     }
 
     /// The run to work on: the one that was interrupted, or a new one.
@@ -174,7 +174,8 @@ impl Scan<'_> {
                     return Ok(begun);
                 }
             } else if in_transaction(coordinator, |tx| runs::join_run(tx, run))? {
-                match self.source.resume(run) {
+                let name = in_transaction(coordinator, |tx| runs::name(tx, run))?;
+                match self.source.resume(name) {
                     Ok(()) => return Ok(Begun::Resumed(run)),
                     Err(error) if error.is_retryable() => return Err(error.into()),
                     Err(error) => {
@@ -208,10 +209,13 @@ impl Scan<'_> {
             };
             read(each).map_err(failed)
         };
-        let last = transaction::read(coordinator, "runs.last", |tx| runs::last_before(tx, run))?;
+        let (name, last) = transaction::read(coordinator, "runs.last", |tx| {
+            let last = runs::last_before(tx, run)?;
+            Ok((runs::name(tx, run)?, last.map(|last| runs::name(tx, last)).transpose()?))
+        })?;
         let path_class = &|path: &[u8]| self.engine.path_class(path);
         let is_left_out = &|_: &[u8]| false;
-        let new = NewRun { run, last, settled: &settled, path_class, is_left_out };
+        let new = NewRun { run: name, last, settled: &settled, path_class, is_left_out };
         Ok(self.source.begin(new)?)
     }
 
@@ -219,7 +223,8 @@ impl Scan<'_> {
     fn finish_run(&self, tx: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
         let ranges = self.source.incremental_ranges();
         if ranges.is_empty() || runs::is_fresh(tx, run)? {
-            return runs::finish_run(tx, run, now().as_raw(), &ranges);
+            let unlisted = self.source.unlisted_ranges();
+            return runs::finish_fresh_run(tx, run, now().as_raw(), &ranges, &unlisted);
         }
         runs::finish_incremental_run(tx, run, now().as_raw(), &ranges)
     }

@@ -12,7 +12,7 @@ use gossip_coordination_sqlite::CallerSchema;
 /// `run` for the same reason: who counts a run's items walks its scope.
 pub(crate) const SCHEMA: CallerSchema = CallerSchema {
     name: "scan",
-    retired: 8,
+    retired: 10,
     steps: &["
         CREATE TABLE scan_runs(
             run INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -22,7 +22,8 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
             ended_ms INTEGER,
             cancelled INTEGER NOT NULL DEFAULT 0,
             resumed INTEGER NOT NULL DEFAULT 0,
-            fresh INTEGER NOT NULL DEFAULT 0
+            fresh INTEGER NOT NULL DEFAULT 0,
+            nonce BLOB NOT NULL
         ) STRICT;
         CREATE INDEX scan_runs_open ON scan_runs(target, policy) WHERE ended_ms IS NULL;
 
@@ -89,24 +90,12 @@ pub(crate) const SCHEMA: CallerSchema = CallerSchema {
         ) STRICT, WITHOUT ROWID;
 
         CREATE TABLE scan_seen(
-            finding BLOB PRIMARY KEY,
-            run INTEGER NOT NULL
-        ) STRICT, WITHOUT ROWID;
-    ", "
-        ALTER TABLE scan_seen RENAME TO scan_seen_old;
-        CREATE TABLE scan_seen(
             finding BLOB NOT NULL,
             inner BLOB NOT NULL,
             copy INTEGER NOT NULL,
             run INTEGER NOT NULL,
             PRIMARY KEY(finding, inner, copy)
         ) STRICT, WITHOUT ROWID;
-        INSERT OR IGNORE INTO scan_seen SELECT finding, x'', 1, run FROM scan_seen_old;
-        INSERT OR IGNORE INTO scan_seen
-        SELECT finding, ifnull(o.inner, x''),
-               row_number() OVER (PARTITION BY o.scope, o.key, o.inner, finding ORDER BY o.start), s.run
-        FROM scan_occurrences o JOIN scan_seen_old s USING (finding) WHERE NOT o.silenced;
-        DROP TABLE scan_seen_old;
     "],
 };
 

@@ -101,10 +101,16 @@ impl Work for SecondLook<'_> {
         let unlisted = self.unlisted.clone();
         let is_below_unlisted =
             |key: &Vec<u8>| unlisted.iter().any(|(start, end)| (start..end).contains(&key));
+        let mut after = after.to_vec();
         loop {
             let mut gone = read(self.coordinator, "ledger.unlisted", |tx| {
-                ledger::find_unlisted(tx, context.scope, after, page, range.end())
+                ledger::find_unlisted(tx, context.scope, &after, page, range.end())
             })?;
+            let has_more = gone.len() == ledger::UNLISTED_MAX;
+            // Those that stay must not hide what comes behind them.
+            if let Some(last) = gone.last() {
+                after.clone_from(last);
+            }
             // The listing began before this look at the ledger: what another process has read since
             // then is not in it. What cannot be opened either is gone, unless nobody can look there (D2).
             gone.retain(|key| {
@@ -113,14 +119,16 @@ impl Work for SecondLook<'_> {
                     && !is_below_unlisted(key)
                     && matches!(context.source.open(key), Err(NotFound { .. } | Permanent { .. }))
             });
-            if gone.is_empty() {
-                return Ok(Flow::Continue);
+            if !gone.is_empty() {
+                let flow = self.unless_ended(|tx| {
+                    gone.iter().try_for_each(|key| Ok(ledger::forget_item(tx, context.scope, key)?))
+                })?;
+                if flow != Flow::Continue {
+                    return Ok(flow);
+                }
             }
-            let flow = self.unless_ended(|tx| {
-                gone.iter().try_for_each(|key| Ok(ledger::forget_item(tx, context.scope, key)?))
-            })?;
-            if flow != Flow::Continue {
-                return Ok(flow);
+            if !has_more {
+                return Ok(Flow::Continue);
             }
         }
     }

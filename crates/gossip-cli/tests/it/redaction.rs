@@ -226,6 +226,57 @@ fn a_token_in_the_name_of_a_file_is_nowhere_in_what_is_shown_or_written() {
     run("scan --staged TREE", 0);
 }
 
+/// Names in which rules find something that does not look like a token at once.
+#[test]
+fn no_part_of_a_secret_in_a_name_is_shown_however_it_is_written_there() {
+    let place = Place::new();
+    let [one, other, third] = [21, 22, 23].map(token);
+    let escaped: String = third.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let access_key = "AKIAQWERTYUIOPASDFGH";
+    for name in [access_key, &escaped, &format!("{one}{other}")] {
+        place.write(&format!("{name}.txt"), format!("T={}\n", token(1)));
+        place.write(&format!("{name}/in.zip"), b"PK\x03\x04 cut short");
+    }
+    let proof = place.path("proof");
+    let mut shown = Vec::new();
+    let words = [
+        "scan TREE --proof PROOF",
+        "findings -f json",
+        "findings -f sarif",
+        "show 1",
+        "baseline -o -",
+    ];
+    for words in words {
+        let ran = place.run(&words.replace("PROOF", proof.to_str().unwrap()));
+        shown.push((words.to_owned(), ran.stdout + &ran.stderr));
+    }
+    shown.push(("the proof".to_owned(), fs::read_to_string(&proof).unwrap()));
+    for (what, text) in shown {
+        for secret in [access_key, &one, &other, &escaped[..60]] {
+            assert!(!text.contains(secret), "{what}: {text}");
+        }
+    }
+}
+
+/// What is typed in the wrong place may be a token.
+#[test]
+fn an_unknown_option_or_a_bad_value_that_holds_a_token_is_not_repeated() {
+    let place = Place::new();
+    let token = token(1);
+    for words in [
+        format!("scan --{token}"),
+        format!("scan --exit-code {token} TREE"),
+        token.clone(),
+        format!("scan -j {token}"),
+    ] {
+        let ran = place.run(&words).exits(2);
+        assert!(!ran.stderr.contains(&token) && ran.stderr.contains("ghp_…"), "{ran:?}");
+        assert!(ran.stderr.contains("error:") && ran.stderr.contains("--help"), "{ran:?}");
+    }
+    place.run("scan --no-such").exits(2).says("unexpected argument '--no-such' found");
+    place.run("--version").exits(0).prints("gossip ");
+}
+
 fn each_file(dir: &Path, f: &mut impl FnMut(&Path)) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

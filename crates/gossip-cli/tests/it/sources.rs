@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::git::git;
 use crate::support::{Place, Ran, token, zip_of};
 
 fn scan(place: &Place, words: &[&str], input: Option<&[u8]>) -> Ran {
@@ -104,6 +106,75 @@ fn standard_input_is_scanned_and_the_same_again_is_not_read_again() {
 }
 
 #[test]
+fn standard_input_is_read_behind_other_pipes_too() {
+    let place = Place::new();
+    let fifo = fifo(&place, b"clean\n".to_vec());
+    let text = format!("T={}\n", token(1));
+    let ran = scan(&place, &[&fifo, "-", "-", &fifo], Some(text.as_bytes())).exits(1);
+    assert_eq!(paths(&ran), ["stdin"]);
+    assert_eq!(runs(&place)[0]["items"], 2, "each once");
+}
+
+/// A named pipe that somebody writes this to, once.
+fn fifo(place: &Place, content: Vec<u8>) -> String {
+    let path = place.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let to = path.clone();
+    std::thread::spawn(move || fs::write(to, content));
+    path.display().to_string()
+}
+
+/// The second run used to find standard input at its end, and to wait at the named pipe for ever.
+#[test]
+fn what_was_piped_is_reported_though_references_move_during_the_scan() {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    for number in 0..200 {
+        place.write(&format!("{number}.txt"), format!("{number} {}\n", "words ".repeat(20_000)));
+    }
+    git(&place.tree, &["add", "-A"]);
+    git(&place.tree, &["commit", "-q", "-m", "first"]);
+    let fifo = fifo(&place, format!("F={}\n", token(2)).into_bytes());
+    let trace = place.path("trace");
+    let mut command = place.command();
+    command.args(["scan", "-j1", "--no-progress", "--format", "json", "--read-log"]).arg(&trace);
+    command.args([".", &fifo, "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "S={}", token(1)).unwrap();
+    while fs::metadata(&trace).map_or(0, |trace| trace.len()) == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before anything was read");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let signal = |name: &str| {
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
+    };
+    signal("-STOP");
+    place.write("late.env", format!("L={}\n", token(3)));
+    git(&place.tree, &["add", "-A"]);
+    git(&place.tree, &["commit", "-q", "-m", "second"]);
+    git(&place.tree, &["rm", "-q", "late.env"]);
+    git(&place.tree, &["commit", "-q", "-m", "third"]);
+    signal("-CONT");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            crate::kill::kill(&mut child);
+            panic!("it waits for a pipe");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ran = Ran::of(child.wait_with_output().unwrap(), "scan . FIFO -").exits(1);
+    let ran = ran.says("the target has changed since run 1 began");
+    let mut found = paths(&ran);
+    found.sort();
+    let mut expected = vec![fifo, "late.env".to_owned(), "stdin".to_owned()];
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn a_compressed_stream_is_unpacked_from_standard_input_as_well() {
     let place = Place::new();
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -169,7 +240,7 @@ fn a_run_that_was_begun_with_binaries_is_resumed_with_them() {
     let mut child = command.arg(&place.tree).stderr(Stdio::null()).spawn().unwrap();
     while fs::metadata(&trace).map_or(0, |trace| trace.len()) < 200 {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
     }
     crate::kill::kill(&mut child);
     let ran = place.run("resume 1 --format json").exits(1);

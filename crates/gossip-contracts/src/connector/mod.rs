@@ -22,10 +22,9 @@ mod wrapper;
 use core::fmt;
 
 use crate::coordination::{CursorUpdate, ShardSpecRef};
-use crate::identity::RunId;
 
 pub use content::{Classifier, ContentKind};
-pub use new_run::{EachSettled, KeyRange, NewRun};
+pub use new_run::{EachSettled, KeyRange, NewRun, RunName};
 pub use provenance::Provenance;
 pub use wrapper::Wrapper;
 
@@ -42,7 +41,7 @@ pub trait Connector: Send + Sync {
 
     /// Makes ready to go on with a run that was begun before. An error that is not retryable means
     /// that nobody can.
-    fn resume(&self, _run: RunId) -> Result<(), ConnectorError> {
+    fn resume(&self, _run: RunName) -> Result<(), ConnectorError> {
         Ok(())
     }
 
@@ -55,6 +54,13 @@ pub trait Connector: Send + Sync {
     /// Ranges of keys in which a run lists only what is new: an item there that a finished run did not
     /// list still counts. Everywhere else it is gone.
     fn incremental_ranges(&self) -> Vec<KeyRange> {
+        Vec::new()
+    }
+
+    /// Ranges of keys of which not everything could be listed, for something there could not be read when
+    /// the run began: an item there that a finished run did not list still counts, unless it listed the
+    /// same version.
+    fn unlisted_ranges(&self) -> Vec<KeyRange> {
         Vec::new()
     }
 

@@ -11,7 +11,7 @@ pub struct Provenance {
     pub author: String,
     /// When, in Unix milliseconds.
     pub date_ms: u64,
-    /// Its place among the commits of the same moment: behind its parents.
+    /// Its place among all commits of its source: by date, but always behind its parents. Less than 2^63.
     pub order: u64,
     /// Other paths of the same bytes, up to [`OTHER_PATHS_MAX`](Self::OTHER_PATHS_MAX).
     pub other_paths: Vec<Vec<u8>>,

@@ -2,9 +2,9 @@
 
 use super::{
     Capabilities, Classifier, Connector, ConnectorError, ItemReader, KeyRange, NewRun, Page,
+    RunName,
 };
 use crate::coordination::{CursorUpdate, ShardSpecRef};
-use crate::identity::RunId;
 
 /// A source that is another one, but for what it overrides here. Keys and their order, versions and
 /// runs are always the other's.
@@ -48,7 +48,7 @@ impl<W: Wrapper> Connector for W {
         Wrapper::begin(self, run)
     }
 
-    fn resume(&self, run: RunId) -> Result<(), ConnectorError> {
+    fn resume(&self, run: RunName) -> Result<(), ConnectorError> {
         self.inner().resume(run)
     }
 
@@ -58,6 +58,10 @@ impl<W: Wrapper> Connector for W {
 
     fn incremental_ranges(&self) -> Vec<KeyRange> {
         self.inner().incremental_ranges()
+    }
+
+    fn unlisted_ranges(&self) -> Vec<KeyRange> {
+        self.inner().unlisted_ranges()
     }
 
     fn path_of(&self, key: &[u8]) -> Option<Vec<u8>> {

@@ -19,11 +19,18 @@ fn draft() -> Draft {
     };
     Draft {
         id: 7,
+        nonce: std::array::from_fn(|at| 0x50 + at as u8),
         last: 5,
         is_partial: true,
         hash: gix::hash::Kind::Sha1,
         rows: RowKind::ALL.into_iter().take(FIRST_KINDS).zip(1..).map(row).collect(),
-        origins: vec![OriginRow { id: id(0xaa), seconds: -1, offset_seconds: -3600, author: 3 }],
+        origins: vec![OriginRow {
+            id: id(0xaa),
+            order: 9 << 29 | 1,
+            seconds: -1,
+            offset_seconds: -3600,
+            author: 3,
+        }],
         more: vec![2, 1, 2],
         texts: [&b"src/main.rs"[..], b"", b"\xff\n", b"A <a@example.com>"].map(Box::from).into(),
         tips: vec![id(0xbb), id(0xcc)],
@@ -32,7 +39,10 @@ fn draft() -> Draft {
 }
 
 fn golden() -> Vec<u8> {
-    let hex = include_str!("../../tests/golden/manifest.v1.hex");
+    bytes(include_str!("../../tests/golden/manifest.v2.hex"))
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
@@ -49,6 +59,15 @@ fn a_manifest_is_written_as_the_golden_file_has_it() {
         .map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect())
         .collect();
     assert!(written == golden(), "what was written:\n{}", hex.join("\n"));
+}
+
+/// It does not say which run it is of, so its run is planned anew.
+#[test]
+fn a_manifest_of_the_first_version_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("7.manifest");
+    std::fs::write(&path, bytes(include_str!("../../tests/golden/manifest.v1.hex"))).unwrap();
+    assert!(matches!(Manifest::open(&path), Err(ManifestError::OtherVersion)));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //!   opens one checks every byte of it against its hash.
 //! - M2: a row is one object under one class of paths; rows never change, so a key names the same
 //!   bytes as long as the run lives.
+//! - M3: a manifest has the nonce of the run that it was planned for, and is not used for another.
 //!
 //! Numbers are little-endian. A header, then sections one after the other: rows, origins (commits and
 //! tags), further paths, where each text begins, texts, tips, shallow commits; then the BLAKE3 hash of
@@ -23,7 +24,8 @@ pub use read::Manifest;
 pub(crate) use write::Draft;
 
 const MAGIC: [u8; 8] = *b"gossipGM";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+const NONCE_LEN: usize = 16;
 const HASH_LEN: usize = 32;
 /// Where there is no path, origin or text.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -83,6 +85,8 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OriginRow {
     pub(crate) id: ObjectId,
+    /// Its place among all commits: behind its parents.
+    pub(crate) order: u64,
     pub(crate) seconds: i64,
     pub(crate) offset_seconds: i32,
     pub(crate) author: u32,
@@ -98,6 +102,9 @@ pub enum ManifestError {
     /// It is another program's file, or of another version of this one.
     #[error("the run's manifest is of another version")]
     OtherVersion,
+    /// It was planned for a run of the same number in another database.
+    #[error("the run's manifest is another run's")]
+    OtherRun,
     /// It is not what was written.
     #[error("the run's manifest is damaged")]
     Damaged,
@@ -120,7 +127,7 @@ struct Layout {
     shallow: u64,
 }
 
-const HEADER_LEN: u64 = 8 + 4 + 4 + 8 + 8 + 8 + 7 * 8;
+const HEADER_LEN: u64 = 8 + 4 + 4 + 8 + 8 + 8 + 7 * 8 + NONCE_LEN as u64;
 
 impl Layout {
     const fn row_len(&self) -> u64 {
@@ -128,7 +135,7 @@ impl Layout {
     }
 
     const fn origin_len(&self) -> u64 {
-        self.id_len as u64 + 8 + 4 + 4
+        self.id_len as u64 + 8 + 8 + 4 + 4
     }
 
     /// Where each section begins, and the hash at the end; `None` if no file is that long.

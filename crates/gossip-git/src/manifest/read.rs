@@ -6,11 +6,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use gix::ObjectId;
+use gossip_contracts::connector::RunName;
 use gossip_contracts::identity::RunId;
 
 use super::{
-    HASH_LEN, HEADER_LEN, Layout, MAGIC, ManifestError, NONE, OriginRow, Row, RowKind, Sections,
-    VERSION,
+    HASH_LEN, HEADER_LEN, Layout, MAGIC, ManifestError, NONCE_LEN, NONE, OriginRow, Row, RowKind,
+    Sections, VERSION,
 };
 use crate::plan::TipFile;
 
@@ -20,6 +21,7 @@ const FILES_AT_ONCE: usize = 1024;
 pub struct Manifest {
     file: File,
     id: u64,
+    nonce: [u8; NONCE_LEN],
     last: u64,
     is_partial: bool,
     layout: Layout,
@@ -60,13 +62,19 @@ impl Manifest {
             return Err(ManifestError::Damaged);
         }
         let (id, last, is_partial) = (u64_at(rest, 8), u64_at(rest, 16), u64_at(rest, 24) != 0);
-        Ok(Self { file, id, last, is_partial, layout, sections, hash })
+        let nonce = rest[32 + 8 * 7..][..NONCE_LEN].try_into().expect("the header is that long");
+        Ok(Self { file, id, nonce, last, is_partial, layout, sections, hash })
     }
 
     /// The manifest's own number.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whether it was planned for this run (M3).
+    pub(crate) fn is_of(&self, run: RunName) -> bool {
+        (self.id, self.nonce) == (run.number.as_raw(), run.nonce)
     }
 
     /// The run that was planned before it for the same target and policy.
@@ -172,9 +180,10 @@ impl Manifest {
         let (id, rest) = bytes.split_at(self.layout.id_len);
         Ok(Some(OriginRow {
             id: object_id(id)?,
-            seconds: u64_at(rest, 0) as i64,
-            offset_seconds: u32_at(rest, 8) as i32,
-            author: u32_at(rest, 12),
+            order: u64_at(rest, 0),
+            seconds: u64_at(rest, 8) as i64,
+            offset_seconds: u32_at(rest, 16) as i32,
+            author: u32_at(rest, 20),
         }))
     }
 

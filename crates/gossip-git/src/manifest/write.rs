@@ -7,11 +7,13 @@ use std::path::Path;
 
 use gix::ObjectId;
 
-use super::{Layout, MAGIC, OriginRow, Row, VERSION};
+use super::{Layout, MAGIC, NONCE_LEN, OriginRow, Row, VERSION};
 
 /// A manifest that is not written yet.
 pub(crate) struct Draft {
     pub(crate) id: u64,
+    /// Of the run that it is planned for.
+    pub(crate) nonce: [u8; NONCE_LEN],
     /// The manifest that was planned before it for the same target and policy; 0 if none was.
     pub(crate) last: u64,
     /// Not everything that is reachable could be walked.
@@ -68,6 +70,7 @@ impl Draft {
         for count in [rows, origins, more, texts, text_bytes, tips, shallow] {
             out.write_all(&count.to_le_bytes())?;
         }
+        out.write_all(&self.nonce)?;
         for row in &self.rows {
             out.write_all(row.id.as_bytes())?;
             out.write_all(&row.class.to_le_bytes())?;
@@ -79,6 +82,7 @@ impl Draft {
         }
         for origin in &self.origins {
             out.write_all(origin.id.as_bytes())?;
+            out.write_all(&origin.order.to_le_bytes())?;
             out.write_all(&origin.seconds.to_le_bytes())?;
             out.write_all(&origin.offset_seconds.to_le_bytes())?;
             out.write_all(&origin.author.to_le_bytes())?;

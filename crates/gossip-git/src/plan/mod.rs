@@ -14,6 +14,9 @@ mod order;
 mod paths;
 mod walk;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use gix::ObjectId;
 
 use crate::manifest::{Draft, NONE, OriginRow, Row, RowKind};
@@ -52,6 +55,12 @@ pub(crate) struct Planner<'p> {
     pub(crate) cache_bytes: usize,
 }
 
+/// The class of paths that are left out.
+pub(crate) const LEFT_OUT: u64 = 2;
+
+/// So many paths are looked through one by one.
+const FEW: usize = 16;
+
 /// An object to read.
 struct Item {
     at: u32,
@@ -87,6 +96,8 @@ impl Planner<'_> {
             .collect();
         Ok(Draft {
             id,
+            // Whoever plans knows for which run.
+            nonce: [0; 16],
             last: 0,
             is_partial,
             hash: self.objects.hash(),
@@ -119,15 +130,29 @@ impl Planner<'_> {
         let mut items = Vec::with_capacity(found.len());
         for same in found.chunk_by(|a, b| a.at == b.at) {
             let first = items.len();
+            // One content may have as many classes and bases as it has paths.
+            let mut numbers = HashMap::new();
             for found in same {
                 let class = classes.of(found.path);
-                let is_same = |item: &&mut Item| {
+                let is_same = |item: &Item| {
                     item.class == class
                         && item.kind == found.kind
                         && (!by_origin || item.origin == found.origin)
                 };
-                match items[first..].iter_mut().find(is_same) {
-                    Some(item) => item.paths.extend(path(found.path)),
+                let same_class = if same.len() <= FEW {
+                    items[first..].iter().position(is_same).map(|at| first + at)
+                } else {
+                    let origin = if by_origin { found.origin } else { NONE };
+                    match numbers.entry((class, found.kind as u8, origin)) {
+                        Entry::Occupied(known) => Some(*known.get()),
+                        Entry::Vacant(free) => {
+                            free.insert(items.len());
+                            None
+                        }
+                    }
+                };
+                match same_class {
+                    Some(at) => items[at].paths.extend(path(found.path)),
                     None => items.push(Item {
                         at: found.at,
                         kind: found.kind,
@@ -138,12 +163,20 @@ impl Planner<'_> {
                     }),
                 }
             }
+            // A blob that a reference names by itself is no other than the file that it is, too.
+            let object = same[0].at;
+            let is_file = |class: u64| !matches!(class, 0 | LEFT_OUT);
+            let of_object = known.partition_point(|known| *known < (object, 0));
+            let settled = known[of_object..].iter().take_while(|known| known.0 == object);
+            let has_file = settled.map(|known| known.1).any(is_file)
+                || items[first..].iter().map(|item| item.class).any(is_file);
             let mut kept = first;
             for at in first..items.len() {
                 let item = &items[at];
                 // What came before a commit is not there, whatever is known of the commit.
                 let is_left_out = item.kind != RowKind::Shallow
                     && (item.origin == walk::EXCLUDED
+                        || has_file && item.kind == RowKind::Blob && item.paths.is_empty()
                         || known.binary_search(&(item.at, item.class)).is_ok());
                 if !is_left_out {
                     items.swap(kept, at);

@@ -6,7 +6,7 @@ use gix::ObjectId;
 use gix::objs::{CommitRef, TagRef, TreeRefIter};
 
 use super::Tips;
-use super::commits::{Commit, Commits};
+use super::commits::{Commit, Commits, place};
 use super::paths::{Paths, ROOT};
 use crate::manifest::{NONE, OriginRow, RowKind};
 use crate::objects::{
@@ -45,8 +45,8 @@ pub(crate) struct Walk<'w> {
     objects: &'w Objects,
     pub(crate) positions: Positions,
     reader: ObjectReader,
-    /// For each position what was met there first: the path of a directory or file, or the number of
-    /// a commit.
+    /// For each position what was met there first: the path of a directory or file, or anything else of a
+    /// commit or tag.
     seen: Vec<u32>,
     /// Paths beyond the first.
     seen_further: HashSet<(u32, u32)>,
@@ -96,23 +96,22 @@ impl<'w> Walk<'w> {
 
     pub(crate) fn run(&mut self, tips: &Tips) -> Result<(), ObjectError> {
         let mut trees = Vec::new();
-        self.exclude(&tips.exclude, &mut trees)?;
         let mut commits = Commits::default();
+        self.exclude(&tips.exclude, &mut commits, &mut trees)?;
         let mut loners = Vec::new();
         self.collect(&tips.include, &mut commits, &mut trees, &mut loners)?;
         for tree in trees {
             self.enter(tree, EXCLUDED)?;
         }
-        for (id, origin) in loners {
-            self.enter_any(id, origin)?;
-        }
-        let order = commits.oldest_first();
-        self.sort_origins(&order, &mut commits);
-        for at in order {
-            let Commit { at, tree, origin, message_len, .. } = commits.commits[at as usize];
+        self.sort(&mut commits);
+        for Commit { at, tree, origin, message_len } in commits.commits {
             let kind = RowKind::Commit;
             self.found.push(Found { at, kind, path: NONE, origin, size: message_len });
             self.enter(tree, origin)?;
+        }
+        // What commits have is put down to them.
+        for (id, origin) in loners {
+            self.enter_any(id, origin)?;
         }
         self.add_files(tips);
         self.add_shallow(tips);
@@ -143,8 +142,8 @@ impl<'w> Walk<'w> {
             let path = self.paths.of(ROOT, path);
             let origin = base.map_or(NONE, |id| {
                 *bases.entry(id).or_insert_with(|| {
-                    let (seconds, offset_seconds, author) = (0, 0, NONE);
-                    self.origins.push(OriginRow { id, seconds, offset_seconds, author });
+                    let (order, seconds, offset_seconds, author) = (0, 0, 0, NONE);
+                    self.origins.push(OriginRow { id, order, seconds, offset_seconds, author });
                     self.origins.len() as u32 - 1
                 })
             });
@@ -152,20 +151,26 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// Gives the commits' origins the order of the commits. Tags keep theirs.
-    fn sort_origins(&mut self, order: &[u32], commits: &mut Commits) {
-        let mut numbers: Vec<u32> = commits.commits.iter().map(|commit| commit.origin).collect();
-        numbers.sort_unstable();
-        let unsorted = self.origins.clone();
-        for (&at, &number) in order.iter().zip(&numbers) {
-            let origin = &mut commits.commits[at as usize].origin;
-            self.origins[number as usize] = unsorted[*origin as usize];
-            *origin = number;
+    /// Gives commits their places, and puts them into that order.
+    fn sort(&mut self, commits: &mut Commits) {
+        let dates = commits.dates_in_order();
+        for Commit { at, origin, .. } in &commits.commits {
+            let date = dates.binary_search_by_key(at, |date| date.0);
+            let (_, seconds) = dates[date.expect("each has a date")];
+            let origin = &mut self.origins[*origin as usize];
+            origin.order = place(seconds, &origin.id);
         }
+        let order = |commit: &Commit| self.origins[commit.origin as usize].order;
+        commits.commits.sort_by_key(|commit| (order(commit), commit.at));
     }
 
     /// Marks commits and all before them as left out. Their own directories go into `trees`.
-    fn exclude(&mut self, tips: &[ObjectId], trees: &mut Vec<ObjectId>) -> Result<(), ObjectError> {
+    fn exclude(
+        &mut self,
+        tips: &[ObjectId],
+        commits: &mut Commits,
+        trees: &mut Vec<ObjectId>,
+    ) -> Result<(), ObjectError> {
         let mut stack: Vec<_> = tips.iter().map(|tip| (*tip, true)).collect();
         while let Some((id, is_tip)) = stack.pop() {
             let at = self.position(&id);
@@ -176,7 +181,11 @@ impl<'w> Walk<'w> {
             match self.read(&id)? {
                 Some(Read::Commit(commit)) => {
                     trees.extend(is_tip.then_some(commit.tree));
-                    stack.extend(commit.parents.into_iter().map(|parent| (parent, false)));
+                    commits.dates.push((at, commit.seconds));
+                    for parent in commit.parents {
+                        commits.edges.push((self.position(&parent), at));
+                        stack.push((parent, false));
+                    }
                 }
                 // A tag stands for what it names.
                 Some(Read::Tag { target, .. }) => stack.push((target, is_tip)),
@@ -197,11 +206,12 @@ impl<'w> Walk<'w> {
         trees: &mut Vec<ObjectId>,
         loners: &mut Vec<(ObjectId, u32)>,
     ) -> Result<(), ObjectError> {
-        // With the number of the child that it is a parent of, and the origin of the tag that names it.
+        // With the position of the child that it is a parent of, and the origin of the tag that names it.
         let mut stack: Vec<(ObjectId, u32, u32)> =
             tips.iter().map(|tip| (*tip, NONE, NONE)).collect();
         while let Some((id, child, tag)) = stack.pop() {
             let at = self.position(&id);
+            commits.edges.extend((child != NONE).then_some((at, child)));
             let known = self.seen[at as usize];
             if known == EXCLUDED {
                 if child != NONE
@@ -212,18 +222,16 @@ impl<'w> Walk<'w> {
                 continue;
             }
             if known != UNSEEN {
-                commits.edges.extend((child != NONE).then_some((known, child)));
                 continue;
             }
             match self.read(&id)? {
                 Some(Read::Commit(read)) => {
-                    let number = commits.commits.len() as u32;
-                    self.seen[at as usize] = number;
-                    commits.edges.extend((child != NONE).then_some((number, child)));
-                    stack.extend(read.parents.iter().map(|parent| (*parent, number, NONE)));
+                    self.seen[at as usize] = 0;
+                    stack.extend(read.parents.iter().map(|parent| (*parent, at, NONE)));
+                    commits.dates.push((at, read.seconds));
                     let origin = self.origin(id, read.signature);
-                    let ReadCommit { tree, seconds, message_len, .. } = read;
-                    commits.commits.push(Commit { at, tree, seconds, origin, message_len });
+                    let ReadCommit { tree, message_len, .. } = read;
+                    commits.commits.push(Commit { at, tree, origin, message_len });
                 }
                 Some(Read::Tag { target, signature, message_len }) => {
                     self.seen[at as usize] = 0;
@@ -257,7 +265,8 @@ impl<'w> Walk<'w> {
             authors.len() as u32 - 1
         });
         let Signature { seconds, offset_seconds, .. } = signature;
-        self.origins.push(OriginRow { id, seconds, offset_seconds, author });
+        let order = place(seconds, &id);
+        self.origins.push(OriginRow { id, order, seconds, offset_seconds, author });
         self.origins.len() as u32 - 1
     }
 

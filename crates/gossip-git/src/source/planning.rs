@@ -7,14 +7,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gossip_contracts::connector::{ConnectorError, NewRun, Provenance};
+use gossip_contracts::connector::{ConnectorError, NewRun, Provenance, RunName};
 use gossip_contracts::coordination::ShardSpec;
 use gossip_contracts::identity::RunId;
 use gossip_frontier::{ShardSpecScratch, decode_manifest_row_key, manifest_shard_ref};
 
 use super::GitSource;
 use crate::manifest::{Manifest, ManifestError, Row, RowKind};
-use crate::plan::{Planner, Settled, Tips};
+use crate::plan::{LEFT_OUT, Planner, Settled, Tips};
 use crate::repository::OpenError;
 
 /// The run's manifest, and its rows as a range of keys.
@@ -26,18 +26,14 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    fn open(path: &Path, run: RunId, is_history: bool) -> Result<Self, ManifestError> {
-        let manifest = Manifest::open(path)?;
-        if manifest.id() != run.as_raw() {
-            return Err(ManifestError::Damaged);
-        }
+    fn new(manifest: Manifest, is_history: bool) -> Self {
         let mut scratch = ShardSpecScratch::new();
         // A range has at least one row, be it one that does not exist.
         let (id, rows) = (manifest.id(), manifest.len().max(1));
         let range = manifest_shard_ref(id, 0, rows, manifest.hash(), &mut scratch)
             .expect("row keys are short and ascend");
         let range = ShardSpec::new(range).expect("it was checked");
-        Ok(Self { manifest, range, is_history })
+        Self { manifest, range, is_history }
     }
 
     /// The row of a key, with its number.
@@ -89,6 +85,7 @@ impl Planned {
             author,
             seconds: origin.map(|origin| origin.seconds),
             offset_seconds: origin.map_or(0, |origin| origin.offset_seconds),
+            order: origin.map_or(0, |origin| origin.order),
         })
     }
 }
@@ -115,6 +112,8 @@ pub struct Origin {
     pub seconds: Option<i64>,
     /// How far the clock was ahead of UTC.
     pub offset_seconds: i32,
+    /// The commit's place among all: by a date that is later than those of its parents, then by name.
+    pub order: u64,
 }
 
 /// Why a run cannot be planned or gone on with.
@@ -149,6 +148,7 @@ impl GitSource {
         // Two processes that begin the same run plan it once.
         let lock = lock(&self.manifests.join("plan.lock")).map_err(io_error)?;
         match self.take(new.run) {
+            // None, or one of a run of the same number in another database.
             Err(PlanError::Manifest(_)) => {}
             taken => return taken,
         }
@@ -158,7 +158,7 @@ impl GitSource {
         (new.settled)(&mut |key, version| {
             known.extend(version_parts(version, hash).filter(|_| is_history));
             let run = decode_manifest_row_key(key).map(|row| row.manifest_id());
-            of_last += u64::from(run.is_some() && run == new.last.map(RunId::as_raw));
+            of_last += u64::from(run.is_some() && run == new.last.map(|last| last.number.as_raw()));
             runs.extend(run);
         })
         .map_err(PlanError::Settled)?;
@@ -168,7 +168,7 @@ impl GitSource {
         if is_history
             && tips.exclude.is_empty()
             && !known.is_empty()
-            && let Some(base) = new.last.and_then(|last| Manifest::open(&self.path_of(last)).ok())
+            && let Some(base) = new.last.and_then(|last| self.manifest_of(last).ok())
             && base.len() == of_last
             && !base.is_partial()
             && base.shallow()? == tips.shallow
@@ -184,10 +184,15 @@ impl GitSource {
             },
             cache_bytes: self.options.cache_bytes,
         };
-        let mut draft = planner.plan(new.run.as_raw(), &tips, &known).map_err(OpenError::from)?;
-        draft.last = new.last.map_or(0, RunId::as_raw);
-        draft.write(&self.path_of(new.run)).map_err(io_error)?;
-        self.remove_superseded(new.last, &runs).map_err(io_error)?;
+        let mut draft =
+            planner.plan(new.run.number.as_raw(), &tips, &known).map_err(OpenError::from)?;
+        draft.nonce = new.run.nonce;
+        draft.last = new.last.map_or(0, |last| last.number.as_raw());
+        draft.write(&self.path_of(new.run.number)).map_err(io_error)?;
+        // What could not be walked stays as an earlier run met it, and is called as that called it.
+        if !draft.is_partial {
+            self.remove_superseded(new.last, &runs).map_err(io_error)?;
+        }
         drop(lock);
         self.take(new.run)
     }
@@ -211,18 +216,23 @@ impl GitSource {
     }
 
     /// Makes a run that was planned before the source's.
-    pub(super) fn take(&self, run: RunId) -> Result<(), PlanError> {
-        let is_history = self.options.selection.is_history();
-        let planned = Planned::open(&self.path_of(run), run, is_history)?;
+    pub(super) fn take(&self, run: RunName) -> Result<(), PlanError> {
+        let planned = Planned::new(self.manifest_of(run)?, self.options.selection.is_history());
         let taken = self.planned.get_or_init(|| Arc::new(planned));
-        if taken.manifest.id() == run.as_raw() { Ok(()) } else { Err(PlanError::OtherRun) }
+        if taken.manifest.is_of(run) { Ok(()) } else { Err(PlanError::OtherRun) }
+    }
+
+    /// The manifest that was planned for this run.
+    fn manifest_of(&self, run: RunName) -> Result<Manifest, ManifestError> {
+        let manifest = Manifest::open(&self.path_of(run.number))?;
+        if manifest.is_of(run) { Ok(manifest) } else { Err(ManifestError::OtherRun) }
     }
 
     /// Removes manifests of runs before `last` that are not among `runs`, of which something is
     /// remembered.
-    fn remove_superseded(&self, last: Option<RunId>, runs: &BTreeSet<u64>) -> io::Result<()> {
+    fn remove_superseded(&self, last: Option<RunName>, runs: &BTreeSet<u64>) -> io::Result<()> {
         let before = |run| Manifest::open(&self.path_of(run)).ok().and_then(|found| found.last());
-        let mut at = last.and_then(before);
+        let mut at = last.and_then(|last| self.manifest_of(last).ok()?.last());
         while let Some(run) = at {
             at = before(run);
             if runs.contains(&run.as_raw()) {
@@ -243,7 +253,9 @@ impl GitSource {
         let mut earlier = self.earlier.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let planned = earlier.entry(key.manifest_id()).or_insert_with(|| {
             let run = RunId::from_raw(key.manifest_id());
-            Planned::open(&self.path_of(run), run, self.options.selection.is_history()).ok()
+            let manifest = Manifest::open(&self.path_of(run)).ok();
+            let manifest = manifest.filter(|manifest| manifest.id() == run.as_raw())?;
+            Some(Planned::new(manifest, self.options.selection.is_history()))
         });
         let planned = planned.as_ref()?;
         planned.path(&planned.manifest.row(key.row()).ok()??).ok()
@@ -260,10 +272,7 @@ fn version_parts(version: &[u8], hash: gix::hash::Kind) -> Option<(gix::ObjectId
     Some((gix::ObjectId::try_from(id).ok()?, class))
 }
 
-/// The class of paths that are left out. [`class_number`] is odd.
-const LEFT_OUT: u64 = 2;
-
-/// Never 0, which is the class of what has no path.
+/// Never 0, which is the class of what has no path, and odd, which [`LEFT_OUT`] is not.
 fn class_number(class: &[u8]) -> u64 {
     let hash = blake3::hash(class);
     let (number, _) = hash.as_bytes().split_first_chunk().expect("32 bytes");

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use gossip_contracts::connector::conformance::{Harness, Item};
-use gossip_contracts::connector::{Connector, NewRun};
+use gossip_contracts::connector::{Connector, NewRun, RunName};
 use gossip_contracts::identity::RunId;
 use gossip_frontier::{KeyBuf, KeyEncoding, ManifestRowKey};
 use gossip_git::{GitOptions, GitSource, Selection};
@@ -79,7 +79,7 @@ impl Harness for Index {
         options.selection = Selection::Staged;
         let source = self.repo.source_with(options);
         let run = NewRun {
-            run: RunId::from_raw(1),
+            run: RunName { number: RunId::from_raw(1), nonce: [1; 16] },
             last: None,
             settled: &|_| Ok(()),
             // No two paths are alike, so that each has its row.

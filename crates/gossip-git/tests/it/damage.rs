@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use gossip_contracts::connector::{Connector, ConnectorError};
-use gossip_contracts::identity::RunId;
+use gossip_contracts::connector::{Connector, ConnectorError, RunName};
 use gossip_git::{GitOptions, GitSource, Manifest, ManifestError};
 
-use crate::support::{Random, Repo, begin, keys, rows};
+use crate::support::{Random, Repo, begin, begin_named, keys, name, rows};
 
 fn repo() -> Repo {
     let mut repo = Repo::new();
@@ -67,7 +66,7 @@ fn a_pack_with_any_byte_changed_is_read_or_refused_but_never_read_wrong() {
         bad[at] ^= 1 << random.below(8);
         overwrite(&pack, &bad);
         let source = repo.source();
-        source.resume(RunId::from_raw(1)).unwrap();
+        source.resume(name(1)).unwrap();
         for ((key, ..), expected) in keys(&source).iter().zip(&whole) {
             match read(&source, key) {
                 Some(bytes) => assert_eq!(Ok(&bytes), expected.content.as_ref(), "byte {at}"),
@@ -125,7 +124,7 @@ fn a_repository_that_is_collected_during_the_run_is_read_to_its_end() {
     repo.git(&["reflog", "expire", "--expire=all", "--all"]);
     repo.git(&["gc", "-q", "--prune=now"]);
     let again = repo.source();
-    again.resume(RunId::from_raw(1)).unwrap();
+    again.resume(name(1)).unwrap();
     let gone = all
         .iter()
         .filter(|(key, ..)| matches!(again.open(key), Err(ConnectorError::NotFound { .. })));
@@ -134,7 +133,7 @@ fn a_repository_that_is_collected_during_the_run_is_read_to_its_end() {
 }
 
 fn is_refused(repo: &Repo) -> bool {
-    let resumed = repo.source().resume(RunId::from_raw(1));
+    let resumed = repo.source().resume(name(1));
     matches!(resumed, Err(ConnectorError::Permanent { .. }))
 }
 
@@ -163,6 +162,29 @@ fn a_manifest_with_any_byte_changed_is_refused_and_planned_anew() {
     fs::write(&path, b"half a manif").unwrap();
     assert_eq!(rows(&repo.planned()), before);
     assert_eq!(fs::read(&path).unwrap(), good, "the same plan is the same file");
+}
+
+/// Run numbers begin again in another database.
+#[test]
+fn a_manifest_of_another_run_of_the_same_number_is_not_used_and_planned_anew() {
+    let mut repo = repo();
+    let stale = rows(&repo.planned());
+    repo.write("later", "later");
+    repo.commit("later");
+    let run = RunName { nonce: [2; 16], ..name(1) };
+    let resumed = repo.source().resume(run);
+    assert!(matches!(resumed, Err(ConnectorError::Permanent { .. })));
+    let source = repo.source();
+    begin_named(&source, run).unwrap();
+    assert_eq!(rows(&source).len(), stale.len() + 2);
+    // Whoever begins the same run takes the same plan.
+    let path = repo.at("manifests/1.manifest");
+    let planned = fs::read(&path).unwrap();
+    repo.write("more", "more");
+    repo.commit("more");
+    begin_named(&repo.source(), run).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), planned);
+    assert!(is_refused(&repo), "the run of the other database");
 }
 
 #[test]

@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use gossip_contracts::connector::Connector;
-use gossip_contracts::identity::RunId;
 use gossip_git::{GitSource, Selection};
 
-use crate::support::{Random, ReadRow, Repo, begin, git_in, open, rows};
+use crate::support::{Random, ReadRow, Repo, begin, git_in, name, open, rows};
 
 /// The blobs of a plan with all their paths; their bytes are compared with git's.
 #[track_caller]
@@ -131,9 +130,26 @@ fn random_histories_are_planned_whole_and_read_as_git_reads_them() {
         pack(&repo, 3);
         assert_eq!(rows(&source), before);
         let again = repo.source();
-        again.resume(RunId::from_raw(1)).unwrap();
+        again.resume(name(1)).unwrap();
         assert_eq!(rows(&again), before);
     }
+}
+
+/// Each was looked for among all others of its content.
+#[test]
+fn many_staged_files_of_one_content_are_read_once_for_each_version_of_before() {
+    let mut repo = Repo::new();
+    let name = |number: u32| format!("{number:02}");
+    (0..60).for_each(|number| repo.write(&name(number), format!("before {}", number % 3)));
+    repo.commit("before");
+    (0..60).for_each(|number| repo.write(&name(number), "after"));
+    repo.git(&["add", "-A"]);
+    let rows = rows(&repo.select(Selection::Staged));
+    assert_eq!(rows.len(), 3);
+    let mut paths: Vec<_> = rows.iter().flat_map(|row| row.paths.clone()).collect();
+    paths.sort();
+    assert!(rows.iter().all(|row| row.paths.len() == 20));
+    assert_eq!(paths, (0..60).map(|number| name(number).into_bytes()).collect::<Vec<_>>());
 }
 
 #[test]

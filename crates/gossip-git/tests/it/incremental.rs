@@ -1,10 +1,9 @@
 //! Later runs read what earlier runs did not.
 
 use gossip_contracts::connector::{Connector, NewRun};
-use gossip_contracts::identity::RunId;
-use gossip_git::GitSource;
+use gossip_git::{GitSource, Selection};
 
-use crate::support::{Repo, keys, path_class, rows};
+use crate::support::{Repo, keys, name, path_class, rows};
 
 /// What a run has settled: all its items but those that `fails` names.
 fn settle(source: &GitSource, fails: impl Fn(&str) -> bool) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -20,8 +19,8 @@ fn plan(repo: &Repo, run: u64, settled: &[(Vec<u8>, Vec<u8>)]) -> GitSource {
         settled.iter().for_each(|(key, version)| each(key, version));
         Ok(())
     };
-    let last = last.map(RunId::from_raw);
-    let (run, settled) = (RunId::from_raw(run), &each_settled);
+    let last = last.map(name);
+    let (run, settled) = (name(run), &each_settled);
     let is_left_out = &|_: &[u8]| false;
     source.begin(NewRun { run, last, settled, path_class: &path_class, is_left_out }).unwrap();
     source
@@ -60,6 +59,36 @@ fn a_later_run_reads_only_what_is_new() {
     repo.write("b", "two");
     repo.commit("fourth");
     assert_eq!(contents(&plan(&repo, 4, &settled)), ["fourth\n", "third\n", "three"]);
+}
+
+/// The clock of a child was behind; and what is left out as settled counts as a parent still.
+#[test]
+fn commits_have_the_same_places_in_every_run_and_come_behind_their_parents() {
+    let mut repo = Repo::new();
+    fn commit(repo: &mut Repo, name: &str, clock: u64) {
+        repo.clock = clock;
+        repo.write("a", name);
+        repo.commit(name);
+    }
+    commit(&mut repo, "first", 1_600_000_000);
+    let first = plan(&repo, 1, &[]);
+    let settled = settle(&first, |_| false);
+    commit(&mut repo, "second", 1_300_000_000);
+    commit(&mut repo, "third", 1_200_000_000);
+    let places = |source: &GitSource| -> Vec<(u64, String)> {
+        let origins =
+            keys(source).into_iter().map(|(key, ..)| source.origin(&key).unwrap().unwrap());
+        let commits = origins.filter(|origin| origin.commit.as_ref() == Some(&origin.object));
+        let mut places: Vec<_> = commits.map(|origin| (origin.order, origin.object)).collect();
+        places.sort();
+        places
+    };
+    let later = plan(&repo, 2, &settled);
+    let all = repo.select(Selection::default());
+    assert_eq!([places(&first), places(&later)].concat(), places(&all));
+    let log = repo.git(&["log", "--reverse", "--format=%H"]);
+    let ids: Vec<_> = places(&all).into_iter().map(|(_, id)| id).collect();
+    assert_eq!(ids, log.lines().collect::<Vec<_>>());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use gossip_contracts::connector::{Connector, ConnectorError, NewRun, Page};
+use gossip_contracts::connector::{Connector, ConnectorError, NewRun, Page, RunName};
 use gossip_contracts::coordination::CursorUpdate;
 use gossip_contracts::identity::RunId;
 use gossip_git::{GitOptions, GitSource, Selection};
@@ -142,7 +142,17 @@ pub(crate) fn open(repo: &Path, manifests: &Path, options: GitOptions) -> GitSou
 
 /// Begins a run of which no earlier one has settled anything.
 pub(crate) fn begin(source: &GitSource, run: u64) -> Result<(), ConnectorError> {
-    let (run, settled) = (RunId::from_raw(run), &|_: &mut dyn FnMut(&[u8], &[u8])| Ok(()));
+    begin_named(source, name(run))
+}
+
+/// A run of this number.
+pub(crate) fn name(run: u64) -> RunName {
+    RunName { number: RunId::from_raw(run), nonce: [1; 16] }
+}
+
+/// The same for a run of this name.
+pub(crate) fn begin_named(source: &GitSource, run: RunName) -> Result<(), ConnectorError> {
+    let settled = &|_: &mut dyn FnMut(&[u8], &[u8])| Ok(());
     let is_left_out = &|_: &[u8]| false;
     source.begin(NewRun { run, last: None, settled, path_class: &path_class, is_left_out })
 }

@@ -130,6 +130,10 @@ fn a_database_of_an_older_version_is_refused_with_what_to_do() {
     assert_eq!(database.execute(age, []).unwrap(), 1);
     let error = place.scan(&place.source()).unwrap_err().to_string();
     assert!(error.contains("version 3") && error.contains("to start over"), "{error}");
+    // Whoever moves more loses the key under which findings are recognised.
+    for word in ["gossip.db,", "gossip.db-wal", "gossip.db-shm", "leave all other files"] {
+        assert!(error.contains(word), "{error}");
+    }
 }
 
 /// The shard used to be parked, and the user had to unpark it.

@@ -1,6 +1,7 @@
 //! Stopped, resumed, started over.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gossip_contracts::coordination::CursorUpdate;
@@ -98,6 +99,55 @@ fn what_was_found_below_a_directory_that_fails_now_stays_in_the_scan_that_goes_o
     source.unlistable = Some("dir1");
     assert_eq!(place.places(&place.scan(&source).unwrap()), place.undisturbed());
     assert_eq!(place.places(&place.scan(&place.source()).unwrap()), place.undisturbed());
+}
+
+/// The look at what a page passes over used to end at the first thousand if all of those stay.
+#[test]
+fn what_is_gone_is_forgotten_though_many_files_of_a_directory_that_fails_come_before_it() {
+    let mut place = Place::new();
+    place.options = ScanOptions { threads: 1, checkpoint_items: 500, ..place.options };
+    for number in 0..1_100 {
+        place.write(&format!("dir1/{number:04}.txt"), "words\n");
+    }
+    for number in 0..30 {
+        place.write(&format!("dir2/{number:02}.txt"), &content(0));
+    }
+    let stop = AtomicBool::new(false);
+    let first = place.scan_until(&stop_at(&place, &stop, 1_120), &stop).unwrap();
+    assert_eq!(first.end, ScanEnd::Interrupted);
+    let has_gone = |outcome| place.places(outcome).iter().any(|(key, _)| key == "dir2/00.txt");
+    assert!(has_gone(&first));
+    fs::remove_file(place.tree.join("dir2/00.txt")).unwrap();
+    let mut source = place.source();
+    source.unlistable = Some("dir1");
+    let second = place.scan(&source).unwrap();
+    assert_eq!((second.run, second.end), (first.run, ScanEnd::Finished));
+    assert!(!has_gone(&second));
+    assert_eq!(place.places(&second).len(), 29);
+}
+
+/// It used to be read to its end, however large, while the user waited.
+#[test]
+fn a_scan_that_is_told_to_stop_does_not_read_the_rest_of_what_a_file_was_before() {
+    let mut place = Place::new();
+    place.options.threads = 1;
+    place.write("a.txt", &content(0));
+    place.write("base.txt", &"words\n".repeat(1 << 20));
+    let (stop, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let mut source = place.source();
+    source.base = Some("base.txt");
+    let (seen, told) = (Arc::clone(&reads), Arc::clone(&stop));
+    source.on_read = Some(Arc::new(move |key, _| {
+        if key == b"base.txt" {
+            seen.fetch_add(1, Ordering::Relaxed);
+            told.store(true, Ordering::Relaxed);
+        }
+    }));
+    let outcome = place.scan_until(&source, &stop).unwrap();
+    assert_eq!(outcome.end, ScanEnd::Interrupted);
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    let finished = place.scan(&place.source()).unwrap();
+    assert_eq!((finished.end, place.places(&finished).len()), (ScanEnd::Finished, 1));
 }
 
 /// The file is changed behind the look at everything, and then somebody joins who must not be told
@@ -250,8 +300,8 @@ fn a_run_that_coordination_never_heard_of_can_be_called_off() {
     place.scan(&place.source()).unwrap();
     let database = Connection::open(place.state.database_path()).unwrap();
     // As a process leaves it that dies between the two.
-    let begun = "INSERT INTO scan_runs(target, policy, started_ms)
-                 SELECT target, policy, 1 FROM scan_runs";
+    let begun = "INSERT INTO scan_runs(target, policy, started_ms, nonce)
+                 SELECT target, policy, 1, randomblob(16) FROM scan_runs";
     database.execute_batch(begun).unwrap();
     Admin::open(&place.state).unwrap().cancel(RunId::from_raw(2)).unwrap();
     let outcome = place.scan(&place.source()).unwrap();

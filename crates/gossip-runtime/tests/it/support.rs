@@ -180,6 +180,8 @@ pub(crate) struct Watched<'h> {
     pub(crate) broken_from: Option<&'static [u8]>,
     /// This directory cannot be listed, nor can anything in it be opened.
     pub(crate) unlistable: Option<&'static str>,
+    /// What every item but this stood in the place of.
+    pub(crate) base: Option<&'static str>,
     /// Listings fail in passing, one out of two.
     pub(crate) every_other_listing_fails: bool,
     /// Set when one does.
@@ -209,6 +211,7 @@ impl<'h> Watched<'h> {
             bytes_read: Arc::default(),
             broken_from: None,
             unlistable: None,
+            base: None,
             every_other_listing_fails: false,
             stop_at_failed_listing: None,
             listings: AtomicU64::new(0),
@@ -229,6 +232,25 @@ impl<'h> Watched<'h> {
         keys.sort();
         keys.dedup();
         keys
+    }
+}
+
+impl Watched<'_> {
+    /// Makes a page of all that there is behind its beginning.
+    fn list_rest(&self, range: ShardSpecRef<'_>, page: &mut Page) -> Result<(), ConnectorError> {
+        let mut next = page.clone();
+        let mut all = Page::new();
+        loop {
+            next.iter().for_each(|entry| all.push(entry));
+            let last = all.iter().last().map(|entry| entry.key.to_vec());
+            if next.is_last() {
+                break;
+            }
+            self.inner.list(range, CursorUpdate::new(last.as_deref(), None), 1_000, &mut next)?;
+        }
+        all.finish(true, None);
+        *page = all;
+        Ok(())
     }
 }
 
@@ -261,12 +283,10 @@ impl Connector for Watched<'_> {
             return Err(ConnectorError::Retryable { operation: "list", message });
         }
         // Small pages, so that there is more than one.
-        self.inner.list(
-            range,
-            cursor,
-            max_entries.min(if self.unlistable.is_some() { 100 } else { 7 }),
-            page,
-        )?;
+        self.inner.list(range, cursor, max_entries.min(7), page)?;
+        if self.unlistable.is_some() {
+            self.list_rest(range, page)?;
+        }
         if let Some(version) = self.version {
             let mut same = Page::new();
             page.iter().for_each(|entry| same.push(PageEntry { version, ..entry }));
@@ -321,6 +341,11 @@ impl Connector for Watched<'_> {
             bytes_read: Arc::clone(&self.bytes_read),
             ahead_to: u64::MAX,
         }))
+    }
+
+    fn open_base(&self, key: &[u8]) -> Result<Option<Box<dyn ItemReader>>, ConnectorError> {
+        let base = self.base.filter(|base| key != base.as_bytes());
+        base.map(|base| self.open(base.as_bytes())).transpose()
     }
 
     fn is_settled(&self, version: &[u8], opened_at_ms: u64) -> bool {
