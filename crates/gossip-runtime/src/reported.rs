@@ -6,7 +6,7 @@
 //! a secret in a file is another. The database keeps every version.
 //!
 //! - V1: what stands for a finding is its place in the work tree, or else in its oldest version. Versions
-//!   are in the order of their commits' dates, and those of one date parents before their children.
+//!   are in the order of their commits' dates, but never before those of their parents.
 //! - V2: what has no history is never put together: two items of one name in two buckets are two.
 //! - V3: memory does not grow with the number of findings: SQLite sorts and groups them, on disk.
 //! - V4: a caller judges every occurrence by itself, and a finding is made of those that it wants reported.
@@ -188,7 +188,7 @@ pub(crate) fn each_since<E>(
         members.create()?;
     }
     let sql = format!(
-        "{} ORDER BY ifnull(o.path, o.key), o.inner, o.date_ms, o.commit_order, o.key, o.start, o.rule",
+        "{} ORDER BY ifnull(o.path, o.key), o.inner, o.commit_order, o.key, o.start, o.rule",
         select_occurrences(">=")
     );
     let mut statement = tx.prepare(&sql)?;

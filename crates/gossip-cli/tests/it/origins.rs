@@ -81,6 +81,17 @@ fn what_a_commit_brought_in_is_put_down_to_it_though_a_tag_names_its_tree_or_blo
     assert!(found.iter().any(|row| row["path"] == id), "{found:?}");
 }
 
+#[test]
+fn a_commit_that_claims_to_be_older_than_its_parent_brought_nothing_in() {
+    let place = repository();
+    place.write("app.env", format!("T={}\n", token(1)));
+    let first = commit_at(&place, 1_600_000_000, "first");
+    place.write("app.env", format!("# moved\nT={}\n", token(1)));
+    commit_at(&place, 1_300_000_000, "from a clock that is wrong");
+    let found = history(&place);
+    assert_eq!((&found[0]["commit"], &found[0]["versions"]), (&first.into(), &2.into()));
+}
+
 /// Where git keeps an object that is in no pack.
 fn loose(place: &Place, name: &str) -> PathBuf {
     let id = git(&place.tree, &["rev-parse", name]);
