@@ -35,9 +35,18 @@ fn with_a_removed_token() -> Place {
     place
 }
 
-fn commit(place: &Place, message: &str) {
+/// Everything in the work tree as a commit; its name.
+pub(crate) fn commit(place: &Place, message: &str) -> String {
     git(&place.tree, &["add", "-A"]);
-    git(&place.tree, &["commit", "-q", "-m", message]);
+    git(&place.tree, &["commit", "-q", "--allow-empty", "-m", message]);
+    git(&place.tree, &["rev-parse", "HEAD"])
+}
+
+/// A repository without a commit.
+pub(crate) fn repository() -> Place {
+    let place = Place::new();
+    git(&place.tree, &["init", "-q", "-b", "main"]);
+    place
 }
 
 /// Path, start and rule of what was found, in order.

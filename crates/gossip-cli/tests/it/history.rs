@@ -6,19 +6,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::git::git;
+use crate::git::{commit, git, repository};
 use crate::support::{Place, Ran, token};
-
-fn commit(place: &Place, message: &str) -> String {
-    git(&place.tree, &["add", "-A"]);
-    git(&place.tree, &["commit", "-q", "-m", message]);
-    git(&place.tree, &["rev-parse", "HEAD"])
-}
 
 /// Two files with a token each, in several versions, of which some have more tokens.
 fn with_versions() -> Place {
-    let place = Place::new();
-    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let place = repository();
     for version in 0..4 {
         let lines = "# a comment\n".repeat(version);
         place.write("a.env", format!("{lines}GITHUB_TOKEN={}\n", token(1)));
@@ -168,8 +161,7 @@ fn text_has_each_file_once_and_messages_are_called_that() {
 
 #[test]
 fn allow_lists_of_gitleaks_name_commits() {
-    let place = Place::new();
-    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let place = repository();
     place.write("old.env", format!("GITHUB_TOKEN={}\n", token(1)));
     let old = commit(&place, "old");
     place.write("new.env", format!("GITHUB_TOKEN={}\n", token(2)));

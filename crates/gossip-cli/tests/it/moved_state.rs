@@ -3,18 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::git::git;
+use crate::git::{commit, repository};
 use crate::support::{Place, token};
-
-fn commit(place: &Place, message: &str) {
-    git(&place.tree, &["add", "-A"]);
-    git(&place.tree, &["commit", "-q", "--allow-empty", "-m", message]);
-}
 
 /// A token that the second commit takes out, scanned by two runs.
 fn scanned_twice() -> Place {
-    let place = Place::new();
-    git(&place.tree, &["init", "-q", "-b", "main"]);
+    let place = repository();
     place.write("app.env", format!("T={}\n", token(1)));
     commit(&place, "first");
     place.write("app.env", "T=\n");

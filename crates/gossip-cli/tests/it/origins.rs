@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::git::git;
+use crate::git::{git, repository};
 use crate::support::{Place, token};
 
 /// `git` at this moment, in Unix seconds.
@@ -28,12 +28,6 @@ fn commit_at(place: &Place, seconds: u64, message: &str) -> String {
     git(&place.tree, &["add", "-A"]);
     git_at(&place.tree, seconds, &["commit", "-q", "-m", message]);
     git(&place.tree, &["rev-parse", "HEAD"])
-}
-
-fn repository() -> Place {
-    let place = Place::new();
-    git(&place.tree, &["init", "-q", "-b", "main"]);
-    place
 }
 
 fn history(place: &Place) -> Vec<Value> {

@@ -3,19 +3,12 @@
 use std::fs;
 use std::process::Command;
 
-use crate::git::git;
+use crate::git::{commit, git, repository};
 use crate::support::{Place, Ran, token};
 
-fn commit(place: &Place, message: &str) -> String {
-    git(&place.tree, &["add", "-A"]);
-    git(&place.tree, &["commit", "-q", "-m", message]);
-    git(&place.tree, &["rev-parse", "HEAD"])
-}
-
 /// Three commits; the first has a token that the second takes out.
-fn repository() -> Place {
-    let place = Place::new();
-    git(&place.tree, &["init", "-q", "-b", "main"]);
+fn three_commits() -> Place {
+    let place = repository();
     place.write("app.env", format!("T={}\n", token(1)));
     commit(&place, "first");
     place.write("app.env", "T=\n");
@@ -38,7 +31,7 @@ fn paths(ran: &Ran) -> Vec<String> {
 
 #[test]
 fn a_shallow_clone_says_where_its_history_ends() {
-    let of = repository();
+    let of = three_commits();
     let head = git(&of.tree, &["rev-parse", "HEAD"]);
     let place = clone(&of, &["--depth", "1"]);
     let proof = place.path("proof");
@@ -65,7 +58,7 @@ fn a_shallow_clone_says_where_its_history_ends() {
 
 #[test]
 fn a_repository_with_a_reftable_is_refused_with_what_to_do() {
-    let place = repository();
+    let place = three_commits();
     let mut migrate = Command::new("git");
     migrate.current_dir(&place.tree).args(["refs", "migrate", "--ref-format=reftable"]);
     if !migrate.output().unwrap().status.success() {
@@ -81,7 +74,7 @@ fn a_repository_with_a_reftable_is_refused_with_what_to_do() {
 
 #[test]
 fn a_part_of_a_repository_says_that_its_history_is_not_scanned() {
-    let place = repository();
+    let place = three_commits();
     let root = place.tree.canonicalize().unwrap();
     let part = format!("whose history is not scanned: `gossip scan {}` does", root.display());
     place.run("scan sub").exits(0).says(&part);
@@ -95,7 +88,7 @@ fn a_part_of_a_repository_says_that_its_history_is_not_scanned() {
 
 #[test]
 fn what_only_a_tag_or_another_reference_reaches_is_scanned() {
-    let place = repository();
+    let place = three_commits();
     let write = |name: &str, seed| {
         place.write(name, format!("T={}\n", token(seed)));
         git(&place.tree, &["hash-object", "-w", name])
@@ -136,7 +129,7 @@ fn what_only_a_tag_or_another_reference_reaches_is_scanned() {
 
 #[test]
 fn a_mirror_is_scanned_with_its_configuration() {
-    let of = repository();
+    let of = three_commits();
     let mirror = clone(&of, &["--mirror"]);
     let url = format!("https://user:{}@example.com/x.git", token(21));
     git(&mirror.tree, &["config", "remote.origin.url", &url]);

@@ -4,20 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::git::git;
+use crate::git::{commit, git, repository};
 use crate::support::{Place, Ran, token, zip_of};
-
-fn commit(place: &Place, message: &str) -> String {
-    git(&place.tree, &["add", "-A"]);
-    git(&place.tree, &["commit", "-q", "-m", message]);
-    git(&place.tree, &["rev-parse", "HEAD"])
-}
-
-fn repository() -> Place {
-    let place = Place::new();
-    git(&place.tree, &["init", "-q", "-b", "main"]);
-    place
-}
 
 /// Six versions of a file with the same token, at another line in each; the first commit's name.
 fn with_six_versions() -> (Place, String) {
