@@ -340,8 +340,8 @@ impl Silencer {
             say!("not reported: {}", parts.join(", "));
         }
         if self.before > 0 && !is_quiet {
-            let were = if self.before == 1 { "was" } else { "were" };
-            say!("{} {were} there before; `gossip scan` shows them", self.before);
+            let (were, them) = if self.before == 1 { ("was", "it") } else { ("were", "them") };
+            say!("{} {were} there before; `gossip scan` shows {them}", self.before);
         }
     }
 }

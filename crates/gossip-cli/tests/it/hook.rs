@@ -104,7 +104,7 @@ fn a_secret_that_a_file_had_before_does_not_stop_a_commit_and_a_new_one_does() {
     scan("--staged", 0);
     let ran = hooked.0.run("scan --staged TREE").exits(0);
     assert_eq!(ran.finding_lines(), [""; 0]);
-    let ran = ran.says("1 was there before; `gossip scan` shows them").says(", 0 findings");
+    let ran = ran.says("1 was there before; `gossip scan` shows it").says(", 0 findings");
     assert!(!ran.stderr.contains("not reported"), "{ran:?}");
     hooked.git("commit -q -m comment");
 
