@@ -7,6 +7,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::git::git;
+use crate::kill::scale;
 use crate::support::{Place, token};
 
 /// Numbers that follow from a seed (splitmix64).
@@ -177,7 +178,6 @@ fn history(seed: u64) {
 
 #[test]
 fn findings_and_their_versions_are_reported_or_silenced_alike() {
-    // More than these few take minutes.
-    let seeds = std::env::var("GOSSIP_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    (0..seeds.unwrap_or(12)).for_each(history);
+    // A soak has more: each scans a dozen times.
+    (0..4 * scale()).for_each(history);
 }
