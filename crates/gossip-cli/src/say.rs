@@ -26,12 +26,12 @@ pub(crate) fn shown(path: &Path) -> String {
     shown_bytes(path.as_os_str().as_encoded_bytes())
 }
 
-/// A name as it may be shown: no secret, and no character that a terminal obeys.
+/// A name as it may be shown: no secret, and no character that a terminal acts on.
 pub(crate) fn shown_bytes(bytes: &[u8]) -> String {
     escaped_bytes(&masked(bytes))
 }
 
-/// Bytes without a character that a terminal obeys; those that are not UTF-8 as `\xff`.
+/// Bytes without a character that a terminal acts on; those that are not UTF-8 as `\xff`.
 pub(crate) fn escaped_bytes(bytes: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in bytes.utf8_chunks() {
