@@ -63,6 +63,13 @@ impl Candidate {
         end.saturating_sub(start) * 2 > shorter || self.secret == other.secret
     }
 
+    /// Whether this is a file by its name, and the other what the file was found to be, more surely.
+    fn is_by_name_of(&self, other: &Self) -> bool {
+        self.secret.len == 0
+            && self.secret.start == other.secret.start
+            && other.confidence > self.confidence
+    }
+
     /// Of two that are the same value the greater one is reported.
     fn specificity(&self) -> impl Ord + use<> {
         (
@@ -287,10 +294,10 @@ impl Candidates {
             (candidate.silenced.is_some() || other.silenced.is_none())
                 && !rules.rule(other.rule as usize).skip_report
         };
+        let is_same =
+            |other: &Candidate| candidate.is_same_value(other) || candidate.is_by_name_of(other);
         let overrules = |other: &Candidate| {
-            candidate.is_same_value(other)
-                && other.specificity() >= candidate.specificity()
-                && counts(other)
+            is_same(other) && other.specificity() >= candidate.specificity() && counts(other)
         };
         // Waiting ones are sorted by start, and none is longer than the longest.
         let far = |other: &&Candidate| other.secret.start + self.longest >= candidate.secret.start;
@@ -302,9 +309,7 @@ impl Candidates {
                 .iter()
                 .take_while(|other| other.secret.start <= candidate.secret.end())
                 .any(|other| {
-                    candidate.is_same_value(other)
-                        && other.specificity() > candidate.specificity()
-                        && counts(other)
+                    is_same(other) && other.specificity() > candidate.specificity() && counts(other)
                 })
     }
 }

@@ -65,7 +65,8 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
     let decoded = &bytes[..len];
     let is_text = decoded.iter().all(|byte| (b' '..=b'~').contains(byte));
     let colon = memchr::memchr(b':', decoded)?;
-    if !is_text || len * 4 / 3 + 2 < digits.len() {
+    // An object has colons, too.
+    if !is_text || len * 4 / 3 + 2 < digits.len() || decoded.starts_with(b"{") {
         return None;
     }
     let password = &decoded[colon + 1..];

@@ -148,6 +148,10 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     if heads().any(|word| is_in(word, &["public", "pub", "publishable"])) {
         return None;
     }
+    // What a password was made into, which looks as random as one.
+    if heads().any(|word| is_in(word, &["hashed"])) {
+        return None;
+    }
     // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.
     let segment = match named.kind {
         Kind::Password => name[..word.start].iter().rposition(|byte| *byte == b'.').unwrap_or(0),

@@ -138,7 +138,9 @@ fn end_of_other_word(text: &[u8], at: usize, limit: usize) -> Option<usize> {
     let rest = &text[at..limit];
     let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
     let ends = rest.get(len).is_some_and(|byte| is_separator(*byte));
-    (ends && len <= MAX_OTHER_WORD).then_some(at + len)
+    // `ENCRYPTED[…]`, `ENC(…)`: a key that nobody can use.
+    let is_encrypted = rest[..len].eq_ignore_ascii_case(b"encrypted") || &rest[..len] == b"ENC";
+    (ends && len <= MAX_OTHER_WORD && !is_encrypted).then_some(at + len)
 }
 
 /// One of [`WORDS`] at the start of `rest`, unless it goes on as another word.
@@ -312,6 +314,7 @@ mod tests {
             "clockify = require('clockify-client')",
             "clockify_token = get_token_from_environment(1)",
             "clockify_token=your-clockify-token-1",
+            "CLOCKIFY_TOKEN: \"ENCRYPTED[8ea332e7f666980cdd51651661ba02c9]\"",
             "CLOCKIFY_API_KEY=example-token-0a9b8c7d6e5f4a3b",
             "clockify key management for beginners",
             "clockify token ${CLOCKIFY_TOKEN}",

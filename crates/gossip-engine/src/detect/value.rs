@@ -6,6 +6,7 @@
 
 use super::words;
 use crate::checksum;
+use crate::decode::base64;
 use crate::judge;
 use crate::rules::contains_ignore_case;
 
@@ -59,9 +60,12 @@ const TELLING_PARTS: &[&str] = &[
     "password", "passwd", "example", "placeholder", "changeme", "your_", "your-", "yourp",
     "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "process.env", "getenv", "environ", "localhost", "undefined", "function",
-    "username", "sample", "fake", "foobar", "****", "...", "----",
-    "____",
+    "username", "sample", "fake", "foobar", "blah", "mock_", "mock-", "_mock", "-mock", "****", "...",
+    "----", "____",
 ];
+
+/// Longer values have other signs than those of passwords in URLs.
+const MAX_ESCAPED: usize = 128;
 
 /// The beginnings of keys that their authors published to be used by everybody: the storage and the
 /// database emulator's of Azure, and those of RFC 7748, 8032 and 8410. Too short to be keys.
@@ -90,8 +94,27 @@ pub(super) fn weigh_typed(value: &[u8], least: f32) -> Option<Weight> {
     {
         return None;
     }
-    let weight = weight(value);
+    let mut buffer = [0; MAX_ESCAPED];
+    let weight = weight(without_escapes(value, &mut buffer));
     (weight.bits >= least && !is_stand_in(value)).then_some(weight)
+}
+
+/// The value without what a URL cannot have: the digits of `caf%C3%A9` say nothing.
+fn without_escapes<'v>(value: &'v [u8], buffer: &'v mut [u8; MAX_ESCAPED]) -> &'v [u8] {
+    if !value.contains(&b'%') || value.len() > MAX_ESCAPED {
+        return value;
+    }
+    let (mut at, mut len) = (0, 0);
+    while let Some(&byte) = value.get(at) {
+        let is_escape = matches!(&value[at..], [b'%', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+        if is_escape {
+            at += 3;
+            continue;
+        }
+        buffer[len] = byte;
+        (at, len) = (at + 1, len + 1);
+    }
+    &buffer[..len]
 }
 
 /// Whether the value only shows where a value would be, or is something else as a whole.
@@ -111,6 +134,9 @@ fn is_stand_in(value: &[u8]) -> bool {
         || is_path(value)
         || is_hash(value)
         || is_node(value)
+        || is_constant(value)
+        || is_name(value)
+        || is_part_of_token(value)
         || has(b"://")
         || has(b"::")
         || (value.iter().any(|byte| b"{(%".contains(byte))
@@ -133,6 +159,40 @@ fn is_node(value: &[u8]) -> bool {
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let dots = memchr::memmem::find(range, b"..");
     dots.is_some_and(|dots| is_number(&range[..dots]) && is_number(&range[dots + 2..]))
+}
+
+/// The name of a constant: `VKAPI_PTR`.
+fn is_constant(value: &[u8]) -> bool {
+    let is_word = |word: &[u8]| word.len() >= 2 && word.iter().all(u8::is_ascii_uppercase);
+    value.contains(&b'_') && value.split(|byte| *byte == b'_').all(is_word)
+}
+
+/// What ends in what it is the name of: `orders-dlq-key`.
+fn is_name(value: &[u8]) -> bool {
+    const ENDS: [&str; 5] = ["key", "keys", "token", "pass", "pwd"];
+    let tail = value.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (head, tail) = value.split_at(value.len() - tail);
+    matches!(head.last(), Some(b'-' | b'_')) && is_in(tail, &ENDS)
+}
+
+/// The head or the claims of a signed token: without its signature it opens nothing. Base64 of an object
+/// whose strings are short, as those of a secret are not.
+fn is_part_of_token(value: &[u8]) -> bool {
+    const MAX_LEN: usize = 512;
+    /// No name and no number is longer; identifiers are in groups.
+    const MAX_RUN: usize = 16;
+    let value = value.strip_suffix(b".").unwrap_or(value);
+    if !value.starts_with(b"eyJ") || value.len() > MAX_LEN {
+        return false;
+    }
+    let mut bytes = [0u8; MAX_LEN];
+    let digits = value.iter().take_while(|byte| **byte != b'=').count();
+    let len = base64::decode_into(&value[..digits], &mut bytes);
+    let object = &bytes[..len];
+    let is_whole = len * 4 / 3 + 2 >= digits;
+    let is_text = object.iter().all(|byte| (b' '..=b'~').contains(byte));
+    let mut runs = object.split(|byte| !byte.is_ascii_alphanumeric());
+    is_whole && is_text && runs.all(|run| run.len() <= MAX_RUN)
 }
 
 /// A regular expression: what a password must look like.
@@ -364,7 +424,8 @@ fn is_escaped_bytes(value: &[u8]) -> bool {
     let is_colour = colours.iter().any(|start| {
         value.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     });
-    let escapes = value.windows(2).filter(|pair| *pair == b"\\x" || *pair == b"\\0").count();
+    let is_escape = |pair: &[u8]| pair[0] == b'\\' && matches!(pair[1], b'x' | b'0' | b'U');
+    let escapes = value.windows(2).filter(|pair| is_escape(pair)).count();
     is_colour || (escapes > 0 && (escapes * 8 >= value.len() || value.ends_with(b"\\0")))
 }
 
@@ -460,6 +521,8 @@ mod tests {
             "com.acme.service",
             "XXH3_hashLong_64b_withSeed",
             "UTF-8",
+            "caf%C3%A9",
+            "foo(b%5Dc",
             "application/json",
             "the user is here",
             "Enter",
@@ -549,6 +612,13 @@ mod tests {
             "hkdf::Prk",
             "a6ddcc84-8e4d/data.FPKM-UQ.txt.gz",
             "reordered-hijklmnopq",
+            "VKAPI_PTR",
+            "orders-q7x-key",
+            "\\UD83D\\UDCA9",
+            "alice_mock_jwt_token.eyJvaWQ",
+            "1/Blahblasj424jladJDSGNf",
+            "eyJhbGciOiJub25lIn0",
+            "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0",
             "9d61b19deffd5a60ffffffff0d1e2f3a4b",
             "",
         ] {

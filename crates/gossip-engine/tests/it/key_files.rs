@@ -49,6 +49,8 @@ fn keys_and_stores_are_found_by_their_bytes() {
         (pkcs8, "der-private-key"),
     ] {
         assert_eq!(found("blob.bin", &bytes), [rule]);
+        // What it was found to be is said once, and not by its name as well.
+        assert_eq!(found("release.p12", &bytes), [rule]);
         // Cut off within the first bytes it is nothing.
         assert_eq!(found("blob.bin", &bytes[..10]), [] as [&str; 0], "{rule}");
     }
