@@ -35,19 +35,35 @@ fn roles(word: &[u8]) -> u8 {
     let Some(lower) = lower.get_mut(..word.len()) else { return 0 };
     lower.copy_from_slice(word);
     lower.make_ascii_lowercase();
-    let words = words();
-    let found = words.binary_search_by(|(word, _)| word.as_bytes().cmp(&*lower));
-    found.map_or(0, |at| words[at].1)
+    let Some(place) = place(lower) else { return 0 };
+    let Vocabulary { words, ends } = vocabulary();
+    let start = place.checked_sub(1).map_or(0, |before| ends[before]);
+    let mut alike = words[usize::from(start)..usize::from(ends[place])].iter();
+    alike.find(|(word, _)| word.as_bytes() == lower).map_or(0, |(_, roles)| *roles)
+}
+
+/// Words that begin with one letter and are as long stand together: few are compared.
+fn place(word: &[u8]) -> Option<usize> {
+    let first = word.first().filter(|first| first.is_ascii_lowercase())?;
+    Some(usize::from(first - b'a') * (MAX_WORD + 1) + word.len())
 }
 
 fn bit(role: Role) -> u8 {
     1 << role as u8
 }
 
-/// Sorted, each once, with the bits of its roles.
-fn words() -> &'static [(&'static str, u8)] {
-    static WORDS: OnceLock<Vec<(&str, u8)>> = OnceLock::new();
-    WORDS.get_or_init(|| {
+struct Vocabulary {
+    /// By place, each once, with the bits of its roles.
+    words: Vec<(&'static str, u8)>,
+    /// Where the words of each place end.
+    ends: [u16; PLACES],
+}
+
+const PLACES: usize = 26 * (MAX_WORD + 1);
+
+fn vocabulary() -> &'static Vocabulary {
+    static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
+    VOCABULARY.get_or_init(|| {
         let mut all = Vec::new();
         let mut role = None;
         for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
@@ -59,7 +75,8 @@ fn words() -> &'static [(&'static str, u8)] {
                 }
             }
         }
-        all.sort_unstable();
+        let place = |word: &str| place(word.as_bytes()).expect("a word begins with a letter");
+        all.sort_unstable_by_key(|(word, _)| (place(word), *word));
         let mut words: Vec<(&str, u8)> = Vec::with_capacity(all.len());
         for (word, bits) in all {
             match words.last_mut() {
@@ -67,7 +84,11 @@ fn words() -> &'static [(&'static str, u8)] {
                 _ => words.push((word, bits)),
             }
         }
-        words
+        let mut ends = [0; PLACES];
+        for (at, end) in ends.iter_mut().enumerate() {
+            *end = words.partition_point(|(word, _)| place(word) <= at) as u16;
+        }
+        Vocabulary { words, ends }
     })
 }
 
@@ -93,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_file_is_read_and_roles_are_told_apart() {
-        assert!(words().iter().all(|(word, bits)| *bits != 0 && word.len() <= MAX_WORD));
+        assert!(vocabulary().words.iter().all(|(word, bits)| *bits != 0 && word.len() <= MAX_WORD));
         assert!(says(b"File", Role::DeniesBehind));
         assert!(!says(b"file", Role::MakesKey));
         assert!(says(b"API", Role::MakesKey));
