@@ -41,7 +41,8 @@ impl FileKind {
     /// What the path says.
     pub(crate) fn of(path: Option<&[u8]>) -> Self {
         let Some(path) = path else { return Self::Unknown };
-        let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
+        // What is in an archive stands behind its name: `changelog.gz!changelog`.
+        let name = &path[memchr::memrchr2(b'/', b'!', path).map_or(0, |at| at + 1)..];
         if name.first() == Some(&b'.') && contains(name, "env") {
             return Self::Config;
         }
@@ -60,7 +61,10 @@ impl FileKind {
         {
             return Self::Config;
         }
-        let Some(dot) = memchr::memrchr(b'.', name) else { return Self::Unknown };
+        let Some(dot) = memchr::memrchr(b'.', name) else {
+            let is_text = ["changelog", "readme", "news"].iter().any(|word| contains(name, word));
+            return if is_text { Self::Text } else { Self::Unknown };
+        };
         let extension = &name[dot + 1..];
         let is_in =
             |list: &[&str]| list.iter().any(|e| extension.eq_ignore_ascii_case(e.as_bytes()));
@@ -68,12 +72,22 @@ impl FileKind {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
-        } else if is_in(TEXT) {
+        } else if is_in(TEXT) || is_manual(name, extension) {
             Self::Text
         } else {
             Self::Unknown
         }
     }
+}
+
+/// `git.1`, `openssl-mac.1ssl`, `gnupg.info-2`. What a version ends with is none: `lib.so.1`, `app-1.2`.
+fn is_manual(name: &[u8], extension: &[u8]) -> bool {
+    let page = matches!(extension, [b'1'..=b'8', suffix @ ..]
+        if suffix.len() <= 4 && suffix.iter().all(u8::is_ascii_lowercase));
+    let is_info = extension == b"info" || extension.starts_with(b"info-");
+    let stem = &name[..name.len() - extension.len() - 1];
+    let ends_in_digit = stem.last().is_some_and(u8::is_ascii_digit);
+    is_info || (page && !ends_in_digit && !contains(stem, ".so") && !contains(stem, "log"))
 }
 
 fn contains(name: &[u8], word: &str) -> bool {
@@ -92,7 +106,19 @@ mod tests {
         assert_eq!(kind("a/docker-compose.yml"), FileKind::Config);
         assert_eq!(kind("Dockerfile"), FileKind::Config);
         assert_eq!(kind("README.md"), FileKind::Text);
-        assert_eq!(kind("a/b"), FileKind::Unknown);
+        for manual in [
+            "man1/git.1",
+            "openssl-mac.1ssl",
+            "gnupg.info-2",
+            "gpg.info",
+            "a.gz!changelog",
+            "README",
+        ] {
+            assert_eq!(kind(manual), FileKind::Text, "{manual}");
+        }
+        for other in ["a/b", "lib.so.1", "app-1.2", "syslog.1", "app.log.2"] {
+            assert_eq!(kind(other), FileKind::Unknown, "{other}");
+        }
         assert_eq!(FileKind::of(None), FileKind::Unknown);
     }
 }

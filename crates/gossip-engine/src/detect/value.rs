@@ -429,12 +429,17 @@ fn is_escaped_bytes(value: &[u8]) -> bool {
     is_colour || (escapes > 0 && (escapes * 8 >= value.len() || value.ends_with(b"\\0")))
 }
 
-/// What a password was made of, not a password: `pbkdf2_sha256$10000$…`.
+/// What a password was made into, or a fingerprint: `pbkdf2_sha256$10000$…`, `sha256:04ce2a…`,
+/// `51:C4:0C:6D:…`.
 fn is_hash(value: &[u8]) -> bool {
     let algorithms =
         ["pbkdf2", "bcrypt", "argon2", "scrypt", "sha1$", "sha256$", "sha512$", "md5$", "{SSHA"];
-    value.iter().filter(|byte| **byte == b'$').count() >= 2
-        && algorithms.iter().any(|name| value.starts_with(name.as_bytes()))
+    let begins = |names: &[&str]| names.iter().any(|name| value.starts_with(name.as_bytes()));
+    let is_pair = |pair: &[u8]| pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
+    let in_pairs = || value.len() >= 16 * 3 - 1 && value.split(|byte| *byte == b':').all(is_pair);
+    (value.iter().filter(|byte| **byte == b'$').count() >= 2 && begins(&algorithms))
+        || begins(&["sha256:", "sha512:", "sha1:", "SHA256:"])
+        || in_pairs()
 }
 
 /// `xxxx`, `abab`, `0000001`.
@@ -613,6 +618,8 @@ mod tests {
             "a6ddcc84-8e4d/data.FPKM-UQ.txt.gz",
             "reordered-hijklmnopq",
             "VKAPI_PTR",
+            "sha256:04ce2ae89ff4295a6b9c4111640bdcb3",
+            "51:C4:0C:6D:7E:A5:6C:D8:8F:B4:3A:DF:91:78:4F:18:BC:D5:E4:C5",
             "orders-q7x-key",
             "\\UD83D\\UDCA9",
             "alice_mock_jwt_token.eyJvaWQ",
