@@ -9,6 +9,8 @@ pub(crate) enum FileKind {
     Config,
     /// Prose with examples in it.
     Text,
+    /// What is shown to people, in their language.
+    Catalogue,
     /// Anything.
     Unknown,
 }
@@ -17,7 +19,7 @@ pub(crate) enum FileKind {
 const CODE: &[&str] = &[
     "rs", "c", "h", "cc", "cpp", "cxx", "hpp", "hh", "java", "kt", "kts", "scala", "go", "py",
     "rb", "js", "jsx", "mjs", "cjs", "ts", "tsx", "php", "cs", "swift", "m", "mm", "pl", "pm",
-    "lua", "ex", "exs", "erl", "hs", "dart", "sol", "sql", "vb", "fs", "fsx", "clj", "groovy",
+    "lua", "ex", "exs", "erl", "hrl", "hs", "dart", "sol", "sql", "vb", "fs", "fsx", "clj", "groovy",
     "gradle", "vue", "svelte", "r", "jl", "nim", "zig", "d", "asm", "s", "css", "scss", "less",
     "html", "htm", "xhtml", "jsp", "erb", "ejs", "hbs", "twig", "cshtml", "razor", "proto",
     "graphql", "el", "lisp", "ml", "mli", "v", "sv", "vhd", "tcl", "awk", "cmake", "pyx", "pas",
@@ -34,7 +36,14 @@ const CONFIG: &[&str] = &[
 ];
 #[rustfmt::skip]
 const TEXT: &[&str] = &[
-    "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx", "po", "pot",
+    "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx",
+];
+const CATALOGUE: &[&str] = &["po", "pot", "arb", "xlf", "xliff", "resx", "strings"];
+/// Directories of nothing else.
+#[rustfmt::skip]
+const CATALOGUES: &[&str] = &[
+    "i18n", "l10n", "localization", "localisation", "lang", "langs", "language", "languages", "locale", "locales", "nls",
+    "translation", "translations",
 ];
 
 impl FileKind {
@@ -43,6 +52,10 @@ impl FileKind {
         let Some(path) = path else { return Self::Unknown };
         // What is in an archive stands behind its name: `changelog.gz!changelog`.
         let name = &path[memchr::memrchr2(b'/', b'!', path).map_or(0, |at| at + 1)..];
+        let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
+        if folders.any(|folder| equals_one(folder, CATALOGUES) || is_language(folder)) {
+            return Self::Catalogue;
+        }
         if name.first() == Some(&b'.') && contains(name, "env") {
             return Self::Config;
         }
@@ -66,9 +79,10 @@ impl FileKind {
             return if is_text { Self::Text } else { Self::Unknown };
         };
         let extension = &name[dot + 1..];
-        let is_in =
-            |list: &[&str]| list.iter().any(|e| extension.eq_ignore_ascii_case(e.as_bytes()));
-        if is_in(CODE) {
+        let is_in = |list: &[&str]| equals_one(extension, list);
+        if is_in(CATALOGUE) {
+            Self::Catalogue
+        } else if is_in(CODE) {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
@@ -88,6 +102,17 @@ fn is_manual(name: &[u8], extension: &[u8]) -> bool {
     let stem = &name[..name.len() - extension.len() - 1];
     let ends_in_digit = stem.last().is_some_and(u8::is_ascii_digit);
     is_info || (page && !ends_in_digit && !contains(stem, ".so") && !contains(stem, "log"))
+}
+
+/// `cy_GB`, `pt-BR`.
+fn is_language(folder: &[u8]) -> bool {
+    matches!(folder, [a, b, b'_' | b'-', c, d]
+        if [a, b].iter().all(|byte| byte.is_ascii_lowercase())
+            && [c, d].iter().all(|byte| byte.is_ascii_uppercase()))
+}
+
+fn equals_one(name: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 fn contains(name: &[u8], word: &str) -> bool {
@@ -115,6 +140,11 @@ mod tests {
             "README",
         ] {
             assert_eq!(kind(manual), FileKind::Text, "{manual}");
+        }
+        for catalogue in
+            ["app/i18n/cy.json", "Lang/mg.php", "cy_GB/labels.inc", "de.po", "Strings.resx"]
+        {
+            assert_eq!(kind(catalogue), FileKind::Catalogue, "{catalogue}");
         }
         for other in ["a/b", "lib.so.1", "app-1.2", "syslog.1", "app.log.2"] {
             assert_eq!(kind(other), FileKind::Unknown, "{other}");

@@ -79,9 +79,13 @@ const LABELS: &[&str] = &[
     "wrong",
 ];
 
-/// Before `token` these say that it is a place in a listing.
+/// Before `token` these say that it is a place in a listing, or one of many changes.
+#[rustfmt::skip]
 const PLACES: &[&str] =
-    &["next", "page", "continuation", "pagination", "paging", "cursor", "resume", "sync", "delta"];
+    &[
+        "next", "page", "continuation", "pagination", "paging", "cursor", "resume", "sync", "delta",
+        "lock", "update", "revision", "idempotency",
+    ];
 
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).

@@ -94,6 +94,12 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
+    if is_read_by_name(&text[name.clone()], found.syntax)
+        || is_name_in_object(text, &found.value)
+        || (kind == FileKind::Catalogue && !value.iter().any(u8::is_ascii_digit))
+    {
+        return None;
+    }
     let in_environment = is_of_environment(&text[name.clone()], named, found.syntax, kind);
     let is_word = in_environment && chosen::is_word(value);
     let confidence = match judge(named, found.syntax, kind, value) {
@@ -139,6 +145,22 @@ fn is_of_environment(name: &[u8], named: Named, syntax: Syntax, kind: FileKind) 
         _ => syntax == Syntax::Quoted && syntax::is_constant(name) && name.contains(&b'_'),
     };
     named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS && is_set
+}
+
+/// `getCredentials("acme")`: what is read is called so.
+fn is_read_by_name(name: &[u8], syntax: Syntax) -> bool {
+    const READS: [&str; 6] = ["get", "fetch", "find", "load", "lookup", "read"];
+    let method = &name[memchr::memrchr(b'.', name).map_or(0, |dot| dot + 1)..];
+    let begins = |read: &&str| {
+        method.get(..read.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(read.as_bytes()))
+    };
+    syntax == Syntax::Argument && READS.iter().any(begins)
+}
+
+/// `{"password": {"http": …}}`: a name of an object, and no value.
+fn is_name_in_object(text: &[u8], value: &Range<usize>) -> bool {
+    let is_opened = text[..value.start].ends_with(b"{\"") || text[..value.start].ends_with(b"{'");
+    is_opened && matches!(text.get(value.end..value.end + 2), Some(b"\":" | b"':"))
 }
 
 /// Whether a name of what logs in may name a user and a password at once.
@@ -197,7 +219,11 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
         return None;
     }
     // What documentation shows was chosen as an example.
-    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, value) };
+    let chosen = if matches!(kind, FileKind::Text | FileKind::Catalogue) {
+        None
+    } else {
+        chosen_bits(named, value)
+    };
     let chosen = chosen.filter(|chosen| *chosen >= needed);
     let least = if chosen.is_some() { f32::MIN } else { needed };
     // Rules for passwords ask for digits and signs; that they were typed in order says nothing.
@@ -237,14 +263,31 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     if !named.is_explicit && is_code() {
         return false;
     }
+    // Words in a language that the model does not know; a pass phrase has a digit or is none to it.
+    if weight.shape == Shape::Phrase && !value.iter().any(u8::is_ascii_digit) {
+        return false;
+    }
     match named.kind {
         Kind::Password => (4..=128).contains(&len),
         Kind::Secret => (6..=1024).contains(&len) && weight.shape != Shape::Phrase,
         Kind::Token | Kind::Key | Kind::Auth | Kind::Marked => {
             let shape = !matches!(weight.shape, Shape::Phrase | Shape::Number);
-            (8..=1024).contains(&len) && shape && (named.is_explicit || len >= 12)
+            (8..=1024).contains(&len)
+                && shape
+                && (named.is_explicit || len >= 12)
+                && !(named.kind == Kind::Key && is_id_of_key(value))
+                && !value::is_dotted(value)
+                && !value::is_snake_case(value)
         }
     }
+}
+
+/// `E709712C`: what is called after a key of GnuPG is its number or its fingerprint; other keys have more
+/// digits.
+fn is_id_of_key(value: &[u8]) -> bool {
+    let is_hex = value.iter().all(u8::is_ascii_hexdigit);
+    let is_upper = !value.iter().any(u8::is_ascii_lowercase);
+    is_hex && (value.len() < 16 || (is_upper && matches!(value.len(), 16 | 40)))
 }
 
 /// A name that may name anything needs a value that is written as one.
@@ -274,7 +317,7 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {
             FileKind::Config => 1.0,
             FileKind::Unknown => 0.0,
-            FileKind::Text => -1.0,
+            FileKind::Text | FileKind::Catalogue => -1.0,
             FileKind::Code => -5.0,
         },
         Syntax::Bytes => 0.0,

@@ -204,8 +204,13 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
     const MIN_LETTERS: usize = 20;
     /// Letters can be hexadecimal digits by chance, but not so many of them.
     const MIN_HEX_LETTERS: usize = 32;
-    let min_len = if is_credential { MIN_CREDENTIAL } else { MIN_LEN };
-    if value.len() < min_len || is_address(value) {
+    const MIN_TYPED: usize = 10;
+    let min_len = match is_credential {
+        true if value::is_typed(value) => MIN_TYPED,
+        true => MIN_CREDENTIAL,
+        false => MIN_LEN,
+    };
+    if value.len() < min_len || is_address(value) || is_class(value) {
         return None;
     }
     let weight = value::weigh_typed(value, f32::MIN)?;
@@ -254,6 +259,18 @@ fn weigh_assigned(value: &[u8]) -> Option<f32> {
 fn typed_bits(value: &[u8]) -> f32 {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     if digits * 4 >= value.len() { -12.0 } else { 0.0 }
+}
+
+/// `V2010.CallPage`: the last word is the name of a class.
+fn is_class(value: &[u8]) -> bool {
+    let last = memchr::memrchr(b'.', value).map(|dot| &value[dot + 1..]);
+    last.is_some_and(|last| {
+        last.len() >= 4
+            && last[0].is_ascii_uppercase()
+            && last.iter().all(u8::is_ascii_alphabetic)
+            && last.iter().any(u8::is_ascii_lowercase)
+            && value::is_wordlike(last)
+    })
 }
 
 fn has_digit(value: &[u8]) -> bool {

@@ -28,7 +28,8 @@ pub(super) fn is_key(
 ) -> bool {
     const MIN_LEN: usize = 12;
     let is_plain = value.first().is_some_and(u8::is_ascii_alphanumeric)
-        && !value.iter().any(|byte| b" /(){}<>,;".contains(byte));
+        && !value.iter().any(|byte| b" /(){}<>,;".contains(byte))
+        && value.iter().filter(|byte| **byte == b':').count() < 2;
     if value.len() < MIN_LEN || !is_plain || is_identifier(value) {
         return false;
     }

@@ -57,7 +57,7 @@ const TELLING_STARTS: &[&str] = &["my_", "my-", "the_", "the-"];
 /// Parts that no value has which is one.
 #[rustfmt::skip]
 const TELLING_PARTS: &[&str] = &[
-    "password", "passwd", "example", "placeholder", "changeme", "your_", "your-", "yourp",
+    "password", "passwd", "passphrase", "example", "placeholder", "changeme", "your_", "your-", "yourp",
     "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "process.env", "getenv", "environ", "localhost", "undefined", "function",
     "username", "sample", "fake", "foobar", "blah", "mock_", "mock-", "_mock", "-mock", "****", "...",
@@ -69,17 +69,33 @@ const MAX_ESCAPED: usize = 128;
 
 /// The beginnings of keys that their authors published to be used by everybody: the storage and the
 /// database emulator's of Azure, and those of RFC 7748, 8032 and 8410. Too short to be keys.
+/// Then public keys of SSH, whose kind is their beginning.
 #[rustfmt::skip]
 const PUBLISHED: &[&str] = &[
+    "aaaab3nzac1yc2e", "aaaac3nzac1lzdi1nte5", "aaaae2vjzhnhlxnoytitbm",
     "eby8vdm02xnocqflquw", "c2y6ydjf5/r+ob0n8a7", "77076d0a7318a57d", "5dab087e624a8a4b",
     "9d61b19deffd5a60", "4ccd089b28ff96da", "c5aa8df43f9f837b", "d4ee72dbf913584a",
+];
+
+/// The beginnings of what the RFCs of OAuth (5849, 6749, 6750), of Basic credentials (7617) and the
+/// manual of one-time passwords show, and half the world copies.
+#[rustfmt::skip]
+const SHOWN: &[&str] = &[
+    "2yotnfzfejr1zc", "tgzv3jokf0xg5q", "splxlobezqqyby", "czzcagrsa3f0mz", "7fjfp0zbr1ktdr", "gx1fbat3bv",
+    "mf_9.b5f-4.1jq", "9djdj82h48djs9", "kkk9d7dh3k39sj", "j49sn47ddh2s33", "dh893hdasih9d3", "kd94hf93k423kf",
+    "nnch734d00sl2j", "hh5s93j4hdidpo", "pfkkdhi9sl3r4s", "dpf43f3p2l4k3l", "qwxhzgrpbjpvcg", "jbswy3dpehpk3p",
 ];
 
 /// The weight of a value, or none if it cannot be a secret or weighs less than `least` bits.
 pub(super) fn weigh(value: &[u8], least: f32) -> Option<Weight> {
     let weight = weigh_typed(value, least)?;
-    let is_typed = TYPED_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()));
-    (!is_typed && !judge::looks_typed(value)).then_some(weight)
+    (!is_typed(value)).then_some(weight)
+}
+
+/// Whether somebody typed the value, by the order of the alphabet or of the keyboard.
+pub(super) fn is_typed(value: &[u8]) -> bool {
+    TYPED_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
+        || judge::looks_typed(value)
 }
 
 /// The same, but of a value in which the alphabet or the digits may stand in order. What is cheap to
@@ -135,6 +151,9 @@ fn is_stand_in(value: &[u8]) -> bool {
         || is_hash(value)
         || is_node(value)
         || is_constant(value)
+        || is_date(value)
+        || is_of_code(value)
+        || is_label(value)
         || is_name(value)
         || is_part_of_token(value)
         || has(b"://")
@@ -149,7 +168,7 @@ fn is_stand_in(value: &[u8]) -> bool {
         })
         || TELLING_PARTS.iter().any(|part| contains_ignore_case(value, part.as_bytes()))
         || (contains_ignore_case(value, b"secret") && !is_labelled(value))
-        || (value.len() >= 32 && is_published(value))
+        || is_published(value)
 }
 
 /// A node of a syntax tree and where it stands, as parsers print them: `STRING_LITERAL@12..18`.
@@ -161,10 +180,45 @@ fn is_node(value: &[u8]) -> bool {
     dots.is_some_and(|dots| is_number(&range[..dots]) && is_number(&range[dots + 2..]))
 }
 
-/// The name of a constant: `VKAPI_PTR`.
+/// The name of a constant: `VKAPI_PTR`, `RSA_OAEP_SHA_256`.
 fn is_constant(value: &[u8]) -> bool {
+    let inner = value.strip_prefix(b"_").and_then(|inner| inner.strip_suffix(b"_"));
+    let mut words = inner.unwrap_or(value).split(|byte| *byte == b'_');
     let is_word = |word: &[u8]| word.len() >= 2 && word.iter().all(u8::is_ascii_uppercase);
-    value.contains(&b'_') && value.split(|byte| *byte == b'_').all(is_word)
+    let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+    value.contains(&b'_')
+        && words.next().is_some_and(is_word)
+        && words.all(|word| is_word(word) || is_number(word))
+}
+
+/// `Pasiwedi:`, what stands before a field.
+fn is_label(value: &[u8]) -> bool {
+    let text = value.strip_suffix(b":");
+    text.is_some_and(|text| text.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b' '))
+}
+
+/// `2020-02-01-preview`: the day of a version.
+fn is_date(value: &[u8]) -> bool {
+    let is_day = value.get(..10).is_some_and(|day| {
+        day.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+    });
+    is_day && value[10..].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-')
+}
+
+/// `@scope/package`, `Ctrl-Shift-P`, `->`, half of a character: what code has in strings.
+fn is_of_code(value: &[u8]) -> bool {
+    const KEYS: [&[u8]; 4] = [b"Ctrl-", b"Shift-", b"Alt-", b"Ctrl+"];
+    let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
+    let in_package =
+        |byte: &u8| byte.is_ascii_lowercase() || b"@/-.".contains(byte) || byte.is_ascii_digit();
+    (value[0] == b'@' && value.contains(&b'/') && value.iter().all(in_package))
+        || KEYS.iter().any(|key| value.starts_with(key))
+        || has(b"->")
+        || has(b"\\ud8")
+        || value.starts_with(b"ssh-")
 }
 
 /// What ends in what it is the name of: `orders-dlq-key`.
@@ -217,10 +271,16 @@ fn is_labelled(value: &[u8]) -> bool {
     tail.len() >= MIN_LEN && tail.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3
 }
 
-fn is_published(value: &[u8]) -> bool {
-    checksum::is_public_nkey(value)
-        || checksum::is_published_google_key(value)
-        || PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes()))
+/// Whether the value is no secret because everybody has it.
+pub(super) fn is_published(value: &[u8]) -> bool {
+    let begins = |start: &&str| {
+        value.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
+    };
+    let is_long = value.len() >= 32;
+    (value.len() >= 10 && SHOWN.iter().any(begins))
+        || (is_long && PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes())))
+        || (is_long && checksum::is_public_nkey(value))
+        || (is_long && checksum::is_published_google_key(value))
 }
 
 /// Whether a program made the value of letters, digits and many signs, as those of frameworks do:
@@ -390,10 +450,18 @@ pub(super) fn is_camel_case(value: &[u8]) -> bool {
         && capitals * 3 <= value.len()
 }
 
-/// `http.sslCAInfo`: words with dots between them.
+/// `http.sslCAInfo`, `xml-pe.xml`: words with dots between them.
 pub(super) fn is_dotted(value: &[u8]) -> bool {
-    let is_word = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_alphabetic);
+    let in_word = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
+    let is_word = |word: &[u8]| !word.is_empty() && word.iter().all(in_word);
     value.contains(&b'.') && value.split(|byte| *byte == b'.').all(is_word)
+}
+
+/// `query_graph_rrd`: three words or more in small letters.
+pub(super) fn is_snake_case(value: &[u8]) -> bool {
+    let mut words = value.split(|byte| *byte == b'_');
+    words.clone().count() >= 3
+        && words.all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_lowercase))
 }
 
 /// Digits with or without the suffix of a type, `1296188491u32`; hexadecimal ones of a register's
@@ -437,7 +505,14 @@ fn is_hash(value: &[u8]) -> bool {
     let begins = |names: &[&str]| names.iter().any(|name| value.starts_with(name.as_bytes()));
     let is_pair = |pair: &[u8]| pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
     let in_pairs = || value.len() >= 16 * 3 - 1 && value.split(|byte| *byte == b':').all(is_pair);
+    // As PostgreSQL and MySQL keep them.
+    let of_database = || match value {
+        [b'm', b'd', b'5', digits @ ..] => is_hex(digits) && digits.len() == 32,
+        [b'*', digits @ ..] => is_hex(digits) && digits.len() == 40,
+        _ => value.starts_with(b"SCRAM-SHA-"),
+    };
     (value.iter().filter(|byte| **byte == b'$').count() >= 2 && begins(&algorithms))
+        || of_database()
         || begins(&["sha256:", "sha512:", "sha1:", "SHA256:"])
         || in_pairs()
 }
@@ -618,6 +693,19 @@ mod tests {
             "a6ddcc84-8e4d/data.FPKM-UQ.txt.gz",
             "reordered-hijklmnopq",
             "VKAPI_PTR",
+            "RSA_OAEP_SHA_256",
+            "_DBC_DBPASS_",
+            "SCRAM-SHA-256$4096:wLr5nqC+3F+r7FdQPnB+nA==$x",
+            "*EE0D72C1085C46C5278932678FBE2C6A782821B4",
+            "md55a231fcdb710d73268c4f44283487ba2",
+            "2020-02-01-preview",
+            "@jupyter/ydoc",
+            "Ctrl-Shift-P",
+            "bsj,j->bs",
+            "\\ud83d\\udca9",
+            "Pasiwedi:",
+            "AAAAC3NzaC1lZDI1NTE5AAAAIHv4wovK7u1Est8e1rMv",
+            "2YotnFZFEjr1zCsicMWpAA",
             "sha256:04ce2ae89ff4295a6b9c4111640bdcb3",
             "51:C4:0C:6D:7E:A5:6C:D8:8F:B4:3A:DF:91:78:4F:18:BC:D5:E4:C5",
             "orders-q7x-key",
