@@ -39,6 +39,12 @@ const TEXT: &[&str] = &[
     "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx",
 ];
 const CATALOGUE: &[&str] = &["po", "pot", "arb", "xlf", "xliff", "resx", "strings"];
+/// How they are written in directories of their own; other code may be in a package that is called so.
+#[rustfmt::skip]
+const IN_CATALOGUES: &[&str] = &[
+    "json", "json5", "yml", "yaml", "properties", "xml", "ini", "toml", "php", "inc", "js", "mjs", "cjs",
+    "ts", "txt", "lang",
+];
 /// Directories of nothing else.
 #[rustfmt::skip]
 const CATALOGUES: &[&str] = &[
@@ -52,10 +58,6 @@ impl FileKind {
         let Some(path) = path else { return Self::Unknown };
         // What is in an archive stands behind its name: `changelog.gz!changelog`.
         let name = &path[memchr::memrchr2(b'/', b'!', path).map_or(0, |at| at + 1)..];
-        let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
-        if folders.any(|folder| equals_one(folder, CATALOGUES) || is_language(folder)) {
-            return Self::Catalogue;
-        }
         if name.first() == Some(&b'.') && contains(name, "env") {
             return Self::Config;
         }
@@ -80,7 +82,9 @@ impl FileKind {
         };
         let extension = &name[dot + 1..];
         let is_in = |list: &[&str]| equals_one(extension, list);
-        if is_in(CATALOGUE) {
+        let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
+        let is_catalogue = |folder: &[u8]| equals_one(folder, CATALOGUES) || is_language(folder);
+        if is_in(CATALOGUE) || (is_in(IN_CATALOGUES) && folders.any(is_catalogue)) {
             Self::Catalogue
         } else if is_in(CODE) {
             Self::Code
@@ -146,6 +150,8 @@ mod tests {
         {
             assert_eq!(kind(catalogue), FileKind::Catalogue, "{catalogue}");
         }
+        assert_eq!(kind("org/acme/lang/Main.java"), FileKind::Code);
+        assert_eq!(kind("lang/.env"), FileKind::Config);
         for other in ["a/b", "lib.so.1", "app-1.2", "syslog.1", "app.log.2"] {
             assert_eq!(kind(other), FileKind::Unknown, "{other}");
         }

@@ -317,8 +317,8 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {
             FileKind::Config => 1.0,
             FileKind::Unknown => 0.0,
-            FileKind::Text | FileKind::Catalogue => -1.0,
-            FileKind::Code => -5.0,
+            FileKind::Text => -1.0,
+            FileKind::Code | FileKind::Catalogue => -5.0,
         },
         Syntax::Bytes => 0.0,
         // Joined by a blank or a dash only, any two words are: the value must speak for itself.
