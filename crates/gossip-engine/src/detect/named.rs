@@ -18,7 +18,7 @@ use super::test_vector;
 use super::unlisted::{self, Names};
 use super::value::{self, Shape, Weight};
 use crate::finding::Reason;
-use crate::rules::Confidence;
+use crate::rules::{Confidence, contains_ignore_case};
 
 /// A sum of this is reported, with low confidence.
 const REPORTED_BITS: f32 = 10.0;
@@ -95,6 +95,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         return None;
     }
     if is_read_by_name(&text[name.clone()], found.syntax)
+        || (named.kind == Kind::Key && is_id_of_key(&text[phrase..name.end], value))
         || is_name_in_object(text, &found.value)
         || (kind == FileKind::Catalogue && !value.iter().any(u8::is_ascii_digit))
     {
@@ -152,7 +153,9 @@ fn is_read_by_name(name: &[u8], syntax: Syntax) -> bool {
     const READS: [&str; 6] = ["get", "fetch", "find", "load", "lookup", "read"];
     let method = &name[memchr::memrchr(b'.', name).map_or(0, |dot| dot + 1)..];
     let begins = |read: &&str| {
+        let next = method.get(read.len());
         method.get(..read.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(read.as_bytes()))
+            && next.is_some_and(|byte| *byte == b'_' || byte.is_ascii_uppercase())
     };
     syntax == Syntax::Argument && READS.iter().any(begins)
 }
@@ -275,19 +278,18 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
             (8..=1024).contains(&len)
                 && shape
                 && (named.is_explicit || len >= 12)
-                && !(named.kind == Kind::Key && is_id_of_key(value))
                 && !value::is_dotted(value)
                 && !value::is_snake_case(value)
         }
     }
 }
 
-/// `E709712C`: what is called after a key of GnuPG is its number or its fingerprint; other keys have more
-/// digits.
-fn is_id_of_key(value: &[u8]) -> bool {
+/// `sign_key: E709712C`: the number of a key, or the fingerprint of one of GnuPG.
+fn is_id_of_key(name: &[u8], value: &[u8]) -> bool {
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
-    let is_upper = !value.iter().any(u8::is_ascii_lowercase);
-    is_hex && (value.len() < 16 || (is_upper && matches!(value.len(), 16 | 40)))
+    let of_gnupg =
+        || ["gpg", "pgp", "sign"].iter().any(|word| contains_ignore_case(name, word.as_bytes()));
+    is_hex && (value.len() < 16 || (matches!(value.len(), 16 | 40) && of_gnupg()))
 }
 
 /// A name that may name anything needs a value that is written as one.

@@ -84,3 +84,44 @@ proptest! {
         }
     }
 }
+
+/// What is found in a file of this kind, by the words of passwords and secrets.
+fn found(kind: FileKind, text: &str) -> bool {
+    let text = text.as_bytes();
+    [Detector::NamedPassword, Detector::NamedSecret].into_iter().any(|detector| {
+        words(text, detector).into_iter().any(|word| detector.detect(text, kind, word).is_some())
+    })
+}
+
+#[test]
+fn what_people_are_shown_is_no_password() {
+    for text in ["\"yourpassword\": \"Igamamfihlo\",", "$lang['pass'] = 'Alahidyqx';"] {
+        assert!(!found(FileKind::Catalogue, text), "{text}");
+    }
+    assert!(found(FileKind::Catalogue, "\"password\": \"q8Zr2LmT0v\""));
+    assert!(!found(FileKind::Config, "\"mailmypassword\": \"Otthokiha vasya ekootiku\""));
+}
+
+#[test]
+fn what_names_a_credential_or_a_key_is_none() {
+    for text in [
+        "await this.getCredentials('dhlApi7q')",
+        "read_secret(\"xkq-prd-zz9-plur\")",
+        "{\"ResetPassword\":{\"qxhttpz1\":{}}}",
+        "sign_key: E709712C",
+        "GOSU_GPG_KEY=B42F6819007F00F88E364FD4036A9C25BF357DD4",
+        "{token : \"xml-pe.xml\"}",
+        "add_key('query_graph_rrdqx')",
+        "secret_uuid = 'b028130c-bdcb-4d5f-9bca-b9175ca6c28c'",
+    ] {
+        assert!(!found(FileKind::Config, text), "{text}");
+    }
+    for text in [
+        "setCredentials('q8Zr2LmT0vXb')",
+        "readonly_token(\"q8Zr2LmT0vXbN5wK\")",
+        "sign_key: 8ea332e7f666980cdd51651661ba02c9",
+        "{token : \"q8Zr2LmT0v.N5wKxx\"}",
+    ] {
+        assert!(found(FileKind::Config, text), "{text}");
+    }
+}
