@@ -21,7 +21,9 @@ const CODE: &[&str] = &[
     "gradle", "vue", "svelte", "r", "jl", "nim", "zig", "d", "asm", "s", "css", "scss", "less",
     "html", "htm", "xhtml", "jsp", "erb", "ejs", "hbs", "twig", "cshtml", "razor", "proto",
     "graphql", "el", "lisp", "ml", "mli", "v", "sv", "vhd", "tcl", "awk", "cmake", "pyx", "pas",
-    "f90", "ipynb", "svg", "thrift",
+    "f90", "ipynb", "svg", "thrift", "pp", "epp", "ino", "pde", "bas", "cls", "frm", "vbs", "hrl", "eex",
+    "heex", "leex", "cljs", "cljc", "edn", "coffee", "cr", "fsi", "asp", "aspx", "cfm", "cfc", "hx",
+    "rkt", "scm", "gd", "bicep", "mts", "cts",
 ];
 #[rustfmt::skip]
 const CONFIG: &[&str] = &[
@@ -30,12 +32,40 @@ const CONFIG: &[&str] = &[
     "dockerfile", "mk", "make", "j2", "tpl", "tmpl", "template", "dist", "sample", "example",
     "local", "plist", "xml", "json", "json5", "jsonc", "npmrc", "pypirc", "netrc", "pgpass",
     "service", "desktop", "reg", "prefs", "tfstate", "envrc", "nix", "http", "rest", "log",
-    "har", "bats", "inc", "setup",
+    "har", "bats", "inc", "setup", "sls", "exp", "psd1", "props", "targets", "pubxml", "settings",
+    "psrc", "csh", "tcsh", "opts", "options", "vault", "secret", "secrets", "creds",
 ];
 #[rustfmt::skip]
 const TEXT: &[&str] = &[
     "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx", "po", "pot",
 ];
+
+/// What translations are kept in: their words stand beside names, and are none of them.
+const TRANSLATED: &[&str] = &["yml", "yaml", "json", "properties", "php", "js", "ts", "xml", "arb"];
+/// And where.
+const TRANSLATIONS: &[&str] = &[
+    "i18n",
+    "l10n",
+    "lang",
+    "langs",
+    "language",
+    "languages",
+    "locale",
+    "locales",
+    "translations",
+];
+
+/// Whether a folder or the file's name says that it holds what is told to people.
+fn is_of_translations(path: &[u8], name: &[u8]) -> bool {
+    let is_one =
+        |word: &[u8]| TRANSLATIONS.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
+    let starts =
+        |start: &[u8]| name.get(..start.len()).is_some_and(|s| s.eq_ignore_ascii_case(start));
+    path.split(|byte| matches!(byte, b'/' | b'.')).any(is_one)
+        || starts(b"messages_")
+        || starts(b"messages.")
+        || name.ends_with(b".arb")
+}
 
 impl FileKind {
     /// What the path says.
@@ -64,7 +94,9 @@ impl FileKind {
         let extension = &name[dot + 1..];
         let is_in =
             |list: &[&str]| list.iter().any(|e| extension.eq_ignore_ascii_case(e.as_bytes()));
-        if is_in(CODE) {
+        if is_in(TRANSLATED) && is_of_translations(path, name) {
+            Self::Text
+        } else if is_in(CODE) {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
@@ -92,6 +124,9 @@ mod tests {
         assert_eq!(kind("a/docker-compose.yml"), FileKind::Config);
         assert_eq!(kind("Dockerfile"), FileKind::Config);
         assert_eq!(kind("README.md"), FileKind::Text);
+        assert_eq!(kind("config/locales/de.yml"), FileKind::Text);
+        assert_eq!(kind("src/messages_de.properties"), FileKind::Text);
+        assert_eq!(kind("src/lang/parser.rs"), FileKind::Code);
         assert_eq!(kind("a/b"), FileKind::Unknown);
         assert_eq!(FileKind::of(None), FileKind::Unknown);
     }

@@ -148,6 +148,10 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     if heads().any(|word| is_in(word, &["public", "pub", "publishable"])) {
         return None;
     }
+    // What was made of a password.
+    if named.kind == Kind::Password && heads().any(|word| is_in(word, &["hash", "hashed"])) {
+        return None;
+    }
     // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.
     let segment = match named.kind {
         Kind::Password => name[..word.start].iter().rposition(|byte| *byte == b'.').unwrap_or(0),
@@ -465,6 +469,7 @@ mod tests {
             assert_eq!(named(name, word), None, "{name}");
         }
         assert_eq!(named("public_key", "key"), None);
+        assert_eq!(named("hashed_password", "pass"), None);
         for (name, word) in [
             ("redis_key", "key"),
             ("key", "key"),

@@ -181,6 +181,7 @@ pub(super) fn may_assign(next: u8) -> bool {
             | b'\r'
             | b'<'
             | b'*'
+            | b'}'
     )
 }
 
@@ -195,13 +196,25 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.eat(b"]");
     }
     // The asterisks are those of Markdown: `**Password**: …`.
-    cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
+    let closers = cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
+    // Perl: `$config{password} = "value"`, not `${password}`.
+    if closers == 0 && cursor.peek() == Some(b'}') {
+        if !is_subscript(text, name, quoted_name) {
+            return None;
+        }
+        cursor.at += 1;
+    }
     let closed = cursor.at;
     let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
     if may_be_closed && let Some(found) = filled_in(text, name.end) {
         return Some(found);
     }
     let blanks = cursor.skip_blanks();
+    // Scala and Kotlin: `"name" -> "value"`, `"name" to "value"`.
+    if quoted_name && (cursor.eat(b"->") || (blanks > 0 && cursor.eat(b"to "))) {
+        cursor.skip_blanks();
+        return quoted(cursor, Syntax::Quoted);
+    }
     let Some(operator) = operator(&mut cursor) else {
         // `Credentials::new("user", …)`.
         if cursor.eat(b"::new") {
@@ -221,6 +234,8 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
             return quoted(cursor, Syntax::Compared);
         }
         Operator::Cell => return cell(&cursor, kind),
+        // `get("password"), "x"`: what follows is an argument of another call.
+        Operator::Comma if closers > 0 => return None,
         Operator::Call | Operator::Comma | Operator::Compare => {
             return argument(cursor, name, operator, closed, quoted_name, kind);
         }
@@ -347,6 +362,14 @@ pub(super) fn is_constant(name: &[u8]) -> bool {
 fn is_member(name: &[u8]) -> bool {
     let dot = memchr::memrchr(b'.', name);
     dot.is_some_and(|dot| dot + 1 < name.len() && is_constant(&name[dot + 1..]))
+}
+
+/// Whether braces select what is called so, and do not put it into a text: `$x{name}`, `$x->{'name'}`.
+fn is_subscript(text: &[u8], name: &Range<usize>, is_quoted: bool) -> bool {
+    let opening = name.start.checked_sub(1 + usize::from(is_quoted));
+    let before = opening.and_then(|at| at.checked_sub(1)).map(|at| text[at]);
+    opening.is_some_and(|at| text[at] == b'{')
+        && before.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'>' | b'}'))
 }
 
 /// Whether one of these stands right before the name, or before the quote that opens it.

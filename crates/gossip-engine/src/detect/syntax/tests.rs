@@ -94,6 +94,12 @@ fn values_are_found_in_every_syntax() {
         ("field \"PASSWORD\", \"\\\"@kdxnyjwb@\\\"\"", Syntax::Among, Code),
         ("password = [[@kdxnyjwb@]],", Syntax::Quoted, Code),
         ("\"jdbc:x;user=sa;password=@kdx4nyjwb@;encrypt=true\"", Syntax::ConnectionString, Code),
+        ("Map(\"password\" -> \"@kdxnyjwb@\")", Syntax::Quoted, Code),
+        ("mapOf(\"password\" to \"@kdxnyjwb@\")", Syntax::Quoted, Code),
+        ("{:user \"app\" :password \"@kdxnyjwb@\"}", Syntax::Quoted, Code),
+        ("#{password => <<\"@kdxnyjwb@\">>}", Syntax::Quoted, Code),
+        ("$ENV{PASSWORD} = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
+        ("$config->{'password'} = '@kdxnyjwb@';", Syntax::Quoted, Code),
         ("password = []byte{@7, 200, 3, 0x4f, 90, 66, 21, 8@}", Syntax::Bytes, Code),
     ] {
         check(marked, "password", syntax, kind);

@@ -19,6 +19,10 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
     if cursor.at >= 2 && cursor.text[cursor.at - 2..cursor.at] == *b"[[" {
         return between_brackets(&cursor, syntax);
     }
+    // Erlang writes strings of bytes so: `<<"value">>`.
+    if cursor.starts_with(b"<<\"") {
+        cursor.at += 2;
+    }
     let start = cursor.at;
     cursor.skip_while(2, |byte| b"bBrRuUfFLNq@$&".contains(&byte));
     let (escapes, quote) = match cursor.eat_quote() {
