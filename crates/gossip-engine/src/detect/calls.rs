@@ -41,6 +41,9 @@ const CALLS: &[Call] = &[
     password("passwordauthentication(", 1),
     password("sql.newinstance(", 2),
     password("epgsql:connect(", 2),
+    password("create_superuser(", 2),
+    password("ftp(", 2),
+    password("ftp_tls(", 2),
     // A realm and a host stand before the user.
     password("credentials(", 3),
     secret("jwt.sign(", 1),

@@ -227,6 +227,10 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     if is_in(anchor, &MARKED_ANCHORS) {
         return if tail.is_empty() { named(Kind::Marked, UNKNOWN_KEY_BITS, false) } else { None };
     }
+    // What JNDI logs in with.
+    if anchor == b"CREDENTIAL" && tail == b"S" && before == Some(b"SECURITY") {
+        return named(Kind::Password, 6.0, true);
+    }
     if is("credential") || is("creds") {
         return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
     }
@@ -416,6 +420,7 @@ mod tests {
             ("clave", "clave", Kind::Password),
             ("dbpw", "dbpw", Kind::Password),
             ("PASSWORD_DB", "pass", Kind::Password),
+            ("Context.SECURITY_CREDENTIALS", "credential", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
             ("authToken", "token", Kind::Token),
             ("page_access_token", "token", Kind::Token),
@@ -475,6 +480,7 @@ mod tests {
             ("key", "key"),
             ("keys", "key"),
             ("nextToken", "token"),
+            ("Win32_Security_Credentials", "credential"),
             ("NextContinuationToken", "token"),
             ("invalid_password", "pass"),
             ("error.password", "pass"),

@@ -147,6 +147,10 @@ fn told(text: &[u8], name: &Range<usize>, named: Named, found: &Assignment) -> S
             if alone { Syntax::BareColon } else { Syntax::Label }
         }
         Syntax::Said if !is_password => Syntax::Blank,
+        // `String::from("…")` is a string as any.
+        Syntax::Wrapped if plain_word::is_string(&text[name.end..found.value.start]) => {
+            Syntax::Quoted
+        }
         other => other,
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn is_password(
     found: &Assignment,
 ) -> bool {
     let word = &text[found.value.clone()];
-    if is_secret(named, kind, found.syntax, word) {
-        return true;
+    if is_secret(&text[name.clone()], named, kind, found.syntax, word) {
+        return is_given(text, name, found, kind);
     }
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
     if !is_clear || !chosen::is_word_of_login(word) || value::weigh(word, f32::MIN).is_none() {
@@ -64,13 +64,19 @@ fn is_sure_name(name: &[u8], named: Named) -> bool {
     named.bits >= SURE_BITS || (is_pass && words.next().is_some_and(|w| says(w, Role::GluedToPass)))
 }
 
-/// Whether code sets a secret to one long word.
-fn is_secret(named: Named, kind: FileKind, syntax: Syntax, word: &[u8]) -> bool {
-    named.kind == Kind::Secret
+/// Whether code, or a configuration of lines, sets a secret to one long word. In YAML it is more often
+/// the name of one.
+fn is_secret(name: &[u8], named: Named, kind: FileKind, syntax: Syntax, word: &[u8]) -> bool {
+    let is_key = named.kind == Kind::Key && ends_in(name, &["secret_key", "secretkey"]);
+    let is_named = is_key || (named.kind == Kind::Secret && named.bits >= SURE_BITS);
+    let is_set = match kind {
+        FileKind::Code => syntax == Syntax::Quoted,
+        FileKind::Config => syntax == Syntax::BareEquals,
+        _ => false,
+    };
+    is_named
         && named.is_explicit
-        && named.bits >= SURE_BITS
-        && kind == FileKind::Code
-        && syntax == Syntax::Quoted
+        && is_set
         && !word.contains(&b'-')
         && chosen::is_word(word)
         && value::weigh(word, f32::MIN).is_some()
@@ -127,7 +133,7 @@ fn is_given(text: &[u8], name: &Range<usize>, found: &Assignment, kind: FileKind
             is_call || is_line
         }
         Syntax::Listed => closed == Some(b')'),
-        Syntax::Wrapped => is_string(&text[name.end..found.value.start]),
+        Syntax::Wrapped => is_password_of(&text[name.end..found.value.start]),
         Syntax::Flag | Syntax::Directive | Syntax::Variable => kind == FileKind::Config,
         Syntax::BareEquals | Syntax::BareColon => kind == FileKind::Config,
         _ => false,
@@ -148,11 +154,19 @@ fn sets(name: &[u8]) -> bool {
     })
 }
 
-/// Whether what stands between a name and the letters of its value makes a string of it, or a password.
-fn is_string(between: &[u8]) -> bool {
-    const MAKERS: &[&str] = &["string::from(", "some(", "string(", "password(", "[]byte(", "just("];
-    let before = between.strip_suffix(b"\"").or(between.strip_suffix(b"'")).unwrap_or(between);
-    ends_in(before, MAKERS)
+/// Whether what stands between a name and the letters of its value makes a string of it.
+pub(super) fn is_string(between: &[u8]) -> bool {
+    const MAKERS: &[&str] = &["string::from(", "some(", "string(", "[]byte(", "just("];
+    ends_in(without_quote(between), MAKERS)
+}
+
+/// Whether it makes a password of it.
+fn is_password_of(between: &[u8]) -> bool {
+    ends_in(without_quote(between), &["password("])
+}
+
+fn without_quote(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\"").or(text.strip_suffix(b"'")).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -209,7 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_one_long_word_in_code_only() {
+    fn a_secret_is_one_long_word_in_code_or_in_lines() {
+        assert!(found("SECRET_KEY = 'zwetschge'", "key", FileKind::Code).is_some());
+        assert!(found("secret = zwetschge\n", "secret", FileKind::Config).is_some());
+        assert_eq!(found("secret: zwetschge\n", "secret", FileKind::Config), None);
         let text = "const JWT_SECRET = 'zwetschge';";
         assert_eq!(found(text, "secret", FileKind::Code), Some("zwetschge"));
         assert_eq!(found(text, "secret", FileKind::Text), None);
@@ -228,6 +245,7 @@ mod tests {
             "password: 'motdepasse'",
             "passwordLabel: 'zwetschge'",
             "password = \"user_name_of_it\"",
+            "(\"x\", \"password\"): (\"zwetschge\", \"password\")",
         ] {
             assert_eq!(found(text, "pass", FileKind::Code), None, "{text}");
         }

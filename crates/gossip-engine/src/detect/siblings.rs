@@ -74,7 +74,7 @@ fn in_name(byte: u8) -> bool {
 
 /// The value that a name is given by what stands behind it.
 fn value(rest: &[u8], kind: FileKind) -> Option<&[u8]> {
-    const OPERATORS: [&[u8]; 7] = [b"=>", b"->", b":=", b"=", b":", b",", b"("];
+    const OPERATORS: [&[u8]; 8] = [b"=>", b"->", b":=", b"=", b":", b",", b"(", b">"];
     let is_closing = |byte: &u8| matches!(byte, b'"' | b'\'' | b']' | b')');
     let closed = skip(rest, 3, is_closing);
     let (rest, blanks) = skip_blanks(closed);
@@ -95,7 +95,7 @@ fn value(rest: &[u8], kind: FileKind) -> Option<&[u8]> {
     }
     let in_value = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_.\\@-".contains(byte);
     let len = rest.iter().take(MAX_VALUE).take_while(in_value).count();
-    let ends = rest.get(len).is_none_or(|byte| b" \t\r\n;,&\"'".contains(byte));
+    let ends = rest.get(len).is_none_or(|byte| b" \t\r\n;,&\"'<".contains(byte));
     ends.then_some(&rest[..len])
 }
 

@@ -416,6 +416,12 @@ fn without_operator(
     let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));
     let pair = if may_pair { pair(&Cursor { text, at: closed }, kind) } else { None };
     let blanks = cursor.at - closed;
+    if blanks > 0
+        && !quoted_name
+        && let Some(found) = login(&cursor, &text[name.clone()])
+    {
+        return Some(found);
+    }
     pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind))
 }
 
@@ -461,7 +467,11 @@ fn argument(
         Operator::Comma => Syntax::Among,
         _ => Syntax::Compared,
     };
-    quoted(cursor, syntax)
+    match quoted(Cursor { text, at: cursor.at }, syntax) {
+        // `SecurityKey(bytes("value"))`.
+        None if operator == Operator::Call => wrapped(&cursor),
+        found => found,
+    }
 }
 
 /// Whether a quoted name is the first argument of a call: `define('NAME', …`.
