@@ -39,6 +39,13 @@ const CALLS: &[Call] = &[
     password("dbi->connect(", 2),
     password("wifi.begin(", 1),
     password("passwordauthentication(", 1),
+    password("sql.newinstance(", 2),
+    password("epgsql:connect(", 2),
+    password("create_superuser(", 2),
+    password("ftp(", 2),
+    password("ftp_tls(", 2),
+    // A realm and a host stand before the user.
+    password("credentials(", 3),
     secret("jwt.sign(", 1),
     secret("jwt.encode(", 1),
     // Clients of services are given their key so.
@@ -158,6 +165,9 @@ mod tests {
             "new PDO(\"mysql:host=h\", 'app', 'kdxnyjwb')",
             "DBI->connect(\"dbi:mysql:x\", \"app\", \"kdxnyjwb\")",
             "WiFi.begin(ssid, \"kdxnyjwb\");",
+            "Sql.newInstance(\"jdbc:h2:x\", \"sa\", \"kdxnyjwb\")",
+            "epgsql:connect(\"db\", \"app\", \"kdxnyjwb\", [])",
+            "Credentials(\"Nexus\", \"nexus.local\", \"app\", \"kdxnyjwb\")",
             "new PasswordAuthentication(\"app\", \"kdxnyjwb\".toCharArray())",
             "jwt.sign({ id, name: 'x, y' }, 'kdxnyjwb', { expiresIn: 1 })",
             "client.login('kdxnyjwb');",

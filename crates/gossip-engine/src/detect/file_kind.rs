@@ -23,7 +23,9 @@ const CODE: &[&str] = &[
     "gradle", "vue", "svelte", "r", "jl", "nim", "zig", "d", "asm", "s", "css", "scss", "less",
     "html", "htm", "xhtml", "jsp", "erb", "ejs", "hbs", "twig", "cshtml", "razor", "proto",
     "graphql", "el", "lisp", "ml", "mli", "v", "sv", "vhd", "tcl", "awk", "cmake", "pyx", "pas",
-    "f90", "ipynb", "svg", "thrift",
+    "f90", "ipynb", "svg", "thrift", "pp", "epp", "ino", "pde", "bas", "cls", "frm", "vbs", "hrl", "eex",
+    "heex", "leex", "cljs", "cljc", "edn", "coffee", "cr", "fsi", "asp", "aspx", "cfm", "cfc", "hx",
+    "rkt", "scm", "gd", "bicep", "mts", "cts",
 ];
 #[rustfmt::skip]
 const CONFIG: &[&str] = &[
@@ -32,7 +34,8 @@ const CONFIG: &[&str] = &[
     "dockerfile", "mk", "make", "j2", "tpl", "tmpl", "template", "dist", "sample", "example",
     "local", "plist", "xml", "json", "json5", "jsonc", "npmrc", "pypirc", "netrc", "pgpass",
     "service", "desktop", "reg", "prefs", "tfstate", "envrc", "nix", "http", "rest", "log",
-    "har", "bats", "inc", "setup",
+    "har", "bats", "inc", "setup", "sls", "exp", "psd1", "props", "targets", "pubxml", "settings",
+    "psrc", "csh", "tcsh", "opts", "options", "vault", "secret", "secrets", "creds",
 ];
 #[rustfmt::skip]
 const TEXT: &[&str] = &[
@@ -84,7 +87,8 @@ impl FileKind {
         let is_in = |list: &[&str]| equals_one(extension, list);
         let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
         let is_catalogue = |folder: &[u8]| equals_one(folder, CATALOGUES) || is_language(folder);
-        if is_in(CATALOGUE) || (is_in(IN_CATALOGUES) && folders.any(is_catalogue)) {
+        let is_named = || name.starts_with(b"messages_") || name.starts_with(b"messages.");
+        if is_in(CATALOGUE) || (is_in(IN_CATALOGUES) && (folders.any(is_catalogue) || is_named())) {
             Self::Catalogue
         } else if is_in(CODE) {
             Self::Code
@@ -145,9 +149,15 @@ mod tests {
         ] {
             assert_eq!(kind(manual), FileKind::Text, "{manual}");
         }
-        for catalogue in
-            ["app/i18n/cy.json", "Lang/mg.php", "cy_GB/labels.inc", "de.po", "Strings.resx"]
-        {
+        for catalogue in [
+            "app/i18n/cy.json",
+            "Lang/mg.php",
+            "cy_GB/labels.inc",
+            "de.po",
+            "Strings.resx",
+            "config/locales/de.yml",
+            "src/messages_de.properties",
+        ] {
             assert_eq!(kind(catalogue), FileKind::Catalogue, "{catalogue}");
         }
         assert_eq!(kind("org/acme/lang/Main.java"), FileKind::Code);

@@ -13,8 +13,10 @@ mod chosen;
 mod file_kind;
 mod name;
 mod named;
+mod plain_word;
 mod service;
 mod services;
+mod siblings;
 mod syntax;
 mod test_vector;
 mod unlisted;
@@ -49,6 +51,7 @@ const _: () = assert!(
         <= REACH_AFTER
 );
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= REACH_AFTER);
 const _: () = assert!(calls::REACH <= REACH_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= REACH_AFTER);

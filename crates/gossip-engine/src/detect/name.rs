@@ -152,8 +152,8 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     if heads().any(|word| is_in(word, &["public", "pub", "publishable"])) {
         return None;
     }
-    // What a password was made into, which looks as random as one.
-    if heads().any(|word| is_in(word, &["hashed"])) {
+    // What was made of a password.
+    if named.kind == Kind::Password && heads().any(|word| is_in(word, &["hash", "hashed"])) {
         return None;
     }
     // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.
@@ -230,6 +230,10 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     }
     if is_in(anchor, &MARKED_ANCHORS) {
         return if tail.is_empty() { named(Kind::Marked, UNKNOWN_KEY_BITS, false) } else { None };
+    }
+    // What JNDI logs in with.
+    if anchor == b"CREDENTIAL" && tail == b"S" && before == Some(b"SECURITY") {
+        return named(Kind::Password, 6.0, true);
     }
     if is("credential") || is("creds") {
         return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
@@ -420,6 +424,7 @@ mod tests {
             ("clave", "clave", Kind::Password),
             ("dbpw", "dbpw", Kind::Password),
             ("PASSWORD_DB", "pass", Kind::Password),
+            ("Context.SECURITY_CREDENTIALS", "credential", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
             ("authToken", "token", Kind::Token),
             ("page_access_token", "token", Kind::Token),
@@ -473,11 +478,13 @@ mod tests {
             assert_eq!(named(name, word), None, "{name}");
         }
         assert_eq!(named("public_key", "key"), None);
+        assert_eq!(named("hashed_password", "pass"), None);
         for (name, word) in [
             ("redis_key", "key"),
             ("key", "key"),
             ("keys", "key"),
             ("nextToken", "token"),
+            ("Win32_Security_Credentials", "credential"),
             ("NextContinuationToken", "token"),
             ("invalid_password", "pass"),
             ("error.password", "pass"),

@@ -12,6 +12,7 @@ use super::calls;
 use super::chosen;
 use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
+use super::plain_word;
 use super::services;
 use super::syntax::{self, Assignment, Syntax};
 use super::test_vector;
@@ -29,7 +30,7 @@ const MAX_VALUE_BITS: f32 = 24.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;
 /// What a name says at least that speaks of nothing but a credential.
-const CLEAR_BITS: f32 = 4.0;
+pub(super) const CLEAR_BITS: f32 = 4.0;
 /// A made-up value says less beside the name of a secret: these are more often made by programs, and
 /// what is chosen there is more often the name of one.
 const SECRET_LESS_BITS: f32 = 2.0;
@@ -37,12 +38,16 @@ const SECRET_LESS_BITS: f32 = 2.0;
 pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     if calls::is_opening(&text[word.clone()]) {
         let (named, found) = calls::argument(text, &word)?;
-        let confidence = judge(named, found.syntax, kind, &text[found.value.clone()])?;
+        let confidence = match judge(named, found.syntax, kind, &text[found.value.clone()]) {
+            None if plain_word::is_argument(text, kind, named, &found) => Confidence::Low,
+            confidence => confidence?,
+        };
         return Some(detected(named, word.start, found, confidence));
     }
     // What stands before `pw` is no part of its name, unless it joins words.
     let is_apart = name::is_pw(&text[word.clone()]) && text[word.start] != b'_';
     let word = word.start + usize::from(is_apart)..word.end;
+    let anchor = word.start;
     let (name, found) = match syntax::joined(text, word.clone()) {
         Some(joined) => joined,
         None => {
@@ -101,10 +106,10 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     {
         return None;
     }
-    let in_environment = is_of_environment(&text[name.clone()], named, found.syntax, kind);
-    let is_word = in_environment && chosen::is_word(value);
     let confidence = match judge(named, found.syntax, kind, value) {
-        None if is_word && value::weigh(value, f32::MIN).is_some() => Confidence::Low,
+        None if plain_word::is_password(text, kind, named, &name, anchor, &found) => {
+            Confidence::Low
+        }
         Some(_) if named.kind != Kind::Password && test_vector::is_one(text, &found) => {
             return None;
         }
@@ -132,20 +137,6 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
         _ => Reason::NamedSecret,
     };
     Detected { whole: start..found.value.end, secret: found.value, confidence, reason }
-}
-
-/// Whether the value is given to a program with its environment, `DB_PASSWORD=…`: what stands there is
-/// the password, and no label for it, even if it is a word.
-fn is_of_environment(name: &[u8], named: Named, syntax: Syntax, kind: FileKind) -> bool {
-    let is_bare = matches!(syntax, Syntax::Variable | Syntax::BareColon | Syntax::BareEquals);
-    let is_set = match kind {
-        FileKind::Config => {
-            matches!(syntax, Syntax::Quoted | Syntax::BareEquals | Syntax::BareColon)
-                || (is_bare && syntax::is_constant(name))
-        }
-        _ => syntax == Syntax::Quoted && syntax::is_constant(name) && name.contains(&b'_'),
-    };
-    named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS && is_set
 }
 
 /// `getCredentials("acme")`: what is read is called so.
@@ -181,6 +172,10 @@ fn told(text: &[u8], name: &Range<usize>, named: Named, found: &Assignment) -> S
             if alone { Syntax::BareColon } else { Syntax::Label }
         }
         Syntax::Said if !is_password => Syntax::Blank,
+        // `String::from("…")` is a string as any.
+        Syntax::Wrapped if plain_word::is_string(&text[name.end..found.value.start]) => {
+            Syntax::Quoted
+        }
         other => other,
     }
 }

@@ -181,6 +181,7 @@ pub(super) fn may_assign(next: u8) -> bool {
             | b'\r'
             | b'<'
             | b'*'
+            | b'}'
     )
 }
 
@@ -195,13 +196,25 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.eat(b"]");
     }
     // The asterisks are those of Markdown: `**Password**: …`.
-    cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
+    let closers = cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
+    // Perl: `$config{password} = "value"`, not `${password}`.
+    if closers == 0 && cursor.peek() == Some(b'}') {
+        if !is_subscript(text, name, quoted_name) {
+            return None;
+        }
+        cursor.at += 1;
+    }
     let closed = cursor.at;
     let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
     if may_be_closed && let Some(found) = filled_in(text, name.end) {
         return Some(found);
     }
     let blanks = cursor.skip_blanks();
+    // Scala and Kotlin: `"name" -> "value"`, `"name" to "value"`.
+    if quoted_name && (cursor.eat(b"->") || (blanks > 0 && cursor.eat(b"to "))) {
+        cursor.skip_blanks();
+        return quoted(cursor, Syntax::Quoted);
+    }
     let Some(operator) = operator(&mut cursor) else {
         // `Credentials::new("user", …)`.
         if cursor.eat(b"::new") {
@@ -221,6 +234,8 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
             return quoted(cursor, Syntax::Compared);
         }
         Operator::Cell => return cell(&cursor, kind),
+        // `get("password"), "x"`: what follows is an argument of another call.
+        Operator::Comma if closers > 0 => return None,
         Operator::Call | Operator::Comma | Operator::Compare => {
             return argument(cursor, name, operator, closed, quoted_name, kind);
         }
@@ -349,6 +364,14 @@ fn is_member(name: &[u8]) -> bool {
     dot.is_some_and(|dot| dot + 1 < name.len() && is_constant(&name[dot + 1..]))
 }
 
+/// Whether braces select what is called so, and do not put it into a text: `$x{name}`, `$x->{'name'}`.
+fn is_subscript(text: &[u8], name: &Range<usize>, is_quoted: bool) -> bool {
+    let opening = name.start.checked_sub(1 + usize::from(is_quoted));
+    let before = opening.and_then(|at| at.checked_sub(1)).map(|at| text[at]);
+    opening.is_some_and(|at| text[at] == b'{')
+        && before.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'>' | b'}'))
+}
+
 /// Whether one of these stands right before the name, or before the quote that opens it.
 fn leads(text: &[u8], name: &Range<usize>, leads: &[&str]) -> bool {
     let before = &text[name.start.saturating_sub(MAX_LEAD)..name.start];
@@ -393,6 +416,12 @@ fn without_operator(
     let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));
     let pair = if may_pair { pair(&Cursor { text, at: closed }, kind) } else { None };
     let blanks = cursor.at - closed;
+    if blanks > 0
+        && !quoted_name
+        && let Some(found) = login(&cursor, &text[name.clone()])
+    {
+        return Some(found);
+    }
     pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind))
 }
 
@@ -438,7 +467,11 @@ fn argument(
         Operator::Comma => Syntax::Among,
         _ => Syntax::Compared,
     };
-    quoted(cursor, syntax)
+    match quoted(Cursor { text, at: cursor.at }, syntax) {
+        // `SecurityKey(bytes("value"))`.
+        None if operator == Operator::Call => wrapped(&cursor),
+        found => found,
+    }
 }
 
 /// Whether a quoted name is the first argument of a call: `define('NAME', …`.

@@ -42,7 +42,8 @@ const STAND_INS: &[&str] = &[
     "nopass", "xyz", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
-    "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret",
+    "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret", "deadbeef",
+    "helloworld", "sekrit", "sekret",
 ];
 
 /// What people number when they need several: `pwd1`, `user2`.
@@ -492,7 +493,7 @@ fn is_escaped_bytes(value: &[u8]) -> bool {
     let is_colour = colours.iter().any(|start| {
         value.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     });
-    let is_escape = |pair: &[u8]| pair[0] == b'\\' && matches!(pair[1], b'x' | b'0' | b'U');
+    let is_escape = |pair: &[u8]| pair[0] == b'\\' && matches!(pair[1], b'x' | b'0' | b'u' | b'U');
     let escapes = value.windows(2).filter(|pair| is_escape(pair)).count();
     is_colour || (escapes > 0 && (escapes * 8 >= value.len() || value.ends_with(b"\\0")))
 }
@@ -688,6 +689,8 @@ mod tests {
             "\\x65\\x78\\x70\\x20",
             "\\x1B[0;32m",
             "nfkc\\0\\0",
+            "\\UD83D\\UDCA9",
+            "VKAPI_PTR",
             "_SA_{262E99C9-6160-4871-ACEC-4E61736B6F21}",
             "hkdf::Prk",
             "a6ddcc84-8e4d/data.FPKM-UQ.txt.gz",

@@ -65,6 +65,11 @@ pub(super) fn by_blank(
     {
         return Some(found);
     }
+    // Clojure: `:name "value"`; attributes of modules in Elixir: `@name "value"`.
+    let is_marked = matches!(name.start.checked_sub(1).map(|at| text[at]), Some(b':' | b'@'));
+    if is_marked && kind != FileKind::Text && cursor.peek() == Some(b'"') {
+        return quoted(cursor, Syntax::Quoted);
+    }
     // `password "…"` at the start of a line calls a function, as builds of Gradle do.
     if kind != FileKind::Text
         && matches!(cursor.peek(), Some(b'"' | b'\''))

@@ -94,6 +94,13 @@ fn values_are_found_in_every_syntax() {
         ("field \"PASSWORD\", \"\\\"@kdxnyjwb@\\\"\"", Syntax::Among, Code),
         ("password = [[@kdxnyjwb@]],", Syntax::Quoted, Code),
         ("\"jdbc:x;user=sa;password=@kdx4nyjwb@;encrypt=true\"", Syntax::ConnectionString, Code),
+        ("setPassword(encode(\"@kdxnyjwb@\"))", Syntax::Wrapped, Code),
+        ("Map(\"password\" -> \"@kdxnyjwb@\")", Syntax::Quoted, Code),
+        ("mapOf(\"password\" to \"@kdxnyjwb@\")", Syntax::Quoted, Code),
+        ("{:user \"app\" :password \"@kdxnyjwb@\"}", Syntax::Quoted, Code),
+        ("#{password => <<\"@kdxnyjwb@\">>}", Syntax::Quoted, Code),
+        ("$ENV{PASSWORD} = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
+        ("$config->{'password'} = '@kdxnyjwb@';", Syntax::Quoted, Code),
         ("password = []byte{@7, 200, 3, 0x4f, 90, 66, 21, 8@}", Syntax::Bytes, Code),
     ] {
         check(marked, "password", syntax, kind);
@@ -110,6 +117,8 @@ fn what_logs_in_stands_behind_the_name_of_a_user() {
         ("Credentials.basic(\"app\", \"@kdxnyjwb@\")", "credential"),
         ("Credentials::new(\"app\".into(), \"@kdxnyjwb@\".into())", "credential"),
         ("new UsernamePasswordToken(\"app\", \"@kdxnyjwb@\")", "token"),
+        ("http.basic_auth 'app', '@kdxnyjwb@'", "auth"),
+        ("[basic_auth: {\"app\", \"@kdxnyjwb@\"}]", "auth"),
         ("get(url).basic_auth(\"app\", Some(\"@kdxnyjwb@\"))", "auth"),
     ] {
         check(marked, word, Syntax::Login, FileKind::Code);

@@ -19,6 +19,10 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
     if cursor.at >= 2 && cursor.text[cursor.at - 2..cursor.at] == *b"[[" {
         return between_brackets(&cursor, syntax);
     }
+    // Erlang writes strings of bytes so: `<<"value">>`.
+    if cursor.starts_with(b"<<\"") {
+        cursor.at += 2;
+    }
     let start = cursor.at;
     cursor.skip_while(2, |byte| b"bBrRuUfFLNq@$&".contains(&byte));
     let (escapes, quote) = match cursor.eat_quote() {
@@ -90,6 +94,10 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
 
 /// Whether a function of this name returns what is kept elsewhere.
 fn is_reader(name: &[u8]) -> bool {
+    // The bytes of a string are the string.
+    if ends_in(name, &["getbytes"]) {
+        return false;
+    }
     let reads = [b"env".as_slice(), b"get", b"read", b"load", b"config", b"param", b"prompt"];
     name == b"var" || reads.iter().any(|word| crate::rules::contains_ignore_case(name, word))
 }
@@ -258,11 +266,14 @@ pub(super) fn fallback(cursor: &Cursor<'_>) -> Option<Assignment> {
 pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     const NAMES: &[&str] =
         &["auth", "credential", "credentials", "creds", "credentials.basic", "passwordtoken"];
-    let opens = matches!(cursor.peek(), Some(b'(' | b'['));
+    // Ruby calls without parentheses: `http.basic_auth "user", "VALUE"`.
+    let is_bare_call =
+        matches!(cursor.peek(), Some(b'"' | b'\'')) && ends_in(name, &["basic_auth"]);
+    let opens = matches!(cursor.peek(), Some(b'(' | b'[' | b'{')) || is_bare_call;
     if !opens || !ends_in(name, NAMES) {
         return None;
     }
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at + 1 };
+    let mut cursor = Cursor { text: cursor.text, at: cursor.at + usize::from(!is_bare_call) };
     // Who somebody acts as may stand before a user's name, and be nobody.
     for _ in 0..2 {
         cursor.skip_blanks_and_lines();

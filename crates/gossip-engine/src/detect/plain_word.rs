@@ -1,0 +1,261 @@
+//! Passwords that are plain words: `opensesame`, `letmein-prod`.
+//!
+//! Beside the name of a password stand labels, types and names of fields as well. A word counts where
+//! a program is given it: by its environment, by a name that speaks of nothing else, or with the user
+//! or the host that it is for.
+
+use std::ops::Range;
+
+use super::chosen;
+use super::file_kind::FileKind;
+use super::name::{self, Kind, Named, ends_in};
+use super::named::CLEAR_BITS;
+use super::siblings::{self, Given};
+use super::syntax::{self, Assignment, Syntax};
+use super::value;
+use super::vocabulary::{Role, says};
+
+/// What a name says at least that is of nothing but a password.
+const SURE_BITS: f32 = 5.0;
+
+/// Whether the value at `found` is a word, and the password that `name` speaks of. The credential word
+/// is at `anchor`.
+pub(super) fn is_password(
+    text: &[u8],
+    kind: FileKind,
+    named: Named,
+    name: &Range<usize>,
+    anchor: usize,
+    found: &Assignment,
+) -> bool {
+    let word = &text[found.value.clone()];
+    if is_secret(&text[name.clone()], named, kind, found.syntax, word) {
+        return is_given(text, name, found, kind);
+    }
+    let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
+    if !is_clear || !chosen::is_word_of_login(word) || value::weigh(word, f32::MIN).is_none() {
+        return false;
+    }
+    let is_long = chosen::is_word(word);
+    if is_long && is_of_environment(&text[name.clone()], found.syntax, kind) {
+        return true;
+    }
+    if kind == FileKind::Text || !is_given(text, name, found, kind) {
+        return false;
+    }
+    let is_sure = is_long
+        && is_sure_name(&text[name.clone()], named)
+        && matches!(kind, FileKind::Code | FileKind::Config)
+        && !matches!(found.syntax, Syntax::ConnectionString | Syntax::Element);
+    match siblings::given(text, kind, anchor, &found.value) {
+        Given::Something => true,
+        Given::Nothing => is_sure || (found.syntax == Syntax::Login && !word.contains(&b'_')),
+        Given::Same => false,
+    }
+}
+
+/// Whether a name is of a password and cannot be of anything else: `pass` alone may be one of many over
+/// some data, `dbPass` is none.
+fn is_sure_name(name: &[u8], named: Named) -> bool {
+    let mut words = [(0, 0); name::MAX_WORDS];
+    let count = name::split(name, &mut words);
+    let mut words = words[..count].iter().rev().map(|(start, end)| &name[*start..*end]);
+    let is_pass = words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"pass"));
+    named.bits >= SURE_BITS || (is_pass && words.next().is_some_and(|w| says(w, Role::GluedToPass)))
+}
+
+/// Whether code, or a configuration of lines, sets a secret to one long word. In YAML it is more often
+/// the name of one.
+fn is_secret(name: &[u8], named: Named, kind: FileKind, syntax: Syntax, word: &[u8]) -> bool {
+    let is_key = named.kind == Kind::Key && ends_in(name, &["secret_key", "secretkey"]);
+    let is_named = is_key || (named.kind == Kind::Secret && named.bits >= SURE_BITS);
+    let is_set = match kind {
+        FileKind::Code => syntax == Syntax::Quoted,
+        FileKind::Config => syntax == Syntax::BareEquals,
+        _ => false,
+    };
+    is_named
+        && named.is_explicit
+        && is_set
+        && !word.contains(&b'-')
+        && chosen::is_word(word)
+        && value::weigh(word, f32::MIN).is_some()
+}
+
+/// Whether a call is given a word as a password, behind the user that it is for.
+pub(super) fn is_argument(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
+    let word = &text[found.value.clone()];
+    named.kind == Kind::Password
+        && kind != FileKind::Text
+        && chosen::is_word_of_login(word)
+        && value::weigh(word, f32::MIN).is_some()
+        && is_behind_another(text, found.value.start, word)
+}
+
+/// Whether the string of `word` at `start` stands behind another one and a comma: `"user", "value"`.
+fn is_behind_another(text: &[u8], start: usize, word: &[u8]) -> bool {
+    const MAX_BEFORE: usize = 48;
+    let before = &text[start.saturating_sub(MAX_BEFORE)..start.saturating_sub(1)];
+    let before = before.trim_ascii_end();
+    let Some(before) = before.strip_suffix(b",") else { return false };
+    match before.trim_ascii_end().split_last() {
+        Some((b'"' | b'\'', user)) => !ends_in(user, &[std::str::from_utf8(word).unwrap_or("")]),
+        _ => false,
+    }
+}
+
+/// Whether the value is given to a program with its environment, `DB_PASSWORD=…`: what stands there is
+/// the password, and no label for it, even if it is a word.
+fn is_of_environment(name: &[u8], syntax: Syntax, kind: FileKind) -> bool {
+    let is_bare = matches!(syntax, Syntax::Variable | Syntax::BareColon | Syntax::BareEquals);
+    match kind {
+        FileKind::Config => {
+            matches!(syntax, Syntax::Quoted | Syntax::BareEquals | Syntax::BareColon)
+                || (is_bare && syntax::is_constant(name))
+        }
+        _ => syntax == Syntax::Quoted && syntax::is_constant(name) && name.contains(&b'_'),
+    }
+}
+
+/// Whether the syntax gives the name its value, and does not only put one behind the other.
+fn is_given(text: &[u8], name: &Range<usize>, found: &Assignment, kind: FileKind) -> bool {
+    let opening = found.value.start.checked_sub(2).map(|at| text[at]);
+    let closed = text.get(found.value.end + 1).copied();
+    match found.syntax {
+        // A list of words goes on.
+        Syntax::Quoted => !(matches!(opening, Some(b'(' | b'[')) && closed == Some(b',')),
+        Syntax::Pair | Syntax::Sql | Syntax::Element | Syntax::ConnectionString => true,
+        Syntax::Login => closed == Some(b')') || (closed == Some(b',') && text[name.end] == b'('),
+        Syntax::Argument => {
+            let is_call = closed == Some(b')') && sets(&text[name.clone()]);
+            let is_line =
+                text.get(name.end) == Some(&b' ') && syntax::starts_line(text, name.start);
+            is_call || is_line
+        }
+        Syntax::Listed => closed == Some(b')'),
+        Syntax::Wrapped => is_password_of(&text[name.end..found.value.start]),
+        Syntax::Flag | Syntax::Directive | Syntax::Variable => kind == FileKind::Config,
+        Syntax::BareEquals | Syntax::BareColon => kind == FileKind::Config,
+        _ => false,
+    }
+}
+
+/// Whether a function of this name is given a password, and not somebody's whose password it changes.
+fn sets(name: &[u8]) -> bool {
+    const SETTERS: &[&str] = &["", "set", "set_", "with", "with_", "add", "add_", "db_", "basic_"];
+    let segment = name.rsplit(|byte| *byte == b'.').next().unwrap_or(name);
+    let words = ["password", "passwd", "passphrase", "pwd", "pass"];
+    words.into_iter().any(|word| {
+        let head = segment.len().checked_sub(word.len());
+        head.is_some_and(|head| {
+            let is_setter = |setter: &&str| segment[..head].eq_ignore_ascii_case(setter.as_bytes());
+            segment[head..].eq_ignore_ascii_case(word.as_bytes()) && SETTERS.iter().any(is_setter)
+        })
+    })
+}
+
+/// Whether what stands between a name and the letters of its value makes a string of it.
+pub(super) fn is_string(between: &[u8]) -> bool {
+    const MAKERS: &[&str] = &["string::from(", "some(", "string(", "[]byte(", "just("];
+    ends_in(without_quote(between), MAKERS)
+}
+
+/// Whether it makes a password of it.
+fn is_password_of(between: &[u8]) -> bool {
+    ends_in(without_quote(between), &["password("])
+}
+
+fn without_quote(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\"").or(text.strip_suffix(b"'")).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::named;
+
+    fn found<'t>(text: &'t str, word: &str, kind: FileKind) -> Option<&'t str> {
+        let start = text.to_ascii_lowercase().find(word).unwrap();
+        let found = named::detect(text.as_bytes(), kind, start..start + word.len())?;
+        Some(&text[found.secret])
+    }
+
+    #[test]
+    fn a_word_is_a_password_where_code_gives_it_to_a_program() {
+        for text in [
+            "const password = 'zwetschge';",
+            "b.Password = \"zwetschge\";",
+            "String dbPass = \"zwetschge\";",
+            "ds.setPassword(\"zwetschge\");",
+            "props.put(\"password\", \"zwetschge\");",
+            "let password = String::from(\"zwetschge\");",
+            "  storePassword 'zwetschge'\n",
+            "{:password \"zwetschge\"}",
+            "PASSWORD => 'zwetschge';",
+        ] {
+            assert_eq!(found(text, "pass", FileKind::Code), Some("zwetschge"), "{text}");
+        }
+        let flag = "mysqldump --password=zwetschge shop";
+        assert_eq!(found(flag, "pass", FileKind::Config), Some("zwetschge"));
+    }
+
+    #[test]
+    fn a_short_word_or_a_name_is_one_with_whom_it_is_for() {
+        for value in ["gandalf", "green_tomato"] {
+            let alone = format!("password = \"{value}\"");
+            assert_eq!(found(&alone, "pass", FileKind::Code), None, "{alone}");
+            let with_user = format!("user = \"app\", {alone}");
+            assert_eq!(found(&with_user, "pass", FileKind::Code), Some(value), "{with_user}");
+        }
+        let same = "user: 'gandalf', password: 'gandalf'";
+        assert_eq!(found(same, "pass", FileKind::Code), None);
+    }
+
+    #[test]
+    fn a_word_behind_a_user_is_one() {
+        for (text, word) in [
+            ("new NetworkCredential(\"app\", \"gandalf\", \"CORP\")", "credential"),
+            ("get(url, auth=('app', 'gandalf'))", "auth"),
+            ("ftp.login(\"app\", \"gandalf\")", "login("),
+        ] {
+            assert_eq!(found(text, word, FileKind::Code), Some("gandalf"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_one_long_word_in_code_or_in_lines() {
+        assert!(found("SECRET_KEY = 'zwetschge'", "key", FileKind::Code).is_some());
+        assert!(found("secret = zwetschge\n", "secret", FileKind::Config).is_some());
+        assert_eq!(found("secret: zwetschge\n", "secret", FileKind::Config), None);
+        let text = "const JWT_SECRET = 'zwetschge';";
+        assert_eq!(found(text, "secret", FileKind::Code), Some("zwetschge"));
+        assert_eq!(found(text, "secret", FileKind::Text), None);
+        assert_eq!(found("secret: 'fritz-secrets'", "secret", FileKind::Code), None);
+    }
+
+    #[test]
+    fn lists_labels_and_what_is_done_with_a_password_are_none() {
+        for text in [
+            "password = ('obfuscated', x)",
+            "change_password(\"zwetschge\")",
+            "password = icon(\"zwetschge\", x)",
+            "currentPass = \"offscreen\"",
+            "('password', 'zwetschge', 'x')",
+            "get('password'), 'zwetschge'",
+            "password: 'motdepasse'",
+            "passwordLabel: 'zwetschge'",
+            "password = \"user_name_of_it\"",
+            "(\"x\", \"password\"): (\"zwetschge\", \"password\")",
+        ] {
+            assert_eq!(found(text, "pass", FileKind::Code), None, "{text}");
+        }
+        for (text, word) in [
+            ("auth = [\"argon\", \"getrandom\", \"zeroize\"]", "auth"),
+            ("'OAuth': ('oauth_get_sbs', 'oauth_urlencode')", "auth"),
+            ("ftp.login(\"gandalf\", \"gandalf\")", "login("),
+        ] {
+            assert_eq!(found(text, word, FileKind::Code), None, "{text}");
+        }
+        assert_eq!(found("password = 'zwetschge'", "pass", FileKind::Text), None);
+    }
+}
