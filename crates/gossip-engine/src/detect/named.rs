@@ -151,10 +151,13 @@ fn is_read_by_name(name: &[u8], syntax: Syntax) -> bool {
     syntax == Syntax::Argument && READS.iter().any(begins)
 }
 
-/// `{"password": {"http": …}}`: a name of an object, and no value.
+/// `{"password": {"http": …}}`, `"password", "http": …`: a name of an object, and no value.
 fn is_name_in_object(text: &[u8], value: &Range<usize>) -> bool {
-    let is_opened = text[..value.start].ends_with(b"{\"") || text[..value.start].ends_with(b"{'");
-    is_opened && matches!(text.get(value.end..value.end + 2), Some(b"\":" | b"':"))
+    const MAX_BLANKS: usize = 16;
+    let is_closed = matches!(text.get(value.end..value.end + 2), Some(b"\":" | b"':"));
+    let quote = value.start.saturating_sub(1);
+    let before = text[quote.saturating_sub(MAX_BLANKS)..quote].trim_ascii_end();
+    is_closed && matches!(before.last(), Some(b'{' | b','))
 }
 
 /// Whether a name of what logs in may name a user and a password at once.

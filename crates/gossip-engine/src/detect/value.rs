@@ -209,7 +209,7 @@ fn is_date(value: &[u8]) -> bool {
     is_day && value[10..].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-')
 }
 
-/// `@scope/package`, `Ctrl-Shift-P`, `->`, half of a character: what code has in strings.
+/// `@scope/package`, `npm:package@^4`, `Ctrl-Shift-P`, `->`, half of a character: what code has in strings.
 fn is_of_code(value: &[u8]) -> bool {
     const KEYS: [&[u8]; 4] = [b"Ctrl-", b"Shift-", b"Alt-", b"Ctrl+"];
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
@@ -218,6 +218,7 @@ fn is_of_code(value: &[u8]) -> bool {
     (value[0] == b'@' && value.contains(&b'/') && value.iter().all(in_package))
         || KEYS.iter().any(|key| value.starts_with(key))
         || has(b"->")
+        || has(b"@^")
         || has(b"\\ud8")
         || value.starts_with(b"ssh-")
 }
