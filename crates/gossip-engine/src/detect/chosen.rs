@@ -32,7 +32,7 @@ const NUMBERED: &[&str] = &[
 /// What the value of an example begins with: its own name, or what it is for.
 #[rustfmt::skip]
 const TELLING: &[&str] = &[
-    "any", "auto", "enter", "generat", "ignore", "insert", "not", "pass", "pwd", "some", "test", "token",
+    "any", "auto", "enter", "generat", "ignore", "insert", "must", "not", "pass", "pwd", "some", "test", "token",
     "unused", "user", "what", "wrong", "your",
 ];
 
