@@ -48,6 +48,12 @@ const IN_CATALOGUES: &[&str] = &[
     "json", "json5", "yml", "yaml", "properties", "xml", "ini", "toml", "php", "inc", "js", "mjs", "cjs",
     "ts", "txt", "lang",
 ];
+/// How they are called wherever they stand. Other languages' letters are words of programs, too.
+#[rustfmt::skip]
+const STEMS: &[&str] = &[
+    "messages", "ar", "bg", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hu", "it", "ja",
+    "ko", "lt", "lv", "nb", "nl", "pl", "pt", "ro", "ru", "sk", "sl", "sv", "th", "tr", "uk", "vi", "zh",
+];
 /// Directories of nothing else.
 #[rustfmt::skip]
 const CATALOGUES: &[&str] = &[
@@ -87,7 +93,9 @@ impl FileKind {
         let is_in = |list: &[&str]| equals_one(extension, list);
         let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
         let is_catalogue = |folder: &[u8]| equals_one(folder, CATALOGUES) || is_language(folder);
-        let is_named = || name.starts_with(b"messages_") || name.starts_with(b"messages.");
+        let stem = &name[..dot];
+        let is_named =
+            || stem.starts_with(b"messages_") || equals_one(stem, STEMS) || is_language(stem);
         if is_in(CATALOGUE) || (is_in(IN_CATALOGUES) && (folders.any(is_catalogue) || is_named())) {
             Self::Catalogue
         } else if is_in(CODE) {
@@ -157,6 +165,8 @@ mod tests {
             "Strings.resx",
             "config/locales/de.yml",
             "src/messages_de.properties",
+            "assets/fr.json",
+            "pt-BR.yml",
         ] {
             assert_eq!(kind(catalogue), FileKind::Catalogue, "{catalogue}");
         }
