@@ -48,6 +48,9 @@ const CALLS: &[Call] = &[
     password("credentials(", 3),
     secret("jwt.sign(", 1),
     secret("jwt.encode(", 1),
+    secret("algorithm.hmac256(", 0),
+    secret("algorithm.hmac384(", 0),
+    secret("algorithm.hmac512(", 0),
     // Clients of services are given their key so.
     secret(".init(", 0),
     secret(".initialize(", 0),

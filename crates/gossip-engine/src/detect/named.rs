@@ -71,7 +71,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     let phrase = syntax::phrase(text, &name, line);
     let in_name = word.start - phrase..word.end - phrase;
     let named = name::judge(&text[phrase..name.end], in_name)?;
-    let named = if found.syntax == Syntax::Login { name::LOGIN } else { named };
+    // `enable secret 0 …`: routers say so that it is no hash.
+    let is_plain = found.syntax == Syntax::Directive && text[name.end..].starts_with(b" 0 ");
+    let named = if found.syntax == Syntax::Login || is_plain { name::LOGIN } else { named };
     // `redis.auth("…")` logs in without a user.
     let is_call = found.syntax == Syntax::Argument && named.kind == Kind::Auth;
     let named = match is_call && chosen::is_sure(&text[found.value.clone()]) {

@@ -37,7 +37,8 @@ pub(super) fn is_password(
         return false;
     }
     let is_long = chosen::is_word(word);
-    if is_long && is_of_environment(&text[name.clone()], found.syntax, kind) {
+    let is_name = word.contains(&b'_');
+    if !is_name && is_of_environment(&text[name.clone()], found.syntax, kind) {
         return true;
     }
     if kind == FileKind::Text || !is_given(text, name, found, kind) {
@@ -46,7 +47,9 @@ pub(super) fn is_password(
     let is_sure = is_long
         && is_sure_name(&text[name.clone()], named)
         && matches!(kind, FileKind::Code | FileKind::Config)
-        && !matches!(found.syntax, Syntax::ConnectionString | Syntax::Element);
+        && found.syntax != Syntax::ConnectionString
+        // `<string name="password">` may be told to people, `<password>` is not.
+        && (found.syntax != Syntax::Element || is_behind(text, name.start, b"<"));
     match siblings::given(text, kind, anchor, &found.value) {
         Given::Something => true,
         Given::Nothing => is_sure || (found.syntax == Syntax::Login && !word.contains(&b'_')),
@@ -132,12 +135,18 @@ fn is_given(text: &[u8], name: &Range<usize>, found: &Assignment, kind: FileKind
                 text.get(name.end) == Some(&b' ') && syntax::starts_line(text, name.start);
             is_call || is_line
         }
-        Syntax::Listed => closed == Some(b')'),
+        Syntax::Listed => matches!(closed, Some(b')' | b'}')),
         Syntax::Wrapped => is_password_of(&text[name.end..found.value.start]),
         Syntax::Flag | Syntax::Directive | Syntax::Variable => kind == FileKind::Config,
-        Syntax::BareEquals | Syntax::BareColon => kind == FileKind::Config,
+        // `"${name:value}"` stands in code, too.
+        Syntax::BareEquals => kind == FileKind::Config || is_behind(text, name.start, b"${"),
+        Syntax::BareColon => kind == FileKind::Config,
         _ => false,
     }
+}
+
+fn is_behind(text: &[u8], at: usize, sign: &[u8]) -> bool {
+    text[..at].ends_with(sign)
 }
 
 /// Whether a function of this name is given a password, and not somebody's whose password it changes.
@@ -192,11 +201,22 @@ mod tests {
             "  storePassword 'zwetschge'\n",
             "{:password \"zwetschge\"}",
             "PASSWORD => 'zwetschge';",
+            "@Value(\"${db.password:zwetschge}\")",
+            "password <- \"zwetschge\"",
+            "{password, \"zwetschge\"}",
         ] {
             assert_eq!(found(text, "pass", FileKind::Code), Some("zwetschge"), "{text}");
         }
-        let flag = "mysqldump --password=zwetschge shop";
-        assert_eq!(found(flag, "pass", FileKind::Config), Some("zwetschge"));
+        for text in [
+            "mysqldump --password=zwetschge shop",
+            "<password>zwetschge</password>",
+            "SetEnv DB_PASSWORD zwetschge\n",
+            "username app password 0 zwetschge\n",
+        ] {
+            assert_eq!(found(text, "pass", FileKind::Config), Some("zwetschge"), "{text}");
+        }
+        let label = "<string name=\"password\">zwetschge</string>";
+        assert_eq!(found(label, "pass", FileKind::Config), None);
     }
 
     #[test]

@@ -215,6 +215,10 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.skip_blanks();
         return quoted(cursor, Syntax::Quoted);
     }
+    // R: `name <- "value"`.
+    if blanks > 0 && cursor.eat(b"<- ") {
+        return quoted(cursor, Syntax::Quoted);
+    }
     let Some(operator) = operator(&mut cursor) else {
         // `Credentials::new("user", …)`.
         if cursor.eat(b"::new") {
@@ -445,6 +449,12 @@ fn argument(
             // `put(PASSWORD, "value")`.
             false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
                 quoted(cursor, Syntax::Listed)
+            }
+            // Erlang: `{name, "value"}`.
+            false if name.start.checked_sub(1).is_some_and(|at| text[at] == b'{') => {
+                let found = quoted(cursor, Syntax::Listed)?;
+                let closed = text.get(found.value.end + 1);
+                (closed == Some(&b'}')).then_some(found)
             }
             false => None,
         };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::values::{bare, quoted};
-use super::{Assignment, MAX_VALUE, MAX_WRAPPER, Syntax, leads};
+use super::{Assignment, MAX_VALUE, MAX_WRAPPER, Syntax, is_constant, leads};
 use crate::detect::file_kind::FileKind;
 use crate::detect::services::MAX_BEFORE;
 
@@ -26,11 +26,19 @@ pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKi
     let ends = match rest.get(letters) {
         Some(b' ') => rest.get(letters + 1).is_some_and(u8::is_ascii_alphanumeric),
         // One word that a name begins the line of may be its value.
-        Some(b'\n' | b'\r') => kind != FileKind::Config || !starts_line(text, name.start),
+        Some(b'\n' | b'\r') => {
+            let may_be_value = starts_line(text, name.start) || is_variable(&text[name.clone()]);
+            kind != FileKind::Config || !may_be_value
+        }
         Some(b',' | b';' | b')') => true,
         _ => false,
     };
     letters > 0 && letters < MIN_LETTERS && ends
+}
+
+/// `DB_PASSWORD`: what the environment has.
+fn is_variable(name: &[u8]) -> bool {
+    is_constant(name) && name.contains(&b'_')
 }
 
 /// `--name value` and `PASSWORD 'value'`: nothing but blanks between.
@@ -140,7 +148,7 @@ fn behind_words(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Opt
 fn follows_words(text: &[u8], start: usize) -> bool {
     let from = start.saturating_sub(MAX_BEFORE);
     let in_words = |byte: &&u8| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'\t' | b'_' | b'-' | b'/')
+        byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'\t' | b'_' | b'-' | b'/' | b'$')
     };
     let len = text[from..start].iter().rev().take_while(in_words).count();
     let line = start - len;
