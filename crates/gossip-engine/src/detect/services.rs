@@ -52,7 +52,32 @@ fn is_service(words: &[&[u8]]) -> bool {
 
 /// What nobody else is called.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let (_, names) = TEXT.split_once("[names]").expect("services.txt has such a section");
+    section("[names]")
+}
+
+/// What others are called, too.
+pub(super) fn words_to_look_for() -> impl Iterator<Item = &'static str> {
+    section("[looked-for words]")
+}
+
+/// Whether it is one of [`words_to_look_for`].
+pub(super) fn is_word_to_look_for(name: &[u8]) -> bool {
+    static WORDS: OnceLock<Vec<&str>> = OnceLock::new();
+    let sorted = WORDS.get_or_init(|| {
+        let mut names: Vec<_> = words_to_look_for().collect();
+        names.sort_unstable();
+        names
+    });
+    let mut lower = [0; MAX_WORD];
+    let Some(lower) = lower.get_mut(..name.len()) else { return false };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    sorted.binary_search_by(|word| word.as_bytes().cmp(&*lower)).is_ok()
+}
+
+fn section(head: &str) -> impl Iterator<Item = &'static str> {
+    let (_, names) = TEXT.split_once(head).expect("services.txt has such a section");
+    let names = names.split_once("\n\n").map_or(names, |(names, _)| names);
     names.split_ascii_whitespace()
 }
 
