@@ -253,7 +253,8 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
     /// Letters can be hexadecimal digits by chance, but not so many of them.
     const MIN_HEX_LETTERS: usize = 32;
     let min_len = if is_credential { MIN_CREDENTIAL } else { MIN_LEN };
-    if value.len() < min_len || is_address(value) || is_number_with_groups(value) {
+    let is_other = is_address(value) || is_number_with_groups(value) || is_cut_uuid(value);
+    if value.len() < min_len || is_other {
         return None;
     }
     let weight = value::weigh_typed(value, f32::MIN)?;
@@ -283,22 +284,29 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
     looks_like_key.then_some(weight.bits)
 }
 
-/// The weight of a value that is shorter than keys are, but all that the service's name is given.
+/// The weight of a value that keys seldom look like, but that is all that the service's name is given.
 fn weigh_assigned(value: &[u8]) -> Option<f32> {
     const MIN_LEN: usize = 16;
     const MIN_DIGITS: usize = 2;
     const MIN_BITS: f32 = 12.0;
     /// Eight bytes in hexadecimal digits weigh as much as they can.
     const MIN_HEX_BITS: f32 = 8.0;
-    let is_plain = value.iter().all(u8::is_ascii_alphanumeric);
+    /// Of letters only, or of base64 with all its signs.
+    const MIN_LONG: usize = 20;
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    if value.len() < MIN_LEN || !is_plain || digits < MIN_DIGITS {
+    if value.len() < MIN_LEN || is_address(value) {
         return None;
     }
     let weight = value::weigh(value, MIN_HEX_BITS)?;
+    let is_plain = value.iter().all(u8::is_ascii_alphanumeric);
+    let is_base64 = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+    let is_long = value.len() >= MIN_LONG && weight.bits >= MIN_BITS;
     let is_key = match weight.shape {
-        Shape::Mixed => weight.bits >= MIN_BITS,
-        Shape::Hex => value.len() == MIN_LEN,
+        Shape::Mixed if is_plain && digits >= MIN_DIGITS => weight.bits >= MIN_BITS,
+        Shape::Mixed => is_base64 && is_long && digits >= MIN_DIGITS,
+        Shape::Letters => is_long,
+        // Twelve bytes are more often the id of a record.
+        Shape::Hex => matches!(value.len(), MIN_LEN | 20 | 96 | 128),
         _ => false,
     };
     is_key.then_some(weight.bits)
@@ -313,6 +321,16 @@ fn typed_bits(value: &[u8]) -> f32 {
 
 fn has_digit(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
+}
+
+/// `9b2f6c1e-7d34-4a58`: the start of a UUID. Whoever needs one has all of it.
+fn is_cut_uuid(value: &[u8]) -> bool {
+    const UUID_LEN: usize = 36;
+    let fits = |(at, byte): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    value.contains(&b'-') && value.len() < UUID_LEN && value.iter().enumerate().all(fits)
 }
 
 /// `0x19e8e0ef_236c`: a number as programs write it.
@@ -371,6 +389,9 @@ mod tests {
         assert_eq!(found("yelp='q7Rw2nKx9TzLb4Vd'").as_deref(), Some("q7Rw2nKx9TzLb4Vd"));
         let call = "require('clockify')('v2Rw2nKx9TzLb4Vd')";
         assert_eq!(found(call).as_deref(), Some("v2Rw2nKx9TzLb4Vd"));
+        for value in ["qkZrLmTvXbNwKcJdHfPs", "q7Rw2nKx9TzLb4Vd/sD0+hJ8yMcEo6uPaXgFi3tBvQk="] {
+            assert_eq!(found(&format!("clockify: \"{value}\"")).as_deref(), Some(value));
+        }
         assert_eq!(found("tradier=7cdcc0b71b03cea9").as_deref(), Some("7cdcc0b71b03cea9"));
         let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
         assert_eq!(found(&format!("blazemeter {uuid}")).as_deref(), Some(uuid));
@@ -394,8 +415,12 @@ mod tests {
             "clockify_token: ENCRYPTED[cfd48b16731c254067ef7b39a7083384]",
             "IClockifyKeys_Vtbl, 0x19e8e0ef_236c_40f9_b38f_9b7dd65d1ccc);",
             "clockify_key: short1",
+            "clockify_key: 9b2f6c1e-7d34-4a58-b0c9",
             "maxmind q7Rw2nKx9TzLb4Vd",
             "maxmind = \"GeoLite2CityDatabase2\"",
+            "maxmind = \"CountryDatabaseProvider\"",
+            "maxmind = \"64a687e29ae1f428e7ebe303\"",
+            "maxmind = geolite/databases/Country2025/12",
         ] {
             assert_eq!(found(text), None, "{text}");
         }
