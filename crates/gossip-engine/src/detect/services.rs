@@ -115,4 +115,31 @@ mod tests {
         assert!(names.contains(&"clockify") && !names.contains(&"here"));
         assert!(is_service(&[b"here"]) && is_service(&[b"clockify"]));
     }
+
+    /// `docs/vendors.md` says how each vendor's keys are found: rules in backquotes in the tables, and
+    /// services in the lists.
+    #[test]
+    fn the_page_of_vendors_names_nothing_that_is_not_there() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/vendors.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let rules = crate::RuleSet::builtin();
+        let (mut ids, mut names) = (0, 0);
+        let mut in_list = false;
+        for line in page.lines() {
+            if line.starts_with('|') {
+                for id in line.split('`').skip(1).step_by(2) {
+                    assert!(rules.get(id).is_some(), "no rule {id}");
+                    ids += 1;
+                }
+            }
+            in_list = line.starts_with("- ") || (in_list && line.starts_with("  "));
+            if in_list {
+                for name in line.trim_start_matches("- ").split_ascii_whitespace() {
+                    assert!(is_service(&[name.as_bytes()]), "no service {name}");
+                    names += 1;
+                }
+            }
+        }
+        assert!(ids > 200 && names > 400, "{ids} rules, {names} services");
+    }
 }
