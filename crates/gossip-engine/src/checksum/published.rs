@@ -6,11 +6,13 @@ use super::crc32::crc32;
 
 const GOOGLE_LEN: usize = 39;
 
-/// Keys of Google in firebase-android-sdk, flutterfire, flutter/plugins and iosched, sorted.
+/// Keys of Google in firebase-android-sdk, firebase-js-sdk, flutterfire, flutter/plugins and iosched,
+/// sorted.
 #[rustfmt::skip]
 const GOOGLE: &[u32] = &[
-    0x0BA5_9ABA, 0x100E_C1EB, 0x4B6F_5481, 0x6632_78F5, 0x6B94_63F8, 0x87B2_0DA6, 0x8E90_E2C4,
-    0x94BB_94F9, 0xC719_339B,
+    0x0839_4327, 0x0BA5_9ABA, 0x100E_C1EB, 0x1F35_8CBE, 0x3627_AA84, 0x4B6F_5481, 0x5C29_8136,
+    0x6159_AC90, 0x6632_78F5, 0x6A4F_7820, 0x6B66_E8A8, 0x6B94_63F8, 0x87B2_0DA6, 0x8E90_E2C4,
+    0x94BB_94F9, 0xAFE8_FF3E, 0xC719_339B, 0xFBC4_7221, 0xFFDD_D189,
 ];
 
 pub(super) fn verify_google(secret: &[u8]) -> Verdict {

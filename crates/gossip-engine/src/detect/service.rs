@@ -4,6 +4,9 @@
 //! Behind the service's name come words that say what the value is, and what separates them; then
 //! the value. Each is bounded, so that nothing beyond [`REACH_AFTER`] is looked at. Whether the
 //! words speak of a credential decides how much the value must look like a key.
+//!
+//! Where the name is a word, the words behind it must speak of a credential, or the value must be
+//! assigned to it.
 
 use std::ops::Range;
 
@@ -18,13 +21,17 @@ use crate::rules::Confidence;
 const MAX_GAP: usize = 64;
 /// Signed tokens with many claims are long.
 const MAX_VALUE: usize = 1536;
-/// A shorter name turns up in what was decoded from bytes that are no text: it needs a word.
+/// A shorter name turns up in what was decoded from bytes that are no text: it needs a word, or the
+/// sign of an assignment.
 const MIN_NAME: usize = 5;
 /// Words that are none of ours, beside one that is: `CLOCKIFY_KEY_MAIN=x`, `clockify main token x`.
 const MAX_OTHER_WORDS: usize = 2;
 const MAX_OTHER_WORD: usize = 12;
 /// One letter and what separates it says nothing: `cloudsmith x …`.
 const MAX_FILLER: usize = 2;
+
+/// Before what was encrypted.
+const SEALED: [&str; 4] = ["enc", "encrypted", "secure", "sealed"];
 
 pub(super) const REACH_BEFORE: usize = 1;
 pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
@@ -43,7 +50,7 @@ const WORDS: &[(&str, bool)] = &[
 ];
 
 pub(super) fn anchors() -> impl Iterator<Item = &'static str> {
-    services::names()
+    services::names().chain(services::words_to_look_for())
 }
 
 /// Whether a service's name that `next` follows may be one: a separator or one of [`WORDS`] does.
@@ -59,6 +66,21 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     if !begins_word(text, word.start) {
         return None;
     }
+    let found = value_behind(text, word.clone())?;
+    let is_key =
+        found.is_credential || found.is_assigned || !services::is_word_to_look_for(&text[word]);
+    is_key.then_some(found.detected)
+}
+
+/// What stands behind a service's name.
+struct Behind {
+    detected: Detected,
+    is_credential: bool,
+    /// Nothing but the sign of an assignment stands between.
+    is_assigned: bool,
+}
+
+fn value_behind(text: &[u8], word: Range<usize>) -> Option<Behind> {
     let limit = text.len().min(word.end + MAX_GAP);
     let mut at = word.end;
     let mut is_credential = false;
@@ -73,8 +95,9 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         // Joined to a word by nothing it is the word's tail.
         // Words that speak of none speak of something else: `crowdin-project: x`.
         let is_near = first_other.is_none_or(|other| at <= other + MAX_FILLER);
-        let is_named = is_credential || (word.len() >= MIN_NAME && !words.is_any && is_near);
         let is_assigned = first_other.is_none() && is_assignment(&text[word.end..at]);
+        let is_long = word.len() >= MIN_NAME || is_assigned;
+        let is_named = is_credential || (is_long && !words.is_any && is_near);
         if words.is_separated
             && is_named
             && let Some(value) = value_at(text, at)
@@ -86,12 +109,9 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
                 return None;
             }
             let whole = word.start..value.end;
-            return Some(Detected {
-                whole,
-                secret: value,
-                confidence,
-                reason: Reason::NamedSecret,
-            });
+            let reason = Reason::NamedSecret;
+            let detected = Detected { whole, secret: value, confidence, reason };
+            return Some(Behind { detected, is_credential, is_assigned });
         }
         // One word may stand before the one that speaks of a credential: `clockify main token x`.
         if !is_credential && first_other.is_some() {
@@ -126,6 +146,9 @@ fn known_words(text: &[u8], from: usize, limit: usize) -> Words {
         let separators = rest.iter().take_while(|byte| is_separator(**byte)).count();
         words.end += separators;
         words.is_separated = separators > 0;
+        if words.is_separated && is_run_of_key(&text[words.end..limit]) {
+            return words;
+        }
         let Some((word, is_credential)) = known_word(&text[words.end..limit]) else { return words };
         words.is_any = true;
         words.is_credential |= is_credential;
@@ -133,14 +156,26 @@ fn known_words(text: &[u8], from: usize, limit: usize) -> Words {
     }
 }
 
+/// Whether a word of ours that the text may begin with is only how a key begins: `apiQ7rw2nKx9TzLb4Vd`.
+fn is_run_of_key(text: &[u8]) -> bool {
+    const MIN_LEN: usize = 16;
+    const MIN_DIGITS: usize = 2;
+    let run = text.iter().take_while(|byte| byte.is_ascii_alphanumeric());
+    let (len, digits) = run
+        .fold((0, 0), |(len, digits), byte| (len + 1, digits + usize::from(byte.is_ascii_digit())));
+    len >= MIN_LEN && digits >= MIN_DIGITS
+}
+
 /// Behind a word that is none of ours: `KEY_MAIN=x`, `token for you x`.
 fn end_of_other_word(text: &[u8], at: usize, limit: usize) -> Option<usize> {
     let rest = &text[at..limit];
     let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-    let ends = rest.get(len).is_some_and(|byte| is_separator(*byte));
-    // `ENCRYPTED[…]`, `ENC(…)`: a key that nobody can use.
-    let is_encrypted = rest[..len].eq_ignore_ascii_case(b"encrypted") || &rest[..len] == b"ENC";
-    (ends && len <= MAX_OTHER_WORD && !is_encrypted).then_some(at + len)
+    // No word begins with a digit.
+    let ends = !rest.first().is_some_and(u8::is_ascii_digit)
+        && rest.get(len).is_some_and(|byte| is_separator(*byte));
+    // `ENCRYPTED[…]`, `secure: …`: what only a service that runs tests can read.
+    let is_sealed = SEALED.iter().any(|word| rest[..len].eq_ignore_ascii_case(word.as_bytes()));
+    (ends && len <= MAX_OTHER_WORD && !is_sealed).then_some(at + len)
 }
 
 /// One of [`WORDS`] at the start of `rest`, unless it goes on as another word.
@@ -151,9 +186,16 @@ fn known_word(rest: &[u8]) -> Option<(&'static str, bool)> {
     let next = rest.get(found.0.len());
     // `accessKey`, `secrettoken`, but not `apiary`: what follows is no letter, another of them, or a
     // hump.
-    let goes_on = next.is_some_and(u8::is_ascii_lowercase)
-        && rest[found.0.len() - 1].is_ascii_lowercase()
-        && known_word(&rest[found.0.len()..]).is_none();
+    let last = rest[found.0.len() - 1];
+    let goes_on = match last.is_ascii_digit() {
+        // `v2uyoPKZ` is no version.
+        true => next.is_some_and(u8::is_ascii_alphanumeric),
+        false => {
+            next.is_some_and(u8::is_ascii_lowercase)
+                && last.is_ascii_lowercase()
+                && known_word(&rest[found.0.len()..]).is_none()
+        }
+    };
     let is_digit = next.is_some_and(u8::is_ascii_digit);
     (!goes_on && !is_digit).then_some(*found)
 }
@@ -178,11 +220,17 @@ fn value_at(text: &[u8], start: usize) -> Option<Range<usize>> {
     Some(start..start + len)
 }
 
-/// Whether nothing but the sign of an assignment stands between: `MAXMIND="x"`.
+/// Whether nothing but the sign of an assignment or of a call stands between: `MAXMIND="x"`,
+/// `env["MAXMIND"] = "x"`, `require("maxmind")("x")`.
 fn is_assignment(gap: &[u8]) -> bool {
     let plain = |byte: &u8| matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'`');
-    let mut signs = gap.iter().filter(|byte| !plain(byte));
-    matches!(signs.next(), Some(b'=' | b':')) && signs.all(|byte| matches!(byte, b'=' | b'>'))
+    let mut signs = gap.iter().copied().filter(|byte| !plain(byte));
+    let first = match signs.next() {
+        Some(b']') => signs.next().filter(|byte| *byte == b'='),
+        Some(b')') => return signs.eq([b'(']),
+        first => first,
+    };
+    matches!(first, Some(b'=' | b':')) && signs.all(|byte| matches!(byte, b'=' | b'>'))
 }
 
 fn judge(value: &[u8], is_credential: bool, is_assigned: bool) -> Option<Confidence> {
@@ -210,7 +258,9 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
         true => MIN_CREDENTIAL,
         false => MIN_LEN,
     };
-    if value.len() < min_len || is_address(value) || is_class(value) {
+    let is_other =
+        is_address(value) || is_class(value) || is_number_with_groups(value) || is_cut_uuid(value);
+    if value.len() < min_len || is_other {
         return None;
     }
     let weight = value::weigh_typed(value, f32::MIN)?;
@@ -240,18 +290,32 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
     looks_like_key.then_some(weight.bits)
 }
 
-/// The weight of a value that is shorter than keys are, but all that the service's name is given.
+/// The weight of a value that keys seldom look like, but that is all that the service's name is given.
 fn weigh_assigned(value: &[u8]) -> Option<f32> {
     const MIN_LEN: usize = 16;
     const MIN_DIGITS: usize = 2;
     const MIN_BITS: f32 = 12.0;
-    let is_plain = value.iter().all(u8::is_ascii_alphanumeric);
+    /// Eight bytes in hexadecimal digits weigh as much as they can.
+    const MIN_HEX_BITS: f32 = 8.0;
+    /// Of letters only, or of base64 with all its signs.
+    const MIN_LONG: usize = 20;
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    if value.len() < MIN_LEN || !is_plain || digits < MIN_DIGITS {
+    if value.len() < MIN_LEN || is_address(value) {
         return None;
     }
-    let weight = value::weigh(value, MIN_BITS)?;
-    (weight.shape == Shape::Mixed).then_some(weight.bits)
+    let weight = value::weigh(value, MIN_HEX_BITS)?;
+    let is_plain = value.iter().all(u8::is_ascii_alphanumeric);
+    let is_base64 = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+    let is_long = value.len() >= MIN_LONG && weight.bits >= MIN_BITS;
+    let is_key = match weight.shape {
+        Shape::Mixed if is_plain && digits >= MIN_DIGITS => weight.bits >= MIN_BITS,
+        Shape::Mixed => is_base64 && is_long && digits >= MIN_DIGITS,
+        Shape::Letters => is_long,
+        // Twelve bytes are more often the id of a record.
+        Shape::Hex => matches!(value.len(), MIN_LEN | 20 | 96 | 128),
+        _ => false,
+    };
+    is_key.then_some(weight.bits)
 }
 
 /// What a value must weigh that may have been typed: `abcde12345abcde67890` is no name, whatever
@@ -277,6 +341,21 @@ fn has_digit(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
 }
 
+/// `9b2f6c1e-7d34-4a58`: the start of a UUID. Whoever needs one has all of it.
+fn is_cut_uuid(value: &[u8]) -> bool {
+    const UUID_LEN: usize = 36;
+    let fits = |(at, byte): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    value.contains(&b'-') && value.len() < UUID_LEN && value.iter().enumerate().all(fits)
+}
+
+/// `0x19e8e0ef_236c`: a number as programs write it.
+fn is_number_with_groups(value: &[u8]) -> bool {
+    value.starts_with(b"0x") && value.contains(&b'_')
+}
+
 /// `me/api/v1/…`: the first part of a path is a word in small letters, and base64 is not.
 fn is_address(value: &[u8]) -> bool {
     let slash = memchr::memchr(b'/', value);
@@ -289,7 +368,7 @@ mod tests {
 
     fn found(text: &str) -> Option<String> {
         let lower = text.to_ascii_lowercase();
-        let (start, len) = services::names()
+        let (start, len) = anchors()
             .filter_map(|name| lower.find(name).map(|at| (at, name.len())))
             .max_by_key(|(_, len)| *len)?;
         let found = detect(text.as_bytes(), start..start + len)?;
@@ -315,11 +394,23 @@ mod tests {
             format!("require('clockify')('{key}')"),
             format!("func getClockifyToken() string {{ return \"{key}\" }}"),
             format!("Asking the clockify API\n[DEBUG] using key={key}"),
+            // Names that are words.
+            format!("raven={key}"),
+            format!("\"raven\": \"{key}\""),
+            format!("raven SECRET {key}"),
+            format!("os.environ['raven'] = '{key}'"),
         ] {
             assert_eq!(found(&text).as_deref(), Some(key), "{text}");
         }
         assert_eq!(found(&format!("CLOCKIFY_KEY={}", &key[..8])).as_deref(), Some(&key[..8]));
         assert_eq!(found("MAXMIND=\"q7Rw2nKx9TzLb4Vd\"").as_deref(), Some("q7Rw2nKx9TzLb4Vd"));
+        assert_eq!(found("yelp='q7Rw2nKx9TzLb4Vd'").as_deref(), Some("q7Rw2nKx9TzLb4Vd"));
+        let call = "require('clockify')('v2Rw2nKx9TzLb4Vd')";
+        assert_eq!(found(call).as_deref(), Some("v2Rw2nKx9TzLb4Vd"));
+        for value in ["qkZrLmTvXbNwKcJdHfPs", "q7Rw2nKx9TzLb4Vd/sD0+hJ8yMcEo6uPaXgFi3tBvQk="] {
+            assert_eq!(found(&format!("clockify: \"{value}\"")).as_deref(), Some(value));
+        }
+        assert_eq!(found("tradier=7cdcc0b71b03cea9").as_deref(), Some("7cdcc0b71b03cea9"));
         let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
         assert_eq!(found(&format!("blazemeter {uuid}")).as_deref(), Some(uuid));
     }
@@ -339,9 +430,16 @@ mod tests {
             "X-Crowdin-Project: 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
             "clockifying 0123456789abcdef0123456789abcdef",
             "clockify 2024-01-02T03:04:05",
+            "raven y7sbilkqxym49dra8fpzc7wbdke3qvlh",
+            "clockify_token: ENCRYPTED[cfd48b16731c254067ef7b39a7083384]",
+            "IClockifyKeys_Vtbl, 0x19e8e0ef_236c_40f9_b38f_9b7dd65d1ccc);",
             "clockify_key: short1",
+            "clockify_key: 9b2f6c1e-7d34-4a58-b0c9",
             "maxmind q7Rw2nKx9TzLb4Vd",
             "maxmind = \"GeoLite2CityDatabase2\"",
+            "maxmind = \"CountryDatabaseProvider\"",
+            "maxmind = \"64a687e29ae1f428e7ebe303\"",
+            "maxmind = geolite/databases/Country2025/12",
         ] {
             assert_eq!(found(text), None, "{text}");
         }

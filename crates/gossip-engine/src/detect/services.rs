@@ -52,7 +52,32 @@ fn is_service(words: &[&[u8]]) -> bool {
 
 /// What nobody else is called.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let (_, names) = TEXT.split_once("[names]").expect("services.txt has such a section");
+    section("[names]")
+}
+
+/// What others are called, too.
+pub(super) fn words_to_look_for() -> impl Iterator<Item = &'static str> {
+    section("[looked-for words]")
+}
+
+/// Whether it is one of [`words_to_look_for`].
+pub(super) fn is_word_to_look_for(name: &[u8]) -> bool {
+    static WORDS: OnceLock<Vec<&str>> = OnceLock::new();
+    let sorted = WORDS.get_or_init(|| {
+        let mut names: Vec<_> = words_to_look_for().collect();
+        names.sort_unstable();
+        names
+    });
+    let mut lower = [0; MAX_WORD];
+    let Some(lower) = lower.get_mut(..name.len()) else { return false };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    sorted.binary_search_by(|word| word.as_bytes().cmp(&*lower)).is_ok()
+}
+
+fn section(head: &str) -> impl Iterator<Item = &'static str> {
+    let (_, names) = TEXT.split_once(head).expect("services.txt has such a section");
+    let names = names.split_once("\n\n").map_or(names, |(names, _)| names);
     names.split_ascii_whitespace()
 }
 
@@ -89,5 +114,32 @@ mod tests {
         let names: Vec<_> = names().collect();
         assert!(names.contains(&"clockify") && !names.contains(&"here"));
         assert!(is_service(&[b"here"]) && is_service(&[b"clockify"]));
+    }
+
+    /// `docs/vendors.md` says how each vendor's keys are found: rules in backquotes in the tables, and
+    /// services in the lists.
+    #[test]
+    fn the_page_of_vendors_names_nothing_that_is_not_there() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/vendors.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let rules = crate::RuleSet::builtin();
+        let (mut ids, mut names) = (0, 0);
+        let mut in_list = false;
+        for line in page.lines() {
+            if line.starts_with('|') {
+                for id in line.split('`').skip(1).step_by(2) {
+                    assert!(rules.get(id).is_some(), "no rule {id}");
+                    ids += 1;
+                }
+            }
+            in_list = line.starts_with("- ") || (in_list && line.starts_with("  "));
+            if in_list {
+                for name in line.trim_start_matches("- ").split_ascii_whitespace() {
+                    assert!(is_service(&[name.as_bytes()]), "no service {name}");
+                    names += 1;
+                }
+            }
+        }
+        assert!(ids > 200 && names > 400, "{ids} rules, {names} services");
     }
 }
