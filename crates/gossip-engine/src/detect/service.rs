@@ -30,8 +30,10 @@ const MAX_OTHER_WORD: usize = 12;
 /// One letter and what separates it says nothing: `cloudsmith x …`.
 const MAX_FILLER: usize = 2;
 
-/// Before what was encrypted.
-const SEALED: [&str; 4] = ["enc", "encrypted", "secure", "sealed"];
+/// Before what was encrypted, or is a checksum.
+#[rustfmt::skip]
+const SEALED: [&str; 8] =
+    ["enc", "encrypted", "secure", "sealed", "sha1", "sha256", "sha512", "md5"];
 
 pub(super) const REACH_BEFORE: usize = 1;
 pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
@@ -253,17 +255,25 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
     /// Letters can be hexadecimal digits by chance, but not so many of them.
     const MIN_HEX_LETTERS: usize = 32;
     const MIN_TYPED: usize = 10;
+    /// What ends in a dot and a few letters, and is shorter, is the name of a file.
+    const MIN_FILE: usize = 24;
     let min_len = match is_credential {
         true if value::is_typed(value) => MIN_TYPED,
         true => MIN_CREDENTIAL,
         false => MIN_LEN,
     };
-    let is_other =
-        is_address(value) || is_class(value) || is_number_with_groups(value) || is_cut_uuid(value);
+    let is_other = is_address(value)
+        || is_class(value)
+        || (value.len() < MIN_FILE && value::has_extension(value))
+        || is_number_with_groups(value)
+        || is_cut_uuid(value);
     if value.len() < min_len || is_other {
         return None;
     }
     let weight = value::weigh_typed(value, f32::MIN)?;
+    if weight.shape == Shape::Mixed && is_identifier(value, weight.bits) {
+        return None;
+    }
     let is_plain = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte));
     let looks_like_key = match weight.shape {
         // A hash of anything looks like a key: without a word that says so it needs a key's length.
@@ -351,9 +361,20 @@ fn is_cut_uuid(value: &[u8]) -> bool {
     value.contains(&b'-') && value.len() < UUID_LEN && value.iter().enumerate().all(fits)
 }
 
-/// `0x19e8e0ef_236c`: a number as programs write it.
+/// `jira_oauth2`, `Msg91Api`, `HTTP2`: a name with a number in it; keys of its length have more digits.
+fn is_identifier(value: &[u8], bits: f32) -> bool {
+    const LEN_MAX: usize = 14;
+    const MIN_DIGITS: usize = 3;
+    const RANDOM_BITS: f32 = 4.0;
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    value.len() <= LEN_MAX && digits < MIN_DIGITS && bits < RANDOM_BITS
+}
+
+/// `0x19e8e0ef_236c`, `2016.3.0`: a number or a version as programs write them.
 fn is_number_with_groups(value: &[u8]) -> bool {
-    value.starts_with(b"0x") && value.contains(&b'_')
+    let is_version =
+        value.contains(&b'.') && value.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    is_version || (value.starts_with(b"0x") && value.contains(&b'_'))
 }
 
 /// `me/api/v1/…`: the first part of a path is a word in small letters, and base64 is not.

@@ -437,7 +437,7 @@ fn is_path(value: &[u8]) -> bool {
 }
 
 /// `….txt`, `….gz`: two to four small letters behind the last dot.
-fn has_extension(value: &[u8]) -> bool {
+pub(super) fn has_extension(value: &[u8]) -> bool {
     let letters = value.iter().rev().take_while(|byte| byte.is_ascii_lowercase()).count();
     (2..=4).contains(&letters) && value.iter().rev().nth(letters) == Some(&b'.')
 }

@@ -30,7 +30,8 @@ pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKi
             let may_be_value = starts_line(text, name.start) || is_variable(&text[name.clone()]);
             kind != FileKind::Config || !may_be_value
         }
-        Some(b',' | b';' | b')') => true,
+        // A directive's value may go on with these.
+        Some(b',' | b';' | b')') => kind != FileKind::Config || !starts_line(text, name.start),
         _ => false,
     };
     letters > 0 && letters < MIN_LETTERS && ends

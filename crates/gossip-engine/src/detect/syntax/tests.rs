@@ -157,6 +157,13 @@ fn expressions_and_prose_have_no_value() {
     }
 }
 
+/// Found by the property below.
+#[test]
+fn a_word_with_signs_behind_it_may_be_the_value_of_a_directive() {
+    let text = b"token a,=";
+    assert!(!is_prose(text, &(0..5), FileKind::Config) && is_prose(text, &(0..5), FileKind::Code));
+}
+
 proptest::proptest! {
     /// Telling prose early changes no answer.
     #[test]
