@@ -4,7 +4,7 @@
 //! how they are put together, and that they stand beside the name of a password: this is asked of
 //! nothing else.
 
-use super::name::has_credential_word;
+use super::name::{has_credential_word, is_no_key};
 use super::vocabulary;
 use crate::rules::contains_ignore_case;
 
@@ -76,7 +76,8 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
         return None;
     }
     // A name with a number: `master_key_123`.
-    let is_name = joints > 0 && has_credential_word(value);
+    let speaks = |word: &[u8]| has_credential_word(word) && !is_no_key(word);
+    let is_name = joints > 0 && value.split(is_joint).any(speaks);
     if is_numbered(value) || is_telling(value) || is_name {
         return None;
     }
@@ -167,6 +168,7 @@ mod tests {
             "gandalf99",
             "BigBang$Theory",
             "dragon-fire-9",
+            "monkey-banana-7",
             "Kraken_Rum12",
             "hal9000x",
             "Willkommen1",

@@ -256,9 +256,7 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         return None;
     }
     if !head.is_empty() {
-        if says(head, Role::DeniesBefore)
-            || is_in(head, &["mon", "tur", "don", "joc", "whis", "hoc"])
-        {
+        if says(head, Role::DeniesBefore) || is_in(head, NO_KEYS) {
             return None;
         }
         return if says(head, Role::MakesKey)
@@ -277,6 +275,15 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         Some(word) if !says(word, Role::DeniesBefore) => named(Kind::Key, UNKNOWN_KEY_BITS, false),
         _ => named(Kind::Key, KEY_BITS, false),
     }
+}
+
+/// What `key` is the end of that opens nothing: `monkey`, `turkey`.
+const NO_KEYS: &[&str] = &["mon", "tur", "don", "joc", "whis", "hoc"];
+
+/// Whether a word only ends like the name of a key.
+pub(super) fn is_no_key(word: &[u8]) -> bool {
+    let len = word.len().saturating_sub(3);
+    word[len..].eq_ignore_ascii_case(b"key") && is_in(&word[..len], NO_KEYS)
 }
 
 /// Whether a credential word begins in `text`: then the name's last one is not the one before.
