@@ -265,6 +265,7 @@ mod tests {
             "currentPass = \"offscreen\"",
             "('password', 'zwetschge', 'x')",
             "get('password'), 'zwetschge'",
+            "form.label :password, 'zwetschge*'",
             "password: 'motdepasse'",
             "passwordLabel: 'zwetschge'",
             "password = \"user_name_of_it\"",

@@ -468,10 +468,8 @@ fn argument(
             false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
                 quoted(cursor, Syntax::Listed)
             }
-            // Elixir: `put_env(:app, :name, "value")`.
-            false if name.start.checked_sub(1).is_some_and(|at| text[at] == b':') => {
-                quoted(cursor, Syntax::Listed)
-            }
+            // Elixir: `put_env(:app, :name, "value")`. A label has no symbol before it.
+            false if text[..name.start].ends_with(b", :") => quoted(cursor, Syntax::Listed),
             // Erlang: `{name, "value"}`.
             false if name.start.checked_sub(1).is_some_and(|at| text[at] == b'{') => {
                 let found = quoted(cursor, Syntax::Listed)?;
