@@ -8,6 +8,7 @@ mod names;
 mod shapes;
 mod unlisted;
 mod vendors;
+mod words;
 
 use crate::Request;
 use crate::case::Case;
@@ -160,6 +161,16 @@ fn cases() -> (Vec<Labelled>, Vec<Case>) {
             if instance % 2 == 0 {
                 let other = random.pick(chosen::OTHERS);
                 add(Family::Chosen, false, path, shape.replace('§', other).into_bytes());
+            }
+        }
+    }
+    for (path, shape) in words::SHAPES {
+        for instance in 0..INSTANCES {
+            let password = words::password(&mut random);
+            add(Family::Word, true, path, shape.replace('§', &password).into_bytes());
+            if instance % 2 == 0 {
+                let other = random.pick(words::OTHERS);
+                add(Family::Word, false, path, shape.replace('§', other).into_bytes());
             }
         }
     }

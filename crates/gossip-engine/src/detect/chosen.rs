@@ -120,7 +120,18 @@ fn is_words(value: &[u8], is_joint: fn(&u8) -> bool) -> bool {
         && words.any(is_unknown)
         && !is_telling(value)
         && !value.ends_with(b"pw")
-        && !NAMING.iter().any(|word| contains_ignore_case(value, word.as_bytes()))
+        && !has_naming(value)
+}
+
+fn has_naming(value: &[u8]) -> bool {
+    NAMING.iter().any(|word| contains_ignore_case(value, word.as_bytes()))
+}
+
+/// Whether a value only says what it is, or is a word that programs know.
+pub(super) fn is_naming(value: &[u8]) -> bool {
+    let in_words = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
+    let is_known = value.iter().all(in_words) && !is_word_of_login(value);
+    is_known || has_naming(value)
 }
 
 fn has_capital_and_small(value: &[u8]) -> bool {
@@ -199,6 +210,16 @@ mod tests {
             "off-by-one",
         ] {
             assert!(!is_word(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_says_what_it_is_is_told() {
+        for value in ["wachtwoord", "disabled", "Password1", "user@host", "short"] {
+            assert!(is_naming(value.as_bytes()), "{value}");
+        }
+        for value in ["zwetschge", "kdxnyjwb", "Sommer2024!", "q8Zr2LmT"] {
+            assert!(!is_naming(value.as_bytes()), "{value}");
         }
     }
 

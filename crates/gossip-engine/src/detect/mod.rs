@@ -64,6 +64,10 @@ const PLACE_BITS: f32 = 2.0;
 /// Whether a value is likelier by chance than as words, names or numbers, by so many bits; or, where a
 /// password stands, one that somebody made of words.
 pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
+    // Where words count, those do not that say what stands there.
+    if least_bits < 0.0 && chosen::is_naming(value) {
+        return false;
+    }
     let made = least_bits <= PLACE_BITS && chosen::is_sure(value);
     value::weigh_typed(value, if made { f32::MIN } else { least_bits }).is_some()
 }

@@ -128,7 +128,10 @@ fn is_given(text: &[u8], name: &Range<usize>, found: &Assignment, kind: FileKind
         // A list of words goes on.
         Syntax::Quoted => !(matches!(opening, Some(b'(' | b'[')) && closed == Some(b',')),
         Syntax::Pair | Syntax::Sql | Syntax::Element | Syntax::ConnectionString => true,
-        Syntax::Login => closed == Some(b')') || (closed == Some(b',') && text[name.end] == b'('),
+        Syntax::Login => {
+            matches!(closed, None | Some(b')' | b'\n' | b'\r'))
+                || (closed == Some(b',') && text[name.end] == b'(')
+        }
         Syntax::Argument => {
             let is_call = closed == Some(b')') && sets(&text[name.clone()]);
             let is_line =
@@ -262,6 +265,7 @@ mod tests {
             "currentPass = \"offscreen\"",
             "('password', 'zwetschge', 'x')",
             "get('password'), 'zwetschge'",
+            "form.label :password, 'zwetschge*'",
             "password: 'motdepasse'",
             "passwordLabel: 'zwetschge'",
             "password = \"user_name_of_it\"",

@@ -264,7 +264,8 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         return Some(found);
     }
     if let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Quoted) {
-        return Some(found);
+        let second = if is_second(text, name.start) { behind(text, &found) } else { None };
+        return Some(second.unwrap_or(found));
     }
     if let Some(found) = bytes(&cursor) {
         return Some(found);
@@ -281,6 +282,23 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     let is_tight = blanks == 0 && line_end == 0;
     let syntax = bare_syntax(text, name, operator, is_tight, quoted_name);
     bare(&cursor, syntax, kind)
+}
+
+/// Whether another name stands before it: `user, name = …`.
+fn is_second(text: &[u8], start: usize) -> bool {
+    let before = text[..start].strip_suffix(b", ").and_then(<[u8]>::last);
+    before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// The string behind this one, which is short, and a comma.
+fn behind(text: &[u8], first: &Assignment) -> Option<Assignment> {
+    let mut cursor = Cursor { text, at: first.value.end + 1 };
+    if first.value.len() > MAX_PAIR_GAP || !cursor.eat(b",") {
+        return None;
+    }
+    cursor.skip_blanks();
+    let opens = matches!(cursor.peek(), Some(b'"' | b'\''));
+    if opens { quoted(cursor, first.syntax) } else { None }
 }
 
 /// `get("#password").type("value")`: how programs fill in forms.
@@ -450,6 +468,8 @@ fn argument(
             false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
                 quoted(cursor, Syntax::Listed)
             }
+            // Elixir: `put_env(:app, :name, "value")`. A label has no symbol before it.
+            false if text[..name.start].ends_with(b", :") => quoted(cursor, Syntax::Listed),
             // Erlang: `{name, "value"}`.
             false if name.start.checked_sub(1).is_some_and(|at| text[at] == b'{') => {
                 let found = quoted(cursor, Syntax::Listed)?;

@@ -22,7 +22,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             "secret ", "-5b939f2ddf9b332f70931407bd485047", "\nInput = 0", "zorbify_", "API ", "zorbify ", " PRIVATE ", "ACCESS-", "TOKEN:", "abcdefghijklmnopqrstuvwxyz12",
             "login(", "jwt.sign(", ".init(", "strcmp(", " pw", "psk", "clave", "creds", " is ", ".type(", "[[",
             "]]", "Sommer2024!", "SetEnv ", "admin:", ".into()", "Some(", "::new", "contrasena", "0 ",
-            "user = \"app\"\n", "host: db01\n", "zwetschge", "letmein-prod", "<<\"", "\" -> \"", ":password \"", "}",
+            "user = \"app\"\n", "host: db01\n", "zwetschge", "letmein-prod", "<<\"", "\" -> \"", ":password \"", "}", "user, password = ", "\", \"",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
         1 => "[ -~]{0,80}".prop_map(String::into_bytes),

@@ -64,7 +64,7 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         return token(text, start, word, user);
     }
     let scheme = &text[start..word.start];
-    let confidence = judge(scheme, name, secret)?;
+    let confidence = judge(scheme, name, secret, &password[at + 1..])?;
     let secret_start = word.end + user + 1;
     let secret = secret_start..secret_start + at;
     Some(Detected { whole: start..secret.end + 1, secret, confidence, reason: Reason::Url })
@@ -95,11 +95,14 @@ fn token(text: &[u8], start: usize, word: Range<usize>, len: usize) -> Option<De
     Some(Detected { whole, secret, confidence: Confidence::Low, reason: Reason::Url })
 }
 
+/// Hosts of examples, on which a word opens nothing.
+const LOCAL: [&[u8]; 4] = [b"localhost", b"127.", b"example.", b"host"];
+
 fn is_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'[' | b'(')
 }
 
-fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
+fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Confidence> {
     let is_store = !is_page(scheme);
     let min = if is_store { 3 } else { 4 };
     let braces = |bytes: &[u8]| bytes.iter().any(|byte| b"${}<>*%[]()".contains(byte));
@@ -111,7 +114,12 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8]) -> Option<Confidence> {
     }
     // A user's own name, or a word, opens a database as well as any; for pages it is an example.
     let needed = if is_store { -2.0 } else { 1.0 };
-    let needed = if chosen::is_sure(password) { f32::MIN } else { needed };
+    let is_word = is_store
+        && !user.is_empty()
+        && !password.contains(&b'_')
+        && !LOCAL.iter().any(|start| host.starts_with(start))
+        && chosen::is_word_of_login(password);
+    let needed = if is_word || chosen::is_sure(password) { f32::MIN } else { needed };
     let bits = value::weigh(password, needed)?.bits;
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
 }
@@ -126,4 +134,28 @@ fn is_stand_in(user: &[u8], password: &[u8]) -> bool {
         || user.eq_ignore_ascii_case(password)
         || contains_ignore_case(password, b"password")
         || password.starts_with(b"%") && password.iter().all(|byte| !byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_found(text: &str) -> bool {
+        let at = text.find("://").unwrap();
+        detect(text.as_bytes(), at..at + 3).is_some()
+    }
+
+    #[test]
+    fn a_word_opens_what_is_no_page_and_not_here() {
+        assert!(is_found("ecto://app:zwetschge@db01/shop"));
+        for text in [
+            "https://app:zwetschge@h.internal/",
+            "ecto://:zwetschge@db01/shop",
+            "ecto://app:zwetschge@localhost/shop",
+            "ecto://app:disabled@db01/shop",
+            "ecto://app:some_name@db01/shop",
+        ] {
+            assert!(!is_found(text), "{text}");
+        }
+    }
 }

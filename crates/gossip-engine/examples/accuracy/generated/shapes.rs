@@ -13,10 +13,11 @@ pub(super) enum Family {
     Unlisted,
     Vendor,
     Chosen,
+    Word,
 }
 
 impl Family {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Assignment,
         Self::Bare,
         Self::Context,
@@ -26,6 +27,7 @@ impl Family {
         Self::Unlisted,
         Self::Vendor,
         Self::Chosen,
+        Self::Word,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -39,6 +41,7 @@ impl Family {
             Self::Unlisted => "services that no list has",
             Self::Vendor => "vendors' formats",
             Self::Chosen => "passwords that people choose",
+            Self::Word => "words as passwords",
         }
     }
 }
