@@ -66,7 +66,8 @@ pub(crate) struct Prefilter {
     /// For each hash the group of the entries that have it.
     slots: Box<[u16; SLOTS]>,
     groups: Vec<Group>,
-    /// Those of a group stand together.
+    /// Where the entries of each group are, apart from it: most groups are only looked at.
+    ranges: Vec<Range<u32>>,
     entries: Vec<Entry>,
     literals: Vec<Literal>,
     /// No gram begins further than this behind its anchor's start.
@@ -95,10 +96,10 @@ impl Multipliers {
     }
 }
 
-/// Entries whose grams have one hash.
+/// What the entries have whose grams have one hash. Each in one line of a cache.
+#[repr(align(32))]
 struct Group {
     kinds: [Kind; 2],
-    entries: Range<u32>,
 }
 
 /// What some entries have in their windows, folded, and where.
@@ -141,17 +142,17 @@ impl Kind {
 
 impl Group {
     /// That of all hashes that no gram has: nothing is in it.
-    const NONE: Self = Self { kinds: [Kind::NONE; 2], entries: 0..0 };
+    const NONE: Self = Self { kinds: [Kind::NONE; 2] };
 
     /// Two kinds, as grams that have nothing to do with each other may have one hash.
-    fn new(entries: &[Entry], first: usize) -> Self {
+    fn new(entries: &[Entry]) -> Self {
         let mut kinds = [Kind::NONE; 2];
         for entry in entries {
             let bytes = |kind: Kind| kind.with(Kind::of(entry)).mask.count_ones();
             let nearer = usize::from(bytes(kinds[1]) > bytes(kinds[0]));
             kinds[nearer] = kinds[nearer].with(Kind::of(entry));
         }
-        Self { kinds, entries: first as u32..(first + entries.len()) as u32 }
+        Self { kinds }
     }
 
     #[inline(always)]
@@ -211,14 +212,16 @@ impl Prefilter {
         entries.dedup_by_key(|entry| place(entry));
         let mut slots = Box::new([0u16; SLOTS]);
         let mut groups = vec![Group::NONE];
+        let mut ranges = vec![0..0];
         let mut first = 0;
         for group in entries.chunk_by(|a, b| slot(a.gram) == slot(b.gram)) {
             slots[slot(group[0].gram)] = groups.len() as u16;
-            groups.push(Group::new(group, first));
-            first += group.len();
+            groups.push(Group::new(group));
+            ranges.push(first..first + group.len() as u32);
+            first += group.len() as u32;
         }
         let max_shift = entries.iter().map(|entry| entry.shift).max().unwrap_or(0).max(0) as usize;
-        Self { multipliers, bitmap, slots, groups, entries, literals, max_shift }
+        Self { multipliers, bitmap, slots, groups, ranges, entries, literals, max_shift }
     }
 
     /// Reports (literal, start) of every literal in `text` that starts in `range`, in no order.
@@ -305,7 +308,7 @@ impl Prefilter {
 
     #[inline(always)]
     fn entries_of(&self, group: u16) -> &[Entry] {
-        let Range { start, end } = self.groups[usize::from(group)].entries;
+        let Range { start, end } = self.ranges[usize::from(group)];
         &self.entries[start as usize..end as usize]
     }
 
