@@ -212,7 +212,7 @@ impl Prefilter {
         entries.dedup_by_key(|entry| place(entry));
         let mut slots = Box::new([0u16; SLOTS]);
         let mut groups = vec![Group::NONE];
-        let mut ranges = Vec::from([0..0]);
+        let mut ranges = vec![Range { start: 0, end: 0 }];
         let mut first = 0;
         for group in entries.chunk_by(|a, b| slot(a.gram) == slot(b.gram)) {
             slots[slot(group[0].gram)] = groups.len() as u16;
