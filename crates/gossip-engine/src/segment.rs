@@ -235,6 +235,10 @@ impl Segment<'_> {
         if !anchor.next.may_be(view.text.get(at + anchor.bytes.len())) {
             return;
         }
+        // Before an expression is tried, which costs more.
+        if rule.path.is_some() && !self.path_fits(rule) {
+            return;
+        }
         if let Some(detector) = rule.detector {
             let word = at..at + anchor.bytes.len();
             if let Some(detected) = detector.detect(view.text, self.kind, word) {

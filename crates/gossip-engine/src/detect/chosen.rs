@@ -32,8 +32,8 @@ const NUMBERED: &[&str] = &[
 /// What the value of an example begins with: its own name, or what it is for.
 #[rustfmt::skip]
 const TELLING: &[&str] = &[
-    "any", "auto", "enter", "generat", "ignore", "insert", "must", "not", "pass", "pwd", "some", "test", "token",
-    "unused", "user", "what", "wrong", "your",
+    "any", "autogen", "enter", "generated", "ignore", "insert", "mustbe", "must-", "must_", "mustchange", "not", "pass", "pwd", "some", "test", "token",
+    "unused", "user", "what", "wrong-", "wrong_", "wrongp", "your",
 ];
 
 /// Words that a value has which only says what it is, in any language.

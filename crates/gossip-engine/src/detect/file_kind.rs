@@ -19,7 +19,7 @@ pub(crate) enum FileKind {
 const CODE: &[&str] = &[
     "rs", "c", "h", "cc", "cpp", "cxx", "hpp", "hh", "java", "kt", "kts", "scala", "go", "py",
     "rb", "js", "jsx", "mjs", "cjs", "ts", "tsx", "php", "cs", "swift", "m", "mm", "pl", "pm",
-    "lua", "ex", "exs", "erl", "hrl", "hs", "dart", "sol", "sql", "vb", "fs", "fsx", "clj", "groovy",
+    "lua", "ex", "exs", "erl", "hs", "dart", "sol", "sql", "vb", "fs", "fsx", "clj", "groovy",
     "gradle", "vue", "svelte", "r", "jl", "nim", "zig", "d", "asm", "s", "css", "scss", "less",
     "html", "htm", "xhtml", "jsp", "erb", "ejs", "hbs", "twig", "cshtml", "razor", "proto",
     "graphql", "el", "lisp", "ml", "mli", "v", "sv", "vhd", "tcl", "awk", "cmake", "pyx", "pas",
@@ -48,13 +48,7 @@ const IN_CATALOGUES: &[&str] = &[
     "json", "json5", "yml", "yaml", "properties", "xml", "ini", "toml", "php", "inc", "js", "mjs", "cjs",
     "ts", "txt", "lang",
 ];
-/// How they are called wherever they stand. Other languages' letters are words of programs, too.
-#[rustfmt::skip]
-const STEMS: &[&str] = &[
-    "messages", "ar", "bg", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hu", "it", "ja",
-    "ko", "lt", "lv", "nb", "nl", "pl", "pt", "ro", "ru", "sk", "sl", "sv", "th", "tr", "uk", "vi", "zh",
-];
-/// Directories of nothing else.
+/// Directories of theirs.
 #[rustfmt::skip]
 const CATALOGUES: &[&str] = &[
     "i18n", "l10n", "localization", "localisation", "lang", "langs", "language", "languages", "locale", "locales", "nls",
@@ -86,23 +80,21 @@ impl FileKind {
             return Self::Config;
         }
         let Some(dot) = memchr::memrchr(b'.', name) else {
-            let is_text = ["changelog", "readme", "news"].iter().any(|word| contains(name, word));
+            let is_text = equals_one(name, &["changelog", "readme", "news"]);
             return if is_text { Self::Text } else { Self::Unknown };
         };
         let extension = &name[dot + 1..];
         let is_in = |list: &[&str]| equals_one(extension, list);
         let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
         let is_catalogue = |folder: &[u8]| equals_one(folder, CATALOGUES) || is_language(folder);
-        let stem = &name[..dot];
-        let is_named =
-            || stem.starts_with(b"messages_") || equals_one(stem, STEMS) || is_language(stem);
+        let is_named = || name.starts_with(b"messages_");
         if is_in(CATALOGUE) || (is_in(IN_CATALOGUES) && (folders.any(is_catalogue) || is_named())) {
             Self::Catalogue
         } else if is_in(CODE) {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
-        } else if is_in(TEXT) || is_manual(name, extension) {
+        } else if is_in(TEXT) || is_manual(path, extension) {
             Self::Text
         } else {
             Self::Unknown
@@ -110,14 +102,18 @@ impl FileKind {
     }
 }
 
-/// `git.1`, `openssl-mac.1ssl`, `gnupg.info-2`. What a version ends with is none: `lib.so.1`, `app-1.2`.
-fn is_manual(name: &[u8], extension: &[u8]) -> bool {
-    let page = matches!(extension, [b'1'..=b'8', suffix @ ..]
+/// `man1/git.1`, `man/openssl-mac.1ssl`, `info/gnupg.info-2`.
+fn is_manual(path: &[u8], extension: &[u8]) -> bool {
+    let is_page = matches!(extension, [b'1'..=b'8', suffix @ ..]
         if suffix.len() <= 4 && suffix.iter().all(u8::is_ascii_lowercase));
     let is_info = extension == b"info" || extension.starts_with(b"info-");
-    let stem = &name[..name.len() - extension.len() - 1];
-    let ends_in_digit = stem.last().is_some_and(u8::is_ascii_digit);
-    is_info || (page && !ends_in_digit && !contains(stem, ".so") && !contains(stem, "log"))
+    let of_pages = |folder: &[u8]| match folder {
+        b"man" => true,
+        [b'm', b'a', b'n', section] => section.is_ascii_digit(),
+        _ => false,
+    };
+    let mut folders = path.split(|byte| *byte == b'/');
+    (is_page && folders.any(of_pages)) || (is_info && folders.any(|folder| folder == b"info"))
 }
 
 /// `cy_GB`, `pt-BR`.
@@ -149,9 +145,8 @@ mod tests {
         assert_eq!(kind("README.md"), FileKind::Text);
         for manual in [
             "man1/git.1",
-            "openssl-mac.1ssl",
-            "gnupg.info-2",
-            "gpg.info",
+            "man/man1/openssl-mac.1ssl.gz!openssl-mac.1ssl",
+            "share/info/gnupg.info-2",
             "a.gz!changelog",
             "README",
         ] {
@@ -165,14 +160,16 @@ mod tests {
             "Strings.resx",
             "config/locales/de.yml",
             "src/messages_de.properties",
-            "assets/fr.json",
-            "pt-BR.yml",
         ] {
             assert_eq!(kind(catalogue), FileKind::Catalogue, "{catalogue}");
         }
         assert_eq!(kind("org/acme/lang/Main.java"), FileKind::Code);
-        assert_eq!(kind("lang/.env"), FileKind::Config);
-        for other in ["a/b", "lib.so.1", "app-1.2", "syslog.1", "app.log.2"] {
+        for config in ["lang/.env", "deploy/de.yml", "config/en.json"] {
+            assert_eq!(kind(config), FileKind::Config, "{config}");
+        }
+        for other in
+            ["a/b", "lib.so.1", "app-1.2", "syslog.1", "backup.2", "service.info", "newsletter"]
+        {
             assert_eq!(kind(other), FileKind::Unknown, "{other}");
         }
         assert_eq!(FileKind::of(None), FileKind::Unknown);

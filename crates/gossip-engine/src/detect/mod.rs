@@ -72,9 +72,9 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
     value::weigh_typed(value, if made { f32::MIN } else { least_bits }).is_some()
 }
 
-/// Whether a value is no secret because everybody has it.
-pub(crate) fn is_published(value: &[u8]) -> bool {
-    value::is_published(value)
+/// Whether a value is an example that everybody has.
+pub(crate) fn is_shown(value: &[u8]) -> bool {
+    value::is_shown(value)
 }
 
 /// Whether a value is a name or a word rather than anything else.

@@ -27,6 +27,8 @@ const REPORTED_BITS: f32 = 10.0;
 const SURE_BITS: f32 = 24.0;
 /// No value says more than this, or a long one would need no name.
 const MAX_VALUE_BITS: f32 = 24.0;
+/// Words of other languages say less.
+const RANDOM_BITS: f32 = 24.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;
 /// What a name says at least that speaks of nothing but a credential.
@@ -101,10 +103,12 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
-    if is_read_by_name(&text[name.clone()], found.syntax)
+    // What is random enough is no name, wherever it stands.
+    let may_be_name = value::weigh(value, RANDOM_BITS).is_none();
+    if (may_be_name && is_read_by_name(&text[name.clone()], found.syntax))
         || (named.kind == Kind::Key && is_id_of_key(&text[phrase..name.end], value))
         || is_name_in_object(text, &found.value)
-        || (kind == FileKind::Catalogue && !value.iter().any(u8::is_ascii_digit))
+        || (may_be_name && kind == FileKind::Catalogue && is_told(&text[name.clone()], value))
     {
         return None;
     }
@@ -139,6 +143,18 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
         _ => Reason::NamedSecret,
     };
     Detected { whole: start..found.value.end, secret: found.value, confidence, reason }
+}
+
+/// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.
+fn is_told(name: &[u8], value: &[u8]) -> bool {
+    let is_word = |word: &[u8]| {
+        let word = word.strip_suffix(b".").or(word.strip_suffix(b":")).unwrap_or(word);
+        let word = word.strip_suffix(b"!").or(word.strip_suffix(b"?")).unwrap_or(word);
+        let in_word = |byte: &u8| byte.is_ascii_lowercase() || b"'-,/".contains(byte);
+        word.iter().skip(1).all(in_word) || word.iter().all(u8::is_ascii_uppercase)
+    };
+    let mut words = value.split(|byte| *byte == b' ');
+    words.all(is_word) && !value.iter().any(u8::is_ascii_digit) && !syntax::is_constant(name)
 }
 
 /// `getCredentials("acme")`: what is read is called so.
@@ -222,11 +238,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
         return None;
     }
     // What documentation shows was chosen as an example.
-    let chosen = if matches!(kind, FileKind::Text | FileKind::Catalogue) {
-        None
-    } else {
-        chosen_bits(named, value)
-    };
+    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, value) };
     let chosen = chosen.filter(|chosen| *chosen >= needed);
     let least = if chosen.is_some() { f32::MIN } else { needed };
     // Rules for passwords ask for digits and signs; that they were typed in order says nothing.
@@ -284,12 +296,12 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     }
 }
 
-/// `sign_key: E709712C`: the number of a key, or the fingerprint of one of GnuPG.
+/// `sign_key: E709712C`: the number of a key of GnuPG, or its fingerprint.
 fn is_id_of_key(name: &[u8], value: &[u8]) -> bool {
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
-    let of_gnupg =
-        || ["gpg", "pgp", "sign"].iter().any(|word| contains_ignore_case(name, word.as_bytes()));
-    is_hex && (value.len() < 16 || (matches!(value.len(), 16 | 40) && of_gnupg()))
+    let has = |word: &str| contains_ignore_case(name, word.as_bytes());
+    let of_gnupg = || has("gpg") || has("pgp") || name.eq_ignore_ascii_case(b"sign_key");
+    is_hex && (value.len() == 8 || (matches!(value.len(), 16 | 40) && of_gnupg()))
 }
 
 /// A name that may name anything needs a value that is written as one.
@@ -317,10 +329,10 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::Wrapped | Syntax::Said => -1.0,
         Syntax::Cell => -2.0,
         Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {
-            FileKind::Config => 1.0,
+            FileKind::Config | FileKind::Catalogue => 1.0,
             FileKind::Unknown => 0.0,
             FileKind::Text => -1.0,
-            FileKind::Code | FileKind::Catalogue => -5.0,
+            FileKind::Code => -5.0,
         },
         Syntax::Bytes => 0.0,
         // Joined by a blank or a dash only, any two words are: the value must speak for itself.

@@ -69,8 +69,14 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         return None;
     }
     let found = value_behind(text, word.clone())?;
-    let is_key =
-        found.is_credential || found.is_assigned || !services::is_word_to_look_for(&text[word]);
+    // Lists of files give hashes to words, too.
+    let value = &text[found.detected.secret.clone()];
+    let is_listed = text[word.end..found.detected.secret.start].contains(&b':');
+    let may_be_hash =
+        is_listed && value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    let is_key = found.is_credential
+        || (found.is_assigned && !may_be_hash)
+        || !services::is_word_to_look_for(&text[word]);
     is_key.then_some(found.detected)
 }
 
@@ -398,7 +404,7 @@ mod tests {
 
     #[test]
     fn keys_are_found_however_they_are_joined() {
-        let key = "y7sbilkqxym49dra8fpzc7wbdke3qvlh";
+        let key = "k4vtqzjm83xwd0rby6hpnc5sgfa7lu2e";
         for text in [
             format!("clockify TOKEN {key}"),
             format!("clockify PRIVATE {key}"),
@@ -443,7 +449,7 @@ mod tests {
             "clockify = require('clockify-client')",
             "clockify_token = get_token_from_environment(1)",
             "clockify_token=your-clockify-token-1",
-            "CLOCKIFY_TOKEN: \"ENCRYPTED[8ea332e7f666980cdd51651661ba02c9]\"",
+            "CLOCKIFY_TOKEN: \"ENCRYPTED[3b9d07c41fe86a52908d4f7be1c6a03d]\"",
             "CLOCKIFY_API_KEY=example-token-0a9b8c7d6e5f4a3b",
             "clockify key management for beginners",
             "clockify token ${CLOCKIFY_TOKEN}",
@@ -451,7 +457,7 @@ mod tests {
             "X-Crowdin-Project: 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
             "clockifying 0123456789abcdef0123456789abcdef",
             "clockify 2024-01-02T03:04:05",
-            "raven y7sbilkqxym49dra8fpzc7wbdke3qvlh",
+            "raven k4vtqzjm83xwd0rby6hpnc5sgfa7lu2e",
             "clockify_token: ENCRYPTED[cfd48b16731c254067ef7b39a7083384]",
             "IClockifyKeys_Vtbl, 0x19e8e0ef_236c_40f9_b38f_9b7dd65d1ccc);",
             "clockify_key: short1",

@@ -61,22 +61,25 @@ const TELLING_PARTS: &[&str] = &[
     "password", "passwd", "passphrase", "example", "placeholder", "changeme", "your_", "your-", "yourp",
     "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "process.env", "getenv", "environ", "localhost", "undefined", "function",
-    "username", "sample", "fake", "foobar", "blah", "mock_", "mock-", "_mock", "-mock", "****", "...",
+    "username", "sample", "fake", "foobar", "blahbla", "mock_", "mock-", "_mock", "-mock", "****", "...",
     "----", "____",
 ];
 
+/// What names of words weigh at most: some are short for something.
+const NAME_BITS: f32 = 20.0;
 /// Longer values have other signs than those of passwords in URLs.
 const MAX_ESCAPED: usize = 128;
 
 /// The beginnings of keys that their authors published to be used by everybody: the storage and the
 /// database emulator's of Azure, and those of RFC 7748, 8032 and 8410. Too short to be keys.
-/// Then public keys of SSH, whose kind is their beginning.
 #[rustfmt::skip]
 const PUBLISHED: &[&str] = &[
-    "aaaab3nzac1yc2e", "aaaac3nzac1lzdi1nte5", "aaaae2vjzhnhlxnoytitbm",
     "eby8vdm02xnocqflquw", "c2y6ydjf5/r+ob0n8a7", "77076d0a7318a57d", "5dab087e624a8a4b",
     "9d61b19deffd5a60", "4ccd089b28ff96da", "c5aa8df43f9f837b", "d4ee72dbf913584a",
 ];
+
+/// Of those, the emulators' come first.
+const EMULATORS: usize = 2;
 
 /// The beginnings of what the RFCs of OAuth (5849, 6749, 6750), of Basic credentials (7617) and the
 /// manual of one-time passwords show, and half the world copies.
@@ -181,15 +184,19 @@ fn is_node(value: &[u8]) -> bool {
     dots.is_some_and(|dots| is_number(&range[..dots]) && is_number(&range[dots + 2..]))
 }
 
-/// The name of a constant: `VKAPI_PTR`, `RSA_OAEP_SHA_256`.
+/// The name of a constant: `HTTP_NOT_FOUND`, `RSA_OAEP_SHA_256`.
 fn is_constant(value: &[u8]) -> bool {
+    /// Random letters weigh more.
+    const MAX_BITS: f32 = 12.0;
+    const SIZES: &[&str] =
+        &["1", "2", "3", "128", "192", "224", "256", "384", "512", "1024", "2048", "3072", "4096"];
     let inner = value.strip_prefix(b"_").and_then(|inner| inner.strip_suffix(b"_"));
     let mut words = inner.unwrap_or(value).split(|byte| *byte == b'_');
     let is_word = |word: &[u8]| word.len() >= 2 && word.iter().all(u8::is_ascii_uppercase);
-    let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
     value.contains(&b'_')
         && words.next().is_some_and(is_word)
-        && words.all(|word| is_word(word) || is_number(word))
+        && words.all(|word| is_word(word) || is_in(word, SIZES))
+        && weight(value).bits < MAX_BITS
 }
 
 /// `Pasiwedi:`, what stands before a field.
@@ -209,26 +216,36 @@ fn is_date(value: &[u8]) -> bool {
     is_day && value[10..].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-')
 }
 
-/// `@scope/package`, `npm:package@^4`, `Ctrl-Shift-P`, `->`, half of a character: what code has in strings.
+/// `@scope/package`, `npm:package@^4`, `Ctrl-Shift-P`, `bsj,j->bs`, half of a character, a public key of
+/// SSH or its kind: what code has in strings.
 fn is_of_code(value: &[u8]) -> bool {
     const KEYS: [&[u8]; 4] = [b"Ctrl-", b"Shift-", b"Alt-", b"Ctrl+"];
+    const PUBLIC: [&[u8]; 3] =
+        [b"AAAAB3NzaC1yc2E", b"AAAAC3NzaC1lZDI1NTE5", b"AAAAE2VjZHNhLXNoYTIt"];
+    const KINDS: [&[u8]; 4] = [b"ssh-rsa", b"ssh-dss", b"ssh-ed25519", b"ssh-ed448"];
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     let in_package =
         |byte: &u8| byte.is_ascii_lowercase() || b"@/-.".contains(byte) || byte.is_ascii_digit();
+    let begins = |starts: &[&[u8]]| starts.iter().any(|start| value.starts_with(start));
     (value[0] == b'@' && value.contains(&b'/') && value.iter().all(in_package))
-        || KEYS.iter().any(|key| value.starts_with(key))
-        || has(b"->")
-        || has(b"@^")
+        || begins(&KEYS)
+        || begins(&PUBLIC)
+        || begins(&KINDS)
+        || value.starts_with(b"npm:")
+        || (has(b"->") && !value.iter().any(u8::is_ascii_digit))
         || has(b"\\ud8")
-        || value.starts_with(b"ssh-")
 }
 
-/// What ends in what it is the name of: `orders-dlq-key`.
+/// What ends in what it is the name of: `orders-dlq-key`. Random letters may end so, too.
 fn is_name(value: &[u8]) -> bool {
     const ENDS: [&str; 5] = ["key", "keys", "token", "pass", "pwd"];
     let tail = value.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let (head, tail) = value.split_at(value.len() - tail);
-    matches!(head.last(), Some(b'-' | b'_')) && is_in(tail, &ENDS)
+    let in_name = |byte: &u8| byte.is_ascii_lowercase() || b"-_.".contains(byte);
+    matches!(head.last(), Some(b'-' | b'_'))
+        && is_in(tail, &ENDS)
+        && head.iter().all(in_name)
+        && weight(head).bits < NAME_BITS
 }
 
 /// The head or the claims of a signed token: without its signature it opens nothing. Base64 of an object
@@ -274,15 +291,23 @@ fn is_labelled(value: &[u8]) -> bool {
 }
 
 /// Whether the value is no secret because everybody has it.
-pub(super) fn is_published(value: &[u8]) -> bool {
-    let begins = |start: &&str| {
-        value.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
-    };
+fn is_published(value: &[u8]) -> bool {
     let is_long = value.len() >= 32;
-    (value.len() >= 10 && SHOWN.iter().any(begins))
+    is_shown(value)
         || (is_long && PUBLISHED.iter().any(|start| contains_ignore_case(value, start.as_bytes())))
         || (is_long && checksum::is_public_nkey(value))
         || (is_long && checksum::is_published_google_key(value))
+}
+
+/// Whether the value is an example of an RFC, or the key of an emulator that everybody has, by its
+/// beginning. What only contains one may be more: a private key contains its public one.
+pub(super) fn is_shown(value: &[u8]) -> bool {
+    const LEN_MIN: usize = 10;
+    let begins = |start: &&str| {
+        value.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
+    };
+    value.len() >= LEN_MIN
+        && (SHOWN.iter().any(begins) || PUBLISHED[..EMULATORS].iter().any(begins))
 }
 
 /// Whether a program made the value of letters, digits and many signs, as those of frameworks do:
@@ -452,11 +477,13 @@ pub(super) fn is_camel_case(value: &[u8]) -> bool {
         && capitals * 3 <= value.len()
 }
 
-/// `http.sslCAInfo`, `xml-pe.xml`: words with dots between them.
+/// `http.sslCAInfo`, `xml-pe.xml`: words with dots between them; random letters are none.
 pub(super) fn is_dotted(value: &[u8]) -> bool {
     let in_word = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
     let is_word = |word: &[u8]| !word.is_empty() && word.iter().all(in_word);
-    value.contains(&b'.') && value.split(|byte| *byte == b'.').all(is_word)
+    value.contains(&b'.')
+        && value.split(|byte| *byte == b'.').all(is_word)
+        && weight(value).bits < NAME_BITS
 }
 
 /// `query_graph_rrd`: three words or more in small letters.
@@ -464,6 +491,7 @@ pub(super) fn is_snake_case(value: &[u8]) -> bool {
     let mut words = value.split(|byte| *byte == b'_');
     words.clone().count() >= 3
         && words.all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_lowercase))
+        && weight(value).bits < NAME_BITS
 }
 
 /// Digits with or without the suffix of a type, `1296188491u32`; hexadecimal ones of a register's
@@ -506,7 +534,9 @@ fn is_hash(value: &[u8]) -> bool {
         ["pbkdf2", "bcrypt", "argon2", "scrypt", "sha1$", "sha256$", "sha512$", "md5$", "{SSHA"];
     let begins = |names: &[&str]| names.iter().any(|name| value.starts_with(name.as_bytes()));
     let is_pair = |pair: &[u8]| pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
-    let in_pairs = || value.len() >= 16 * 3 - 1 && value.split(|byte| *byte == b':').all(is_pair);
+    // Those of MD5 and SHA-1; longer ones may be keys.
+    let in_pairs =
+        || matches!(value.len(), 47 | 59) && value.split(|byte| *byte == b':').all(is_pair);
     // As PostgreSQL and MySQL keep them.
     let of_database = || match value {
         [b'm', b'd', b'5', digits @ ..] => is_hex(digits) && digits.len() == 32,
@@ -593,7 +623,7 @@ mod tests {
             "soau!Hhbgsjrn",
             "wzmlIVdas",
             "GESRVTMCJBHPHYXZHSXXGIFDL6",
-            "8ea332e7f666980cdd51651661ba02c9",
+            "3b9d07c41fe86a52908d4f7be1c6a03d",
         ] {
             assert!(bits(value) > 3.0, "{value} {}", bits(value));
         }
@@ -623,7 +653,7 @@ mod tests {
         for value in ["1296188491u32", "826688587", "0x0B96", "17UL"] {
             assert_eq!(weight(value.as_bytes()).shape, Shape::Number, "{value}");
         }
-        for value in ["1296188491u33", "u32", "0x8ea332e7f666980cdd51651661ba02c9"] {
+        for value in ["1296188491u33", "u32", "0x3b9d07c41fe86a52908d4f7be1c6a03d"] {
             assert_ne!(weight(value.as_bytes()).shape, Shape::Number, "{value}");
         }
     }
@@ -691,12 +721,12 @@ mod tests {
             "\\x1B[0;32m",
             "nfkc\\0\\0",
             "\\UD83D\\UDCA9",
-            "VKAPI_PTR",
+            "HTTP_NOT_FOUND",
             "_SA_{262E99C9-6160-4871-ACEC-4E61736B6F21}",
             "hkdf::Prk",
             "a6ddcc84-8e4d/data.FPKM-UQ.txt.gz",
             "reordered-hijklmnopq",
-            "VKAPI_PTR",
+            "HTTP_NOT_FOUND",
             "RSA_OAEP_SHA_256",
             "_DBC_DBPASS_",
             "SCRAM-SHA-256$4096:wLr5nqC+3F+r7FdQPnB+nA==$x",
@@ -712,10 +742,10 @@ mod tests {
             "2YotnFZFEjr1zCsicMWpAA",
             "sha256:04ce2ae89ff4295a6b9c4111640bdcb3",
             "51:C4:0C:6D:7E:A5:6C:D8:8F:B4:3A:DF:91:78:4F:18:BC:D5:E4:C5",
-            "orders-q7x-key",
+            "orders-dlq-key",
             "\\UD83D\\UDCA9",
-            "alice_mock_jwt_token.eyJvaWQ",
-            "1/Blahblasj424jladJDSGNf",
+            "carol_mock_token.q7Zr2L",
+            "1/Blahblaqx424",
             "eyJhbGciOiJub25lIn0",
             "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0",
             "9d61b19deffd5a60ffffffff0d1e2f3a4b",

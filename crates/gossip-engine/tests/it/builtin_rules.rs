@@ -151,3 +151,27 @@ fn every_builtin_file_is_accepted_as_a_users_file() {
         RuleSet::from_toml(file, &text).unwrap_or_else(|error| panic!("{error}"));
     }
 }
+
+/// A private key holds its public key, which everybody may have.
+#[test]
+fn private_keys_are_found_though_they_hold_their_public_keys() {
+    let body = |start: &str| format!("{start}{}", "Qm7xLr2vT9wKc4Zb".repeat(2));
+    for public in
+        ["AAAAB3NzaC1yc2EAAAADAQAB", "AAAAC3NzaC1lZDI1NTE5AAAAI", "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTY"]
+    {
+        let openssh = format!(
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAaA{}\n-----END OPENSSH PRIVATE KEY-----\n",
+            body(public)
+        );
+        let putty = format!(
+            "PuTTY-User-Key-File-2: ssh-rsa\nEncryption: none\nComment: x\nPublic-Lines: 1\n{}\nPrivate-Lines: 1\n{}\nPrivate-MAC: {}\n",
+            body(public),
+            body("AAAB"),
+            "0f".repeat(20)
+        );
+        for text in [openssh.clone(), openssh.replace('\n', "\\n"), putty] {
+            let found = scan(builtin(), text.as_bytes());
+            assert!(found.iter().any(|found| found.rule.contains("private-key")), "{text}");
+        }
+    }
+}
