@@ -104,11 +104,11 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         return None;
     }
     // What is random enough is no name, wherever it stands.
-    let may_be_name = value::weigh(value, RANDOM_BITS).is_none();
-    if (may_be_name && is_read_by_name(&text[name.clone()], found.syntax))
+    let may_be_name = || value::weigh(value, RANDOM_BITS).is_none();
+    if (is_read_by_name(&text[name.clone()], found.syntax) && may_be_name())
         || (named.kind == Kind::Key && is_id_of_key(&text[phrase..name.end], value))
         || is_name_in_object(text, &found.value)
-        || (may_be_name && kind == FileKind::Catalogue && is_told(&text[name.clone()], value))
+        || (kind == FileKind::Catalogue && is_told(&text[name.clone()], value) && may_be_name())
     {
         return None;
     }
