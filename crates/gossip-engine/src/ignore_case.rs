@@ -26,6 +26,14 @@ pub(crate) fn starts_with_any(text: &[u8], words: &[&str]) -> bool {
     })
 }
 
+/// Whether `text` ends in one of `words`.
+pub(crate) fn ends_with_any(text: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|word| {
+        let start = text.len().checked_sub(word.len());
+        start.is_some_and(|start| text[start..].eq_ignore_ascii_case(word.as_bytes()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +45,6 @@ mod tests {
         assert!(contains(b"[x]", "[") && !contains(b"{x}", "["), "signs have no case");
         assert!(contains_any(b"a-Mock-b", &["fake", "mock"]));
         assert!(starts_with_any(b"My_key", &["the_", "my_"]) && !starts_with_any(b"m", &["my_"]));
+        assert!(ends_with_any(b"API_KEY", &["token", "key"]) && !ends_with_any(b"y", &["key"]));
     }
 }

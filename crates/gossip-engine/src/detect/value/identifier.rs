@@ -34,7 +34,7 @@ pub(in crate::detect) fn is_snake_case(value: &[u8]) -> bool {
 }
 
 /// The name of a constant: `HTTP_NOT_FOUND`, `RSA_OAEP_SHA_256`.
-pub(super) fn is_constant(value: &[u8]) -> bool {
+pub(super) fn is_constant_name(value: &[u8]) -> bool {
     const SIZES: &[&str] =
         &["1", "2", "3", "128", "192", "224", "256", "384", "512", "1024", "2048", "3072", "4096"];
     let inner = value.strip_prefix(b"_").and_then(|inner| inner.strip_suffix(b"_"));

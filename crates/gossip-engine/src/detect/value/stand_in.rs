@@ -1,7 +1,7 @@
 //! Values that only show where a value would be, or are something else as a whole.
 
 use super::form::{is_generated, is_hex, is_uuid};
-use super::identifier::{ends_in_what_it_names, is_constant};
+use super::identifier::{ends_in_what_it_names, is_constant_name};
 use super::published::is_published;
 use crate::decode::base64;
 use crate::ignore_case;
@@ -25,7 +25,7 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_path, NONE),                // says where a secret is
     (is_hash, NONE),                // does not give the password back
     (is_node, NONE),                // printed by a parser
-    (is_constant, 12.0),            // capitals may be random
+    (is_constant_name, 12.0),       // capitals may be random
     (is_date, NONE),                // of a version
     (is_of_code, NONE),             // what code has in strings
     (is_ssh_public_key, NONE),      // public
