@@ -77,9 +77,9 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
     value::weigh_typed(value, if made { f32::MIN } else { least_bits }).is_some()
 }
 
-/// Whether a value is an example that everybody has.
-pub(crate) fn is_shown(value: &[u8]) -> bool {
-    value::is_shown(value)
+/// Whether a value is an example that everybody has, or opens nothing without another key.
+pub(crate) fn is_harmless(value: &[u8]) -> bool {
+    value::is_shown(value) || value::is_encrypted(value)
 }
 
 /// Whether a value is a name or a word rather than anything else.

@@ -56,7 +56,7 @@ impl Segment<'_> {
             || (rule.entropy > 0.0 && judge::entropy(secret) < rule.entropy)
             || rule.surprise.is_some_and(|least| !detect::is_surprising(secret, least))
             || (rule.is_assign && detect::is_wordlike(secret))
-            || detect::is_shown(secret)
+            || detect::is_harmless(secret)
             || (rule.placeholders == Placeholders::Drop
                 && judge::is_placeholder(secret, public_len))
             || (rule.checksum.is_none()
