@@ -86,9 +86,9 @@ pub(crate) fn is_tail_of_option(text: &[u8], value: &Range<usize>) -> bool {
     letter.is_ascii_alphabetic() && vocabulary::is_known(&option[..len])
 }
 
-/// Whether a value is an example that everybody has.
-pub(crate) fn is_shown(value: &[u8]) -> bool {
-    value::is_shown(value)
+/// Whether a value is an example that everybody has, or opens nothing without another key.
+pub(crate) fn is_harmless(value: &[u8]) -> bool {
+    value::is_shown(value) || value::is_encrypted(value)
 }
 
 /// Whether a value is a name or a word rather than anything else.

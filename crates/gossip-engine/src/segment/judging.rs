@@ -59,7 +59,7 @@ impl Segment<'_> {
                     || detect::is_tail_of_option(view.text, &found.secret)
             })
             || (rule.is_assign && detect::is_wordlike(secret))
-            || detect::is_shown(secret)
+            || detect::is_harmless(secret)
             || (rule.placeholders == Placeholders::Drop
                 && judge::is_placeholder(secret, public_len))
             || (rule.checksum.is_none()

@@ -86,9 +86,20 @@ const TELLING_PARTS: &[&str] = &[
     "----", "____",
 ];
 
-/// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus.
-fn is_encrypted(value: &[u8]) -> bool {
-    value.starts_with(b"ENC(") || value.starts_with(b"ENCRYPTED[") || has(value, b"ENC[")
+/// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus; what Windows sealed for one
+/// user, which begins with the number of its provider; and what Kubernetes' controller of sealed secrets
+/// did, which begins with the length of an encrypted key, 512.
+pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
+    const MIN_SEALED: usize = 700;
+    const DPAPI: &[u8] = b"AQAAANCMnd8BFdERjHoAwE";
+    let is_sealed = value.len() >= MIN_SEALED
+        && matches!(value, [b'A', b'g', b'A'..=b'D', ..])
+        && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+    value.starts_with(b"ENC(")
+        || value.starts_with(b"ENCRYPTED[")
+        || value.starts_with(DPAPI)
+        || has(value, b"ENC[")
+        || is_sealed
 }
 
 fn is_whole_word(value: &[u8]) -> bool {
