@@ -58,6 +58,11 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
         return None;
     }
     let first = *value.first()?;
+    // A percent sign is one at the end; elsewhere it begins an escape or a variable.
+    let (value, is_percent) = match value.split_last() {
+        Some((b'%', value)) => (value, true),
+        _ => (value, false),
+    };
     let is_sign = |byte: &u8| SIGNS.contains(byte);
     let is_joint = |byte: &u8| matches!(byte, b'-' | b'_' | b'.');
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || is_sign(byte) || is_joint(byte);
@@ -68,6 +73,7 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let signs = value.iter().filter(|byte| is_sign(byte)).count();
     let joints = value.len() - letters - digits - signs;
+    let signs = signs + usize::from(is_percent);
     let underscores = value.iter().filter(|byte| **byte == b'_').count();
     if letters < 3 || digits + signs == 0 || signs > 3 || joints > 3 || underscores > 2 {
         return None;
@@ -82,6 +88,9 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     let is_quantity = first.is_ascii_digit() && signs == 0 && (letters <= 3 || joints > 1);
     // A call, an option or a list is written with the same signs: `a*b`, `user@host`, `a+b`.
     let is_expression = signs > 0 && digits == 0 && !has_capital_and_small(value);
+    if is_expression && is_called_out(value) {
+        return Some(JOINED_BITS);
+    }
     if is_quantity || is_expression || is_mail_address(value) {
         return None;
     }
@@ -129,6 +138,18 @@ pub(super) fn is_naming(value: &[u8]) -> bool {
     let in_words = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
     let is_known = value.iter().all(in_words) && !is_word_of_login(value);
     is_known || has_naming(value)
+}
+
+/// A word with a sign at its end that ends sentences: `quetzalcoatl!`, `r@ven?`.
+fn is_called_out(value: &[u8]) -> bool {
+    const MIN_WORD: usize = 5;
+    let Some((b'!' | b'?', word)) = value.split_last() else { return false };
+    let signs = word.iter().filter(|byte| !byte.is_ascii_lowercase());
+    word.len() >= MIN_WORD
+        && signs.clone().count() <= 1
+        && signs.clone().all(|sign| matches!(sign, b'!' | b'@' | b'$'))
+        && !vocabulary::is_known(word)
+        && !has_naming(word)
 }
 
 fn has_capital_and_small(value: &[u8]) -> bool {
@@ -180,6 +201,10 @@ mod tests {
             "Willkommen1",
             "7Zwerge!",
             "st@ging-db-1",
+            "Breeze1990%",
+            "h@rb0r%",
+            "quetzalcoatl!",
+            "r@ven?",
         ] {
             assert!(weigh(value.as_bytes()).is_some(), "{value}");
         }
@@ -242,6 +267,10 @@ mod tests {
             "user@host",
             "(abc123)",
             "web-01",
+            "required!",
+            "password?",
+            "100%",
+            "a%20b%20c",
             "x9",
         ] {
             assert_eq!(weigh(value.as_bytes()), None, "{value}");

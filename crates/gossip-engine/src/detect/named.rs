@@ -104,6 +104,10 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
+    // `checksum/secret: …`: Kubernetes notices by it that the secret has changed.
+    if text[line..name.start].ends_with(b"checksum/") {
+        return None;
+    }
     // What is random enough is no name, wherever it stands.
     let may_be_name = || value::weigh(value, RANDOM_BITS).is_none();
     if (is_read_by_name(&text[name.clone()], found.syntax) && may_be_name())
@@ -301,7 +305,8 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
 fn is_id_of_key(name: &[u8], value: &[u8]) -> bool {
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
     let of_gnupg = || {
-        ignore_case::contains_any(name, &["gpg", "pgp"]) || name.eq_ignore_ascii_case(b"sign_key")
+        ignore_case::contains_any(name, &["gpg", "pgp"])
+            || ignore_case::is_any(name, &["sign_key", "signingkey"])
     };
     is_hex && (value.len() == 8 || (matches!(value.len(), 16 | 40) && of_gnupg()))
 }

@@ -13,7 +13,7 @@ mod stand_in;
 pub(super) use form::{ends_in_uuid, is_by_the_rules, is_uuid};
 pub(super) use identifier::{is_camel_case, is_dotted, is_snake_case};
 pub(super) use published::is_shown;
-pub(super) use stand_in::has_extension;
+pub(super) use stand_in::{has_extension, is_encrypted};
 
 use crate::{ignore_case, judge};
 
