@@ -27,6 +27,7 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_node, NONE),                // printed by a parser
     (is_constant_name, 12.0),       // capitals may be random
     (is_date, NONE),                // of a version
+    (is_versioned, NONE),           // a package, or an image
     (is_of_code, NONE),             // what code has in strings
     (is_ssh_public_key, NONE),      // public
     (is_label, NONE),               // stands before a field
@@ -104,6 +105,18 @@ pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
 
 fn is_whole_word(value: &[u8]) -> bool {
     ignore_case::is_any(value, WORDS)
+}
+
+/// `jwtdecode:2.0.0`.
+fn is_versioned(value: &[u8]) -> bool {
+    let Some(colon) = memchr::memrchr(b':', value) else { return false };
+    let (name, version) = (&value[..colon], &value[colon + 1..]);
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(byte);
+    let in_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    name.iter().all(in_name)
+        && version.contains(&b'.')
+        && version.first().is_some_and(u8::is_ascii_digit)
+        && version.iter().all(in_version)
 }
 
 /// `https://…`, `hkdf::Prk`.
