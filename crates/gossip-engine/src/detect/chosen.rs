@@ -88,9 +88,6 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     let is_quantity = first.is_ascii_digit() && signs == 0 && (letters <= 3 || joints > 1);
     // A call, an option or a list is written with the same signs: `a*b`, `user@host`, `a+b`.
     let is_expression = signs > 0 && digits == 0 && !has_capital_and_small(value);
-    if is_expression && is_called_out(value) {
-        return Some(JOINED_BITS);
-    }
     if is_quantity || is_expression || is_mail_address(value) {
         return None;
     }
@@ -140,7 +137,12 @@ pub(super) fn is_naming(value: &[u8]) -> bool {
     is_known || has_naming(value)
 }
 
-/// A word with a sign at its end that ends sentences: `quetzalcoatl!`, `r@ven?`.
+/// The bits of a word with a sign at its end, as sentences have, too: `quetzalcoatl!`, `r@ven?`.
+pub(super) fn weigh_called_out(value: &[u8]) -> Option<f32> {
+    ((LEN_MIN..=LEN_MAX).contains(&value.len()) && is_called_out(value) && !is_telling(value))
+        .then_some(JOINED_BITS)
+}
+
 fn is_called_out(value: &[u8]) -> bool {
     const MIN_WORD: usize = 5;
     let Some((b'!' | b'?', word)) = value.split_last() else { return false };
@@ -203,10 +205,19 @@ mod tests {
             "st@ging-db-1",
             "Breeze1990%",
             "h@rb0r%",
-            "quetzalcoatl!",
-            "r@ven?",
         ] {
             assert!(weigh(value.as_bytes()).is_some(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_word_may_end_as_a_sentence_does() {
+        for value in ["quetzalcoatl!", "r@ven?"] {
+            assert!(weigh(value.as_bytes()).is_none(), "{value}");
+            assert!(weigh_called_out(value.as_bytes()).is_some(), "{value}");
+        }
+        for value in ["required!", "wachtwoord?", "two words!", "abc!", "Really!"] {
+            assert!(weigh_called_out(value.as_bytes()).is_none(), "{value}");
         }
     }
 

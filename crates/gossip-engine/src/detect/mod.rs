@@ -73,8 +73,9 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
     if least_bits < 0.0 && chosen::is_naming(value) {
         return false;
     }
-    let made = least_bits <= PLACE_BITS && chosen::is_sure(value);
-    value::weigh_typed(value, if made { f32::MIN } else { least_bits }).is_some()
+    let made = least_bits <= PLACE_BITS && chosen::weigh(value).is_some();
+    value::weigh_typed(value, if made || least_bits < 0.0 { f32::MIN } else { least_bits })
+        .is_some()
 }
 
 /// Whether a value that follows the letter of an option at once only ends a word that programs know:

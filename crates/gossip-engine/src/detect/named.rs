@@ -55,6 +55,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         Some(joined) => joined,
         None => {
             let name = syntax::name_around(text, word.clone())?;
+            if let Some(found) = syntax::about(text, &name, kind) {
+                return told_about(text, kind, word, name, found);
+            }
             if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, &name, kind) {
                 return None;
             }
@@ -139,6 +142,24 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if name::is_spelled(&text[name.clone()], value) {
         return None;
     }
+    Some(detected(named, name.start, found, confidence))
+}
+
+/// What a sentence says the credential of something is.
+fn told_about(
+    text: &[u8],
+    kind: FileKind,
+    word: Range<usize>,
+    name: Range<usize>,
+    found: Assignment,
+) -> Option<Detected> {
+    let named = name::judge(&text[name.clone()], word.start - name.start..word.end - name.start)?;
+    let value = &text[found.value.clone()];
+    if !value.iter().any(u8::is_ascii_digit) || !named.is_explicit {
+        return None;
+    }
+    let syntax = if named.kind == Kind::Password { Syntax::Said } else { Syntax::Blank };
+    let confidence = judge(named, syntax, kind, value)?;
     Some(detected(named, name.start, found, confidence))
 }
 
@@ -243,7 +264,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
         return None;
     }
     // What documentation shows was chosen as an example.
-    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, value) };
+    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, syntax, value) };
     let chosen = chosen.filter(|chosen| *chosen >= needed);
     let least = if chosen.is_some() { f32::MIN } else { needed };
     // Rules for passwords ask for digits and signs; that they were typed in order says nothing.
@@ -259,7 +280,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
 }
 
 /// What a value weighs that somebody made up, beside a name that leaves no doubt.
-fn chosen_bits(named: Named, value: &[u8]) -> Option<f32> {
+fn chosen_bits(named: Named, syntax: Syntax, value: &[u8]) -> Option<f32> {
     // A word that the vocabulary does not know may make something else of the name.
     let is_clear = named.is_explicit && named.bits >= CLEAR_BITS;
     let less = match named.kind {
@@ -267,7 +288,12 @@ fn chosen_bits(named: Named, value: &[u8]) -> Option<f32> {
         Kind::Secret if is_clear => SECRET_LESS_BITS,
         _ => return None,
     };
-    chosen::weigh(value).map(|bits| bits - less)
+    let is_assigned = matches!(
+        syntax,
+        Syntax::Quoted | Syntax::Pair | Syntax::BareEquals | Syntax::BareColon | Syntax::Variable
+    );
+    let called_out = || if is_assigned { chosen::weigh_called_out(value) } else { None };
+    chosen::weigh(value).or_else(called_out).map(|bits| bits - less)
 }
 
 /// Whether a value of such a shape is what the name speaks of.

@@ -97,7 +97,8 @@ fn is_secret(name: &[u8], named: Named, kind: FileKind, syntax: Syntax, word: &[
     is_named
         && named.is_explicit
         && is_set
-        && !word.contains(&b'-')
+        // One dash or two are in names of secrets.
+        && !matches!(word.iter().filter(|byte| **byte == b'-').count(), 1 | 2)
         && chosen::is_word(word)
         && value::weigh(word, f32::MIN).is_some()
 }

@@ -16,7 +16,7 @@ const FILES: [(&str, &str); 10] = [
     ("builtin/services.toml", include_str!("../../rules/services.toml")),
     ("builtin/keys.toml", include_str!("../../rules/keys.toml")),
     ("builtin/files.toml", include_str!("../../rules/files.toml")),
-    ("builtin/network.toml", include_str!("../../rules/network.toml")),
+    ("builtin/places.toml", include_str!("../../rules/places.toml")),
 ];
 
 /// # Panics

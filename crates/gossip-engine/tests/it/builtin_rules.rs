@@ -8,7 +8,7 @@ use crate::support::{builtin, scan, scan_with};
 
 const INSTANCES: u64 = 12;
 const FILES: [&str; 10] =
-    ["ai", "chat", "cloud", "code", "files", "keys", "network", "payment", "saas", "services"];
+    ["ai", "chat", "cloud", "code", "files", "keys", "payment", "places", "saas", "services"];
 
 /// Rules for paths and for bytes that are no text have tests of their own, in `key_files`.
 fn is_of_files(rule: &Rule) -> bool {

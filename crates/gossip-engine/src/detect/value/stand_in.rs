@@ -88,17 +88,17 @@ const TELLING_PARTS: &[&str] = &[
 ];
 
 /// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus; what Windows sealed for one
-/// user, which begins with the number of its provider; and what Kubernetes' controller of sealed secrets
-/// did, which begins with the length of an encrypted key, 512.
+/// user or a server of ASP.NET for itself, which begins with the number of the provider; and what
+/// Kubernetes' controller of sealed secrets did, which begins with the length of an encrypted key, 512.
 pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
     const MIN_SEALED: usize = 700;
-    const DPAPI: &[u8] = b"AQAAANCMnd8BFdERjHoAwE";
+    const PROVIDERS: [&[u8]; 2] = [b"AQAAANCMnd8BFdERjHoAwE", b"CfDJ8"];
     let is_sealed = value.len() >= MIN_SEALED
         && matches!(value, [b'A', b'g', b'A'..=b'D', ..])
         && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
     value.starts_with(b"ENC(")
         || value.starts_with(b"ENCRYPTED[")
-        || value.starts_with(DPAPI)
+        || PROVIDERS.iter().any(|start| value.starts_with(start))
         || has(value, b"ENC[")
         || is_sealed
 }
@@ -127,7 +127,7 @@ fn is_qualified(value: &[u8]) -> bool {
 /// `${TOKEN}`, `{{ token }}`, `%(token)s`, `token()`.
 fn is_template(value: &[u8]) -> bool {
     const SIGNS: [&[u8]; 10] =
-        [b"${", b"{{", b"#{", b"<%", b"%(", b"(%", b"$(", b"()", b"{0}", b"%s"];
+        [b"${", b"{{", b"#{", b"%>", b"%(", b"(%", b"$(", b"()", b"{0}", b"%s"];
     // Each sign has one of these, and few values do.
     let may_be = value.iter().any(|byte| b"{(%".contains(byte));
     may_be
