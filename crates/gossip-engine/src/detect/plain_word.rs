@@ -259,6 +259,29 @@ mod tests {
         assert_eq!(found("secret: 'fritz-secrets'", "secret", FileKind::Code), None);
     }
 
+    /// Each place finds a word that programs do not know, so the vocabulary is what tells.
+    #[test]
+    fn words_of_the_vocabulary_are_no_passwords_anywhere() {
+        for (kind, before, behind, word) in [
+            (FileKind::Code, "const password = '", "';", "pass"),
+            (FileKind::Code, "String dbPass = \"", "\";", "pass"),
+            (FileKind::Code, "user = \"app\", password = \"", "\"", "pass"),
+            (FileKind::Code, "const JWT_SECRET = '", "';", "secret"),
+            (FileKind::Code, "ftp.login(\"app\", \"", "\")", "login("),
+            (FileKind::Config, "DB_PASSWORD=", "\n", "pass"),
+            (FileKind::Config, "<password>", "</password>", "pass"),
+            (FileKind::Config, "mysqldump --password=", " shop", "pass"),
+        ] {
+            let value = |value: &str| {
+                found(&format!("{before}{value}{behind}"), word, kind).map(str::to_owned)
+            };
+            assert_eq!(value("zwetschge").as_deref(), Some("zwetschge"), "{before}");
+            for known in ["forgotten", "following", "mandatory", "plaintext"] {
+                assert_eq!(value(known), None, "{before}{known}");
+            }
+        }
+    }
+
     #[test]
     fn lists_labels_and_what_is_done_with_a_password_are_none() {
         for text in [
