@@ -1,7 +1,7 @@
 //! What speaks against a match: too little entropy, a stand-in for a value, a comment that allows
 //! it.
 
-use crate::rules::contains_ignore_case;
+use crate::ignore_case;
 
 /// Shannon entropy in bits per byte.
 pub(crate) fn entropy(bytes: &[u8]) -> f64 {
@@ -45,7 +45,7 @@ const WORDS: [&str; 22] = [
 /// the format and are not looked at.
 pub(crate) fn is_placeholder(secret: &[u8], public_len: usize) -> bool {
     let body = &secret[public_len.min(secret.len())..];
-    WORDS.iter().any(|word| contains_ignore_case(body, word.as_bytes()))
+    ignore_case::contains_any(body, &WORDS)
         || memchr::memmem::find(body, b"${").is_some()
         || memchr::memmem::find(body, b"{{").is_some()
         || (body.first() == Some(&b'<') && body.last() == Some(&b'>'))

@@ -23,6 +23,7 @@ mod decode;
 mod detect;
 mod engine;
 mod finding;
+mod ignore_case;
 mod judge;
 pub mod limits;
 mod literals;

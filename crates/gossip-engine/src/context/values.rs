@@ -159,7 +159,7 @@ impl Line<'_> {
         let end = next + self.run(next, in_name);
         let operator = end + self.run(end, is_around);
         is_assigned
-            && is_identifier(&self.text[from..to - escapes])
+            && is_name_in_capitals(&self.text[from..to - escapes])
             && VALUE_NAMES.contains(&self.word(next, end).as_str())
             && self.is(operator, |c| matches!(c, '=' | ':'))
             && self.begins_entry(key)
@@ -361,7 +361,7 @@ fn is_known(part: &str) -> bool {
 }
 
 /// `GH_BOT_12`: words in capitals, and at most one number or short word of another kind.
-fn is_identifier(name: &[char]) -> bool {
+fn is_name_in_capitals(name: &[char]) -> bool {
     let is_word = |part: &[char]| {
         (1..=CAPITALS_LEN_MAX).contains(&part.len()) && part.iter().all(char::is_ascii_uppercase)
     };

@@ -6,7 +6,7 @@
 
 use super::name::{has_credential_word, is_no_key};
 use super::vocabulary;
-use crate::rules::contains_ignore_case;
+use crate::ignore_case;
 
 const LEN_MIN: usize = 6;
 const LEN_MAX: usize = 32;
@@ -44,10 +44,7 @@ const NAMING: &[&str] = &[
 ];
 
 fn is_telling(value: &[u8]) -> bool {
-    let begins = |word: &&str| {
-        value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    TELLING.iter().any(begins)
+    ignore_case::starts_with_any(value, TELLING)
 }
 
 /// Whether a value was made of words in a way that nothing but a password is.
@@ -85,7 +82,7 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     let is_quantity = first.is_ascii_digit() && signs == 0 && (letters <= 3 || joints > 1);
     // A call, an option or a list is written with the same signs: `a*b`, `user@host`, `a+b`.
     let is_expression = signs > 0 && digits == 0 && !has_capital_and_small(value);
-    if is_quantity || is_expression || is_address(value) {
+    if is_quantity || is_expression || is_mail_address(value) {
         return None;
     }
     let is_mixed = signs > 0 || digits >= 2 || has_digit_within(value);
@@ -124,7 +121,7 @@ fn is_words(value: &[u8], is_joint: fn(&u8) -> bool) -> bool {
 }
 
 fn has_naming(value: &[u8]) -> bool {
-    NAMING.iter().any(|word| contains_ignore_case(value, word.as_bytes()))
+    ignore_case::contains_any(value, NAMING)
 }
 
 /// Whether a value only says what it is, or is a word that programs know.
@@ -148,7 +145,7 @@ fn has_digit_within(value: &[u8]) -> bool {
 }
 
 /// `name@host.tld`, `@scope/…`.
-fn is_address(value: &[u8]) -> bool {
+fn is_mail_address(value: &[u8]) -> bool {
     let at = value.iter().position(|byte| *byte == b'@');
     at.is_some_and(|at| value[at..].contains(&b'.'))
 }
@@ -160,9 +157,7 @@ fn is_numbered(value: &[u8]) -> bool {
     let rest = &value[stem.len()..];
     let is_number =
         rest.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.'));
-    is_number
-        && (vocabulary::is_known(stem)
-            || NUMBERED.iter().any(|word| stem.eq_ignore_ascii_case(word.as_bytes())))
+    is_number && (vocabulary::is_known(stem) || ignore_case::is_any(stem, NUMBERED))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a file's name says about how values are written in it.
 
+use crate::ignore_case;
+
 /// How a file writes names and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
@@ -61,15 +63,17 @@ impl FileKind {
         let Some(path) = path else { return Self::Unknown };
         // What is in an archive stands behind its name: `changelog.gz!changelog`.
         let name = &path[memchr::memrchr2(b'/', b'!', path).map_or(0, |at| at + 1)..];
-        if name.first() == Some(&b'.') && contains(name, "env") {
+        if name.first() == Some(&b'.') && ignore_case::contains(name, "env") {
             return Self::Config;
         }
         let is_a_file = || {
             ["dockerfile", "makefile", "procfile", "vagrantfile", "jenkinsfile"]
                 .iter()
-                .any(|word| contains(name, word))
+                .any(|word| ignore_case::contains(name, word))
         };
-        if (contains(name, "file") && is_a_file()) || contains(name, "credentials") {
+        if (ignore_case::contains(name, "file") && is_a_file())
+            || ignore_case::contains(name, "credentials")
+        {
             return Self::Config;
         }
         // `.bashrc`, `_netrc`, `.zsh_history`.
@@ -80,13 +84,14 @@ impl FileKind {
             return Self::Config;
         }
         let Some(dot) = memchr::memrchr(b'.', name) else {
-            let is_text = equals_one(name, &["changelog", "readme", "news"]);
+            let is_text = ignore_case::is_any(name, &["changelog", "readme", "news"]);
             return if is_text { Self::Text } else { Self::Unknown };
         };
         let extension = &name[dot + 1..];
-        let is_in = |list: &[&str]| equals_one(extension, list);
+        let is_in = |list: &[&str]| ignore_case::is_any(extension, list);
         let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
-        let is_catalogue = |folder: &[u8]| equals_one(folder, CATALOGUES) || is_language(folder);
+        let is_catalogue =
+            |folder: &[u8]| ignore_case::is_any(folder, CATALOGUES) || is_language(folder);
         let is_named = || name.starts_with(b"messages_");
         if is_in(CATALOGUE) || (is_in(IN_CATALOGUES) && (folders.any(is_catalogue) || is_named())) {
             Self::Catalogue
@@ -121,14 +126,6 @@ fn is_language(folder: &[u8]) -> bool {
     matches!(folder, [a, b, b'_' | b'-', c, d]
         if [a, b].iter().all(|byte| byte.is_ascii_lowercase())
             && [c, d].iter().all(|byte| byte.is_ascii_uppercase()))
-}
-
-fn equals_one(name: &[u8], words: &[&str]) -> bool {
-    words.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()))
-}
-
-fn contains(name: &[u8], word: &str) -> bool {
-    crate::rules::contains_ignore_case(name, word.as_bytes())
 }
 
 #[cfg(test)]

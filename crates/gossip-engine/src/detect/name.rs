@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::vocabulary::{self, Role, says};
+use crate::ignore_case;
 
 /// The kind of credential that a name speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(super) const LOGIN: Named = Named { kind: Kind::Password, bits: 6.0, is_expl
 
 /// Longest name that is looked at, to either side of the credential word.
 pub(super) const MAX_SIDE: usize = 48;
-pub(super) const MAX_WORDS: usize = 16;
+const MAX_WORDS: usize = 16;
 
 /// What the name of a key says that is of something unknown: `acme_key`, but not `key`.
 pub(super) const UNKNOWN_KEY_BITS: f32 = -1.0;
@@ -90,10 +91,11 @@ const PLACES: &[&str] =
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
-    if is_pw(word) || is_in(word, &["psk"]) || is_in(word, GLUED_TO_PW) {
+    if is_pw(word) || ignore_case::is_any(word, &["psk"]) || ignore_case::is_any(word, GLUED_TO_PW)
+    {
         return b"= :\"'\t".contains(&next);
     }
-    if is_in(word, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
+    if ignore_case::is_any(word, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
         let ends = b"_-. \t\"'`\\])=:>,(".contains(&next) || next.is_ascii_uppercase();
         return match word.eq_ignore_ascii_case(b"contrase") {
             true => matches!(next | 0x20, b'n'),
@@ -135,7 +137,9 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
     let mut named = credential(anchor, head, tail, before)?;
     // `pass_word`.
-    let is_split = |next: &[u8]| is_in(anchor, &["pass"]) && is_in(next, &["word", "phrase"]);
+    let is_split = |next: &[u8]| {
+        ignore_case::is_any(anchor, &["pass"]) && ignore_case::is_any(next, &["word", "phrase"])
+    };
     for (index, (start, end)) in words[at + 1..].iter().enumerate() {
         let word = &name[*start..*end];
         if index == 0 && is_split(word) {
@@ -149,11 +153,13 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         }
     }
     let heads = || words[..at].iter().map(|(start, end)| &name[*start..*end]);
-    if heads().any(|word| is_in(word, &["public", "pub", "publishable"])) {
+    if heads().any(|word| ignore_case::is_any(word, &["public", "pub", "publishable"])) {
         return None;
     }
     // What was made of a password.
-    if named.kind == Kind::Password && heads().any(|word| is_in(word, &["hash", "hashed"])) {
+    if named.kind == Kind::Password
+        && heads().any(|word| ignore_case::is_any(word, &["hash", "hashed"]))
+    {
         return None;
     }
     // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.
@@ -168,7 +174,7 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let is_near = |at: &usize| words[*at].0 >= segment;
     let denies = |at: usize| {
         let word = &name[words[at].0..words[at].1];
-        says(word, denying) && (is_near(&at) || is_in(word, LABELS))
+        says(word, denying) && (is_near(&at) || ignore_case::is_any(word, LABELS))
     };
     if (0..at).any(denies) {
         let key_after_all = named.kind == Kind::Key && named.is_explicit;
@@ -183,7 +189,7 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
 /// The credential word itself: `head` and `tail` are glued to the anchor.
 fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) -> Option<Named> {
     let is = |word: &str| anchor.eq_ignore_ascii_case(word.as_bytes());
-    let tail_is = |words: &[&str]| is_in(tail, words);
+    let tail_is = |words: &[&str]| ignore_case::is_any(tail, words);
     let named = |kind, bits, is_explicit| Some(Named { kind, bits, is_explicit });
     let plural = ["", "s"];
     if is("pass") {
@@ -196,7 +202,7 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     if is("pwd") {
         return if tail.is_empty() { named(Kind::Password, 5.0, true) } else { None };
     }
-    if is("psk") || is_in(anchor, GLUED_TO_PW) {
+    if is("psk") || ignore_case::is_any(anchor, GLUED_TO_PW) {
         return if tail.is_empty() && head.is_empty() {
             named(Kind::Password, 5.0, true)
         } else {
@@ -207,12 +213,12 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         let ok = tail_is(&["na", "nas", "nia", "nya"]);
         return if ok { named(Kind::Password, 6.0, true) } else { None };
     }
-    if is_in(anchor, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
+    if ignore_case::is_any(anchor, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
         // `enclave`.
         let whole = head.is_empty() || is("senha") || is("kennwort") || is("wachtwoord");
         return if tail_is(&plural) && whole { named(Kind::Password, 6.0, true) } else { None };
     }
-    if is_in(anchor, &["_pw", "pw"]) {
+    if ignore_case::is_any(anchor, &["_pw", "pw"]) {
         return if tail.is_empty() { named(Kind::Password, 4.0, true) } else { None };
     }
     if is("secret") {
@@ -221,14 +227,14 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     }
     if is("token") {
         // Where a listing goes on.
-        let is_place = before.is_some_and(|word| is_in(word, PLACES));
+        let is_place = before.is_some_and(|word| ignore_case::is_any(word, PLACES));
         return match tail_is(&plural) {
             true if is_place && head.is_empty() => named(Kind::Token, -4.0, false),
             true => named(Kind::Token, 4.0, true),
             false => None,
         };
     }
-    if is_in(anchor, &MARKED_ANCHORS) {
+    if ignore_case::is_any(anchor, &MARKED_ANCHORS) {
         return if tail.is_empty() { named(Kind::Marked, UNKNOWN_KEY_BITS, false) } else { None };
     }
     // What JNDI logs in with.
@@ -239,7 +245,7 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
     }
     if is("auth") {
-        let is_header = before.is_some_and(|word| is_in(word, &["x"]));
+        let is_header = before.is_some_and(|word| ignore_case::is_any(word, &["x"]));
         if head.is_empty() && tail.is_empty() && is_header {
             return named(Kind::Auth, 4.0, true);
         }
@@ -256,11 +262,11 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         return None;
     }
     if !head.is_empty() {
-        if says(head, Role::DeniesBefore) || is_in(head, NO_KEYS) {
+        if says(head, Role::DeniesBefore) || ignore_case::is_any(head, NO_KEYS) {
             return None;
         }
         return if says(head, Role::MakesKey)
-            || ends_in(head, &["api", "access", "secret", "private"])
+            || ignore_case::ends_with_any(head, &["api", "access", "secret", "private"])
         {
             named(Kind::Key, 4.0, true)
         } else {
@@ -269,7 +275,7 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     }
     match before {
         Some(word) if says(word, Role::NamesPlace) => None,
-        Some(word) if says(word, Role::MakesKey) || ends_in(word, &["api"]) => {
+        Some(word) if says(word, Role::MakesKey) || ignore_case::ends_with_any(word, &["api"]) => {
             named(Kind::Key, 4.0, true)
         }
         Some(word) if !says(word, Role::DeniesBefore) => named(Kind::Key, UNKNOWN_KEY_BITS, false),
@@ -283,7 +289,7 @@ const NO_KEYS: &[&str] = &["mon", "tur", "don", "joc", "whis", "hoc"];
 /// Whether a word only ends like the name of a key.
 pub(super) fn is_no_key(word: &[u8]) -> bool {
     let len = word.len().saturating_sub(3);
-    word[len..].eq_ignore_ascii_case(b"key") && is_in(&word[..len], NO_KEYS)
+    word[len..].eq_ignore_ascii_case(b"key") && ignore_case::is_any(&word[..len], NO_KEYS)
 }
 
 /// Whether a credential word begins in `text`: then the name's last one is not the one before.
@@ -319,9 +325,7 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
 
 /// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`, or a word of it.
 pub(super) fn is_spelled(name: &[u8], value: &[u8]) -> bool {
-    let mut words = [(0, 0); MAX_WORDS];
-    let count = split(name, &mut words);
-    if words[..count].iter().any(|(start, end)| name[*start..*end].eq_ignore_ascii_case(value)) {
+    if words(name).any(|word| word.eq_ignore_ascii_case(value)) {
         return true;
     }
     let mut letters = value.iter().rev().filter(|byte| byte.is_ascii_alphanumeric());
@@ -339,9 +343,7 @@ pub(super) fn is_spelled(name: &[u8], value: &[u8]) -> bool {
 /// Whether a word of the names is neither of the vocabulary nor speaks of a credential: it may be the
 /// name of a service.
 pub(super) fn has_unknown_word(names: &[u8]) -> bool {
-    let mut words = [(0, 0); MAX_WORDS];
-    let count = split(names, &mut words);
-    words[..count].iter().any(|(start, end)| is_unknown(&names[*start..*end]))
+    words(names).any(is_unknown)
 }
 
 /// Whether the last word of `text` is such a one, with at most a few signs behind it.
@@ -355,7 +357,9 @@ pub(super) fn ends_in_unknown_word(text: &[u8]) -> bool {
 
 fn is_unknown(word: &[u8]) -> bool {
     const MIN_LEN: usize = 4;
-    let glued = ["key", "token", "secret"].into_iter().find(|tail| ends_in(word, &[tail]));
+    let glued = ["key", "token", "secret"]
+        .into_iter()
+        .find(|tail| ignore_case::ends_with_any(word, &[tail]));
     let word = &word[..word.len() - glued.map_or(0, str::len)];
     word.len() >= MIN_LEN
         && word.iter().all(u8::is_ascii_alphabetic)
@@ -363,19 +367,15 @@ fn is_unknown(word: &[u8]) -> bool {
         && !has_credential_word(word)
 }
 
-fn is_in(word: &[u8], words: &[&str]) -> bool {
-    words.iter().any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
-}
-
-pub(super) fn ends_in(word: &[u8], words: &[&str]) -> bool {
-    words.iter().any(|other| {
-        let start = word.len().checked_sub(other.len());
-        start.is_some_and(|start| word[start..].eq_ignore_ascii_case(other.as_bytes()))
-    })
+/// The words of a name.
+pub(super) fn words(name: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    let mut words = [(0, 0); MAX_WORDS];
+    let count = split(name, &mut words);
+    words.into_iter().take(count).map(|(start, end)| &name[start..end])
 }
 
 /// Takes a name apart into words; returns how many.
-pub(super) fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
+fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
     let mut count = 0;
     let mut start = 0;
     let mut push = |from: usize, to: usize| {

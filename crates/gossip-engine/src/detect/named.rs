@@ -19,7 +19,8 @@ use super::test_vector;
 use super::unlisted::{self, Names};
 use super::value::{self, Shape, Weight};
 use crate::finding::Reason;
-use crate::rules::{Confidence, contains_ignore_case};
+use crate::ignore_case;
+use crate::rules::Confidence;
 
 /// A sum of this is reported, with low confidence.
 const REPORTED_BITS: f32 = 10.0;
@@ -299,8 +300,9 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
 /// `sign_key: E709712C`: the number of a key of GnuPG, or its fingerprint.
 fn is_id_of_key(name: &[u8], value: &[u8]) -> bool {
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
-    let has = |word: &str| contains_ignore_case(name, word.as_bytes());
-    let of_gnupg = || has("gpg") || has("pgp") || name.eq_ignore_ascii_case(b"sign_key");
+    let of_gnupg = || {
+        ignore_case::contains_any(name, &["gpg", "pgp"]) || name.eq_ignore_ascii_case(b"sign_key")
+    };
     is_hex && (value.len() == 8 || (matches!(value.len(), 16 | 40) && of_gnupg()))
 }
 

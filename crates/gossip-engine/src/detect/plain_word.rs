@@ -8,15 +8,16 @@ use std::ops::Range;
 
 use super::chosen;
 use super::file_kind::FileKind;
-use super::name::{self, Kind, Named, ends_in};
+use super::name::{self, Kind, Named};
 use super::named::CLEAR_BITS;
 use super::siblings::{self, Given};
 use super::syntax::{self, Assignment, Syntax};
 use super::value;
 use super::vocabulary::{Role, says};
+use crate::ignore_case;
 
 /// What a name says at least that is of nothing but a password.
-const SURE_BITS: f32 = 5.0;
+const SURE_NAME_BITS: f32 = 5.0;
 
 /// Whether the value at `found` is a word, and the password that `name` speaks of. The credential word
 /// is at `anchor`.
@@ -60,18 +61,18 @@ pub(super) fn is_password(
 /// Whether a name is of a password and cannot be of anything else: `pass` alone may be one of many over
 /// some data, `dbPass` is none.
 fn is_sure_name(name: &[u8], named: Named) -> bool {
-    let mut words = [(0, 0); name::MAX_WORDS];
-    let count = name::split(name, &mut words);
-    let mut words = words[..count].iter().rev().map(|(start, end)| &name[*start..*end]);
+    let mut words = name::words(name).rev();
     let is_pass = words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"pass"));
-    named.bits >= SURE_BITS || (is_pass && words.next().is_some_and(|w| says(w, Role::GluedToPass)))
+    named.bits >= SURE_NAME_BITS
+        || (is_pass && words.next().is_some_and(|w| says(w, Role::GluedToPass)))
 }
 
 /// Whether code, or a configuration of lines, sets a secret to one long word. In YAML it is more often
 /// the name of one.
 fn is_secret(name: &[u8], named: Named, kind: FileKind, syntax: Syntax, word: &[u8]) -> bool {
-    let is_key = named.kind == Kind::Key && ends_in(name, &["secret_key", "secretkey"]);
-    let is_named = is_key || (named.kind == Kind::Secret && named.bits >= SURE_BITS);
+    let is_key =
+        named.kind == Kind::Key && ignore_case::ends_with_any(name, &["secret_key", "secretkey"]);
+    let is_named = is_key || (named.kind == Kind::Secret && named.bits >= SURE_NAME_BITS);
     let is_set = match kind {
         FileKind::Code => syntax == Syntax::Quoted,
         FileKind::Config => syntax == Syntax::BareEquals,
@@ -102,7 +103,9 @@ fn is_behind_another(text: &[u8], start: usize, word: &[u8]) -> bool {
     let before = before.trim_ascii_end();
     let Some(before) = before.strip_suffix(b",") else { return false };
     match before.trim_ascii_end().split_last() {
-        Some((b'"' | b'\'', user)) => !ends_in(user, &[std::str::from_utf8(word).unwrap_or("")]),
+        Some((b'"' | b'\'', user)) => {
+            !ignore_case::ends_with_any(user, &[std::str::from_utf8(word).unwrap_or("")])
+        }
         _ => false,
     }
 }
@@ -169,12 +172,12 @@ fn sets(name: &[u8]) -> bool {
 /// Whether what stands between a name and the letters of its value makes a string of it.
 pub(super) fn is_string(between: &[u8]) -> bool {
     const MAKERS: &[&str] = &["string::from(", "some(", "string(", "[]byte(", "just("];
-    ends_in(without_quote(between), MAKERS)
+    ignore_case::ends_with_any(without_quote(between), MAKERS)
 }
 
 /// Whether it makes a password of it.
 fn is_password_of(between: &[u8]) -> bool {
-    ends_in(without_quote(between), &["password("])
+    ignore_case::ends_with_any(without_quote(between), &["password("])
 }
 
 fn without_quote(text: &[u8]) -> &[u8] {

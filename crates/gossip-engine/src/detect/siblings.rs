@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use super::REACH_BEFORE;
 use super::file_kind::FileKind;
-use super::name::ends_in;
+use crate::ignore_case;
+use crate::literals::is_in_word;
 
 /// How far behind the password they are looked for.
 pub(super) const REACH: usize = 128;
@@ -53,11 +54,11 @@ fn values(text: &[u8], kind: FileKind) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         while at < text.len() {
             let rest = &text[at..];
-            let len = rest.iter().take_while(|byte| in_name(**byte)).count();
+            let len = rest.iter().take_while(|byte| is_in_word(**byte)).count();
             let name = &rest[..len];
             at += len.max(1);
             if len > 0
-                && ends_in(name, NAMES)
+                && ignore_case::ends_with_any(name, NAMES)
                 && let Some(value) = value(&rest[len..], kind)
                 && is_value(value, name)
             {
@@ -66,10 +67,6 @@ fn values(text: &[u8], kind: FileKind) -> impl Iterator<Item = &[u8]> {
         }
         None
     })
-}
-
-fn in_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// The value that a name is given by what stands behind it.

@@ -14,7 +14,8 @@ mod values;
 use std::ops::Range;
 
 use super::file_kind::FileKind;
-use super::name::{self, MAX_SIDE};
+use super::name::MAX_SIDE;
+use crate::ignore_case;
 use blanks::by_blank;
 pub(super) use blanks::{is_prose, starts_line};
 use cursor::Cursor;
@@ -398,7 +399,7 @@ fn is_subscript(text: &[u8], name: &Range<usize>, is_quoted: bool) -> bool {
 fn leads(text: &[u8], name: &Range<usize>, leads: &[&str]) -> bool {
     let before = &text[name.start.saturating_sub(MAX_LEAD)..name.start];
     let before = before.strip_suffix(b"\"").or(before.strip_suffix(b"'")).unwrap_or(before);
-    leads.iter().any(|lead| name::ends_in(before, &[lead]))
+    ignore_case::ends_with_any(before, leads)
 }
 
 /// `|`, `>-`, `!!str`: how YAML writes what follows.

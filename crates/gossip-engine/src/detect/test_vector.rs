@@ -7,6 +7,7 @@
 
 use super::name;
 use super::syntax::{Assignment, Syntax};
+use crate::ignore_case;
 
 /// Behind the key, up to the next value.
 const MAX_NAME: usize = 96;
@@ -64,11 +65,7 @@ fn next_name(rest: &[u8]) -> Option<usize> {
 
 /// Whether one of `those` is a word of the name.
 fn has_word(name: &[u8], those: &[&str]) -> bool {
-    let mut words = [(0, 0); name::MAX_WORDS];
-    let count = name::split(name, &mut words);
-    words[..count].iter().any(|(start, end)| {
-        those.iter().any(|word| name[*start..*end].eq_ignore_ascii_case(word.as_bytes()))
-    })
+    name::words(name).any(|word| ignore_case::is_any(word, those))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::file_kind::FileKind;
 use super::name::{self, KEY_BITS, Named, UNKNOWN_KEY_BITS};
 use super::service;
 use super::syntax::Syntax;
-use crate::judge;
+use crate::{ignore_case, judge};
 
 /// What stands before the value: its name, and what is before that on the line.
 pub(super) struct Names<'t> {
@@ -30,7 +30,7 @@ pub(super) fn is_key(
     let is_plain = value.first().is_some_and(u8::is_ascii_alphanumeric)
         && !value.iter().any(|byte| b" /(){}<>,;".contains(byte))
         && value.iter().filter(|byte| **byte == b':').count() < 2;
-    if value.len() < MIN_LEN || !is_plain || is_identifier(value) {
+    if value.len() < MIN_LEN || !is_plain || is_name_in_both_cases(value) {
         return false;
     }
     let Some(bits) = service::weigh_key(value, true) else { return false };
@@ -38,7 +38,7 @@ pub(super) fn is_key(
 }
 
 /// Letters of both cases, as names have them, but not those of the alphabet in order.
-fn is_identifier(value: &[u8]) -> bool {
+fn is_name_in_both_cases(value: &[u8]) -> bool {
     let is_one_case =
         value.iter().all(u8::is_ascii_uppercase) || value.iter().all(u8::is_ascii_lowercase);
     value.iter().all(u8::is_ascii_alphabetic) && !is_one_case && !judge::looks_typed(value)
@@ -96,7 +96,7 @@ fn may_be_typed(syntax: Syntax, value: &[u8], bits: f32) -> bool {
         _ => judge::looks_typed(value),
     };
     may_be
-        && !name::ends_in(value, &["key", "token", "secret"])
+        && !ignore_case::ends_with_any(value, &["key", "token", "secret"])
         && digits + letters + signs == value.len()
         && (is_mixed || (is_alike && value.len() >= MIN_LEN_ALIKE))
 }

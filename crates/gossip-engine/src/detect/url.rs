@@ -6,7 +6,8 @@ use super::Detected;
 use super::chosen;
 use super::value;
 use crate::finding::Reason;
-use crate::rules::{Confidence, contains_ignore_case};
+use crate::ignore_case;
+use crate::rules::Confidence;
 
 const MAX_SCHEME: usize = 32;
 const MAX_USER: usize = 128;
@@ -82,7 +83,7 @@ fn token(text: &[u8], start: usize, word: Range<usize>, len: usize) -> Option<De
     let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let host = &text[secret.end..text.len().min(secret.end + MAX_HOST)];
     // What its SDKs report to is public.
-    let is_public = contains_ignore_case(host, b"sentry");
+    let is_public = ignore_case::contains(host, "sentry");
     if len < MIN_LEN
         || !user.iter().all(in_token)
         || is_public
@@ -126,13 +127,13 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
 
 fn is_page(scheme: &[u8]) -> bool {
     let base = scheme.split(|byte| *byte == b'+').next().unwrap_or(scheme);
-    PAGES.iter().any(|page| base.eq_ignore_ascii_case(page.as_bytes()))
+    ignore_case::is_any(base, PAGES)
 }
 
 fn is_stand_in(user: &[u8], password: &[u8]) -> bool {
-    STAND_INS.iter().any(|word| password.eq_ignore_ascii_case(word.as_bytes()))
+    ignore_case::is_any(password, STAND_INS)
         || user.eq_ignore_ascii_case(password)
-        || contains_ignore_case(password, b"password")
+        || ignore_case::contains(password, "password")
         || password.starts_with(b"%") && password.iter().all(|byte| !byte.is_ascii_digit())
 }
 

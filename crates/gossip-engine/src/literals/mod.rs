@@ -155,7 +155,8 @@ pub(crate) fn stands_alone(text: &[u8], start: usize) -> bool {
     }
 }
 
-fn is_in_word(byte: u8) -> bool {
+/// Whether `\b` of an expression takes the byte for part of a word.
+pub(crate) fn is_in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 

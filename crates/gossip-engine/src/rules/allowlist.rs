@@ -8,6 +8,7 @@ use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher};
 use super::Location;
 use super::gitleaks_ids::rules_for_gitleaks_id;
 use super::schema::{Condition, RegexTarget};
+use crate::ignore_case;
 use crate::pattern::Pattern;
 
 #[derive(Clone, Debug)]
@@ -102,7 +103,7 @@ impl Allowlist {
     }
 
     fn contains_stopword(&self, secret: &[u8]) -> bool {
-        self.stopwords.iter().any(|word| contains_ignore_case(secret, word.as_bytes()))
+        self.stopwords.iter().any(|word| ignore_case::contains(secret, word))
     }
 }
 
@@ -130,11 +131,4 @@ impl CanonicalBytes for Allowlist {
             hasher.value(&1_u8);
         }
     }
-}
-
-/// Whether `text` contains `word`, which is in lower case, with letters in either case.
-pub(crate) fn contains_ignore_case(text: &[u8], word: &[u8]) -> bool {
-    let Some(&first) = word.first() else { return true };
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
-        .any(|at| text[at..].get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word)))
 }

@@ -16,7 +16,7 @@ mod rule;
 mod schema;
 mod set;
 
-pub(crate) use allowlist::{Allowlist, Subject, contains_ignore_case};
+pub(crate) use allowlist::{Allowlist, Subject};
 pub use error::{Location, RuleFault, RuleFileError, RuleNote};
 pub use gitleaks_ids::rules_for_gitleaks_id;
 pub(crate) use rule::Knowledge;

@@ -9,12 +9,13 @@ use crate::context::Sight;
 use crate::decode::Encoding;
 use crate::detect::{self, Detected};
 use crate::finding::{Reason, Silenced, Span};
+use crate::ignore_case;
 use crate::judge;
 use crate::limits::NEARBY;
 use crate::literals::{Anchor, stands_alone};
 use crate::options::BadChecksum;
 use crate::position::Position;
-use crate::rules::{Confidence, Placeholders, Rule, Subject, contains_ignore_case};
+use crate::rules::{Confidence, Placeholders, Rule, Subject};
 use crate::scratch::Scratch;
 
 impl Match {
@@ -137,26 +138,7 @@ impl Segment<'_> {
         if !self.path_fits(rule) {
             return;
         }
-        let Some(silenced) = self.reported(self.allowed(rule, &view, &nothing, &(0..0))) else {
-            return;
-        };
-        let candidate = Candidate {
-            secret: self.span(0..0),
-            matched: self.span(0..0),
-            rule: index,
-            knowledge: rule.knowledge(),
-            confidence: rule.confidence(),
-            reason: Reason::Path,
-            encoding: Encoding::Plain,
-            position: Position::START,
-            end: Position::START,
-            silenced,
-            stored: 0..0,
-            beside: 0..0,
-            sight: Sight::default(),
-            public_len: 0,
-        };
-        scratch.candidates.push(candidate, &[]);
+        self.keep(scratch, &view, index, &nothing, rule.confidence(), Reason::Path, 0);
     }
 
     fn span(&self, range: Range<usize>) -> Span {
@@ -175,7 +157,7 @@ impl Segment<'_> {
         let to = (found.whole.end + NEARBY).min(view.text.len());
         let near = &view.text[from..to];
         rule.keywords.is_empty()
-            || rule.keywords.iter().any(|word| contains_ignore_case(near, word.as_bytes()))
+            || rule.keywords.iter().any(|word| ignore_case::contains(near, word))
     }
 
     /// The confidence after verification, or none if the value is to be dropped.

@@ -8,7 +8,7 @@ use super::{
     Syntax,
 };
 use crate::detect::file_kind::FileKind;
-use crate::detect::name::ends_in;
+use crate::ignore_case;
 
 /// A quoted value at the cursor, with or without a letter before the quote.
 pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
@@ -95,17 +95,17 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
 /// Whether a function of this name returns what is kept elsewhere.
 fn is_reader(name: &[u8]) -> bool {
     // The bytes of a string are the string.
-    if ends_in(name, &["getbytes"]) {
+    if ignore_case::ends_with_any(name, &["getbytes"]) {
         return false;
     }
-    let reads = [b"env".as_slice(), b"get", b"read", b"load", b"config", b"param", b"prompt"];
-    name == b"var" || reads.iter().any(|word| crate::rules::contains_ignore_case(name, word))
+    const READS: &[&str] = &["env", "get", "read", "load", "config", "param", "prompt"];
+    name == b"var" || ignore_case::contains_any(name, READS)
 }
 
 /// Whether a function of this name is there for tests: `test::from_hex`.
 fn is_of_tests(name: &[u8]) -> bool {
     let mut words = name.split(|byte| !byte.is_ascii_alphanumeric());
-    words.any(|word| word.eq_ignore_ascii_case(b"test") || word.eq_ignore_ascii_case(b"tests"))
+    words.any(|word| ignore_case::is_any(word, &["test", "tests"]))
 }
 
 /// Numbers below 256 in braces or brackets, as many as a key has.
@@ -181,7 +181,7 @@ pub(super) fn pair(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
 
 /// Whether a field of this name holds the value of what is declared.
 fn is_default(field: &[u8]) -> bool {
-    field.eq_ignore_ascii_case(b"value") || field.eq_ignore_ascii_case(b"default")
+    ignore_case::is_any(field, &["value", "default"])
 }
 
 /// Up to the end of a field's value: that of its quotes, its word, or its line.
@@ -267,10 +267,10 @@ pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     const NAMES: &[&str] =
         &["auth", "credential", "credentials", "creds", "credentials.basic", "passwordtoken"];
     // Ruby calls without parentheses: `http.basic_auth "user", "VALUE"`.
-    let is_bare_call =
-        matches!(cursor.peek(), Some(b'"' | b'\'')) && ends_in(name, &["basic_auth"]);
+    let is_bare_call = matches!(cursor.peek(), Some(b'"' | b'\''))
+        && ignore_case::ends_with_any(name, &["basic_auth"]);
     let opens = matches!(cursor.peek(), Some(b'(' | b'[' | b'{')) || is_bare_call;
-    if !opens || !ends_in(name, NAMES) {
+    if !opens || !ignore_case::ends_with_any(name, NAMES) {
         return None;
     }
     let mut cursor = Cursor { text: cursor.text, at: cursor.at + usize::from(!is_bare_call) };
@@ -331,7 +331,7 @@ pub(super) fn bare(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Optio
     let in_string = kind == FileKind::Code && may_be_in_string && is_in_string(text, &value);
     // Addresses stand in strings, too.
     let may_be_variable = !in_string && syntax != Syntax::Parameter;
-    if kind == FileKind::Code && may_be_variable && is_identifier(&rest[..len]) {
+    if kind == FileKind::Code && may_be_variable && is_variable_name(&rest[..len]) {
         return None;
     }
     let follows = Follows::of(text, value.end);
@@ -364,7 +364,7 @@ fn is_in_string(text: &[u8], value: &Range<usize>) -> bool {
 }
 
 /// What a variable is called: a letter, and digits at its end at most.
-fn is_identifier(value: &[u8]) -> bool {
+fn is_variable_name(value: &[u8]) -> bool {
     let digits = value.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let stem = &value[..value.len() - digits];
     let in_stem = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.');

@@ -1,0 +1,70 @@
+//! Values that are names of something in code, and no secrets.
+
+use super::weight;
+use crate::ignore_case;
+
+/// What names of words weigh at most: some are short for something.
+const NAME_BITS: f32 = 20.0;
+
+/// Whether the value is a name in camel case: no two capitals in a row, and three letters to a word.
+pub(in crate::detect) fn is_camel_case(value: &[u8]) -> bool {
+    let capitals = value.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    let apart = !value.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase));
+    capitals > 1
+        && apart
+        && value.iter().all(u8::is_ascii_alphabetic)
+        && capitals * 3 <= value.len()
+}
+
+/// `http.sslCAInfo`, `xml-pe.xml`: words with dots between them; random letters are none.
+pub(in crate::detect) fn is_dotted(value: &[u8]) -> bool {
+    let in_word = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
+    let is_word = |word: &[u8]| !word.is_empty() && word.iter().all(in_word);
+    value.contains(&b'.')
+        && value.split(|byte| *byte == b'.').all(is_word)
+        && weight(value).bits < NAME_BITS
+}
+
+/// `query_graph_rrd`: three words or more in small letters.
+pub(in crate::detect) fn is_snake_case(value: &[u8]) -> bool {
+    let mut words = value.split(|byte| *byte == b'_');
+    words.clone().count() >= 3
+        && words.all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_lowercase))
+        && weight(value).bits < NAME_BITS
+}
+
+/// The name of a constant: `HTTP_NOT_FOUND`, `RSA_OAEP_SHA_256`.
+pub(super) fn is_constant_name(value: &[u8]) -> bool {
+    const SIZES: &[&str] =
+        &["1", "2", "3", "128", "192", "224", "256", "384", "512", "1024", "2048", "3072", "4096"];
+    let inner = value.strip_prefix(b"_").and_then(|inner| inner.strip_suffix(b"_"));
+    let mut words = inner.unwrap_or(value).split(|byte| *byte == b'_');
+    let is_word = |word: &[u8]| word.len() >= 2 && word.iter().all(u8::is_ascii_uppercase);
+    value.contains(&b'_')
+        && words.next().is_some_and(is_word)
+        && words.all(|word| is_word(word) || ignore_case::is_any(word, SIZES))
+}
+
+/// `orders-dlq-key`. Random letters may end so, too, so what stands before the end must be words.
+pub(super) fn ends_in_what_it_names(value: &[u8]) -> bool {
+    const ENDS: [&str; 5] = ["key", "keys", "token", "pass", "pwd"];
+    let tail = value.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (head, tail) = value.split_at(value.len() - tail);
+    let in_name = |byte: &u8| byte.is_ascii_lowercase() || b"-_.".contains(byte);
+    matches!(head.last(), Some(b'-' | b'_'))
+        && ignore_case::is_any(tail, &ENDS)
+        && head.iter().all(in_name)
+        && weight(head).bits < NAME_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_camel_case_are_told_from_random_letters() {
+        assert!(is_camel_case(b"IsIfxTpmWeakKey") && is_camel_case(b"KeyValueMetadata"));
+        assert!(!is_camel_case(b"GESRVTMCJBHPHYXZ") && !is_camel_case(b"kdxnyjwb"));
+        assert!(!is_camel_case(b"wzmXIVdasQW"));
+    }
+}

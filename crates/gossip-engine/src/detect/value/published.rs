@@ -1,0 +1,42 @@
+//! Values that are no secrets because everybody has them.
+
+use crate::{checksum, ignore_case};
+
+/// The beginnings of keys that their authors published to be used by everybody: the storage and the
+/// database emulator's of Azure, and those of RFC 7748, 8032 and 8410. Too short to be keys.
+#[rustfmt::skip]
+const PUBLISHED: &[&str] = &[
+    "eby8vdm02xnocqflquw", "c2y6ydjf5/r+ob0n8a7", "77076d0a7318a57d", "5dab087e624a8a4b",
+    "9d61b19deffd5a60", "4ccd089b28ff96da", "c5aa8df43f9f837b", "d4ee72dbf913584a",
+];
+
+/// Of those, the emulators' come first.
+const EMULATORS: usize = 2;
+
+/// The beginnings of what the RFCs of OAuth (5849, 6749, 6750), of Basic credentials (7617) and the
+/// manual of one-time passwords show, and half the world copies.
+#[rustfmt::skip]
+const SHOWN: &[&str] = &[
+    "2yotnfzfejr1zc", "tgzv3jokf0xg5q", "splxlobezqqyby", "czzcagrsa3f0mz", "7fjfp0zbr1ktdr", "gx1fbat3bv",
+    "mf_9.b5f-4.1jq", "9djdj82h48djs9", "kkk9d7dh3k39sj", "j49sn47ddh2s33", "dh893hdasih9d3", "kd94hf93k423kf",
+    "nnch734d00sl2j", "hh5s93j4hdidpo", "pfkkdhi9sl3r4s", "dpf43f3p2l4k3l", "qwxhzgrpbjpvcg", "jbswy3dpehpk3p",
+];
+
+/// Whether the value is no secret because everybody has it.
+pub(super) fn is_published(value: &[u8]) -> bool {
+    let is_long = value.len() >= 32;
+    is_shown(value)
+        || (is_long
+            && (ignore_case::contains_any(value, PUBLISHED)
+                || checksum::is_public_nkey(value)
+                || checksum::is_published_google_key(value)))
+}
+
+/// Whether the value is an example of an RFC, or the key of an emulator that everybody has, by its
+/// beginning. What only contains one may be more: a private key contains its public one.
+pub(in crate::detect) fn is_shown(value: &[u8]) -> bool {
+    const LEN_MIN: usize = 10;
+    value.len() >= LEN_MIN
+        && (ignore_case::starts_with_any(value, SHOWN)
+            || ignore_case::starts_with_any(value, &PUBLISHED[..EMULATORS]))
+}
