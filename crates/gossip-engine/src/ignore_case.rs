@@ -5,13 +5,20 @@ pub(crate) fn is_any(text: &[u8], words: &[&str]) -> bool {
     words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
+/// Where in `text` the `word` stands, which is in lower case and not empty.
+pub(crate) fn find_iter<'t>(text: &'t [u8], word: &'t str) -> impl Iterator<Item = usize> + 't {
+    let word = word.as_bytes();
+    let first = word[0];
+    debug_assert!(!first.is_ascii_uppercase());
+    let is_at = |at: &usize| {
+        text[*at..].get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    };
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text).filter(is_at)
+}
+
 /// Whether `text` contains `word`, which is in lower case.
 pub(crate) fn contains(text: &[u8], word: &str) -> bool {
-    let word = word.as_bytes();
-    let Some(&first) = word.first() else { return true };
-    debug_assert!(!first.is_ascii_uppercase());
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
-        .any(|at| text[at..].get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word)))
+    word.is_empty() || find_iter(text, word).next().is_some()
 }
 
 /// Whether `text` contains one of `words`, which are in lower case.

@@ -10,7 +10,7 @@ use regex_automata::{Anchored, Input, meta};
 
 use crate::decode::base64::Digits;
 use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
-use crate::detect::FileKind;
+use crate::detect::{FileKind, detect_in_run};
 use crate::engine::{Engine, Link};
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
 use crate::literals::stands_alone;
@@ -79,9 +79,11 @@ impl Segment<'_> {
         for &index in &self.engine.everywhere {
             self.search_everywhere(scratch, view, index, owned.clone());
         }
-        if view.depth < self.engine.options.decoding.max_depth.min(MAX_DECODE_DEPTH) {
-            self.scan_encoded(scratch, view, owned, &mut escapes);
+        let decodes = view.depth < self.engine.options.decoding.max_depth.min(MAX_DECODE_DEPTH);
+        if decodes {
+            self.scan_encoded(scratch, view, owned.clone(), &mut escapes);
         }
+        self.scan_runs(scratch, view, owned, decodes);
         scratch.escapes[usize::from(view.depth)] = escapes;
     }
 
@@ -97,9 +99,6 @@ impl Segment<'_> {
         let mut layer = mem::take(&mut scratch.layers[usize::from(view.depth)]);
         if decoding.utf16 {
             self.scan_utf16(scratch, view, owned.clone(), &mut layer);
-        }
-        if decoding.base64 || decoding.hex {
-            self.scan_digits(scratch, view, owned.clone(), &mut layer);
         }
         if decoding.percent {
             escapes::percent_runs(view.text, owned, &mut |run| {
@@ -136,20 +135,41 @@ impl Segment<'_> {
         });
     }
 
-    /// Base64 and hexadecimal, whose runs are found together.
-    fn scan_digits(
+    /// Long runs of letters and digits: keys, base64 and hexadecimal.
+    fn scan_runs(
         &self,
         scratch: &mut Scratch,
         view: &View<'_>,
         owned: Range<usize>,
-        layer: &mut Decoded,
+        decodes: bool,
     ) {
         let decoding = self.engine.options.decoding;
-        base64::runs(view.text, owned, &mut |run, digits| match digits {
-            Digits::Base64 if decoding.base64 => self.scan_base64(scratch, view, run, layer),
-            Digits::Hex if decoding.hex => self.scan_hex(scratch, view, run, layer),
-            _ => {}
+        let is_base64 = decodes && decoding.base64;
+        let is_hex = decodes && decoding.hex;
+        if !is_base64 && !is_hex && self.engine.by_run.is_empty() {
+            return;
+        }
+        let mut layer = mem::take(&mut scratch.layers[usize::from(view.depth)]);
+        base64::runs(view.text, owned, &mut |run, digits| {
+            self.confirm_in_run(scratch, view, run.clone());
+            match digits {
+                Some(Digits::Base64) if is_base64 => {
+                    self.scan_base64(scratch, view, run, &mut layer);
+                }
+                Some(Digits::Hex) if is_hex => self.scan_hex(scratch, view, run, &mut layer),
+                _ => {}
+            }
         });
+        scratch.layers[usize::from(view.depth)] = layer;
+    }
+
+    /// Tries the rules that look at runs themselves.
+    fn confirm_in_run(&self, scratch: &mut Scratch, view: &View<'_>, run: Range<usize>) {
+        for &index in &self.engine.by_run {
+            if let Some(detected) = detect_in_run(view.text, run.clone()) {
+                self.judge_detected(scratch, view, index, &detected);
+            }
+        }
     }
 
     fn scan_base64(

@@ -7,6 +7,9 @@
 //!
 //! Where the name is a word, the words behind it must speak of a credential, or the value must be
 //! assigned to it.
+//!
+//! Looking for a name costs something at every byte. Long runs of letters and digits are met anyway,
+//! as they may be encoded text: most names are recognised from the key behind them.
 
 use std::ops::Range;
 
@@ -35,7 +38,13 @@ const MAX_FILLER: usize = 2;
 const SEALED: [&str; 8] =
     ["enc", "encrypted", "secure", "sealed", "sha1", "sha256", "sha512", "md5"];
 
-pub(super) const REACH_BEFORE: usize = 1;
+/// Before a key that was found first.
+const MAX_SEPARATORS: usize = 16;
+/// Of the letters and digits that a run begins with, so many are looked at.
+const MAX_STRETCH: usize = 32;
+const _: () = assert!(MAX_STRETCH > services::MAX_WORD);
+/// One byte tells whether a word begins.
+pub(super) const REACH_BEFORE: usize = MAX_SEPARATORS + services::MAX_NAME + 1;
 pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
 
 /// Words that say what the value is, and whether it is a credential.
@@ -52,7 +61,7 @@ const WORDS: &[(&str, bool)] = &[
 ];
 
 pub(super) fn anchors() -> impl Iterator<Item = &'static str> {
-    services::names().chain(services::words_to_look_for())
+    services::announced()
 }
 
 /// Whether a service's name that `next` follows may be one: a separator or one of [`WORDS`] does.
@@ -76,8 +85,50 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         is_listed && value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     let is_key = found.is_credential
         || (found.is_assigned && !may_be_hash)
-        || !services::is_word_to_look_for(&text[word]);
+        || !services::is_word(&text[word]);
     is_key.then_some(found.detected)
+}
+
+/// The key in a run of letters and digits, if right before it a service is named that the first stage
+/// does not look for.
+pub(super) fn detect_in_run(text: &[u8], run: Range<usize>) -> Option<Detected> {
+    let name_end = if begins_with_key(&text[run.clone()]) {
+        end_of_name(text, run.start)?
+    } else {
+        // `activecampaign-x` is one run.
+        let end = run.start + first_stretch(&text[run.clone()]);
+        begins_with_key(text.get(end + 1..run.end)?).then_some(end)?
+    };
+    let from = name_end.saturating_sub(services::MAX_NAME);
+    let name = services::unannounced_at_end(&text[from..name_end])?;
+    detect(text, from + name.start..from + name.end)
+}
+
+/// How many letters and digits a run begins with.
+fn first_stretch(run: &[u8]) -> usize {
+    run.iter().take(MAX_STRETCH).take_while(|byte| byte.is_ascii_alphanumeric()).count()
+}
+
+/// Whether a run may begin with a key: most are paths and names.
+fn begins_with_key(run: &[u8]) -> bool {
+    const MIN_LEN: usize = 16;
+    const MIN_DIGITS: usize = 2;
+    const UUID_LEN: usize = 36;
+    const UUID_STRETCH: usize = 8;
+    match first_stretch(run) {
+        UUID_STRETCH => run.get(..UUID_LEN).is_some_and(value::is_uuid),
+        len @ MIN_LEN.. => {
+            run[..len].iter().filter(|byte| byte.is_ascii_digit()).count() >= MIN_DIGITS
+        }
+        _ => false,
+    }
+}
+
+/// Where the name ends that stands before a key, and what separates them.
+fn end_of_name(text: &[u8], key: usize) -> Option<usize> {
+    let before = &text[key.saturating_sub(MAX_SEPARATORS)..key];
+    let separators = before.iter().rev().take_while(|byte| is_separator(**byte)).count();
+    (separators > 0).then_some(key - separators)
 }
 
 /// What stands behind a service's name.
@@ -440,6 +491,46 @@ mod tests {
         assert_eq!(found("tradier=7cdcc0b71b03cea9").as_deref(), Some("7cdcc0b71b03cea9"));
         let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
         assert_eq!(found(&format!("blazemeter {uuid}")).as_deref(), Some(uuid));
+    }
+
+    /// What is found in the run that begins at the `|`.
+    fn found_in_run(text: &str) -> Option<String> {
+        let start = text.find('|').unwrap();
+        let text = text.replacen('|', "", 1);
+        let is_digit = |c: char| c.is_ascii_alphanumeric() || "+/-_".contains(c);
+        let end = text[start..].find(|c| !is_digit(c)).map_or(text.len(), |len| start + len);
+        let found = detect_in_run(text.as_bytes(), start..end)?;
+        Some(text[found.secret].to_owned())
+    }
+
+    #[test]
+    fn a_long_key_is_found_behind_a_name_that_is_not_looked_for() {
+        let key = "k4vtqzjm83xwd0rby6hpnc5sgfa7lu2e";
+        let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
+        for key in [key, uuid] {
+            for text in [
+                format!("activecampaign |{key}"),
+                format!("ACTIVE_CAMPAIGN = \"|{key}\""),
+                format!("|activecampaign-{key}"),
+                format!("|activecampaign_{key}"),
+                format!("process.env['activecampaign'] = '|{key}'"),
+                // The name is a word.
+                format!("FIREWORKS=|{key}"),
+            ] {
+                assert_eq!(found_in_run(&text).as_deref(), Some(key), "{text}");
+            }
+        }
+        for text in [
+            format!("fireworks |{key}"),
+            format!("fireworks: |{uuid}"),
+            format!("activecampaign|{key}"),
+            format!("activecampaign for you |{key}"),
+            format!("|activecampaigning-{key}"),
+            "activecampaign |libraries-and-frameworks-of-ours-2".to_owned(),
+            format!("|{key}"),
+        ] {
+            assert_eq!(found_in_run(&text), None, "{text}");
+        }
     }
 
     #[test]

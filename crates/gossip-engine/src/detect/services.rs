@@ -1,78 +1,130 @@
 //! Services that give out keys, by the words in names and lines. Kept in `services.txt`.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("services.txt");
 /// Longer words name none.
 pub(super) const MAX_WORD: usize = 24;
+/// Of which a name may be made.
+const MAX_WORDS: usize = 3;
+/// With what joins the words.
+pub(super) const MAX_NAME: usize = MAX_WORD + MAX_WORDS - 1;
 /// How far before a name its service may be named.
 pub(super) const MAX_BEFORE: usize = 40;
 
-/// Whether `text` has a word that names a service; names in camel case are taken apart, and a name may
+/// Whether `text` has a word that names a service. Names in camel case are taken apart, and a name may
 /// be written as two or three words: `NEW_RELIC_KEY`.
 pub(super) fn is_named(text: &[u8]) -> bool {
-    let mut start = 0;
-    let mut last = [0..0, 0..0];
-    for at in 1..=text.len() {
-        let (before, here) = (text[at - 1], text.get(at).copied());
-        let hump =
-            here.is_some_and(|here| here.is_ascii_uppercase() && before.is_ascii_lowercase());
-        let ends = here.is_none_or(|here| !here.is_ascii_alphanumeric());
-        if !before.is_ascii_alphanumeric() {
-            start = at;
-        } else if hump || ends {
-            let [first, second] = last;
-            let word = &text[start..at];
-            if is_service(&[word])
-                || is_service(&[&text[second.clone()], word])
-                || is_service(&[&text[first], &text[second.clone()], word])
-            {
-                return true;
-            }
-            last = [second, start..at];
-            start = if hump { at } else { at + 1 };
+    let mut end = text.len();
+    while end > 0 {
+        if named_at_end(&text[..end], services()).is_some() {
+            return true;
         }
+        end = start_of_word(&text[..end]).min(end - 1);
     }
     false
 }
 
-/// Whether the words, put together, name one.
-fn is_service(words: &[&[u8]]) -> bool {
-    let mut lower = [0; MAX_WORD];
-    let mut len = 0;
-    for word in words {
-        let Some(room) = lower.get_mut(len..len + word.len()) else { return false };
-        room.copy_from_slice(word);
-        len += word.len();
+/// The service that `text` ends with, if the first stage does not look for it.
+pub(super) fn unannounced_at_end(text: &[u8]) -> Option<Range<usize>> {
+    named_at_end(text, unannounced())
+}
+
+/// The last one, two or three words of `text`, if they are one of the names.
+fn named_at_end(text: &[u8], names: &Names) -> Option<Range<usize>> {
+    let mut words = [&text[..0]; MAX_WORDS];
+    let mut end = text.len();
+    for from in (0..MAX_WORDS).rev() {
+        let start = start_of_word(&text[..end]);
+        words[from] = &text[start..end];
+        if start == end {
+            return None;
+        }
+        if names.has(&words[from..]) {
+            return Some(start..text.len());
+        }
+        // One byte joins the words of a name, or none does: `newRelic`.
+        end = match start.checked_sub(1).map(|before| text[before]) {
+            Some(b'_' | b'-' | b'.' | b' ') => start - 1,
+            Some(before) if before.is_ascii_alphanumeric() => start,
+            _ => return None,
+        };
     }
-    let lower = &mut lower[..len];
-    lower.make_ascii_lowercase();
-    services().binary_search_by(|service| service.as_bytes().cmp(&*lower)).is_ok()
+    None
 }
 
-/// What nobody else is called.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    section("[names]")
+/// Where the word begins that `text` ends with: behind what is no letter and no digit, or at the hump
+/// of a name in camel case.
+fn start_of_word(text: &[u8]) -> usize {
+    let mut start = text.len();
+    while start > 0 && text[start - 1].is_ascii_alphanumeric() {
+        let is_hump = start < text.len()
+            && text[start].is_ascii_uppercase()
+            && text[start - 1].is_ascii_lowercase();
+        if is_hump {
+            break;
+        }
+        start -= 1;
+    }
+    start
 }
 
-/// What others are called, too.
-pub(super) fn words_to_look_for() -> impl Iterator<Item = &'static str> {
-    section("[looked-for words]")
+/// Names in lower case.
+struct Names {
+    sorted: Vec<&'static str>,
+    /// A bit for the start and the length of each: most words are none, and need not be looked up.
+    bits: Vec<u64>,
 }
 
-/// Whether it is one of [`words_to_look_for`].
-pub(super) fn is_word_to_look_for(name: &[u8]) -> bool {
-    static WORDS: OnceLock<Vec<&str>> = OnceLock::new();
-    let sorted = WORDS.get_or_init(|| {
-        let mut names: Vec<_> = words_to_look_for().collect();
-        names.sort_unstable();
-        names
-    });
-    let mut lower = [0; MAX_WORD];
-    let Some(lower) = lower.get_mut(..name.len()) else { return false };
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    sorted.binary_search_by(|word| word.as_bytes().cmp(&*lower)).is_ok()
+impl Names {
+    const BITS: u32 = 14;
+
+    fn new(names: impl Iterator<Item = &'static str>) -> Self {
+        let mut sorted: Vec<_> = names.collect();
+        sorted.sort_unstable();
+        let mut bits = vec![0; 1 << (Self::BITS - u64::BITS.trailing_zeros())];
+        for name in &sorted {
+            let mut lower = [0; MAX_WORD];
+            lower[..name.len()].copy_from_slice(name.as_bytes());
+            let (word, bit) = Self::place(&lower, name.len());
+            bits[word] |= bit;
+        }
+        Self { sorted, bits }
+    }
+
+    fn place(lower: &[u8; MAX_WORD], len: usize) -> (usize, u64) {
+        let start = u32::from_le_bytes([lower[0], lower[1], lower[2], lower[3]]);
+        let hash = (start ^ len as u32).wrapping_mul(0x9E37_79B1) >> (u32::BITS - Self::BITS);
+        (hash as usize / 64, 1 << (hash % 64))
+    }
+
+    /// Whether the words, put together, are one of them.
+    fn has(&self, words: &[&[u8]]) -> bool {
+        let mut lower = [0; MAX_WORD];
+        let mut len = 0;
+        for word in words {
+            let Some(room) = lower.get_mut(len..len + word.len()) else { return false };
+            room.copy_from_slice(word);
+            len += word.len();
+        }
+        lower.make_ascii_lowercase();
+        let (word, bit) = Self::place(&lower, len);
+        self.bits[word] & bit != 0
+            && self.sorted.binary_search_by(|name| name.as_bytes().cmp(&lower[..len])).is_ok()
+    }
+}
+
+/// What the first stage looks for: what nobody else is called, and what others are called, too.
+pub(super) fn announced() -> impl Iterator<Item = &'static str> {
+    section("[names]").chain(section("[looked-for words]"))
+}
+
+/// Whether others are called so, too.
+pub(super) fn is_word(name: &[u8]) -> bool {
+    static WORDS: OnceLock<Names> = OnceLock::new();
+    let words = || Names::new(section("[words]").chain(section("[looked-for words]")));
+    WORDS.get_or_init(words).has(&[name])
 }
 
 fn section(head: &str) -> impl Iterator<Item = &'static str> {
@@ -81,14 +133,18 @@ fn section(head: &str) -> impl Iterator<Item = &'static str> {
     names.split_ascii_whitespace()
 }
 
-/// All of them, sorted.
-fn services() -> &'static [&'static str] {
-    static SERVICES: OnceLock<Vec<&str>> = OnceLock::new();
+fn unannounced() -> &'static Names {
+    static UNANNOUNCED: OnceLock<Names> = OnceLock::new();
+    let names = || Names::new(section("[words]").chain(section("[names before long keys]")));
+    UNANNOUNCED.get_or_init(names)
+}
+
+/// All of them.
+fn services() -> &'static Names {
+    static SERVICES: OnceLock<Names> = OnceLock::new();
     SERVICES.get_or_init(|| {
         let lines = TEXT.lines().filter(|line| !line.starts_with(['#', '[']));
-        let mut services: Vec<_> = lines.flat_map(str::split_ascii_whitespace).collect();
-        services.sort_unstable();
-        services
+        Names::new(lines.flat_map(str::split_ascii_whitespace))
     })
 }
 
@@ -105,15 +161,31 @@ mod tests {
         assert!(!is_named(b"new_key_relic") && is_named(b"eagle-eye.networks"));
         assert!(!is_named(b"clockifying_key"));
         assert!(!is_named(b"api_key"));
-        assert!(services().iter().all(|service| service.len() <= MAX_WORD));
-        assert!(services().windows(2).all(|pair| pair[0] < pair[1]), "each once");
+        assert!(services().sorted.iter().all(|service| service.len() <= MAX_WORD));
+        assert!(services().sorted.windows(2).all(|pair| pair[0] < pair[1]), "each once");
     }
 
     #[test]
-    fn words_announce_nothing_by_themselves() {
-        let names: Vec<_> = names().collect();
-        assert!(names.contains(&"clockify") && !names.contains(&"here"));
-        assert!(is_service(&[b"here"]) && is_service(&[b"clockify"]));
+    fn the_first_stage_looks_for_names_that_are_not_dear() {
+        let names: Vec<_> = announced().collect();
+        assert!(names.contains(&"clockify") && names.contains(&"raven"));
+        assert!(!names.contains(&"here") && !names.contains(&"activecampaign"));
+        for name in [&b"here"[..], b"clockify", b"raven", b"activecampaign"] {
+            assert!(is_named(name));
+        }
+        assert!(is_word(b"Here") && is_word(b"raven"));
+        assert!(!is_word(b"clockify") && !is_word(b"activecampaign"));
+    }
+
+    #[test]
+    fn services_that_are_not_looked_for_are_recognised_at_the_end() {
+        let at = |text: &str| unannounced_at_end(text.as_bytes()).map(|name| text[name].to_owned());
+        assert_eq!(at("the ActiveCampaign").as_deref(), Some("ActiveCampaign"));
+        assert_eq!(at("X_ACTIVE_CAMPAIGN").as_deref(), Some("ACTIVE_CAMPAIGN"));
+        assert_eq!(at("myActivecampaign").as_deref(), Some("Activecampaign"));
+        for text in ["clockify", "activecampaigns", "activecampaign ", "active  campaign", ""] {
+            assert_eq!(at(text), None, "{text}");
+        }
     }
 
     /// `docs/vendors.md` says how each vendor's keys are found: rules in backquotes in the tables, and
@@ -135,7 +207,7 @@ mod tests {
             in_list = line.starts_with("- ") || (in_list && line.starts_with("  "));
             if in_list {
                 for name in line.trim_start_matches("- ").split_ascii_whitespace() {
-                    assert!(is_service(&[name.as_bytes()]), "no service {name}");
+                    assert!(services().has(&[name.as_bytes()]), "no service {name}");
                     names += 1;
                 }
             }

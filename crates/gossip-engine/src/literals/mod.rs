@@ -7,6 +7,8 @@
 //! - A1: every match of the expression contains one of its anchors, at a distance from the match's
 //!   start that the anchor's [`Reach`] allows.
 //! - A2: an anchor has at least [`MIN_ANCHOR_LEN`] bytes.
+//!
+//! An expression may say itself where its anchors are, by a group of the name [`ANCHOR_GROUP`].
 
 mod exact;
 mod rarity;
@@ -27,6 +29,9 @@ pub(crate) const MAX_ANCHOR_LEN: usize = 24;
 pub(crate) const MAX_REACH: usize = 512;
 /// More alternatives than this make a worse first stage than a shorter literal does.
 const MAX_TEXTS: usize = 80;
+
+/// The group whose literals announce the expression, however common they may seem.
+const ANCHOR_GROUP: &str = "anchor";
 
 /// How far from the match's start an anchor stands, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +57,25 @@ pub(crate) struct Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) bytes: ByteSet,
+    /// Also the end of the text.
+    pub(crate) end: bool,
     /// Also whatever follows the expression.
     pub(crate) open: bool,
 }
 
 impl Next {
-    pub(crate) const ANY: Self = Self { bytes: ByteSet::ALL, open: true };
+    pub(crate) const ANY: Self = Self { bytes: ByteSet::ALL, end: true, open: true };
+    /// Whatever follows the expression.
+    const OPEN: Self = Self { bytes: ByteSet::EMPTY, end: true, open: true };
 
     /// The bytes for which `may_follow` holds, and no others.
     pub(crate) fn only(may_follow: impl Fn(u8) -> bool) -> Self {
-        Self { bytes: ByteSet::of(may_follow), open: false }
+        Self { bytes: ByteSet::of(may_follow), end: false, open: false }
+    }
+
+    /// What ends a word, as `\b` has it.
+    pub(crate) fn word_end() -> Self {
+        Self { end: true, ..Self::only(|byte| !is_in_word(byte)) }
     }
 
     /// All bytes that may follow.
@@ -72,7 +86,7 @@ impl Next {
     /// Whether this byte, or the end of the text, may follow.
     #[inline]
     pub(crate) fn may_be(&self, byte: Option<&u8>) -> bool {
-        self.open || byte.is_some_and(|byte| self.bytes.contains(*byte))
+        self.open || byte.map_or(self.end, |byte| self.bytes.contains(*byte))
     }
 
     fn len(self) -> usize {
@@ -80,7 +94,11 @@ impl Next {
     }
 
     pub(crate) fn union(self, other: Self) -> Self {
-        Self { bytes: self.bytes.union(other.bytes), open: self.open || other.open }
+        Self {
+            bytes: self.bytes.union(other.bytes),
+            end: self.end || other.end,
+            open: self.open || other.open,
+        }
     }
 
     /// With what follows filled in.
@@ -88,7 +106,7 @@ impl Next {
         if !self.open {
             return self;
         }
-        Self { bytes: self.bytes.union(after.bytes), open: after.open }
+        Self { bytes: self.bytes.union(after.bytes), ..after }
     }
 }
 
@@ -244,6 +262,11 @@ fn best(hir: &Hir) -> Option<AnchorSet> {
     // Parts that a literal already covers begin no better one.
     let mut covered = 0;
     for at in 0..parts.len() {
+        if let Some(group) = anchor_group(parts[at])
+            && let Some(set) = best(group)
+        {
+            return Some(set.between(ahead, first_bytes(&parts[at + 1..])));
+        }
         if at >= covered {
             let (literal, len) = literal_from(&parts[at..], ahead);
             found = AnchorSet::better(found, literal);
@@ -271,8 +294,7 @@ fn best_inside(hir: &Hir) -> Option<AnchorSet> {
         }
         HirKind::Repetition(repetition) if repetition.min >= 1 => {
             // The next round may follow, too.
-            let again =
-                first_bytes(&[&repetition.sub]).union(Next { bytes: ByteSet::EMPTY, open: true });
+            let again = first_bytes(&[&repetition.sub]).union(Next::OPEN);
             best(&repetition.sub).map(|set| set.between(Reach { min: 0, max: 0 }, again))
         }
         _ => None,
@@ -319,30 +341,22 @@ fn literal_from(parts: &[&Hir], ahead: Reach) -> (Option<AnchorSet>, usize) {
 
 /// The bytes with which a match of the parts can begin; open, if it can be empty.
 fn first_bytes(parts: &[&Hir]) -> Next {
-    let mut bytes = ByteSet::EMPTY;
+    let mut next = Next::OPEN;
     for part in parts {
-        let first = first_bytes_of(part);
-        bytes = bytes.union(first.bytes);
-        if !first.open {
-            return Next { bytes, open: false };
-        }
+        next = next.followed_by(first_bytes_of(part));
     }
-    Next { bytes, open: true }
+    next
 }
 
 fn first_bytes_of(hir: &Hir) -> Next {
     match hir.kind() {
-        HirKind::Look(_) | HirKind::Empty => Next { bytes: ByteSet::EMPTY, open: true },
-        HirKind::Literal(literal) => {
-            let mut bytes = ByteSet::EMPTY;
-            bytes.insert(literal.0[0]);
-            Next { bytes, open: false }
-        }
-        HirKind::Class(class) => Next { bytes: ByteSet::of_class(class), open: false },
+        HirKind::Look(_) | HirKind::Empty => Next::OPEN,
+        HirKind::Literal(literal) => Next::only(|byte| byte == literal.0[0]),
+        HirKind::Class(class) => Next { bytes: ByteSet::of_class(class), end: false, open: false },
         HirKind::Capture(capture) => first_bytes_of(&capture.sub),
         HirKind::Repetition(repetition) => {
             let first = first_bytes_of(&repetition.sub);
-            Next { open: first.open || repetition.min == 0, ..first }
+            if repetition.min == 0 { first.union(Next::OPEN) } else { first }
         }
         HirKind::Concat(subs) => first_bytes(&subs.iter().collect::<Vec<_>>()),
         HirKind::Alternation(subs) => {
@@ -351,9 +365,20 @@ fn first_bytes_of(hir: &Hir) -> Next {
     }
 }
 
+/// What is in the group that says where the anchors are, if this is it.
+fn anchor_group(hir: &Hir) -> Option<&Hir> {
+    match hir.kind() {
+        HirKind::Capture(capture) if capture.name.as_deref() == Some(ANCHOR_GROUP) => {
+            Some(&capture.sub)
+        }
+        _ => None,
+    }
+}
+
 /// The parts of nested concatenations and groups, in order.
 fn flatten<'h>(hir: &'h Hir, parts: &mut Vec<&'h Hir>) {
     match hir.kind() {
+        _ if anchor_group(hir).is_some() => parts.push(hir),
         HirKind::Concat(subs) => subs.iter().for_each(|sub| flatten(sub, parts)),
         HirKind::Capture(capture) => flatten(&capture.sub, parts),
         _ => parts.push(hir),

@@ -55,6 +55,15 @@ fn a_rarer_literal_inside_beats_a_common_prefix() {
 }
 
 #[test]
+fn a_group_called_anchor_says_what_announces_the_expression() {
+    let tail = "[a-z]{4}(?<anchor> the | of )";
+    assert_eq!(shown("T3BlbkFJ[a-z]{4} the "), [("T3BlbkFJ".into(), 0, 0)]);
+    assert_eq!(shown(&format!("T3BlbkFJ{tail}")), [" of ", " the "].map(|t| (t.into(), 12, 12)));
+    // One that guarantees no literal says nothing.
+    assert_eq!(shown("T3BlbkFJ(?<anchor>[0-9]+)"), [("T3BlbkFJ".into(), 0, 0)]);
+}
+
+#[test]
 fn an_expression_without_a_literal_has_no_anchor() {
     assert_eq!(shown(r"\b[0-9a-f]{32}\b"), []);
     assert_eq!(shown(r"(?:abcd|[0-9]+)x"), []);
@@ -70,6 +79,7 @@ proptest! {
             r"gh[pos]_[a-z]{4}", r"(?i-u)key[ =]{1,3}(?:abc|def)[0-9]", r"[0-9]{2,5}:AA[a-c]+",
             r"(?:foo|ba[rz])x?-[ab]{2}", r"-{5}BEGIN[A-Z ]{0,5}-{5}", r"(?:abc){2,4}d",
             r"a{3,}b[0-9]", r"(?:sk|pk)_(?:live|test)_[a-f]{3}", r"[a-c]{0,3}?token(?:s)?=",
+            r"echo[ab]{1,3}(?<anchor>foo|ba[rz]+)x",
         ])
         .prop_flat_map(|pattern| {
             (Just(pattern), proptest::string::bytes_regex(pattern).expect("a pattern"))

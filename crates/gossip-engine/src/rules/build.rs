@@ -8,9 +8,9 @@ use toml::Spanned;
 
 use super::rule::Required;
 use super::schema::{AllowlistSchema, AssignSchema, RuleSchema};
-use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, Syntax, assign, known};
-use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES, NEARBY};
-use crate::literals::{self, Anchor, Facts, MAX_ANCHOR_LEN, MIN_ANCHOR_LEN, Next, Reach};
+use super::{Allowlist, Location, Rule, RuleFault, RuleFileError, Syntax, assign, keyword, known};
+use crate::limits::{MAX_MATCH_LEN, MAX_REGEX_BYTES};
+use crate::literals::{self, Anchor, Facts};
 use crate::pattern::{Pattern, PatternFault};
 
 /// An expression, and what the engine needs to know of it.
@@ -87,7 +87,7 @@ impl Builder<'_> {
             (None, Some(detector)) => (None, Some(detector.anchors()), 0),
             (None, None) => (None, None, 0),
         };
-        let announced = keyword_anchors(&keywords);
+        let announced = keyword::anchors(&keywords);
         // A keyword costs a search around it, an anchor a try at its place.
         const SEARCH: f64 = 30.0;
         let (anchors, anchored_by_keyword) = match derived {
@@ -261,21 +261,6 @@ impl Builder<'_> {
             self.error(Some(offset), fault)
         })
     }
-}
-
-/// Keywords as anchors of an expression that guarantees no literal. One that is too short leaves
-/// the rule without any: the others could miss what it announces.
-fn keyword_anchors(keywords: &[String]) -> Vec<Anchor> {
-    if keywords.iter().any(|keyword| keyword.len() < MIN_ANCHOR_LEN) {
-        return Vec::new();
-    }
-    let anchor = |keyword: &String| Anchor {
-        bytes: keyword.bytes().take(MAX_ANCHOR_LEN).collect(),
-        ignore_case: true,
-        next: Next::ANY,
-        reach: Reach { min: 0, max: NEARBY },
-    };
-    keywords.iter().map(anchor).collect()
 }
 
 /// The id of the rule in whose table the offset is, for faults that keep the file from being read.

@@ -17,7 +17,7 @@ pub(super) fn facts(source: &str) -> Option<Facts> {
     let anchor = |(bytes, ignore_case, (next, open), (min, max)): &KnownAnchor| Anchor {
         bytes: bytes.to_vec(),
         ignore_case: *ignore_case,
-        next: Next { bytes: ByteSet::from_bits(*next), open: *open },
+        next: Next { bytes: ByteSet::from_bits(*next), end: *open, open: *open },
         reach: Reach { min: *min, max: *max },
     };
     let anchors = anchors.map(|anchors| anchors.iter().map(anchor).collect());

@@ -9,13 +9,12 @@ use crate::context::Sight;
 use crate::decode::Encoding;
 use crate::detect::{self, Detected};
 use crate::finding::{Reason, Silenced, Span};
-use crate::ignore_case;
 use crate::judge;
 use crate::limits::NEARBY;
 use crate::literals::{Anchor, stands_alone};
 use crate::options::BadChecksum;
 use crate::position::Position;
-use crate::rules::{Confidence, Placeholders, Rule, Subject};
+use crate::rules::{Confidence, Placeholders, Rule, Subject, keyword_is_in};
 use crate::scratch::Scratch;
 
 impl Match {
@@ -156,8 +155,7 @@ impl Segment<'_> {
         let from = found.whole.start.saturating_sub(NEARBY);
         let to = (found.whole.end + NEARBY).min(view.text.len());
         let near = &view.text[from..to];
-        rule.keywords.is_empty()
-            || rule.keywords.iter().any(|word| ignore_case::contains(near, word))
+        rule.keywords.is_empty() || rule.keywords.iter().any(|keyword| keyword_is_in(keyword, near))
     }
 
     /// The confidence after verification, or none if the value is to be dropped.

@@ -64,7 +64,7 @@ pub(super) fn is_repeated(value: &[u8]) -> bool {
 }
 
 /// `9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26`.
-pub(super) fn is_uuid(value: &[u8]) -> bool {
+pub(in crate::detect) fn is_uuid(value: &[u8]) -> bool {
     value.len() == 36
         && value.iter().enumerate().all(|(at, byte)| {
             if matches!(at, 8 | 13 | 18 | 23) { *byte == b'-' } else { byte.is_ascii_hexdigit() }

@@ -12,7 +12,7 @@ mod public;
 mod published;
 mod stand_in;
 
-pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules};
+pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules, is_uuid};
 pub(super) use identifier::{is_camel_case, is_dotted, is_named_hash, is_place, is_snake_case};
 pub(super) use published::is_shown;
 pub(super) use stand_in::has_extension;
@@ -105,7 +105,7 @@ fn weight(value: &[u8]) -> Weight {
         let bits = if value.len() >= 5 && !judge::looks_typed(value) { 3.0 } else { -4.0 };
         return Weight { bits, shape: Shape::Number };
     }
-    if form::is_uuid(value) || form::is_grouped_hex(value) {
+    if is_uuid(value) || form::is_grouped_hex(value) {
         return Weight { bits: 6.0, shape: Shape::Uuid };
     }
     if form::is_hex(value) {
