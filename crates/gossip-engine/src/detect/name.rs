@@ -481,6 +481,8 @@ mod tests {
             ("secretary", "secret"),
             ("cache_key", "key"),
             ("idempotencyKey", "key"),
+            ("token_identifier", "token"),
+            ("wpa_key_mgmt", "key"),
         ] {
             assert_eq!(named(name, word), None, "{name}");
         }
@@ -493,6 +495,8 @@ mod tests {
             ("nextToken", "token"),
             ("Win32_Security_Credentials", "credential"),
             ("NextContinuationToken", "token"),
+            ("sender_key", "key"),
+            ("sonar.projectKey", "key"),
             ("invalid_password", "pass"),
             ("error.password", "pass"),
         ] {

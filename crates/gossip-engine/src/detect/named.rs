@@ -121,9 +121,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         None if plain_word::is_password(text, kind, named, &name, anchor, &found) => {
             Confidence::Low
         }
-        Some(_) if named.kind != Kind::Password && is_of_test_vector(text, kind, named, &found) => {
-            return None;
-        }
+        Some(_) if is_of_test_vector(text, kind, named, &found) => return None,
         Some(confidence) => confidence,
         None => {
             let of_service = !matches!(found.syntax, Syntax::Bytes | Syntax::Among)
@@ -152,9 +150,8 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
 
 /// Whether the key is one of a test vector. Tokens stand before digits of every kind.
 fn is_of_test_vector(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
-    let may_be_chained = matches!(named.kind, Kind::Key | Kind::Secret);
-    test_vector::is_one(text, found)
-        || (may_be_chained && test_vector::is_in_chain(text, kind, found))
+    (named.kind != Kind::Password && test_vector::is_one(text, found))
+        || (named.kind != Kind::Token && test_vector::is_in_chain(text, kind, found))
 }
 
 /// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.
@@ -288,6 +285,7 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
             || value::ends_in_uuid(value)
             || value::is_dotted(value)
             || value::is_named_hash(value)
+            || value::is_option(value)
             || value::is_place(value)
             || value.iter().any(|byte| b"()[]{}".contains(byte))
     };

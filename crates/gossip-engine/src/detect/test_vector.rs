@@ -35,12 +35,15 @@ const NONCES: &[&str] = &["nonce", "iv"];
 /// How many values behind a key are looked at, and how far. Where a file is made of vectors each has
 /// several, of digits, and some word among their names.
 const MAX_LINKS: usize = 8;
-pub(super) const CHAIN_REACH: usize = 900;
+pub(super) const CHAIN_REACH: usize = 1000;
 /// Longer keys have no chain behind them.
 pub(super) const MAX_CHAIN_KEY: usize = 160;
 /// Words of a chain only: of one value they say less.
-const CHAIN_WORDS: &[&str] =
-    &["in", "ad", "adata", "tag", "result", "signature", "sig", "encapped"];
+#[rustfmt::skip]
+const CHAIN_WORDS: &[&str] = &[
+    "in", "ad", "adata", "tag", "result", "signature", "sig", "encapped", "encryptions", "exporter",
+    "schedule",
+];
 
 /// Whether the next value after the key, or the one after a nonce, is that of a test vector.
 pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {

@@ -1,6 +1,7 @@
 //! Text that is only encoded, in hexadecimal digits, base64 or base32: it looks random, and is judged as
 //! the text that it is.
 
+use super::form::are_counted;
 use super::{is_typed, is_wordlike, stand_in, weight};
 use crate::decode::base64;
 
@@ -10,6 +11,7 @@ const MAX_TEXT: usize = 256;
 /// Whether the value is text that somebody wrote, and encoded: `dGhlIHNhbXBsZSBub25jZQ==`. What it says
 /// is judged as if it stood there; a password in base64 stays one.
 pub(super) fn is_example(value: &[u8]) -> bool {
+    const LEN_MIN_COUNTED: usize = 16;
     let mut text = [0; MAX_TEXT];
     if value.len() < 8 || value.len() > MAX_TEXT {
         return false;
@@ -21,6 +23,10 @@ pub(super) fn is_example(value: &[u8]) -> bool {
     } else {
         from_base64(value, &mut text)
     };
+    // Bytes that count are no text, and no key, either.
+    if len >= LEN_MIN_COUNTED && are_counted(text[..len].iter().copied()) {
+        return true;
+    }
     let text = text[..len].trim_ascii_end();
     text.len() >= 5 && text.iter().all(|byte| (b' '..=b'~').contains(byte)) && says_nothing(text)
 }
@@ -94,6 +100,7 @@ mod tests {
             "dGhlIHNhbXBsZSBub25jZQ==".to_owned(),
             "bXktdGVzdC1zZWNyZXQ".to_owned(),
             "MDEyMzQ1Njc4OWFiY2RlZg==".to_owned(),
+            "AQIDBAUGBwgBAgMEBQYHCAECAwQFBgcI".to_owned(),
             "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ".to_owned(),
             "KRSXG5CTMVRXEZLUKN2XAZLSKNSWG4TFOQ".to_owned(),
         ] {

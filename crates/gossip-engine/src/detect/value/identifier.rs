@@ -27,6 +27,18 @@ pub(in crate::detect) fn is_dotted(value: &[u8]) -> bool {
         && weight(value).bits < NAME_BITS
 }
 
+/// `Net.IGMPV3MaxNum`, `cpuid.cmpxchg16b`: the same with a few digits, as options are called.
+pub(in crate::detect) fn is_option(value: &[u8]) -> bool {
+    let is_word = |word: &[u8]| {
+        word.first().is_some_and(u8::is_ascii_alphabetic)
+            && word.iter().all(u8::is_ascii_alphanumeric)
+            && word.iter().filter(|byte| byte.is_ascii_digit()).count() <= 2
+    };
+    value.contains(&b'.')
+        && value.split(|byte| *byte == b'.').all(is_word)
+        && weight(value).bits < NAME_BITS
+}
+
 /// `query_graph_rrd`: three words or more in small letters.
 pub(in crate::detect) fn is_snake_case(value: &[u8]) -> bool {
     let mut words = value.split(|byte| *byte == b'_');
@@ -102,6 +114,7 @@ mod tests {
         }
         assert!(!is_named_hash(b"3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c4"));
         assert!(!is_named_hash(b"q8Zr2LmT.0vXbN5wK"));
+        assert!(is_option(b"Net.IGMPV3MaxNum") && !is_option(b"q8Zr2LmT.0vXbN5wK"));
         assert!(is_place(b"host/vim/init/kmx") && !is_place(b"aB3/xY9/qq") && !is_place(b"a/b"));
     }
 }

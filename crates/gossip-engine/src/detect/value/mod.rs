@@ -13,7 +13,9 @@ mod published;
 mod stand_in;
 
 pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules, is_uuid};
-pub(super) use identifier::{is_camel_case, is_dotted, is_named_hash, is_place, is_snake_case};
+pub(super) use identifier::{
+    is_camel_case, is_dotted, is_named_hash, is_option, is_place, is_snake_case,
+};
 pub(super) use published::is_shown;
 pub(super) use stand_in::has_extension;
 

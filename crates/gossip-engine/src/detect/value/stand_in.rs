@@ -412,6 +412,7 @@ mod tests {
             "eyJhbGciOiJub25lIn0",
             "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0",
             "9d61b19deffd5a60ffffffff0d1e2f3a4b",
+            "pleaseletmein",
             "jelsz\\u00f3",
             "\\u{f000b}",
             "server-2.pem",
