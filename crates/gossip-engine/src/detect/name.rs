@@ -482,6 +482,8 @@ mod tests {
             ("cache_key", "key"),
             ("idempotencyKey", "key"),
             ("token_identifier", "token"),
+            ("sender_key", "key"),
+            ("auth_results", "auth"),
             ("wpa_key_mgmt", "key"),
         ] {
             assert_eq!(named(name, word), None, "{name}");
@@ -495,7 +497,6 @@ mod tests {
             ("nextToken", "token"),
             ("Win32_Security_Credentials", "credential"),
             ("NextContinuationToken", "token"),
-            ("sender_key", "key"),
             ("sonar.projectKey", "key"),
             ("invalid_password", "pass"),
             ("error.password", "pass"),

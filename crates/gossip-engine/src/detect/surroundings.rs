@@ -47,9 +47,14 @@ fn is_after_public_key(before: &[u8]) -> bool {
     ignore_case::contains_any(before, &["pubkey\"", "publickey\"", "pubkey\\\"", "publickey\\\""])
 }
 
-/// `"…".parse::<PublicKey>()`.
+/// `"…".parse::<PublicKey>()`, `"…", "signatures": …`: what others sign is shown to them.
 fn becomes_public_key(text: &[u8], end: usize) -> bool {
     let rest = &text[end..text.len().min(end + REACH)];
+    let name = rest.iter().position(u8::is_ascii_alphabetic).unwrap_or(rest.len());
+    let is_apart = rest[..name].contains(&b',') && rest[..name].ends_with(b"\"");
+    if is_apart && rest[name..].starts_with(b"signatures\"") {
+        return true;
+    }
     let rest = &rest[..rest.iter().position(|byte| *byte == b';').unwrap_or(rest.len())];
     memchr::memmem::find(rest, b"PublicKey>").is_some()
 }
@@ -123,6 +128,7 @@ mod tests {
         for (text, before) in [
             (format!("# public key: {KEY}\n"), "public "),
             (format!("{{\"type\": \"acme/PubKey\", \"key\": \"{KEY}\"}}"), "/PubKey\", \""),
+            (format!("{{\"key\": \"{KEY}\",\n  \"signatures\": {{"), "{\""),
             (format!("let key = \"{KEY}\"\n    .parse::<PublicKey>()"), "let "),
             (format!("let key = PublicKey::from_str(\"{KEY}\");"), "let "),
         ] {

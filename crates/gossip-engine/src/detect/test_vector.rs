@@ -34,15 +34,19 @@ const NONCES: &[&str] = &["nonce", "iv"];
 
 /// How many values behind a key are looked at, and how far. Where a file is made of vectors each has
 /// several, of digits, and some word among their names.
-const MAX_LINKS: usize = 8;
+const MAX_LINKS: usize = 12;
 pub(super) const CHAIN_REACH: usize = 1000;
+/// What has less digits says nothing by its name.
+const MIN_LINK: usize = 16;
+/// How far before the key the digits of another value are looked for: its name stands between.
+pub(super) const REACH_BEFORE: usize = 120;
 /// Longer keys have no chain behind them.
 pub(super) const MAX_CHAIN_KEY: usize = 160;
 /// Words of a chain only: of one value they say less.
 #[rustfmt::skip]
 const CHAIN_WORDS: &[&str] = &[
     "in", "ad", "adata", "tag", "result", "signature", "sig", "encapped", "encryptions", "exporter",
-    "schedule",
+    "mask", "sample", "schedule",
 ];
 
 /// Whether the next value after the key, or the one after a nonce, is that of a test vector.
@@ -78,10 +82,25 @@ pub(super) fn is_in_chain(text: &[u8], kind: FileKind, key: &Assignment) -> bool
     let rest = &text[key.value.end..text.len().min(key.value.end + CHAIN_REACH)];
     key.value.len() <= MAX_CHAIN_KEY
         && is_digits(&text[key.value.clone()])
-        && words_of_chain(rest) >= needed
+        && (words_of_chain(rest) >= needed || is_amid_digits(text, kind, key))
 }
 
-/// How many of the values behind a key have a name of a test vector, as long as all are digits.
+/// Whether a configuration, which in truth is a list of vectors, has long digits right before the key's
+/// name and right behind the key.
+fn is_amid_digits(text: &[u8], kind: FileKind, key: &Assignment) -> bool {
+    const LONG: usize = 48;
+    let before = &text[key.value.start.saturating_sub(REACH_BEFORE)..key.value.start];
+    let mut runs = before.rsplit(|byte| !byte.is_ascii_hexdigit());
+    let is_behind = runs.any(|run| run.len() >= LONG);
+    let rest = &text[key.value.end..text.len().min(key.value.end + MAX_NAME + LONG)];
+    let mut runs = rest.split(|byte| !byte.is_ascii_hexdigit());
+    kind == FileKind::Config
+        && key.syntax == Syntax::Quoted
+        && is_behind
+        && runs.any(|run| run.len() >= LONG)
+}
+
+/// How many of the values behind a key have a name of a test vector, as long as all are digits. What is expected is so by a test, and counts for two.
 fn words_of_chain(mut rest: &[u8]) -> usize {
     let mut count = 0;
     for _ in 0..MAX_LINKS {
@@ -104,7 +123,11 @@ fn words_of_chain(mut rest: &[u8]) -> usize {
         if !closes {
             break;
         }
-        count += usize::from(has_word(name, WORDS) || has_word(name, CHAIN_WORDS));
+        // Numbers and names of environments are short.
+        if digits >= MIN_LINK {
+            let is_word = has_word(name, WORDS) || has_word(name, CHAIN_WORDS);
+            count += usize::from(is_word) + usize::from(has_word(name, &["expected"]));
+        }
         rest = &value[digits..];
     }
     count
@@ -181,17 +204,32 @@ mod tests {
     #[test]
     fn a_key_before_a_chain_of_values_is_of_a_test_vector() {
         let hex = "@3b9d07c41fe86a52908d4f7be1c6a03d@";
-        let lines = format!("KEY: {hex}\nNONCE: 752abad3\nIN: 00\nAD: \nCT: 5d\nTAG: 4f");
+        let lines =
+            format!("KEY: {hex}\nNONCE: 752abad3\nIN: 00\nAD: \nCT: 5d\nTAG: 4f11223aa9e0c1d2");
         assert!(is_chained(&lines, Syntax::BareColon, FileKind::Unknown));
         let json = format!(
-            "\"shared_secret\":\"{hex}\",\"context\":\"00ab\",\"list\":[{{\"aad\":\"43\",\"x\":\"8f\""
+            "\"shared_secret\":\"{hex}\",\"context\":\"00ab\",\"list\":[{{\"aad\":\"4311223aa9e0c1d2\",\"x\":\"8f\""
         );
         assert!(is_chained(&json, Syntax::Quoted, FileKind::Config));
-        let code = format!("{{ key: \"{hex}\",\n iv: \"d65c\",\n pt: \"00\",\n tag: \"2c\" }}");
+        let code = format!(
+            "{{ key: \"{hex}\",\n iv: \"d65c\",\n pt: \"0011223aa9e0c1d2\",\n tag: \"2c11223aa9e0c1d2\" }}"
+        );
         assert!(is_chained(&code, Syntax::Quoted, FileKind::Code));
+        let expected = format!(
+            "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output = \"0011223aa9e0c1d2\""
+        );
+        assert!(is_chained(&expected, Syntax::Quoted, FileKind::Code));
+        let long = "3b9d07c41fe86a52".repeat(4);
+        let amid =
+            format!("\"x\": \"{long}\", \"shared_secret\": \"{hex}\"}}, {{\"seed\": \"{long}\"");
+        assert!(is_chained(&amid, Syntax::Quoted, FileKind::Config));
+        assert!(!is_chained(&amid[70..], Syntax::Quoted, FileKind::Config));
         let env = format!("KEY={hex}\nIV=89dab80b\nCOMMIT=3b9d07c4\nREGION=eu\nTAG=v1");
         assert!(!is_chained(&env, Syntax::BareEquals, FileKind::Config));
-        let cipher = format!("key: \"{hex}\",\n iv: \"d65c\",\n input: \"00\", mode: x");
+        let port = format!("KEY={hex}\nPORT=5432\nMAX_INPUT=10\nTAG=\n");
+        assert!(!is_chained(&port, Syntax::BareEquals, FileKind::Config));
+        let cipher =
+            format!("key: \"{hex}\",\n iv: \"d65c\",\n input: \"0011223aa9e0c1d2\", mode: x");
         assert!(!is_chained(&cipher, Syntax::Quoted, FileKind::Code));
     }
 }

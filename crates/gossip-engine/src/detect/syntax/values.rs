@@ -277,7 +277,8 @@ pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     if !opens || !ignore_case::ends_with_any(name, NAMES) {
         return None;
     }
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at + usize::from(!is_bare_call) };
+    let (text, opening) = (cursor.text, cursor.peek());
+    let mut cursor = Cursor { text, at: cursor.at + usize::from(!is_bare_call) };
     // Who somebody acts as may stand before a user's name, and be nobody.
     for _ in 0..2 {
         cursor.skip_blanks_and_lines();
@@ -295,7 +296,10 @@ pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     }
     cursor.skip_blanks_and_lines();
     cursor.eat(b"Some(");
-    quoted(cursor, Syntax::Login)
+    let found = quoted(cursor, Syntax::Login)?;
+    // Features of a package are listed so: `aws-auth = ["a", "b", "c"]`.
+    let goes_on = opening == Some(b'[') && text.get(found.value.end + 1) == Some(&b',');
+    (!goes_on).then_some(found)
 }
 
 /// A value without quotes: up to a blank, or to what ends an expression.

@@ -36,6 +36,8 @@ pub(super) fn counts_up(hex: &[u8]) -> bool {
 
 /// Whether half of the bytes are as far from the one before as that one is, or follow it.
 pub(in crate::detect) fn are_counted(bytes: impl Iterator<Item = u8>) -> bool {
+    /// So many do not by chance, whatever follows them.
+    const SURE: usize = 16;
     let (mut count, mut steady) = (0, 0);
     let mut last: Option<u8> = None;
     let mut step = None;
@@ -48,7 +50,7 @@ pub(in crate::detect) fn are_counted(bytes: impl Iterator<Item = u8>) -> bool {
         last = Some(byte);
         count += 1;
     }
-    steady * 2 >= count
+    steady * 2 >= count || steady >= SURE
 }
 
 /// `aaaabbbbcccc…`, `AABBCCDDAABBCCDDAABBCCDD`: somebody held a key, or pasted one string again and again.
@@ -128,6 +130,10 @@ mod tests {
             assert!(counts_up(hex.as_bytes()), "{hex}");
         }
         assert!(!counts_up(b"3b9d07c41fe86a52908d4f7be1c6a03d"));
+        let half: String = (0x70..0x90).map(|byte| format!("{byte:02x}")).collect();
+        assert!(counts_up(
+            format!("{half}{}", "3b9d07c41fe86a52908d4f7be1c6a03d".repeat(2)).as_bytes()
+        ));
         for value in ["aaaabbbbccccddddeeee", "QQWWEERRQQWWEERRQQWWEERR", "k3v9k3v9k3v9"] {
             assert!(is_repeated(value.as_bytes()), "{value}");
         }

@@ -28,6 +28,7 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_file_of_key, NONE),         // says where a key is
     (is_prefix, NONE),              // what secrets begin with
     (is_version, NONE),             // of a licence, or of a program
+    (is_case, 12.0),                // one of several tests of an algorithm
     (is_hash, NONE),                // does not give the password back
     (is_node, NONE),                // printed by a parser
     (is_constant_name, 12.0),       // capitals may be random
@@ -74,7 +75,7 @@ const WORDS: &[&str] = &[
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
     "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret", "deadbeef",
-    "helloworld", "sekrit", "sekret",
+    "hello", "helloworld", "sekrit", "sekret",
 ];
 
 /// What people number when they need several: `pwd1`, `user2`.
@@ -174,6 +175,17 @@ fn is_version(value: &[u8]) -> bool {
     is_numbered && words.is_some_and(|words| words.len() >= 2 && words.iter().all(in_words))
 }
 
+/// `RSA-OAEP-1`: what is tested, and a number.
+fn is_case(value: &[u8]) -> bool {
+    let mut words = value.rsplit(|byte| *byte == b'-');
+    let number = words.next().unwrap_or(b"");
+    let is_word = |word: &[u8]| word.len() >= 2 && word.iter().all(u8::is_ascii_uppercase);
+    matches!(number.len(), 1 | 2)
+        && number.iter().all(u8::is_ascii_digit)
+        && words.clone().count() >= 2
+        && words.all(is_word)
+}
+
 /// `server-2.pem`, `id_ecdsa`: the file that a key is in.
 fn is_file_of_key(value: &[u8]) -> bool {
     const ENDS: [&str; 12] =
@@ -193,7 +205,7 @@ fn is_label(value: &[u8]) -> bool {
     text.is_some_and(|text| text.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b' '))
 }
 
-/// `2020-02-01-preview`: the day of a version.
+/// `2020-02-01-preview`, `2020-02-01T10:30:00Z`: the day of a version, or a time.
 fn is_date(value: &[u8]) -> bool {
     let is_day = value.get(..10).is_some_and(|day| {
         day.iter().enumerate().all(|(at, byte)| match at {
@@ -201,7 +213,12 @@ fn is_date(value: &[u8]) -> bool {
             _ => byte.is_ascii_digit(),
         })
     });
-    is_day && value[10..].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-')
+    let is_time = || {
+        let in_time = |byte: &u8| byte.is_ascii_digit() || b":.+-TZ".contains(byte);
+        value[10..].starts_with(b"T") && value[10..].iter().all(in_time)
+    };
+    is_day
+        && (value[10..].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-') || is_time())
 }
 
 /// `@scope/package`, `npm:package@^4`, `Ctrl-Shift-P`, `bsj,j->bs`, half of a character.
@@ -281,7 +298,12 @@ fn is_path(value: &[u8]) -> bool {
         value.starts_with(b"~/") || value.starts_with(b"./") || value.starts_with(b"../");
     let sign = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
     let is_file = value.contains(&b'/') && has_extension(value);
-    from_here || is_file || (value[0] == b'/' && (value.iter().any(sign) || value.len() < 16))
+    // `.ssh/id_rsa`.
+    let is_hidden = value[0] == b'.' && value.contains(&b'/');
+    from_here
+        || is_file
+        || is_hidden
+        || (value[0] == b'/' && (value.iter().any(sign) || value.len() < 16))
 }
 
 /// `….txt`, `….gz`: two to four small letters behind the last dot.
@@ -420,6 +442,9 @@ mod tests {
             "zorbify_",
             "Zorb-Wiki-2.0",
             "HTTP/1.1",
+            "RSA-ZORB-10",
+            "2020-02-01T10:30:00Z",
+            ".ssh/zorb_key",
             "HTTP_X_ZORB_ROOT",
             "--[a-zA-Z][a-zA-Z0-9-]*",
             "oauth2[",
