@@ -42,6 +42,7 @@ const CALLS: &[Call] = &[
     password("sql.newinstance(", 2),
     password("epgsql:connect(", 2),
     password("create_superuser(", 2),
+    password("usermanager.createasync(", 1),
     password("ftp(", 2),
     password("ftp_tls(", 2),
     // A realm and a host stand before the user.

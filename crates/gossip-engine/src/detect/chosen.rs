@@ -59,6 +59,11 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
         return None;
     }
     let first = *value.first()?;
+    // A percent sign is one at the end; elsewhere it begins an escape or a variable.
+    let (value, is_percent) = match value.split_last() {
+        Some((b'%', value)) => (value, true),
+        _ => (value, false),
+    };
     let is_sign = |byte: &u8| SIGNS.contains(byte);
     let is_joint = |byte: &u8| matches!(byte, b'-' | b'_' | b'.');
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || is_sign(byte) || is_joint(byte);
@@ -69,6 +74,7 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let signs = value.iter().filter(|byte| is_sign(byte)).count();
     let joints = value.len() - letters - digits - signs;
+    let signs = signs + usize::from(is_percent);
     let underscores = value.iter().filter(|byte| **byte == b'_').count();
     if letters < 3 || digits + signs == 0 || signs > 3 || joints > 3 || underscores > 2 {
         return None;
@@ -132,6 +138,23 @@ pub(super) fn is_naming(value: &[u8]) -> bool {
     is_known || has_naming(value)
 }
 
+/// The bits of a word with a sign at its end, as sentences have, too: `quetzalcoatl!`, `r@ven?`.
+pub(super) fn weigh_called_out(value: &[u8]) -> Option<f32> {
+    ((LEN_MIN..=LEN_MAX).contains(&value.len()) && is_called_out(value) && !is_telling(value))
+        .then_some(JOINED_BITS)
+}
+
+fn is_called_out(value: &[u8]) -> bool {
+    const MIN_WORD: usize = 5;
+    let Some((b'!' | b'?', word)) = value.split_last() else { return false };
+    let signs = word.iter().filter(|byte| !byte.is_ascii_lowercase());
+    word.len() >= MIN_WORD
+        && signs.clone().count() <= 1
+        && signs.clone().all(|sign| matches!(sign, b'!' | b'@' | b'$'))
+        && !vocabulary::is_known(word)
+        && !has_naming(word)
+}
+
 fn has_capital_and_small(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase)
 }
@@ -181,8 +204,21 @@ mod tests {
             "Willkommen1",
             "7Zwerge!",
             "st@ging-db-1",
+            "Breeze1990%",
+            "h@rb0r%",
         ] {
             assert!(weigh(value.as_bytes()).is_some(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_word_may_end_as_a_sentence_does() {
+        for value in ["quetzalcoatl!", "r@ven?"] {
+            assert!(weigh(value.as_bytes()).is_none(), "{value}");
+            assert!(weigh_called_out(value.as_bytes()).is_some(), "{value}");
+        }
+        for value in ["required!", "wachtwoord?", "two words!", "abc!", "Really!"] {
+            assert!(weigh_called_out(value.as_bytes()).is_none(), "{value}");
         }
     }
 
@@ -243,6 +279,10 @@ mod tests {
             "user@host",
             "(abc123)",
             "web-01",
+            "required!",
+            "password?",
+            "100%",
+            "a%20b%20c",
             "x9",
         ] {
             assert_eq!(weigh(value.as_bytes()), None, "{value}");

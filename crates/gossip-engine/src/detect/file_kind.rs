@@ -37,7 +37,8 @@ const CONFIG: &[&str] = &[
     "local", "plist", "xml", "json", "json5", "jsonc", "npmrc", "pypirc", "netrc", "pgpass",
     "service", "desktop", "reg", "prefs", "tfstate", "envrc", "nix", "http", "rest", "log",
     "har", "bats", "inc", "setup", "sls", "exp", "psd1", "props", "targets", "pubxml", "settings",
-    "psrc", "csh", "tcsh", "opts", "options", "vault", "secret", "secrets", "creds",
+    "psrc", "csh", "tcsh", "opts", "options", "vault", "secret", "secrets", "creds", "ldif", "nmconnection",
+    "ovpn", "jcl", "realm",
 ];
 #[rustfmt::skip]
 const TEXT: &[&str] = &[
@@ -76,9 +77,9 @@ impl FileKind {
         {
             return Self::Config;
         }
-        // `.bashrc`, `_netrc`, `.zsh_history`.
+        // `.bashrc`, `_netrc`, `.zsh_history`, `.gitconfig`.
         let is_of_shell = |end: &&str| name.ends_with(end.as_bytes());
-        if ["rc", "history", "profile"].iter().any(is_of_shell)
+        if ["rc", "history", "profile", "config"].iter().any(is_of_shell)
             && !name[1.min(name.len())..].contains(&b'.')
         {
             return Self::Config;

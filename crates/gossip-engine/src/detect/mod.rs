@@ -80,13 +80,23 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
     if least_bits < 0.0 && chosen::is_naming(value) {
         return false;
     }
-    let made = least_bits <= PLACE_BITS && chosen::is_sure(value);
-    value::weigh_typed(value, if made { f32::MIN } else { least_bits }).is_some()
+    let made = least_bits <= PLACE_BITS && chosen::weigh(value).is_some();
+    value::weigh_typed(value, if made || least_bits < 0.0 { f32::MIN } else { least_bits })
+        .is_some()
 }
 
-/// Whether a value is an example that everybody has.
-pub(crate) fn is_shown(value: &[u8]) -> bool {
-    value::is_shown(value)
+/// Whether a value that follows the letter of an option at once only ends a word that programs know:
+/// `rotocol` of `-protocol`. An option `-p` is written so with its value, too.
+pub(crate) fn is_tail_of_option(text: &[u8], value: &Range<usize>) -> bool {
+    let [.., b'-', letter] = &text[..value.start] else { return false };
+    let option = &text[value.start - 1..value.end];
+    let len = option.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    letter.is_ascii_alphabetic() && vocabulary::is_known(&option[..len])
+}
+
+/// Whether a value is an example that everybody has, or opens nothing without another key.
+pub(crate) fn is_harmless(value: &[u8]) -> bool {
+    value::is_shown(value) || value::is_encrypted(value)
 }
 
 /// Whether a value is a name or a word rather than anything else.

@@ -45,13 +45,14 @@ pub(super) const KEY_BITS: f32 = -3.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 27] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 31] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
     "rootpw", "adminpw", "dbpw",
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
+    "contraseña", "hasło", "lösenord", "geheim",
 ];
 /// Where those of other languages begin.
 const OTHER_LANGUAGES: usize = 13;
@@ -80,12 +81,12 @@ const LABELS: &[&str] = &[
     "wrong",
 ];
 
-/// Before `token` these say that it is a place in a listing, or one of many changes.
+/// Before `token` these say that it is a place in a listing, one of many changes, or of one page.
 #[rustfmt::skip]
 const PLACES: &[&str] =
     &[
         "next", "page", "continuation", "pagination", "paging", "cursor", "resume", "sync", "delta",
-        "lock", "update", "revision", "idempotency",
+        "lock", "update", "revision", "idempotency", "csrf", "xsrf", "antiforgery", "verification",
     ];
 
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
@@ -308,10 +309,11 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'a' => &[b"auth", b"adgangskode", b"adminpw"],
         b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
         b'd' => &[b"dbpw"],
-        b'h' => &[b"haslo", b"heslo"],
+        b'g' => &[b"geheim"],
+        b'h' => &[b"haslo", b"heslo", b"has\xc5\x82o"],
         b'r' => &[b"rootpw"],
         b'k' => &[b"key", b"kennwort"],
-        b'l' => &[b"lozinka", b"losenord"],
+        b'l' => &[b"lozinka", b"losenord", b"l\xc3\xb6senord"],
         b'm' => &[b"motdepasse", b"mot_de_passe"],
         b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
         b's' => &[b"secret", b"senha", b"salasana"],
@@ -374,6 +376,11 @@ pub(super) fn words(name: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     words.into_iter().take(count).map(|(start, end)| &name[start..end])
 }
 
+/// Letters of other scripts and with accents count as any.
+fn in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || !byte.is_ascii()
+}
+
 /// Takes a name apart into words; returns how many.
 fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
     let mut count = 0;
@@ -393,8 +400,8 @@ fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
                         && name.get(at + 1).is_some_and(u8::is_ascii_lowercase)))
         });
         let digit = here.is_some_and(|here| here.is_ascii_digit() != before.is_ascii_digit());
-        let separator = here.is_none_or(|here| !here.is_ascii_alphanumeric());
-        if !before.is_ascii_alphanumeric() {
+        let separator = here.is_none_or(|here| !in_word(here));
+        if !in_word(before) {
             start = at;
         } else if hump || digit || separator {
             push(start, at);
@@ -451,7 +458,8 @@ mod tests {
         for word in PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS) {
             let in_name = !matches!(word.as_bytes()[0], b' ' | b'$' | b'"' | b'\'' | b'\n');
             assert_eq!(has_credential_word(word.as_bytes()), in_name, "{word:?}");
-            assert_eq!(has_credential_word(word.to_uppercase().as_bytes()), in_name, "{word:?}");
+            let upper = word.to_ascii_uppercase();
+            assert_eq!(has_credential_word(upper.as_bytes()), in_name, "{upper:?}");
         }
         assert!(!has_credential_word(b"user_name.host"));
     }

@@ -58,6 +58,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         Some(joined) => joined,
         None => {
             let name = syntax::name_around(text, word.clone())?;
+            if let Some(found) = syntax::about(text, &name, kind) {
+                return told_about(text, kind, word, name, found);
+            }
             if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, &name, kind) {
                 return None;
             }
@@ -107,6 +110,10 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
+    // `checksum/secret: …`: Kubernetes notices by it that the secret has changed.
+    if text[line..name.start].ends_with(b"checksum/") {
+        return None;
+    }
     // What is random enough is no name, wherever it stands.
     let may_be_name = || value::weigh(value, RANDOM_BITS).is_none();
     if (is_read_by_name(&text[name.clone()], found.syntax) && may_be_name())
@@ -137,6 +144,24 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if name::is_spelled(&text[name.clone()], value) {
         return None;
     }
+    Some(detected(named, name.start, found, confidence))
+}
+
+/// What a sentence says the credential of something is.
+fn told_about(
+    text: &[u8],
+    kind: FileKind,
+    word: Range<usize>,
+    name: Range<usize>,
+    found: Assignment,
+) -> Option<Detected> {
+    let named = name::judge(&text[name.clone()], word.start - name.start..word.end - name.start)?;
+    let value = &text[found.value.clone()];
+    if !value.iter().any(u8::is_ascii_digit) || !named.is_explicit {
+        return None;
+    }
+    let syntax = if named.kind == Kind::Password { Syntax::Said } else { Syntax::Blank };
+    let confidence = judge(named, syntax, kind, value)?;
     Some(detected(named, name.start, found, confidence))
 }
 
@@ -249,7 +274,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
         return None;
     }
     // What documentation shows was chosen as an example.
-    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, value) };
+    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, syntax, value) };
     let chosen = chosen.filter(|chosen| *chosen >= needed);
     let least = if chosen.is_some() { f32::MIN } else { needed };
     // Rules for passwords ask for digits and signs; that they were typed in order says nothing.
@@ -265,7 +290,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
 }
 
 /// What a value weighs that somebody made up, beside a name that leaves no doubt.
-fn chosen_bits(named: Named, value: &[u8]) -> Option<f32> {
+fn chosen_bits(named: Named, syntax: Syntax, value: &[u8]) -> Option<f32> {
     // A word that the vocabulary does not know may make something else of the name.
     let is_clear = named.is_explicit && named.bits >= CLEAR_BITS;
     let less = match named.kind {
@@ -273,7 +298,12 @@ fn chosen_bits(named: Named, value: &[u8]) -> Option<f32> {
         Kind::Secret if is_clear => SECRET_LESS_BITS,
         _ => return None,
     };
-    chosen::weigh(value).map(|bits| bits - less)
+    let is_assigned = matches!(
+        syntax,
+        Syntax::Quoted | Syntax::Pair | Syntax::BareEquals | Syntax::BareColon | Syntax::Variable
+    );
+    let called_out = || if is_assigned { chosen::weigh_called_out(value) } else { None };
+    chosen::weigh(value).or_else(called_out).map(|bits| bits - less)
 }
 
 /// Whether a value of such a shape is what the name speaks of.
@@ -315,7 +345,8 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
 fn is_id_of_key(name: &[u8], value: &[u8]) -> bool {
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
     let of_gnupg = || {
-        ignore_case::contains_any(name, &["gpg", "pgp"]) || name.eq_ignore_ascii_case(b"sign_key")
+        ignore_case::contains_any(name, &["gpg", "pgp"])
+            || ignore_case::is_any(name, &["sign_key", "signingkey"])
     };
     is_hex && (value.len() == 8 || (matches!(value.len(), 16 | 40) && of_gnupg()))
 }

@@ -17,7 +17,7 @@ use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
 use crate::ignore_case;
 use blanks::by_blank;
-pub(super) use blanks::{is_prose, starts_line};
+pub(super) use blanks::{about, is_prose, starts_line};
 use cursor::Cursor;
 pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
@@ -533,7 +533,7 @@ fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
     let rest = &cursor.text[cursor.at.min(cursor.text.len())..];
     let (operator, len) = match rest {
         [b'=', b'=', b'=', ..] | [b'!', b'=', b'=', ..] => (Operator::Compare, 3),
-        [b'=', b'=' | b'~', ..] | [b'!', b'=', ..] => (Operator::Compare, 2),
+        [b'=', b'=' | b'~', ..] | [b'!' | b'~', b'=', ..] => (Operator::Compare, 2),
         [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] | [b'?', b'?', b'=', ..] => {
             (Operator::Equals, 3)
         }
@@ -554,10 +554,20 @@ fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
     Some(operator)
 }
 
-/// `: &'static str = "…"`, `: string = "…"`.
+/// `: &'static str = "…"`, `: string = "…"`, `: [u8; 16] = […]`.
 fn skip_type(cursor: &mut Cursor<'_>) {
     let start = cursor.at;
-    let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_<>&'[]?.|: \t*".contains(&byte);
+    let mut brackets = 0usize;
+    let in_type = |byte: u8| {
+        match byte {
+            b'[' => brackets += 1,
+            b']' => brackets = brackets.saturating_sub(1),
+            _ => {}
+        }
+        byte.is_ascii_alphanumeric()
+            || b"_<>&'[]?.|: \t*".contains(&byte)
+            || (byte == b';' && brackets > 0)
+    };
     let len = cursor.skip_while(MAX_WRAPPER, in_type);
     let blank_before = len > 1 && matches!(cursor.text[cursor.at - 1], b' ' | b'\t');
     let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");

@@ -115,7 +115,9 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     }
     // A user's own name, or a word, opens a database as well as any; for pages it is an example.
     let needed = if is_store { -2.0 } else { 1.0 };
-    let is_word = is_store
+    // Several words are more often chosen than shown.
+    let joints = password.iter().filter(|byte| **byte == b'-').count();
+    let is_word = (is_store || joints >= 2)
         && !user.is_empty()
         && !password.contains(&b'_')
         && !LOCAL.iter().any(|start| host.starts_with(start))
@@ -149,6 +151,7 @@ mod tests {
     #[test]
     fn a_word_opens_what_is_no_page_and_not_here() {
         assert!(is_found("ecto://app:zwetschge@db01/shop"));
+        assert!(is_found("https://app:otter-ladder-quiver@git.internal/"));
         for text in [
             "https://app:zwetschge@h.internal/",
             "ecto://:zwetschge@db01/shop",

@@ -54,9 +54,12 @@ impl Segment<'_> {
         if secret.is_empty()
             || (rule.standalone && !stands_alone(view.text, found.whole.start))
             || (rule.entropy > 0.0 && judge::entropy(secret) < rule.entropy)
-            || rule.surprise.is_some_and(|least| !detect::is_surprising(secret, least))
+            || rule.surprise.is_some_and(|least| {
+                !detect::is_surprising(secret, least)
+                    || detect::is_tail_of_option(view.text, &found.secret)
+            })
             || (rule.is_assign && detect::is_wordlike(secret))
-            || detect::is_shown(secret)
+            || detect::is_harmless(secret)
             || (rule.placeholders == Placeholders::Drop
                 && judge::is_placeholder(secret, public_len))
             || (rule.checksum.is_none()

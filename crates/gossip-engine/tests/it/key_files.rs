@@ -66,6 +66,14 @@ fn a_pgpass_is_read_by_its_name_only() {
 }
 
 #[test]
+fn the_secrets_of_tunnels_are_read_by_their_name_only() {
+    let text = b": RSA gw.key\n: RSA gw.key \"Tea2017%\"\n10.0.0.1 10.0.0.2 : PSK \"q8Zr2LmT0v\"\n\
+        #app : EAP \"q8Zr2LmT0v\"\napp : XAUTH 'zwetschge'\napp : EAP \"<password>\"\n";
+    assert_eq!(found("etc/ipsec.secrets", text), ["ipsec-secret"; 3]);
+    assert_eq!(found("etc/notes", text), [] as [&str; 0]);
+}
+
+#[test]
 fn a_nuget_config_is_read_by_its_name_only() {
     let text = b"<add key=\"ClearTextPassword\" value=\"Unlocked2\" />\n\
         <add key=\"ClearTextPassword\" value=\"%NUGET_TOKEN%\" />\n";

@@ -37,6 +37,33 @@ pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKi
     letters > 0 && letters < MIN_LETTERS && ends
 }
 
+/// `password for the vpn: value`, `clave del wifi: value`.
+pub(in crate::detect) fn about(
+    text: &[u8],
+    name: &Range<usize>,
+    kind: FileKind,
+) -> Option<Assignment> {
+    const OF: [&str; 10] =
+        [" for ", " of ", " to ", " on ", " del ", " de ", " da ", " do ", " für ", " von "];
+    const MAX_ABOUT: usize = 48;
+    let rest = &text[name.end..text.len().min(name.end + MAX_ABOUT)];
+    if !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
+        return None;
+    }
+    let in_words =
+        |byte: &&u8| byte.is_ascii_alphanumeric() || b" -_'".contains(byte) || !byte.is_ascii();
+    let len = rest.iter().take_while(in_words).count();
+    if !rest[len..].starts_with(b": ") {
+        return None;
+    }
+    let mut cursor = Cursor { text, at: name.end + len + 1 };
+    cursor.skip_blanks();
+    match cursor.peek() {
+        Some(b'"' | b'\'' | b'`') => quoted(cursor, Syntax::Said),
+        _ => bare(&cursor, Syntax::Said, kind),
+    }
+}
+
 /// `DB_PASSWORD`: what the environment has.
 fn is_variable(name: &[u8]) -> bool {
     is_constant(name) && name.contains(&b'_')

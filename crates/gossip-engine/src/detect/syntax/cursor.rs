@@ -23,7 +23,7 @@ impl Cursor<'_> {
         found
     }
 
-    pub(super) fn skip_while(&mut self, max: usize, skip: impl Fn(u8) -> bool) -> usize {
+    pub(super) fn skip_while(&mut self, max: usize, mut skip: impl FnMut(u8) -> bool) -> usize {
         let rest = &self.text[self.at.min(self.text.len())..];
         let count = rest.iter().take(max).take_while(|byte| skip(**byte)).count();
         self.at += count;

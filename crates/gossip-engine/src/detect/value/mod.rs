@@ -17,7 +17,7 @@ pub(super) use identifier::{
     is_camel_case, is_dotted, is_named_hash, is_option, is_place, is_snake_case,
 };
 pub(super) use published::is_shown;
-pub(super) use stand_in::has_extension;
+pub(super) use stand_in::{has_extension, is_encrypted};
 
 use crate::{ignore_case, judge};
 

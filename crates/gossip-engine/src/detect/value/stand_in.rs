@@ -33,6 +33,7 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_node, NONE),                // printed by a parser
     (is_constant_name, 12.0),       // capitals may be random
     (is_date, NONE),                // of a version
+    (is_versioned, NONE),           // a package, or an image
     (is_of_code, NONE),             // what code has in strings
     (is_ssh_public_key, NONE),      // public
     (is_label, NONE),               // stands before a field
@@ -94,13 +95,36 @@ const TELLING_PARTS: &[&str] = &[
     "----", "____",
 ];
 
-/// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus.
-fn is_encrypted(value: &[u8]) -> bool {
-    value.starts_with(b"ENC(") || value.starts_with(b"ENCRYPTED[") || has(value, b"ENC[")
+/// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus; what Windows sealed for one
+/// user or a server of ASP.NET for itself, which begins with the number of the provider; and what
+/// Kubernetes' controller of sealed secrets did, which begins with the length of an encrypted key, 512.
+pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
+    const MIN_SEALED: usize = 700;
+    const PROVIDERS: [&[u8]; 2] = [b"AQAAANCMnd8BFdERjHoAwE", b"CfDJ8"];
+    let is_sealed = value.len() >= MIN_SEALED
+        && matches!(value, [b'A', b'g', b'A'..=b'D', ..])
+        && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+    value.starts_with(b"ENC(")
+        || value.starts_with(b"ENCRYPTED[")
+        || PROVIDERS.iter().any(|start| value.starts_with(start))
+        || has(value, b"ENC[")
+        || is_sealed
 }
 
 fn is_whole_word(value: &[u8]) -> bool {
     ignore_case::is_any(value, WORDS)
+}
+
+/// `jwtdecode:2.0.0`.
+fn is_versioned(value: &[u8]) -> bool {
+    let Some(colon) = memchr::memrchr(b':', value) else { return false };
+    let (name, version) = (&value[..colon], &value[colon + 1..]);
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(byte);
+    let in_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    name.iter().all(in_name)
+        && version.contains(&b'.')
+        && version.first().is_some_and(u8::is_ascii_digit)
+        && version.iter().all(in_version)
 }
 
 /// `https://…`, `hkdf::Prk`.
@@ -111,7 +135,7 @@ fn is_qualified(value: &[u8]) -> bool {
 /// `${TOKEN}`, `{{ token }}`, `%(token)s`, `token()`.
 fn is_template(value: &[u8]) -> bool {
     const SIGNS: [&[u8]; 10] =
-        [b"${", b"{{", b"#{", b"<%", b"%(", b"(%", b"$(", b"()", b"{0}", b"%s"];
+        [b"${", b"{{", b"#{", b"%>", b"%(", b"(%", b"$(", b"()", b"{0}", b"%s"];
     // Each sign has one of these, and few values do.
     let may_be = value.iter().any(|byte| b"{(%".contains(byte));
     may_be
