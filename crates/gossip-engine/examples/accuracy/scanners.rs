@@ -110,6 +110,16 @@ impl Scanner {
         let rule = rule.as_str()?.trim_start_matches("betterleaks.").to_owned();
         Some((place["path"].as_str()?.to_owned(), Hit { rule, first_line, last_line }))
     }
+
+    /// What a line of a report says of the secret without showing it.
+    pub(crate) fn secret_hash<'o>(&self, object: &'o Value) -> Option<&'o str> {
+        match self {
+            Self::Gossip => None,
+            Self::Betterleaks(_) => object["finding"]["match"]["fingerprint"].as_str(),
+            // `[REDACTED:` and a hash; its fingerprint is one of the place, too.
+            Self::Kingfisher(_) => object["finding"]["snippet"].as_str(),
+        }
+    }
 }
 
 fn gossip(cases: &[Case]) -> Vec<Vec<Hit>> {

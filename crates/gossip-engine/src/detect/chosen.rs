@@ -23,7 +23,7 @@ const JOINED_BITS: f32 = 4.0;
 const NUMBERED: &[&str] = &[
     "abc", "aes", "alice", "app", "argon", "asd", "asdf", "aws", "base", "blowfish", "bob", "chacha",
     "cluster", "cp", "curve", "des", "drupal", "ed", "example", "fake", "foo", "foobar", "guest",
-    "hello", "hmac", "http", "hunter", "item", "java", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
+    "hello", "hmac", "http", "hunter", "item", "java", "latin", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
     "postgres", "postgresql", "python", "qwerty", "rc", "ripemd", "rsa", "sample", "scram", "scrypt",
     "server", "sha", "shake", "some", "temp", "tmp", "tls", "ubuntu", "utf", "web", "win", "windows",
     "word", "www", "xyz",
@@ -41,6 +41,7 @@ const TELLING: &[&str] = &[
 const NAMING: &[&str] = &[
     "pass", "pwd", "token", "user", "credential", "kennwort", "wachtwoord", "adgangskode", "salasana",
     "losenord", "contrase", "motdepasse", "lozinka", "haslo", "heslo", "senha", "jelszo", "katasandi",
+    "pasahitza", "wagwoord", "parool", "geslo", "zaporka", "sifre", "nenosiri", "kupuhipa", "fjalekalim",
 ];
 
 /// What people say of themselves, of which nothing else is made: `IloveOysters`.
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_says_what_it_is_is_told() {
-        for value in ["wachtwoord", "disabled", "Password1", "user@host", "short"] {
+        for value in ["wachtwoord", "pasahitza", "disabled", "Password1", "user@host", "short"] {
             assert!(is_naming(value.as_bytes()), "{value}");
         }
         for value in ["zwetschge", "kdxnyjwb", "Sommer2024!", "q8Zr2LmT"] {

@@ -17,6 +17,7 @@ mod plain_word;
 mod service;
 mod services;
 mod siblings;
+mod surroundings;
 mod syntax;
 mod test_vector;
 mod unlisted;
@@ -50,6 +51,12 @@ const _: () = assert!(
     syntax::REACH_AFTER - syntax::MAX_VALUE + test_vector::MAX_KEY + test_vector::REACH
         <= REACH_AFTER
 );
+const _: () = assert!(
+    syntax::REACH_AFTER - syntax::MAX_VALUE + test_vector::MAX_CHAIN_KEY + test_vector::CHAIN_REACH
+        <= REACH_AFTER
+);
+const _: () = assert!(test_vector::REACH_BEFORE <= REACH_BEFORE);
+const _: () = assert!(syntax::REACH_AFTER + surroundings::REACH <= REACH_AFTER);
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= REACH_AFTER);
 const _: () = assert!(calls::REACH <= REACH_AFTER);

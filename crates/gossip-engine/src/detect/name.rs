@@ -489,6 +489,10 @@ mod tests {
             ("secretary", "secret"),
             ("cache_key", "key"),
             ("idempotencyKey", "key"),
+            ("token_identifier", "token"),
+            ("sender_key", "key"),
+            ("auth_results", "auth"),
+            ("wpa_key_mgmt", "key"),
         ] {
             assert_eq!(named(name, word), None, "{name}");
         }
@@ -501,6 +505,7 @@ mod tests {
             ("nextToken", "token"),
             ("Win32_Security_Credentials", "credential"),
             ("NextContinuationToken", "token"),
+            ("sonar.projectKey", "key"),
             ("invalid_password", "pass"),
             ("error.password", "pass"),
         ] {

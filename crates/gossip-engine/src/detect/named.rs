@@ -14,6 +14,7 @@ use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::plain_word;
 use super::services;
+use super::surroundings;
 use super::syntax::{self, Assignment, Syntax};
 use super::test_vector;
 use super::unlisted::{self, Names};
@@ -32,6 +33,8 @@ const MAX_VALUE_BITS: f32 = 24.0;
 const RANDOM_BITS: f32 = 24.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;
+/// What words in camel case weigh at most; random letters may look like them.
+const CAMEL_CASE_BITS: f32 = 12.0;
 /// What a name says at least that speaks of nothing but a credential.
 pub(super) const CLEAR_BITS: f32 = 4.0;
 /// A made-up value says less beside the name of a secret: these are more often made by programs, and
@@ -121,6 +124,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if (is_read_by_name(&text[name.clone()], found.syntax) && may_be_name())
         || (named.kind == Kind::Key && is_id_of_key(&text[phrase..name.end], value))
         || is_name_in_object(text, &found.value)
+        || surroundings::deny(text, line, phrase, &name, named.kind, &found)
         || (kind == FileKind::Catalogue && is_told(&text[name.clone()], value) && may_be_name())
     {
         return None;
@@ -129,9 +133,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         None if plain_word::is_password(text, kind, named, &name, anchor, &found) => {
             Confidence::Low
         }
-        Some(_) if named.kind != Kind::Password && test_vector::is_one(text, &found) => {
-            return None;
-        }
+        Some(_) if is_of_test_vector(text, kind, named, &found) => return None,
         Some(confidence) => confidence,
         None => {
             let of_service = !matches!(found.syntax, Syntax::Bytes | Syntax::Among)
@@ -183,6 +185,12 @@ fn is_salted(text: &[u8], found: &Assignment) -> bool {
     let behind = &text[found.value.end..text.len().min(found.value.end + MAX_SIGNS + 4)];
     let signs = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
     behind[signs..].starts_with(b"salt")
+}
+
+/// Whether the key is one of a test vector. Tokens stand before digits of every kind.
+fn is_of_test_vector(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
+    (named.kind != Kind::Password && test_vector::is_one(text, found))
+        || (named.kind != Kind::Token && test_vector::is_in_chain(text, kind, found))
 }
 
 /// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.
@@ -251,7 +259,9 @@ fn is_enumerated(word: &[u8], syntax: Syntax) -> bool {
 /// its token opens no more than that.
 fn is_picture(address: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(address, part).is_some();
-    has(b".svg?") || has(b".png?") || has(b"badge") || has(b"shields.io/")
+    // A document's number, and a file that its owner gives to everybody.
+    let is_shared = has(b"docs.google.com/") || address.ends_with(b"alt=media&");
+    is_shared || has(b".svg?") || has(b".png?") || has(b"badge") || has(b"shields.io/")
 }
 
 fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<Confidence> {
@@ -318,6 +328,9 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
         value::is_camel_case(value)
             || value::ends_in_uuid(value)
             || value::is_dotted(value)
+            || value::is_named_hash(value)
+            || value::is_option(value)
+            || value::is_place(value)
             || value.iter().any(|byte| b"()[]{}".contains(byte))
     };
     if !named.is_explicit && is_code() {
@@ -337,6 +350,7 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
                 && (named.is_explicit || len >= 12)
                 && !value::is_dotted(value)
                 && !value::is_snake_case(value)
+                && !(value::is_camel_case(value) && weight.bits < CAMEL_CASE_BITS)
         }
     }
 }

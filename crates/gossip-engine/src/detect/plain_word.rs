@@ -40,7 +40,8 @@ pub(super) fn is_password(
     let is_long = chosen::is_word(word);
     let is_name = word.contains(&b'_');
     if !is_name && is_of_environment(&text[name.clone()], found.syntax, kind) {
-        return true;
+        // `DB_USER: app`, `DB_PASSWORD: app`: an example, or a database of nobody but a test.
+        return siblings::given(text, kind, anchor, &found.value) != Given::Same;
     }
     if kind == FileKind::Text || !is_given(text, name, found, kind) {
         return false;
@@ -235,6 +236,10 @@ mod tests {
         }
         let same = "user: 'gandalf', password: 'gandalf'";
         assert_eq!(found(same, "pass", FileKind::Code), None);
+        let same = "DB_USER: zwetschge\n  DB_PASSWORD: zwetschge\n";
+        assert_eq!(found(same, "pass", FileKind::Config), None);
+        let other = "DB_USER: app\n  DB_PASSWORD: zwetschge\n";
+        assert!(found(other, "pass", FileKind::Config).is_some());
     }
 
     #[test]

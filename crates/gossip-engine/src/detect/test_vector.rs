@@ -5,6 +5,7 @@
 //! Input = 4372…
 //! ```
 
+use super::file_kind::FileKind;
 use super::name;
 use super::syntax::{Assignment, Syntax};
 use crate::ignore_case;
@@ -31,11 +32,27 @@ const WORDS: &[&str] = &[
 
 const NONCES: &[&str] = &["nonce", "iv"];
 
+/// How many values behind a key are looked at, and how far. Where a file is made of vectors each has
+/// several, of digits, and some word among their names.
+const MAX_LINKS: usize = 12;
+pub(super) const CHAIN_REACH: usize = 1000;
+/// What has less digits says nothing by its name.
+const MIN_LINK: usize = 16;
+/// How far before the key the digits of another value are looked for: its name stands between.
+pub(super) const REACH_BEFORE: usize = 120;
+/// Longer keys have no chain behind them.
+pub(super) const MAX_CHAIN_KEY: usize = 160;
+/// Words of a chain only: of one value they say less.
+#[rustfmt::skip]
+const CHAIN_WORDS: &[&str] = &[
+    "in", "ad", "adata", "tag", "result", "signature", "sig", "encapped", "encryptions", "exporter",
+    "mask", "sample", "schedule",
+];
+
 /// Whether the next value after the key, or the one after a nonce, is that of a test vector.
 pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
     let value = &text[key.value.clone()];
-    let is_digits = value.len() >= MIN_DIGITS && value.iter().all(u8::is_ascii_hexdigit);
-    if value.len() > MAX_KEY || (!is_digits && key.syntax != Syntax::Bytes) {
+    if value.len() > MAX_KEY || (!is_digits(value) && key.syntax != Syntax::Bytes) {
         return false;
     }
     let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
@@ -51,6 +68,69 @@ pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_digits(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"0x").unwrap_or(value);
+    digits.len() >= MIN_DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Whether the key is followed by values of digits, some of which have names of a test vector. Code has
+/// keys beside nonces that are in use: there it takes two names.
+pub(super) fn is_in_chain(text: &[u8], kind: FileKind, key: &Assignment) -> bool {
+    let needed = if kind == FileKind::Code { 2 } else { 1 };
+    let rest = &text[key.value.end..text.len().min(key.value.end + CHAIN_REACH)];
+    key.value.len() <= MAX_CHAIN_KEY
+        && is_digits(&text[key.value.clone()])
+        && (words_of_chain(rest) >= needed || is_amid_digits(text, kind, key))
+}
+
+/// Whether a configuration, which in truth is a list of vectors, has long digits right before the key's
+/// name and right behind the key.
+fn is_amid_digits(text: &[u8], kind: FileKind, key: &Assignment) -> bool {
+    const LONG: usize = 48;
+    let before = &text[key.value.start.saturating_sub(REACH_BEFORE)..key.value.start];
+    let mut runs = before.rsplit(|byte| !byte.is_ascii_hexdigit());
+    let is_behind = runs.any(|run| run.len() >= LONG);
+    let rest = &text[key.value.end..text.len().min(key.value.end + MAX_NAME + LONG)];
+    let mut runs = rest.split(|byte| !byte.is_ascii_hexdigit());
+    kind == FileKind::Config
+        && key.syntax == Syntax::Quoted
+        && is_behind
+        && runs.any(|run| run.len() >= LONG)
+}
+
+/// How many of the values behind a key have a name of a test vector, as long as all are digits. What is expected is so by a test, and counts for two.
+fn words_of_chain(mut rest: &[u8]) -> usize {
+    let mut count = 0;
+    for _ in 0..MAX_LINKS {
+        let Some(end) = rest.iter().take(MAX_NAME).position(|byte| matches!(byte, b'=' | b':'))
+        else {
+            break;
+        };
+        let name = &rest[..end];
+        // What opens a value: blanks, quotes, a list, a function that decodes.
+        let opens = |byte: &&u8| b" \t\"'[{(&=:!".contains(byte);
+        let skipped = rest[end..].iter().take(MAX_OPENING).take_while(opens).count();
+        // A list of objects begins: the next name stands in it.
+        if let Some(brace) = memchr::memchr(b'{', &rest[end..end + skipped]) {
+            rest = &rest[end + brace + 1..];
+            continue;
+        }
+        let value = &rest[end + skipped..];
+        let digits = value.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let closes = value.get(digits).is_none_or(|byte| b"\"',\r\n )]};".contains(byte));
+        if !closes {
+            break;
+        }
+        // Numbers and names of environments are short.
+        if digits >= MIN_LINK {
+            let is_word = has_word(name, WORDS) || has_word(name, CHAIN_WORDS);
+            count += usize::from(is_word) + usize::from(has_word(name, &["expected"]));
+        }
+        rest = &value[digits..];
+    }
+    count
 }
 
 /// Where the name of the next value ends, if a value follows that is written as one.
@@ -74,10 +154,19 @@ mod tests {
 
     /// `@…@` marks the key.
     fn check(marked: &str, syntax: Syntax) -> bool {
-        let text = marked.replace('@', "");
+        let (text, key) = parse(marked, syntax);
+        is_one(text.as_bytes(), &key)
+    }
+
+    fn is_chained(marked: &str, syntax: Syntax, kind: FileKind) -> bool {
+        let (text, key) = parse(marked, syntax);
+        is_in_chain(text.as_bytes(), kind, &key)
+    }
+
+    fn parse(marked: &str, syntax: Syntax) -> (String, Assignment) {
         let start = marked.find('@').unwrap();
         let len = marked[start + 1..].find('@').unwrap();
-        is_one(text.as_bytes(), &Assignment { value: start..start + len, syntax })
+        (marked.replace('@', ""), Assignment { value: start..start + len, syntax })
     }
 
     #[test]
@@ -110,5 +199,37 @@ mod tests {
         ] {
             assert!(!check(&text, Syntax::Quoted), "{text}");
         }
+    }
+
+    #[test]
+    fn a_key_before_a_chain_of_values_is_of_a_test_vector() {
+        let hex = "@3b9d07c41fe86a52908d4f7be1c6a03d@";
+        let lines =
+            format!("KEY: {hex}\nNONCE: 752abad3\nIN: 00\nAD: \nCT: 5d\nTAG: 4f11223aa9e0c1d2");
+        assert!(is_chained(&lines, Syntax::BareColon, FileKind::Unknown));
+        let json = format!(
+            "\"shared_secret\":\"{hex}\",\"context\":\"00ab\",\"list\":[{{\"aad\":\"4311223aa9e0c1d2\",\"x\":\"8f\""
+        );
+        assert!(is_chained(&json, Syntax::Quoted, FileKind::Config));
+        let code = format!(
+            "{{ key: \"{hex}\",\n iv: \"d65c\",\n pt: \"0011223aa9e0c1d2\",\n tag: \"2c11223aa9e0c1d2\" }}"
+        );
+        assert!(is_chained(&code, Syntax::Quoted, FileKind::Code));
+        let expected = format!(
+            "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output = \"0011223aa9e0c1d2\""
+        );
+        assert!(is_chained(&expected, Syntax::Quoted, FileKind::Code));
+        let long = "3b9d07c41fe86a52".repeat(4);
+        let amid =
+            format!("\"x\": \"{long}\", \"shared_secret\": \"{hex}\"}}, {{\"seed\": \"{long}\"");
+        assert!(is_chained(&amid, Syntax::Quoted, FileKind::Config));
+        assert!(!is_chained(&amid[70..], Syntax::Quoted, FileKind::Config));
+        let env = format!("KEY={hex}\nIV=89dab80b\nCOMMIT=3b9d07c4\nREGION=eu\nTAG=v1");
+        assert!(!is_chained(&env, Syntax::BareEquals, FileKind::Config));
+        let port = format!("KEY={hex}\nPORT=5432\nMAX_INPUT=10\nTAG=\n");
+        assert!(!is_chained(&port, Syntax::BareEquals, FileKind::Config));
+        let cipher =
+            format!("key: \"{hex}\",\n iv: \"d65c\",\n input: \"0011223aa9e0c1d2\", mode: x");
+        assert!(!is_chained(&cipher, Syntax::Quoted, FileKind::Code));
     }
 }

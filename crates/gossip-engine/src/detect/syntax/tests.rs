@@ -127,6 +127,9 @@ fn what_logs_in_stands_behind_the_name_of_a_user() {
     ] {
         check(marked, word, Syntax::Login, FileKind::Code);
     }
+    let features = b"aws-auth = [\"kdx-types\", \"kdx-nyjwb\", \"kdx-runtime\"]";
+    let found = assignment(features, &(0..8), FileKind::Config);
+    assert!(found.is_none_or(|found| found.syntax != Syntax::Login));
     check("x -passin pass:@kdxnyjwb@ -noout", "pass:", Syntax::Flag, FileKind::Config);
 }
 

@@ -8,6 +8,7 @@ use super::{
     Syntax,
 };
 use crate::detect::file_kind::FileKind;
+use crate::detect::value;
 use crate::ignore_case;
 
 /// A quoted value at the cursor, with or without a letter before the quote.
@@ -111,6 +112,7 @@ fn is_of_tests(name: &[u8]) -> bool {
 /// Numbers below 256 in braces or brackets, as many as a key has.
 pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
     const KEY_LENS: [usize; 8] = [8, 16, 20, 24, 32, 48, 64, 128];
+    const MAX_LEN: usize = 128;
     let mut cursor = Cursor { text: cursor.text, at: cursor.at };
     let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>[]&*! ;".contains(&byte);
     let start = cursor.at;
@@ -126,8 +128,7 @@ pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
     cursor.skip_blanks_and_lines();
     let first = cursor.at;
     let (mut count, mut end) = (0, cursor.at);
-    let mut last = None;
-    let mut rising = 0;
+    let mut values = [0u8; MAX_LEN];
     while cursor.at < cursor.text.len().min(first + MAX_VALUE) {
         let digits = cursor.at;
         let hex = cursor.eat(b"0x") || cursor.eat(b"0X");
@@ -135,10 +136,10 @@ pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
         cursor.skip_while(3, |byte| byte.is_ascii_hexdigit());
         let number = std::str::from_utf8(&cursor.text[from..cursor.at]).ok()?;
         let Ok(value) = u8::from_str_radix(number, if hex { 16 } else { 10 }) else { break };
-        rising += usize::from(
-            last.is_some_and(|last: u8| value == last || value == last.wrapping_add(1)),
-        );
-        last = Some(value);
+        if count == MAX_LEN {
+            return None;
+        }
+        values[count] = value;
         count += 1;
         end = cursor.at;
         debug_assert!(digits < end);
@@ -150,9 +151,12 @@ pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
     }
     cursor.skip_blanks_and_lines();
     let closed = matches!(cursor.peek(), Some(b'}' | b']' | b')'));
-    let counted = rising * 2 >= count;
+    let values = &values[..count];
+    // Places of a word in a text, or numbers in order.
+    let is_sorted = values.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_counted = is_sorted || value::are_counted(values.iter().copied());
     let found = Assignment { value: first..end, syntax: Syntax::Bytes };
-    (KEY_LENS.contains(&count) && closed && !counted).then_some(found)
+    (KEY_LENS.contains(&count) && closed && !is_counted).then_some(found)
 }
 
 /// `name: NAME`, then `value: VALUE`; `key="NAME" value="VALUE"`; a field may stand between them.
@@ -273,7 +277,8 @@ pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     if !opens || !ignore_case::ends_with_any(name, NAMES) {
         return None;
     }
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at + usize::from(!is_bare_call) };
+    let (text, opening) = (cursor.text, cursor.peek());
+    let mut cursor = Cursor { text, at: cursor.at + usize::from(!is_bare_call) };
     // Who somebody acts as may stand before a user's name, and be nobody.
     for _ in 0..2 {
         cursor.skip_blanks_and_lines();
@@ -291,7 +296,10 @@ pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     }
     cursor.skip_blanks_and_lines();
     cursor.eat(b"Some(");
-    quoted(cursor, Syntax::Login)
+    let found = quoted(cursor, Syntax::Login)?;
+    // Features of a package are listed so: `aws-auth = ["a", "b", "c"]`.
+    let goes_on = opening == Some(b'[') && text.get(found.value.end + 1) == Some(&b',');
+    (!goes_on).then_some(found)
 }
 
 /// A value without quotes: up to a blank, or to what ends an expression.

@@ -26,17 +26,43 @@ pub(super) fn is_hex(value: &[u8]) -> bool {
         && !(value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase))
 }
 
-/// `000102030405…`: bytes that follow each other.
+/// `000102030405…`, `00112233…`, `ffeeddcc…`: digits of bytes that count.
 pub(super) fn counts_up(hex: &[u8]) -> bool {
     let byte = |pair: &[u8]| {
         std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
     };
-    let pairs: usize = hex.len() / 2;
-    let rising = (1..pairs).filter(|at| {
-        let (before, here) = (byte(&hex[at * 2 - 2..at * 2]), byte(&hex[at * 2..at * 2 + 2]));
-        before.zip(here).is_some_and(|(before, here)| before.wrapping_add(1) == here)
-    });
-    rising.count() * 2 > pairs
+    are_counted(hex.chunks_exact(2).map_while(byte))
+}
+
+/// Whether half of the bytes are as far from the one before as that one is, or follow it.
+pub(in crate::detect) fn are_counted(bytes: impl Iterator<Item = u8>) -> bool {
+    /// So many do not by chance, whatever follows them.
+    const SURE: usize = 16;
+    let (mut count, mut steady) = (0, 0);
+    let mut last: Option<u8> = None;
+    let mut step = None;
+    for byte in bytes {
+        if let Some(last) = last {
+            let here = byte.wrapping_sub(last);
+            steady += usize::from(here == 1 || step == Some(here));
+            step = Some(here);
+        }
+        last = Some(byte);
+        count += 1;
+    }
+    steady * 2 >= count || steady >= SURE
+}
+
+/// `aaaabbbbcccc…`, `AABBCCDDAABBCCDDAABBCCDD`: somebody held a key, or pasted one string again and again.
+pub(super) fn is_repeated(value: &[u8]) -> bool {
+    const LEN_MIN: usize = 12;
+    const MAX_PERIOD: usize = 8;
+    const TIMES: usize = 3;
+    let runs = 1 + value.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let repeats = |period: usize| {
+        value.len() >= period * TIMES && value.iter().zip(&value[period..]).all(|(a, b)| a == b)
+    };
+    value.len() >= LEN_MIN && (runs * TIMES <= value.len() || (1..=MAX_PERIOD).any(repeats))
 }
 
 /// `9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26`.
@@ -92,6 +118,29 @@ pub(in crate::detect) fn is_by_the_rules(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_count_and_strings_that_repeat_are_told() {
+        for hex in [
+            "000102030405060708090a0b0c0d0e0f",
+            "00112233445566778899aabbccddeeff",
+            "ffeeddccbbaa99887766554433221100",
+            "01030507090b0d0f00020406080a0c0d",
+        ] {
+            assert!(counts_up(hex.as_bytes()), "{hex}");
+        }
+        assert!(!counts_up(b"3b9d07c41fe86a52908d4f7be1c6a03d"));
+        let half: String = (0x70..0x90).map(|byte| format!("{byte:02x}")).collect();
+        assert!(counts_up(
+            format!("{half}{}", "3b9d07c41fe86a52908d4f7be1c6a03d".repeat(2)).as_bytes()
+        ));
+        for value in ["aaaabbbbccccddddeeee", "QQWWEERRQQWWEERRQQWWEERR", "k3v9k3v9k3v9"] {
+            assert!(is_repeated(value.as_bytes()), "{value}");
+        }
+        for value in ["q8Zr2LmT0vXbN5wK", "k3v9k3v9", "aabbccddeeffgg"] {
+            assert!(!is_repeated(value.as_bytes()), "{value}");
+        }
+    }
 
     #[test]
     fn passwords_by_the_rules_have_all_kinds_of_characters() {

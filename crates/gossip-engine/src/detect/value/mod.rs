@@ -4,14 +4,18 @@
 //! numbers. It is the sum of the letters' surprise ([`letters`]) and of what mixtures of
 //! cases, digits and signs say. What cannot be a secret at all has no weight.
 
+mod encoded;
 mod form;
 mod identifier;
 mod letters;
+mod public;
 mod published;
 mod stand_in;
 
-pub(super) use form::{ends_in_uuid, is_by_the_rules, is_uuid};
-pub(super) use identifier::{is_camel_case, is_dotted, is_snake_case};
+pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules, is_uuid};
+pub(super) use identifier::{
+    is_camel_case, is_dotted, is_named_hash, is_option, is_place, is_snake_case,
+};
 pub(super) use published::is_shown;
 pub(super) use stand_in::{has_extension, is_encrypted};
 
@@ -48,9 +52,14 @@ pub(super) fn weigh(value: &[u8], least: f32) -> Option<Weight> {
     (!is_typed(value)).then_some(weight)
 }
 
-/// Whether somebody typed the value, by the order of the alphabet or of the keyboard.
+/// Whether somebody typed the value, by the order of the alphabet or of the keyboard, or wrote it as text
+/// that is only encoded. A service's key may have been, in an example.
 pub(super) fn is_typed(value: &[u8]) -> bool {
-    ignore_case::contains_any(value, TYPED_PARTS) || judge::looks_typed(value)
+    ignore_case::contains_any(value, TYPED_PARTS)
+        || judge::looks_typed(value)
+        || form::is_repeated(value)
+        || (form::is_hex(value) && form::counts_up(value))
+        || encoded::is_example(value)
 }
 
 /// The same, but of a value in which the alphabet or the digits may stand in order.

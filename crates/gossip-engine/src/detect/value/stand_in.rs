@@ -2,6 +2,7 @@
 
 use super::form::{is_generated, is_hex, is_uuid};
 use super::identifier::{ends_in_what_it_names, is_constant_name};
+use super::public::is_public;
 use super::published::is_published;
 use crate::decode::base64;
 use crate::ignore_case;
@@ -22,7 +23,12 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_escaped_bytes, NONE),       // judged where they are decoded
     (has_uuid_in_braces, NONE),     // an identifier of Windows
     (is_repetitive, NONE),          // `xxxx`
+    (has_foreign_character, NONE),  // text of another script
     (is_path, NONE),                // says where a secret is
+    (is_file_of_key, NONE),         // says where a key is
+    (is_prefix, NONE),              // what secrets begin with
+    (is_version, NONE),             // of a licence, or of a program
+    (is_case, 12.0),                // one of several tests of an algorithm
     (is_hash, NONE),                // does not give the password back
     (is_node, NONE),                // printed by a parser
     (is_constant_name, 12.0),       // capitals may be random
@@ -38,6 +44,7 @@ const KINDS: &[(Predicate, f32)] = &[
     (has_telling_part, NONE),       // says that it is none
     (only_says_secret, NONE),       // says what it is, and nothing more
     (is_published, NONE),           // everybody has it
+    (is_public, NONE),              // everybody may have it
 ];
 
 /// Whether a value, which weighs this many bits, only shows where a value would be, or is something
@@ -50,7 +57,8 @@ pub(super) fn is_one(value: &[u8], bits: f32) -> bool {
 pub(super) fn is_expression(value: &[u8]) -> bool {
     let opens = value.first().is_some_and(|first| b"$%{<[(&#:,".contains(first));
     let is_starred = value.starts_with(b"*") && value.ends_with(b"*");
-    (opens || is_starred || value.ends_with(b"(")) && !is_generated(value)
+    let goes_on = value.ends_with(b"(") || value.ends_with(b"[");
+    (opens || is_starred || goes_on) && !is_generated(value)
 }
 
 fn has(value: &[u8], part: &[u8]) -> bool {
@@ -68,7 +76,7 @@ const WORDS: &[&str] = &[
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
     "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret", "deadbeef",
-    "helloworld", "sekrit", "sekret",
+    "hello", "helloworld", "sekrit", "sekret",
 ];
 
 /// What people number when they need several: `pwd1`, `user2`.
@@ -155,13 +163,73 @@ fn is_node(value: &[u8]) -> bool {
     dots.is_some_and(|dots| is_number(&range[..dots]) && is_number(&range[dots + 2..]))
 }
 
+/// `jelsz\u00f3`, `\u{f000b}`: a character that is no ASCII, as code and JSON write it. What is written in
+/// other scripts weighs nothing, either.
+fn has_foreign_character(value: &[u8]) -> bool {
+    const MAX_DIGITS: usize = 6;
+    memchr::memmem::find_iter(value, b"\\u").any(|at| {
+        let rest = &value[at + 2..];
+        let (rest, most) = match rest.strip_prefix(b"{") {
+            Some(rest) => (rest, MAX_DIGITS),
+            None => (rest, 4),
+        };
+        let digits = rest.iter().take(most).take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let number = std::str::from_utf8(&rest[..digits]).ok();
+        let number = number.and_then(|number| u32::from_str_radix(number, 16).ok());
+        number.is_some_and(|number| number >= 0x80)
+    })
+}
+
+/// `whsec_`, `app-cache-`: what values begin with.
+fn is_prefix(value: &[u8]) -> bool {
+    let in_words = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-');
+    matches!(value.last(), Some(b'_' | b'-')) && value.iter().all(in_words)
+}
+
+/// `Apache-2.0`, `HTTP/1.1`: words, and the number of a version.
+fn is_version(value: &[u8]) -> bool {
+    let digits =
+        value.iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+    let (words, version) = value.split_at(value.len() - digits);
+    let in_words = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
+    let is_numbered = version.len() >= 3
+        && version.contains(&b'.')
+        && version.split(|byte| *byte == b'.').all(|number| matches!(number.len(), 1 | 2));
+    let words = words.strip_suffix(b"-").or(words.strip_suffix(b"/"));
+    is_numbered && words.is_some_and(|words| words.len() >= 2 && words.iter().all(in_words))
+}
+
+/// `RSA-OAEP-1`: what is tested, and a number.
+fn is_case(value: &[u8]) -> bool {
+    let mut words = value.rsplit(|byte| *byte == b'-');
+    let number = words.next().unwrap_or(b"");
+    let is_word = |word: &[u8]| word.len() >= 2 && word.iter().all(u8::is_ascii_uppercase);
+    matches!(number.len(), 1 | 2)
+        && number.iter().all(u8::is_ascii_digit)
+        && words.clone().count() >= 2
+        && words.all(is_word)
+}
+
+/// `server-2.pem`, `id_ecdsa`: the file that a key is in.
+fn is_file_of_key(value: &[u8]) -> bool {
+    const ENDS: [&str; 12] =
+        ["asc", "cer", "crt", "der", "gpg", "jks", "key", "p12", "pem", "pfx", "ppk", "pub"];
+    const NAMES: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let dot = memchr::memrchr(b'.', value).filter(|dot| *dot > 0);
+    ignore_case::is_any(value, &NAMES)
+        || dot.is_some_and(|dot| {
+            ignore_case::is_any(&value[dot + 1..], &ENDS) && value.iter().all(in_name)
+        })
+}
+
 /// `Pasiwedi:`, what stands before a field.
 fn is_label(value: &[u8]) -> bool {
     let text = value.strip_suffix(b":");
     text.is_some_and(|text| text.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b' '))
 }
 
-/// `2020-02-01-preview`: the day of a version.
+/// `2020-02-01-preview`, `2020-02-01T10:30:00Z`: the day of a version, or a time.
 fn is_date(value: &[u8]) -> bool {
     let is_day = value.get(..10).is_some_and(|day| {
         day.iter().enumerate().all(|(at, byte)| match at {
@@ -169,7 +237,12 @@ fn is_date(value: &[u8]) -> bool {
             _ => byte.is_ascii_digit(),
         })
     });
-    is_day && value[10..].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-')
+    let is_time = || {
+        let in_time = |byte: &u8| byte.is_ascii_digit() || b":.+-TZ".contains(byte);
+        value[10..].starts_with(b"T") && value[10..].iter().all(in_time)
+    };
+    is_day
+        && (value[10..].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-') || is_time())
 }
 
 /// `@scope/package`, `npm:package@^4`, `Ctrl-Shift-P`, `bsj,j->bs`, half of a character.
@@ -220,8 +293,10 @@ fn is_part_of_token(value: &[u8]) -> bool {
 
 /// A regular expression: what a password must look like.
 fn is_pattern(value: &[u8]) -> bool {
-    const PARTS: [&[u8]; 9] =
-        [b"(?", b"[a-z", b"[A-Z", b"[0-9", b"[^", b"\\d", b"\\w", b"\\s", b".*"];
+    #[rustfmt::skip]
+    const PARTS: [&[u8]; 12] = [
+        b"(?", b"[a-z", b"[A-Z", b"[0-9", b"[^", b"\\d", b"\\w", b"\\s", b".*", b"zA-Z", b"(.", b"?:",
+    ];
     // Each part has one of these, and few values do.
     let may_be = value.iter().any(|byte| b"[\\(*$".contains(byte));
     let is_whole = value.len() > 2 && value.starts_with(b"^") && value.ends_with(b"$");
@@ -247,7 +322,12 @@ fn is_path(value: &[u8]) -> bool {
         value.starts_with(b"~/") || value.starts_with(b"./") || value.starts_with(b"../");
     let sign = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
     let is_file = value.contains(&b'/') && has_extension(value);
-    from_here || is_file || (value[0] == b'/' && (value.iter().any(sign) || value.len() < 16))
+    // `.ssh/id_rsa`.
+    let is_hidden = value[0] == b'.' && value.contains(&b'/');
+    from_here
+        || is_file
+        || is_hidden
+        || (value[0] == b'/' && (value.iter().any(sign) || value.len() < 16))
 }
 
 /// `….txt`, `….gz`: two to four small letters behind the last dot.
@@ -378,6 +458,20 @@ mod tests {
             "eyJhbGciOiJub25lIn0",
             "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0",
             "9d61b19deffd5a60ffffffff0d1e2f3a4b",
+            "pleaseletmein",
+            "jelsz\\u00f3",
+            "\\u{f000b}",
+            "server-2.pem",
+            "id_ecdsa",
+            "zorbify_",
+            "Zorb-Wiki-2.0",
+            "HTTP/1.1",
+            "RSA-ZORB-10",
+            "2020-02-01T10:30:00Z",
+            ".ssh/zorb_key",
+            "HTTP_X_ZORB_ROOT",
+            "--[a-zA-Z][a-zA-Z0-9-]*",
+            "oauth2[",
             "",
         ] {
             assert_eq!(weigh(value.as_bytes(), f32::MIN), None, "{value}");

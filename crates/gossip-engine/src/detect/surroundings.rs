@@ -1,0 +1,186 @@
+//! What stands around a name and a value and says that the value is none: it is public, compared, listed,
+//! or the name of something else.
+
+use std::ops::Range;
+
+use super::name::Kind;
+use super::syntax::{Assignment, Syntax};
+use crate::ignore_case;
+
+/// How far before a name the kind of its key may be told.
+const REACH_BEFORE: usize = 48;
+/// How far behind a value it may be told what is made of it.
+pub(super) const REACH: usize = 64;
+
+/// Whether the value at `found` is no secret by what stands around it. The name begins at `phrase` if it
+/// is written as several words, and its line at `line`.
+pub(super) fn deny(
+    text: &[u8],
+    line: usize,
+    phrase: usize,
+    name: &Range<usize>,
+    kind: Kind,
+    found: &Assignment,
+) -> bool {
+    let of_key = kind == Kind::Key
+        && (is_called_public(&text[line..phrase])
+            || is_after_public_key(&text[line..name.start])
+            || becomes_public_key(text, found.value.end));
+    of_key
+        || is_within_word(text, name.start)
+        || is_compared(text, name, found.syntax)
+        || is_made_public(&text[name.end..found.value.start], found.syntax)
+        || is_neighbour(text, name.start, found)
+        || is_in_list_of_words(text, &text[name.clone()], found)
+        || is_commit(text, &found.value)
+}
+
+/// `public key: …`.
+fn is_called_public(before: &[u8]) -> bool {
+    let before = before.strip_suffix(b" ").unwrap_or(b"");
+    ignore_case::ends_with_any(before, &["public"])
+}
+
+/// `"type": "acme/PubKey", "key": …`.
+fn is_after_public_key(before: &[u8]) -> bool {
+    let before = &before[before.len().saturating_sub(REACH_BEFORE)..];
+    ignore_case::contains_any(before, &["pubkey\"", "publickey\"", "pubkey\\\"", "publickey\\\""])
+}
+
+/// `"…".parse::<PublicKey>()`, `"…", "signatures": …`: what others sign is shown to them.
+fn becomes_public_key(text: &[u8], end: usize) -> bool {
+    let rest = &text[end..text.len().min(end + REACH)];
+    let name = rest.iter().position(u8::is_ascii_alphabetic).unwrap_or(rest.len());
+    let is_apart = rest[..name].contains(&b',') && rest[..name].ends_with(b"\"");
+    if is_apart && rest[name..].starts_with(b"signatures\"") {
+        return true;
+    }
+    let rest = &rest[..rest.iter().position(|byte| *byte == b';').unwrap_or(rest.len())];
+    memchr::memmem::find(rest, b"PublicKey>").is_some()
+}
+
+/// `Ġclave`: letters that are no ASCII belong to a word, too.
+fn is_within_word(text: &[u8], start: usize) -> bool {
+    start.checked_sub(1).is_some_and(|at| !text[at].is_ascii())
+}
+
+/// `test "$pass" = dlopen`: shells compare so, and assign without the sign of a variable.
+fn is_compared(text: &[u8], name: &Range<usize>, syntax: Syntax) -> bool {
+    let is_variable = name.start.checked_sub(1).is_some_and(|at| text[at] == b'$');
+    let is_apart = matches!(text.get(name.end), Some(b'"' | b' '));
+    syntax == Syntax::BareEquals && is_variable && is_apart
+}
+
+/// `address!("…")`, `Signature::from_str("…")`, `HashedPass("…")`: what is made of the value is public.
+fn is_made_public(between: &[u8], syntax: Syntax) -> bool {
+    const MAKERS: &[&str] =
+        &["address", "signature", "publickey", "public_key", "verifying", "hashed"];
+    syntax == Syntax::Wrapped && ignore_case::contains_any(between, MAKERS)
+}
+
+/// `"a/password.php", "x" => …`, `"token=x", "y=…"`: strings that only stand beside each other.
+fn is_neighbour(text: &[u8], start: usize, found: &Assignment) -> bool {
+    if !matches!(found.syntax, Syntax::Listed | Syntax::Among) {
+        return false;
+    }
+    let is_part = start.checked_sub(1).is_some_and(|at| matches!(text[at], b'=' | b'/'));
+    let rest = text.get(found.value.end + 1..).unwrap_or(b"");
+    let rest = rest[..rest.len().min(REACH)].trim_ascii_start();
+    is_part || rest.starts_with(b"=>")
+}
+
+/// `password = ["zeroize"]`: what a feature needs. Passwords in a list have a name in the plural.
+fn is_in_list_of_words(text: &[u8], name: &[u8], found: &Assignment) -> bool {
+    const MAX_BLANKS: usize = 16;
+    let value = &text[found.value.clone()];
+    let quote = found.value.start.saturating_sub(1);
+    let before = text[quote.saturating_sub(MAX_BLANKS)..quote].trim_ascii_end();
+    let in_word = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
+    found.syntax == Syntax::Quoted
+        && before.ends_with(b"[")
+        && value.iter().all(in_word)
+        && !ignore_case::ends_with_any(name, &["passwords", "secrets", "keys", "tokens"])
+}
+
+/// ``[`fb884e1`](…)``: a commit that a changelog links to.
+fn is_commit(text: &[u8], value: &Range<usize>) -> bool {
+    (7..=12).contains(&value.len())
+        && text[value.clone()].iter().all(u8::is_ascii_hexdigit)
+        && text.get(value.end..).is_some_and(|rest| rest.starts_with(b"`]("))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::detect::FileKind;
+    use crate::detect::named;
+
+    fn found<'t>(text: &'t str, word: &str, kind: FileKind) -> Option<&'t str> {
+        let start = text.to_ascii_lowercase().find(word).unwrap();
+        let found = named::detect(text.as_bytes(), kind, start..start + word.len())?;
+        Some(&text[found.secret])
+    }
+
+    /// Digits that mean nothing.
+    const KEY: &str = "3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c41fe86a52908d4f7be1c6a03d";
+
+    #[test]
+    fn what_is_called_public_is_none() {
+        for (text, before) in [
+            (format!("# public key: {KEY}\n"), "public "),
+            (format!("{{\"type\": \"acme/PubKey\", \"key\": \"{KEY}\"}}"), "/PubKey\", \""),
+            (format!("{{\"key\": \"{KEY}\",\n  \"signatures\": {{"), "{\""),
+            (format!("let key = \"{KEY}\"\n    .parse::<PublicKey>()"), "let "),
+            (format!("let key = PublicKey::from_str(\"{KEY}\");"), "let "),
+        ] {
+            let start = text.find(before).unwrap() + before.len();
+            let found = named::detect(text.as_bytes(), FileKind::Code, start..start + 3);
+            assert!(found.is_none(), "{text}");
+        }
+        for text in [format!("# secret key: {KEY}\n"), format!("let secret_key = \"{KEY}\";")] {
+            assert!(found(&text, "key", FileKind::Config).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shells_compare_and_do_not_assign_variables() {
+        for text in ["if test \"$pass\" = zwetschge; then", "fi # $pass = zwetschge\n"] {
+            assert_eq!(found(text, "pass", FileKind::Config), None, "{text}");
+        }
+        assert!(found("password = zwetschge\n", "pass", FileKind::Config).is_some());
+    }
+
+    #[test]
+    fn addresses_signatures_and_hashes_are_made_of_what_is_public() {
+        for maker in ["address!(", "Signature::from_str(", "Rule::AddHashedPass("] {
+            let text = format!("let token = {maker}\"{KEY}\");");
+            assert_eq!(found(&text, "token", FileKind::Code), None, "{text}");
+        }
+        let text = format!("let token = decode(\"{KEY}\");");
+        assert!(found(&text, "token", FileKind::Code).is_some());
+    }
+
+    #[test]
+    fn strings_beside_each_other_are_no_pair() {
+        for text in [
+            format!("'/safe/password.php', '{KEY}' => 1"),
+            format!("(\"X-Acme-Secret=abc-secret\", \"{KEY}\")"),
+        ] {
+            for word in ["pass", "secret"] {
+                if text.to_ascii_lowercase().contains(word) {
+                    assert_eq!(found(&text, word, FileKind::Code), None, "{text}");
+                }
+            }
+        }
+        assert!(found(&format!("define('SECRET', '{KEY}')"), "secret", FileKind::Code).is_some());
+    }
+
+    #[test]
+    fn features_need_words_and_changelogs_link_to_commits() {
+        assert_eq!(found("password = [\"zwetschge\"]", "pass", FileKind::Config), None);
+        assert_eq!(found("http-credentials = [\n  \"kdxnyjwb\"]", "cred", FileKind::Config), None);
+        assert!(found("password = \"zwetschge\"", "pass", FileKind::Config).is_some());
+        let text = "Merge branch 'auth-refactor' ([`3b9d07c`](https://x.y))";
+        assert_eq!(found(text, "auth", FileKind::Text), None);
+        assert_eq!(found("\u{120}clave: 95449", "clave", FileKind::Config), None);
+    }
+}
