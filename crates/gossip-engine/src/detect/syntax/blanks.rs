@@ -59,7 +59,7 @@ pub(in crate::detect) fn about(
         |is: &&str| memchr::memmem::find(&rest[1..len], is.as_bytes()).map(|at| 1 + at + is.len());
     let end = match rest[len..].starts_with(b": ") {
         true => len + 1,
-        false => IS.iter().find_map(|word| is(&word))?,
+        false => IS.iter().find_map(is)?,
     };
     let mut cursor = Cursor { text, at: name.end + end };
     cursor.skip_blanks();
