@@ -47,7 +47,9 @@ pub(in crate::detect) fn about(
         [" for ", " of ", " to ", " on ", " del ", " de ", " da ", " do ", " für ", " von "];
     const MAX_ABOUT: usize = 48;
     let rest = &text[name.end..text.len().min(name.end + MAX_ABOUT)];
-    if !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
+    // Before anything else, as most names are not in sentences.
+    let may_be = matches!(rest, [b' ', b'f' | b'o' | b't' | b'd' | b'v', ..]);
+    if !may_be || !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
         return None;
     }
     // In any of five languages.
