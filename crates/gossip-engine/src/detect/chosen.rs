@@ -44,6 +44,9 @@ const NAMING: &[&str] = &[
     "pasahitza", "wagwoord", "parool", "geslo", "zaporka", "sifre", "nenosiri", "kupuhipa", "fjalekalim",
 ];
 
+/// What people say of themselves, of which nothing else is made: `IloveOysters`.
+const AVOWALS: &[&str] = &["ilove", "ihate", "ineed", "imiss"];
+
 fn is_telling(value: &[u8]) -> bool {
     ignore_case::starts_with_any(value, TELLING)
 }
@@ -59,6 +62,9 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
         return None;
     }
     let first = *value.first()?;
+    if ignore_case::starts_with_any(value, AVOWALS) && value.iter().all(u8::is_ascii_alphabetic) {
+        return Some(MIXED_BITS);
+    }
     // A percent sign is one at the end; elsewhere it begins an escape or a variable.
     let (value, is_percent) = match value.split_last() {
         Some((b'%', value)) => (value, true),
@@ -205,6 +211,7 @@ mod tests {
             "7Zwerge!",
             "st@ging-db-1",
             "Breeze1990%",
+            "IloveOysters",
             "h@rb0r%",
         ] {
             assert!(weigh(value.as_bytes()).is_some(), "{value}");

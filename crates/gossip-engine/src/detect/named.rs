@@ -110,6 +110,11 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
+    // `passwd app` asks for one.
+    let is_command = found.syntax == Syntax::Directive && &text[name.clone()] == b"passwd";
+    if is_command || (found.syntax == Syntax::Pair && is_salted(text, &found)) {
+        return None;
+    }
     // `checksum/secret: …`: Kubernetes notices by it that the secret has changed.
     if text[line..name.start].ends_with(b"checksum/") {
         return None;
@@ -157,10 +162,11 @@ fn told_about(
 ) -> Option<Detected> {
     let named = name::judge(&text[name.clone()], word.start - name.start..word.end - name.start)?;
     let value = &text[found.value.clone()];
-    if !value.iter().any(u8::is_ascii_digit) || !named.is_explicit {
+    let is_password = named.kind == Kind::Password;
+    if (is_password && !value.iter().any(u8::is_ascii_digit)) || !named.is_explicit {
         return None;
     }
-    let syntax = if named.kind == Kind::Password { Syntax::Said } else { Syntax::Blank };
+    let syntax = if is_password { Syntax::Said } else { Syntax::Blank };
     let confidence = judge(named, syntax, kind, value)?;
     Some(detected(named, name.start, found, confidence))
 }
@@ -177,6 +183,14 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
 fn is_of_test_vector(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
     (named.kind != Kind::Password && test_vector::is_one(text, found))
         || (named.kind != Kind::Token && test_vector::is_in_chain(text, kind, found))
+}
+
+/// `{"value": "…", "salt": "…"}`: a hash, with what it was made with.
+fn is_salted(text: &[u8], found: &Assignment) -> bool {
+    const MAX_SIGNS: usize = 8;
+    let behind = &text[found.value.end..text.len().min(found.value.end + MAX_SIGNS + 4)];
+    let signs = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
+    behind[signs..].starts_with(b"salt")
 }
 
 /// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.

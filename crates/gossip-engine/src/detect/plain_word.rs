@@ -13,7 +13,7 @@ use super::named::CLEAR_BITS;
 use super::siblings::{self, Given};
 use super::syntax::{self, Assignment, Syntax};
 use super::value;
-use super::vocabulary::{self, Role, says};
+use super::vocabulary::{Role, says};
 use crate::ignore_case;
 
 /// What a name says at least that is of nothing but a password.
@@ -30,9 +30,6 @@ pub(super) fn is_password(
     found: &Assignment,
 ) -> bool {
     let word = &text[found.value.clone()];
-    if kind == FileKind::Config && is_pass_phrase(&text[name.clone()], word) {
-        return true;
-    }
     if is_secret(&text[name.clone()], named, kind, found.syntax, word) {
         return is_given(text, name, found, kind);
     }
@@ -62,19 +59,6 @@ pub(super) fn is_password(
     }
 }
 
-/// Whether a value is made of words, as its name asks: `passphrase: otter ladder quiver lantern`.
-fn is_pass_phrase(name: &[u8], value: &[u8]) -> bool {
-    let is_word = |word: &[u8]| {
-        (3..=12).contains(&word.len())
-            && word.iter().all(u8::is_ascii_lowercase)
-            && !vocabulary::is_known(word)
-    };
-    let words = value.split(|byte| *byte == b' ');
-    ignore_case::ends_with_any(name, &["passphrase", "pass_phrase"])
-        && (3..=8).contains(&words.clone().count())
-        && words.clone().all(is_word)
-}
-
 /// Whether a name is of a password and cannot be of anything else: `pass` alone may be one of many over
 /// some data, `dbPass` is none.
 fn is_sure_name(name: &[u8], named: Named) -> bool {
@@ -98,8 +82,7 @@ fn is_secret(name: &[u8], named: Named, kind: FileKind, syntax: Syntax, word: &[
     is_named
         && named.is_explicit
         && is_set
-        // One dash or two are in names of secrets.
-        && !matches!(word.iter().filter(|byte| **byte == b'-').count(), 1 | 2)
+        && !word.contains(&b'-')
         && chosen::is_word(word)
         && value::weigh(word, f32::MIN).is_some()
 }
@@ -279,6 +262,29 @@ mod tests {
         assert_eq!(found(text, "secret", FileKind::Code), Some("zwetschge"));
         assert_eq!(found(text, "secret", FileKind::Text), None);
         assert_eq!(found("secret: 'fritz-secrets'", "secret", FileKind::Code), None);
+    }
+
+    /// Each place finds a word that programs do not know, so the vocabulary is what tells.
+    #[test]
+    fn words_of_the_vocabulary_are_no_passwords_anywhere() {
+        for (kind, before, behind, word) in [
+            (FileKind::Code, "const password = '", "';", "pass"),
+            (FileKind::Code, "String dbPass = \"", "\";", "pass"),
+            (FileKind::Code, "user = \"app\", password = \"", "\"", "pass"),
+            (FileKind::Code, "const JWT_SECRET = '", "';", "secret"),
+            (FileKind::Code, "ftp.login(\"app\", \"", "\")", "login("),
+            (FileKind::Config, "DB_PASSWORD=", "\n", "pass"),
+            (FileKind::Config, "<password>", "</password>", "pass"),
+            (FileKind::Config, "mysqldump --password=", " shop", "pass"),
+        ] {
+            let value = |value: &str| {
+                found(&format!("{before}{value}{behind}"), word, kind).map(str::to_owned)
+            };
+            assert_eq!(value("zwetschge").as_deref(), Some("zwetschge"), "{before}");
+            for known in ["forgotten", "following", "mandatory", "plaintext"] {
+                assert_eq!(value(known), None, "{before}{known}");
+            }
+        }
     }
 
     #[test]

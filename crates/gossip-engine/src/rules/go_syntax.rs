@@ -283,7 +283,8 @@ fn push_member(body: &mut String, c: char) {
     if c.is_ascii_control() {
         write!(body, r"\x{:02X}", u32::from(c)).expect("a string takes it");
     } else {
-        if matches!(c, '[' | ']' | '\\' | '^' | '-' | '&' | '~') {
+        // A blank and `#` mean something under `(?x)`, which Go does not have, but which is taken.
+        if matches!(c, '[' | ']' | '\\' | '^' | '-' | '&' | '~' | ' ' | '#') {
             body.push('\\');
         }
         body.push(c);
@@ -328,6 +329,14 @@ mod tests {
         (r"^\-\_\/\ \%$", &["-_/ %"], &["-"]),
         (r"^(?i)key(?-i)X$", &["KEYX"], &["KEYx"]),
     ];
+
+    #[test]
+    fn a_class_keeps_its_blanks_and_signs_where_blanks_are_left_out() {
+        let (pattern, _) = Pattern::parse(&translate(r"(?x) ^ [\ \#] $")).unwrap();
+        for (text, wanted) in [(" ", true), ("#", true), ("", false), ("\\", false)] {
+            assert_eq!(pattern.is_match(text.as_bytes()), wanted, "{text:?}");
+        }
+    }
 
     #[test]
     fn every_difference_means_here_what_it_means_in_go() {

@@ -37,7 +37,7 @@ pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKi
     letters > 0 && letters < MIN_LETTERS && ends
 }
 
-/// `password for the vpn: value`, `clave del wifi: value`.
+/// `password for the vpn: value`, `a senha do wifi é value`.
 pub(in crate::detect) fn about(
     text: &[u8],
     name: &Range<usize>,
@@ -50,13 +50,18 @@ pub(in crate::detect) fn about(
     if !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
         return None;
     }
+    // In any of five languages.
+    const IS: [&str; 5] = [" is ", " ist ", " es ", " est ", " é "];
     let in_words =
         |byte: &&u8| byte.is_ascii_alphanumeric() || b" -_'".contains(byte) || !byte.is_ascii();
     let len = rest.iter().take_while(in_words).count();
-    if !rest[len..].starts_with(b": ") {
-        return None;
-    }
-    let mut cursor = Cursor { text, at: name.end + len + 1 };
+    let is =
+        |is: &&str| memchr::memmem::find(&rest[1..len], is.as_bytes()).map(|at| 1 + at + is.len());
+    let end = match rest[len..].starts_with(b": ") {
+        true => len + 1,
+        false => IS.iter().find_map(|word| is(&word))?,
+    };
+    let mut cursor = Cursor { text, at: name.end + end };
     cursor.skip_blanks();
     match cursor.peek() {
         Some(b'"' | b'\'' | b'`') => quoted(cursor, Syntax::Said),
