@@ -179,18 +179,18 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
     Detected { whole: start..found.value.end, secret: found.value, confidence, reason }
 }
 
-/// Whether the key is one of a test vector. Tokens stand before digits of every kind.
-fn is_of_test_vector(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
-    (named.kind != Kind::Password && test_vector::is_one(text, found))
-        || (named.kind != Kind::Token && test_vector::is_in_chain(text, kind, found))
-}
-
 /// `{"value": "…", "salt": "…"}`: a hash, with what it was made with.
 fn is_salted(text: &[u8], found: &Assignment) -> bool {
     const MAX_SIGNS: usize = 8;
     let behind = &text[found.value.end..text.len().min(found.value.end + MAX_SIGNS + 4)];
     let signs = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
     behind[signs..].starts_with(b"salt")
+}
+
+/// Whether the key is one of a test vector. Tokens stand before digits of every kind.
+fn is_of_test_vector(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
+    (named.kind != Kind::Password && test_vector::is_one(text, found))
+        || (named.kind != Kind::Token && test_vector::is_in_chain(text, kind, found))
 }
 
 /// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.

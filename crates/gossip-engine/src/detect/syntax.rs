@@ -3,10 +3,13 @@
 //! A name is followed by what closes it, an operator, what opens the value, and the value. Each step
 //! has a bound, so that nothing beyond [`REACH_AFTER`] is looked at.
 
+mod arguments;
 mod blanks;
 mod cursor;
+mod extent;
 mod joined;
 mod markup;
+mod operator;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -16,11 +19,14 @@ use std::ops::Range;
 use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
 use crate::ignore_case;
+use arguments::argument;
 use blanks::by_blank;
 pub(super) use blanks::{about, is_prose, starts_line};
 use cursor::Cursor;
+pub(super) use extent::{name_around, phrase};
 pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
+use operator::{Operator, operator, skip_type, skip_yaml_style};
 use values::{bare, bytes, declared, fallback, login, pair, quoted, wrapped};
 
 /// Blanks between a name, its operator and its value.
@@ -101,62 +107,6 @@ pub(super) struct Assignment {
     pub(super) syntax: Syntax,
 }
 
-/// The name around the credential word at `word`. None if it is longer than a name is.
-pub(super) fn name_around(text: &[u8], word: Range<usize>) -> Option<Range<usize>> {
-    let floor = word.start.saturating_sub(MAX_SIDE);
-    let back = text[floor..word.start].iter().rev().take_while(|byte| in_name(**byte)).count();
-    let start = word.start - back;
-    if start == floor && floor > 0 && in_name(text[floor - 1]) {
-        return None;
-    }
-    let rest = &text[word.end..text.len().min(word.end + MAX_SIDE + 1)];
-    let ahead = rest.iter().take_while(|byte| in_name(**byte)).count();
-    if ahead > MAX_SIDE {
-        return None;
-    }
-    let mut end = word.end + ahead;
-    while end > word.end && matches!(text[end - 1], b'-' | b'.') {
-        end -= 1;
-    }
-    Some(start..end)
-}
-
-/// Where the name begins if it is written as several words: `API key: …`, `secret access key …`. No
-/// further back than `floor`.
-pub(super) fn phrase(text: &[u8], name: &Range<usize>, floor: usize) -> usize {
-    const WORDS: [&str; 10] = [
-        "access",
-        "account",
-        "api",
-        "app",
-        "auth",
-        "client",
-        "encryption",
-        "license",
-        "private",
-        "secret",
-    ];
-    const MAX_WORDS: usize = 3;
-    let mut start = name.start;
-    for _ in 0..MAX_WORDS {
-        let Some((b' ', before)) = text[floor..start].split_last() else { break };
-        let is_last = |word: &&str| {
-            let rest = before.len().checked_sub(word.len());
-            rest.is_some_and(|at| {
-                before[at..].eq_ignore_ascii_case(word.as_bytes())
-                    && !at.checked_sub(1).is_some_and(|at| before[at].is_ascii_alphanumeric())
-            })
-        };
-        let Some(word) = WORDS.iter().find(|word| is_last(word)) else { break };
-        start -= word.len() + 1;
-    }
-    start
-}
-
-fn in_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
-}
-
 /// Whether something that gives a name its value can follow it.
 #[inline]
 pub(super) fn may_assign(next: u8) -> bool {
@@ -189,22 +139,7 @@ pub(super) fn may_assign(next: u8) -> bool {
 /// The value that belongs to `name`, if there is one.
 pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
     let before = name.start.checked_sub(1).map(|at| text[at]);
-    let mut cursor = Cursor { text, at: name.end };
-    let quoted_name = cursor.eat_quote().is_some();
-    if cursor.peek() == Some(b'[') && !quoted_name {
-        cursor.at += 1;
-        cursor.skip_while(8, |byte| byte.is_ascii_alphanumeric());
-        cursor.eat(b"]");
-    }
-    // The asterisks are those of Markdown: `**Password**: …`.
-    let closers = cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
-    // Perl: `$config{password} = "value"`, not `${password}`.
-    if closers == 0 && cursor.peek() == Some(b'}') {
-        if !is_subscript(text, name, quoted_name) {
-            return None;
-        }
-        cursor.at += 1;
-    }
+    let Closing { mut cursor, quoted_name, brackets } = close(text, name)?;
     let closed = cursor.at;
     let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
     if may_be_closed && let Some(found) = filled_in(text, name.end) {
@@ -229,27 +164,67 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     };
     match operator {
         // `<name>…`, `<string name="name">…`.
-        Operator::Close if before == Some(b'<') => return element(&cursor),
-        Operator::Close if quoted_name && leads(text, name, markup::NAMING) => {
-            return element(&cursor);
-        }
-        Operator::Close => return None,
+        Operator::Close if before == Some(b'<') => element(&cursor),
+        Operator::Close if quoted_name && leads(text, name, markup::NAMING) => element(&cursor),
+        Operator::Close => None,
         Operator::Or => {
             cursor.skip_blanks();
-            return quoted(cursor, Syntax::Compared);
+            quoted(cursor, Syntax::Compared)
         }
-        Operator::Cell => return cell(&cursor, kind),
+        Operator::Cell => cell(&cursor, kind),
         // `get("password"), "x"`: what follows is an argument of another call.
-        Operator::Comma if closers > 0 => return None,
+        Operator::Comma if brackets > 0 => None,
         Operator::Call | Operator::Comma | Operator::Compare => {
-            return argument(cursor, name, operator, closed, quoted_name, kind);
+            argument(cursor, name, operator, closed, quoted_name, kind)
         }
-        Operator::Equals | Operator::Colon => {}
+        Operator::Colon if leads(text, name, &["${"]) => fallback(&cursor),
+        Operator::Equals | Operator::Colon => {
+            assigned(cursor, name, operator, blanks, quoted_name, kind)
+        }
     }
-    if operator == Operator::Colon {
-        if leads(text, name, &["${"]) {
-            return fallback(&cursor);
+}
+
+/// How a name ends.
+struct Closing<'t> {
+    /// Behind what closes it.
+    cursor: Cursor<'t>,
+    quoted_name: bool,
+    /// How many brackets, parentheses or asterisks close it.
+    brackets: usize,
+}
+
+/// What closes the name; none if it is only put into a text.
+fn close<'t>(text: &'t [u8], name: &Range<usize>) -> Option<Closing<'t>> {
+    let mut cursor = Cursor { text, at: name.end };
+    let quoted_name = cursor.eat_quote().is_some();
+    if cursor.peek() == Some(b'[') && !quoted_name {
+        cursor.at += 1;
+        cursor.skip_while(8, |byte| byte.is_ascii_alphanumeric());
+        cursor.eat(b"]");
+    }
+    // The asterisks are those of Markdown: `**Password**: …`.
+    let brackets = cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
+    // Perl: `$config{password} = "value"`, not `${password}`.
+    if brackets == 0 && cursor.peek() == Some(b'}') {
+        if !is_subscript(text, name, quoted_name) {
+            return None;
         }
+        cursor.at += 1;
+    }
+    Some(Closing { cursor, quoted_name, brackets })
+}
+
+/// What stands behind `=` or `:`.
+fn assigned(
+    mut cursor: Cursor<'_>,
+    name: &Range<usize>,
+    operator: Operator,
+    blanks: usize,
+    quoted_name: bool,
+    kind: FileKind,
+) -> Option<Assignment> {
+    let text = cursor.text;
+    if operator == Operator::Colon {
         cursor.eat(b"**");
     }
     let line_end = cursor.skip_blanks_and_lines();
@@ -268,10 +243,7 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         let second = if is_second(text, name.start) { behind(text, &found) } else { None };
         return Some(second.unwrap_or(found));
     }
-    if let Some(found) = bytes(&cursor) {
-        return Some(found);
-    }
-    if let Some(found) = wrapped(&cursor) {
+    if let Some(found) = bytes(&cursor).or_else(|| wrapped(&cursor)) {
         return Some(found);
     }
     if crossed {
@@ -377,14 +349,9 @@ fn bare_syntax(
     }
 }
 
+/// Whether a name is written as those of constants are.
 pub(super) fn is_constant(name: &[u8]) -> bool {
     name.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
-}
-
-/// `Context.PASSWORD`.
-fn is_member(name: &[u8]) -> bool {
-    let dot = memchr::memrchr(b'.', name);
-    dot.is_some_and(|dot| dot + 1 < name.len() && is_constant(&name[dot + 1..]))
 }
 
 /// Whether braces select what is called so, and do not put it into a text: `$x{name}`, `$x->{'name'}`.
@@ -400,21 +367,6 @@ fn leads(text: &[u8], name: &Range<usize>, leads: &[&str]) -> bool {
     let before = &text[name.start.saturating_sub(MAX_LEAD)..name.start];
     let before = before.strip_suffix(b"\"").or(before.strip_suffix(b"'")).unwrap_or(before);
     ignore_case::ends_with_any(before, leads)
-}
-
-/// `|`, `>-`, `!!str`: how YAML writes what follows.
-fn skip_yaml_style(cursor: &mut Cursor<'_>) {
-    if cursor.eat(b"!!str ") {
-        return;
-    }
-    let start = cursor.at;
-    let is_block = matches!(cursor.peek(), Some(b'|' | b'>'));
-    cursor.skip_while(3, |byte| b"|>-+".contains(&byte) || byte.is_ascii_digit());
-    if is_block && matches!(cursor.peek(), Some(b'\n' | b'\r')) {
-        cursor.skip_blanks_and_lines();
-    } else {
-        cursor.at = start;
-    }
 }
 
 /// What follows a name that no operator gives its value: a pair, an element, a flag, a directive.
@@ -446,135 +398,4 @@ fn without_operator(
         return Some(found);
     }
     pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind))
-}
-
-/// Functions that compare what they are called with.
-const COMPARING: &[&str] = &["cmp(", "compare(", "digest(", "equal(", "equals("];
-
-/// `name("value")`, `"name", "value"`, `name == "value"`.
-fn argument(
-    mut cursor: Cursor<'_>,
-    name: &Range<usize>,
-    operator: Operator,
-    closed: usize,
-    quoted_name: bool,
-    kind: FileKind,
-) -> Option<Assignment> {
-    let text = cursor.text;
-    if operator == Operator::Comma && !quoted_name {
-        cursor.skip_blanks();
-        return match leads(text, name, COMPARING) {
-            true => quoted(cursor, Syntax::Compared),
-            // `put(PASSWORD, "value")`.
-            false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
-                quoted(cursor, Syntax::Listed)
-            }
-            // Elixir: `put_env(:app, :name, "value")`. A label has no symbol before it.
-            false if text[..name.start].ends_with(b", :") => quoted(cursor, Syntax::Listed),
-            // Erlang: `{name, "value"}`.
-            false if name.start.checked_sub(1).is_some_and(|at| text[at] == b'{') => {
-                let found = quoted(cursor, Syntax::Listed)?;
-                let closed = text.get(found.value.end + 1);
-                (closed == Some(&b'}')).then_some(found)
-            }
-            false => None,
-        };
-    }
-    if quoted_name && let Some(pair) = pair(&Cursor { text, at: closed }, kind) {
-        return Some(pair);
-    }
-    if operator == Operator::Call
-        && let Some(found) = login(&Cursor { text, at: cursor.at - 1 }, &text[name.clone()])
-    {
-        return Some(found);
-    }
-    cursor.skip_blanks_and_lines();
-    let syntax = match operator {
-        // `x.pass("…")` hands something on.
-        Operator::Call if text[name.clone()].ends_with(b".pass") => return None,
-        Operator::Call => Syntax::Argument,
-        Operator::Comma if is_first_argument(text, name) => Syntax::Listed,
-        // In a list of names each stands beside the next.
-        Operator::Comma => Syntax::Among,
-        _ => Syntax::Compared,
-    };
-    match quoted(Cursor { text, at: cursor.at }, syntax) {
-        // `SecurityKey(bytes("value"))`.
-        None if operator == Operator::Call => wrapped(&cursor),
-        found => found,
-    }
-}
-
-/// Whether a quoted name is the first argument of a call: `define('NAME', …`.
-fn is_first_argument(text: &[u8], name: &Range<usize>) -> bool {
-    const MAX_OPENING: usize = 6;
-    let from = name.start.saturating_sub(MAX_OPENING);
-    let opening = &text[from..name.start];
-    let inside = |byte: &&u8| matches!(**byte, b'"' | b'\'' | b'`' | b'\\' | b' ' | b':' | b'#');
-    let skipped = opening.iter().rev().take_while(inside).count();
-    opening.iter().rev().nth(skipped) == Some(&b'(')
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Equals,
-    Colon,
-    Compare,
-    Comma,
-    Call,
-    Close,
-    /// What a value is without: `x || "…"`.
-    Or,
-    /// A column of a table ends.
-    Cell,
-}
-
-fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
-    let rest = &cursor.text[cursor.at.min(cursor.text.len())..];
-    let (operator, len) = match rest {
-        [b'=', b'=', b'=', ..] | [b'!', b'=', b'=', ..] => (Operator::Compare, 3),
-        [b'=', b'=' | b'~', ..] | [b'!' | b'~', b'=', ..] => (Operator::Compare, 2),
-        [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] | [b'?', b'?', b'=', ..] => {
-            (Operator::Equals, 3)
-        }
-        [b':', b':', b':', b'=', ..] => (Operator::Equals, 4),
-        [b'=', b'>', ..] | [b':' | b'?' | b'.', b'=', ..] => (Operator::Equals, 2),
-        [b'|', b'|', ..] | [b'?', b'?', ..] | [b'o', b'r', b' ', ..] => (Operator::Or, 2),
-        [b'|', b' ', ..] => (Operator::Cell, 1),
-        [b'=', ..] => (Operator::Equals, 1),
-        [b':', b':', ..] => return None,
-        [b'?', b':', ..] => (Operator::Colon, 2),
-        [b':', ..] => (Operator::Colon, 1),
-        [b',', ..] => (Operator::Comma, 1),
-        [b'(', ..] => (Operator::Call, 1),
-        [b'>', ..] => (Operator::Close, 1),
-        _ => return None,
-    };
-    cursor.at += len;
-    Some(operator)
-}
-
-/// `: &'static str = "…"`, `: string = "…"`, `: [u8; 16] = […]`.
-fn skip_type(cursor: &mut Cursor<'_>) {
-    let start = cursor.at;
-    let mut brackets = 0usize;
-    let in_type = |byte: u8| {
-        match byte {
-            b'[' => brackets += 1,
-            b']' => brackets = brackets.saturating_sub(1),
-            _ => {}
-        }
-        byte.is_ascii_alphanumeric()
-            || b"_<>&'[]?.|: \t*".contains(&byte)
-            || (byte == b';' && brackets > 0)
-    };
-    let len = cursor.skip_while(MAX_WRAPPER, in_type);
-    let blank_before = len > 1 && matches!(cursor.text[cursor.at - 1], b' ' | b'\t');
-    let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
-    if blank_before && assigns && !cursor.starts_with(b"=>") {
-        cursor.at += 1;
-        cursor.skip_blanks_and_lines();
-    } else {
-        cursor.at = start;
-    }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Assignment, Syntax, in_name, name_around};
+use super::extent::in_name;
+use super::{Assignment, Syntax, name_around};
 
 /// `name-value`: what is behind the credential word are the digits of a key, and part of no name.
 pub(in crate::detect) fn joined(
