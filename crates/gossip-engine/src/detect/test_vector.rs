@@ -111,7 +111,13 @@ fn words_of_chain(mut rest: &[u8]) -> usize {
         let name = &rest[..end];
         // What opens a value: blanks, quotes, a list, a function that decodes.
         let opens = |byte: &&u8| b" \t\"'[{(&=:!".contains(byte);
-        let skipped = rest[end..].iter().take(MAX_OPENING).take_while(opens).count();
+        let mut skipped = rest[end..].iter().take(MAX_OPENING).take_while(opens).count();
+        // A string may stand on the next line; what is bare does not.
+        let blanks = |byte: &&u8| byte.is_ascii_whitespace();
+        let line = rest[end + skipped..].iter().take(MAX_OPENING).take_while(blanks).count();
+        if rest.get(end + skipped + line) == Some(&b'"') {
+            skipped += line + 1;
+        }
         // A list of objects begins: the next name stands in it.
         if let Some(brace) = memchr::memchr(b'{', &rest[end..end + skipped]) {
             rest = &rest[end + brace + 1..];
@@ -216,7 +222,7 @@ mod tests {
         );
         assert!(is_chained(&code, Syntax::Quoted, FileKind::Code));
         let expected = format!(
-            "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output = \"0011223aa9e0c1d2\""
+            "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output =\n  \"0011223aa9e0c1d2\""
         );
         assert!(is_chained(&expected, Syntax::Quoted, FileKind::Code));
         let long = "3b9d07c41fe86a52".repeat(4);
