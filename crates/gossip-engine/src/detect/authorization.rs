@@ -72,7 +72,7 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
     let password = &decoded[colon + 1..];
     let user = &decoded[..colon];
     let secret = if password.is_empty() { user } else { password };
-    let least = if chosen::is_sure(secret) { f32::MIN } else { -6.0 };
+    let least = if chosen::weigh(secret).is_some() { f32::MIN } else { -6.0 };
     let bits = value::weigh(secret, least)?.bits;
     match bits {
         bits if bits >= 4.0 => Some(Confidence::Medium),

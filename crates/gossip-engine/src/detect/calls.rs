@@ -43,6 +43,8 @@ const CALLS: &[Call] = &[
     password("epgsql:connect(", 2),
     password("create_superuser(", 2),
     password("usermanager.createasync(", 1),
+    password("setbasicauth(", 1),
+    password("pdo->__construct(", 2),
     password("ftp(", 2),
     password("ftp_tls(", 2),
     // A realm and a host stand before the user.

@@ -32,7 +32,7 @@ const NUMBERED: &[&str] = &[
 /// What the value of an example begins with: its own name, or what it is for.
 #[rustfmt::skip]
 const TELLING: &[&str] = &[
-    "any", "autogen", "enter", "generated", "ignore", "insert", "mustbe", "must-", "must_", "mustchange", "not", "pass", "pwd", "some", "test", "token",
+    "any", "autogen", "enter", "fill-", "fill_", "generated", "ignore", "insert", "mustbe", "must-", "must_", "mustchange", "not", "pass", "pwd", "some", "test", "token",
     "unused", "user", "what", "wrong-", "wrong_", "wrongp", "your",
 ];
 
@@ -62,7 +62,8 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
         return None;
     }
     let first = *value.first()?;
-    if ignore_case::starts_with_any(value, AVOWALS) && value.iter().all(u8::is_ascii_alphabetic) {
+    let is_tail = |byte: &u8| byte.is_ascii_alphanumeric() || SIGNS.contains(byte);
+    if ignore_case::starts_with_any(value, AVOWALS) && value.iter().all(is_tail) {
         return Some(MIXED_BITS);
     }
     // A percent sign is one at the end; elsewhere it begins an escape or a variable.

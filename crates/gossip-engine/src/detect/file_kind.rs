@@ -38,7 +38,7 @@ const CONFIG: &[&str] = &[
     "service", "desktop", "reg", "prefs", "tfstate", "envrc", "nix", "http", "rest", "log",
     "har", "bats", "inc", "setup", "sls", "exp", "psd1", "props", "targets", "pubxml", "settings",
     "psrc", "csh", "tcsh", "opts", "options", "vault", "secret", "secrets", "creds", "ldif", "nmconnection",
-    "ovpn", "jcl", "realm",
+    "ovpn", "jcl", "realm", "rsc", "nomad",
 ];
 #[rustfmt::skip]
 const TEXT: &[&str] = &[

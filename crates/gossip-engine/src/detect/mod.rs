@@ -80,7 +80,8 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
     if least_bits < 0.0 && chosen::is_naming(value) {
         return false;
     }
-    let made = least_bits <= PLACE_BITS && chosen::weigh(value).is_some();
+    let made = least_bits <= PLACE_BITS
+        && (chosen::weigh(value).is_some() || chosen::weigh_called_out(value).is_some());
     value::weigh_typed(value, if made || least_bits < 0.0 { f32::MIN } else { least_bits })
         .is_some()
 }

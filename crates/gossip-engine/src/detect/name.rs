@@ -126,6 +126,7 @@ pub(super) fn is_pw(word: &[u8]) -> bool {
 /// What the name says whose credential word, found by the first stage, is `word` of `name`.
 pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let anchor = &name[word.clone()];
+    let anchor_end = word.end;
     let mut words = [(0usize, 0usize); MAX_WORDS];
     let count = split(name, &mut words);
     let words = &words[..count];
@@ -142,8 +143,10 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         ignore_case::is_any(anchor, &["pass"]) && ignore_case::is_any(next, &["word", "phrase"])
     };
     for (index, (start, end)) in words[at + 1..].iter().enumerate() {
+        // `mot_de_passe` is three of them.
+        let is_of_anchor = *start < anchor_end;
         let word = &name[*start..*end];
-        if index == 0 && is_split(word) {
+        if is_of_anchor || (index == 0 && is_split(word)) {
             continue;
         }
         if says(word, Role::DeniesBehind) {
@@ -175,6 +178,11 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let is_near = |at: &usize| words[*at].0 >= segment;
     let denies = |at: usize| {
         let word = &name[words[at].0..words[at].1];
+        // `plain_text_passwd`.
+        let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
+        if before.is_some_and(|before| ignore_case::is_any(before, &["plain", "clear"])) {
+            return false;
+        }
         says(word, denying) && (is_near(&at) || ignore_case::is_any(word, LABELS))
     };
     if (0..at).any(denies) {

@@ -110,15 +110,6 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
         return None;
     }
-    // `passwd app` asks for one.
-    let is_command = found.syntax == Syntax::Directive && &text[name.clone()] == b"passwd";
-    if is_command || (found.syntax == Syntax::Pair && is_salted(text, &found)) {
-        return None;
-    }
-    // `checksum/secret: …`: Kubernetes notices by it that the secret has changed.
-    if text[line..name.start].ends_with(b"checksum/") {
-        return None;
-    }
     // What is random enough is no name, wherever it stands.
     let may_be_name = || value::weigh(value, RANDOM_BITS).is_none();
     if (is_read_by_name(&text[name.clone()], found.syntax) && may_be_name())
@@ -177,14 +168,6 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
         _ => Reason::NamedSecret,
     };
     Detected { whole: start..found.value.end, secret: found.value, confidence, reason }
-}
-
-/// `{"value": "…", "salt": "…"}`: a hash, with what it was made with.
-fn is_salted(text: &[u8], found: &Assignment) -> bool {
-    const MAX_SIGNS: usize = 8;
-    let behind = &text[found.value.end..text.len().min(found.value.end + MAX_SIGNS + 4)];
-    let signs = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
-    behind[signs..].starts_with(b"salt")
 }
 
 /// Whether the key is one of a test vector. Tokens stand before digits of every kind.

@@ -46,9 +46,11 @@ pub(super) fn is_password(
     if kind == FileKind::Text || !is_given(text, name, found, kind) {
         return false;
     }
+    // Three words are chosen, wherever they stand.
+    let is_phrase = word.iter().filter(|byte| **byte == b'-').count() >= 2;
     let is_sure = is_long
         && is_sure_name(&text[name.clone()], named)
-        && matches!(kind, FileKind::Code | FileKind::Config)
+        && (is_phrase || matches!(kind, FileKind::Code | FileKind::Config))
         && found.syntax != Syntax::ConnectionString
         // `<string name="password">` may be told to people, `<password>` is not.
         && (found.syntax != Syntax::Element || is_behind(text, name.start, b"<"));
@@ -82,7 +84,7 @@ fn is_secret(name: &[u8], named: Named, kind: FileKind, syntax: Syntax, word: &[
     is_named
         && named.is_explicit
         && is_set
-        && !word.contains(&b'-')
+        && (!word.contains(&b'-') || (syntax == Syntax::BareEquals && name == b"secret"))
         && chosen::is_word(word)
         && value::weigh(word, f32::MIN).is_some()
 }

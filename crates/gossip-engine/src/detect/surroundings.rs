@@ -33,6 +33,30 @@ pub(super) fn deny(
         || is_neighbour(text, name.start, found)
         || is_in_list_of_words(text, &text[name.clone()], found)
         || is_commit(text, &found.value)
+        || is_command(&text[name.clone()], found.syntax)
+        || is_made_of_secret(&text[line..name.start], &text[name.end..found.value.start])
+        || is_salted(text, found)
+}
+
+/// `passwd app` asks for one.
+fn is_command(name: &[u8], syntax: Syntax) -> bool {
+    syntax == Syntax::Directive && name == b"passwd"
+}
+
+/// `checksum/secret: …`, by which Kubernetes notices a change; `SetCredentialEncrypted=key: …` of systemd;
+/// `md5($key) == …`.
+fn is_made_of_secret(before: &[u8], between: &[u8]) -> bool {
+    let is_hashed = ignore_case::contains_any(before, &["md5(", "sha1(", "sha256("])
+        && memchr::memmem::find(between, b"==").is_some();
+    is_hashed || before.ends_with(b"checksum/") || before.ends_with(b"Encrypted=")
+}
+
+/// `{"value": "…", "salt": "…"}`: a hash, with what it was made with.
+fn is_salted(text: &[u8], found: &Assignment) -> bool {
+    const MAX_SIGNS: usize = 8;
+    let behind = &text[found.value.end..text.len().min(found.value.end + MAX_SIGNS + 4)];
+    let signs = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
+    found.syntax == Syntax::Pair && behind[signs..].starts_with(b"salt")
 }
 
 /// `public key: …`.
@@ -182,5 +206,21 @@ mod tests {
         let text = "Merge branch 'auth-refactor' ([`3b9d07c`](https://x.y))";
         assert_eq!(found(text, "auth", FileKind::Text), None);
         assert_eq!(found("\u{120}clave: 95449", "clave", FileKind::Config), None);
+    }
+
+    #[test]
+    fn what_was_made_of_a_secret_is_none() {
+        let hex = "3b9d07c41fe86a52908d4f7be1c6a03d";
+        for text in [
+            format!("checksum/secret: {hex}{hex}"),
+            format!("SetCredentialEncrypted=secret: {hex}"),
+            format!("if (md5($_GET['secret']) == '{hex}')"),
+            format!("\"type\": \"secret\", \"value\": \"{hex}\", \"salt\": \"{hex}\""),
+        ] {
+            assert_eq!(found(&text, "secret", FileKind::Config), None, "{text}");
+        }
+        let text = format!("if ($_GET['secret'] == '{hex}')");
+        assert_eq!(found(&text, "secret", FileKind::Code), Some(hex));
+        assert_eq!(found("passwd zwetschge\n", "pass", FileKind::Config), None);
     }
 }

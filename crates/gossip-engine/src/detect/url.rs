@@ -56,7 +56,10 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     // An `@` in a password is written as it is more often than not: the last one counts.
     let end = password.iter().position(|byte| ends(*byte)).unwrap_or(password.len());
     let at = memchr::memrchr(b'@', &password[..end])?;
-    if at > MAX_PASSWORD || !password.get(at + 1).is_some_and(|byte| is_host(*byte)) {
+    let host = password.get(at + 1).copied();
+    // A host that is told later has a user and a password all the same.
+    let is_told_later = host == Some(b'$') && !is_page(&text[start..word.start]);
+    if at > MAX_PASSWORD || !(is_told_later || host.is_some_and(is_host)) {
         return None;
     }
     let (name, secret) = (&rest[..user], &password[..at]);
@@ -152,6 +155,8 @@ mod tests {
     fn a_word_opens_what_is_no_page_and_not_here() {
         assert!(is_found("ecto://app:zwetschge@db01/shop"));
         assert!(is_found("https://app:otter-ladder-quiver@git.internal/"));
+        assert!(is_found("mysql://app:zwetschge@${HOST}:3306/shop"));
+        assert!(!is_found("mysql://app:$PASSWORD@${HOST}:3306/shop"));
         for text in [
             "https://app:zwetschge@h.internal/",
             "ecto://:zwetschge@db01/shop",

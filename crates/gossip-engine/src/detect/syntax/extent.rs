@@ -9,6 +9,9 @@ pub(in crate::detect) fn name_around(text: &[u8], word: Range<usize>) -> Option<
     let floor = word.start.saturating_sub(MAX_SIDE);
     let back = text[floor..word.start].iter().rev().take_while(|byte| in_name(**byte)).count();
     let start = word.start - back;
+    // `…\npassword: …` in a string: the letter belongs to the line's end.
+    let is_escaped = start > floor && start < word.start && text[start - 1] == b'\\';
+    let start = start + usize::from(is_escaped && matches!(text[start], b'n' | b'r' | b't'));
     if start == floor && floor > 0 && in_name(text[floor - 1]) {
         return None;
     }

@@ -41,6 +41,7 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_part_of_token, NONE),       // lacks the signature
     (is_qualified, NONE),           // a URL, or a name with its module
     (is_template, NONE),            // filled in later
+    (is_format, 24.0),              // filled in by a call, unless a password has the sign by chance
     (has_telling_part, NONE),       // says that it is none
     (only_says_secret, NONE),       // says what it is, and nothing more
     (is_published, NONE),           // everybody has it
@@ -104,7 +105,11 @@ pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
     let is_sealed = value.len() >= MIN_SEALED
         && matches!(value, [b'A', b'g', b'A'..=b'D', ..])
         && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+    // Magento: the number of the key, and that of the cipher.
+    let of_magento = matches!(value, [key, b':', cipher, b':', ..]
+        if key.is_ascii_digit() && cipher.is_ascii_digit() && value.len() >= 40);
     value.starts_with(b"ENC(")
+        || of_magento
         || value.starts_with(b"ENCRYPTED[")
         || PROVIDERS.iter().any(|start| value.starts_with(start))
         || has(value, b"ENC[")
@@ -134,13 +139,17 @@ fn is_qualified(value: &[u8]) -> bool {
 
 /// `${TOKEN}`, `{{ token }}`, `%(token)s`, `token()`.
 fn is_template(value: &[u8]) -> bool {
-    const SIGNS: [&[u8]; 10] =
-        [b"${", b"{{", b"#{", b"%>", b"%(", b"(%", b"$(", b"()", b"{0}", b"%s"];
+    const SIGNS: [&[u8]; 9] = [b"${", b"{{", b"#{", b"%>", b"%(", b"(%", b"$(", b"()", b"{0}"];
     // Each sign has one of these, and few values do.
     let may_be = value.iter().any(|byte| b"{(%".contains(byte));
     may_be
         && (value.starts_with(b"@{") || SIGNS.iter().any(|sign| has(value, sign)))
         && !is_generated(value)
+}
+
+/// `Bearer %s`.
+fn is_format(value: &[u8]) -> bool {
+    has(value, b"%s")
 }
 
 /// `your-password`, `my_token`, `process.env.TOKEN`.
@@ -361,6 +370,12 @@ fn is_hash(value: &[u8]) -> bool {
     // Those of MD5 and SHA-1; longer ones may be keys.
     let in_pairs =
         || matches!(value.len(), 47 | 59) && value.split(|byte| *byte == b':').all(is_pair);
+    // As Tomcat keeps them: salt, iterations and digest.
+    let of_tomcat = || {
+        let mut parts = value.split(|byte| *byte == b'$');
+        let [salt, count, digest] = [(); 3].map(|()| parts.next().unwrap_or(b""));
+        salt.len() >= 32 && is_hex(salt) && is_hex(digest) && count.iter().all(u8::is_ascii_digit)
+    };
     // As PostgreSQL and MySQL keep them.
     let of_database = || match value {
         [b'm', b'd', b'5', digits @ ..] => is_hex(digits) && digits.len() == 32,
@@ -369,6 +384,7 @@ fn is_hash(value: &[u8]) -> bool {
     };
     (value.iter().filter(|byte| **byte == b'$').count() >= 2 && begins(&algorithms))
         || of_database()
+        || of_tomcat()
         || begins(&["sha256:", "sha512:", "sha1:", "SHA256:"])
         || in_pairs()
 }
