@@ -76,9 +76,13 @@ fn is_digits(value: &[u8]) -> bool {
 }
 
 /// Whether the key is followed by values of digits, some of which have names of a test vector. Code has
-/// keys beside nonces that are in use: there it takes two names.
+/// keys beside nonces that are in use, and configurations have them beside hashes and tags: there it takes
+/// two names.
 pub(super) fn is_in_chain(text: &[u8], kind: FileKind, key: &Assignment) -> bool {
-    let needed = if kind == FileKind::Code { 2 } else { 1 };
+    let needed = match kind {
+        FileKind::Code | FileKind::Config | FileKind::Catalogue => 2,
+        FileKind::Text | FileKind::Unknown => 1,
+    };
     let rest = &text[key.value.end..text.len().min(key.value.end + CHAIN_REACH)];
     key.value.len() <= MAX_CHAIN_KEY
         && is_digits(&text[key.value.clone()])
@@ -111,7 +115,13 @@ fn words_of_chain(mut rest: &[u8]) -> usize {
         let name = &rest[..end];
         // What opens a value: blanks, quotes, a list, a function that decodes.
         let opens = |byte: &&u8| b" \t\"'[{(&=:!".contains(byte);
-        let skipped = rest[end..].iter().take(MAX_OPENING).take_while(opens).count();
+        let mut skipped = rest[end..].iter().take(MAX_OPENING).take_while(opens).count();
+        // A string may stand on the next line; what is bare does not.
+        let blanks = |byte: &&u8| byte.is_ascii_whitespace();
+        let line = rest[end + skipped..].iter().take(MAX_OPENING).take_while(blanks).count();
+        if rest.get(end + skipped + line) == Some(&b'"') {
+            skipped += line + 1;
+        }
         // A list of objects begins: the next name stands in it.
         if let Some(brace) = memchr::memchr(b'{', &rest[end..end + skipped]) {
             rest = &rest[end + brace + 1..];
@@ -208,7 +218,7 @@ mod tests {
             format!("KEY: {hex}\nNONCE: 752abad3\nIN: 00\nAD: \nCT: 5d\nTAG: 4f11223aa9e0c1d2");
         assert!(is_chained(&lines, Syntax::BareColon, FileKind::Unknown));
         let json = format!(
-            "\"shared_secret\":\"{hex}\",\"context\":\"00ab\",\"list\":[{{\"aad\":\"4311223aa9e0c1d2\",\"x\":\"8f\""
+            "\"shared_secret\":\"{hex}\",\"context\":\"00ab\",\"list\":[{{\"aad\":\"4311223aa9e0c1d2\",\"ct\":\"8f11223aa9e0c1d2\""
         );
         assert!(is_chained(&json, Syntax::Quoted, FileKind::Config));
         let code = format!(
@@ -216,7 +226,7 @@ mod tests {
         );
         assert!(is_chained(&code, Syntax::Quoted, FileKind::Code));
         let expected = format!(
-            "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output = \"0011223aa9e0c1d2\""
+            "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output =\n  \"0011223aa9e0c1d2\""
         );
         assert!(is_chained(&expected, Syntax::Quoted, FileKind::Code));
         let long = "3b9d07c41fe86a52".repeat(4);
@@ -226,6 +236,8 @@ mod tests {
         assert!(!is_chained(&amid[70..], Syntax::Quoted, FileKind::Config));
         let env = format!("KEY={hex}\nIV=89dab80b\nCOMMIT=3b9d07c4\nREGION=eu\nTAG=v1");
         assert!(!is_chained(&env, Syntax::BareEquals, FileKind::Config));
+        let hashes = format!("KEY={hex}\nIMAGE=0a1b\nBUILD_TAG=3b9d07c41fe86a529e\n");
+        assert!(!is_chained(&hashes, Syntax::BareEquals, FileKind::Config));
         let port = format!("KEY={hex}\nPORT=5432\nMAX_INPUT=10\nTAG=\n");
         assert!(!is_chained(&port, Syntax::BareEquals, FileKind::Config));
         let cipher =

@@ -28,7 +28,7 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_file_of_key, NONE),         // says where a key is
     (is_prefix, NONE),              // what secrets begin with
     (is_version, NONE),             // of a licence, or of a program
-    (is_case, 12.0),                // one of several tests of an algorithm
+    (is_case, 20.0),                // one of several tests of an algorithm
     (is_hash, NONE),                // does not give the password back
     (is_node, NONE),                // printed by a parser
     (is_constant_name, 12.0),       // capitals may be random
@@ -482,7 +482,7 @@ mod tests {
             "zorbify_",
             "Zorb-Wiki-2.0",
             "HTTP/1.1",
-            "RSA-ZORB-10",
+            "RSA-OAEP-10",
             "2020-02-01T10:30:00Z",
             ".ssh/zorb_key",
             "HTTP_X_ZORB_ROOT",
