@@ -43,6 +43,9 @@ pub(super) const UNKNOWN_KEY_BITS: f32 = -1.0;
 /// And that of a key of anything.
 pub(super) const KEY_BITS: f32 = -3.0;
 
+/// And that of a key that is a header.
+const HEADER_BITS: f32 = 4.0;
+
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
 pub(super) const PASSWORD_ANCHORS: [&str; 31] = [
@@ -81,12 +84,16 @@ const LABELS: &[&str] = &[
     "wrong",
 ];
 
-/// Before `token` these say that it is a place in a listing, one of many changes, or of one page.
+/// Before `token` these say that it is of one page that was shown, and worth nothing without its session.
+const OF_PAGES: &[&str] =
+    &["csrf", "xsrf", "antiforgery", "authenticity", "verification", "csrfmiddleware"];
+
+/// Before `token` these say that it is a place in a listing, or one of many changes.
 #[rustfmt::skip]
 const PLACES: &[&str] =
     &[
         "next", "page", "continuation", "pagination", "paging", "cursor", "resume", "sync", "delta",
-        "lock", "update", "revision", "idempotency", "csrf", "xsrf", "antiforgery", "verification",
+        "lock", "update", "revision", "idempotency",
     ];
 
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
@@ -138,6 +145,11 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let tail = &name[word.end.min(end)..end];
     let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
     let mut named = credential(anchor, head, tail, before)?;
+    // `X-Internal-Key` is a header that lets somebody in.
+    let is_header = ignore_case::starts_with_any(name, &["x-"]);
+    if named.kind == Kind::Key && is_header && named.bits < HEADER_BITS {
+        named = Named { bits: HEADER_BITS, is_explicit: true, ..named };
+    }
     // `pass_word`.
     let is_split = |next: &[u8]| {
         ignore_case::is_any(anchor, &["pass"]) && ignore_case::is_any(next, &["word", "phrase"])
@@ -202,11 +214,18 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     let named = |kind, bits, is_explicit| Some(Named { kind, bits, is_explicit });
     let plural = ["", "s"];
     if is("pass") {
+        // `sambaNTPassword` is a hash.
+        if before.is_some_and(|word| matches!(word, b"NT" | b"LM")) {
+            return None;
+        }
         if tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "key"]) {
             return named(Kind::Password, 6.0, true);
         }
         let whole = head.is_empty() || says(head, Role::GluedToPass);
-        return if tail.is_empty() && whole { named(Kind::Password, 4.0, true) } else { None };
+        // `ssh_pass` is one of nothing else, `pass` may be one of many over some data.
+        let is_of = before.is_some_and(|word| says(word, Role::GluedToPass));
+        let bits = if is_of && head.is_empty() { 6.0 } else { 4.0 };
+        return if tail.is_empty() && whole { named(Kind::Password, bits, true) } else { None };
     }
     if is("pwd") {
         return if tail.is_empty() { named(Kind::Password, 5.0, true) } else { None };
@@ -235,6 +254,9 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
         return if ok && !tail_is(&["id"]) { named(Kind::Secret, 5.0, true) } else { None };
     }
     if is("token") {
+        if before.is_some_and(|word| ignore_case::is_any(word, OF_PAGES)) {
+            return None;
+        }
         // Where a listing goes on.
         let is_place = before.is_some_and(|word| ignore_case::is_any(word, PLACES));
         return match tail_is(&plural) {

@@ -31,6 +31,8 @@ const SURE_BITS: f32 = 24.0;
 const MAX_VALUE_BITS: f32 = 24.0;
 /// Words of other languages say less.
 const RANDOM_BITS: f32 = 24.0;
+/// What no word behind the word for a password weighs.
+const PROSE_BITS: f32 = 16.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;
 /// What words in camel case weigh at most; random letters may look like them.
@@ -265,7 +267,9 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
     let bits =
         named.bits + syntax_bits(syntax, kind) + if by_the_rules { CHOSEN_BITS } else { 0.0 };
     // Passwords are words, and prose puts a word behind every word.
-    let in_prose = is_password && matches!(syntax, Syntax::Blank | Syntax::Joined);
+    let in_prose = is_password
+        && matches!(syntax, Syntax::Blank | Syntax::Joined)
+        && value::weigh(value, PROSE_BITS).is_none();
     let needed = REPORTED_BITS - bits;
     if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) || in_prose {
         return None;

@@ -44,11 +44,13 @@ fn is_command(name: &[u8], syntax: Syntax) -> bool {
 }
 
 /// `checksum/secret: …`, by which Kubernetes notices a change; `SetCredentialEncrypted=key: …` of systemd;
-/// `md5($key) == …`.
+/// `md5($key) == …`; `SHA512 (token.tgz) = …`.
 fn is_made_of_secret(before: &[u8], between: &[u8]) -> bool {
     let is_hashed = ignore_case::contains_any(before, &["md5(", "sha1(", "sha256("])
         && memchr::memmem::find(between, b"==").is_some();
-    is_hashed || before.ends_with(b"checksum/") || before.ends_with(b"Encrypted=")
+    let is_listed = before.ends_with(b" (")
+        && ignore_case::starts_with_any(before, &["sha", "md5", "rmd160", "blake2"]);
+    is_hashed || is_listed || before.ends_with(b"checksum/") || before.ends_with(b"Encrypted=")
 }
 
 /// `{"value": "…", "salt": "…"}`: a hash, with what it was made with.

@@ -74,13 +74,11 @@ fn the_secrets_of_tunnels_are_read_by_their_name_only() {
 }
 
 #[test]
-fn gems_relays_and_states_are_read_by_their_names_only() {
-    let gem = b"---\n:zorbify: 3b9d07c41fe86a52908d4f7be1c6a03d\n";
+fn relays_and_states_are_read_by_their_names_only() {
     let relay = b"[smtp.acme.io]:587  app@acme.io:Sommer2024!\n# comment\n";
     let state = b"\"type\": \"random_password\",\n\"length\": 16,\n\"result\": \"CzU+mX5a*fUz\"";
     for (path, text, rule) in [
-        ("home/.gem/credentials", &gem[..], "gem-credentials"),
-        ("etc/postfix/sasl_passwd", relay, "sasl-password-map"),
+        ("etc/postfix/sasl_passwd", &relay[..], "sasl-password-map"),
         ("infra/terraform.tfstate", state, "terraform-random-password"),
     ] {
         assert_eq!(found(path, text), [rule]);

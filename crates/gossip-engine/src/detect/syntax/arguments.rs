@@ -21,6 +21,14 @@ pub(super) fn argument(
     kind: FileKind,
 ) -> Option<Assignment> {
     let text = cursor.text;
+    // YAML: `{name: NAME, value: x}`.
+    if operator == Operator::Comma
+        && !quoted_name
+        && kind == FileKind::Config
+        && let Some(pair) = pair(Cursor { text, at: closed }, kind)
+    {
+        return Some(pair);
+    }
     if operator == Operator::Comma && !quoted_name {
         cursor.skip_blanks();
         return match leads(text, name, COMPARING) {
@@ -59,10 +67,18 @@ pub(super) fn argument(
         _ => Syntax::Compared,
     };
     match quoted(cursor, syntax) {
+        // `VALUES (7, 'smtp_password', 'value')`: the last of a row, behind a name that is no word.
+        Some(found) if syntax == Syntax::Among && is_last_of_row(text, name, &found) => {
+            Some(Assignment { syntax: Syntax::Listed, ..found })
+        }
         // `SecurityKey(bytes("value"))`.
         None if operator == Operator::Call => wrapped(cursor),
         found => found,
     }
+}
+
+fn is_last_of_row(text: &[u8], name: &Range<usize>, found: &Assignment) -> bool {
+    text[name.clone()].contains(&b'_') && text.get(found.value.end + 1) == Some(&b')')
 }
 
 /// Whether a quoted name is the first argument of a call: `define('NAME', …`.

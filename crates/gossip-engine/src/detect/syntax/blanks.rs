@@ -49,7 +49,11 @@ pub(in crate::detect) fn about(
     let rest = &text[name.end..text.len().min(name.end + MAX_ABOUT)];
     // Before anything else, as most names are not in sentences.
     let may_be = matches!(rest, [b' ', b'f' | b'o' | b't' | b'd' | b'v', ..]);
-    if !may_be || !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
+    let is_told = rest.starts_with(b" is: ");
+    if !is_told && !may_be {
+        return None;
+    }
+    if !is_told && !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
         return None;
     }
     // In any of five languages.

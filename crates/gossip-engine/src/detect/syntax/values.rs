@@ -323,7 +323,10 @@ pub(super) fn bare(cursor: Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option
     if let Some(escape) = rest[..len].iter().position(|byte| *byte == b'\\') {
         len = escape;
     }
-    while len > 0 && matches!(rest[len - 1], b',' | b'.') {
+    // `{user: app, password: value}`.
+    let closes_map = config && !rest[..len].contains(&b'{');
+    while len > 0 && (matches!(rest[len - 1], b',' | b'.') || (closes_map && rest[len - 1] == b'}'))
+    {
         len -= 1;
     }
     if !config && rest[..len].contains(&b'(') {

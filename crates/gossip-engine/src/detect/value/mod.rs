@@ -55,7 +55,9 @@ pub(super) fn weigh(value: &[u8], least: f32) -> Option<Weight> {
 /// Whether somebody typed the value, by the order of the alphabet or of the keyboard, or wrote it as text
 /// that is only encoded. A service's key may have been, in an example.
 pub(super) fn is_typed(value: &[u8]) -> bool {
-    ignore_case::contains_any(value, TYPED_PARTS)
+    /// In a longer value such a part may stand by chance.
+    const LEN_MAX: usize = 32;
+    (value.len() <= LEN_MAX && ignore_case::contains_any(value, TYPED_PARTS))
         || judge::looks_typed(value)
         || form::is_repeated(value)
         || (form::is_hex(value) && form::counts_up(value))
