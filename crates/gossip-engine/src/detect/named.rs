@@ -269,7 +269,7 @@ fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<C
     // Passwords are words, and prose puts a word behind every word.
     let in_prose = is_password
         && matches!(syntax, Syntax::Blank | Syntax::Joined)
-        && value::weigh(value, PROSE_BITS).is_none();
+        && (value.contains(&b'=') || value::weigh(value, PROSE_BITS).is_none());
     let needed = REPORTED_BITS - bits;
     if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) || in_prose {
         return None;

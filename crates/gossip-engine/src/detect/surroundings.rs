@@ -36,6 +36,12 @@ pub(super) fn deny(
         || is_command(&text[name.clone()], found.syntax)
         || is_made_of_secret(&text[line..name.start], &text[name.end..found.value.start])
         || is_salted(text, found)
+        || is_called_encrypted(text, found.value.end)
+}
+
+/// `enable password … encrypted`: routers say so of a hash.
+fn is_called_encrypted(text: &[u8], end: usize) -> bool {
+    text.get(end..).is_some_and(|rest| rest.starts_with(b" encrypted"))
 }
 
 /// `passwd app` asks for one.
@@ -224,5 +230,8 @@ mod tests {
         let text = format!("if ($_GET['secret'] == '{hex}')");
         assert_eq!(found(&text, "secret", FileKind::Code), Some(hex));
         assert_eq!(found("passwd zwetschge\n", "pass", FileKind::Config), None);
+        let text = "enable password zB8eWOui07oylqwb";
+        assert!(found(text, "pass", FileKind::Config).is_some());
+        assert_eq!(found(&format!("{text} encrypted\n"), "pass", FileKind::Config), None);
     }
 }
