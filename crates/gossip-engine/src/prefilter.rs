@@ -1,13 +1,14 @@
 //! The first stage: where in a buffer do anchors stand?
 //!
 //! At every second position of the buffer the four bytes there, letters folded, are looked up in a
-//! bitmap of 262 144 hashes. Three bits of the first byte count: more would tell grams apart a little
-//! better, but a short literal, whose neighbour may be anything, would fill the bitmap. An anchor is recognised by such a gram at an even and one at an odd
-//! distance from its start, so that each occurrence is met exactly once, whatever its alignment. The
-//! first look hashes a batch of grams at once, in lanes of 16 bits that every processor has; the
-//! second compares the bytes around a gram with what the anchors that have it share. Neither has
-//! branches, and no step depends on the one before it, which is why this is several times faster
-//! than walking an automaton, and stays so with thousands of anchors. What is left is compared.
+//! bitmap of 262 144 hashes. Three bits of the first byte count: more would tell grams apart a
+//! little better, but a short literal, whose neighbour may be anything, would fill the bitmap. An
+//! anchor is recognised by such a gram at an even and one at an odd distance from its start, so
+//! that each occurrence is met exactly once, whatever its alignment. The first look hashes a batch
+//! of grams at once, in lanes of 16 bits that every processor has; the second compares the bytes
+//! around a gram with what the anchors that have it share. Neither has branches, and no step
+//! depends on the one before it, which is why this is several times faster than walking an
+//! automaton, and stays so with thousands of anchors. What is left is compared.
 //!
 //! - P1: every occurrence of an anchor whose start is in the range, where it may stand by the bytes
 //!   beside it, is reported exactly once.

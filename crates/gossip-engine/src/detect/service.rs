@@ -43,6 +43,8 @@ const MAX_SEPARATORS: usize = 16;
 /// Of the letters and digits that a run begins with, so many are looked at.
 const MAX_STRETCH: usize = 32;
 const _: () = assert!(MAX_STRETCH > services::MAX_WORD);
+/// A name and the start of a key.
+const MAX_WITHOUT_DIGITS: usize = services::MAX_WORD + MAX_STRETCH;
 /// One byte tells whether a word begins.
 pub(super) const REACH_BEFORE: usize = MAX_SEPARATORS + services::MAX_NAME + 1;
 pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
@@ -92,6 +94,10 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
 /// The key in a run of letters and digits, if right before it a service is named that the first stage
 /// does not look for.
 pub(super) fn detect_in_run(text: &[u8], run: Range<usize>) -> Option<Detected> {
+    // Most runs are paths and names, which have none.
+    if !has_digits(&text[run.start..run.end.min(run.start + MAX_WITHOUT_DIGITS)]) {
+        return None;
+    }
     let name_end = if begins_with_key(&text[run.clone()]) {
         end_of_name(text, run.start)?
     } else {
@@ -104,6 +110,12 @@ pub(super) fn detect_in_run(text: &[u8], run: Range<usize>) -> Option<Detected> 
     detect(text, from + name.start..from + name.end)
 }
 
+/// Whether there are as many digits as a key has, told without branches.
+fn has_digits(text: &[u8]) -> bool {
+    const MIN_DIGITS: u8 = 2;
+    text.iter().fold(0, |count, byte| count + u8::from(byte.is_ascii_digit())) >= MIN_DIGITS
+}
+
 /// How many letters and digits a run begins with.
 fn first_stretch(run: &[u8]) -> usize {
     run.iter().take(MAX_STRETCH).take_while(|byte| byte.is_ascii_alphanumeric()).count()
@@ -112,14 +124,11 @@ fn first_stretch(run: &[u8]) -> usize {
 /// Whether a run may begin with a key: most are paths and names.
 fn begins_with_key(run: &[u8]) -> bool {
     const MIN_LEN: usize = 16;
-    const MIN_DIGITS: usize = 2;
     const UUID_LEN: usize = 36;
     const UUID_STRETCH: usize = 8;
     match first_stretch(run) {
         UUID_STRETCH => run.get(..UUID_LEN).is_some_and(value::is_uuid),
-        len @ MIN_LEN.. => {
-            run[..len].iter().filter(|byte| byte.is_ascii_digit()).count() >= MIN_DIGITS
-        }
+        len @ MIN_LEN.. => has_digits(&run[..len]),
         _ => false,
     }
 }

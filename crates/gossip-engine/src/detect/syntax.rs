@@ -158,26 +158,26 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     let Some(operator) = operator(&mut cursor) else {
         // `Credentials::new("user", …)`.
         if cursor.eat(b"::new") {
-            return login(&cursor, &text[name.clone()]);
+            return login(cursor, &text[name.clone()]);
         }
         return without_operator(cursor, name, closed, quoted_name, kind);
     };
     match operator {
         // `<name>…`, `<string name="name">…`.
-        Operator::Close if before == Some(b'<') => element(&cursor),
-        Operator::Close if quoted_name && leads(text, name, markup::NAMING) => element(&cursor),
+        Operator::Close if before == Some(b'<') => element(cursor),
+        Operator::Close if quoted_name && leads(text, name, markup::NAMING) => element(cursor),
         Operator::Close => None,
         Operator::Or => {
             cursor.skip_blanks();
             quoted(cursor, Syntax::Compared)
         }
-        Operator::Cell => cell(&cursor, kind),
+        Operator::Cell => cell(cursor, kind),
         // `get("password"), "x"`: what follows is an argument of another call.
         Operator::Comma if brackets > 0 => None,
         Operator::Call | Operator::Comma | Operator::Compare => {
             argument(cursor, name, operator, closed, quoted_name, kind)
         }
-        Operator::Colon if leads(text, name, &["${"]) => fallback(&cursor),
+        Operator::Colon if leads(text, name, &["${"]) => fallback(cursor),
         Operator::Equals | Operator::Colon => {
             assigned(cursor, name, operator, blanks, quoted_name, kind)
         }
@@ -232,18 +232,18 @@ fn assigned(
     if operator == Operator::Colon && !crossed {
         skip_type(&mut cursor);
     }
-    if let Some(found) = login(&cursor, &text[name.clone()]) {
+    if let Some(found) = login(cursor, &text[name.clone()]) {
         return Some(found);
     }
     let may_indent = crossed && operator == Operator::Colon;
-    if let Some(found) = declared(&cursor, quoted_name, may_indent, kind) {
+    if let Some(found) = declared(cursor, quoted_name, may_indent, kind) {
         return Some(found);
     }
-    if let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Quoted) {
+    if let Some(found) = quoted(cursor, Syntax::Quoted) {
         let second = if is_second(text, name.start) { behind(text, &found) } else { None };
         return Some(second.unwrap_or(found));
     }
-    if let Some(found) = bytes(&cursor).or_else(|| wrapped(&cursor)) {
+    if let Some(found) = bytes(cursor).or_else(|| wrapped(cursor)) {
         return Some(found);
     }
     if crossed {
@@ -254,7 +254,7 @@ fn assigned(
     }
     let is_tight = blanks == 0 && line_end == 0;
     let syntax = bare_syntax(text, name, operator, is_tight, quoted_name);
-    bare(&cursor, syntax, kind)
+    bare(cursor, syntax, kind)
 }
 
 /// Whether another name stands before it: `user, name = …`.
@@ -380,22 +380,22 @@ fn without_operator(
     let text = cursor.text;
     let before = name.start.checked_sub(1).map(|at| text[at]);
     if cursor.peek() == Some(b'<') && closed == cursor.at {
-        return neighbour(&cursor);
+        return neighbour(cursor);
     }
     if before == Some(b'<') && cursor.at > closed {
-        return attributes(&cursor);
+        return attributes(cursor);
     }
-    if quoted_name && let Some(found) = declared(&cursor, true, false, kind) {
+    if quoted_name && let Some(found) = declared(cursor, true, false, kind) {
         return Some(found);
     }
     let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));
-    let pair = if may_pair { pair(&Cursor { text, at: closed }, kind) } else { None };
+    let pair = if may_pair { pair(Cursor { text, at: closed }, kind) } else { None };
     let blanks = cursor.at - closed;
     if blanks > 0
         && !quoted_name
-        && let Some(found) = login(&cursor, &text[name.clone()])
+        && let Some(found) = login(cursor, &text[name.clone()])
     {
         return Some(found);
     }
-    pair.or_else(|| by_blank(cursor, text, name, blanks, quoted_name, kind))
+    pair.or_else(|| by_blank(cursor, name, blanks, quoted_name, kind))
 }

@@ -40,11 +40,11 @@ pub(super) fn argument(
             false => None,
         };
     }
-    if quoted_name && let Some(pair) = pair(&Cursor { text, at: closed }, kind) {
+    if quoted_name && let Some(pair) = pair(Cursor { text, at: closed }, kind) {
         return Some(pair);
     }
     if operator == Operator::Call
-        && let Some(found) = login(&Cursor { text, at: cursor.at - 1 }, &text[name.clone()])
+        && let Some(found) = login(Cursor { text, at: cursor.at - 1 }, &text[name.clone()])
     {
         return Some(found);
     }
@@ -58,9 +58,9 @@ pub(super) fn argument(
         Operator::Comma => Syntax::Among,
         _ => Syntax::Compared,
     };
-    match quoted(Cursor { text, at: cursor.at }, syntax) {
+    match quoted(cursor, syntax) {
         // `SecurityKey(bytes("value"))`.
-        None if operator == Operator::Call => wrapped(&cursor),
+        None if operator == Operator::Call => wrapped(cursor),
         found => found,
     }
 }

@@ -47,7 +47,9 @@ pub(in crate::detect) fn about(
         [" for ", " of ", " to ", " on ", " del ", " de ", " da ", " do ", " für ", " von "];
     const MAX_ABOUT: usize = 48;
     let rest = &text[name.end..text.len().min(name.end + MAX_ABOUT)];
-    if !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
+    // Before anything else, as most names are not in sentences.
+    let may_be = matches!(rest, [b' ', b'f' | b'o' | b't' | b'd' | b'v', ..]);
+    if !may_be || !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
         return None;
     }
     // In any of five languages.
@@ -59,13 +61,13 @@ pub(in crate::detect) fn about(
         |is: &&str| memchr::memmem::find(&rest[1..len], is.as_bytes()).map(|at| 1 + at + is.len());
     let end = match rest[len..].starts_with(b": ") {
         true => len + 1,
-        false => IS.iter().find_map(|word| is(&word))?,
+        false => IS.iter().find_map(is)?,
     };
     let mut cursor = Cursor { text, at: name.end + end };
     cursor.skip_blanks();
     match cursor.peek() {
         Some(b'"' | b'\'' | b'`') => quoted(cursor, Syntax::Said),
-        _ => bare(&cursor, Syntax::Said, kind),
+        _ => bare(cursor, Syntax::Said, kind),
     }
 }
 
@@ -77,7 +79,6 @@ fn is_variable(name: &[u8]) -> bool {
 /// `--name value` and `PASSWORD 'value'`: nothing but blanks between.
 pub(super) fn by_blank(
     cursor: Cursor<'_>,
-    text: &[u8],
     name: &Range<usize>,
     blanks: usize,
     quoted_name: bool,
@@ -86,23 +87,24 @@ pub(super) fn by_blank(
     if blanks == 0 || quoted_name {
         return None;
     }
+    let text = cursor.text;
     let word = &text[name.clone()];
     // One dash is enough for PowerShell and Java; `-k` and the like are no names.
     let is_flag = word.starts_with(b"-") && !word.contains(&b'.');
     if is_flag {
-        return match quoted(Cursor { text, at: cursor.at }, Syntax::Flag) {
+        return match quoted(cursor, Syntax::Flag) {
             Some(found) => Some(found),
             None if cursor.peek() == Some(b'-') => None,
-            None => bare(&cursor, Syntax::Flag, kind),
+            None => bare(cursor, Syntax::Flag, kind),
         };
     }
     let rest = &text[cursor.at..text.len().min(cursor.at + MAX_WRAPPER)];
     let begun = rest.iter().take_while(|byte| is_plain(**byte)).count();
-    if let Some(found) = typed(&cursor, begun) {
+    if let Some(found) = typed(cursor, begun) {
         return Some(found);
     }
     if leads(text, name, &["define "])
-        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Quoted)
+        && let Some(found) = quoted(cursor, Syntax::Quoted)
     {
         return Some(found);
     }
@@ -115,7 +117,7 @@ pub(super) fn by_blank(
     if kind != FileKind::Text
         && matches!(cursor.peek(), Some(b'"' | b'\''))
         && starts_line(text, name.start)
-        && let Some(found) = quoted(Cursor { text, at: cursor.at }, Syntax::Argument)
+        && let Some(found) = quoted(cursor, Syntax::Argument)
     {
         return Some(found);
     }
@@ -126,16 +128,16 @@ pub(super) fn by_blank(
     }
     if kind == FileKind::Config
         && starts_line(text, name.start)
-        && let Some(found) = directive(&cursor, kind)
+        && let Some(found) = directive(cursor, kind)
     {
         return Some(found);
     }
     // Most of what is left is prose: a word, and then another.
     let found = match rest.get(begun) {
-        Some(b' ') if begun == 2 && rest.starts_with(b"is ") => said(&cursor, name, kind),
+        Some(b' ') if begun == 2 && rest.starts_with(b"is ") => said(cursor, name, kind),
         Some(b' ') if !rest.starts_with(b"0 ") => None,
         next if kind == FileKind::Config && next.is_none_or(|next| may_go_on(*next)) => {
-            behind_words(&cursor, name, kind)
+            behind_words(cursor, name, kind)
         }
         _ => None,
     };
@@ -149,8 +151,8 @@ fn may_go_on(next: u8) -> bool {
 }
 
 /// `the name is "value"`.
-fn said(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    let value = Cursor { text: cursor.text, at: cursor.at + 3 };
+fn said(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let value = Cursor { at: cursor.at + 3, ..cursor };
     let opens = matches!(value.peek(), Some(b'"' | b'\'' | b'`' | b'\\'));
     if !opens || is_prose(cursor.text, name, kind) {
         return None;
@@ -159,11 +161,11 @@ fn said(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assi
 }
 
 /// `SetEnv NAME value`: in quotes, or up to the end of the line.
-fn behind_words(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+fn behind_words(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
     let text = cursor.text;
     // `password 0 value`: routers say so that it is not encrypted.
     let at = cursor.at + if cursor.starts_with(b"0 ") { 2 } else { 0 };
-    let cursor = &Cursor { text, at };
+    let cursor = Cursor { text, at };
     let is_quoted = matches!(cursor.peek(), Some(b'"' | b'\''));
     let rest = &text[at..text.len().min(at + MAX_WRAPPER)];
     let ends_line =
@@ -172,7 +174,7 @@ fn behind_words(cursor: &Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Opt
     {
         return None;
     }
-    let found = if is_quoted { quoted(Cursor { text, at }, Syntax::Argument) } else { None };
+    let found = if is_quoted { quoted(cursor, Syntax::Argument) } else { None };
     found.or_else(|| directive(cursor, kind))
 }
 
@@ -191,9 +193,9 @@ fn follows_words(text: &[u8], start: usize) -> bool {
 }
 
 /// `password value`, and nothing more on the line.
-fn directive(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
+fn directive(cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     let found = bare(cursor, Syntax::Directive, kind)?;
-    let mut rest = Cursor { text: cursor.text, at: found.value.end };
+    let mut rest = Cursor { at: found.value.end, ..cursor };
     rest.skip_blanks();
     matches!(rest.peek(), None | Some(b'\n' | b'\r')).then_some(found)
 }
@@ -207,8 +209,8 @@ pub(in crate::detect) fn starts_line(text: &[u8], start: usize) -> bool {
 }
 
 /// `name string = "…"`: Go writes the type behind the name. `begun` bytes of it are known to be one.
-fn typed(cursor: &Cursor<'_>, begun: usize) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at + begun };
+fn typed(cursor: Cursor<'_>, begun: usize) -> Option<Assignment> {
+    let mut cursor = Cursor { at: cursor.at + begun, ..cursor };
     // `name As String = "…"`.
     if begun == 2 && cursor.text[cursor.at - 2..cursor.at].eq_ignore_ascii_case(b"as") {
         cursor.skip_blanks();

@@ -2,7 +2,8 @@
 
 use super::MAX_BLANKS;
 
-/// Reads on behind a name.
+/// Reads on behind a name. A copy looks ahead.
+#[derive(Clone, Copy)]
 pub(super) struct Cursor<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,

@@ -9,8 +9,7 @@ use crate::detect::file_kind::FileKind;
 pub(super) const NAMING: &[&str] = &["name=", "key="];
 
 /// Up to the tag that closes the element; the value may have a line of its own, and a tag.
-pub(super) fn element(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+pub(super) fn element(mut cursor: Cursor<'_>) -> Option<Assignment> {
     cursor.skip_blanks_and_lines();
     if cursor.eat(b"<value>") {
         cursor.skip_blanks_and_lines();
@@ -25,36 +24,33 @@ pub(super) fn element(cursor: &Cursor<'_>) -> Option<Assignment> {
 }
 
 /// `<name encoding="x">value</name>`.
-pub(super) fn attributes(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+pub(super) fn attributes(mut cursor: Cursor<'_>) -> Option<Assignment> {
     cursor.skip_while(MAX_PAIR_GAP, |byte| !matches!(byte, b'<' | b'>' | b'\n' | b'/'));
-    if cursor.eat(b">") { element(&cursor) } else { None }
+    if cursor.eat(b">") { element(cursor) } else { None }
 }
 
 /// `<key>name</key><string>value</string>`: the next element holds the value.
-pub(super) fn neighbour(cursor: &Cursor<'_>) -> Option<Assignment> {
+pub(super) fn neighbour(mut cursor: Cursor<'_>) -> Option<Assignment> {
     /// Elements that hold names. What any other holds is a value itself.
     const NAMES: [&[u8]; 6] = [b"</key>", b"</name>", b"</th>", b"</td>", b"</dt>", b"</label>"];
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
     if !NAMES.iter().any(|tag| cursor.eat(tag)) {
         return None;
     }
     cursor.skip_blanks_and_lines();
     let begins = cursor.eat(b"<");
     let len = cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphabetic());
-    if begins && len > 0 && cursor.eat(b">") { element(&cursor) } else { None }
+    if begins && len > 0 && cursor.eat(b">") { element(cursor) } else { None }
 }
 
 /// `| name | value |`, in prose.
-pub(super) fn cell(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
+pub(super) fn cell(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     if !matches!(kind, FileKind::Text | FileKind::Unknown) {
         return None;
     }
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
     cursor.skip_blanks();
     cursor.eat(b"`");
-    let found = bare(&cursor, Syntax::Cell, kind)?;
-    let mut rest = Cursor { text: cursor.text, at: found.value.end };
+    let found = bare(cursor, Syntax::Cell, kind)?;
+    let mut rest = Cursor { at: found.value.end, ..cursor };
     rest.eat(b"`");
     rest.skip_blanks();
     // Columns of words are beside columns of words.

@@ -18,7 +18,7 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
         cursor.skip_blanks_and_lines();
     }
     if cursor.at >= 2 && cursor.text[cursor.at - 2..cursor.at] == *b"[[" {
-        return between_brackets(&cursor, syntax);
+        return between_brackets(cursor, syntax);
     }
     // Erlang writes strings of bytes so: `<<"value">>`.
     if cursor.starts_with(b"<<\"") {
@@ -64,7 +64,7 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
 }
 
 /// `[[value]]`: a string of Lua. In a shell it is a condition, and begins with a blank.
-fn between_brackets(cursor: &Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
+fn between_brackets(cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
     const MAX_LEN: usize = 128;
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_LEN)];
     let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b']' | b'[' | b'"' | b'\'');
@@ -74,8 +74,7 @@ fn between_brackets(cursor: &Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
 }
 
 /// `wrapper("value")`, at most two of them: `Some(b64decode(b'…'))`.
-pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+pub(super) fn wrapped(mut cursor: Cursor<'_>) -> Option<Assignment> {
     for _ in 0..2 {
         let start = cursor.at;
         let in_wrapper = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>@[]&*! ".contains(&byte);
@@ -85,8 +84,7 @@ pub(super) fn wrapped(cursor: &Cursor<'_>) -> Option<Assignment> {
             return None;
         }
         cursor.skip_blanks();
-        let inner = Cursor { text: cursor.text, at: cursor.at };
-        if let Some(found) = quoted(inner, Syntax::Wrapped) {
+        if let Some(found) = quoted(cursor, Syntax::Wrapped) {
             return Some(found);
         }
     }
@@ -110,10 +108,9 @@ fn is_of_tests(name: &[u8]) -> bool {
 }
 
 /// Numbers below 256 in braces or brackets, as many as a key has.
-pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
+pub(super) fn bytes(mut cursor: Cursor<'_>) -> Option<Assignment> {
     const KEY_LENS: [usize; 8] = [8, 16, 20, 24, 32, 48, 64, 128];
     const MAX_LEN: usize = 128;
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
     let in_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>[]&*! ;".contains(&byte);
     let start = cursor.at;
     cursor.skip_while(MAX_WRAPPER, in_type);
@@ -160,8 +157,7 @@ pub(super) fn bytes(cursor: &Cursor<'_>) -> Option<Assignment> {
 }
 
 /// `name: NAME`, then `value: VALUE`; `key="NAME" value="VALUE"`; a field may stand between them.
-pub(super) fn pair(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+pub(super) fn pair(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     for _ in 0..2 {
         let gap = cursor.skip_while(MAX_PAIR_GAP, |byte| {
             byte.is_ascii_whitespace() || matches!(byte, b',' | b'-' | b'"' | b'\'' | b'\\' | b':')
@@ -176,7 +172,7 @@ pub(super) fn pair(cursor: &Cursor<'_>, kind: FileKind) -> Option<Assignment> {
         }
         cursor.skip_blanks();
         if is_default(field) {
-            return any(&cursor, Syntax::Pair, kind);
+            return any(cursor, Syntax::Pair, kind);
         }
         skip_field(&mut cursor);
     }
@@ -200,8 +196,8 @@ fn skip_field(cursor: &mut Cursor<'_>) {
     }
 }
 
-fn any(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option<Assignment> {
-    match quoted(Cursor { text: cursor.text, at: cursor.at }, syntax) {
+fn any(cursor: Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option<Assignment> {
+    match quoted(cursor, syntax) {
         Some(found) => Some(found),
         None => bare(cursor, syntax, kind),
     }
@@ -210,7 +206,7 @@ fn any(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option<Assignment
 /// `variable "NAME" { default = "VALUE" }`, `"NAME": {"Type": "String", "Default": "VALUE"}`, and the
 /// same in indented lines: the default may stand behind other fields.
 pub(super) fn declared(
-    cursor: &Cursor<'_>,
+    cursor: Cursor<'_>,
     is_quoted: bool,
     may_indent: bool,
     kind: FileKind,
@@ -237,10 +233,10 @@ pub(super) fn declared(
         }
         inside.skip_blanks();
         if is_default(field) {
-            let value = Cursor { text: cursor.text, at: inside.at };
+            let value = Cursor { at: inside.at, ..cursor };
             return match is_block {
                 true => quoted(value, Syntax::Quoted),
-                false => any(&value, Syntax::Pair, kind),
+                false => any(value, Syntax::Pair, kind),
             };
         }
         skip_field(&mut inside);
@@ -251,8 +247,7 @@ pub(super) fn declared(
 }
 
 /// `${NAME:VALUE}`, `${NAME:-VALUE}`: what a variable is without a value.
-pub(super) fn fallback(cursor: &Cursor<'_>) -> Option<Assignment> {
-    let mut cursor = Cursor { text: cursor.text, at: cursor.at };
+pub(super) fn fallback(mut cursor: Cursor<'_>) -> Option<Assignment> {
     cursor.skip_while(1, |byte| matches!(byte, b'-' | b'='));
     // `${NAME:?what to say}`.
     if cursor.peek() == Some(b'?') {
@@ -267,7 +262,7 @@ pub(super) fn fallback(cursor: &Cursor<'_>) -> Option<Assignment> {
 }
 
 /// `auth=("user", "VALUE")`, `Credential("user", "VALUE")`: what logs in has a user's name before it.
-pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
+pub(super) fn login(cursor: Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     const NAMES: &[&str] =
         &["auth", "credential", "credentials", "creds", "credentials.basic", "passwordtoken"];
     // Ruby calls without parentheses: `http.basic_auth "user", "VALUE"`.
@@ -303,7 +298,7 @@ pub(super) fn login(cursor: &Cursor<'_>, name: &[u8]) -> Option<Assignment> {
 }
 
 /// A value without quotes: up to a blank, or to what ends an expression.
-pub(super) fn bare(cursor: &Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option<Assignment> {
+pub(super) fn bare(cursor: Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option<Assignment> {
     let text = cursor.text;
     let limit = text.len().min(cursor.at + MAX_VALUE + 1);
     let config = kind == FileKind::Config && syntax != Syntax::Parameter;
