@@ -245,7 +245,7 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
     };
     let len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
     let ends =
-        rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`".contains(byte));
+        rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`;".contains(byte));
     let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
     let value = cursor.at..cursor.at + len;
     let syntax = if is_said { Syntax::Said } else { Syntax::Blank };

@@ -14,14 +14,14 @@ const PUBLISHED: &[&str] = &[
 const EMULATORS: usize = 2;
 
 /// The beginnings of what the RFCs of OAuth (5849, 6749, 6750), of Basic credentials (7617) and the
-/// manual of one-time passwords show, and half the world copies; the password of scrypt's (7914);
-/// and the constant of WebSocket (6455).
+/// manuals of one-time passwords, Stripe and MongoDB show, and half the world copies; the password of
+/// scrypt's (7914); and the constant of WebSocket (6455).
 #[rustfmt::skip]
 const SHOWN: &[&str] = &[
     "2yotnfzfejr1zc", "tgzv3jokf0xg5q", "splxlobezqqyby", "czzcagrsa3f0mz", "7fjfp0zbr1ktdr", "gx1fbat3bv",
     "mf_9.b5f-4.1jq", "9djdj82h48djs9", "kkk9d7dh3k39sj", "j49sn47ddh2s33", "dh893hdasih9d3", "kd94hf93k423kf",
     "nnch734d00sl2j", "hh5s93j4hdidpo", "pfkkdhi9sl3r4s", "dpf43f3p2l4k3l", "qwxhzgrpbjpvcg", "jbswy3dpehpk3p",
-    "pleaseletmein", "258eafa5-e914-47da",
+    "pleaseletmein", "258eafa5-e914-47da", "sk_test_4ec39hqlyj", "d1fficultp%40ssw0rd",
 ];
 
 /// Whether the value is no secret because everybody has it.

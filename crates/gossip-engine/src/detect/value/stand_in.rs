@@ -132,9 +132,11 @@ fn is_versioned(value: &[u8]) -> bool {
         && version.iter().all(in_version)
 }
 
-/// `https://…`, `hkdf::Prk`.
+/// `https://…`, `hkdf::Prk`, `arn:aws:kms:…`.
 fn is_qualified(value: &[u8]) -> bool {
-    has(value, b"://") || has(value, b"::")
+    has(value, b"://")
+        || has(value, b"::")
+        || ignore_case::starts_with_any(value, &["arn:", "urn:", "pkcs11:"])
 }
 
 /// `${TOKEN}`, `{{ token }}`, `%(token)s`, `token()`.
@@ -483,6 +485,7 @@ mod tests {
             "Zorb-Wiki-2.0",
             "HTTP/1.1",
             "RSA-OAEP-10",
+            "pkcs11:id=7374;object=zorb",
             "2020-02-01T10:30:00Z",
             ".ssh/zorb_key",
             "HTTP_X_ZORB_ROOT",
