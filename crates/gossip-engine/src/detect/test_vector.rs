@@ -104,7 +104,8 @@ fn is_amid_digits(text: &[u8], kind: FileKind, key: &Assignment) -> bool {
         && runs.any(|run| run.len() >= LONG)
 }
 
-/// How many of the values behind a key have a name of a test vector, as long as all are digits. What is expected is so by a test, and counts for two.
+/// How many of the values behind a key have a name of a test vector, as long as all are digits. What is
+/// expected is so by a test, and counts for two.
 fn words_of_chain(mut rest: &[u8]) -> usize {
     let mut count = 0;
     for _ in 0..MAX_LINKS {
@@ -153,8 +154,14 @@ fn next_name(rest: &[u8]) -> Option<usize> {
     opening[..line_end].iter().any(opens).then_some(name_end)
 }
 
-/// Whether one of `those` is a word of the name.
+/// Whether one of `those` is a word of the name. Languages write `public` and `pub` before names of anything.
 fn has_word(name: &[u8], those: &[&str]) -> bool {
+    const DECLARING: [&[u8]; 6] =
+        [b"const ", b"static ", b"final ", b"readonly ", b"let ", b"var "];
+    let ends = DECLARING
+        .iter()
+        .filter_map(|word| memchr::memmem::rfind(name, word).map(|at| at + word.len()));
+    let name = &name[ends.max().unwrap_or(0)..];
     name::words(name).any(|word| ignore_case::is_any(word, those))
 }
 
@@ -205,6 +212,8 @@ mod tests {
             format!("KEY={hex}\n"),
             format!("KEY={hex}\nOUTPUT_DIR=build\n"),
             format!("key = \"{hex}\";\nsend(message);\n"),
+            format!("pub const KEY: &str = \"{hex}\";\npub const PREFIX: &str = \"wiz_\";\n"),
+            format!("String KEY = \"{hex}\";\npublic static final String A = \"wiz\";\n"),
             "key = \"@q8Zr2LmT0vXbN5wKcJ7dq8Zr2LmT0vXb@\"\ninput = 12\n".to_owned(),
         ] {
             assert!(!check(&text, Syntax::Quoted), "{text}");

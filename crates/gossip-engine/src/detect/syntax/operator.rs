@@ -36,8 +36,7 @@ pub(super) fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
         [b'?', b':', ..] => (Operator::Colon, 2),
         [b':', ..] => (Operator::Colon, 1),
         [b',', ..] => (Operator::Comma, 1),
-        // C++: `name{"value"}`.
-        [b'(', ..] | [b'{', b'"', ..] => (Operator::Call, 1),
+        [b'(', ..] => (Operator::Call, 1),
         [b'>', ..] => (Operator::Close, 1),
         _ => return None,
     };
