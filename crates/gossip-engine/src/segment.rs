@@ -165,8 +165,11 @@ impl Segment<'_> {
 
     /// Tries the rules that look at runs themselves.
     fn confirm_in_run(&self, scratch: &mut Scratch, view: &View<'_>, run: Range<usize>) {
-        for &index in &self.engine.by_run {
-            if let Some(detected) = detect_in_run(view.text, run.clone()) {
+        if self.engine.by_run.is_empty() {
+            return;
+        }
+        if let Some(detected) = detect_in_run(view.text, run) {
+            for &index in &self.engine.by_run {
                 self.judge_detected(scratch, view, index, &detected);
             }
         }

@@ -34,6 +34,7 @@ pub(crate) use file_kind::FileKind;
 pub(crate) use name::has_credential_word;
 
 use crate::finding::Reason;
+use crate::ignore_case;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, NEARBY};
 use crate::literals::{Anchor, Next, Reach};
 use crate::rules::Confidence;
@@ -55,7 +56,6 @@ const _: () = assert!(
     syntax::REACH_AFTER - syntax::MAX_VALUE + test_vector::MAX_CHAIN_KEY + test_vector::CHAIN_REACH
         <= REACH_AFTER
 );
-const _: () = assert!(test_vector::REACH_BEFORE <= REACH_BEFORE);
 const _: () = assert!(syntax::REACH_AFTER + surroundings::REACH <= REACH_AFTER);
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= REACH_AFTER);
@@ -86,13 +86,21 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
         .is_some()
 }
 
+/// Options of programs that are no words of the vocabulary.
+#[rustfmt::skip]
+const OPTIONS: &[&str] = &[
+    "parallel", "pipe", "popular", "preserve", "pretty", "process", "profile", "progress", "protocol",
+];
+
 /// Whether a value that follows the letter of an option at once only ends a word that programs know:
 /// `rotocol` of `-protocol`. An option `-p` is written so with its value, too.
 pub(crate) fn is_tail_of_option(text: &[u8], value: &Range<usize>) -> bool {
     let [.., b'-', letter] = &text[..value.start] else { return false };
     let option = &text[value.start - 1..value.end];
     let len = option.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    letter.is_ascii_alphabetic() && vocabulary::is_known(&option[..len])
+    let option = &option[..len];
+    letter.is_ascii_alphabetic()
+        && (vocabulary::is_known(option) || ignore_case::is_any(option, OPTIONS))
 }
 
 /// Whether a value is an example that everybody has, or opens nothing without another key.

@@ -85,8 +85,7 @@ const LABELS: &[&str] = &[
 ];
 
 /// Before `token` these say that it is of one page that was shown, and worth nothing without its session.
-const OF_PAGES: &[&str] =
-    &["csrf", "xsrf", "antiforgery", "authenticity", "verification", "csrfmiddleware"];
+const OF_PAGES: &[&str] = &["csrf", "xsrf", "antiforgery", "authenticity", "csrfmiddleware"];
 
 /// Before `token` these say that it is a place in a listing, or one of many changes.
 #[rustfmt::skip]
@@ -144,9 +143,13 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let head = &name[start..word.start.max(start)];
     let tail = &name[word.end.min(end)..end];
     let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
+    if is_of_protocol(name) {
+        return None;
+    }
     let mut named = credential(anchor, head, tail, before)?;
     // `X-Internal-Key` is a header that lets somebody in.
-    let is_header = ignore_case::starts_with_any(name, &["x-"]);
+    let is_header = ignore_case::starts_with_any(name, &["x-"])
+        && !before.is_some_and(|word| ignore_case::is_any(word, OF_REQUESTS));
     if named.kind == Kind::Key && is_header && named.bits < HEADER_BITS {
         named = Named { bits: HEADER_BITS, is_explicit: true, ..named };
     }
@@ -207,6 +210,24 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     Some(named)
 }
 
+/// Names by which programs know a hash, a nonce, a tag of a cipher or a token of one page.
+fn is_of_protocol(name: &[u8]) -> bool {
+    const NAMES: &[&str] = &[
+        "sambantpassword",
+        "sambalmpassword",
+        "sec-websocket-key",
+        "auth_tag",
+        "wpa_key_mgmt",
+        "authtag",
+        "requestverificationtoken",
+    ];
+    ignore_case::ends_with_any(name, NAMES)
+}
+
+/// Before `key` in a header these say what a request is about.
+const OF_REQUESTS: &[&str] =
+    &["cache", "correlation", "dedup", "idempotency", "meta", "request", "routing", "trace"];
+
 /// The credential word itself: `head` and `tail` are glued to the anchor.
 fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) -> Option<Named> {
     let is = |word: &str| anchor.eq_ignore_ascii_case(word.as_bytes());
@@ -214,10 +235,6 @@ fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) ->
     let named = |kind, bits, is_explicit| Some(Named { kind, bits, is_explicit });
     let plural = ["", "s"];
     if is("pass") {
-        // `sambaNTPassword` is a hash.
-        if before.is_some_and(|word| matches!(word, b"NT" | b"LM")) {
-            return None;
-        }
         if tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "key"]) {
             return named(Kind::Password, 6.0, true);
         }
@@ -520,7 +537,6 @@ mod tests {
             ("cache_key", "key"),
             ("idempotencyKey", "key"),
             ("token_identifier", "token"),
-            ("sender_key", "key"),
             ("auth_results", "auth"),
             ("wpa_key_mgmt", "key"),
         ] {

@@ -126,7 +126,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         None if plain_word::is_password(text, kind, named, &name, anchor, &found) => {
             Confidence::Low
         }
-        Some(_) if is_of_test_vector(text, kind, named, &found) => return None,
+        Some(_) if is_of_test_vector(text, kind, &text[name.clone()], named, &found) => {
+            return None;
+        }
         Some(confidence) => confidence,
         None => {
             let of_service = !matches!(found.syntax, Syntax::Bytes | Syntax::Among)
@@ -173,9 +175,19 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
 }
 
 /// Whether the key is one of a test vector. Tokens stand before digits of every kind.
-fn is_of_test_vector(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
+fn is_of_test_vector(
+    text: &[u8],
+    kind: FileKind,
+    name: &[u8],
+    named: Named,
+    found: &Assignment,
+) -> bool {
+    // The environment's are in use, and a public key may stand beside.
+    if kind == FileKind::Config && syntax::is_constant(name) {
+        return false;
+    }
     (named.kind != Kind::Password && test_vector::is_one(text, found))
-        || (named.kind != Kind::Token && test_vector::is_in_chain(text, kind, found))
+        || (named.kind != Kind::Token && test_vector::is_in_chain(text, found))
 }
 
 /// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.

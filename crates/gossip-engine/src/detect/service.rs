@@ -41,12 +41,9 @@ const SEALED: [&str; 8] =
 /// Before a key that was found first.
 const MAX_SEPARATORS: usize = 16;
 /// Of the letters and digits that a run begins with, so many are looked at.
-const MAX_STRETCH: usize = 32;
-const _: () = assert!(MAX_STRETCH > services::MAX_WORD);
-/// A name and the start of a key.
-const MAX_WITHOUT_DIGITS: usize = services::MAX_WORD + MAX_STRETCH;
+const MAX_STRETCH: usize = services::MAX_WORD + 1;
 /// One byte tells whether a word begins.
-pub(super) const REACH_BEFORE: usize = MAX_SEPARATORS + services::MAX_NAME + 1;
+pub(super) const REACH_BEFORE: usize = MAX_SEPARATORS + services::MAX_WORD + 1;
 pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
 
 /// Words that say what the value is, and whether it is a credential.
@@ -94,26 +91,22 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
 /// The key in a run of letters and digits, if right before it a service is named that the first stage
 /// does not look for.
 pub(super) fn detect_in_run(text: &[u8], run: Range<usize>) -> Option<Detected> {
-    // Most runs are paths and names, which have none.
-    if !has_digits(&text[run.start..run.end.min(run.start + MAX_WITHOUT_DIGITS)]) {
-        return None;
-    }
-    let name_end = if begins_with_key(&text[run.clone()]) {
-        end_of_name(text, run.start)?
-    } else {
+    let digits = &text[run.clone()];
+    let stretch = first_stretch(digits);
+    let name_end = match may_be_key(digits, stretch) {
+        true => end_of_name(text, run.start)?,
         // `activecampaign-x` is one run.
-        let end = run.start + first_stretch(&text[run.clone()]);
-        begins_with_key(text.get(end + 1..run.end)?).then_some(end)?
+        false => run.start + stretch,
     };
-    let from = name_end.saturating_sub(services::MAX_NAME);
+    let from = name_end.saturating_sub(services::MAX_WORD);
+    // Asked before anything of what follows: most runs are paths and names.
     let name = services::unannounced_at_end(&text[from..name_end])?;
-    detect(text, from + name.start..from + name.end)
-}
-
-/// Whether there are as many digits as a key has, told without branches.
-fn has_digits(text: &[u8]) -> bool {
-    const MIN_DIGITS: u8 = 2;
-    text.iter().fold(0, |count, byte| count + u8::from(byte.is_ascii_digit())) >= MIN_DIGITS
+    let found = detect(text, from + name.start..from + name.end)?;
+    // Lists of packages give hashes to names; the sign of an assignment gives a key.
+    let value = &text[found.secret.clone()];
+    let may_be_hash = value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    let is_assigned = text[name_end..found.secret.start].contains(&b'=');
+    (!may_be_hash || is_assigned).then_some(found)
 }
 
 /// How many letters and digits a run begins with.
@@ -121,15 +114,14 @@ fn first_stretch(run: &[u8]) -> usize {
     run.iter().take(MAX_STRETCH).take_while(|byte| byte.is_ascii_alphanumeric()).count()
 }
 
-/// Whether a run may begin with a key: most are paths and names.
-fn begins_with_key(run: &[u8]) -> bool {
+/// Whether a run that begins with so many letters and digits may begin with a key.
+fn may_be_key(run: &[u8], stretch: usize) -> bool {
     const MIN_LEN: usize = 16;
     const UUID_LEN: usize = 36;
     const UUID_STRETCH: usize = 8;
-    match first_stretch(run) {
+    match stretch {
         UUID_STRETCH => run.get(..UUID_LEN).is_some_and(value::is_uuid),
-        len @ MIN_LEN.. => has_digits(&run[..len]),
-        _ => false,
+        _ => stretch >= MIN_LEN,
     }
 }
 
@@ -516,22 +508,22 @@ mod tests {
     fn a_long_key_is_found_behind_a_name_that_is_not_looked_for() {
         let key = "k4vtqzjm83xwd0rby6hpnc5sgfa7lu2e";
         let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
-        for key in [key, uuid] {
-            for text in [
-                format!("activecampaign |{key}"),
-                format!("ACTIVE_CAMPAIGN = \"|{key}\""),
-                format!("|activecampaign-{key}"),
-                format!("|activecampaign_{key}"),
-                format!("process.env['activecampaign'] = '|{key}'"),
-                // The name is a word.
-                format!("FIREWORKS=|{key}"),
-            ] {
-                assert_eq!(found_in_run(&text).as_deref(), Some(key), "{text}");
-            }
-        }
         for text in [
-            format!("fireworks |{key}"),
-            format!("fireworks: |{uuid}"),
+            format!("activecampaign |{key}"),
+            format!("ACTIVECAMPAIGN = \"|{key}\""),
+            format!("|activecampaign-{key}"),
+            format!("|activecampaign_{key}"),
+            format!("process.env['activecampaign'] = '|{key}'"),
+        ] {
+            assert_eq!(found_in_run(&text).as_deref(), Some(key), "{text}");
+        }
+        assert_eq!(found_in_run(&format!("activecampaign=|{uuid}")).as_deref(), Some(uuid));
+        for text in [
+            // The name is a word.
+            format!("FIREWORKS=|{key}"),
+            // A list of packages.
+            format!("activecampaign: |{uuid}"),
+            "activecampaign |3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c4".to_owned(),
             format!("activecampaign|{key}"),
             format!("activecampaign for you |{key}"),
             format!("|activecampaigning-{key}"),

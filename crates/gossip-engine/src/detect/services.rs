@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("services.txt");
-/// Longer words name none.
+/// Shorter and longer words name none.
+const MIN_WORD: usize = 3;
 pub(super) const MAX_WORD: usize = 24;
+/// Of a name, so many bytes tell most others from it.
+const START: usize = 4;
 /// Of which a name may be made.
 const MAX_WORDS: usize = 3;
-/// With what joins the words.
-pub(super) const MAX_NAME: usize = MAX_WORD + MAX_WORDS - 1;
 /// How far before a name its service may be named.
 pub(super) const MAX_BEFORE: usize = 40;
 
@@ -26,9 +27,14 @@ pub(super) fn is_named(text: &[u8]) -> bool {
     false
 }
 
-/// The service that `text` ends with, if the first stage does not look for it.
+/// The service that `text` ends with, if the first stage does not look for it. Asked at every long run of
+/// letters and digits: the name is one word here.
 pub(super) fn unannounced_at_end(text: &[u8]) -> Option<Range<usize>> {
-    named_at_end(text, unannounced())
+    let start = start_of_word(text);
+    let name = &text[start..];
+    let may_be = name.first().is_some_and(u8::is_ascii_alphabetic)
+        && (MIN_WORD..=MAX_WORD).contains(&name.len());
+    (may_be && unannounced().has(&[name])).then_some(start..text.len())
 }
 
 /// The last one, two or three words of `text`, if they are one of the names.
@@ -85,34 +91,42 @@ impl Names {
         sorted.sort_unstable();
         let mut bits = vec![0; 1 << (Self::BITS - u64::BITS.trailing_zeros())];
         for name in &sorted {
-            let mut lower = [0; MAX_WORD];
-            lower[..name.len()].copy_from_slice(name.as_bytes());
-            let (word, bit) = Self::place(&lower, name.len());
+            let (word, bit) = Self::place(joined(&[name.as_bytes()]), name.len());
             bits[word] |= bit;
         }
         Self { sorted, bits }
     }
 
-    fn place(lower: &[u8; MAX_WORD], len: usize) -> (usize, u64) {
-        let start = u32::from_le_bytes([lower[0], lower[1], lower[2], lower[3]]);
+    fn place(first: [u8; START], len: usize) -> (usize, u64) {
+        let start = u32::from_le_bytes(first);
         let hash = (start ^ len as u32).wrapping_mul(0x9E37_79B1) >> (u32::BITS - Self::BITS);
         (hash as usize / 64, 1 << (hash % 64))
     }
 
     /// Whether the words, put together, are one of them.
     fn has(&self, words: &[&[u8]]) -> bool {
-        let mut lower = [0; MAX_WORD];
-        let mut len = 0;
-        for word in words {
-            let Some(room) = lower.get_mut(len..len + word.len()) else { return false };
-            room.copy_from_slice(word);
-            len += word.len();
+        // Most are none, which the bits tell.
+        let len = words.iter().map(|word| word.len()).sum();
+        let first = match words {
+            [[a, b, c, d, ..]] => [*a, *b, *c, *d],
+            _ => joined(words),
+        };
+        let (word, bit) = Self::place(first.map(|byte| byte.to_ascii_lowercase()), len);
+        if len > MAX_WORD || self.bits[word] & bit == 0 {
+            return false;
         }
+        let mut lower: [u8; MAX_WORD] = joined(words);
         lower.make_ascii_lowercase();
-        let (word, bit) = Self::place(&lower, len);
-        self.bits[word] & bit != 0
-            && self.sorted.binary_search_by(|name| name.as_bytes().cmp(&lower[..len])).is_ok()
+        self.sorted.binary_search_by(|name| name.as_bytes().cmp(&lower[..len])).is_ok()
     }
+}
+
+/// The first bytes of the words, put together, or zeros.
+fn joined<const LEN: usize>(words: &[&[u8]]) -> [u8; LEN] {
+    let mut joined = [0; LEN];
+    let bytes = words.iter().copied().flatten();
+    joined.iter_mut().zip(bytes).for_each(|(joined, byte)| *joined = *byte);
+    joined
 }
 
 /// What the first stage looks for: what nobody else is called, and what others are called, too.
@@ -135,7 +149,7 @@ fn section(head: &str) -> impl Iterator<Item = &'static str> {
 
 fn unannounced() -> &'static Names {
     static UNANNOUNCED: OnceLock<Names> = OnceLock::new();
-    let names = || Names::new(section("[words]").chain(section("[names before long keys]")));
+    let names = || Names::new(section("[names before long keys]"));
     UNANNOUNCED.get_or_init(names)
 }
 
@@ -180,10 +194,10 @@ mod tests {
     #[test]
     fn services_that_are_not_looked_for_are_recognised_at_the_end() {
         let at = |text: &str| unannounced_at_end(text.as_bytes()).map(|name| text[name].to_owned());
-        assert_eq!(at("the ActiveCampaign").as_deref(), Some("ActiveCampaign"));
-        assert_eq!(at("X_ACTIVE_CAMPAIGN").as_deref(), Some("ACTIVE_CAMPAIGN"));
+        assert_eq!(at("the activecampaign").as_deref(), Some("activecampaign"));
+        assert_eq!(at("X_ACTIVECAMPAIGN").as_deref(), Some("ACTIVECAMPAIGN"));
         assert_eq!(at("myActivecampaign").as_deref(), Some("Activecampaign"));
-        for text in ["clockify", "activecampaigns", "activecampaign ", "active  campaign", ""] {
+        for text in ["clockify", "activecampaigns", "activecampaign ", "active-campaign", ""] {
             assert_eq!(at(text), None, "{text}");
         }
     }

@@ -5,8 +5,12 @@ use std::ops::Range;
 
 use super::name::Kind;
 use super::syntax::{Assignment, Syntax};
+use super::value;
 use crate::ignore_case;
 
+/// Words weigh less.
+const RANDOM_BITS: f32 = 12.0;
+const PLURALS: &[&str] = &["passwords", "passphrases", "secrets", "keys", "tokens", "credentials"];
 /// How far before a name the kind of its key may be told.
 const REACH_BEFORE: usize = 48;
 /// How far behind a value it may be told what is made of it.
@@ -22,7 +26,11 @@ pub(super) fn deny(
     kind: Kind,
     found: &Assignment,
 ) -> bool {
+    // A private key stands beside its public one.
+    let is_private =
+        ignore_case::contains_any(&text[name.clone()], &["private", "secret", "api", "access"]);
     let of_key = kind == Kind::Key
+        && !is_private
         && (is_called_public(&text[line..phrase])
             || is_after_public_key(&text[line..name.start])
             || becomes_public_key(text, found.value.end));
@@ -30,10 +38,10 @@ pub(super) fn deny(
         || is_within_word(text, name.start)
         || is_compared(text, name, found.syntax)
         || is_made_public(&text[name.end..found.value.start], found.syntax)
-        || is_neighbour(text, name.start, found)
+        || is_neighbour(text, name, found)
         || is_in_list_of_words(text, &text[name.clone()], found)
         || is_commit(text, &found.value)
-        || is_command(&text[name.clone()], found.syntax)
+        || is_command(&text[name.clone()], &text[found.value.clone()], found.syntax)
         || is_made_of_secret(&text[line..name.start], &text[name.end..found.value.start])
         || is_salted(text, found)
         || is_called_encrypted(text, found.value.end)
@@ -41,21 +49,32 @@ pub(super) fn deny(
 
 /// `enable password … encrypted`: routers say so of a hash.
 fn is_called_encrypted(text: &[u8], end: usize) -> bool {
-    text.get(end..).is_some_and(|rest| rest.starts_with(b" encrypted"))
+    const WORD: &[u8] = b" encrypted";
+    let rest = text.get(end..end + WORD.len() + 1).or(text.get(end..)).unwrap_or(b"");
+    rest.strip_prefix(WORD).is_some_and(|rest| matches!(rest, [] | [b'\r' | b'\n']))
 }
 
 /// `passwd app` asks for one.
-fn is_command(name: &[u8], syntax: Syntax) -> bool {
-    syntax == Syntax::Directive && name == b"passwd"
+fn is_command(name: &[u8], value: &[u8], syntax: Syntax) -> bool {
+    let is_user = value.iter().all(u8::is_ascii_lowercase);
+    syntax == Syntax::Directive && name == b"passwd" && is_user
 }
 
 /// `checksum/secret: …`, by which Kubernetes notices a change; `SetCredentialEncrypted=key: …` of systemd;
 /// `md5($key) == …`; `SHA512 (token.tgz) = …`.
 fn is_made_of_secret(before: &[u8], between: &[u8]) -> bool {
-    let is_hashed = ignore_case::contains_any(before, &["md5(", "sha1(", "sha256("])
-        && memchr::memmem::find(between, b"==").is_some();
-    let is_listed = before.ends_with(b" (")
-        && ignore_case::starts_with_any(before, &["sha", "md5", "rmd160", "blake2"]);
+    // The call of the hash is open where the name stands.
+    let call = memchr::memrchr(b'(', before).map(|at| &before[..at]);
+    let is_hashed = call.is_some_and(|call| {
+        ignore_case::ends_with_any(call, &["md5", "sha1", "sha256"])
+            && memchr::memchr(b')', &before[call.len()..]).is_none()
+            && memchr::memmem::find(between, b"==").is_some()
+    });
+    let is_listed = before.strip_suffix(b" (").is_some_and(|algorithm| {
+        ignore_case::starts_with_any(algorithm, &["sha", "md5", "rmd160", "blake2"])
+            && algorithm.iter().all(u8::is_ascii_alphanumeric)
+            && algorithm.iter().any(u8::is_ascii_digit)
+    });
     is_hashed || is_listed || before.ends_with(b"checksum/") || before.ends_with(b"Encrypted=")
 }
 
@@ -64,7 +83,8 @@ fn is_salted(text: &[u8], found: &Assignment) -> bool {
     const MAX_SIGNS: usize = 8;
     let behind = &text[found.value.end..text.len().min(found.value.end + MAX_SIGNS + 4)];
     let signs = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
-    found.syntax == Syntax::Pair && behind[signs..].starts_with(b"salt")
+    let is_next = behind[..signs].contains(&b'"') && behind[signs..].starts_with(b"salt");
+    found.syntax == Syntax::Pair && is_next
 }
 
 /// `public key: …`.
@@ -91,34 +111,44 @@ fn becomes_public_key(text: &[u8], end: usize) -> bool {
     memchr::memmem::find(rest, b"PublicKey>").is_some()
 }
 
-/// `Ġclave`: letters that are no ASCII belong to a word, too.
+/// `Ġclave`: Latin letters with accents belong to a word, too; marks of all kinds do not.
 fn is_within_word(text: &[u8], start: usize) -> bool {
-    start.checked_sub(1).is_some_and(|at| !text[at].is_ascii())
+    // U+00C0 to U+024F.
+    matches!(text[..start], [.., 0xC3..=0xC9, 0x80..=0xBF])
 }
 
 /// `test "$pass" = dlopen`: shells compare so, and assign without the sign of a variable.
 fn is_compared(text: &[u8], name: &Range<usize>, syntax: Syntax) -> bool {
     let is_variable = name.start.checked_sub(1).is_some_and(|at| text[at] == b'$');
     let is_apart = matches!(text.get(name.end), Some(b'"' | b' '));
-    syntax == Syntax::BareEquals && is_variable && is_apart
+    let before = &text[name.start.saturating_sub(REACH_BEFORE)..name.start];
+    let is_test = ["test ", "[ ", "if ", "# "]
+        .iter()
+        .any(|word| memchr::memmem::find(before, word.as_bytes()).is_some());
+    syntax == Syntax::BareEquals && is_variable && is_apart && is_test
 }
 
 /// `address!("…")`, `Signature::from_str("…")`, `HashedPass("…")`: what is made of the value is public.
 fn is_made_public(between: &[u8], syntax: Syntax) -> bool {
     const MAKERS: &[&str] =
-        &["address", "signature", "publickey", "public_key", "verifying", "hashed"];
-    syntax == Syntax::Wrapped && ignore_case::contains_any(between, MAKERS)
+        &["address", "signature", "publickey", "public_key", "verifyingkey", "verifying_key"];
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let is_maker =
+        |word: &[u8]| ignore_case::is_any(word, MAKERS) || ignore_case::contains(word, "hashed");
+    syntax == Syntax::Wrapped && between.split(|byte| !in_name(byte)).any(is_maker)
 }
 
 /// `"a/password.php", "x" => …`, `"token=x", "y=…"`: strings that only stand beside each other.
-fn is_neighbour(text: &[u8], start: usize, found: &Assignment) -> bool {
+fn is_neighbour(text: &[u8], name: &Range<usize>, found: &Assignment) -> bool {
     if !matches!(found.syntax, Syntax::Listed | Syntax::Among) {
         return false;
     }
-    let is_part = start.checked_sub(1).is_some_and(|at| matches!(text[at], b'=' | b'/'));
-    let rest = text.get(found.value.end + 1..).unwrap_or(b"");
-    let rest = rest[..rest.len().min(REACH)].trim_ascii_start();
-    is_part || rest.starts_with(b"=>")
+    // A store of secrets is written to by a path, too: `put("app/password", "x")`.
+    let is_file = text[name.clone()].contains(&b'.');
+    let before = name.start.checked_sub(1).map(|at| text[at]);
+    let is_part = before == Some(b'=') || (before == Some(b'/') && is_file);
+    let rest = &text[found.value.end..text.len().min(found.value.end + REACH)];
+    is_part || rest.get(1..).unwrap_or(b"").trim_ascii_start().starts_with(b"=>")
 }
 
 /// `password = ["zeroize"]`: what a feature needs. Passwords in a list have a name in the plural.
@@ -131,7 +161,8 @@ fn is_in_list_of_words(text: &[u8], name: &[u8], found: &Assignment) -> bool {
     found.syntax == Syntax::Quoted
         && before.ends_with(b"[")
         && value.iter().all(in_word)
-        && !ignore_case::ends_with_any(name, &["passwords", "secrets", "keys", "tokens"])
+        && value::weigh(value, RANDOM_BITS).is_none()
+        && !ignore_case::ends_with_any(name, PLURALS)
 }
 
 /// ``[`fb884e1`](…)``: a commit that a changelog links to.

@@ -5,7 +5,6 @@
 //! Input = 4372…
 //! ```
 
-use super::file_kind::FileKind;
 use super::name;
 use super::syntax::{Assignment, Syntax};
 use crate::ignore_case;
@@ -36,10 +35,10 @@ const NONCES: &[&str] = &["nonce", "iv"];
 /// several, of digits, and some word among their names.
 const MAX_LINKS: usize = 12;
 pub(super) const CHAIN_REACH: usize = 1000;
+/// So many names tell a vector.
+const NAMES_OF_CHAIN: usize = 2;
 /// What has less digits says nothing by its name.
 const MIN_LINK: usize = 16;
-/// How far before the key the digits of another value are looked for: its name stands between.
-pub(super) const REACH_BEFORE: usize = 120;
 /// Longer keys have no chain behind them.
 pub(super) const MAX_CHAIN_KEY: usize = 160;
 /// Words of a chain only: of one value they say less.
@@ -52,12 +51,14 @@ const CHAIN_WORDS: &[&str] = &[
 /// Whether the next value after the key, or the one after a nonce, is that of a test vector.
 pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
     let value = &text[key.value.clone()];
-    if value.len() > MAX_KEY || (!is_digits(value) && key.syntax != Syntax::Bytes) {
+    // Keys of Ethereum are written with `0x`, and stand before addresses.
+    let may_be = is_digits(value) && !value.starts_with(b"0x");
+    if value.len() > MAX_KEY || (!may_be && key.syntax != Syntax::Bytes) {
         return false;
     }
     let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
     match next_name(rest) {
-        Some(name) if has_word(&rest[..name], WORDS) => true,
+        Some(name) if has_word(&rest[..name], WORDS) => holds_digits(&rest[name..]),
         // A nonce tells nothing by itself; what follows it does, where code decodes the key.
         Some(name) if key.syntax == Syntax::Wrapped && has_word(&rest[..name], NONCES) => {
             let line = &rest[name..rest.len().min(name + MAX_NONCE)];
@@ -75,33 +76,13 @@ fn is_digits(value: &[u8]) -> bool {
     digits.len() >= MIN_DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Whether the key is followed by values of digits, some of which have names of a test vector. Code has
-/// keys beside nonces that are in use, and configurations have them beside hashes and tags: there it takes
-/// two names.
-pub(super) fn is_in_chain(text: &[u8], kind: FileKind, key: &Assignment) -> bool {
-    let needed = match kind {
-        FileKind::Code | FileKind::Config | FileKind::Catalogue => 2,
-        FileKind::Text | FileKind::Unknown => 1,
-    };
+/// Whether the key is followed by values of digits, some of which have names of a test vector. Keys in use
+/// stand beside nonces, hashes and tags as well: it takes two names.
+pub(super) fn is_in_chain(text: &[u8], key: &Assignment) -> bool {
     let rest = &text[key.value.end..text.len().min(key.value.end + CHAIN_REACH)];
     key.value.len() <= MAX_CHAIN_KEY
         && is_digits(&text[key.value.clone()])
-        && (words_of_chain(rest) >= needed || is_amid_digits(text, kind, key))
-}
-
-/// Whether a configuration, which in truth is a list of vectors, has long digits right before the key's
-/// name and right behind the key.
-fn is_amid_digits(text: &[u8], kind: FileKind, key: &Assignment) -> bool {
-    const LONG: usize = 48;
-    let before = &text[key.value.start.saturating_sub(REACH_BEFORE)..key.value.start];
-    let mut runs = before.rsplit(|byte| !byte.is_ascii_hexdigit());
-    let is_behind = runs.any(|run| run.len() >= LONG);
-    let rest = &text[key.value.end..text.len().min(key.value.end + MAX_NAME + LONG)];
-    let mut runs = rest.split(|byte| !byte.is_ascii_hexdigit());
-    kind == FileKind::Config
-        && key.syntax == Syntax::Quoted
-        && is_behind
-        && runs.any(|run| run.len() >= LONG)
+        && words_of_chain(rest) >= NAMES_OF_CHAIN
 }
 
 /// How many of the values behind a key have a name of a test vector, as long as all are digits. What is
@@ -136,8 +117,15 @@ fn words_of_chain(mut rest: &[u8]) -> usize {
         }
         // Numbers and names of environments are short.
         if digits >= MIN_LINK {
-            let is_word = has_word(name, WORDS) || has_word(name, CHAIN_WORDS);
-            count += usize::from(is_word) + usize::from(has_word(name, &["expected"]));
+            let is_word = |word: &&[u8]| {
+                ignore_case::is_any(word, WORDS) || ignore_case::is_any(word, CHAIN_WORDS)
+            };
+            let found = name::words(without_declaration(name)).find(is_word);
+            let is_expected = |word: &[u8]| word.eq_ignore_ascii_case(b"expected");
+            count += usize::from(found.is_some()) + usize::from(found.is_some_and(is_expected));
+        }
+        if count >= NAMES_OF_CHAIN {
+            break;
         }
         rest = &value[digits..];
     }
@@ -154,15 +142,30 @@ fn next_name(rest: &[u8]) -> Option<usize> {
     opening[..line_end].iter().any(opens).then_some(name_end)
 }
 
+/// Whether what follows is of digits, as what a cipher works on is written: `publicUrl: "https://…"` is not.
+fn holds_digits(rest: &[u8]) -> bool {
+    let opening = &rest[..rest.len().min(MAX_OPENING)];
+    let quote = opening.iter().position(|byte| matches!(byte, b'"' | b'\''));
+    let start = quote.map_or_else(
+        || opening.iter().position(u8::is_ascii_alphanumeric).unwrap_or(opening.len()),
+        |quote| quote + 1,
+    );
+    let behind = rest[start..].iter().find(|byte| !byte.is_ascii_hexdigit());
+    !behind.is_some_and(|byte| byte.is_ascii_graphic() && !b"\"',;)]}".contains(byte))
+}
+
 /// Whether one of `those` is a word of the name. Languages write `public` and `pub` before names of anything.
 fn has_word(name: &[u8], those: &[&str]) -> bool {
+    name::words(without_declaration(name)).any(|word| ignore_case::is_any(word, those))
+}
+
+fn without_declaration(name: &[u8]) -> &[u8] {
     const DECLARING: [&[u8]; 6] =
         [b"const ", b"static ", b"final ", b"readonly ", b"let ", b"var "];
     let ends = DECLARING
         .iter()
         .filter_map(|word| memchr::memmem::rfind(name, word).map(|at| at + word.len()));
-    let name = &name[ends.max().unwrap_or(0)..];
-    name::words(name).any(|word| ignore_case::is_any(word, those))
+    &name[ends.max().unwrap_or(0)..]
 }
 
 #[cfg(test)]
@@ -175,9 +178,9 @@ mod tests {
         is_one(text.as_bytes(), &key)
     }
 
-    fn is_chained(marked: &str, syntax: Syntax, kind: FileKind) -> bool {
+    fn is_chained(marked: &str, syntax: Syntax) -> bool {
         let (text, key) = parse(marked, syntax);
-        is_in_chain(text.as_bytes(), kind, &key)
+        is_in_chain(text.as_bytes(), &key)
     }
 
     fn parse(marked: &str, syntax: Syntax) -> (String, Assignment) {
@@ -212,6 +215,9 @@ mod tests {
             format!("KEY={hex}\n"),
             format!("KEY={hex}\nOUTPUT_DIR=build\n"),
             format!("key = \"{hex}\";\nsend(message);\n"),
+            format!("key: \"{hex}\",\nlabel: \"prod\",\n"),
+            format!("SECRET_KEY={hex}\nPUBLIC_URL=http://localhost:3000\n"),
+            "privateKey: \"@0x3b9d07c41fe86a52908d4f7be1c6a03d@\",\n public: \"04\"\n".to_owned(),
             format!("pub const KEY: &str = \"{hex}\";\npub const PREFIX: &str = \"wiz_\";\n"),
             format!("String KEY = \"{hex}\";\npublic static final String A = \"wiz\";\n"),
             "key = \"@q8Zr2LmT0vXbN5wKcJ7dq8Zr2LmT0vXb@\"\ninput = 12\n".to_owned(),
@@ -223,34 +229,30 @@ mod tests {
     #[test]
     fn a_key_before_a_chain_of_values_is_of_a_test_vector() {
         let hex = "@3b9d07c41fe86a52908d4f7be1c6a03d@";
-        let lines =
-            format!("KEY: {hex}\nNONCE: 752abad3\nIN: 00\nAD: \nCT: 5d\nTAG: 4f11223aa9e0c1d2");
-        assert!(is_chained(&lines, Syntax::BareColon, FileKind::Unknown));
+        let lines = format!(
+            "KEY: {hex}\nNONCE: 752abad3\nIN: 00\nAD: \nCT: 5d11223aa9e0c1d2\nTAG: 4f11223aa9e0c1d2"
+        );
+        assert!(is_chained(&lines, Syntax::BareColon));
         let json = format!(
             "\"shared_secret\":\"{hex}\",\"context\":\"00ab\",\"list\":[{{\"aad\":\"4311223aa9e0c1d2\",\"ct\":\"8f11223aa9e0c1d2\""
         );
-        assert!(is_chained(&json, Syntax::Quoted, FileKind::Config));
+        assert!(is_chained(&json, Syntax::Quoted));
         let code = format!(
             "{{ key: \"{hex}\",\n iv: \"d65c\",\n pt: \"0011223aa9e0c1d2\",\n tag: \"2c11223aa9e0c1d2\" }}"
         );
-        assert!(is_chained(&code, Syntax::Quoted, FileKind::Code));
+        assert!(is_chained(&code, Syntax::Quoted));
         let expected = format!(
             "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output =\n  \"0011223aa9e0c1d2\""
         );
-        assert!(is_chained(&expected, Syntax::Quoted, FileKind::Code));
-        let long = "3b9d07c41fe86a52".repeat(4);
-        let amid =
-            format!("\"x\": \"{long}\", \"shared_secret\": \"{hex}\"}}, {{\"seed\": \"{long}\"");
-        assert!(is_chained(&amid, Syntax::Quoted, FileKind::Config));
-        assert!(!is_chained(&amid[70..], Syntax::Quoted, FileKind::Config));
+        assert!(is_chained(&expected, Syntax::Quoted));
         let env = format!("KEY={hex}\nIV=89dab80b\nCOMMIT=3b9d07c4\nREGION=eu\nTAG=v1");
-        assert!(!is_chained(&env, Syntax::BareEquals, FileKind::Config));
+        assert!(!is_chained(&env, Syntax::BareEquals));
         let hashes = format!("KEY={hex}\nIMAGE=0a1b\nBUILD_TAG=3b9d07c41fe86a529e\n");
-        assert!(!is_chained(&hashes, Syntax::BareEquals, FileKind::Config));
+        assert!(!is_chained(&hashes, Syntax::BareEquals));
         let port = format!("KEY={hex}\nPORT=5432\nMAX_INPUT=10\nTAG=\n");
-        assert!(!is_chained(&port, Syntax::BareEquals, FileKind::Config));
+        assert!(!is_chained(&port, Syntax::BareEquals));
         let cipher =
             format!("key: \"{hex}\",\n iv: \"d65c\",\n input: \"0011223aa9e0c1d2\", mode: x");
-        assert!(!is_chained(&cipher, Syntax::Quoted, FileKind::Code));
+        assert!(!is_chained(&cipher, Syntax::Quoted));
     }
 }

@@ -147,3 +147,41 @@ fn what_names_a_credential_or_a_key_is_none() {
         assert!(found(FileKind::Config, text), "{text}");
     }
 }
+
+/// Each was silenced once by something that stands beside it.
+#[test]
+fn what_stands_beside_a_secret_does_not_silence_it() {
+    const HEX: &str = "3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c41fe86a52908d4f7be1c6a03d";
+    const KEY: &str = "q8Zr2LmT0vXbN5wKcJ7dHfPs3Wq7kP2z";
+    for text in [
+        format!("DEPLOYER_PRIVATE_KEY=0x{HEX}\nNEXT_PUBLIC_CHAIN_ID=1\n"),
+        format!("const privateKey = \"0x{HEX}\";\nconst message = \"hi\";"),
+        format!("PRIVATE_KEY={HEX}\nPUBLIC_KEY={HEX}\n"),
+        format!("\u{feff}API_KEY={KEY}\n"),
+        format!("\u{2022} password: {KEY}\n"),
+        format!("\u{5bc6}\u{7801}password: {KEY}\n"),
+        format!("ID=\"{HEX}\"\nJWT_SECRET=\"{HEX}\"\nHASH=\"{HEX}\"\n"),
+        format!("client.put(\"/prod/db/password\", \"{KEY}\")"),
+        format!("vault.write(\"secret/app/api_token\", \"{KEY}\")"),
+        format!("{{\"publicKey\":\"{KEY}\",\"privateKey\":\"{HEX}\"}}"),
+        format!("<ApiKey>{KEY}</ApiKey><PublicKey>abc</PublicKey>"),
+        format!("SLACK_VERIFICATION_TOKEN={KEY}\n"),
+        format!("{{\"accessToken\":\"CfDJ8{KEY}{KEY}\"}}"),
+        "NT_PASSWORD=Winter2024!x\n".to_owned(),
+        format!("WEBSOCKET_KEY={KEY}\n"),
+        format!("VALIDATOR_KEY={HEX}\n"),
+        format!("API_KEY_MGMT={KEY}\n"),
+        "DB_PASSWORD=Progress2024\n".to_owned(),
+        "Shared account (password: Wq7!kP2zRm9)\n".to_owned(),
+        "if (md5($user) == $u && $password == 'Tr0ub4dor&3x')".to_owned(),
+        "password = [\"kdxnyjwbqzrtplmcvhgf\"]".to_owned(),
+        format!("secret = hmac_signature(\"{KEY}\")"),
+        "passwd Wq7kP2zRm9xx\n".to_owned(),
+        "$password = Wq7kP2zRm9xx\n".to_owned(),
+        "PASSWORD=Wq7kP2zRm9xx encrypted=no\n".to_owned(),
+        "pleaseletmein2024!".replace("please", "DB_PASSWORD=please"),
+        "DB_PASSWORD=Winter-2.0x\n".to_owned(),
+    ] {
+        assert!(found(FileKind::Config, &text), "{text}");
+    }
+}

@@ -293,8 +293,19 @@ pub(super) fn login(cursor: Cursor<'_>, name: &[u8]) -> Option<Assignment> {
     cursor.eat(b"Some(");
     let found = quoted(cursor, Syntax::Login)?;
     // Features of a package are listed so: `aws-auth = ["a", "b", "c"]`.
-    let goes_on = opening == Some(b'[') && text.get(found.value.end + 1) == Some(&b',');
+    let in_feature = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_' | b'/');
+    let goes_on = opening == Some(b'[')
+        && text.get(found.value.end + 1) == Some(&b',')
+        && text[found.value.clone()].iter().all(in_feature);
     (!goes_on).then_some(found)
+}
+
+/// Whether a brace opens before `at` on its line.
+fn is_in_map(text: &[u8], at: usize) -> bool {
+    const MAX_BEFORE: usize = 64;
+    let before = &text[at.saturating_sub(MAX_BEFORE)..at];
+    let line = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
+    before[line..].contains(&b'{')
 }
 
 /// A value without quotes: up to a blank, or to what ends an expression.
@@ -324,7 +335,7 @@ pub(super) fn bare(cursor: Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option
         len = escape;
     }
     // `{user: app, password: value}`.
-    let closes_map = config && !rest[..len].contains(&b'{');
+    let closes_map = config && !rest[..len].contains(&b'{') && is_in_map(text, cursor.at);
     while len > 0 && (matches!(rest[len - 1], b',' | b'.') || (closes_map && rest[len - 1] == b'}'))
     {
         len -= 1;

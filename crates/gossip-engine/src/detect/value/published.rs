@@ -21,7 +21,7 @@ const SHOWN: &[&str] = &[
     "2yotnfzfejr1zc", "tgzv3jokf0xg5q", "splxlobezqqyby", "czzcagrsa3f0mz", "7fjfp0zbr1ktdr", "gx1fbat3bv",
     "mf_9.b5f-4.1jq", "9djdj82h48djs9", "kkk9d7dh3k39sj", "j49sn47ddh2s33", "dh893hdasih9d3", "kd94hf93k423kf",
     "nnch734d00sl2j", "hh5s93j4hdidpo", "pfkkdhi9sl3r4s", "dpf43f3p2l4k3l", "qwxhzgrpbjpvcg", "jbswy3dpehpk3p",
-    "pleaseletmein", "258eafa5-e914-47da", "sk_test_4ec39hqlyj", "d1fficultp%40ssw0rd",
+    "258eafa5-e914-47da", "sk_test_4ec39hqlyj", "d1fficultp%40ssw0rd",
 ];
 
 /// Whether the value is no secret because everybody has it.
@@ -38,7 +38,8 @@ pub(super) fn is_published(value: &[u8]) -> bool {
 /// beginning. What only contains one may be more: a private key contains its public one.
 pub(in crate::detect) fn is_shown(value: &[u8]) -> bool {
     const LEN_MIN: usize = 10;
-    value.len() >= LEN_MIN
-        && (ignore_case::starts_with_any(value, SHOWN)
-            || ignore_case::starts_with_any(value, &PUBLISHED[..EMULATORS]))
+    value.eq_ignore_ascii_case(b"pleaseletmein")
+        || value.len() >= LEN_MIN
+            && (ignore_case::starts_with_any(value, SHOWN)
+                || ignore_case::starts_with_any(value, &PUBLISHED[..EMULATORS]))
 }

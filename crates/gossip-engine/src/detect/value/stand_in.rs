@@ -25,9 +25,9 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_repetitive, NONE),          // `xxxx`
     (has_foreign_character, NONE),  // text of another script
     (is_path, NONE),                // says where a secret is
-    (is_file_of_key, NONE),         // says where a key is
+    (is_file_of_key, 12.0),         // says where a key is
     (is_prefix, NONE),              // what secrets begin with
-    (is_version, NONE),             // of a licence, or of a program
+    (is_version, 12.0),             // of a licence, or of a program
     (is_case, 20.0),                // one of several tests of an algorithm
     (is_hash, NONE),                // does not give the password back
     (is_node, NONE),                // printed by a parser
@@ -97,11 +97,11 @@ const TELLING_PARTS: &[&str] = &[
 ];
 
 /// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus; what Windows sealed for one
-/// user or a server of ASP.NET for itself, which begins with the number of the provider; and what
-/// Kubernetes' controller of sealed secrets did, which begins with the length of an encrypted key, 512.
+/// user, which begins with the number of the provider; and what Kubernetes' controller of sealed secrets
+/// did, which begins with the length of an encrypted key, 512.
 pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
     const MIN_SEALED: usize = 700;
-    const PROVIDERS: [&[u8]; 2] = [b"AQAAANCMnd8BFdERjHoAwE", b"CfDJ8"];
+    const DPAPI: &[u8] = b"AQAAANCMnd8BFdERjHoAwE";
     let is_sealed = value.len() >= MIN_SEALED
         && matches!(value, [b'A', b'g', b'A'..=b'D', ..])
         && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
@@ -111,7 +111,7 @@ pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
     value.starts_with(b"ENC(")
         || of_magento
         || value.starts_with(b"ENCRYPTED[")
-        || PROVIDERS.iter().any(|start| value.starts_with(start))
+        || value.starts_with(DPAPI)
         || has(value, b"ENC[")
         || is_sealed
 }
@@ -152,6 +152,11 @@ fn is_template(value: &[u8]) -> bool {
 /// `Bearer %s`.
 fn is_format(value: &[u8]) -> bool {
     has(value, b"%s")
+}
+
+/// Whether a text says of itself that it is no secret: `changeme`, `the example of a nonce`.
+pub(super) fn tells(text: &[u8]) -> bool {
+    is_whole_word(text) || ignore_case::contains_any(text, TELLING_PARTS) || only_says_secret(text)
 }
 
 /// `your-password`, `my_token`, `process.env.TOKEN`.
