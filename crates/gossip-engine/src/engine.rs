@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
 
 use crate::decode::escapes;
-use crate::detect::{Detector, FileKind};
+use crate::detect::FileKind;
 use crate::finding::Finding;
 use crate::literals::Next;
 use crate::options::Options;
@@ -50,8 +50,6 @@ pub struct Engine {
     pub(crate) first_escape: usize,
     /// Rules without an anchor, tried everywhere.
     pub(crate) everywhere: Vec<u32>,
-    /// Rules that are tried at long runs of letters and digits, too.
-    pub(crate) by_run: Vec<u32>,
     /// Rules that look at paths only.
     pub(crate) by_path: Vec<u32>,
     pub(crate) slots: usize,
@@ -72,7 +70,6 @@ impl Engine {
         // Rules that share a literal share its place in the first stage.
         let mut literals: BTreeMap<_, (Literal, Vec<Link>)> = BTreeMap::new();
         let mut everywhere = Vec::new();
-        let mut by_run = Vec::new();
         let mut by_path = Vec::new();
         let mut slots = 2;
         for (index, rule) in rules.iter().enumerate() {
@@ -84,11 +81,8 @@ impl Engine {
                         everywhere.push(index);
                     }
                 }
-                None => match rule.detector {
-                    Some(Detector::ServiceKey) => by_run.push(index),
-                    Some(_) => {}
-                    None => by_path.push(index),
-                },
+                None if rule.detector.is_none() => by_path.push(index),
+                None => {}
             }
             let begins_matches = !rule.anchored_by_keyword && rule.detector.is_none();
             for (at, anchor) in rule.anchors.iter().enumerate() {
@@ -113,18 +107,7 @@ impl Engine {
         }
         let prefilter = Prefilter::new(literals);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self {
-            rules,
-            options,
-            prefilter,
-            links,
-            first_escape,
-            everywhere,
-            by_run,
-            by_path,
-            slots,
-            id,
-        }
+        Self { rules, options, prefilter, links, first_escape, everywhere, by_path, slots, id }
     }
 
     /// The rules that it looks for, built-in and own.

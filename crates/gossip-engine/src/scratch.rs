@@ -25,8 +25,7 @@ pub struct Scratch {
     pub(crate) slots: Vec<Option<NonMaxUsize>>,
     pub(crate) candidates: Candidates,
     pub(crate) known: Known,
-    /// One for each depth.
-    pub(crate) layers: [Decoded; MAX_DECODE_DEPTH as usize + 1],
+    pub(crate) layers: [Decoded; MAX_DECODE_DEPTH as usize],
     /// Where in a view escapes begin; one list for each depth.
     pub(crate) escapes: [Vec<usize>; MAX_DECODE_DEPTH as usize + 1],
     /// Bytes of a stream that are still needed.

@@ -10,7 +10,7 @@ use regex_automata::{Anchored, Input, meta};
 
 use crate::decode::base64::Digits;
 use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
-use crate::detect::{FileKind, detect_in_run};
+use crate::detect::FileKind;
 use crate::engine::{Engine, Link};
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
 use crate::literals::stands_alone;
@@ -79,11 +79,9 @@ impl Segment<'_> {
         for &index in &self.engine.everywhere {
             self.search_everywhere(scratch, view, index, owned.clone());
         }
-        let decodes = view.depth < self.engine.options.decoding.max_depth.min(MAX_DECODE_DEPTH);
-        if decodes {
-            self.scan_encoded(scratch, view, owned.clone(), &mut escapes);
+        if view.depth < self.engine.options.decoding.max_depth.min(MAX_DECODE_DEPTH) {
+            self.scan_encoded(scratch, view, owned, &mut escapes);
         }
-        self.scan_runs(scratch, view, owned, decodes);
         scratch.escapes[usize::from(view.depth)] = escapes;
     }
 
@@ -99,6 +97,9 @@ impl Segment<'_> {
         let mut layer = mem::take(&mut scratch.layers[usize::from(view.depth)]);
         if decoding.utf16 {
             self.scan_utf16(scratch, view, owned.clone(), &mut layer);
+        }
+        if decoding.base64 || decoding.hex {
+            self.scan_digits(scratch, view, owned.clone(), &mut layer);
         }
         if decoding.percent {
             escapes::percent_runs(view.text, owned, &mut |run| {
@@ -135,44 +136,20 @@ impl Segment<'_> {
         });
     }
 
-    /// Long runs of letters and digits: keys, base64 and hexadecimal.
-    fn scan_runs(
+    /// Base64 and hexadecimal, whose runs are found together.
+    fn scan_digits(
         &self,
         scratch: &mut Scratch,
         view: &View<'_>,
         owned: Range<usize>,
-        decodes: bool,
+        layer: &mut Decoded,
     ) {
         let decoding = self.engine.options.decoding;
-        let is_base64 = decodes && decoding.base64;
-        let is_hex = decodes && decoding.hex;
-        if !is_base64 && !is_hex && self.engine.by_run.is_empty() {
-            return;
-        }
-        let mut layer = mem::take(&mut scratch.layers[usize::from(view.depth)]);
-        base64::runs(view.text, owned, &mut |run, digits| {
-            self.confirm_in_run(scratch, view, run.clone());
-            match digits {
-                Some(Digits::Base64) if is_base64 => {
-                    self.scan_base64(scratch, view, run, &mut layer);
-                }
-                Some(Digits::Hex) if is_hex => self.scan_hex(scratch, view, run, &mut layer),
-                _ => {}
-            }
+        base64::runs(view.text, owned, &mut |run, digits| match digits {
+            Digits::Base64 if decoding.base64 => self.scan_base64(scratch, view, run, layer),
+            Digits::Hex if decoding.hex => self.scan_hex(scratch, view, run, layer),
+            _ => {}
         });
-        scratch.layers[usize::from(view.depth)] = layer;
-    }
-
-    /// Tries the rules that look at runs themselves.
-    fn confirm_in_run(&self, scratch: &mut Scratch, view: &View<'_>, run: Range<usize>) {
-        if self.engine.by_run.is_empty() {
-            return;
-        }
-        if let Some(detected) = detect_in_run(view.text, run) {
-            for &index in &self.engine.by_run {
-                self.judge_detected(scratch, view, index, &detected);
-            }
-        }
     }
 
     fn scan_base64(

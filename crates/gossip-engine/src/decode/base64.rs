@@ -80,11 +80,11 @@ fn is_digit(byte: u8) -> bool {
     VALUES[usize::from(byte)] != INVALID
 }
 
-/// Calls back with every run in `text` that starts in `range`, and with what it may be in digits of.
+/// Calls back with every run in `text` that starts in `range` and may be base64 of something.
 pub(crate) fn runs(
     text: &[u8],
     range: Range<usize>,
-    on_run: &mut impl FnMut(Range<usize>, Option<Digits>),
+    on_run: &mut impl FnMut(Range<usize>, Digits),
 ) {
     // A run that starts at the end of the range has its first whole block behind it.
     let until = text.len().min(range.end + 2 * BLOCK - 1);
@@ -111,7 +111,7 @@ fn run_through(
     text: &[u8],
     at: usize,
     range: &Range<usize>,
-    on_run: &mut impl FnMut(Range<usize>, Option<Digits>),
+    on_run: &mut impl FnMut(Range<usize>, Digits),
 ) -> usize {
     let before = text[..at].iter().rev().take_while(|byte| is_digit(**byte)).count();
     let start = at - before;
@@ -124,8 +124,9 @@ fn run_through(
     // A run that starts before the range belongs to whoever has that range.
     if range.contains(&start) {
         let run = start..end.min(start + MAX_ENCODED_RUN_LEN);
-        let kind = kind(&text[run.clone()]);
-        on_run(run, kind);
+        if let Some(kind) = kind(&text[run.clone()]) {
+            on_run(run, kind);
+        }
     }
     end
 }
@@ -304,7 +305,7 @@ mod tests {
     fn found(text: &[u8], range: Range<usize>) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         runs(text, range, &mut |run, digits| {
-            assert_eq!(digits, Some(Digits::Base64));
+            assert_eq!(digits, Digits::Base64);
             found.push(run);
         });
         found

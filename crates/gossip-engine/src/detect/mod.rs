@@ -65,11 +65,6 @@ const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AF
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
 const _: () = assert!(REACH_AFTER + NEARBY <= CONTEXT_AFTER);
 
-/// What [`Detector::ServiceKey`] finds in a run of letters and digits that no word announced.
-pub(crate) fn detect_in_run(text: &[u8], run: Range<usize>) -> Option<Detected> {
-    service::detect_in_run(text, run)
-}
-
 /// What a rule asks for at most that finds passwords by their place.
 const PLACE_BITS: f32 = 2.0;
 

@@ -7,9 +7,6 @@
 //!
 //! Where the name is a word, the words behind it must speak of a credential, or the value must be
 //! assigned to it.
-//!
-//! Looking for a name costs something at every byte. Long runs of letters and digits are met anyway,
-//! as they may be encoded text: most names are recognised from the key behind them.
 
 use std::ops::Range;
 
@@ -38,12 +35,7 @@ const MAX_FILLER: usize = 2;
 const SEALED: [&str; 8] =
     ["enc", "encrypted", "secure", "sealed", "sha1", "sha256", "sha512", "md5"];
 
-/// Before a key that was found first.
-const MAX_SEPARATORS: usize = 16;
-/// Of the letters and digits that a run begins with, so many are looked at.
-const MAX_STRETCH: usize = services::MAX_WORD + 1;
-/// One byte tells whether a word begins.
-pub(super) const REACH_BEFORE: usize = MAX_SEPARATORS + services::MAX_WORD + 1;
+pub(super) const REACH_BEFORE: usize = 1;
 pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
 
 /// Words that say what the value is, and whether it is a credential.
@@ -86,50 +78,6 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         || (found.is_assigned && !may_be_hash)
         || !services::is_word(&text[word]);
     is_key.then_some(found.detected)
-}
-
-/// The key in a run of letters and digits, if right before it a service is named that the first stage
-/// does not look for.
-pub(super) fn detect_in_run(text: &[u8], run: Range<usize>) -> Option<Detected> {
-    let digits = &text[run.clone()];
-    let stretch = first_stretch(digits);
-    let name_end = match may_be_key(digits, stretch) {
-        true => end_of_name(text, run.start)?,
-        // `activecampaign-x` is one run.
-        false => run.start + stretch,
-    };
-    let from = name_end.saturating_sub(services::MAX_WORD);
-    // Asked before anything of what follows: most runs are paths and names.
-    let name = services::unannounced_at_end(&text[from..name_end])?;
-    let found = detect(text, from + name.start..from + name.end)?;
-    // Lists of packages give hashes to names; the sign of an assignment gives a key.
-    let value = &text[found.secret.clone()];
-    let may_be_hash = value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
-    let is_assigned = text[name_end..found.secret.start].contains(&b'=');
-    (!may_be_hash || is_assigned).then_some(found)
-}
-
-/// How many letters and digits a run begins with.
-fn first_stretch(run: &[u8]) -> usize {
-    run.iter().take(MAX_STRETCH).take_while(|byte| byte.is_ascii_alphanumeric()).count()
-}
-
-/// Whether a run that begins with so many letters and digits may begin with a key.
-fn may_be_key(run: &[u8], stretch: usize) -> bool {
-    const MIN_LEN: usize = 16;
-    const UUID_LEN: usize = 36;
-    const UUID_STRETCH: usize = 8;
-    match stretch {
-        UUID_STRETCH => run.get(..UUID_LEN).is_some_and(value::is_uuid),
-        _ => stretch >= MIN_LEN,
-    }
-}
-
-/// Where the name ends that stands before a key, and what separates them.
-fn end_of_name(text: &[u8], key: usize) -> Option<usize> {
-    let before = &text[key.saturating_sub(MAX_SEPARATORS)..key];
-    let separators = before.iter().rev().take_while(|byte| is_separator(**byte)).count();
-    (separators > 0).then_some(key - separators)
 }
 
 /// What stands behind a service's name.
@@ -492,46 +440,6 @@ mod tests {
         assert_eq!(found("tradier=7cdcc0b71b03cea9").as_deref(), Some("7cdcc0b71b03cea9"));
         let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
         assert_eq!(found(&format!("blazemeter {uuid}")).as_deref(), Some(uuid));
-    }
-
-    /// What is found in the run that begins at the `|`.
-    fn found_in_run(text: &str) -> Option<String> {
-        let start = text.find('|').unwrap();
-        let text = text.replacen('|', "", 1);
-        let is_digit = |c: char| c.is_ascii_alphanumeric() || "+/-_".contains(c);
-        let end = text[start..].find(|c| !is_digit(c)).map_or(text.len(), |len| start + len);
-        let found = detect_in_run(text.as_bytes(), start..end)?;
-        Some(text[found.secret].to_owned())
-    }
-
-    #[test]
-    fn a_long_key_is_found_behind_a_name_that_is_not_looked_for() {
-        let key = "k4vtqzjm83xwd0rby6hpnc5sgfa7lu2e";
-        let uuid = "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26";
-        for text in [
-            format!("activecampaign |{key}"),
-            format!("ACTIVECAMPAIGN = \"|{key}\""),
-            format!("|activecampaign-{key}"),
-            format!("|activecampaign_{key}"),
-            format!("process.env['activecampaign'] = '|{key}'"),
-        ] {
-            assert_eq!(found_in_run(&text).as_deref(), Some(key), "{text}");
-        }
-        assert_eq!(found_in_run(&format!("activecampaign=|{uuid}")).as_deref(), Some(uuid));
-        for text in [
-            // The name is a word.
-            format!("FIREWORKS=|{key}"),
-            // A list of packages.
-            format!("activecampaign: |{uuid}"),
-            "activecampaign |3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c4".to_owned(),
-            format!("activecampaign|{key}"),
-            format!("activecampaign for you |{key}"),
-            format!("|activecampaigning-{key}"),
-            "activecampaign |libraries-and-frameworks-of-ours-2".to_owned(),
-            format!("|{key}"),
-        ] {
-            assert_eq!(found_in_run(&text), None, "{text}");
-        }
     }
 
     #[test]

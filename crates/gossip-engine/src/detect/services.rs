@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("services.txt");
-/// Shorter and longer words name none.
-const MIN_WORD: usize = 3;
+/// Longer words name none.
 pub(super) const MAX_WORD: usize = 24;
 /// Of a name, so many bytes tell most others from it.
 const START: usize = 4;
@@ -25,16 +24,6 @@ pub(super) fn is_named(text: &[u8]) -> bool {
         end = start_of_word(&text[..end]).min(end - 1);
     }
     false
-}
-
-/// The service that `text` ends with, if the first stage does not look for it. Asked at every long run of
-/// letters and digits: the name is one word here.
-pub(super) fn unannounced_at_end(text: &[u8]) -> Option<Range<usize>> {
-    let start = start_of_word(text);
-    let name = &text[start..];
-    let may_be = name.first().is_some_and(u8::is_ascii_alphabetic)
-        && (MIN_WORD..=MAX_WORD).contains(&name.len());
-    (may_be && unannounced().has(&[name])).then_some(start..text.len())
 }
 
 /// The last one, two or three words of `text`, if they are one of the names.
@@ -137,20 +126,13 @@ pub(super) fn announced() -> impl Iterator<Item = &'static str> {
 /// Whether others are called so, too.
 pub(super) fn is_word(name: &[u8]) -> bool {
     static WORDS: OnceLock<Names> = OnceLock::new();
-    let words = || Names::new(section("[words]").chain(section("[looked-for words]")));
-    WORDS.get_or_init(words).has(&[name])
+    WORDS.get_or_init(|| Names::new(section("[looked-for words]"))).has(&[name])
 }
 
 fn section(head: &str) -> impl Iterator<Item = &'static str> {
     let (_, names) = TEXT.split_once(head).expect("services.txt has such a section");
     let names = names.split_once("\n\n").map_or(names, |(names, _)| names);
     names.split_ascii_whitespace()
-}
-
-fn unannounced() -> &'static Names {
-    static UNANNOUNCED: OnceLock<Names> = OnceLock::new();
-    let names = || Names::new(section("[names before long keys]"));
-    UNANNOUNCED.get_or_init(names)
 }
 
 /// All of them.
@@ -187,19 +169,7 @@ mod tests {
         for name in [&b"here"[..], b"clockify", b"raven", b"activecampaign"] {
             assert!(is_named(name));
         }
-        assert!(is_word(b"Here") && is_word(b"raven"));
-        assert!(!is_word(b"clockify") && !is_word(b"activecampaign"));
-    }
-
-    #[test]
-    fn services_that_are_not_looked_for_are_recognised_at_the_end() {
-        let at = |text: &str| unannounced_at_end(text.as_bytes()).map(|name| text[name].to_owned());
-        assert_eq!(at("the activecampaign").as_deref(), Some("activecampaign"));
-        assert_eq!(at("X_ACTIVECAMPAIGN").as_deref(), Some("ACTIVECAMPAIGN"));
-        assert_eq!(at("myActivecampaign").as_deref(), Some("Activecampaign"));
-        for text in ["clockify", "activecampaigns", "activecampaign ", "active-campaign", ""] {
-            assert_eq!(at(text), None, "{text}");
-        }
+        assert!(is_word(b"Raven") && !is_word(b"clockify"));
     }
 
     /// `docs/vendors.md` says how each vendor's keys are found: rules in backquotes in the tables, and

@@ -18,7 +18,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         4 => prop::sample::select(vec![
             "password", "api_key", "Token", "SECRET", "auth", "://", "basic ", "Bearer ", "key",
             "--", "=", ": ", " = \"", "\"", "'", "\\\"", "(", ")", ",", "\n", "  value: ", "name: ",
-            "<", ">", "</", "{", "0x4f, 12, 7, 99, 200, 3, 8, 17", "stripe", "clockify", "cloudsmith ", "activecampaign ", "FIREWORKS=", "aftership-", "_private-", "user:", "@host", "${",
+            "<", ">", "</", "{", "0x4f, 12, 7, 99, 200, 3, 8, 17", "stripe", "clockify", "cloudsmith ", "_private-", "user:", "@host", "${",
             "secret ", "-5b939f2ddf9b332f70931407bd485047", "\nInput = 0", "zorbify_", "API ", "zorbify ", " PRIVATE ", "ACCESS-", "TOKEN:", "abcdefghijklmnopqrstuvwxyz12",
             "login(", "jwt.sign(", ".init(", "strcmp(", " pw", "psk", "clave", "creds", " is ", ".type(", "[[",
             "]]", "Sommer2024!", "SetEnv ", "admin:", ".into()", "Some(", "::new", "contrasena", "0 ",
@@ -69,27 +69,6 @@ proptest! {
                 });
                 prop_assert_eq!(detect(detector, &text, word), near);
             }
-        }
-    }
-
-    /// J1, where a run of letters and digits announces itself.
-    #[test]
-    fn nothing_beyond_the_reach_of_a_run_counts(pieces in prop::collection::vec(piece(), 1..24)) {
-        let text = pieces.concat();
-        let found = |text: &[u8], run| {
-            detect_in_run(text, run).map(|found| (found.whole, found.secret, found.confidence))
-        };
-        let mut runs = Vec::new();
-        crate::decode::base64::runs(&text, 0..text.len(), &mut |run, _| runs.push(run));
-        for run in runs {
-            let from = run.start.saturating_sub(REACH_BEFORE);
-            let to = text.len().min(run.start + REACH_AFTER);
-            let near = found(&text[from..to], run.start - from..run.end.min(to) - from);
-            let near = near.map(|(whole, secret, confidence)| {
-                let shift = |range: Range<usize>| range.start + from..range.end + from;
-                (shift(whole), shift(secret), confidence)
-            });
-            prop_assert_eq!(found(&text, run), near);
         }
     }
 

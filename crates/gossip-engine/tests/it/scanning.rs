@@ -163,8 +163,7 @@ fn a_secret_at_the_end_of_a_segment_is_found_exactly_once() {
     let rules =
         ["github-token", "private-key", "telegram-bot-token", "generic-assignment", "service-key"];
     for rule in rules {
-        // The last key of a service is announced by itself, and not by a word.
-        let example = engine.rules().get(rule).unwrap().examples().last().unwrap().clone();
+        let example = engine.rules().get(rule).unwrap().examples()[0].clone();
         let expanded = template::expand(&example, 3).unwrap();
         let len = expanded.text.len();
         let mut places: Vec<_> = (0..=len).step_by(1 + len / 40).collect();
