@@ -43,7 +43,7 @@ pub(super) const REACH_AFTER: usize = MAX_GAP + MAX_VALUE + 8;
 const WORDS: &[(&str, bool)] = &[
     ("credentials", true), ("credential", true), ("account", false), ("private", true),
     ("secrets", true), ("service", false), ("project", false), ("access", true),
-    ("bearer", true), ("client", false), ("consumer", false), ("secret", true), ("server", false),
+    ("bearer", true), ("login", true), ("client", false), ("consumer", false), ("secret", true), ("server", false),
     ("tokens", true), ("admin", false), ("oauth", true), ("token", true), ("auth", true),
     ("cloud", false), ("live", false), ("prod", false), ("test", false), ("user", false),
     ("code", false), ("keys", true), ("rest", false), ("api", true), ("app", false),
@@ -418,6 +418,7 @@ mod tests {
             format!("clockify main token {key}"),
             format!("the-clockify-access-{key}"),
             format!("clockify {key}"),
+            format!("clockify login {key}"),
             format!("require('clockify')('{key}')"),
             format!("func getClockifyToken() string {{ return \"{key}\" }}"),
             format!("Asking the clockify API\n[DEBUG] using key={key}"),
