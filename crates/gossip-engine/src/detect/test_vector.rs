@@ -51,9 +51,7 @@ const CHAIN_WORDS: &[&str] = &[
 /// Whether the next value after the key, or the one after a nonce, is that of a test vector.
 pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
     let value = &text[key.value.clone()];
-    // Keys of Ethereum are written with `0x`, and stand before addresses.
-    let may_be = is_digits(value) && !value.starts_with(b"0x");
-    if value.len() > MAX_KEY || (!may_be && key.syntax != Syntax::Bytes) {
+    if value.len() > MAX_KEY || (!is_digits(value) && key.syntax != Syntax::Bytes) {
         return false;
     }
     let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
@@ -71,9 +69,9 @@ pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
     }
 }
 
+/// Keys of Ethereum are written with `0x`, and stand before addresses: they are none of these.
 fn is_digits(value: &[u8]) -> bool {
-    let digits = value.strip_prefix(b"0x").unwrap_or(value);
-    digits.len() >= MIN_DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+    value.len() >= MIN_DIGITS && value.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether the key is followed by values of digits, some of which have names of a test vector. Keys in use
