@@ -52,10 +52,6 @@ const _: () = assert!(
     syntax::REACH_AFTER - syntax::MAX_VALUE + test_vector::MAX_KEY + test_vector::REACH
         <= REACH_AFTER
 );
-const _: () = assert!(
-    syntax::REACH_AFTER - syntax::MAX_VALUE + test_vector::MAX_CHAIN_KEY + test_vector::CHAIN_REACH
-        <= REACH_AFTER
-);
 const _: () = assert!(syntax::REACH_AFTER + surroundings::REACH <= REACH_AFTER);
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= REACH_AFTER);

@@ -174,7 +174,7 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
     Detected { whole: start..found.value.end, secret: found.value, confidence, reason }
 }
 
-/// Whether the key is one of a test vector. Tokens stand before digits of every kind.
+/// Whether the key is one of a test vector.
 fn is_of_test_vector(
     text: &[u8],
     kind: FileKind,
@@ -186,8 +186,7 @@ fn is_of_test_vector(
     if kind == FileKind::Config && syntax::is_constant(name) {
         return false;
     }
-    (named.kind != Kind::Password && test_vector::is_one(text, found))
-        || (named.kind != Kind::Token && test_vector::is_in_chain(text, found))
+    named.kind != Kind::Password && test_vector::is_one(text, found)
 }
 
 /// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.

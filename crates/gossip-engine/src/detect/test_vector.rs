@@ -31,23 +31,6 @@ const WORDS: &[&str] = &[
 
 const NONCES: &[&str] = &["nonce", "iv"];
 
-/// How many values behind a key are looked at, and how far. Where a file is made of vectors each has
-/// several, of digits, and some word among their names.
-const MAX_LINKS: usize = 12;
-pub(super) const CHAIN_REACH: usize = 1000;
-/// So many names tell a vector.
-const NAMES_OF_CHAIN: usize = 2;
-/// What has less digits says nothing by its name.
-const MIN_LINK: usize = 16;
-/// Longer keys have no chain behind them.
-pub(super) const MAX_CHAIN_KEY: usize = 160;
-/// Words of a chain only: of one value they say less.
-#[rustfmt::skip]
-const CHAIN_WORDS: &[&str] = &[
-    "in", "ad", "adata", "tag", "result", "signature", "sig", "encapped", "encryptions", "exporter",
-    "mask", "sample", "schedule",
-];
-
 /// Whether the next value after the key, or the one after a nonce, is that of a test vector.
 pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
     let value = &text[key.value.clone()];
@@ -72,62 +55,6 @@ pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
 /// Keys of Ethereum are written with `0x`, and stand before addresses: they are none of these.
 fn is_digits(value: &[u8]) -> bool {
     value.len() >= MIN_DIGITS && value.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// Whether the key is followed by values of digits, some of which have names of a test vector. Keys in use
-/// stand beside nonces, hashes and tags as well: it takes two names.
-pub(super) fn is_in_chain(text: &[u8], key: &Assignment) -> bool {
-    let rest = &text[key.value.end..text.len().min(key.value.end + CHAIN_REACH)];
-    key.value.len() <= MAX_CHAIN_KEY
-        && is_digits(&text[key.value.clone()])
-        && words_of_chain(rest) >= NAMES_OF_CHAIN
-}
-
-/// How many of the values behind a key have a name of a test vector, as long as all are digits. What is
-/// expected is so by a test, and counts for two.
-fn words_of_chain(mut rest: &[u8]) -> usize {
-    let mut count = 0;
-    for _ in 0..MAX_LINKS {
-        let Some(end) = rest.iter().take(MAX_NAME).position(|byte| matches!(byte, b'=' | b':'))
-        else {
-            break;
-        };
-        let name = &rest[..end];
-        // What opens a value: blanks, quotes, a list, a function that decodes.
-        let opens = |byte: &&u8| b" \t\"'[{(&=:!".contains(byte);
-        let mut skipped = rest[end..].iter().take(MAX_OPENING).take_while(opens).count();
-        // A string may stand on the next line; what is bare does not.
-        let blanks = |byte: &&u8| byte.is_ascii_whitespace();
-        let line = rest[end + skipped..].iter().take(MAX_OPENING).take_while(blanks).count();
-        if rest.get(end + skipped + line) == Some(&b'"') {
-            skipped += line + 1;
-        }
-        // A list of objects begins: the next name stands in it.
-        if let Some(brace) = memchr::memchr(b'{', &rest[end..end + skipped]) {
-            rest = &rest[end + brace + 1..];
-            continue;
-        }
-        let value = &rest[end + skipped..];
-        let digits = value.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let closes = value.get(digits).is_none_or(|byte| b"\"',\r\n )]};".contains(byte));
-        if !closes {
-            break;
-        }
-        // Numbers and names of environments are short.
-        if digits >= MIN_LINK {
-            let is_word = |word: &&[u8]| {
-                ignore_case::is_any(word, WORDS) || ignore_case::is_any(word, CHAIN_WORDS)
-            };
-            let found = name::words(without_declaration(name)).find(is_word);
-            let is_expected = |word: &[u8]| word.eq_ignore_ascii_case(b"expected");
-            count += usize::from(found.is_some()) + usize::from(found.is_some_and(is_expected));
-        }
-        if count >= NAMES_OF_CHAIN {
-            break;
-        }
-        rest = &value[digits..];
-    }
-    count
 }
 
 /// Where the name of the next value ends, if a value follows that is written as one.
@@ -176,11 +103,6 @@ mod tests {
         is_one(text.as_bytes(), &key)
     }
 
-    fn is_chained(marked: &str, syntax: Syntax) -> bool {
-        let (text, key) = parse(marked, syntax);
-        is_in_chain(text.as_bytes(), &key)
-    }
-
     fn parse(marked: &str, syntax: Syntax) -> (String, Assignment) {
         let start = marked.find('@').unwrap();
         let len = marked[start + 1..].find('@').unwrap();
@@ -222,35 +144,5 @@ mod tests {
         ] {
             assert!(!check(&text, Syntax::Quoted), "{text}");
         }
-    }
-
-    #[test]
-    fn a_key_before_a_chain_of_values_is_of_a_test_vector() {
-        let hex = "@3b9d07c41fe86a52908d4f7be1c6a03d@";
-        let lines = format!(
-            "KEY: {hex}\nNONCE: 752abad3\nIN: 00\nAD: \nCT: 5d11223aa9e0c1d2\nTAG: 4f11223aa9e0c1d2"
-        );
-        assert!(is_chained(&lines, Syntax::BareColon));
-        let json = format!(
-            "\"shared_secret\":\"{hex}\",\"context\":\"00ab\",\"list\":[{{\"aad\":\"4311223aa9e0c1d2\",\"ct\":\"8f11223aa9e0c1d2\""
-        );
-        assert!(is_chained(&json, Syntax::Quoted));
-        let code = format!(
-            "{{ key: \"{hex}\",\n iv: \"d65c\",\n pt: \"0011223aa9e0c1d2\",\n tag: \"2c11223aa9e0c1d2\" }}"
-        );
-        assert!(is_chained(&code, Syntax::Quoted));
-        let expected = format!(
-            "key = \"{hex}\";\n let nonce = \"48b3\";\n let expected_output =\n  \"0011223aa9e0c1d2\""
-        );
-        assert!(is_chained(&expected, Syntax::Quoted));
-        let env = format!("KEY={hex}\nIV=89dab80b\nCOMMIT=3b9d07c4\nREGION=eu\nTAG=v1");
-        assert!(!is_chained(&env, Syntax::BareEquals));
-        let hashes = format!("KEY={hex}\nIMAGE=0a1b\nBUILD_TAG=3b9d07c41fe86a529e\n");
-        assert!(!is_chained(&hashes, Syntax::BareEquals));
-        let port = format!("KEY={hex}\nPORT=5432\nMAX_INPUT=10\nTAG=\n");
-        assert!(!is_chained(&port, Syntax::BareEquals));
-        let cipher =
-            format!("key: \"{hex}\",\n iv: \"d65c\",\n input: \"0011223aa9e0c1d2\", mode: x");
-        assert!(!is_chained(&cipher, Syntax::Quoted));
     }
 }
