@@ -1,6 +1,5 @@
 //! Services that give out keys, by the words in names and lines. Kept in `services.txt`.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("services.txt");
@@ -18,7 +17,7 @@ pub(super) const MAX_BEFORE: usize = 40;
 pub(super) fn is_named(text: &[u8]) -> bool {
     let mut end = text.len();
     while end > 0 {
-        if named_at_end(&text[..end], services()).is_some() {
+        if is_named_at_end(&text[..end], services()) {
             return true;
         }
         end = start_of_word(&text[..end]).min(end - 1);
@@ -26,27 +25,27 @@ pub(super) fn is_named(text: &[u8]) -> bool {
     false
 }
 
-/// The last one, two or three words of `text`, if they are one of the names.
-fn named_at_end(text: &[u8], names: &Names) -> Option<Range<usize>> {
+/// Whether the last one, two or three words of `text` are one of the names.
+fn is_named_at_end(text: &[u8], names: &Names) -> bool {
     let mut words = [&text[..0]; MAX_WORDS];
     let mut end = text.len();
     for from in (0..MAX_WORDS).rev() {
         let start = start_of_word(&text[..end]);
         words[from] = &text[start..end];
         if start == end {
-            return None;
+            return false;
         }
         if names.has(&words[from..]) {
-            return Some(start..text.len());
+            return true;
         }
         // One byte joins the words of a name, or none does: `newRelic`.
         end = match start.checked_sub(1).map(|before| text[before]) {
             Some(b'_' | b'-' | b'.' | b' ') => start - 1,
             Some(before) if before.is_ascii_alphanumeric() => start,
-            _ => return None,
+            _ => return false,
         };
     }
-    None
+    false
 }
 
 /// Where the word begins that `text` ends with: behind what is no letter and no digit, or at the hump
