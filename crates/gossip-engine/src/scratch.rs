@@ -20,6 +20,8 @@ pub struct Scratch {
     /// One per rule: in which view, and which starts of matches, were searched last. Of a rule that
     /// keywords announce all of them, of another those at which no match begins.
     pub(crate) searched: Vec<(u64, Range<usize>)>,
+    /// One per rule: whether it is for the path, once that was asked.
+    pub(crate) path_fits: Vec<Option<bool>>,
     /// Numbers the views of a scan.
     pub(crate) views: u64,
     pub(crate) slots: Vec<Option<NonMaxUsize>>,
@@ -47,9 +49,11 @@ impl Scratch {
             self.caches.resize_with(rules, || None);
             self.searched.clear();
             self.searched.resize(rules, (0, 0..0));
+            self.path_fits.resize(rules, None);
             self.slots.clear();
             self.slots.resize(slots, None);
         }
+        self.path_fits.fill(None);
         self.candidates.clear();
     }
 }

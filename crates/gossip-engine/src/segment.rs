@@ -236,7 +236,7 @@ impl Segment<'_> {
             return;
         }
         // Before an expression is tried, which costs more.
-        if rule.path.is_some() && !self.path_fits(rule) {
+        if !self.path_fits(scratch, link.rule) {
             return;
         }
         if let Some(detector) = rule.detector {
@@ -316,7 +316,7 @@ impl Segment<'_> {
         owned: Range<usize>,
     ) {
         // Most rules of this kind are for few paths.
-        if self.path_fits(self.engine.rules.rule(index as usize)) {
+        if self.path_fits(scratch, index) {
             self.search(scratch, view, index, owned, &mut |_| Step::TakeAndGoOn);
         }
     }

@@ -21,8 +21,8 @@ pub(crate) fn may_follow(next: u8) -> bool {
     next.is_ascii_hexdigit()
 }
 
-/// Calls back with every run of visible characters in `text` that starts in `range` and has a
-/// percent sign with two digits in it.
+/// Calls back with every run of visible characters in `text` that starts in `range` and has an
+/// escape with a percent sign in it. Registers (`%eax`) and formats (`%02x`) are none.
 pub(crate) fn percent_runs(
     text: &[u8],
     range: Range<usize>,
@@ -33,7 +33,8 @@ pub(crate) fn percent_runs(
     let until = (range.end + MAX_ENCODED_RUN_LEN).min(text.len());
     while let Some(found) = memchr::memchr(b'%', &text[from.min(until)..until]) {
         let at = from + found;
-        if escape(&text[at..]).is_none() {
+        let is_in_text = |byte: u8| (b' '..=b'~').contains(&byte) || byte.is_ascii_whitespace();
+        if !escape(&text[at..]).is_some_and(|(byte, _)| is_in_text(byte)) {
             from = at + 1;
             continue;
         }
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_percent_run_belongs_to_the_range_in_which_it_starts() {
-        let text = b"see q=%20x%20y and \"k%3Dv\" 100% 5%of";
+        let text = b"see q=%20x%20y and \"k%3Dv\" 100% 5%of %eax,%02x %C3";
         let found = |range| {
             let mut found = Vec::new();
             percent_runs(text, range, &mut |run: Range<usize>| found.push(run));

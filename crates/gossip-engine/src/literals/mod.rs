@@ -18,7 +18,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use exact::{Text, exact_texts, leading_texts};
 
 use rarity::rarity_bits;
-pub(crate) use rarity::{FOUR, common_fours, four_noise, three_noise};
+pub(crate) use rarity::{FOUR, RARE_FOUR, common_fours, three_noise};
 
 /// Shorter literals are everywhere; an expression that guarantees no longer one has no anchor.
 pub(crate) const MIN_ANCHOR_LEN: usize = 3;

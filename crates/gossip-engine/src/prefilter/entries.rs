@@ -1,7 +1,9 @@
 //! By which grams literals are recognised.
 
 use super::{BEFORE, BITMAP, END, GRAM, GRAM_MASK, Literal, Multipliers, WINDOW};
-use crate::literals::{ByteSet, FOUR, common_fours, four_noise, three_noise};
+use std::sync::OnceLock;
+
+use crate::literals::{ByteSet, FOUR, RARE_FOUR, common_fours, three_noise};
 
 const _: () = assert!(GRAM == FOUR);
 /// So many pairs of multipliers are tried.
@@ -91,6 +93,14 @@ impl Seen {
         Self(1 << (byte & 0x1F | byte >> 1 & 0x20))
     }
 
+    fn has(self, byte: u8) -> bool {
+        self.0 & Self::only(byte).0 != 0
+    }
+
+    fn count(self) -> f64 {
+        f64::from(self.0.count_ones())
+    }
+
     fn bytes(self) -> impl Iterator<Item = u8> {
         let mut left = self.0;
         std::iter::from_fn(move || {
@@ -119,7 +129,7 @@ impl Choice<'_> {
         let inside = distances.clone().filter(is_inside);
         let mut rarest = (f64::MAX, last);
         for shift in inside.chain(distances.filter(|shift| !is_inside(shift))) {
-            let noise = self.noise(shift, rarest.0);
+            let noise = self.noise(shift);
             if noise < rarest.0 {
                 rarest = (noise, shift);
             }
@@ -127,23 +137,14 @@ impl Choice<'_> {
         rarest.1
     }
 
-    /// How often the grams at distance `shift` are to be expected; `enough` or more, if it is that.
-    fn noise(&self, shift: i8, enough: f64) -> f64 {
+    /// How often the grams at distance `shift` are to be expected.
+    fn noise(&self, shift: i8) -> f64 {
         match self.bytes(shift) {
-            [Some(a), Some(b), Some(c), Some(d)] => noise([a, b, c, d]),
-            [Some(a), Some(b), Some(c), None] => {
-                let mut sum = 0.0;
-                for d in self.after.bytes() {
-                    sum += noise([a, b, c, d]);
-                    if sum >= enough {
-                        break;
-                    }
-                }
-                sum
-            }
+            [Some(a), Some(b), Some(c), Some(d)] => noise([a, b, c], Seen::only(d)),
+            [Some(a), Some(b), Some(c), None] => noise([a, b, c], self.after),
             [_, b, c, d] => {
                 let known = [b, c, d].map(|byte| byte.expect("one is unknown"));
-                three_noise(known) + f64::from(Seen::FIRST.0.count_ones()) * FULLNESS
+                three_noise(known) + Seen::FIRST.count() * FULLNESS
             }
         }
     }
@@ -170,20 +171,48 @@ impl Choice<'_> {
 /// What is in the table for nothing makes it fuller.
 const FULLNESS: f64 = 1.0 / (32 * BITMAP) as f64;
 
-/// How often a gram is to be expected. Of its first byte little is seen.
-fn noise(gram: [u8; GRAM]) -> f64 {
-    let [_, b, c, d] = gram;
-    four_noise(gram).max(three_noise([b, c, d]) / 8.0) + FULLNESS
+/// How often grams of these bytes and one of the last ones are to be expected.
+fn noise(first: [u8; GRAM - 1], last: Seen) -> f64 {
+    let [a, b, c] = first;
+    let of = |gram: u32| gram >> 8;
+    let prefix = of(in_order([a, b, c, 0]));
+    let common = common_grams();
+    let from = common.partition_point(|(gram, _)| of(*gram) < prefix);
+    let same = common[from..].iter().take_while(|(gram, _)| of(*gram) == prefix);
+    let known = same.filter(|(gram, _)| last.has(*gram as u8)).map(|(_, noise)| noise);
+    known.sum::<f64>() + last.count() * (RARE_FOUR + FULLNESS)
+}
+
+/// Common grams as the first look sees them, in order, and how often each is to be expected.
+fn common_grams() -> &'static [(u32, f64)] {
+    static GRAMS: OnceLock<Vec<(u32, f64)>> = OnceLock::new();
+    GRAMS.get_or_init(|| {
+        let mut grams: Vec<_> =
+            common_fours().map(|(four, noise)| (in_order(four), noise)).collect();
+        grams.sort_unstable_by_key(|(gram, _)| *gram);
+        // Of the first byte little is seen.
+        grams.dedup_by(|next, gram| {
+            let is_same = next.0 == gram.0;
+            gram.1 += if is_same { next.1 } else { 0.0 };
+            is_same
+        });
+        grams
+    })
+}
+
+/// A gram as the first look sees it, its first byte first.
+fn in_order(gram: [u8; GRAM]) -> u32 {
+    (u32::from_le_bytes(gram) & GRAM_MASK).swap_bytes()
 }
 
 impl Multipliers {
     /// Those under which the fewest common groups of four bytes fall on an entry's.
     pub(super) fn quietest(entries: &[Entry]) -> Self {
-        let common = common_fours();
+        let common = common_grams();
         let noise = |multipliers: Self| {
             let bitmap = multipliers.bitmap(entries);
-            let hits = common.iter().filter(|(four, _)| {
-                let (word, bit) = multipliers.place(u32::from_le_bytes(*four));
+            let hits = common.iter().filter(|(gram, _)| {
+                let (word, bit) = multipliers.place(gram.swap_bytes());
                 bitmap[word] & bit != 0
             });
             hits.map(|(_, noise)| noise).sum::<f64>()

@@ -66,7 +66,7 @@ impl Segment<'_> {
                 && !rule.is_assign
                 && judge::is_line_of_block(view.text, found.secret.clone()))
             || !self.keyword_is_near(rule, view, found)
-            || !self.path_fits(rule)
+            || !self.path_fits(scratch, index)
         {
             return;
         }
@@ -88,7 +88,7 @@ impl Segment<'_> {
         index: u32,
         detected: &Detected,
     ) {
-        if !self.path_fits(self.engine.rules.rule(index as usize)) {
+        if !self.path_fits(scratch, index) {
             return;
         }
         let Detected { whole, secret, confidence, reason } = detected;
@@ -137,7 +137,7 @@ impl Segment<'_> {
         let rule = self.engine.rules.rule(index as usize);
         let nothing = Match { whole: 0..0, secret: 0..0 };
         let view = View { text: &[], decoded_from: None, encoding: Encoding::Plain, depth: 0 };
-        if !self.path_fits(rule) {
+        if !self.path_fits(scratch, index) {
             return;
         }
         self.keep(scratch, &view, index, &nothing, rule.confidence(), Reason::Path, 0);
@@ -147,11 +147,11 @@ impl Segment<'_> {
         Span { start: self.base + range.start as u64, len: range.len() as u64 }
     }
 
-    pub(super) fn path_fits(&self, rule: &Rule) -> bool {
-        match &rule.path {
-            None => true,
-            Some(pattern) => self.path.is_some_and(|path| pattern.is_match(path)),
-        }
+    /// Whether the rule is for such a path. It is asked for each view, and told by an expression once.
+    pub(super) fn path_fits(&self, scratch: &mut Scratch, index: u32) -> bool {
+        let Some(pattern) = &self.engine.rules.rule(index as usize).path else { return true };
+        let is_match = || self.path.is_some_and(|path| pattern.is_match(path));
+        *scratch.path_fits[index as usize].get_or_insert_with(is_match)
     }
 
     fn keyword_is_near(&self, rule: &Rule, view: &View<'_>, found: &Match) -> bool {
