@@ -5,6 +5,8 @@ use crate::decode::base64;
 
 /// Enough of a document to tell what it is.
 const LOOK: usize = 192;
+/// The key that RFC 8410 shows begins so.
+const RFC_8410: [u8; 8] = [0xD4, 0xEE, 0x72, 0xDB, 0xF9, 0x13, 0x58, 0x4A];
 
 /// An object that names its algorithm, an object, and a signature.
 pub(super) fn verify_jwt(secret: &[u8]) -> Verdict {
@@ -41,26 +43,11 @@ pub(super) fn verify_private_key(secret: &[u8]) -> Verdict {
         return Verdict::Impossible;
     }
     let mut text = [0u8; LOOK];
-    let mut len = 0;
-    let mut at = 0;
-    // Line ends, written out or escaped, quotes and blanks; a header line has a colon.
-    while at < body.len() && len < text.len() {
-        match body[at] {
-            b'\\' => at += 1,
-            b':' => return Verdict::Unknown,
-            byte if byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/' => {
-                text[len] = byte;
-                len += 1;
-            }
-            b'=' | b'-' => break,
-            _ => {}
-        }
-        at += 1;
-    }
+    let len = digits_of(body, &mut text);
     let mut bytes = [0u8; LOOK];
     let decoded = decode_start(&text[..len], &mut bytes);
     match decoded {
-        _ if counts_up(decoded) => Verdict::Impossible,
+        _ if counts_up(decoded) || opens_nothing(decoded) => Verdict::Impossible,
         [0x30, 0x80..=0x84, ..] if decoded.len() > 24 => Verdict::Valid,
         // An EC key in DER is short enough for a one-byte length.
         [0x30, 0x2C..=0x7F, ..] => Verdict::Valid,
@@ -69,6 +56,27 @@ pub(super) fn verify_private_key(secret: &[u8]) -> Verdict {
         [first, ..] if first & 0xFC == 0x94 || *first == 0xC5 => Verdict::Valid,
         _ => Verdict::Invalid,
     }
+}
+
+/// The first digits of a body, whatever stands before them on their lines: a log's time, the sign of a
+/// comment. Line ends may be escaped.
+fn digits_of(body: &[u8], digits: &mut [u8; LOOK]) -> usize {
+    /// What stands before a line is shorter.
+    const MIN_RUN: usize = 20;
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut len = 0;
+    for line in body.split(|byte| *byte == b'\n') {
+        for (at, part) in line.split(|byte| *byte == b'\\').enumerate() {
+            let letter_of_escape = usize::from(at > 0).min(part.len());
+            let mut runs = part[letter_of_escape..].split(|byte| !is_digit(byte));
+            let run = runs.rfind(|run| run.len() >= MIN_RUN).unwrap_or(b"");
+            let room = &mut digits[len..];
+            let taken = run.len().min(room.len());
+            room[..taken].copy_from_slice(&run[..taken]);
+            len += taken;
+        }
+    }
+    len
 }
 
 /// Whether what follows the first mark is no key but something about one: prose, an ellipsis, an
@@ -90,6 +98,16 @@ fn counts_up(bytes: &[u8]) -> bool {
         rising = if pair[0].wrapping_add(1) == pair[1] { rising + 1 } else { 1 };
         rising >= MAX_RISING
     })
+}
+
+/// Whether a key in DER opens nothing: everybody has the one of RFC 8410, and anybody finds one of RSA
+/// with 512 bits or fewer out within hours, which is why only examples are so short.
+fn opens_nothing(der: &[u8]) -> bool {
+    /// Bytes of a modulus, one of which is the sign.
+    const MAX_SHORT: u8 = 65;
+    // The version, and then the modulus by its tag and length.
+    let is_short = |bytes: &[u8]| matches!(bytes, [2, 1, 0, 2, 16..=MAX_SHORT]);
+    memchr::memmem::find(der, &RFC_8410).is_some() || der.windows(5).any(is_short)
 }
 
 pub(super) fn verify_base64_json(secret: &[u8]) -> Verdict {
@@ -132,10 +150,24 @@ mod tests {
             let text = format!("-----BEGIN RSA PRIVATE KEY-----{end}{body}{end}-----END");
             assert_eq!(verify_private_key(text.as_bytes()), Verdict::Valid, "{end:?}");
         }
+        for lead in ["//! ", " * ", "2026-01-02 10:00 app: ", "Version: GnuPG v2\n\n"] {
+            let text = format!("-----BEGIN RSA PRIVATE KEY-----\n{lead}{body}\n{lead}-----END");
+            assert_eq!(verify_private_key(text.as_bytes()), Verdict::Valid, "{lead:?}");
+        }
         let counted: Vec<u8> = [0x30, 0x2E, 2, 1, 0].into_iter().chain(0..32).collect();
         let body = base64::encode(&counted, base64::Alphabet::Standard);
         let text = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END");
         assert_eq!(verify_private_key(text.as_bytes()), Verdict::Impossible);
+        let published = [&[0x30, 0x2E, 2, 1, 0][..], &RFC_8410, &[7; 24]].concat();
+        let short = [&[0x30, 0x82, 1, 0x3D, 2, 1, 0, 2, 65, 0][..], &[7; 64]].concat();
+        let long = [&[0x30, 0x82, 2, 0x5D, 2, 1, 0, 2, 0x81, 0x81, 0][..], &[7; 128]].concat();
+        for (der, verdict) in
+            [(published, Verdict::Impossible), (short, Verdict::Impossible), (long, Verdict::Valid)]
+        {
+            let body = base64::encode(&der, base64::Alphabet::Standard);
+            let text = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END");
+            assert_eq!(verify_private_key(text.as_bytes()), verdict);
+        }
         let body = base64::encode(b"not a key at all, but long", base64::Alphabet::Standard);
         let text = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END");
         assert_eq!(verify_private_key(text.as_bytes()), Verdict::Invalid);

@@ -44,7 +44,7 @@ const CONFIG: &[&str] = &[
 const TEXT: &[&str] = &[
     "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx",
 ];
-const CATALOGUE: &[&str] = &["po", "pot", "arb", "xlf", "xliff", "resx", "strings"];
+const CATALOGUE: &[&str] = &["po", "pot", "mo", "arb", "xlf", "xliff", "resx", "strings"];
 /// How they are written in directories of their own; other code may be in a package that is called so.
 #[rustfmt::skip]
 const IN_CATALOGUES: &[&str] = &[
