@@ -6,7 +6,7 @@
 //!
 //! | in a template | becomes |
 //! |---|---|
-//! | `{kind:12}`, `{kind:8-20}` | so many random characters of a kind: `digit`, `hex`, `HEX`, `lower`, `upper`, `lowernum`, `uppernum`, `alpha`, `base62`, `base64`, `base64url`, `base32`, `bech32` |
+//! | `{kind:12}`, `{kind:8-20}` | so many random characters of a kind: `digit`, `hex`, `HEX`, `lower`, `upper`, `lowernum`, `uppernum`, `alpha`, `base62`, `base64`, `base64url`, `base32`, `base58`, `bech32` |
 //! | `{uuid}` | a random UUID |
 //! | `{crc32}` | the base 62 CRC-32 of the 30 characters before it |
 //! | `{age}` | the data and checksum of an age key |
@@ -145,6 +145,7 @@ fn fill(field: &str, text: &mut String, random: &mut Random) -> Result<(), Templ
 
 const HEX: &str = "0123456789abcdef";
 const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const BASE58: &str = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const BECH32: &str = "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L";
 
 fn alphabet(kind: &str) -> Option<&'static str> {
@@ -162,6 +163,7 @@ fn alphabet(kind: &str) -> Option<&'static str> {
         "base64url" => "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
         "base32" => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
         "bech32" => BECH32,
+        "base58" => BASE58,
         _ => return None,
     })
 }

@@ -138,7 +138,6 @@ pub(super) fn may_assign(next: u8) -> bool {
 
 /// The value that belongs to `name`, if there is one.
 pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    let before = name.start.checked_sub(1).map(|at| text[at]);
     let Closing { mut cursor, quoted_name, brackets } = close(text, name)?;
     let closed = cursor.at;
     let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
@@ -164,7 +163,7 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     };
     match operator {
         // `<name>…`, `<string name="name">…`.
-        Operator::Close if before == Some(b'<') => element(cursor),
+        Operator::Close if markup::opens(text, name.start) => element(cursor),
         Operator::Close if quoted_name && leads(text, name, markup::NAMING) => element(cursor),
         Operator::Close => None,
         Operator::Or => {
@@ -204,6 +203,12 @@ fn close<'t>(text: &'t [u8], name: &Range<usize>) -> Option<Closing<'t>> {
     }
     // The asterisks are those of Markdown: `**Password**: …`.
     let brackets = cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
+    // Chef: `node['password']['app'] = "value"`, of one of several.
+    if quoted_name && brackets == 1 && (cursor.starts_with(b"['") || cursor.starts_with(b"[\"")) {
+        cursor.at += 2;
+        cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let _ = cursor.eat_quote().is_some() && cursor.eat(b"]");
+    }
     // Perl: `$config{password} = "value"`, not `${password}`.
     if brackets == 0 && cursor.peek() == Some(b'}') {
         if !is_subscript(text, name, quoted_name) {
@@ -378,11 +383,10 @@ fn without_operator(
     kind: FileKind,
 ) -> Option<Assignment> {
     let text = cursor.text;
-    let before = name.start.checked_sub(1).map(|at| text[at]);
     if cursor.peek() == Some(b'<') && closed == cursor.at {
         return neighbour(cursor);
     }
-    if before == Some(b'<') && cursor.at > closed {
+    if cursor.at > closed && markup::opens(text, name.start) {
         return attributes(cursor);
     }
     if quoted_name && let Some(found) = declared(cursor, true, false, kind) {

@@ -110,7 +110,8 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     let is_store = !is_page(scheme);
     let min = if is_store { 3 } else { 4 };
     let braces = |bytes: &[u8]| bytes.iter().any(|byte| b"${}<>*%[]()".contains(byte));
-    if password.len() < min || braces(user) || is_stand_in(user, password) {
+    let is_told_later = braces(user) && !is_address(user);
+    if password.len() < min || is_told_later || is_stand_in(user, password) {
         return None;
     }
     if password.iter().any(|byte| b"{}<>()".contains(byte)) || password.starts_with(b"$") {
@@ -128,6 +129,13 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     let needed = if is_word || chosen::is_sure(password) { f32::MIN } else { needed };
     let bits = value::weigh(password, needed)?.bits;
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
+}
+
+/// `app%40acme.io`: how a URL has the address of a user.
+fn is_address(user: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(user, b"%40") else { return false };
+    let in_address = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
+    user[..at].iter().chain(&user[at + 3..]).all(in_address)
 }
 
 fn is_page(scheme: &[u8]) -> bool {
@@ -154,6 +162,8 @@ mod tests {
     #[test]
     fn a_word_opens_what_is_no_page_and_not_here() {
         assert!(is_found("ecto://app:zwetschge@db01/shop"));
+        assert!(is_found("smtp://app%40acme.io:4jF5t3GECb@smtp.acme.io:587"));
+        assert!(!is_found("smtp://%USER%:4jF5t3GECb@smtp.acme.io:587"));
         assert!(is_found("https://app:otter-ladder-quiver@git.internal/"));
         assert!(is_found("mysql://app:zwetschge@${HOST}:3306/shop"));
         assert!(!is_found("mysql://app:$PASSWORD@${HOST}:3306/shop"));

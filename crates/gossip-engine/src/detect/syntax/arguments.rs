@@ -6,7 +6,9 @@ use super::cursor::Cursor;
 use super::operator::Operator;
 use super::values::{login, pair, quoted, wrapped};
 use super::{Assignment, Syntax, is_constant, leads};
+use crate::detect::REACH_BEFORE;
 use crate::detect::file_kind::FileKind;
+use crate::detect::name::MAX_SIDE;
 
 /// Functions that compare what they are called with.
 const COMPARING: &[&str] = &["cmp(", "compare(", "digest(", "equal(", "equals("];
@@ -42,8 +44,9 @@ pub(super) fn argument(
             // Erlang: `{name, "value"}`.
             false if name.start.checked_sub(1).is_some_and(|at| text[at] == b'{') => {
                 let found = quoted(cursor, Syntax::Listed)?;
-                let closed = text.get(found.value.end + 1);
-                (closed == Some(&b'}')).then_some(found)
+                let behind = &text[text.len().min(found.value.end + 1)..];
+                let behind = behind.strip_prefix(b">>").unwrap_or(behind);
+                behind.starts_with(b"}").then_some(found)
             }
             false => None,
         };
@@ -61,7 +64,7 @@ pub(super) fn argument(
         // `x.pass("…")` hands something on.
         Operator::Call if text[name.clone()].ends_with(b".pass") => return None,
         Operator::Call => Syntax::Argument,
-        Operator::Comma if is_first_argument(text, name) => Syntax::Listed,
+        Operator::Comma if is_first_argument(text, name) || is_option(text, name) => Syntax::Listed,
         // In a list of names each stands beside the next.
         Operator::Comma => Syntax::Among,
         _ => Syntax::Compared,
@@ -89,6 +92,14 @@ fn is_first_argument(text: &[u8], name: &Range<usize>) -> bool {
     let inside = |byte: &&u8| matches!(**byte, b'"' | b'\'' | b'`' | b'\\' | b' ' | b':' | b'#');
     let skipped = opening.iter().rev().take_while(inside).count();
     opening.iter().rev().nth(skipped) == Some(&b'(')
+}
+
+/// Go: `flag.StringVar(&x, "name", "value", …)`, of which the value is what stands there without the option.
+fn is_option(text: &[u8], name: &Range<usize>) -> bool {
+    const MAX_VARIABLE: usize = 32;
+    const _: () = assert!(MAX_SIDE + MAX_VARIABLE <= REACH_BEFORE);
+    let before = &text[name.start.saturating_sub(MAX_VARIABLE)..name.start];
+    memchr::memmem::find(before, b"StringVar(&").is_some()
 }
 
 /// `Context.PASSWORD`.

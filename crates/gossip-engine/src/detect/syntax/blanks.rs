@@ -112,6 +112,10 @@ pub(super) fn by_blank(
     {
         return Some(found);
     }
+    // Lisp: `(= name "value")`.
+    if cursor.peek() == Some(b'"') && leads(text, name, &["(= "]) {
+        return quoted(cursor, Syntax::Compared);
+    }
     // Clojure: `:name "value"`; attributes of modules in Elixir: `@name "value"`.
     let is_marked = matches!(name.start.checked_sub(1).map(|at| text[at]), Some(b':' | b'@'));
     if is_marked && kind != FileKind::Text && cursor.peek() == Some(b'"') {

@@ -8,14 +8,34 @@ use crate::detect::file_kind::FileKind;
 /// What names an element, and does not only mark it: `<string name="…">`.
 pub(super) const NAMING: &[&str] = &["name=", "key="];
 
+/// Whether the name that begins at `start` is that of an element, by itself or behind a namespace's:
+/// `<name`, `<wsse:name`.
+pub(super) fn opens(text: &[u8], start: usize) -> bool {
+    const MAX_PREFIX: usize = 8;
+    let before = &text[start.saturating_sub(MAX_PREFIX + 2)..start];
+    let before = match before {
+        [prefix @ .., b':'] => {
+            let len = prefix.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            &prefix[..prefix.len() - len]
+        }
+        _ => before,
+    };
+    before.last() == Some(&b'<')
+}
+
 /// Up to the tag that closes the element; the value may have a line of its own, and a tag.
 pub(super) fn element(mut cursor: Cursor<'_>) -> Option<Assignment> {
     cursor.skip_blanks_and_lines();
     if cursor.eat(b"<value>") {
         cursor.skip_blanks_and_lines();
     }
+    let is_verbatim = cursor.eat(b"<![CDATA[");
     let start = cursor.at;
-    let len = cursor.skip_while(MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n' | b'\r'));
+    let ends = |byte: u8| matches!(byte, b'<' | b'\n' | b'\r') || (is_verbatim && byte == b']');
+    let len = cursor.skip_while(MAX_VALUE, |byte| !ends(byte));
+    if is_verbatim && !cursor.eat(b"]]>") {
+        return None;
+    }
     cursor.skip_blanks_and_lines();
     let blanks = cursor.text[start..start + len].iter().rev().take_while(|byte| **byte == b' ');
     let value = start..start + len - blanks.count();

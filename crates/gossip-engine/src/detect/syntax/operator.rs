@@ -23,7 +23,9 @@ pub(super) fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
     let rest = &cursor.text[cursor.at.min(cursor.text.len())..];
     let (operator, len) = match rest {
         [b'=', b'=', b'=', ..] | [b'!', b'=', b'=', ..] => (Operator::Compare, 3),
-        [b'=', b'=' | b'~', ..] | [b'!' | b'~', b'=', ..] => (Operator::Compare, 2),
+        [b'=', b'=' | b'~', ..] | [b'!' | b'~', b'=', ..] | [b'<', b'>', ..] => {
+            (Operator::Compare, 2)
+        }
         [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] | [b'?', b'?', b'=', ..] => {
             (Operator::Equals, 3)
         }
