@@ -87,21 +87,23 @@ proptest! {
     }
 }
 
-/// What is found in a file of this kind, by the words of passwords and secrets.
-fn found(kind: FileKind, text: &str) -> bool {
-    let text = text.as_bytes();
-    [Detector::NamedPassword, Detector::NamedSecret].into_iter().any(|detector| {
-        words(text, detector).into_iter().any(|word| detector.detect(text, kind, word).is_some())
+/// The first secret of a file of this kind that the words of passwords and secrets announce.
+pub(super) fn found(kind: FileKind, text: &str) -> Option<&str> {
+    [Detector::NamedPassword, Detector::NamedSecret].into_iter().find_map(|detector| {
+        let mut words = words(text.as_bytes(), detector).into_iter();
+        let found = words.find_map(|word| detector.detect(text.as_bytes(), kind, word))?;
+        Some(&text[found.secret])
     })
 }
 
 #[test]
 fn what_people_are_shown_is_no_password() {
     for text in ["\"yourpassword\": \"Igamamfihlo\",", "$lang['pass'] = 'Alahidy';"] {
-        assert!(!found(FileKind::Catalogue, text), "{text}");
+        assert_eq!(found(FileKind::Catalogue, text), None, "{text}");
     }
-    assert!(found(FileKind::Catalogue, "\"password\": \"q8Zr2LmT0v\""));
-    assert!(!found(FileKind::Config, "\"mailmypassword\": \"Otthokiha vasya ekootiku\""));
+    assert!(found(FileKind::Catalogue, "\"password\": \"q8Zr2LmT0v\"").is_some());
+    let label = "\"mailmypassword\": \"Otthokiha vasya ekootiku\"";
+    assert_eq!(found(FileKind::Config, label), None);
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn what_names_a_credential_or_a_key_is_none() {
         "{token : \"xml-pe.xml\"}",
         "add_key('query_graph_rrd')",
     ] {
-        assert!(!found(FileKind::Config, text), "{text}");
+        assert_eq!(found(FileKind::Config, text), None, "{text}");
     }
     for text in [
         "setCredentials('q8Zr2LmT0vXb')",
@@ -123,7 +125,7 @@ fn what_names_a_credential_or_a_key_is_none() {
         "sign_key: 3b9d07c41fe86a52908d4f7be1c6a03d",
         "{token : \"q8Zr2LmT0v.N5wKxx\"}",
     ] {
-        assert!(found(FileKind::Config, text), "{text}");
+        assert!(found(FileKind::Config, text).is_some(), "{text}");
     }
 }
 
@@ -161,6 +163,6 @@ fn what_stands_beside_a_secret_does_not_silence_it() {
         "pleaseletmein2024!".replace("please", "DB_PASSWORD=please"),
         "DB_PASSWORD=Winter-2.0x\n".to_owned(),
     ] {
-        assert!(found(FileKind::Config, &text), "{text}");
+        assert!(found(FileKind::Config, &text).is_some(), "{text}");
     }
 }
