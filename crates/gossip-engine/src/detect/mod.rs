@@ -13,6 +13,7 @@ mod chosen;
 mod file_kind;
 mod name;
 mod named;
+mod place;
 mod plain_word;
 mod service;
 mod services;

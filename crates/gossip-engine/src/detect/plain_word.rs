@@ -10,6 +10,7 @@ use super::chosen;
 use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::named::CLEAR_BITS;
+use super::place::Place;
 use super::siblings::{self, Given};
 use super::syntax::{self, Assignment, Syntax};
 use super::value;
@@ -19,18 +20,11 @@ use crate::ignore_case;
 /// What a name says at least that is of nothing but a password.
 const SURE_NAME_BITS: f32 = 5.0;
 
-/// Whether the value at `found` is a word, and the password that `name` speaks of. The credential word
-/// is at `anchor`.
-pub(super) fn is_password(
-    text: &[u8],
-    kind: FileKind,
-    named: Named,
-    name: &Range<usize>,
-    anchor: usize,
-    found: &Assignment,
-) -> bool {
-    let word = &text[found.value.clone()];
-    if is_secret(&text[name.clone()], named, kind, found.syntax, word) {
+/// Whether the value is a word, and the password that the name speaks of.
+pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
+    let Place { text, kind, name, found, .. } = place;
+    let (kind, word) = (*kind, place.value());
+    if is_secret(place.name(), named, kind, found.syntax, word) {
         return is_given(text, name, found, kind);
     }
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
@@ -39,9 +33,10 @@ pub(super) fn is_password(
     }
     let is_long = chosen::is_word(word);
     let is_name = word.contains(&b'_');
-    if !is_name && is_of_environment(&text[name.clone()], found.syntax, kind) {
+    let given = || siblings::given(text, kind, place.word.start, &found.value);
+    if !is_name && is_of_environment(place.name(), found.syntax, kind) {
         // `DB_USER: app`, `DB_PASSWORD: app`: an example, or a database of nobody but a test.
-        return siblings::given(text, kind, anchor, &found.value) != Given::Same;
+        return given() != Given::Same;
     }
     if kind == FileKind::Text || !is_given(text, name, found, kind) {
         return false;
@@ -49,12 +44,12 @@ pub(super) fn is_password(
     // Three words are chosen, wherever they stand.
     let is_phrase = word.iter().filter(|byte| **byte == b'-').count() >= 2;
     let is_sure = is_long
-        && is_sure_name(&text[name.clone()], named)
+        && is_sure_name(place.name(), named)
         && (is_phrase || matches!(kind, FileKind::Code | FileKind::Config))
         && found.syntax != Syntax::ConnectionString
         // `<string name="password">` may be told to people, `<password>` is not.
         && (found.syntax != Syntax::Element || is_behind(text, name.start, b"<"));
-    match siblings::given(text, kind, anchor, &found.value) {
+    match given() {
         Given::Something => true,
         Given::Nothing => is_sure || (found.syntax == Syntax::Login && !word.contains(&b'_')),
         Given::Same => false,

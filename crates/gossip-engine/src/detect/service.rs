@@ -272,7 +272,8 @@ pub(super) fn weigh_key(value: &[u8], is_credential: bool) -> Option<f32> {
         || is_class(value)
         || (value.len() < MIN_FILE && value::has_extension(value))
         || is_number_with_groups(value)
-        || is_cut_uuid(value);
+        || is_cut_uuid(value)
+        || (!is_credential && value::may_be_public(value));
     if value.len() < min_len || is_other {
         return None;
     }
