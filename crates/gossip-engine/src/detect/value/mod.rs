@@ -12,6 +12,7 @@ mod public;
 mod published;
 mod stand_in;
 
+pub(super) use encoded::{MAX_TEXT, from_base64};
 pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules, is_uuid};
 pub(super) use identifier::{
     is_camel_case, is_dotted, is_named_hash, is_option, is_place, is_snake_case,

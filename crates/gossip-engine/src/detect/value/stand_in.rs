@@ -71,7 +71,7 @@ fn has(value: &[u8], part: &[u8]) -> bool {
 const WORDS: &[&str] = &[
     "null", "none", "nil", "true", "false", "undefined", "yes", "off", "optional", "required",
     "string", "text", "todo", "fixme", "tbd", "empty", "unset", "void", "secret", "private",
-    "public", "default", "default_value", "test", "sample", "demo", "hidden", "redacted",
+    "public", "default", "default_value", "test", "testing", "sample", "demo", "hidden", "redacted",
     "masked", "asdf", "qwerty", "foo", "bar", "baz", "foobar", "passwd", "pwd", "mypwd",
     "nopass", "xyz", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
@@ -156,7 +156,10 @@ fn is_format(value: &[u8]) -> bool {
 
 /// Whether a text says of itself that it is no secret: `changeme`, `the example of a nonce`.
 pub(super) fn tells(text: &[u8]) -> bool {
-    is_whole_word(text) || ignore_case::contains_any(text, TELLING_PARTS) || only_says_secret(text)
+    is_whole_word(text)
+        || is_numbered(text)
+        || ignore_case::contains_any(text, TELLING_PARTS)
+        || only_says_secret(text)
 }
 
 /// `your-password`, `my_token`, `process.env.TOKEN`.
