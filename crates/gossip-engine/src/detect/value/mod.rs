@@ -10,7 +10,9 @@ mod identifier;
 mod letters;
 mod public;
 mod published;
+mod sealed;
 mod stand_in;
+mod written;
 
 pub(super) use encoded::{MAX_TEXT, from_base64};
 pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules, is_uuid};
@@ -19,7 +21,8 @@ pub(super) use identifier::{
 };
 pub(super) use public::may_be_public;
 pub(super) use published::is_shown;
-pub(super) use stand_in::{has_extension, is_encrypted};
+pub(super) use sealed::is_encrypted;
+pub(super) use written::has_extension;
 
 use crate::{ignore_case, judge};
 
@@ -97,6 +100,10 @@ fn without_escapes<'v>(value: &'v [u8], buffer: &'v mut [u8; MAX_ESCAPED]) -> &'
         (at, len) = (at + 1, len + 1);
     }
     &buffer[..len]
+}
+
+fn has(value: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(value, part).is_some()
 }
 
 /// Whether the value's letters make words, whatever else it may be.

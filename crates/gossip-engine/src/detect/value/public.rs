@@ -7,7 +7,11 @@ use crate::ignore_case;
 
 /// Whether the value is public, and can be nothing else.
 pub(super) fn is_public(value: &[u8]) -> bool {
-    is_checked_address(value) || is_written_as_public(value) || is_card(value) || is_der(value)
+    is_ssh_public_key(value)
+        || is_checked_address(value)
+        || is_written_as_public(value)
+        || is_card(value)
+        || is_der(value)
 }
 
 /// Whether the value looks like something public; a secret may look so, too.
@@ -62,6 +66,20 @@ fn is_card(value: &[u8]) -> bool {
         && value[4..].iter().all(u8::is_ascii_alphanumeric)
         && value[4..].iter().any(u8::is_ascii_uppercase)
         && value[4..].iter().any(u8::is_ascii_lowercase)
+}
+
+/// A public key of SSH, or the kind that stands before one.
+fn is_ssh_public_key(value: &[u8]) -> bool {
+    const STARTS: [&[u8]; 7] = [
+        b"AAAAB3NzaC1yc2E",
+        b"AAAAC3NzaC1lZDI1NTE5",
+        b"AAAAE2VjZHNhLXNoYTIt",
+        b"ssh-rsa",
+        b"ssh-dss",
+        b"ssh-ed25519",
+        b"ssh-ed448",
+    ];
+    STARTS.iter().any(|start| value.starts_with(start))
 }
 
 /// A public key or a certificate in DER, by hexadecimal digits or base64. Private ones begin with the
