@@ -214,7 +214,6 @@ mod tests {
     #[test]
     fn what_is_called_public_is_none() {
         for text in [
-            format!("# public key: {KEY}\n"),
             format!("{{\"type\": \"acme/PubKey\", \"key\": \"{KEY}\"}}"),
             format!("{{\"public_key\": {{\"key\": \"{KEY}\"}}}}"),
             format!("{{\"key\": \"{KEY}\",\n  \"signatures\": {{"),
@@ -223,6 +222,8 @@ mod tests {
         ] {
             assert_eq!(found(FileKind::Code, &text), None, "{text}");
         }
+        // A bare value counts in a configuration only.
+        assert_eq!(found(FileKind::Config, &format!("# public key: {KEY}\n")), None);
         for text in [format!("# secret key: {KEY}\n"), format!("let secret_key = \"{KEY}\";")] {
             assert!(found(FileKind::Config, &text).is_some(), "{text}");
         }
@@ -262,8 +263,8 @@ mod tests {
         assert_eq!(found(FileKind::Config, "password = [\"zwetschge\"]"), None);
         assert_eq!(found(FileKind::Config, "http-credentials = [\n  \"kdxnyjwb\"]"), None);
         assert!(found(FileKind::Config, "password = \"zwetschge\"").is_some());
-        let text = "Merge branch 'auth-refactor' ([`3b9d07c`](https://x.y))";
-        assert_eq!(found(FileKind::Text, text), None);
+        assert_eq!(found(FileKind::Text, "* fix token ([`3b9d07c4`](https://x.y))"), None);
+        assert!(found(FileKind::Text, "* fix token (`3b9d07c41fe86a52`)").is_some());
         assert_eq!(found(FileKind::Config, "\u{120}clave: 95449"), None);
     }
 
