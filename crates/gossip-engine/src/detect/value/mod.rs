@@ -62,10 +62,11 @@ pub(super) fn weigh(value: &[u8], least: f32) -> Option<Weight> {
 pub(super) fn is_typed(value: &[u8]) -> bool {
     /// In a longer value such a part may stand by chance.
     const LEN_MAX: usize = 32;
+    let digits = value.strip_prefix(b"0x").unwrap_or(value);
     (value.len() <= LEN_MAX && ignore_case::contains_any(value, TYPED_PARTS))
         || judge::looks_typed(value)
-        || form::is_repeated(value)
-        || (form::is_hex(value) && form::counts_up(value))
+        || form::is_repeated(digits)
+        || (form::is_hex(digits) && form::counts_up(digits))
         || encoded::is_example(value)
 }
 
@@ -182,6 +183,15 @@ mod tests {
         ] {
             assert!(bits(value) < 2.0, "{value} {}", bits(value));
         }
+    }
+
+    #[test]
+    fn digits_that_repeat_or_count_are_typed_with_their_prefix_too() {
+        for value in ["69".repeat(20), "00112233445566778899aabbccddeeff".to_owned()] {
+            assert!(is_typed(value.as_bytes()), "{value}");
+            assert!(is_typed(format!("0x{value}").as_bytes()), "{value}");
+        }
+        assert!(!is_typed(b"0x3b9d07c41fe86a52908d4f7be1c6a03d"));
     }
 
     #[test]
