@@ -35,11 +35,11 @@ fn is_public(place: &Place<'_>, named: Named) -> bool {
     !is_secret && (is_made_public(place) || (named.kind != Kind::Token && is_called_public(place)))
 }
 
-/// `address!("…")`, `Signature::from_str("…")`: what is made of the value is public.
+/// `address!("…")`, `Signature::from_str("…")`, `key: PublicKey = "…"`: what is made of the value is public.
 fn is_made_public(place: &Place<'_>) -> bool {
     const MAKERS: &[&str] =
         &["address", "signature", "publickey", "public_key", "verifyingkey", "verifying_key"];
-    place.found.syntax == Syntax::Wrapped
+    matches!(place.found.syntax, Syntax::Wrapped | Syntax::Quoted)
         && words(place.between()).any(|word| ignore_case::is_any(word, MAKERS))
 }
 
@@ -219,6 +219,7 @@ mod tests {
             format!("{{\"key\": \"{KEY}\",\n  \"signatures\": {{"),
             format!("let key = \"{KEY}\"\n    .parse::<PublicKey>()"),
             format!("let key = PublicKey::from_str(\"{KEY}\");"),
+            format!("let key: PublicKey = \"{KEY}\".parse()?;"),
         ] {
             assert_eq!(found(FileKind::Code, &text), None, "{text}");
         }
