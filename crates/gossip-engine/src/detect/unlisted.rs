@@ -9,6 +9,7 @@ use super::file_kind::FileKind;
 use super::name::{self, KEY_BITS, Named, UNKNOWN_KEY_BITS};
 use super::service;
 use super::syntax::Syntax;
+use super::value;
 use crate::{ignore_case, judge};
 
 /// What stands before the value: its name, and what is before that on the line.
@@ -30,7 +31,9 @@ pub(super) fn is_key(
     let is_plain = value.first().is_some_and(u8::is_ascii_alphanumeric)
         && !value.iter().any(|byte| b" /(){}<>,;".contains(byte))
         && value.iter().filter(|byte| **byte == b':').count() < 2;
-    if value.len() < MIN_LEN || !is_plain || is_name_in_both_cases(value) {
+    // What was typed and looks like an address is one.
+    let is_other = is_name_in_both_cases(value) || value::may_be_public(value);
+    if value.len() < MIN_LEN || !is_plain || is_other {
         return false;
     }
     let Some(bits) = service::weigh_key(value, true) else { return false };
@@ -140,6 +143,7 @@ mod tests {
             "ZORBIFY_ACCESS = -1073738739i32".to_owned(),
             "zorbify key Zorbification1024x1024SizeKey".to_owned(),
             "zorbify-secure-key-exchange-x25519mlkem768".to_owned(),
+            format!("zorbify_token = \"0x{}\"", "69".repeat(20)),
             "io.zorbifytoken:jjwt-orgjson:0.11.2".to_owned(),
         ] {
             assert_eq!(found(FileKind::Unknown, &text), None, "{text}");
