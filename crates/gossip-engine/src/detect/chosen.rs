@@ -21,7 +21,7 @@ const JOINED_BITS: f32 = 4.0;
 /// What people put numbers behind that is no password: of algorithms, hosts and examples.
 #[rustfmt::skip]
 const NUMBERED: &[&str] = &[
-    "abc", "aes", "alice", "app", "argon", "asd", "asdf", "aws", "base", "blowfish", "bob", "chacha",
+    "abc", "aes", "alice", "app", "argon", "asd", "asdf", "aws", "bar", "base", "basic", "baz", "bearer", "blowfish", "bob", "chacha",
     "cluster", "cp", "curve", "des", "drupal", "ed", "example", "fake", "foo", "foobar", "guest",
     "hello", "hmac", "http", "hunter", "item", "java", "latin", "linux", "mac", "mysql", "oauth", "pbkdf", "pkcs",
     "postgres", "postgresql", "python", "qwerty", "rc", "ripemd", "rsa", "sample", "scram", "scrypt",

@@ -13,6 +13,7 @@ mod chosen;
 mod file_kind;
 mod name;
 mod named;
+mod place;
 mod plain_word;
 mod service;
 mod services;
@@ -75,6 +76,25 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
         && (chosen::weigh(value).is_some() || chosen::weigh_called_out(value).is_some());
     value::weigh_typed(value, if made || least_bits < 0.0 { f32::MIN } else { least_bits })
         .is_some()
+}
+
+/// The bytes of a value in base64, which are judged in its place.
+pub(crate) struct Plain {
+    bytes: [u8; value::MAX_TEXT],
+    len: usize,
+}
+
+impl Plain {
+    /// None if the value is no base64 as a whole, or longer than a password is.
+    pub(crate) fn of(value: &[u8]) -> Option<Self> {
+        let mut bytes = [0; value::MAX_TEXT];
+        let len = value::from_base64(value, &mut bytes);
+        (len > 0).then_some(Self { bytes, len })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 /// Options of programs that are no words of the vocabulary.

@@ -5,10 +5,13 @@
 //! credential word in it decides; words behind it may deny it (`password_file`), and words before it
 //! may deny or strengthen it (`public_key`, `api_key`).
 
+mod credential;
+
 use std::ops::Range;
 
 use super::vocabulary::{self, Role, says};
 use crate::ignore_case;
+use credential::{NO_KEYS, Word, credential};
 
 /// The kind of credential that a name speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,17 +87,6 @@ const LABELS: &[&str] = &[
     "wrong",
 ];
 
-/// Before `token` these say that it is of one page that was shown, and worth nothing without its session.
-const OF_PAGES: &[&str] = &["csrf", "xsrf", "antiforgery", "authenticity", "csrfmiddleware"];
-
-/// Before `token` these say that it is a place in a listing, or one of many changes.
-#[rustfmt::skip]
-const PLACES: &[&str] =
-    &[
-        "next", "page", "continuation", "pagination", "paging", "cursor", "resume", "sync", "delta",
-        "lock", "update", "revision", "idempotency",
-    ];
-
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
@@ -143,10 +135,10 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let head = &name[start..word.start.max(start)];
     let tail = &name[word.end.min(end)..end];
     let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
+    let mut named = credential(&Word { anchor, head, tail, before })?;
     if is_of_protocol(name) {
         return None;
     }
-    let mut named = credential(anchor, head, tail, before)?;
     // `X-Internal-Key` is a header that lets somebody in.
     let is_header = ignore_case::starts_with_any(name, &["x-"])
         && !before.is_some_and(|word| ignore_case::is_any(word, OF_REQUESTS));
@@ -210,129 +202,22 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     Some(named)
 }
 
-/// Names by which programs know a hash, a nonce, a tag of a cipher or a token of one page.
+/// Whether a protocol calls something else so.
 fn is_of_protocol(name: &[u8]) -> bool {
-    const NAMES: &[&str] = &[
-        "sambantpassword",
-        "sambalmpassword",
-        "sec-websocket-key",
-        "auth_tag",
-        "wpa_key_mgmt",
-        "authtag",
-        "requestverificationtoken",
-    ];
-    ignore_case::ends_with_any(name, NAMES)
+    let segment = &name[memchr::memrchr(b'.', name).map_or(0, |dot| dot + 1)..];
+    let mut letters = [0; vocabulary::MAX_WORD];
+    let mut len = 0;
+    for byte in segment.iter().filter(|byte| byte.is_ascii_alphanumeric()) {
+        let Some(letter) = letters.get_mut(len) else { return false };
+        *letter = *byte;
+        len += 1;
+    }
+    says(&letters[..len], Role::OfProtocol)
 }
 
 /// Before `key` in a header these say what a request is about.
 const OF_REQUESTS: &[&str] =
     &["cache", "correlation", "dedup", "idempotency", "meta", "request", "routing", "trace"];
-
-/// The credential word itself: `head` and `tail` are glued to the anchor.
-fn credential(anchor: &[u8], head: &[u8], tail: &[u8], before: Option<&[u8]>) -> Option<Named> {
-    let is = |word: &str| anchor.eq_ignore_ascii_case(word.as_bytes());
-    let tail_is = |words: &[&str]| ignore_case::is_any(tail, words);
-    let named = |kind, bits, is_explicit| Some(Named { kind, bits, is_explicit });
-    let plural = ["", "s"];
-    if is("pass") {
-        if tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "key"]) {
-            return named(Kind::Password, 6.0, true);
-        }
-        let whole = head.is_empty() || says(head, Role::GluedToPass);
-        // `ssh_pass` is one of nothing else, `pass` may be one of many over some data.
-        let is_of = before.is_some_and(|word| says(word, Role::GluedToPass));
-        let bits = if is_of && head.is_empty() { 6.0 } else { 4.0 };
-        return if tail.is_empty() && whole { named(Kind::Password, bits, true) } else { None };
-    }
-    if is("pwd") {
-        return if tail.is_empty() { named(Kind::Password, 5.0, true) } else { None };
-    }
-    if is("psk") || ignore_case::is_any(anchor, GLUED_TO_PW) {
-        return if tail.is_empty() && head.is_empty() {
-            named(Kind::Password, 5.0, true)
-        } else {
-            None
-        };
-    }
-    if is("contrase") {
-        let ok = tail_is(&["na", "nas", "nia", "nya"]);
-        return if ok { named(Kind::Password, 6.0, true) } else { None };
-    }
-    if ignore_case::is_any(anchor, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
-        // `enclave`.
-        let whole = head.is_empty() || is("senha") || is("kennwort") || is("wachtwoord");
-        return if tail_is(&plural) && whole { named(Kind::Password, 6.0, true) } else { None };
-    }
-    if ignore_case::is_any(anchor, &["_pw", "pw"]) {
-        return if tail.is_empty() { named(Kind::Password, 4.0, true) } else { None };
-    }
-    if is("secret") {
-        let ok = tail_is(&plural) || tail_is(&["key", "keys", "id", "access"]);
-        return if ok && !tail_is(&["id"]) { named(Kind::Secret, 5.0, true) } else { None };
-    }
-    if is("token") {
-        if before.is_some_and(|word| ignore_case::is_any(word, OF_PAGES)) {
-            return None;
-        }
-        // Where a listing goes on.
-        let is_place = before.is_some_and(|word| ignore_case::is_any(word, PLACES));
-        return match tail_is(&plural) {
-            true if is_place && head.is_empty() => named(Kind::Token, -4.0, false),
-            true => named(Kind::Token, 4.0, true),
-            false => None,
-        };
-    }
-    if ignore_case::is_any(anchor, &MARKED_ANCHORS) {
-        return if tail.is_empty() { named(Kind::Marked, UNKNOWN_KEY_BITS, false) } else { None };
-    }
-    // What JNDI logs in with.
-    if anchor == b"CREDENTIAL" && tail == b"S" && before == Some(b"SECURITY") {
-        return named(Kind::Password, 6.0, true);
-    }
-    if is("credential") || is("creds") {
-        return if tail_is(&plural) { named(Kind::Secret, 3.0, false) } else { None };
-    }
-    if is("auth") {
-        let is_header = before.is_some_and(|word| ignore_case::is_any(word, &["x"]));
-        if head.is_empty() && tail.is_empty() && is_header {
-            return named(Kind::Auth, 4.0, true);
-        }
-        if head.is_empty() && (tail.is_empty() || tail_is(&["orization"])) {
-            return named(Kind::Auth, 0.0, false);
-        }
-        return None;
-    }
-    // `key`: alone it names anything; what is before it decides.
-    if tail_is(&["s"]) {
-        return named(Kind::Key, -6.0, false);
-    }
-    if !tail.is_empty() {
-        return None;
-    }
-    if !head.is_empty() {
-        if says(head, Role::DeniesBefore) || ignore_case::is_any(head, NO_KEYS) {
-            return None;
-        }
-        return if says(head, Role::MakesKey)
-            || ignore_case::ends_with_any(head, &["api", "access", "secret", "private"])
-        {
-            named(Kind::Key, 4.0, true)
-        } else {
-            named(Kind::Key, UNKNOWN_KEY_BITS, false)
-        };
-    }
-    match before {
-        Some(word) if says(word, Role::NamesPlace) => None,
-        Some(word) if says(word, Role::MakesKey) || ignore_case::ends_with_any(word, &["api"]) => {
-            named(Kind::Key, 4.0, true)
-        }
-        Some(word) if !says(word, Role::DeniesBefore) => named(Kind::Key, UNKNOWN_KEY_BITS, false),
-        _ => named(Kind::Key, KEY_BITS, false),
-    }
-}
-
-/// What `key` is the end of that opens nothing: `monkey`, `turkey`.
-const NO_KEYS: &[&str] = &["mon", "tur", "don", "joc", "whis", "hoc"];
 
 /// Whether a word only ends like the name of a key.
 pub(super) fn is_no_key(word: &[u8]) -> bool {
@@ -538,7 +423,11 @@ mod tests {
             ("idempotencyKey", "key"),
             ("token_identifier", "token"),
             ("auth_results", "auth"),
-            ("wpa_key_mgmt", "key"),
+            ("auth_tag", "auth"),
+            ("authTag", "auth"),
+            ("entry.sambaNTPassword", "pass"),
+            ("__RequestVerificationToken", "token"),
+            ("Sec-WebSocket-Key", "key"),
         ] {
             assert_eq!(named(name, word), None, "{name}");
         }

@@ -12,6 +12,7 @@ use super::calls;
 use super::chosen;
 use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
+use super::place::Place;
 use super::plain_word;
 use super::services;
 use super::surroundings;
@@ -45,125 +46,97 @@ const SECRET_LESS_BITS: f32 = 2.0;
 
 pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     if calls::is_opening(&text[word.clone()]) {
-        let (named, found) = calls::argument(text, &word)?;
-        let confidence = match judge(named, found.syntax, kind, &text[found.value.clone()]) {
-            None if plain_word::is_argument(text, kind, named, &found) => Confidence::Low,
-            confidence => confidence?,
-        };
-        return Some(detected(named, word.start, found, confidence));
+        return passed(text, kind, &word);
     }
-    // What stands before `pw` is no part of its name, unless it joins words.
-    let is_apart = name::is_pw(&text[word.clone()]) && text[word.start] != b'_';
-    let word = word.start + usize::from(is_apart)..word.end;
-    let anchor = word.start;
-    let (name, found) = match syntax::joined(text, word.clone()) {
-        Some(joined) => joined,
-        None => {
-            let name = syntax::name_around(text, word.clone())?;
-            if let Some(found) = syntax::about(text, &name, kind) {
-                return told_about(text, kind, word, name, found);
-            }
-            if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, &name, kind) {
-                return None;
-            }
-            let found = syntax::assignment(text, &name, kind)?;
-            (name, found)
-        }
-    };
-    if name::has_credential_word(&text[word.end..name.end]) {
+    let (named, place) = resolve(Place::read(text, kind, word)?)?;
+    if is_something_else(&place, named) || surroundings::deny(&place, named) {
         return None;
     }
-    let floor = name.start.saturating_sub(services::MAX_BEFORE);
-    let line = memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
-    // `PASS: gdb.base/break2.exp`: what a test came to.
-    if name.start == line && &text[name.clone()] == b"PASS" && text[name.end] == b':' {
+    let confidence = confidence(&place, named)?;
+    // These are compared with more than one value, so they come last.
+    if name::is_spelled(place.name(), place.value()) || is_of_test_vector(&place, named) {
         return None;
     }
-    let phrase = syntax::phrase(text, &name, line);
-    let in_name = word.start - phrase..word.end - phrase;
-    let named = name::judge(&text[phrase..name.end], in_name)?;
-    // `enable secret 0 …`: routers say so that it is no hash.
-    let is_plain = found.syntax == Syntax::Directive && text[name.end..].starts_with(b" 0 ");
-    let named = if found.syntax == Syntax::Login || is_plain { name::LOGIN } else { named };
-    // `redis.auth("…")` logs in without a user.
-    let is_call = found.syntax == Syntax::Argument && named.kind == Kind::Auth;
-    let named = match is_call && chosen::is_sure(&text[found.value.clone()]) {
-        true => name::LOGIN,
-        false => named,
+    Some(detected(named, place.name.start, place.found, confidence))
+}
+
+/// What a call is given that takes a password by its place.
+fn passed(text: &[u8], kind: FileKind, opening: &Range<usize>) -> Option<Detected> {
+    let (named, found) = calls::argument(text, opening)?;
+    let confidence = match judge(named, found.syntax, kind, &text[found.value.clone()]) {
+        None if plain_word::is_argument(text, kind, named, &found) => Confidence::Low,
+        confidence => confidence?,
     };
-    let password = if is_login(named) { syntax::password_of_user(text, &found) } else { None };
+    Some(detected(named, opening.start, found, confidence))
+}
+
+/// What the name says, and the value with the syntax that follows from that: of `user:value` the
+/// password alone.
+fn resolve(place: Place<'_>) -> Option<(Named, Place<'_>)> {
+    let Place { text, kind, phrase, .. } = place;
+    let word = place.word.start - phrase..place.word.end - phrase;
+    let named = name::judge(place.whole_name(), word)?;
+    let named = if logs_in(&place, named) { name::LOGIN } else { named };
+    let password =
+        if is_login(named) { syntax::password_of_user(text, &place.found) } else { None };
     let is_one = |password: &Assignment| {
         let value = &text[password.value.clone()];
         judge(name::LOGIN, password.syntax, kind, value).is_some()
     };
     let (named, found) = match password.filter(is_one) {
         Some(password) => (name::LOGIN, password),
-        None => (named, found),
+        None => (named, place.found),
     };
-    let found = Assignment { syntax: told(text, &name, named, &found), ..found };
-    let value = &text[found.value.clone()];
-    if is_enumerated(&text[word], found.syntax) {
-        return None;
-    }
-    // A sentence quotes words, too.
-    if found.syntax == Syntax::Said && !value.iter().any(u8::is_ascii_digit) {
-        return None;
-    }
-    if found.syntax == Syntax::Parameter && is_picture(&text[line..name.start]) {
-        return None;
-    }
-    // What is random enough is no name, wherever it stands.
-    let may_be_name = || value::weigh(value, RANDOM_BITS).is_none();
-    if (is_read_by_name(&text[name.clone()], found.syntax) && may_be_name())
-        || (named.kind == Kind::Key && is_id_of_key(&text[phrase..name.end], value))
-        || is_name_in_object(text, &found.value)
-        || surroundings::deny(text, line, phrase, &name, named.kind, &found)
-        || (kind == FileKind::Catalogue && is_told(&text[name.clone()], value) && may_be_name())
-    {
-        return None;
-    }
-    let confidence = match judge(named, found.syntax, kind, value) {
-        None if plain_word::is_password(text, kind, named, &name, anchor, &found) => {
-            Confidence::Low
-        }
-        Some(_) if is_of_test_vector(text, kind, &text[name.clone()], named, &found) => {
-            return None;
-        }
-        Some(confidence) => confidence,
-        None => {
-            let of_service = !matches!(found.syntax, Syntax::Bytes | Syntax::Among)
-                && named.kind != Kind::Password;
-            let names = Names { before: &text[line..phrase], name: &text[phrase..name.end] };
-            let is_key = of_service
-                && unlisted::is_key(named, found.syntax, kind, value, &names, || {
-                    services::is_named(&text[line..name.end])
-                });
-            is_key.then_some(Confidence::Low)?
-        }
-    };
-    if name::is_spelled(&text[name.clone()], value) {
-        return None;
-    }
-    Some(detected(named, name.start, found, confidence))
+    let syntax = told(text, &place.name, named, &found);
+    Some((named, Place { found: Assignment { syntax, ..found }, ..place }))
 }
 
-/// What a sentence says the credential of something is.
-fn told_about(
-    text: &[u8],
-    kind: FileKind,
-    word: Range<usize>,
-    name: Range<usize>,
-    found: Assignment,
-) -> Option<Detected> {
-    let named = name::judge(&text[name.clone()], word.start - name.start..word.end - name.start)?;
-    let value = &text[found.value.clone()];
-    let is_password = named.kind == Kind::Password;
-    if (is_password && !value.iter().any(u8::is_ascii_digit)) || !named.is_explicit {
-        return None;
+/// Whether the value logs somebody in, whatever it is called.
+fn logs_in(place: &Place<'_>, named: Named) -> bool {
+    match place.found.syntax {
+        Syntax::Login => true,
+        // `enable secret 0 …`: routers say so that it is no hash.
+        Syntax::Directive => place.text[place.name.end..].starts_with(b" 0 "),
+        // `redis.auth("…")` logs in without a user.
+        Syntax::Argument => named.kind == Kind::Auth && chosen::is_sure(place.value()),
+        _ => false,
     }
-    let syntax = if is_password { Syntax::Said } else { Syntax::Blank };
-    let confidence = judge(named, syntax, kind, value)?;
-    Some(detected(named, name.start, found, confidence))
+}
+
+/// Whether the name, or how the value is written, says that it is none.
+fn is_something_else(place: &Place<'_>, named: Named) -> bool {
+    let (name, value, syntax) = (place.name(), place.value(), place.found.syntax);
+    let is_in_address = || syntax == Syntax::Parameter && is_picture(place.before());
+    // What is random enough is no name and no text, wherever it stands.
+    let may_be_word = || value::weigh(value, RANDOM_BITS).is_none();
+    is_result_of_test(place)
+        || is_enumerated(&place.text[place.word.clone()], syntax)
+        // A sentence quotes words, too.
+        || (syntax == Syntax::Said && !value.iter().any(u8::is_ascii_digit))
+        || is_in_address()
+        || (is_read_by_name(name, syntax) && may_be_word())
+        || (named.kind == Kind::Key && is_id_of_key(place.whole_name(), value))
+        || is_name_in_object(place.text, &place.found.value)
+        || (place.kind == FileKind::Catalogue && is_told(name, value) && may_be_word())
+}
+
+/// How sure it is that the value is what the name speaks of: by its weight, as a plain word, or as the
+/// key of a service.
+fn confidence(place: &Place<'_>, named: Named) -> Option<Confidence> {
+    let (value, syntax) = (place.value(), place.found.syntax);
+    if let Some(confidence) = judge(named, syntax, place.kind, value) {
+        return Some(confidence);
+    }
+    let is_of_service = || {
+        let names = Names { before: place.before(), name: place.whole_name() };
+        let may_be = !matches!(syntax, Syntax::Bytes | Syntax::Among);
+        may_be
+            && named.kind != Kind::Password
+            && unlisted::is_key(named, syntax, place.kind, value, &names, || {
+                services::is_named(&place.text[place.line..place.name.end])
+            })
+    };
+    (plain_word::is_password(place, named) || is_of_service()).then_some(Confidence::Low)
 }
 
 fn detected(named: Named, start: usize, found: Assignment, confidence: Confidence) -> Detected {
@@ -175,18 +148,17 @@ fn detected(named: Named, start: usize, found: Assignment, confidence: Confidenc
 }
 
 /// Whether the key is one of a test vector.
-fn is_of_test_vector(
-    text: &[u8],
-    kind: FileKind,
-    name: &[u8],
-    named: Named,
-    found: &Assignment,
-) -> bool {
+fn is_of_test_vector(place: &Place<'_>, named: Named) -> bool {
     // The environment's are in use, and a public key may stand beside.
-    if kind == FileKind::Config && syntax::is_constant(name) {
-        return false;
-    }
-    named.kind != Kind::Password && test_vector::is_one(text, found)
+    let is_of_environment = place.kind == FileKind::Config && syntax::is_constant(place.name());
+    named.kind != Kind::Password
+        && !is_of_environment
+        && test_vector::is_one(place.text, &place.found)
+}
+
+/// `PASS: gdb.base/break2.exp`: what a test came to.
+fn is_result_of_test(place: &Place<'_>) -> bool {
+    place.name.start == place.line && place.name() == b"PASS" && place.text[place.name.end] == b':'
 }
 
 /// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.

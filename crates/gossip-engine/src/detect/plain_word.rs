@@ -10,6 +10,7 @@ use super::chosen;
 use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::named::CLEAR_BITS;
+use super::place::Place;
 use super::siblings::{self, Given};
 use super::syntax::{self, Assignment, Syntax};
 use super::value;
@@ -19,18 +20,11 @@ use crate::ignore_case;
 /// What a name says at least that is of nothing but a password.
 const SURE_NAME_BITS: f32 = 5.0;
 
-/// Whether the value at `found` is a word, and the password that `name` speaks of. The credential word
-/// is at `anchor`.
-pub(super) fn is_password(
-    text: &[u8],
-    kind: FileKind,
-    named: Named,
-    name: &Range<usize>,
-    anchor: usize,
-    found: &Assignment,
-) -> bool {
-    let word = &text[found.value.clone()];
-    if is_secret(&text[name.clone()], named, kind, found.syntax, word) {
+/// Whether the value is a word, and the password that the name speaks of.
+pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
+    let Place { text, kind, name, found, .. } = place;
+    let (kind, word) = (*kind, place.value());
+    if is_secret(place.name(), named, kind, found.syntax, word) {
         return is_given(text, name, found, kind);
     }
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
@@ -39,9 +33,10 @@ pub(super) fn is_password(
     }
     let is_long = chosen::is_word(word);
     let is_name = word.contains(&b'_');
-    if !is_name && is_of_environment(&text[name.clone()], found.syntax, kind) {
+    let given = || siblings::given(text, kind, place.word.start, &found.value);
+    if !is_name && is_of_environment(place.name(), found.syntax, kind) {
         // `DB_USER: app`, `DB_PASSWORD: app`: an example, or a database of nobody but a test.
-        return siblings::given(text, kind, anchor, &found.value) != Given::Same;
+        return given() != Given::Same;
     }
     if kind == FileKind::Text || !is_given(text, name, found, kind) {
         return false;
@@ -49,12 +44,12 @@ pub(super) fn is_password(
     // Three words are chosen, wherever they stand.
     let is_phrase = word.iter().filter(|byte| **byte == b'-').count() >= 2;
     let is_sure = is_long
-        && is_sure_name(&text[name.clone()], named)
+        && is_sure_name(place.name(), named)
         && (is_phrase || matches!(kind, FileKind::Code | FileKind::Config))
         && found.syntax != Syntax::ConnectionString
         // `<string name="password">` may be told to people, `<password>` is not.
         && (found.syntax != Syntax::Element || is_behind(text, name.start, b"<"));
-    match siblings::given(text, kind, anchor, &found.value) {
+    match given() {
         Given::Something => true,
         Given::Nothing => is_sure || (found.syntax == Syntax::Login && !word.contains(&b'_')),
         Given::Same => false,
@@ -190,13 +185,7 @@ fn without_quote(text: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::named;
-
-    fn found<'t>(text: &'t str, word: &str, kind: FileKind) -> Option<&'t str> {
-        let start = text.to_ascii_lowercase().find(word).unwrap();
-        let found = named::detect(text.as_bytes(), kind, start..start + word.len())?;
-        Some(&text[found.secret])
-    }
+    use crate::detect::tests::found;
 
     #[test]
     fn a_word_is_a_password_where_code_gives_it_to_a_program() {
@@ -214,7 +203,7 @@ mod tests {
             "password <- \"zwetschge\"",
             "{password, \"zwetschge\"}",
         ] {
-            assert_eq!(found(text, "pass", FileKind::Code), Some("zwetschge"), "{text}");
+            assert_eq!(found(FileKind::Code, text), Some("zwetschge"), "{text}");
         }
         for text in [
             "mysqldump --password=zwetschge shop",
@@ -222,66 +211,65 @@ mod tests {
             "SetEnv DB_PASSWORD zwetschge\n",
             "username app password 0 zwetschge\n",
         ] {
-            assert_eq!(found(text, "pass", FileKind::Config), Some("zwetschge"), "{text}");
+            assert_eq!(found(FileKind::Config, text), Some("zwetschge"), "{text}");
         }
         let label = "<string name=\"password\">zwetschge</string>";
-        assert_eq!(found(label, "pass", FileKind::Config), None);
+        assert_eq!(found(FileKind::Config, label), None);
     }
 
     #[test]
     fn a_short_word_or_a_name_is_one_with_whom_it_is_for() {
         for value in ["gandalf", "green_tomato"] {
             let alone = format!("password = \"{value}\"");
-            assert_eq!(found(&alone, "pass", FileKind::Code), None, "{alone}");
+            assert_eq!(found(FileKind::Code, &alone), None, "{alone}");
             let with_user = format!("user = \"app\", {alone}");
-            assert_eq!(found(&with_user, "pass", FileKind::Code), Some(value), "{with_user}");
+            assert_eq!(found(FileKind::Code, &with_user), Some(value), "{with_user}");
         }
         let same = "user: 'gandalf', password: 'gandalf'";
-        assert_eq!(found(same, "pass", FileKind::Code), None);
+        assert_eq!(found(FileKind::Code, same), None);
         let same = "DB_USER: zwetschge\n  DB_PASSWORD: zwetschge\n";
-        assert_eq!(found(same, "pass", FileKind::Config), None);
+        assert_eq!(found(FileKind::Config, same), None);
         let other = "DB_USER: app\n  DB_PASSWORD: zwetschge\n";
-        assert!(found(other, "pass", FileKind::Config).is_some());
+        assert!(found(FileKind::Config, other).is_some());
     }
 
     #[test]
     fn a_word_behind_a_user_is_one() {
-        for (text, word) in [
-            ("new NetworkCredential(\"app\", \"gandalf\", \"CORP\")", "credential"),
-            ("get(url, auth=('app', 'gandalf'))", "auth"),
-            ("ftp.login(\"app\", \"gandalf\")", "login("),
+        for text in [
+            "new NetworkCredential(\"app\", \"gandalf\", \"CORP\")",
+            "get(url, auth=('app', 'gandalf'))",
+            "ftp.login(\"app\", \"gandalf\")",
         ] {
-            assert_eq!(found(text, word, FileKind::Code), Some("gandalf"), "{text}");
+            assert_eq!(found(FileKind::Code, text), Some("gandalf"), "{text}");
         }
     }
 
     #[test]
     fn a_secret_is_one_long_word_in_code_or_in_lines() {
-        assert!(found("SECRET_KEY = 'zwetschge'", "key", FileKind::Code).is_some());
-        assert!(found("secret = zwetschge\n", "secret", FileKind::Config).is_some());
-        assert_eq!(found("secret: zwetschge\n", "secret", FileKind::Config), None);
+        assert!(found(FileKind::Code, "SECRET_KEY = 'zwetschge'").is_some());
+        assert!(found(FileKind::Config, "secret = zwetschge\n").is_some());
+        assert_eq!(found(FileKind::Config, "secret: zwetschge\n"), None);
         let text = "const JWT_SECRET = 'zwetschge';";
-        assert_eq!(found(text, "secret", FileKind::Code), Some("zwetschge"));
-        assert_eq!(found(text, "secret", FileKind::Text), None);
-        assert_eq!(found("secret: 'fritz-secrets'", "secret", FileKind::Code), None);
+        assert_eq!(found(FileKind::Code, text), Some("zwetschge"));
+        assert_eq!(found(FileKind::Text, text), None);
+        assert_eq!(found(FileKind::Code, "secret: 'fritz-secrets'"), None);
     }
 
     /// Each place finds a word that programs do not know, so the vocabulary is what tells.
     #[test]
     fn words_of_the_vocabulary_are_no_passwords_anywhere() {
-        for (kind, before, behind, word) in [
-            (FileKind::Code, "const password = '", "';", "pass"),
-            (FileKind::Code, "String dbPass = \"", "\";", "pass"),
-            (FileKind::Code, "user = \"app\", password = \"", "\"", "pass"),
-            (FileKind::Code, "const JWT_SECRET = '", "';", "secret"),
-            (FileKind::Code, "ftp.login(\"app\", \"", "\")", "login("),
-            (FileKind::Config, "DB_PASSWORD=", "\n", "pass"),
-            (FileKind::Config, "<password>", "</password>", "pass"),
-            (FileKind::Config, "mysqldump --password=", " shop", "pass"),
+        for (kind, before, behind) in [
+            (FileKind::Code, "const password = '", "';"),
+            (FileKind::Code, "String dbPass = \"", "\";"),
+            (FileKind::Code, "user = \"app\", password = \"", "\""),
+            (FileKind::Code, "const JWT_SECRET = '", "';"),
+            (FileKind::Code, "ftp.login(\"app\", \"", "\")"),
+            (FileKind::Config, "DB_PASSWORD=", "\n"),
+            (FileKind::Config, "<password>", "</password>"),
+            (FileKind::Config, "mysqldump --password=", " shop"),
         ] {
-            let value = |value: &str| {
-                found(&format!("{before}{value}{behind}"), word, kind).map(str::to_owned)
-            };
+            let value =
+                |value: &str| found(kind, &format!("{before}{value}{behind}")).map(str::to_owned);
             assert_eq!(value("zwetschge").as_deref(), Some("zwetschge"), "{before}");
             for known in ["forgotten", "following", "mandatory", "plaintext"] {
                 assert_eq!(value(known), None, "{before}{known}");
@@ -304,15 +292,15 @@ mod tests {
             "password = \"user_name_of_it\"",
             "(\"x\", \"password\"): (\"zwetschge\", \"password\")",
         ] {
-            assert_eq!(found(text, "pass", FileKind::Code), None, "{text}");
+            assert_eq!(found(FileKind::Code, text), None, "{text}");
         }
-        for (text, word) in [
-            ("auth = [\"argon\", \"getrandom\", \"zeroize\"]", "auth"),
-            ("'OAuth': ('oauth_get_sbs', 'oauth_urlencode')", "auth"),
-            ("ftp.login(\"gandalf\", \"gandalf\")", "login("),
+        for text in [
+            "auth = [\"argon\", \"getrandom\", \"zeroize\"]",
+            "'OAuth': ('oauth_get_sbs', 'oauth_urlencode')",
+            "ftp.login(\"gandalf\", \"gandalf\")",
         ] {
-            assert_eq!(found(text, word, FileKind::Code), None, "{text}");
+            assert_eq!(found(FileKind::Code, text), None, "{text}");
         }
-        assert_eq!(found("password = 'zwetschge'", "pass", FileKind::Text), None);
+        assert_eq!(found(FileKind::Text, "password = 'zwetschge'"), None);
     }
 }

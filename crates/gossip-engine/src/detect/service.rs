@@ -242,6 +242,9 @@ fn is_assignment(gap: &[u8]) -> bool {
 }
 
 fn judge(value: &[u8], is_credential: bool, is_assigned: bool) -> Option<Confidence> {
+    if !is_credential && value::may_be_public(value) {
+        return None;
+    }
     let bits = match weigh_key(value, is_credential) {
         Some(bits) => bits,
         None if is_assigned => weigh_assigned(value)?,
@@ -468,6 +471,7 @@ mod tests {
             "maxmind = \"CountryDatabaseProvider\"",
             "maxmind = \"64a687e29ae1f428e7ebe303\"",
             "maxmind = geolite/databases/Country2025/12",
+            "maxmind = \"0x3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c4\"",
         ] {
             assert_eq!(found(text), None, "{text}");
         }

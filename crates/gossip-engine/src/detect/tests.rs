@@ -87,21 +87,23 @@ proptest! {
     }
 }
 
-/// What is found in a file of this kind, by the words of passwords and secrets.
-fn found(kind: FileKind, text: &str) -> bool {
-    let text = text.as_bytes();
-    [Detector::NamedPassword, Detector::NamedSecret].into_iter().any(|detector| {
-        words(text, detector).into_iter().any(|word| detector.detect(text, kind, word).is_some())
+/// The first secret of a file of this kind that the words of passwords and secrets announce.
+pub(super) fn found(kind: FileKind, text: &str) -> Option<&str> {
+    [Detector::NamedPassword, Detector::NamedSecret].into_iter().find_map(|detector| {
+        let mut words = words(text.as_bytes(), detector).into_iter();
+        let found = words.find_map(|word| detector.detect(text.as_bytes(), kind, word))?;
+        Some(&text[found.secret])
     })
 }
 
 #[test]
 fn what_people_are_shown_is_no_password() {
     for text in ["\"yourpassword\": \"Igamamfihlo\",", "$lang['pass'] = 'Alahidy';"] {
-        assert!(!found(FileKind::Catalogue, text), "{text}");
+        assert_eq!(found(FileKind::Catalogue, text), None, "{text}");
     }
-    assert!(found(FileKind::Catalogue, "\"password\": \"q8Zr2LmT0v\""));
-    assert!(!found(FileKind::Config, "\"mailmypassword\": \"Otthokiha vasya ekootiku\""));
+    assert!(found(FileKind::Catalogue, "\"password\": \"q8Zr2LmT0v\"").is_some());
+    let label = "\"mailmypassword\": \"Otthokiha vasya ekootiku\"";
+    assert_eq!(found(FileKind::Config, label), None);
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn what_names_a_credential_or_a_key_is_none() {
         "{token : \"xml-pe.xml\"}",
         "add_key('query_graph_rrd')",
     ] {
-        assert!(!found(FileKind::Config, text), "{text}");
+        assert_eq!(found(FileKind::Config, text), None, "{text}");
     }
     for text in [
         "setCredentials('q8Zr2LmT0vXb')",
@@ -123,7 +125,7 @@ fn what_names_a_credential_or_a_key_is_none() {
         "sign_key: 3b9d07c41fe86a52908d4f7be1c6a03d",
         "{token : \"q8Zr2LmT0v.N5wKxx\"}",
     ] {
-        assert!(found(FileKind::Config, text), "{text}");
+        assert!(found(FileKind::Config, text).is_some(), "{text}");
     }
 }
 
@@ -160,7 +162,64 @@ fn what_stands_beside_a_secret_does_not_silence_it() {
         "PASSWORD=Wq7kP2zRm9xx encrypted=no\n".to_owned(),
         "pleaseletmein2024!".replace("please", "DB_PASSWORD=please"),
         "DB_PASSWORD=Winter-2.0x\n".to_owned(),
+        // What the name says counts for more than what the value looks like.
+        format!("api_token=0x{}\n", &HEX[..40]),
+        format!("SECRET=02{HEX}\n"),
+        format!("{{\"api_key\": \"04{HEX}{HEX}\"}}"),
+        format!("token: tok_{}\n", &KEY[..24].to_lowercase()),
+        // What is public stands beside, but is not it.
+        format!("  public encryptionKey = '{KEY}';"),
+        format!("{{\"publicKey\": \"abc\", \"key\": \"{HEX}\"}}"),
+        format!("let signing_key = \"{HEX}\", verifier: Arc<PublicKey> = other"),
+        format!("secret = signature(\"{KEY}\")"),
+        // Hashes are longer than what is hashed.
+        "password = hashed(\"Wq7!kP2zRm9\")".to_owned(),
+        "{\"name\": \"db_password\", \"value\": \"Wq7!kP2zRm9\", \"salt\": \"x\"}".to_owned(),
+        format!("{{\"name\": \"api_token\", \"value\": \"{KEY}\", \"saltRounds\": 10}}"),
+        format!("IsEncrypted=token={KEY}\n"),
+        format!("checksum_secret: {KEY}\n"),
+        "if [ \"$password\" = Wq7kP2zRm9xx ]; then\n".to_owned(),
+        "# $password = Sommer2024!\n".to_owned(),
+        // Other neighbours.
+        format!("\u{d7} password: {KEY}\n"),
+        format!("[\"password\", \"{KEY}\"]"),
+        "passwords = [\"zwetschgenmus\"]".to_owned(),
+        "key `3b9d07c4a1f2` (secret: `Wq7kP2zRm9xx`)".to_owned(),
     ] {
-        assert!(found(FileKind::Config, &text), "{text}");
+        assert!(found(FileKind::Config, &text).is_some(), "{text}");
     }
+}
+
+/// Each has a neighbour above that is found.
+#[test]
+fn public_forms_silence_names_that_speak_of_no_secret() {
+    const HEX: &str = "3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c41fe86a52908d4f7be1c6a03d";
+    for text in [
+        format!("validator_key = \"0x{}\"", &HEX[..40]),
+        format!("signer_key = \"02{HEX}\""),
+        format!("key = \"04{HEX}{HEX}\""),
+        // Letters of both cases are an address's checksum; Stripe numbers its tokens for cards.
+        "token = \"0x3B9d07c41Fe86a52908D4f7bE1c6a03d3b9D07C4\"".to_owned(),
+        "token = \"tok_1B9d07c41Fe86a52908D4f7b\"".to_owned(),
+    ] {
+        assert_eq!(found(FileKind::Code, &text), None, "{text}");
+    }
+}
+
+/// A sentence is judged as any other place.
+#[test]
+fn what_a_sentence_tells_is_judged_as_an_assignment_is() {
+    let told = "The password for the vpn is Wq7kP2zRm9\n";
+    assert_eq!(found(FileKind::Text, told), Some("Wq7kP2zRm9"));
+    const HEX: &str = "3b9d07c41fe86a52908d4f7be1c6a03d";
+    for text in [
+        // A commit, a test vector, a name that is only spelled out.
+        "the token for auth is `3b9d07c41fe8`](https://x.y)".to_owned(),
+        format!("the token of the vector: {HEX}\nInput = {HEX}\n"),
+        "the key2fa_token for x: key2fa-token\n".to_owned(),
+    ] {
+        assert_eq!(found(FileKind::Text, &text), None, "{text}");
+    }
+    let key = format!("the api key of the staging system is {HEX}\n");
+    assert_eq!(found(FileKind::Text, &key), Some(HEX));
 }

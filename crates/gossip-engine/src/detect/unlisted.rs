@@ -9,6 +9,7 @@ use super::file_kind::FileKind;
 use super::name::{self, KEY_BITS, Named, UNKNOWN_KEY_BITS};
 use super::service;
 use super::syntax::Syntax;
+use super::value;
 use crate::{ignore_case, judge};
 
 /// What stands before the value: its name, and what is before that on the line.
@@ -30,7 +31,9 @@ pub(super) fn is_key(
     let is_plain = value.first().is_some_and(u8::is_ascii_alphanumeric)
         && !value.iter().any(|byte| b" /(){}<>,;".contains(byte))
         && value.iter().filter(|byte| **byte == b':').count() < 2;
-    if value.len() < MIN_LEN || !is_plain || is_name_in_both_cases(value) {
+    // What was typed and looks like an address is one.
+    let is_other = is_name_in_both_cases(value) || value::may_be_public(value);
+    if value.len() < MIN_LEN || !is_plain || is_other {
         return false;
     }
     let Some(bits) = service::weigh_key(value, true) else { return false };
@@ -103,25 +106,8 @@ fn may_be_typed(syntax: Syntax, value: &[u8], bits: f32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::detect::{Detector, FileKind};
-
-    /// What is found in `text`, whichever word announces it.
-    fn found(text: &str) -> Option<&str> {
-        let anchors = Detector::NamedSecret.anchors();
-        let starts = anchors.iter().flat_map(|anchor| {
-            let lower = text.to_ascii_lowercase();
-            let word = String::from_utf8(anchor.bytes.clone()).unwrap();
-            let searched = if anchor.ignore_case { lower } else { text.to_owned() };
-            let words: Vec<_> = searched.match_indices(&word).map(|(at, _)| at).collect();
-            words.into_iter().map(move |at| (anchor, at..at + anchor.bytes.len()))
-        });
-        let mut words =
-            starts.filter(|(anchor, word)| anchor.next.may_be(text.as_bytes().get(word.end)));
-        words.find_map(|(_, word)| {
-            let found = Detector::NamedSecret.detect(text.as_bytes(), FileKind::Unknown, word)?;
-            Some(&text[found.secret])
-        })
-    }
+    use crate::detect::FileKind;
+    use crate::detect::tests::found;
 
     #[test]
     fn a_typed_key_is_found_beside_a_word_that_nobody_knows() {
@@ -138,10 +124,10 @@ mod tests {
             format!("zorbify PRIVATE {key}"),
             format!("zorbifyACCESS {key}"),
         ] {
-            assert_eq!(found(&text), Some(key), "{text}");
+            assert_eq!(found(FileKind::Unknown, &text), Some(key), "{text}");
         }
         for key in ["123e4567-e89b-12d3-a456-426614174000", "12345678901234567890123456789012"] {
-            assert_eq!(found(&format!("zorbify_key={key}")), Some(key));
+            assert_eq!(found(FileKind::Unknown, &format!("zorbify_key={key}")), Some(key));
         }
     }
 
@@ -157,9 +143,10 @@ mod tests {
             "ZORBIFY_ACCESS = -1073738739i32".to_owned(),
             "zorbify key Zorbification1024x1024SizeKey".to_owned(),
             "zorbify-secure-key-exchange-x25519mlkem768".to_owned(),
+            format!("zorbify_token = \"0x{}\"", "69".repeat(20)),
             "io.zorbifytoken:jjwt-orgjson:0.11.2".to_owned(),
         ] {
-            assert_eq!(found(&text), None, "{text}");
+            assert_eq!(found(FileKind::Unknown, &text), None, "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("vocabulary.txt");
 /// Longer words are none of ours.
-const MAX_WORD: usize = 24;
+pub(super) const MAX_WORD: usize = 24;
 
 /// What a word says; its place is its bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub(super) enum Role {
     GluedToPass,
     Prose,
     DeniesPassword,
+    OfProtocol,
 }
 
 /// Whether `word`, in either case, says this.
@@ -30,7 +31,7 @@ pub(super) fn is_known(word: &[u8]) -> bool {
 }
 
 /// The bits of a word's roles.
-fn roles(word: &[u8]) -> u8 {
+fn roles(word: &[u8]) -> u16 {
     let mut lower = [0; MAX_WORD];
     let Some(lower) = lower.get_mut(..word.len()) else { return 0 };
     lower.copy_from_slice(word);
@@ -48,13 +49,13 @@ fn place(word: &[u8]) -> Option<usize> {
     Some(usize::from(first - b'a') * (MAX_WORD + 1) + word.len())
 }
 
-fn bit(role: Role) -> u8 {
-    1 << role as u8
+fn bit(role: Role) -> u16 {
+    1 << role as u16
 }
 
 struct Vocabulary {
     /// By place, each once, with the bits of its roles.
-    words: Vec<(&'static str, u8)>,
+    words: Vec<(&'static str, u16)>,
     /// Where the words of each place end.
     ends: [u16; PLACES],
 }
@@ -77,7 +78,7 @@ fn vocabulary() -> &'static Vocabulary {
         }
         let place = |word: &str| place(word.as_bytes()).expect("a word begins with a letter");
         all.sort_unstable_by_key(|(word, _)| (place(word), *word));
-        let mut words: Vec<(&str, u8)> = Vec::with_capacity(all.len());
+        let mut words: Vec<(&str, u16)> = Vec::with_capacity(all.len());
         for (word, bits) in all {
             match words.last_mut() {
                 Some((last, roles)) if *last == word => *roles |= bits,
@@ -104,6 +105,7 @@ fn section_role(section: &str) -> Role {
         "glued-to-pass" => Role::GluedToPass,
         "prose" => Role::Prose,
         "denies-password" => Role::DeniesPassword,
+        "of-protocol" => Role::OfProtocol,
         other => panic!("vocabulary.txt has a section `{other}`"),
     }
 }

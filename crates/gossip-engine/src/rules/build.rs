@@ -116,6 +116,7 @@ impl Builder<'_> {
             surprise: schema.surprise,
             allowlists: allowlists.collect::<Result<_, _>>()?,
             checksum: schema.checksum,
+            encoded: schema.encoded,
             standalone: schema.standalone,
             generic: schema.generic,
             placeholders: schema.placeholders,

@@ -67,6 +67,8 @@ pub struct Rule {
     pub(crate) surprise: Option<f32>,
     pub(crate) allowlists: Vec<Allowlist>,
     pub(crate) checksum: Option<Checksum>,
+    /// The secret is text in base64, and judged as that text.
+    pub(crate) encoded: bool,
     pub(crate) standalone: bool,
     pub(crate) generic: bool,
     pub(crate) placeholders: Placeholders,
@@ -221,6 +223,9 @@ impl CanonicalBytes for Rule {
         }
         if self.skip_report {
             hasher.value(&1_u8);
+        }
+        if self.encoded {
+            hasher.value("encoded");
         }
     }
 }

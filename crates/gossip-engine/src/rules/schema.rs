@@ -84,6 +84,8 @@ pub(super) struct RuleSchema {
     #[serde(default)]
     pub(super) checksum: Option<Checksum>,
     #[serde(default)]
+    pub(super) encoded: bool,
+    #[serde(default)]
     pub(super) standalone: bool,
     #[serde(default)]
     pub(super) generic: bool,
@@ -145,6 +147,7 @@ impl RuleSchema {
             severity: self.severity.or(base.severity),
             confidence: self.confidence.or(base.confidence),
             checksum: self.checksum.or(judge.checksum),
+            encoded: self.encoded || judge.encoded,
             standalone: self.standalone || judge.standalone,
             generic: self.generic || judge.generic,
             placeholders: judge.placeholders,

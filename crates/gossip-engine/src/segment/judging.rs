@@ -51,17 +51,19 @@ impl Segment<'_> {
                 && !anchor.ignore_case;
             if at_start { anchor.bytes.len() } else { 0 }
         });
-        if secret.is_empty()
+        let plain = if rule.encoded { detect::Plain::of(secret) } else { None };
+        let value = plain.as_ref().map_or(secret, detect::Plain::bytes);
+        if value.is_empty()
+            || (rule.encoded && plain.is_none())
             || (rule.standalone && !stands_alone(view.text, found.whole.start))
-            || (rule.entropy > 0.0 && judge::entropy(secret) < rule.entropy)
+            || (rule.entropy > 0.0 && judge::entropy(value) < rule.entropy)
             || rule.surprise.is_some_and(|least| {
-                !detect::is_surprising(secret, least)
+                !detect::is_surprising(value, least)
                     || detect::is_tail_of_option(view.text, &found.secret)
             })
-            || (rule.is_assign && detect::is_wordlike(secret))
-            || detect::is_harmless(secret)
-            || (rule.placeholders == Placeholders::Drop
-                && judge::is_placeholder(secret, public_len))
+            || (rule.is_assign && detect::is_wordlike(value))
+            || detect::is_harmless(value)
+            || (rule.placeholders == Placeholders::Drop && judge::is_placeholder(value, public_len))
             || (rule.checksum.is_none()
                 && !rule.is_assign
                 && judge::is_line_of_block(view.text, found.secret.clone()))
@@ -71,7 +73,7 @@ impl Segment<'_> {
             return;
         }
         let Some((mut confidence, reason)) = self.verify(rule, secret) else { return };
-        if rule.placeholders == Placeholders::Drop && judge::looks_typed(secret) {
+        if rule.placeholders == Placeholders::Drop && judge::looks_typed(value) {
             if rule.generic {
                 return;
             }

@@ -8,6 +8,7 @@ mod encodings;
 mod findings;
 mod gitleaks;
 mod key_files;
+mod places;
 mod redaction;
 mod rule_files;
 mod scanning;

@@ -6,7 +6,7 @@ use super::{is_typed, stand_in};
 use crate::decode::base64;
 
 /// No text in a value is longer than what is looked at.
-const MAX_TEXT: usize = 256;
+pub(in crate::detect) const MAX_TEXT: usize = 256;
 
 /// Whether the value is text that somebody wrote, and encoded: `dGhlIHNhbXBsZSBub25jZQ==`. What it says
 /// is judged as if it stood there; a password in base64 stays one.
@@ -28,7 +28,7 @@ pub(super) fn is_example(value: &[u8]) -> bool {
         return true;
     }
     let text = text[..len].trim_ascii_end();
-    text.len() >= 5 && text.iter().all(|byte| (b' '..=b'~').contains(byte)) && says_nothing(text)
+    text.len() >= 4 && text.iter().all(|byte| (b' '..=b'~').contains(byte)) && says_nothing(text)
 }
 
 /// Only what says of itself that it is none: a phrase, a URL or a pair of names and values may be encoded
@@ -37,8 +37,8 @@ fn says_nothing(text: &[u8]) -> bool {
     is_typed(text) || stand_in::tells(text)
 }
 
-/// Whole strings only: what does not decode to its end is none.
-fn from_base64(value: &[u8], out: &mut [u8]) -> usize {
+/// Whole strings only: of what does not decode to its end there are no bytes.
+pub(in crate::detect) fn from_base64(value: &[u8], out: &mut [u8]) -> usize {
     let digits = value.iter().take_while(|byte| **byte != b'=').count();
     let is_padded = value[digits..].iter().all(|byte| *byte == b'=') && value.len() - digits <= 2;
     let len = base64::decode_into(&value[..digits], out);

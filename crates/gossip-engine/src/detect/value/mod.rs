@@ -10,14 +10,19 @@ mod identifier;
 mod letters;
 mod public;
 mod published;
+mod sealed;
 mod stand_in;
+mod written;
 
+pub(super) use encoded::{MAX_TEXT, from_base64};
 pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules, is_uuid};
 pub(super) use identifier::{
     is_camel_case, is_dotted, is_named_hash, is_option, is_place, is_snake_case,
 };
+pub(super) use public::may_be_public;
 pub(super) use published::is_shown;
-pub(super) use stand_in::{has_extension, is_encrypted};
+pub(super) use sealed::is_encrypted;
+pub(super) use written::has_extension;
 
 use crate::{ignore_case, judge};
 
@@ -57,10 +62,11 @@ pub(super) fn weigh(value: &[u8], least: f32) -> Option<Weight> {
 pub(super) fn is_typed(value: &[u8]) -> bool {
     /// In a longer value such a part may stand by chance.
     const LEN_MAX: usize = 32;
+    let digits = value.strip_prefix(b"0x").unwrap_or(value);
     (value.len() <= LEN_MAX && ignore_case::contains_any(value, TYPED_PARTS))
         || judge::looks_typed(value)
-        || form::is_repeated(value)
-        || (form::is_hex(value) && form::counts_up(value))
+        || form::is_repeated(digits)
+        || (form::is_hex(digits) && form::counts_up(digits))
         || encoded::is_example(value)
 }
 
@@ -95,6 +101,10 @@ fn without_escapes<'v>(value: &'v [u8], buffer: &'v mut [u8; MAX_ESCAPED]) -> &'
         (at, len) = (at + 1, len + 1);
     }
     &buffer[..len]
+}
+
+fn has(value: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(value, part).is_some()
 }
 
 /// Whether the value's letters make words, whatever else it may be.
@@ -173,6 +183,15 @@ mod tests {
         ] {
             assert!(bits(value) < 2.0, "{value} {}", bits(value));
         }
+    }
+
+    #[test]
+    fn digits_that_repeat_or_count_are_typed_with_their_prefix_too() {
+        for value in ["69".repeat(20), "00112233445566778899aabbccddeeff".to_owned()] {
+            assert!(is_typed(value.as_bytes()), "{value}");
+            assert!(is_typed(format!("0x{value}").as_bytes()), "{value}");
+        }
+        assert!(!is_typed(b"0x3b9d07c41fe86a52908d4f7be1c6a03d"));
     }
 
     #[test]

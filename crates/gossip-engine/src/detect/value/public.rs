@@ -1,22 +1,36 @@
 //! Values that look random and are public: keys, addresses and signatures. Their first bytes and their
-//! length tell.
+//! length tell; where these are not enough, the name must not speak of a secret.
 
 use super::encoded::from_hex;
 use crate::decode::base64;
 use crate::ignore_case;
 
-/// Whether the value is public by what it is.
+/// Whether the value is public, and can be nothing else.
 pub(super) fn is_public(value: &[u8]) -> bool {
-    let digits = value.strip_prefix(b"0x");
-    digits.is_some_and(is_address)
-        || is_point(digits.unwrap_or(value))
+    is_ssh_public_key(value)
+        || is_checked_address(value)
         || is_written_as_public(value)
+        || is_card(value)
         || is_der(value)
+}
+
+/// Whether the value looks like something public; a secret may look so, too.
+pub(in crate::detect) fn may_be_public(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"0x");
+    digits.is_some_and(is_address) || is_point(digits.unwrap_or(value))
 }
 
 /// An account or a contract of Ethereum: 20 bytes. Keys of chains have 32.
 fn is_address(digits: &[u8]) -> bool {
     digits.len() == 40 && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// An address whose letters are of both cases: they are its checksum, and nothing else has them.
+fn is_checked_address(value: &[u8]) -> bool {
+    let Some(digits) = value.strip_prefix(b"0x") else { return false };
+    is_address(digits)
+        && digits.iter().any(u8::is_ascii_uppercase)
+        && digits.iter().any(u8::is_ascii_lowercase)
 }
 
 /// A point of a curve of 32 bytes, whole or compressed, or a signature with the byte that says which
@@ -32,21 +46,40 @@ fn is_point(digits: &[u8]) -> bool {
     may_be && digits.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// What says of itself that it is a public key, or an identifier: its first letters and its length.
+/// What says of itself that it is a public key: its first letters and its length.
 fn is_written_as_public(value: &[u8]) -> bool {
-    const KINDS: [(&[u8], usize); 6] = [
-        (b"age1", 62),
-        (b"xpub", 111),
-        (b"ypub", 111),
-        (b"zpub", 111),
-        (b"tpub", 111),
-        (b"tok_", 28),
-    ];
+    const KINDS: [(&[u8], usize); 5] =
+        [(b"age1", 62), (b"xpub", 111), (b"ypub", 111), (b"zpub", 111), (b"tpub", 111)];
     KINDS.iter().any(|(start, len)| {
         value.len() == *len
             && value.starts_with(start)
             && value[start.len()..].iter().all(u8::is_ascii_alphanumeric)
     })
+}
+
+/// A card, as a browser gets it from Stripe and hands it on once: a version, the time, the account and a
+/// number, in letters of both cases.
+fn is_card(value: &[u8]) -> bool {
+    const LEN: usize = 28;
+    value.len() == LEN
+        && value.starts_with(b"tok_1")
+        && value[4..].iter().all(u8::is_ascii_alphanumeric)
+        && value[4..].iter().any(u8::is_ascii_uppercase)
+        && value[4..].iter().any(u8::is_ascii_lowercase)
+}
+
+/// A public key of SSH, or the kind that stands before one.
+fn is_ssh_public_key(value: &[u8]) -> bool {
+    const STARTS: [&[u8]; 7] = [
+        b"AAAAB3NzaC1yc2E",
+        b"AAAAC3NzaC1lZDI1NTE5",
+        b"AAAAE2VjZHNhLXNoYTIt",
+        b"ssh-rsa",
+        b"ssh-dss",
+        b"ssh-ed25519",
+        b"ssh-ed448",
+    ];
+    STARTS.iter().any(|start| value.starts_with(start))
 }
 
 /// A public key or a certificate in DER, by hexadecimal digits or base64. Private ones begin with the
@@ -103,8 +136,15 @@ mod tests {
             format!("0x03{}", random(64)),
             format!("04{}", random(128)),
             format!("{}1C", random(128).to_uppercase()),
+        ] {
+            assert!(may_be_public(value.as_bytes()), "{value}");
+            assert!(!is_public(value.as_bytes()), "{value}");
+        }
+        for value in [
+            format!("0x{}", random(40).replacen('b', "B", 1)),
             format!("age1{}", random(58)),
             format!("xpub{}", random(107)),
+            format!("tok_1{}", random(23).replacen('b', "B", 1)),
         ] {
             assert!(is_public(value.as_bytes()), "{value}");
         }
@@ -116,8 +156,11 @@ mod tests {
             format!("05{}", random(128)),
             format!("age1{}", random(40)),
             format!("xprv{}", random(107)),
+            format!("tok_{}", random(24)),
+            format!("tok_1{}", random(23)),
         ] {
             assert!(!is_public(value.as_bytes()), "{value}");
+            assert!(!may_be_public(value.as_bytes()), "{value}");
         }
     }
 

@@ -14,14 +14,15 @@ const PUBLISHED: &[&str] = &[
 const EMULATORS: usize = 2;
 
 /// The beginnings of what the RFCs of OAuth (5849, 6749, 6750), of Basic credentials (7617) and the
-/// manuals of one-time passwords, Stripe and MongoDB show, and half the world copies; the password of
-/// scrypt's (7914); and the constant of WebSocket (6455).
+/// manuals of one-time passwords, Stripe, MongoDB, Kubernetes (also in base64) and Azure's vault show, and half
+/// the world copies; the password of scrypt's (7914); and the constant of WebSocket (6455).
 #[rustfmt::skip]
 const SHOWN: &[&str] = &[
     "2yotnfzfejr1zc", "tgzv3jokf0xg5q", "splxlobezqqyby", "czzcagrsa3f0mz", "7fjfp0zbr1ktdr", "gx1fbat3bv",
     "mf_9.b5f-4.1jq", "9djdj82h48djs9", "kkk9d7dh3k39sj", "j49sn47ddh2s33", "dh893hdasih9d3", "kd94hf93k423kf",
     "nnch734d00sl2j", "hh5s93j4hdidpo", "pfkkdhi9sl3r4s", "dpf43f3p2l4k3l", "qwxhzgrpbjpvcg", "jbswy3dpehpk3p",
-    "258eafa5-e914-47da", "sk_test_4ec39hqlyj", "d1fficultp",
+    "258eafa5-e914-47da", "sk_test_4ec39hqlyj", "d1fficultp", "1f2d1e2e67df",
+    "mwyyzdflmmu2n2", "hvfkk965buuv",
 ];
 
 /// Whether the value is no secret because everybody has it.

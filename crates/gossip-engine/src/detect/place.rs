@@ -1,0 +1,89 @@
+//! A name that speaks of a credential, where it stands, and the value that is given to it.
+
+use std::ops::Range;
+
+use super::file_kind::FileKind;
+use super::name;
+use super::services;
+use super::syntax::{self, Assignment};
+
+pub(super) struct Place<'t> {
+    pub(super) text: &'t [u8],
+    pub(super) kind: FileKind,
+    /// The credential word that announced it.
+    pub(super) word: Range<usize>,
+    pub(super) name: Range<usize>,
+    /// Where the name begins if it is written as several words: `API key: …`.
+    pub(super) phrase: usize,
+    /// Where its line begins, or how far back it is looked at.
+    pub(super) line: usize,
+    pub(super) found: Assignment,
+}
+
+impl<'t> Place<'t> {
+    /// What stands around the credential word at `word`, if something is given a value there.
+    pub(super) fn read(text: &'t [u8], kind: FileKind, word: Range<usize>) -> Option<Self> {
+        // What stands before `pw` is no part of its name, unless it joins words.
+        let is_apart = name::is_pw(&text[word.clone()]) && text[word.start] != b'_';
+        let word = word.start + usize::from(is_apart)..word.end;
+        let (name, found) = match syntax::joined(text, word.clone()) {
+            Some(joined) => joined,
+            None => {
+                let name = syntax::name_around(text, word.clone())?;
+                let found = given(text, &name, kind)?;
+                (name, found)
+            }
+        };
+        // The last credential word of a name is the one that counts.
+        if name::has_credential_word(&text[word.end..name.end]) {
+            return None;
+        }
+        let floor = name.start.saturating_sub(services::MAX_BEFORE);
+        let line =
+            memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
+        let phrase = syntax::phrase(text, &name, line);
+        Some(Self { text, kind, word, name, phrase, line, found })
+    }
+
+    /// The name, without words that stand apart from it.
+    pub(super) fn name(&self) -> &'t [u8] {
+        &self.text[self.name.clone()]
+    }
+
+    /// The name with all its words.
+    pub(super) fn whole_name(&self) -> &'t [u8] {
+        &self.text[self.phrase..self.name.end]
+    }
+
+    /// What stands before the name on its line.
+    pub(super) fn before(&self) -> &'t [u8] {
+        &self.text[self.line..self.phrase]
+    }
+
+    /// What stands between the name and the value.
+    pub(super) fn between(&self) -> &'t [u8] {
+        let end = self.found.value.start;
+        &self.text[self.name.end.min(end)..end]
+    }
+
+    pub(super) fn value(&self) -> &'t [u8] {
+        &self.text[self.found.value.clone()]
+    }
+
+    /// What follows the value, as far as `reach` bytes.
+    pub(super) fn behind(&self, reach: usize) -> &'t [u8] {
+        let end = self.found.value.end;
+        &self.text[end..self.text.len().min(end + reach)]
+    }
+}
+
+/// The value that a sentence or an assignment gives to a name.
+fn given(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    if let Some(told) = syntax::about(text, name, kind) {
+        return Some(told);
+    }
+    if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, name, kind) {
+        return None;
+    }
+    syntax::assignment(text, name, kind)
+}
