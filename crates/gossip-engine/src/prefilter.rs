@@ -24,8 +24,8 @@ use entries::{Entry, choose_entries};
 
 /// Distances from an anchor's start fit a byte.
 const _: () = assert!(MAX_ANCHOR_LEN <= i8::MAX as usize);
-/// Sets the letter case bit; other bytes may collide, which the comparison sorts out.
-const FOLD: u64 = 0x2020_2020_2020_2020;
+/// By this bit alone a letter differs from itself in the other case.
+const CASE: u8 = 0x20;
 /// What of a gram is looked at. Letters are the same in both cases, and a last byte that may be
 /// anything is one of 64; of the first there are three bits, so that one that may be anything is one
 /// of eight.
@@ -103,7 +103,8 @@ struct Group {
     kinds: [Kind; 2],
 }
 
-/// What some entries have in their windows, folded, and where.
+/// What some entries have in their windows, and which bits of it: without the one of its case, where a
+/// letter may have either.
 #[derive(Clone, Copy)]
 struct Kind {
     window: u64,
@@ -115,7 +116,7 @@ impl Kind {
     const NONE: Self = Self { window: u64::MAX, mask: 0 };
 
     fn of(entry: &Entry) -> Self {
-        Self { window: entry.window | FOLD & entry.mask, mask: entry.mask }
+        Self { window: entry.window, mask: entry.mask }
     }
 
     fn is_none(self) -> bool {
@@ -127,17 +128,19 @@ impl Kind {
         if self.is_none() {
             return other;
         }
-        // Whole bytes, as the case bit alone tells little.
-        let same = (self.window ^ other.window)
-            .to_le_bytes()
-            .map(|byte| if byte == 0 { u8::MAX } else { 0 });
+        // Whole bytes, or all but the case: single bits tell little.
+        let same =
+            (self.window ^ other.window).to_le_bytes().map(|differs| match differs & !CASE {
+                0 => !differs,
+                _ => 0,
+            });
         let mask = self.mask & other.mask & u64::from_le_bytes(same);
         Self { window: self.window & mask, mask }
     }
 
     #[inline(always)]
     fn fits(self, window: u64) -> bool {
-        (window | FOLD) & self.mask == self.window
+        window & self.mask == self.window
     }
 }
 
@@ -249,7 +252,7 @@ impl Prefilter {
             for gram in &kept[..count] {
                 let window = window(seen, gram.position);
                 for entry in self.entries_of(gram.group) {
-                    if (window | entry.either_case) & entry.mask == entry.window
+                    if window & entry.mask == entry.window
                         && let Some(start) =
                             self.start_of(entry, text, at + usize::from(gram.position))
                         && range.contains(&start)

@@ -1,6 +1,6 @@
 //! By which grams literals are recognised.
 
-use super::{BEFORE, BITMAP, END, GRAM, GRAM_MASK, Literal, Multipliers, WINDOW};
+use super::{BEFORE, BITMAP, CASE, END, GRAM, GRAM_MASK, Literal, Multipliers, WINDOW};
 use std::sync::OnceLock;
 
 use crate::literals::{ByteSet, FOUR, RARE_FOUR, common_fours, three_noise};
@@ -15,11 +15,10 @@ pub(super) struct Entry {
     /// Its bytes, as the first look sees them.
     pub(super) gram: u32,
     pub(super) literal: u32,
-    /// What of the literal stands in the window around the gram, where, and which of it are letters of
-    /// either case.
+    /// What of the literal stands in the window around the gram, and which bits of it: without the one
+    /// of its case, where a letter may have either.
     pub(super) window: u64,
     pub(super) mask: u64,
-    pub(super) either_case: u64,
     /// How far behind the literal's start the gram begins; it may begin one byte before it.
     pub(super) shift: i8,
     /// The window has the whole literal.
@@ -42,14 +41,15 @@ pub(super) fn choose_entries(literals: &[Literal]) -> Vec<Entry> {
 
 /// The entry of the gram at distance `shift`, but for its gram.
 fn entry(literal: &Literal, index: u32, shift: i8) -> Entry {
-    let (mut window, mut mask, mut either_case) = ([0; WINDOW], [0; WINDOW], [0; WINDOW]);
+    let (mut window, mut mask) = ([0; WINDOW], [0; WINDOW]);
     let mut known = 0;
     for at in 0..WINDOW {
         let Some(byte) = literal.byte_at(isize::from(shift) + at as isize - BEFORE as isize) else {
             continue;
         };
-        (window[at], mask[at]) = (byte, u8::MAX);
-        either_case[at] = u8::from(literal.ignore_case && byte.is_ascii_alphabetic()) << 5;
+        let has_case = literal.ignore_case && byte.is_ascii_alphabetic();
+        mask[at] = if has_case { !CASE } else { u8::MAX };
+        window[at] = byte & mask[at];
         known += 1;
     }
     Entry {
@@ -57,7 +57,6 @@ fn entry(literal: &Literal, index: u32, shift: i8) -> Entry {
         literal: index,
         window: u64::from_le_bytes(window),
         mask: u64::from_le_bytes(mask),
-        either_case: u64::from_le_bytes(either_case),
         shift,
         is_in_window: known == literal.bytes.len(),
     }
