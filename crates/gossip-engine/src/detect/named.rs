@@ -77,6 +77,9 @@ fn resolve(place: Place<'_>) -> Option<(Named, Place<'_>)> {
     let word = place.word.start - phrase..place.word.end - phrase;
     let named = name::judge(place.whole_name(), word)?;
     let named = if logs_in(&place, named) { name::LOGIN } else { named };
+    if place.value().len() < min_len(named) {
+        return None;
+    }
     let password =
         if is_login(named) { syntax::password_of_user(text, &place.found) } else { None };
     let is_one = |password: &Assignment| {
@@ -89,6 +92,16 @@ fn resolve(place: Place<'_>) -> Option<(Named, Place<'_>)> {
     };
     let syntax = told(text, &place.name, named, &found);
     Some((named, Place { found: Assignment { syntax, ..found }, ..place }))
+}
+
+/// What is shorter is no such credential, and needs no further look; most values of code are. Of a user
+/// and a password the latter alone has four characters.
+fn min_len(named: Named) -> usize {
+    match named.kind {
+        Kind::Password => 4,
+        Kind::Secret | Kind::Auth => 6,
+        Kind::Token | Kind::Key | Kind::Marked => 8,
+    }
 }
 
 /// Whether the value logs somebody in, whatever it is called.

@@ -1,7 +1,7 @@
 //! Text that is only encoded, in hexadecimal digits, base64 or base32: it looks random, and is judged as
 //! the text that it is.
 
-use super::form::are_counted;
+use super::form::{are_counted, digit};
 use super::{is_typed, stand_in};
 use crate::decode::base64;
 
@@ -71,7 +71,6 @@ fn from_base32(value: &[u8], out: &mut [u8]) -> usize {
 
 /// The bytes of hexadecimal digits; returns how many there are.
 pub(super) fn from_hex(digits: &[u8], out: &mut [u8]) -> usize {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let mut len = 0;
     for (pair, out) in digits.chunks_exact(2).zip(out) {
         let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else { break };

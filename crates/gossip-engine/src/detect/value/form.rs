@@ -26,12 +26,20 @@ pub(super) fn is_hex(value: &[u8]) -> bool {
         && !(value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase))
 }
 
+/// What a hexadecimal digit stands for.
+pub(super) fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
 /// `000102030405…`, `00112233…`, `ffeeddcc…`: digits of bytes that count.
 pub(super) fn counts_up(hex: &[u8]) -> bool {
-    let byte = |pair: &[u8]| {
-        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
-    };
-    are_counted(hex.chunks_exact(2).map_while(byte))
+    let byte = |pair: &[u8; 2]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
+    are_counted(hex.as_chunks().0.iter().map_while(byte))
 }
 
 /// Whether half of the bytes are as far from the one before as that one is, or follow it.
@@ -75,13 +83,12 @@ pub(in crate::detect) fn is_uuid(value: &[u8]) -> bool {
 
 /// As a UUID, but with groups of other lengths.
 pub(super) fn is_grouped_hex(value: &[u8]) -> bool {
-    let mut groups = value.split(|byte| *byte == b'-');
     let is_group = |group: &[u8]| group.len() >= 4 && group.iter().all(u8::is_ascii_hexdigit);
-    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let digits = || value.iter().filter(|byte| byte.is_ascii_digit()).count();
     (28..=72).contains(&value.len())
         && value.contains(&b'-')
-        && groups.all(is_group)
-        && digits * 4 >= value.len()
+        && value.split(|byte| *byte == b'-').all(is_group)
+        && digits() * 4 >= value.len()
 }
 
 /// `PROVIDER_KEY_3BD1C4BF-…`: a name that was made unique.

@@ -79,7 +79,7 @@ pub(super) fn weigh_typed(value: &[u8], least: f32) -> Option<Weight> {
     }
     let mut buffer = [0; MAX_ESCAPED];
     let weight = weight(without_escapes(value, &mut buffer));
-    (weight.bits >= least && !stand_in::is_one(value, weight.bits)).then_some(weight)
+    (weight.bits >= least && !stand_in::is_one(value, weight)).then_some(weight)
 }
 
 /// Longer values have other signs than those of passwords in URLs.

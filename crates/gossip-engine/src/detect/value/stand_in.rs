@@ -1,7 +1,6 @@
 //! Values that only show where a value would be, or are something else as a whole.
 
 use super::form::is_generated;
-use super::has;
 use super::identifier::{ends_in_what_it_names, is_constant_name};
 use super::public::is_public;
 use super::published::is_published;
@@ -10,6 +9,7 @@ use super::written::{
     has_foreign_character, has_uuid_in_braces, is_case, is_date, is_escaped_bytes, is_file_of_key,
     is_label, is_node, is_of_code, is_path, is_prefix, is_qualified, is_version, is_versioned,
 };
+use super::{Shape, Weight, has};
 use crate::ignore_case;
 
 /// The bits of a kind for which none are enough.
@@ -52,10 +52,16 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_public, NONE),              // everybody may have it
 ];
 
-/// Whether a value, which weighs this many bits, only shows where a value would be, or is something
-/// else as a whole.
-pub(super) fn is_one(value: &[u8], bits: f32) -> bool {
-    KINDS.iter().any(|(is_of_kind, bits_of_secret)| bits < *bits_of_secret && is_of_kind(value))
+/// Those of them that have hexadecimal digits and nothing else. There are more such values than others in
+/// code that deals with ciphers.
+const KINDS_OF_DIGITS: &[(Predicate, f32)] =
+    &[(is_repetitive, NONE), (is_constant_name, 12.0), (is_published, NONE), (is_public, NONE)];
+
+/// Whether a value, which weighs so much, only shows where a value would be, or is something else as a
+/// whole.
+pub(super) fn is_one(value: &[u8], weight: Weight) -> bool {
+    let kinds = if weight.shape == Shape::Hex { KINDS_OF_DIGITS } else { KINDS };
+    kinds.iter().any(|(is_of_kind, bits)| weight.bits < *bits && is_of_kind(value))
 }
 
 /// Whether the value begins or ends as an expression does: this is known before the value is weighed.
@@ -186,7 +192,26 @@ fn has_long_run(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::detect::value::weigh;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::detect::value::{weigh, weight};
+
+    proptest! {
+        /// Digits are never of a kind that only the longer table has.
+        #[test]
+        fn digits_are_told_by_the_shorter_table(
+            value in "[0-9a-f]{16,80}|[0-9A-F]{16,80}|(00|0[1-4]|ff|[a-f]{2}){8,33}",
+        ) {
+            let value = value.as_bytes();
+            let weight = weight(value);
+            let is_any = |kinds: &[(Predicate, f32)]| {
+                kinds.iter().any(|(is_of_kind, bits)| weight.bits < *bits && is_of_kind(value))
+            };
+            prop_assume!(weight.shape == Shape::Hex);
+            prop_assert_eq!(is_any(KINDS), is_any(KINDS_OF_DIGITS));
+        }
+    }
 
     #[test]
     fn stand_ins_have_no_weight() {
