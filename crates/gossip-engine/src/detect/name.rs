@@ -51,14 +51,15 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 31] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 38] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
     "rootpw", "adminpw", "dbpw",
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
-    "contraseña", "hasło", "lösenord", "geheim",
+    "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
+    "Пароль", "jelszo",
 ];
 /// Where those of other languages begin.
 const OTHER_LANGUAGES: usize = 13;
@@ -145,6 +146,15 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     if named.kind == Kind::Key && is_header && named.bits < HEADER_BITS {
         named = Named { bits: HEADER_BITS, is_explicit: true, ..named };
     }
+    // `pre-shared-key`: the two ends chose it, as a password.
+    let is_word = |back: usize, word: &str| {
+        at.checked_sub(back)
+            .is_some_and(|at| name[words[at].0..words[at].1].eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let is_shared = is_word(1, "preshared") || (is_word(1, "shared") && is_word(2, "pre"));
+    if named.kind == Kind::Key && is_shared {
+        named = Named { kind: Kind::Password, bits: 5.0, is_explicit: true };
+    }
     // `pass_word`.
     let is_split = |next: &[u8]| {
         ignore_case::is_any(anchor, &["pass"]) && ignore_case::is_any(next, &["word", "phrase"])
@@ -154,6 +164,13 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         let is_of_anchor = *start < anchor_end;
         let word = &name[*start..*end];
         if is_of_anchor || (index == 0 && is_split(word)) {
+            continue;
+        }
+        // What stands in a field of a form: `txtPassword.Text`.
+        let is_content = named.kind == Kind::Password
+            && name[*start - 1] == b'.'
+            && ignore_case::is_any(word, &["text", "value"]);
+        if is_content {
             continue;
         }
         if says(word, Role::DeniesBehind) {
@@ -246,11 +263,14 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'r' => &[b"rootpw"],
         b'k' => &[b"key", b"kennwort"],
         b'l' => &[b"lozinka", b"losenord", b"l\xc3\xb6senord"],
-        b'm' => &[b"motdepasse", b"mot_de_passe"],
+        b'j' => &[b"jelszo"],
+        b'm' => &[b"motdepasse", b"mot_de_passe", b"mot de passe"],
         b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
-        b's' => &[b"secret", b"senha", b"salasana"],
+        b's' => &[b"secret", b"senha", b"salasana", b"sifre"],
         b't' => &[b"token"],
         b'w' => &[b"wachtwoord"],
+        0xC5 => const { &["şifre".as_bytes()] },
+        0xD0 => const { &["пароль".as_bytes(), "Пароль".as_bytes()] },
         b'_' => &[b"_pw"],
         b'.' => &[b".pw"],
         _ => &[],

@@ -61,7 +61,9 @@ pub(super) fn credential(word: &Word<'_>) -> Option<Named> {
     }
     let (kind, bits, is_explicit) = match word {
         _ if word.is("secret") => {
-            let is_one = word.tail_is(PLURAL) || word.tail_is(&["key", "keys", "access"]);
+            let is_one = word.tail_is(PLURAL)
+                || word.tail_is(&["key", "keys", "access"])
+                || word.tail_is(&["a", "o", "as", "os"]);
             is_one.then_some((Kind::Secret, 5.0, true))
         }
         _ if word.is("token") => token(word),

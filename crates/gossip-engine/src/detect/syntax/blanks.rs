@@ -11,6 +11,15 @@ use crate::detect::services::MAX_BEFORE;
 /// A bare value behind a blank is as long, or has a digit.
 const MIN_LETTERS: usize = 20;
 
+/// How long the word is that says in a sentence what something is, with its blank: `is`, in six languages.
+fn says(rest: &[u8]) -> Option<usize> {
+    const WORDS: [&str; 7] = ["is ", "es ", "est ", "ist ", "lautet ", "jest ", "é "];
+    // Most words begin with none of these.
+    let may_be = matches!(rest, [b'i' | b'e' | b'l' | b'j' | 0xC3, ..]);
+    let word = WORDS.iter().find(|word| may_be && rest.starts_with(word.as_bytes()));
+    word.map(|word| word.len())
+}
+
 /// Whether a plain word follows the name and nothing that gives it a value, as in most logs: for these
 /// [`assignment`](super::assignment) has no answer, and this is cheaper to tell.
 pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKind) -> bool {
@@ -18,7 +27,7 @@ pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKi
         return false;
     }
     let rest = &text[name.end + 1..text.len().min(name.end + 2 + MIN_LETTERS)];
-    if rest.starts_with(b"is ") {
+    if says(rest).is_some() {
         return false;
     }
     let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
@@ -142,7 +151,7 @@ pub(super) fn by_blank(
     }
     // Most of what is left is prose: a word, and then another.
     let found = match rest.get(begun) {
-        Some(b' ') if begun == 2 && rest.starts_with(b"is ") => said(cursor, name, kind),
+        _ if says(rest).is_some() => said(cursor, name, kind),
         Some(b' ') if !rest.starts_with(b"0 ") => None,
         next if kind == FileKind::Config && next.is_none_or(|next| may_go_on(*next)) => {
             behind_words(cursor, name, kind)
@@ -160,7 +169,8 @@ fn may_go_on(next: u8) -> bool {
 
 /// `the name is "value"`.
 fn said(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    let value = Cursor { at: cursor.at + 3, ..cursor };
+    let len = says(&cursor.text[cursor.at..]).unwrap_or(0);
+    let value = Cursor { at: cursor.at + len, ..cursor };
     let opens = matches!(value.peek(), Some(b'"' | b'\'' | b'`' | b'\\'));
     if !opens || is_prose(cursor.text, name, kind) {
         return None;
@@ -239,8 +249,10 @@ fn typed(cursor: Cursor<'_>, begun: usize) -> Option<Assignment> {
 /// are known to be one.
 fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
     // `the key is …`.
-    let is_said = begun == 2 && cursor.eat(b"is ");
-    if is_said {
+    let word = says(&cursor.text[cursor.at.min(cursor.text.len())..]);
+    let is_said = word.is_some();
+    if let Some(len) = word {
+        cursor.at += len;
         begun = 0;
     }
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
