@@ -241,9 +241,9 @@ impl Segment<'_> {
         }
         if let Some(detector) = rule.detector {
             let word = at..at + anchor.bytes.len();
-            if let Some(detected) = detector.detect(view.text, self.kind, word) {
+            detector.detect(view.text, self.kind, word, &mut |detected| {
                 self.judge_detected(scratch, view, link.rule, &detected);
-            }
+            });
             return;
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };

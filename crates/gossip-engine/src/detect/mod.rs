@@ -10,6 +10,7 @@
 mod authorization;
 mod calls;
 mod chosen;
+mod columns;
 mod file_kind;
 mod name;
 mod named;
@@ -57,6 +58,7 @@ const _: () = assert!(syntax::REACH_AFTER + surroundings::REACH <= REACH_AFTER);
 const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= REACH_AFTER);
 const _: () = assert!(calls::REACH <= REACH_AFTER);
+const _: () = assert!(columns::REACH_BEFORE < REACH_BEFORE && columns::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= REACH_AFTER);
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
@@ -139,6 +141,8 @@ pub enum Detector {
     Authorization,
     /// A key beside the name of the service that gave it out.
     ServiceKey,
+    /// Passwords in a column of a table.
+    PasswordColumn,
 }
 
 /// What a detector found.
@@ -163,6 +167,7 @@ impl Detector {
             Self::UrlPassword => vec!["://"],
             Self::Authorization => authorization::ANCHORS.to_vec(),
             Self::ServiceKey => service::anchors().collect(),
+            Self::PasswordColumn => columns::ANCHORS.to_vec(),
         };
         // There are many services, and the same may follow the names of all.
         let behind_service = Next::only(service::may_follow);
@@ -189,22 +194,28 @@ impl Detector {
             Self::UrlPassword => next.is_ascii_alphanumeric() || matches!(next, b':' | b'_'),
             Self::Authorization => authorization::may_follow(word, next),
             Self::ServiceKey => service::may_follow(next),
+            Self::PasswordColumn => columns::may_follow(next),
         }
     }
 
-    /// What stands around `word`, one of its anchors with what follows it, if it is a secret.
+    /// Calls back with what stands around `word`, one of its anchors with what follows it, and is a secret.
     pub(crate) fn detect(
         self,
         text: &[u8],
         kind: FileKind,
         word: Range<usize>,
-    ) -> Option<Detected> {
+        on_found: &mut dyn FnMut(Detected),
+    ) {
         debug_assert!(self.may_follow(&text[word.clone()], text[word.end]));
-        match self {
+        let found = match self {
             Self::NamedPassword | Self::NamedSecret => named::detect(text, kind, word),
             Self::UrlPassword => url::detect(text, word),
             Self::Authorization => authorization::detect(text, word),
             Self::ServiceKey => service::detect(text, word),
+            Self::PasswordColumn => return columns::detect(text, word, on_found),
+        };
+        if let Some(found) = found {
+            on_found(found);
         }
     }
 }

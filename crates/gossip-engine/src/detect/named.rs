@@ -245,7 +245,12 @@ fn is_picture(address: &[u8]) -> bool {
     is_shared || has(b".svg?") || has(b".png?") || has(b"badge") || has(b"shields.io/")
 }
 
-fn judge(named: Named, syntax: Syntax, kind: FileKind, value: &[u8]) -> Option<Confidence> {
+pub(super) fn judge(
+    named: Named,
+    syntax: Syntax,
+    kind: FileKind,
+    value: &[u8],
+) -> Option<Confidence> {
     if syntax == Syntax::Bytes {
         let is_key = matches!(named.kind, Kind::Key | Kind::Secret | Kind::Token);
         return (is_key && named.is_explicit && named.bits > 0.0).then_some(Confidence::Low);

@@ -4,12 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-const DETECTORS: [Detector; 5] = [
+const DETECTORS: [Detector; 6] = [
     Detector::NamedPassword,
     Detector::NamedSecret,
     Detector::UrlPassword,
     Detector::Authorization,
     Detector::ServiceKey,
+    Detector::PasswordColumn,
 ];
 
 /// Pieces of which text near a credential is made.
@@ -22,7 +23,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             "secret ", "-5b939f2ddf9b332f70931407bd485047", "\nInput = 0", "zorbify_", "API ", "zorbify ", " PRIVATE ", "ACCESS-", "TOKEN:", "abcdefghijklmnopqrstuvwxyz12",
             "login(", "jwt.sign(", ".init(", "strcmp(", " pw", "psk", "clave", "creds", " is ", ".type(", "[[",
             "]]", "Sommer2024!", "SetEnv ", "admin:", ".into()", "Some(", "::new", "contrasena", "0 ",
-            "user = \"app\"\n", "host: db01\n", "zwetschge", "letmein-prod", "<<\"", "\" -> \"", ":password \"", "}", "user, password = ", "\", \"",
+            "user = \"app\"\n", "host: db01\n", "zwetschge", "letmein-prod", "<<\"", "user,password\n", "app,", "\" -> \"", ":password \"", "}", "user, password = ", "\", \"",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-z0-9]{32,40}".prop_map(String::into_bytes),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
@@ -44,11 +45,14 @@ fn words(text: &[u8], detector: Detector) -> Vec<Range<usize>> {
     words
 }
 
-type Found = Option<(Range<usize>, Range<usize>, Confidence, Reason)>;
+type Found = (Range<usize>, Range<usize>, Confidence, Reason);
 
-fn detect(detector: Detector, text: &[u8], word: Range<usize>) -> Found {
-    let found = detector.detect(text, FileKind::Config, word);
-    found.map(|found| (found.whole, found.secret, found.confidence, found.reason))
+fn detect(detector: Detector, text: &[u8], word: Range<usize>) -> Vec<Found> {
+    let mut all = Vec::new();
+    detector.detect(text, FileKind::Config, word, &mut |found| {
+        all.push((found.whole, found.secret, found.confidence, found.reason));
+    });
+    all
 }
 
 proptest! {
@@ -63,11 +67,11 @@ proptest! {
                 let from = word.start.saturating_sub(REACH_BEFORE);
                 let to = text.len().min(word.end + REACH_AFTER);
                 let near = detect(detector, &text[from..to], word.start - from..word.end - from);
-                let near = near.map(|(whole, secret, confidence, reason)| {
-                    let shift = |range: Range<usize>| range.start + from..range.end + from;
+                let shift = |range: Range<usize>| range.start + from..range.end + from;
+                let near = near.into_iter().map(|(whole, secret, confidence, reason)| {
                     (shift(whole), shift(secret), confidence, reason)
                 });
-                prop_assert_eq!(detect(detector, &text, word), near);
+                prop_assert_eq!(detect(detector, &text, word), near.collect::<Vec<_>>());
             }
         }
     }
@@ -78,7 +82,7 @@ proptest! {
         let text = pieces.concat();
         for detector in DETECTORS {
             for word in words(&text, detector) {
-                if let Some((whole, secret, ..)) = detect(detector, &text, word) {
+                for (whole, secret, ..) in detect(detector, &text, word) {
                     prop_assert!(whole.end <= text.len() && !secret.is_empty());
                     prop_assert!(whole.start <= secret.start && secret.end <= whole.end);
                 }
@@ -90,9 +94,11 @@ proptest! {
 /// The first secret of a file of this kind that the words of passwords and secrets announce.
 pub(super) fn found(kind: FileKind, text: &str) -> Option<&str> {
     [Detector::NamedPassword, Detector::NamedSecret].into_iter().find_map(|detector| {
-        let mut words = words(text.as_bytes(), detector).into_iter();
-        let found = words.find_map(|word| detector.detect(text.as_bytes(), kind, word))?;
-        Some(&text[found.secret])
+        words(text.as_bytes(), detector).into_iter().find_map(|word| {
+            let mut secret = None;
+            detector.detect(text.as_bytes(), kind, word, &mut |found| secret = Some(found.secret));
+            secret.map(|secret| &text[secret])
+        })
     })
 }
 

@@ -95,10 +95,10 @@ fn a_nuget_config_is_read_by_its_name_only() {
 }
 
 #[test]
-fn the_first_row_of_a_list_of_passwords_is_read_by_its_name_only() {
-    let text = b"url,username,password\nhttps://h.internal,app,q8Zr2LmT0v\n";
-    assert_eq!(found("export.csv", text), ["csv-password"]);
-    assert_eq!(found("notes", text), [] as [&str; 0]);
+fn every_row_of_a_list_of_passwords_is_read() {
+    let text = b"url,username,password\nhttps://h.internal,app,q8Zr2LmT0v\nhttps://i.internal,bob,vT0mL2rZ8q\n";
+    assert_eq!(found("export.csv", text), ["password-column"; 2]);
+    assert_eq!(found("notes", text), ["password-column"; 2]);
     assert_eq!(found("export.csv", b"url,username,password\nx,app,password\n"), [] as [&str; 0]);
 }
 
