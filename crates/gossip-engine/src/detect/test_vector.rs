@@ -40,7 +40,9 @@ pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
     let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
     match next_name(rest) {
         Some(name) if has_word(&rest[..name], WORDS) => holds_digits(&rest[name..]),
-        // A nonce tells nothing by itself; what follows it does, where code decodes the key.
+        // A nonce tells nothing by itself; what follows it does: digits that were encrypted, or anything
+        // where code decodes the key.
+        Some(name) if has_word(&rest[..name], NONCES) && is_encrypted_behind(&rest[name..]) => true,
         Some(name) if key.syntax == Syntax::Wrapped && has_word(&rest[..name], NONCES) => {
             let line = &rest[name..rest.len().min(name + MAX_NONCE)];
             let behind = memchr::memchr(b'\n', line).map(|end| &rest[name + end..]);
@@ -50,6 +52,19 @@ pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the value that follows the nonce's is what a cipher made, or was given, in digits.
+fn is_encrypted_behind(nonce: &[u8]) -> bool {
+    const ENCRYPTED: &[&str] =
+        &["ciphertext", "plaintext", "ct", "pt", "tag", "cipher", "encrypted"];
+    let nonce = &nonce[..nonce.len().min(MAX_NONCE)];
+    let start = nonce.iter().position(u8::is_ascii_hexdigit).unwrap_or(nonce.len());
+    let len = nonce[start..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let rest = &nonce[start + len..];
+    len >= MIN_DIGITS / 2
+        && next_name(rest)
+            .is_some_and(|name| has_word(&rest[..name], ENCRYPTED) && holds_digits(&rest[name..]))
 }
 
 /// Keys of Ethereum are written with `0x`, and stand before addresses: they are none of these.
@@ -112,7 +127,10 @@ mod tests {
     #[test]
     fn a_key_before_what_a_cipher_works_on_is_of_a_test_vector() {
         let hex = "@3b9d07c41fe86a52908d4f7be1c6a03d@";
+        let nonce = "89dab80b7717c1db5db43786";
         for text in [
+            format!("{{key: \"{hex}\", iv: \"{nonce}\", ct: \"5b97a9d4\"}}"),
+            format!("let key = \"{hex}\";\nlet iv = \"{nonce}\";\nlet ciphertext = \"5b97"),
             format!("Key = {hex}\nInput = 89dab80b"),
             format!("key: \"{hex}\",\n  expected_public: \"d75a\","),
             format!("let key = \"{hex}\";\nlet plaintext = \"00\";"),
