@@ -71,13 +71,14 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let found = value_behind(text, word.clone())?;
     // Lists of files give hashes to words, too.
     let value = &text[found.detected.secret.clone()];
-    let is_listed = text[word.end..found.detected.secret.start].contains(&b':');
+    let between = &text[word.end..found.detected.secret.start];
+    let is_listed = between.contains(&b':');
     let may_be_hash =
         is_listed && value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     let is_key = found.is_credential
         || (found.is_assigned && !may_be_hash)
         || !services::is_word(&text[word]);
-    is_key.then_some(found.detected)
+    (is_key && !super::is_of_id(between)).then_some(found.detected)
 }
 
 /// What stands behind a service's name.

@@ -32,7 +32,18 @@ fn is_public(place: &Place<'_>, named: Named) -> bool {
         Kind::Token => false,
         Kind::Key | Kind::Auth | Kind::Marked => named.is_explicit,
     };
-    !is_secret && (is_made_public(place) || (named.kind != Kind::Token && is_called_public(place)))
+    // The contract that a token of a chain is of: `TOKEN = 0x…`, `tokenA`, not `api_token`.
+    let is_of_chain = || {
+        let tail = place.name().get(b"token".len()..).unwrap_or(b"");
+        ignore_case::starts_with_any(place.name(), &["token"])
+            && tail.len() <= 2
+            && value::may_be_public(place.value())
+    };
+    let is_called = match named.kind {
+        Kind::Token => is_of_chain(),
+        _ => is_called_public(place),
+    };
+    !is_secret && (is_made_public(place) || is_called)
 }
 
 /// `address!("…")`, `Signature::from_str("…")`, `key: PublicKey = "…"`: what is made of the value is public.

@@ -53,6 +53,7 @@ impl Segment<'_> {
         });
         let plain = if rule.encoded { detect::Plain::of(secret) } else { None };
         let value = plain.as_ref().map_or(secret, detect::Plain::bytes);
+        let before = &view.text[found.whole.start..found.secret.start];
         if value.is_empty()
             || (rule.encoded && plain.is_none())
             || (rule.standalone && !stands_alone(view.text, found.whole.start))
@@ -61,7 +62,7 @@ impl Segment<'_> {
                 !detect::is_surprising(value, least)
                     || detect::is_tail_of_option(view.text, &found.secret)
             })
-            || (rule.is_assign && detect::is_wordlike(value))
+            || (rule.is_assign && (detect::is_wordlike(value) || detect::is_of_id(before)))
             || detect::is_harmless(value)
             || (rule.placeholders == Placeholders::Drop && judge::is_placeholder(value, public_len))
             || (rule.checksum.is_none()
