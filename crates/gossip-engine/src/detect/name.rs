@@ -51,24 +51,26 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 38] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 42] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
-    "rootpw", "adminpw", "dbpw",
+    "rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw",
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
     "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
     "Пароль", "jelszo",
 ];
 /// Where those of other languages begin.
-const OTHER_LANGUAGES: usize = 13;
+const OTHER_LANGUAGES: usize = 17;
 /// What `pw` is glued to.
-const GLUED_TO_PW: &[&str] = &["rootpw", "adminpw", "dbpw"];
+const GLUED_TO_PW: &[&str] = &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw"];
 pub(super) const SECRET_ANCHORS: [&str; 6] =
     ["secret", "token", "key", "auth", "credential", "creds"];
+/// A personal access token, as the environment has it; other names that end so are of patients and paths.
+const PERSONAL: &str = "_PAT";
 /// Words that say less, and are everywhere unless they are written so.
-pub(super) const MARKED_ANCHORS: [&str; 2] = ["PRIVATE", "ACCESS"];
+pub(super) const MARKED_ANCHORS: [&str; 3] = ["PRIVATE", "ACCESS", PERSONAL];
 
 /// What is told to people, wherever it stands in a name.
 const LABELS: &[&str] = &[
@@ -102,6 +104,9 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
             false => ends || matches!(next | 0x20, b's'),
         };
     }
+    if word == PERSONAL.as_bytes() {
+        return b"= :\"'\t".contains(&next);
+    }
     let is_short = word.len() == 3;
     if next.is_ascii_alphabetic() {
         // Each byte costs the first stage an entry of its own: only what is common.
@@ -113,7 +118,7 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
     } else if is_short {
         next.is_ascii_digit() || b"_- \t\n\r\"'`\\=:>(|?![<".contains(&next)
     } else {
-        next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<".contains(&next)
+        next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<{".contains(&next)
     }
 }
 
@@ -258,6 +263,7 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'a' => &[b"auth", b"adgangskode", b"adminpw"],
         b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
         b'd' => &[b"dbpw"],
+        b'f' => &[b"ftppw"],
         b'g' => &[b"geheim"],
         b'h' => &[b"haslo", b"heslo", b"has\xc5\x82o"],
         b'r' => &[b"rootpw"],
@@ -266,8 +272,9 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'j' => &[b"jelszo"],
         b'm' => &[b"motdepasse", b"mot_de_passe", b"mot de passe"],
         b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
-        b's' => &[b"secret", b"senha", b"salasana", b"sifre"],
+        b's' => &[b"secret", b"senha", b"salasana", b"sifre", b"sqlpw", b"smtppw"],
         b't' => &[b"token"],
+        b'u' => &[b"userpw"],
         b'w' => &[b"wachtwoord"],
         0xC5 => const { &["şifre".as_bytes()] },
         0xD0 => const { &["пароль".as_bytes(), "Пароль".as_bytes()] },

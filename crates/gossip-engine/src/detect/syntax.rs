@@ -132,6 +132,7 @@ pub(super) fn may_assign(next: u8) -> bool {
             | b'\r'
             | b'<'
             | b'*'
+            | b'{'
             | b'}'
     )
 }
@@ -143,6 +144,10 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
     if may_be_closed && let Some(found) = filled_in(text, name.end) {
         return Some(found);
+    }
+    // C++: `name{"value"}`.
+    if cursor.starts_with(b"{\"") {
+        return quoted(cursor, Syntax::Quoted);
     }
     let blanks = cursor.skip_blanks();
     // Scala and Kotlin: `"name" -> "value"`, `"name" to "value"`.

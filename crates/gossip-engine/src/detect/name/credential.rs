@@ -2,7 +2,7 @@
 
 use super::{
     GLUED_TO_PW, KEY_BITS, Kind, MARKED_ANCHORS, Named, OTHER_LANGUAGES, PASSWORD_ANCHORS,
-    UNKNOWN_KEY_BITS,
+    PERSONAL, UNKNOWN_KEY_BITS,
 };
 use crate::detect::vocabulary::{Role, says};
 use crate::ignore_case;
@@ -67,6 +67,7 @@ pub(super) fn credential(word: &Word<'_>) -> Option<Named> {
             is_one.then_some((Kind::Secret, 5.0, true))
         }
         _ if word.is("token") => token(word),
+        _ if word.is(PERSONAL) => Some((Kind::Token, 4.0, true)),
         _ if ignore_case::is_any(word.anchor, &MARKED_ANCHORS) => {
             word.tail.is_empty().then_some((Kind::Marked, UNKNOWN_KEY_BITS, false))
         }
@@ -149,6 +150,8 @@ fn key(word: &Word<'_>) -> Said {
     }
     match word.before {
         Some(before) if says(before, Role::NamesPlace) => None,
+        // Whoever signs with a key of their own choice chose a password.
+        Some(before) if ignore_case::is_any(before, &["jwt"]) => Some((Kind::Secret, 4.0, true)),
         Some(before)
             if says(before, Role::MakesKey) || ignore_case::ends_with_any(before, &["api"]) =>
         {

@@ -58,6 +58,7 @@ fn values_are_found_in_every_syntax() {
         ("--set auth.password=@kdxnyjwb@,replicas=2", Syntax::BareEquals, Config),
         ("requirepassword @kdx!nyjwb@\n", Syntax::Directive, Config),
         ("#define PASSWORD \"@kdxnyjwb@\"", Syntax::Quoted, Code),
+        ("const std::string password{\"@kdxnyjwb@\"};", Syntax::Quoted, Code),
         ("If strPassword <> \"@kdxnyjwb@\" Then", Syntax::Compared, Code),
         ("(when (= password \"@kdxnyjwb@\") :ok)", Syntax::Compared, Code),
         ("{admin_password, <<\"@kdxnyjwb@\">>},", Syntax::Listed, Code),
