@@ -129,6 +129,7 @@ fn is_something_else(place: &Place<'_>, named: Named) -> bool {
         || is_in_address()
         || (is_read_by_name(name, syntax) && may_be_word())
         || (named.kind == Kind::Key && is_id_of_key(place.whole_name(), value))
+        || is_expected(name, value)
         || is_name_in_object(place.text, &place.found.value)
         || (place.kind == FileKind::Catalogue && is_told(name, value) && may_be_word())
 }
@@ -341,6 +342,14 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
                 && !(value::is_camel_case(value) && weight.bits < CAMEL_CASE_BITS)
         }
     }
+}
+
+/// `expected_shared_secret = hex!("…")`: what a test compares the digits with that a cipher gave it.
+fn is_expected(name: &[u8], value: &[u8]) -> bool {
+    const MIN_DIGITS: usize = 32;
+    ignore_case::starts_with_any(name, &["expected"])
+        && value.len() >= MIN_DIGITS
+        && value.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// `sign_key: E709712C`: the number of a key of GnuPG, or its fingerprint.

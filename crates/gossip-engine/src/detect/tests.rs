@@ -120,6 +120,7 @@ fn what_names_a_credential_or_a_key_is_none() {
         "{\"ResetPassword\":{\"qxhttpz1\":{}}}",
         "sign_key: E709712C",
         "GOSU_GPG_KEY=B42F6819007F00F88E364FD4036A9C25BF357DD4",
+        "expected_shared_secret = hex!(\"5166f24a6918368e2af831a4affadd97af0ac326bdf143\")",
         "{token : \"xml-pe.xml\"}",
         "add_key('query_graph_rrd')",
     ] {

@@ -3,11 +3,12 @@
 use crate::{checksum, ignore_case};
 
 /// The beginnings of keys that their authors published to be used by everybody: the storage and the
-/// database emulator's of Azure, and those of RFC 7748, 8032 and 8410. Too short to be keys.
+/// database emulator's of Azure, and those of RFC 7748, 8032, 8410 and 8439. Too short to be keys.
 #[rustfmt::skip]
 const PUBLISHED: &[&str] = &[
     "eby8vdm02xnocqflquw", "c2y6ydjf5/r+ob0n8a7", "77076d0a7318a57d", "5dab087e624a8a4b",
     "9d61b19deffd5a60", "4ccd089b28ff96da", "c5aa8df43f9f837b", "d4ee72dbf913584a",
+    "85d6be7857556d33",
 ];
 
 /// Of those, the emulators' come first.

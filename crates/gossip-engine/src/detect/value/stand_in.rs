@@ -79,7 +79,7 @@ const WORDS: &[&str] = &[
     "string", "text", "todo", "fixme", "tbd", "empty", "unset", "void", "secret", "private",
     "public", "default", "default_value", "test", "testing", "sample", "demo", "hidden", "redacted",
     "masked", "asdf", "qwerty", "foo", "bar", "baz", "foobar", "passwd", "pwd", "mypwd",
-    "nopass", "xyz", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
+    "nopass", "xyz", "xyzzy", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
     "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret", "deadbeef",
