@@ -72,7 +72,8 @@ fn values(text: &[u8], kind: FileKind) -> impl Iterator<Item = &[u8]> {
 /// The value that a name is given by what stands behind it.
 fn value(rest: &[u8], kind: FileKind) -> Option<&[u8]> {
     const OPERATORS: [&[u8]; 8] = [b"=>", b"->", b":=", b"=", b":", b",", b"(", b">"];
-    let is_closing = |byte: &u8| matches!(byte, b'"' | b'\'' | b']' | b')');
+    // Quotes may be escaped: code and JSON stand in strings, too.
+    let is_closing = |byte: &u8| matches!(byte, b'"' | b'\'' | b']' | b')' | b'\\');
     let closed = skip(rest, 3, is_closing);
     let (rest, blanks) = skip_blanks(closed);
     let operator = OPERATORS.into_iter().find(|operator| rest.starts_with(operator));
@@ -81,10 +82,10 @@ fn value(rest: &[u8], kind: FileKind) -> Option<&[u8]> {
         return None;
     }
     if let Some((quote @ (b'"' | b'\'' | b'`'), rest)) =
-        skip(rest, 1, |byte| *byte == b'@').split_first()
+        skip(rest, 2, |byte| matches!(byte, b'@' | b'\\')).split_first()
     {
-        let len = rest.iter().take(MAX_VALUE).position(|byte| byte == quote);
-        return len.map(|len| &rest[..len]);
+        let value = &rest[..rest.iter().take(MAX_VALUE).position(|byte| byte == quote)?];
+        return Some(value.strip_suffix(b"\\").unwrap_or(value));
     }
     let is_tight = operator == Some(b"=") && blanks + behind == 0;
     if !is_tight && (kind != FileKind::Config || matches!(operator, Some(b"," | b"("))) {
@@ -140,6 +141,7 @@ mod tests {
             "@{@\"user\": @\"app\", @\"",
             "\"Server=db;Uid=app;",
             "db_user := `app`\n",
+            "{\\\"user\\\": \\\"app\\\", \\\"",
         ] {
             assert!(is_given(before, ""), "{before}");
         }
