@@ -16,8 +16,17 @@ use crate::finding::Reason;
 use crate::ignore_case;
 
 /// The word for a password behind what separates columns.
-pub(super) const ANCHORS: [&str; 6] =
-    [",password", ";password", "\tpassword", ",\"password", ";\"password", ",passwd"];
+pub(super) const ANCHORS: [&str; 9] = [
+    ",password",
+    ";password",
+    "\tpassword",
+    ",\"password",
+    ";\"password",
+    ",login_password",
+    ",passwort",
+    ";passwort",
+    ";kennwort",
+];
 
 const MAX_HEADER: usize = 256;
 const MAX_COLUMNS: usize = 24;

@@ -122,6 +122,11 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
     }
 }
 
+/// Whether a credential word, as the first stage found it, speaks of anything but a password.
+pub(super) fn is_of_secret(word: &[u8]) -> bool {
+    ignore_case::is_any(word, &SECRET_ANCHORS) || ignore_case::is_any(word, &MARKED_ANCHORS)
+}
+
 /// `pw`, with what stands before it.
 pub(super) fn is_pw(word: &[u8]) -> bool {
     word.len() == 3 && word[1..].eq_ignore_ascii_case(b"pw")

@@ -30,7 +30,8 @@ impl<'t> Place<'t> {
             Some(joined) => joined,
             None => {
                 let name = syntax::name_around(text, word.clone())?;
-                let found = given(text, &name, kind)?;
+                let is_password = !name::is_of_secret(&text[word.clone()]);
+                let found = given(text, &name, kind, is_password)?;
                 (name, found)
             }
         };
@@ -42,6 +43,9 @@ impl<'t> Place<'t> {
         let line =
             memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
         let phrase = syntax::phrase(text, &name, line);
+        // What is written down in a comment is written as in any text.
+        let is_apart = kind == FileKind::Code && is_comment(&text[line..name.start]);
+        let kind = if is_apart { FileKind::Unknown } else { kind };
         Some(Self { text, kind, word, name, phrase, line, found })
     }
 
@@ -77,9 +81,23 @@ impl<'t> Place<'t> {
     }
 }
 
+/// Whether what stands before a name on its line begins a comment.
+fn is_comment(before: &[u8]) -> bool {
+    const SIGNS: [&[u8]; 6] = [b"//", b"/*", b"* ", b"# ", b"-- ", b"<!--"];
+    let before = before.trim_ascii_start();
+    SIGNS.iter().any(|sign| before.starts_with(sign))
+        || memchr::memmem::find(before, b" // ").is_some()
+        || memchr::memmem::find(before, b" # ").is_some()
+}
+
 /// The value that a sentence or an assignment gives to a name.
-fn given(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    if let Some(told) = syntax::about(text, name, kind) {
+fn given(
+    text: &[u8],
+    name: &Range<usize>,
+    kind: FileKind,
+    is_password: bool,
+) -> Option<Assignment> {
+    if let Some(told) = syntax::about(text, name, kind, is_password) {
         return Some(told);
     }
     if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, name, kind) {

@@ -155,6 +155,10 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.skip_blanks();
         return quoted(cursor, Syntax::Quoted);
     }
+    // `token -> value`, as people note something down.
+    if blanks > 0 && !quoted_name && cursor.eat(b"-> ") {
+        return bare(cursor, Syntax::Blank, kind);
+    }
     // R: `name <- "value"`.
     if blanks > 0 && cursor.eat(b"<- ") {
         return quoted(cursor, Syntax::Quoted);

@@ -82,7 +82,7 @@ fn relays_and_states_are_read_by_their_names_only() {
         ("infra/terraform.tfstate", state, "terraform-random-password"),
     ] {
         assert_eq!(found(path, text), [rule]);
-        assert_eq!(found("home/notes", text), [] as [&str; 0]);
+        assert!(!found("home/notes", text).iter().any(|found| found == rule));
     }
 }
 

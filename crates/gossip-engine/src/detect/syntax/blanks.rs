@@ -7,15 +7,16 @@ use super::values::{bare, quoted};
 use super::{Assignment, MAX_VALUE, MAX_WRAPPER, Syntax, is_constant, leads};
 use crate::detect::file_kind::FileKind;
 use crate::detect::services::MAX_BEFORE;
+use crate::detect::value;
 
 /// A bare value behind a blank is as long, or has a digit.
 const MIN_LETTERS: usize = 20;
 
-/// How long the word is that says in a sentence what something is, with its blank: `is`, in six languages.
+/// How long the word is that says in a sentence what something is, with its blank: `is`, in six languages, and `was`.
 fn says(rest: &[u8]) -> Option<usize> {
-    const WORDS: [&str; 7] = ["is ", "es ", "est ", "ist ", "lautet ", "jest ", "é "];
+    const WORDS: [&str; 8] = ["is ", "was ", "es ", "est ", "ist ", "lautet ", "jest ", "é "];
     // Most words begin with none of these.
-    let may_be = matches!(rest, [b'i' | b'e' | b'l' | b'j' | 0xC3, ..]);
+    let may_be = matches!(rest, [b'i' | b'w' | b'e' | b'l' | b'j' | 0xC3, ..]);
     let word = WORDS.iter().find(|word| may_be && rest.starts_with(word.as_bytes()));
     word.map(|word| word.len())
 }
@@ -51,6 +52,7 @@ pub(in crate::detect) fn about(
     text: &[u8],
     name: &Range<usize>,
     kind: FileKind,
+    is_password: bool,
 ) -> Option<Assignment> {
     const OF: [&str; 10] =
         [" for ", " of ", " to ", " on ", " del ", " de ", " da ", " do ", " für ", " von "];
@@ -59,11 +61,9 @@ pub(in crate::detect) fn about(
     // Before anything else, as most names are not in sentences.
     let may_be = matches!(rest, [b' ', b'f' | b'o' | b't' | b'd' | b'v', ..]);
     let is_told = rest.starts_with(b" is: ");
-    if !is_told && !may_be {
-        return None;
-    }
-    if !is_told && !OF.iter().any(|of| rest.starts_with(of.as_bytes())) {
-        return None;
+    let is_about = is_told || (may_be && OF.iter().any(|of| rest.starts_with(of.as_bytes())));
+    if !is_about {
+        return if is_password { titled(text, name, kind) } else { None };
     }
     // In any of five languages.
     const IS: [&str; 5] = [" is ", " ist ", " es ", " est ", " é "];
@@ -72,7 +72,7 @@ pub(in crate::detect) fn about(
     let len = rest.iter().take_while(in_words).count();
     let is =
         |is: &&str| memchr::memmem::find(&rest[1..len], is.as_bytes()).map(|at| 1 + at + is.len());
-    let end = match rest[len..].starts_with(b": ") {
+    let end = match rest[len..].starts_with(b": ") || rest[len..].starts_with(b"= ") {
         true => len + 1,
         false => IS.iter().find_map(is)?,
     };
@@ -82,6 +82,29 @@ pub(in crate::detect) fn about(
         Some(b'"' | b'\'' | b'`') => quoted(cursor, Syntax::Said),
         _ => bare(cursor, Syntax::Said, kind),
     }
+}
+
+/// `password router 2 = Value1!`: a few words, and a value that is made as rules for passwords ask: nothing
+/// else is, where somebody writes something down.
+fn titled(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    const MAX_TITLE: usize = 40;
+    const MAX_WORDS: usize = 4;
+    let rest = &text[name.end..text.len().min(name.end + MAX_TITLE)];
+    if !matches!(rest, [b' ', next, ..] if next.is_ascii_alphabetic()) {
+        return None;
+    }
+    let in_title = |byte: &&u8| byte.is_ascii_alphanumeric() || b" -_".contains(byte);
+    let len = rest.iter().take_while(in_title).count();
+    let words = rest[..len].iter().filter(|byte| **byte == b' ').count();
+    let ends = rest[len..].starts_with(b": ")
+        || (rest[..len].ends_with(b" ") && rest[len..].starts_with(b"= "));
+    if words > MAX_WORDS || !ends {
+        return None;
+    }
+    let mut cursor = Cursor { text, at: name.end + len + 1 };
+    cursor.skip_blanks();
+    let found = bare(cursor, Syntax::Said, kind)?;
+    value::is_by_the_rules(&text[found.value.clone()]).then_some(found)
 }
 
 /// `DB_PASSWORD`: what the environment has.
@@ -256,6 +279,12 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
         begun = 0;
     }
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
+    // `temp password Value1! for bob`: made as rules for passwords ask.
+    let word = rest.iter().take_while(|byte| byte.is_ascii_graphic() && **byte != b')').count();
+    if value::is_by_the_rules(&rest[..word]) {
+        let value = cursor.at..cursor.at + word;
+        return Some(Assignment { value, syntax: Syntax::Said });
+    }
     let in_value = |byte: &u8| {
         is_plain(*byte) || b"-+/=~:".contains(byte) || (is_said && b"!@#$&*".contains(byte))
     };
