@@ -248,12 +248,11 @@ impl Segment<'_> {
         }
         let Some(last) = at.checked_sub(anchor.reach.min) else { return };
         let first = at.saturating_sub(anchor.reach.max);
-        if first == last && rule.standalone && !stands_alone(view.text, first) {
-            return;
-        }
         let covers = |found: &Match| found.whole.end >= at + anchor.bytes.len();
         if last - first < MAX_TRIES {
-            for start in first..=last {
+            // What is the tail of a word is dropped later; telling it now is cheaper than a match.
+            let stands = |start: &usize| !rule.standalone || stands_alone(view.text, *start);
+            for start in (first..=last).filter(stands) {
                 let matched = self.match_at(scratch, view, link.rule, start);
                 if let Some(found) = matched.filter(covers) {
                     self.judge(scratch, view, link.rule, Some(anchor), &found);

@@ -68,12 +68,16 @@ fn digits_of(body: &[u8], digits: &mut [u8; LOOK]) -> usize {
     for line in body.split(|byte| *byte == b'\n') {
         for (at, part) in line.split(|byte| *byte == b'\\').enumerate() {
             let letter_of_escape = usize::from(at > 0).min(part.len());
-            let mut runs = part[letter_of_escape..].split(|byte| !is_digit(byte));
-            let run = runs.rfind(|run| run.len() >= MIN_RUN).unwrap_or(b"");
-            let room = &mut digits[len..];
-            let taken = run.len().min(room.len());
-            room[..taken].copy_from_slice(&run[..taken]);
-            len += taken;
+            let runs = part[letter_of_escape..].split(|byte| !is_digit(byte));
+            for run in runs.filter(|run| run.len() >= MIN_RUN) {
+                let room = &mut digits[len..];
+                let taken = run.len().min(room.len());
+                room[..taken].copy_from_slice(&run[..taken]);
+                len += taken;
+            }
+        }
+        if len == digits.len() {
+            break;
         }
     }
     len
@@ -100,8 +104,8 @@ fn counts_up(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a key in DER opens nothing: everybody has the one of RFC 8410, and anybody finds one of RSA
-/// with 512 bits or fewer out within hours, which is why only examples are so short.
+/// Whether a key in DER opens nothing: everybody has the one of RFC 8410, and anybody finds one of RSA (or
+/// DSA) with 512 bits or fewer out within hours, which is why only examples are so short.
 fn opens_nothing(der: &[u8]) -> bool {
     /// Bytes of a modulus, one of which is the sign.
     const MAX_SHORT: u8 = 65;

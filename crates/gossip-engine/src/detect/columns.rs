@@ -30,15 +30,18 @@ pub(super) const ANCHORS: [&str; 9] = [
 
 const MAX_HEADER: usize = 256;
 const MAX_COLUMNS: usize = 24;
-/// Rows are read up to here; those of longer tables are many like these.
-const MAX_ROWS: usize = 1536;
+/// So many bytes of rows are read; those of longer tables are many like these.
+const MAX_BYTES: usize = 1536;
 
 pub(super) const REACH_BEFORE: usize = 127;
-pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_ROWS;
+pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_BYTES;
 
 /// Of the other columns one says whose password it is, or of what.
-const OTHERS: &[&str] =
-    &["user", "login", "name", "mail", "account", "host", "url", "site", "server", "title"];
+#[rustfmt::skip]
+const OTHERS: &[&str] = &[
+    "user", "login", "name", "mail", "account", "host", "url", "site", "server", "title", "ssid",
+    "domain", "benutzer", "ip",
+];
 
 /// Whether `next` ends the column's name.
 pub(super) fn may_follow(next: u8) -> bool {
@@ -51,19 +54,25 @@ pub(super) fn detect(text: &[u8], word: Range<usize>, on_found: &mut dyn FnMut(D
     let separator = text[word.start];
     let column = separators(&text[header.start..word.end], separator);
     let columns = 1 + separators(&text[header.clone()], separator);
-    let limit = text.len().min(header.end + MAX_ROWS);
+    let limit = text.len().min(header.end + MAX_BYTES);
     let mut start = header.end + 1;
     while start < limit {
         // What is cut off at the end is not read, unless the text ends there.
         let line = memchr::memchr(b'\n', &text[start..limit]).map(|len| start + len);
         let Some(end) = line.or((limit == text.len()).then_some(limit)) else { return };
-        let Some(row) = row(&text[start..end], separator, column, columns) else { return };
-        let secret = start + row.start..start + row.end;
-        let value = &text[secret.clone()];
-        if let Some(confidence) = named::judge(name::LOGIN, Syntax::Quoted, FileKind::Config, value)
-        {
-            let whole = secret.clone();
-            on_found(Detected { whole, secret, confidence, reason: Reason::NamedPassword });
+        let line = &text[start..end];
+        // Another header: its rows are read for its own word, and none twice.
+        if ignore_case::contains_any(line, &["passw", "kennwort"]) {
+            return;
+        }
+        if let Some(row) = row(line, separator, column, columns) {
+            let secret = start + row.start..start + row.end;
+            let value = &text[secret.clone()];
+            let confidence = named::judge(name::LOGIN, Syntax::Quoted, FileKind::Config, value);
+            if let Some(confidence) = confidence {
+                let whole = secret.clone();
+                on_found(Detected { whole, secret, confidence, reason: Reason::NamedPassword });
+            }
         }
         start = end + 1;
     }
@@ -79,7 +88,8 @@ fn header(text: &[u8], word: &Range<usize>) -> Option<Range<usize>> {
     };
     let limit = text.len().min(word.end + MAX_HEADER);
     let end = word.end + memchr::memchr(b'\n', &text[word.end..limit])?;
-    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_ .-\"".contains(byte);
+    let in_name =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"_ .-/#\"".contains(byte) || !byte.is_ascii();
     let mut names = text[start..end].trim_ascii_end().split(|byte| *byte == text[word.start]);
     let is_header = names.clone().count() <= MAX_COLUMNS
         && names.clone().all(|name| name.trim_ascii_start().iter().all(in_name))
@@ -94,13 +104,16 @@ fn separators(line: &[u8], separator: u8) -> usize {
 /// Where in a row of so many columns the value of one is; quotes may hold what separates. None if the row
 /// has another number of columns.
 fn row(row: &[u8], separator: u8, column: usize, columns: usize) -> Option<Range<usize>> {
-    let row = row.trim_ascii_end();
+    let row = row.strip_suffix(b"\r").unwrap_or(row);
     let (mut at, mut count) = (0, 0);
     let mut found = None;
     while at <= row.len() {
         let quoted = row.get(at) == Some(&b'"');
         let start = at + usize::from(quoted);
-        let end = if quoted { end_of_quotes(row, start)? } else { start };
+        let Some(end) = (if quoted { end_of_quotes(row, start) } else { Some(start) }) else {
+            // It goes on in the next line, as notes do, which stand last.
+            return found.filter(|_| count + 1 == columns);
+        };
         let len = memchr::memchr(separator, &row[end..]).unwrap_or(row.len() - end);
         if count == column {
             found = Some(start..if quoted { end } else { end + len });
@@ -143,6 +156,11 @@ mod tests {
                     Wiki,https://w.acme.io,eve,Sommer2024!,";
         assert_eq!(found(text), ["q8Zr2LmT", "x7,Qp2\"\"v", "Sommer2024!"]);
         assert_eq!(found("host;password;x\nh1;q8Zr2LmT;1\n"), ["q8Zr2LmT"]);
+        // A note of two lines, a row that is none, an empty last cell.
+        let text = "user,password,note\na,q8Zr2LmT,\"one\ntwo\"\n\nb,vT0mL2rZ,\n";
+        assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
+        // The rows of another header are its own.
+        assert_eq!(found("user,password\nuser,password\na,q8Zr2LmT\n"), [""; 0]);
     }
 
     #[test]

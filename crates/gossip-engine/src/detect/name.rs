@@ -51,7 +51,7 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 42] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 44] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
@@ -59,7 +59,7 @@ pub(super) const PASSWORD_ANCHORS: [&str; 42] = [
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
     "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
-    "Пароль", "jelszo",
+    "Пароль", "ПАРОЛЬ", "jelszo", "jelszó",
 ];
 /// Where those of other languages begin.
 const OTHER_LANGUAGES: usize = 17;
@@ -67,8 +67,8 @@ const OTHER_LANGUAGES: usize = 17;
 const GLUED_TO_PW: &[&str] = &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw"];
 pub(super) const SECRET_ANCHORS: [&str; 6] =
     ["secret", "token", "key", "auth", "credential", "creds"];
-/// A personal access token, as the environment has it; other names that end so are of patients and paths.
-const PERSONAL: &str = "_PAT";
+/// A personal access token, as the environment has it. Patterns are called so, too.
+pub(super) const PERSONAL: &str = "_PAT";
 /// Words that say less, and are everywhere unless they are written so.
 pub(super) const MARKED_ANCHORS: [&str; 3] = ["PRIVATE", "ACCESS", PERSONAL];
 
@@ -231,15 +231,22 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
 
 /// Whether a protocol calls something else so.
 fn is_of_protocol(name: &[u8]) -> bool {
+    const PARTS: &[&str] = &["websocket", "samba", "verification"];
     let segment = &name[memchr::memrchr(b'.', name).map_or(0, |dot| dot + 1)..];
-    let mut letters = [0; vocabulary::MAX_WORD];
-    let mut len = 0;
-    for byte in segment.iter().filter(|byte| byte.is_ascii_alphanumeric()) {
-        let Some(letter) = letters.get_mut(len) else { return false };
-        *letter = *byte;
-        len += 1;
+    if !ignore_case::contains_any(segment, PARTS) {
+        return false;
     }
-    says(&letters[..len], Role::OfProtocol)
+    // The letters at its end: `X-RequestVerificationToken`.
+    let mut letters = [0; vocabulary::MAX_WORD];
+    let mut start = letters.len();
+    for byte in segment.iter().rev().filter(|byte| byte.is_ascii_alphanumeric()) {
+        if start == 0 {
+            break;
+        }
+        start -= 1;
+        letters[start] = *byte;
+    }
+    (start..letters.len()).any(|start| says(&letters[start..], Role::OfProtocol))
 }
 
 /// Before `key` in a header these say what a request is about.
@@ -274,7 +281,7 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'r' => &[b"rootpw"],
         b'k' => &[b"key", b"kennwort"],
         b'l' => &[b"lozinka", b"losenord", b"l\xc3\xb6senord"],
-        b'j' => &[b"jelszo"],
+        b'j' => const { &[b"jelszo", "jelszó".as_bytes()] },
         b'm' => &[b"motdepasse", b"mot_de_passe", b"mot de passe"],
         b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
         b's' => &[b"secret", b"senha", b"salasana", b"sifre", b"sqlpw", b"smtppw"],
@@ -282,7 +289,9 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'u' => &[b"userpw"],
         b'w' => &[b"wachtwoord"],
         0xC5 => const { &["şifre".as_bytes()] },
-        0xD0 => const { &["пароль".as_bytes(), "Пароль".as_bytes()] },
+        0xD0 => {
+            const { &["пароль".as_bytes(), "Пароль".as_bytes(), "ПАРОЛЬ".as_bytes()] }
+        }
         b'_' => &[b"_pw"],
         b'.' => &[b".pw"],
         _ => &[],

@@ -130,6 +130,8 @@ fn is_something_else(place: &Place<'_>, named: Named) -> bool {
         || (is_read_by_name(name, syntax) && may_be_word())
         || (named.kind == Kind::Key && is_id_of_key(place.whole_name(), value))
         || is_expected(name, value)
+        || (place.is_personal() && !is_written_as_token(value))
+        || is_default_text(name, value)
         || is_name_in_object(place.text, &place.found.value)
         || (place.kind == FileKind::Catalogue && is_told(name, value) && may_be_word())
 }
@@ -167,7 +169,7 @@ fn is_of_test_vector(place: &Place<'_>, named: Named) -> bool {
     let is_of_environment = place.kind == FileKind::Config && syntax::is_constant(place.name());
     named.kind != Kind::Password
         && !is_of_environment
-        && test_vector::is_one(place.text, &place.found)
+        && test_vector::is_one(place.text, &place.found, named.is_explicit)
 }
 
 /// `PASS: gdb.base/break2.exp`: what a test came to.
@@ -350,6 +352,20 @@ fn is_expected(name: &[u8], value: &[u8]) -> bool {
     ignore_case::starts_with_any(name, &["expected"])
         && value.len() >= MIN_DIGITS
         && value.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// `DATE_PAT = "yyyyMMdd"`: what is no token of a person is a pattern.
+fn is_written_as_token(value: &[u8]) -> bool {
+    const MIN_LEN: usize = 20;
+    let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    value.len() >= MIN_LEN
+        && value.iter().all(in_token)
+        && value.iter().filter(|byte| byte.is_ascii_digit()).count() >= 2
+}
+
+/// `txtPassword.Text = "textBox1"`: what a designer of forms writes into a new one.
+fn is_default_text(name: &[u8], value: &[u8]) -> bool {
+    ignore_case::ends_with_any(name, &[".text"]) && ignore_case::contains(value, "textbox")
 }
 
 /// `sign_key: E709712C`: the number of a key of GnuPG, or its fingerprint.

@@ -54,6 +54,11 @@ impl<'t> Place<'t> {
         &self.text[self.name.clone()]
     }
 
+    /// Whether a personal access token is spoken of, which names of patterns look like.
+    pub(super) fn is_personal(&self) -> bool {
+        &self.text[self.word.clone()] == name::PERSONAL.as_bytes()
+    }
+
     /// The name with all its words.
     pub(super) fn whole_name(&self) -> &'t [u8] {
         &self.text[self.phrase..self.name.end]

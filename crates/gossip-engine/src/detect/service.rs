@@ -78,7 +78,9 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let is_key = found.is_credential
         || (found.is_assigned && !may_be_hash)
         || !services::is_word(&text[word]);
-    (is_key && !super::is_of_id(between)).then_some(found.detected)
+    // A parameter of a request is sent because the service asks for it: `?app_id=`.
+    let is_of_id = super::is_of_id(between) && !between.iter().any(|byte| b"?&".contains(byte));
+    (is_key && !is_of_id).then_some(found.detected)
 }
 
 /// What stands behind a service's name.

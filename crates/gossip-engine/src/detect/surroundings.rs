@@ -37,7 +37,7 @@ fn is_public(place: &Place<'_>, named: Named) -> bool {
         let tail = place.name().get(b"token".len()..).unwrap_or(b"");
         ignore_case::starts_with_any(place.name(), &["token"])
             && tail.len() <= 2
-            && value::may_be_public(place.value())
+            && value::is_address(place.value())
     };
     let is_called = match named.kind {
         Kind::Token => is_of_chain(),

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
+use super::vocabulary::{self, Role};
 use crate::ignore_case;
 use arguments::argument;
 use blanks::by_blank;
@@ -214,9 +215,16 @@ fn close<'t>(text: &'t [u8], name: &Range<usize>) -> Option<Closing<'t>> {
     let brackets = cursor.skip_while(2, |byte| matches!(byte, b']' | b')' | b'*'));
     // Chef: `node['password']['app'] = "value"`, of one of several.
     if quoted_name && brackets == 1 && (cursor.starts_with(b"['") || cursor.starts_with(b"[\"")) {
-        cursor.at += 2;
-        cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let _ = cursor.eat_quote().is_some() && cursor.eat(b"]");
+        let start = cursor.at + 2;
+        let mut inside = Cursor { text, at: start };
+        inside.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        // What is said of it: `errors['password']['message']`.
+        if vocabulary::says(&text[start..inside.at], Role::DeniesBehind) {
+            return None;
+        }
+        if inside.eat_quote().is_some() && inside.eat(b"]") {
+            cursor = inside;
+        }
     }
     // Perl: `$config{password} = "value"`, not `${password}`.
     if brackets == 0 && cursor.peek() == Some(b'}') {

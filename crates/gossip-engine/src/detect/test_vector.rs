@@ -32,7 +32,7 @@ const WORDS: &[&str] = &[
 const NONCES: &[&str] = &["nonce", "iv"];
 
 /// Whether the next value after the key, or the one after a nonce, is that of a test vector.
-pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
+pub(super) fn is_one(text: &[u8], key: &Assignment, is_explicit: bool) -> bool {
     let value = &text[key.value.clone()];
     if value.len() > MAX_KEY || (!is_digits(value) && key.syntax != Syntax::Bytes) {
         return false;
@@ -42,7 +42,14 @@ pub(super) fn is_one(text: &[u8], key: &Assignment) -> bool {
         Some(name) if has_word(&rest[..name], WORDS) => holds_digits(&rest[name..]),
         // A nonce tells nothing by itself; what follows it does: digits that were encrypted, or anything
         // where code decodes the key.
-        Some(name) if has_word(&rest[..name], NONCES) && is_encrypted_behind(&rest[name..]) => true,
+        // What a program keeps stands beside the key that opens it, too, which has a longer name.
+        Some(name)
+            if !is_explicit
+                && has_word(&rest[..name], NONCES)
+                && is_encrypted_behind(&rest[name..]) =>
+        {
+            true
+        }
         Some(name) if key.syntax == Syntax::Wrapped && has_word(&rest[..name], NONCES) => {
             let line = &rest[name..rest.len().min(name + MAX_NONCE)];
             let behind = memchr::memchr(b'\n', line).map(|end| &rest[name + end..]);
@@ -63,8 +70,11 @@ fn is_encrypted_behind(nonce: &[u8]) -> bool {
     let len = nonce[start..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let rest = &nonce[start + len..];
     len >= MIN_DIGITS / 2
-        && next_name(rest)
-            .is_some_and(|name| has_word(&rest[..name], ENCRYPTED) && holds_digits(&rest[name..]))
+        && next_name(rest).is_some_and(|name| {
+            let value = &rest[name..rest.len().min(name + MAX_OPENING)];
+            let mut runs = value.split(|byte| !byte.is_ascii_hexdigit());
+            has_word(&rest[..name], ENCRYPTED) && runs.any(|run| run.len() >= MIN_DIGITS / 4)
+        })
 }
 
 /// Keys of Ethereum are written with `0x`, and stand before addresses: they are none of these.
@@ -115,7 +125,7 @@ mod tests {
     /// `@…@` marks the key.
     fn check(marked: &str, syntax: Syntax) -> bool {
         let (text, key) = parse(marked, syntax);
-        is_one(text.as_bytes(), &key)
+        is_one(text.as_bytes(), &key, false)
     }
 
     fn parse(marked: &str, syntax: Syntax) -> (String, Assignment) {
@@ -130,7 +140,7 @@ mod tests {
         let nonce = "89dab80b7717c1db5db43786";
         for text in [
             format!("{{key: \"{hex}\", iv: \"{nonce}\", ct: \"5b97a9d4\"}}"),
-            format!("let key = \"{hex}\";\nlet iv = \"{nonce}\";\nlet ciphertext = \"5b97"),
+            format!("let key = \"{hex}\";\nlet iv = \"{nonce}\";\nlet ciphertext = \"5b97a9d4"),
             format!("Key = {hex}\nInput = 89dab80b"),
             format!("key: \"{hex}\",\n  expected_public: \"d75a\","),
             format!("let key = \"{hex}\";\nlet plaintext = \"00\";"),

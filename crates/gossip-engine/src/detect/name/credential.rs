@@ -63,7 +63,7 @@ pub(super) fn credential(word: &Word<'_>) -> Option<Named> {
         _ if word.is("secret") => {
             let is_one = word.tail_is(PLURAL)
                 || word.tail_is(&["key", "keys", "access"])
-                || word.tail_is(&["a", "o", "as", "os"]);
+                || (word.tail_is(&["a"]) && word.is_behind(&["clave", "llave", "chave"]));
             is_one.then_some((Kind::Secret, 5.0, true))
         }
         _ if word.is("token") => token(word),

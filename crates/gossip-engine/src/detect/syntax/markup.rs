@@ -31,11 +31,13 @@ pub(super) fn element(mut cursor: Cursor<'_>) -> Option<Assignment> {
     }
     let is_verbatim = cursor.eat(b"<![CDATA[");
     let start = cursor.at;
-    let ends = |byte: u8| matches!(byte, b'<' | b'\n' | b'\r') || (is_verbatim && byte == b']');
-    let len = cursor.skip_while(MAX_VALUE, |byte| !ends(byte));
-    if is_verbatim && !cursor.eat(b"]]>") {
-        return None;
-    }
+    let rest = &cursor.text[start..cursor.text.len().min(start + MAX_VALUE)];
+    let len = match is_verbatim {
+        true => memchr::memmem::find(rest, b"]]>")?,
+        false => rest.iter().take_while(|byte| !matches!(byte, b'<' | b'\n' | b'\r')).count(),
+    };
+    cursor.at += len;
+    cursor.eat(b"]]>");
     cursor.skip_blanks_and_lines();
     let blanks = cursor.text[start..start + len].iter().rev().take_while(|byte| **byte == b' ');
     let value = start..start + len - blanks.count();

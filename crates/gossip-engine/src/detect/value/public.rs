@@ -17,20 +17,20 @@ pub(super) fn is_public(value: &[u8]) -> bool {
 /// Whether the value looks like something public; a secret may look so, too.
 pub(in crate::detect) fn may_be_public(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"0x");
-    digits.is_some_and(is_address) || is_point(digits.unwrap_or(value))
+    is_address(value) || is_point(digits.unwrap_or(value))
 }
 
 /// An account or a contract of Ethereum: 20 bytes. Keys of chains have 32.
-fn is_address(digits: &[u8]) -> bool {
+pub(in crate::detect) fn is_address(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"0x").unwrap_or(b"");
     digits.len() == 40 && digits.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// An address whose letters are of both cases: they are its checksum, and nothing else has them.
 fn is_checked_address(value: &[u8]) -> bool {
-    let Some(digits) = value.strip_prefix(b"0x") else { return false };
-    is_address(digits)
-        && digits.iter().any(u8::is_ascii_uppercase)
-        && digits.iter().any(u8::is_ascii_lowercase)
+    is_address(value)
+        && value[2..].iter().any(u8::is_ascii_uppercase)
+        && value[2..].iter().any(u8::is_ascii_lowercase)
 }
 
 /// A point of a curve of 32 bytes, whole or compressed, or a signature with the byte that says which

@@ -9,6 +9,8 @@ const PUBLISHED: &[&str] = &[
     "eby8vdm02xnocqflquw", "c2y6ydjf5/r+ob0n8a7", "77076d0a7318a57d", "5dab087e624a8a4b",
     "9d61b19deffd5a60", "4ccd089b28ff96da", "c5aa8df43f9f837b", "d4ee72dbf913584a",
     "85d6be7857556d33",
+    // The first accounts of the chains that Hardhat, Anvil and Ganache start for tests.
+    "ac0974bec39a17e3", "59c6995e998f97a5", "5de4111afa1a4b94", "7c852118294e51e6", "4f3edf983ac636a6",
 ];
 
 /// Of those, the emulators' come first.
