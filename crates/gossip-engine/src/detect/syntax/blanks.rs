@@ -93,12 +93,13 @@ fn titled(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment
     if !matches!(rest, [b' ', next, ..] if next.is_ascii_alphabetic()) {
         return None;
     }
-    let in_title = |byte: &&u8| byte.is_ascii_alphanumeric() || b" -_".contains(byte);
-    let len = rest.iter().take_while(in_title).count();
-    let words = rest[..len].iter().filter(|byte| **byte == b' ').count();
-    let ends = rest[len..].starts_with(b": ")
-        || (rest[..len].ends_with(b" ") && rest[len..].starts_with(b"= "));
-    if words > MAX_WORDS || !ends {
+    // Most of what follows a name in a log has neither, or goes on at once.
+    let len = memchr::memchr2(b':', b'=', rest)?;
+    let title = &rest[..len];
+    let in_title = |byte: &u8| byte.is_ascii_alphanumeric() || b" -_".contains(byte);
+    let is_apart = rest.get(len + 1) == Some(&b' ') && (rest[len] == b':' || title.ends_with(b" "));
+    let words = || title.iter().filter(|byte| **byte == b' ').count();
+    if !is_apart || !title.iter().all(in_title) || words() > MAX_WORDS {
         return None;
     }
     let mut cursor = Cursor { text, at: name.end + len + 1 };
