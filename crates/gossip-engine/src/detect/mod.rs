@@ -124,31 +124,15 @@ pub(crate) fn is_harmless(value: &[u8]) -> bool {
 /// Whether what stands before a value, the name of a service and more, ends in the name of an account or of
 /// something else that a service numbers: `acme_client_id = `. A key's own number goes with the key.
 pub(crate) fn is_of_id(before: &[u8]) -> bool {
+    #[rustfmt::skip]
     const NUMBERED: &[&str] = &[
-        "account",
-        "app",
-        "application",
-        "client",
-        "company",
-        "customer",
-        "org",
-        "organization",
-        "project",
-        "space",
-        "team",
-        "tenant",
-        "user",
-        "workspace",
+        "account", "app", "application", "client", "company", "customer", "org", "organization", "project",
+        "space", "team", "tenant", "user", "workspace",
     ];
     let end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |at| at + 1);
-    let name = &before[..end];
-    let Some(name) = name.len().checked_sub(2).filter(|at| name[*at..].eq_ignore_ascii_case(b"id"))
-    else {
-        return false;
-    };
-    let name = &before[..name];
+    let (name, id) = before[..end].split_at(end.saturating_sub(2));
     let name = name.strip_suffix(b"_").or(name.strip_suffix(b"-")).unwrap_or(name);
-    ignore_case::ends_with_any(name, NUMBERED)
+    id.eq_ignore_ascii_case(b"id") && ignore_case::ends_with_any(name, NUMBERED)
 }
 
 /// Whether a value is a name or a word rather than anything else.
