@@ -71,7 +71,7 @@ fn values_are_found_in_every_syntax() {
         ("process.env.PASSWORD || '@kdxnyjwb@'", Syntax::Compared, Code),
         ("ENV['PASSWORD'] || '@kdxnyjwb@'", Syntax::Compared, Code),
         ("environ.get('PASSWORD') or '@kdxnyjwb@'", Syntax::Compared, Code),
-        ("\"${db.password:@kdxnyjwb@}\"", Syntax::BareEquals, Code),
+        ("\"${db.password:@kdxnyjwb@}\"", Syntax::Quoted, Code),
         ("${DB_PASSWORD:-@kdxnyjwb@}", Syntax::BareEquals, Config),
         ("<key>password</key>\n<string>@kdxnyjwb@</string>", Syntax::Element, Config),
         ("<string name=\"password\">@kdxnyjwb@</string>", Syntax::Element, Config),

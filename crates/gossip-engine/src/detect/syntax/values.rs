@@ -257,7 +257,7 @@ pub(super) fn fallback(mut cursor: Cursor<'_>) -> Option<Assignment> {
     let len = cursor.skip_while(MAX_VALUE, |byte| {
         byte.is_ascii_graphic() && !matches!(byte, b'}' | b'{' | b'$' | b'"' | b'\'')
     });
-    let found = Assignment { value: start..start + len, syntax: Syntax::BareEquals };
+    let found = Assignment { value: start..start + len, syntax: Syntax::Quoted };
     (len > 0 && cursor.peek() == Some(b'}')).then_some(found)
 }
 
