@@ -72,7 +72,7 @@ fn values_are_found_in_every_syntax() {
         ("ENV['PASSWORD'] || '@kdxnyjwb@'", Syntax::Compared, Code),
         ("environ.get('PASSWORD') or '@kdxnyjwb@'", Syntax::Compared, Code),
         ("\"${db.password:@kdxnyjwb@}\"", Syntax::Quoted, Code),
-        ("${DB_PASSWORD:-@kdxnyjwb@}", Syntax::BareEquals, Config),
+        ("${DB_PASSWORD:-@kdxnyjwb@}", Syntax::Quoted, Config),
         ("<key>password</key>\n<string>@kdxnyjwb@</string>", Syntax::Element, Config),
         ("<string name=\"password\">@kdxnyjwb@</string>", Syntax::Element, Config),
         ("<p name=\"password\">\n <value>@kdxnyjwb@</value>", Syntax::Element, Config),
