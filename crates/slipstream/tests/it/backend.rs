@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use slipstream::{
-    Connection, KvReader, KvStore, KvUpdate, KvWatcher, KvWriter, MemoryConnection, NatsConnection,
-    StoreConfig, Watch, WatchCursor, WatchEvent, WatchScope,
+    Connection, KvError, KvReader, KvStore, KvUpdate, KvWatcher, KvWriter, MemoryConnection,
+    NatsConnection, StoreConfig, Watch, WatchCursor, WatchEvent, WatchScope,
 };
 
 use crate::server::NatsServer;
@@ -123,9 +123,21 @@ impl Bucket {
         Self { store, reader, watcher, writer }
     }
 
+    /// Writes; where nobody answers, again: a cluster that has just come up may choose another leader,
+    /// and a write that nobody got was not written.
     pub(crate) async fn put(&self, key: &str, value: &str) -> u64 {
-        let value = value.to_owned().into();
-        self.writer.put(key, value).await.unwrap().as_u64().unwrap()
+        const TRIES: usize = 50;
+        let mut tries = 0..TRIES;
+        loop {
+            match self.writer.put(key, value.to_owned().into()).await {
+                Err(KvError::Backend { cause, .. })
+                    if cause.starts_with("nobody answers") && tries.next().is_some() =>
+                {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                written => return written.unwrap().as_u64().unwrap(),
+            }
+        }
     }
 
     pub(crate) async fn watch(&self, scope: &WatchScope, from: &WatchCursor) -> Watched {
