@@ -152,8 +152,8 @@ impl Group {
     fn new(entries: &[Entry]) -> Self {
         let mut kinds = [Kind::NONE; 2];
         for entry in entries {
-            let bytes = |kind: Kind| kind.with(Kind::of(entry)).mask.count_ones();
-            let nearer = usize::from(bytes(kinds[1]) > bytes(kinds[0]));
+            let bits = |kind: Kind| kind.with(Kind::of(entry)).mask.count_ones();
+            let nearer = usize::from(bits(kinds[1]) > bits(kinds[0]));
             kinds[nearer] = kinds[nearer].with(Kind::of(entry));
         }
         Self { kinds }

@@ -69,7 +69,7 @@ pub(super) const SECRET_ANCHORS: [&str; 6] =
     ["secret", "token", "key", "auth", "credential", "creds"];
 /// A personal access token, as the environment has it. Patterns are called so, too.
 pub(super) const PERSONAL: &str = "_PAT";
-/// Words that say less, and are everywhere unless they are written so.
+/// Words that are everywhere unless they are written so; most of them say less.
 pub(super) const MARKED_ANCHORS: [&str; 3] = ["PRIVATE", "ACCESS", PERSONAL];
 
 /// What is told to people, wherever it stands in a name.

@@ -22,7 +22,6 @@ const PLACES: &[&str] =
 pub(super) const NO_KEYS: &[&str] = &["mon", "tur", "don", "joc", "whis", "hoc"];
 
 /// A credential word in its name.
-#[derive(Clone, Copy)]
 pub(super) struct Word<'n> {
     pub(super) anchor: &'n [u8],
     /// Glued to the anchor.
