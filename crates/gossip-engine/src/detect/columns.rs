@@ -1,149 +1,196 @@
-//! Passwords in a column of a table, as browsers and password managers export them.
+//! Credentials in a column of a table, as browsers, password managers and databases export them.
 //!
 //! ```text
 //! name,url,username,password
 //! Shop,https://shop.acme.io,app,…
+//!
+//! INSERT INTO users (id, name, password) VALUES (1, 'app', '…'), (2, 'web', '…');
 //! ```
+
+mod rows;
 
 use std::ops::Range;
 
 use super::Detected;
 use super::file_kind::FileKind;
-use super::name;
+use super::name::{self, Kind, Named};
 use super::named;
 use super::syntax::Syntax;
 use crate::finding::Reason;
 use crate::ignore_case;
+use rows::Rows;
 
-/// The word for a password behind what separates columns.
-pub(super) const ANCHORS: [&str; 9] = [
-    ",password",
-    ";password",
-    "\tpassword",
-    ",\"password",
-    ";\"password",
-    ",login_password",
-    ",passwort",
-    ";passwort",
-    ";kennwort",
+/// How the name of such a column ends.
+#[rustfmt::skip]
+pub(super) const ANCHORS: [&str; 12] = [
+    "password", "passwd", "pwd", "passwort", "kennwort", "secret", "token", "api_key", "apikey", "api key",
+    "secret_key", "access_key",
 ];
 
 const MAX_HEADER: usize = 256;
 const MAX_COLUMNS: usize = 24;
+/// Names of columns are no longer, unlike what a sentence has between its commas.
+const MAX_NAME: usize = 32;
+/// What may stand between the names of columns and the rows that are inserted.
+const MAX_GAP: usize = 64;
 /// So many bytes of rows are read; those of longer tables are many like these.
 const MAX_BYTES: usize = 1536;
+/// And so many rows, or tables that have nothing but headers would be read again for each of them.
+const MAX_ROWS: usize = 48;
 
 pub(super) const REACH_BEFORE: usize = 127;
-pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_BYTES;
+pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_GAP + MAX_BYTES;
 
-/// Of the other columns one says whose password it is, or of what.
+/// Of the other columns one says whose credential it is, or of what.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
     "user", "login", "name", "mail", "account", "host", "url", "site", "server", "title", "ssid",
-    "domain", "benutzer", "ip",
+    "domain", "benutzer", "ip", "service", "system", "device", "vendor", "client", "environment",
 ];
 
 /// Whether `next` ends the column's name.
 pub(super) fn may_follow(next: u8) -> bool {
-    b",;\t\"\r\n".contains(&next)
+    b",;\t|\" \r\n)`]".contains(&next)
 }
 
-/// Calls back with every password of the rows below the header in which `word` stands.
-pub(super) fn detect(text: &[u8], word: Range<usize>, on_found: &mut dyn FnMut(Detected)) {
-    let Some(header) = header(text, &word) else { return };
-    let separator = text[word.start];
-    let column = separators(&text[header.start..word.end], separator);
-    let columns = 1 + separators(&text[header.clone()], separator);
-    let limit = text.len().min(header.end + MAX_BYTES);
-    let mut start = header.end + 1;
-    while start < limit {
-        // What is cut off at the end is not read, unless the text ends there.
-        let line = memchr::memchr(b'\n', &text[start..limit]).map(|len| start + len);
-        let Some(end) = line.or((limit == text.len()).then_some(limit)) else { return };
-        let line = &text[start..end];
-        // Another header: its rows are read for its own word, and none twice.
-        if ignore_case::contains_any(line, &["passw", "kennwort"]) {
+/// Calls back with every credential of the rows below the header in which `word` stands.
+pub(super) fn detect(
+    text: &[u8],
+    kind: FileKind,
+    word: Range<usize>,
+    on_found: &mut dyn FnMut(Detected),
+) {
+    let Some(table) = lines(text, &word).or_else(|| inserted(text, &word)) else { return };
+    // What documentation shows was chosen as an example; everything else may be bare here.
+    let kind = if kind == FileKind::Text { kind } else { FileKind::Config };
+    let Table { named, column, rows } = table;
+    for secret in rows.column(column).take(MAX_ROWS).flatten() {
+        let value = &text[secret.clone()];
+        // Another header: its rows are read for its own word.
+        if value.eq_ignore_ascii_case(&text[word.clone()]) {
             return;
         }
-        if let Some(row) = row(line, separator, column, columns) {
-            let secret = start + row.start..start + row.end;
-            let value = &text[secret.clone()];
-            let confidence = named::judge(name::LOGIN, Syntax::Quoted, FileKind::Config, value);
-            if let Some(confidence) = confidence {
-                let whole = secret.clone();
-                on_found(Detected { whole, secret, confidence, reason: Reason::NamedPassword });
-            }
+        let confidence = named::judge(named, Syntax::Quoted, kind, value);
+        if let Some(confidence) = confidence {
+            let whole = secret.clone();
+            let reason = match named.kind {
+                Kind::Password => Reason::NamedPassword,
+                _ => Reason::NamedSecret,
+            };
+            on_found(Detected { whole, secret, confidence, reason });
         }
-        start = end + 1;
     }
+}
+
+struct Table<'t> {
+    named: Named,
+    /// The one that is read.
+    column: usize,
+    rows: Rows<'t>,
 }
 
 /// The line around `word`, if it has nothing but names of columns.
-fn header(text: &[u8], word: &Range<usize>) -> Option<Range<usize>> {
-    let floor = word.start.saturating_sub(REACH_BEFORE);
-    let start = match memchr::memrchr(b'\n', &text[floor..word.start]) {
-        Some(at) => floor + at + 1,
-        None if floor == 0 => 0,
-        None => return None,
+fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
+    let in_header = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"_ .-/#\",;\t|\r".contains(&byte) || !byte.is_ascii()
     };
-    let limit = text.len().min(word.end + MAX_HEADER);
-    let end = word.end + memchr::memchr(b'\n', &text[word.end..limit])?;
-    let in_name =
-        |byte: &u8| byte.is_ascii_alphanumeric() || b"_ .-/#\"".contains(byte) || !byte.is_ascii();
-    let mut names = text[start..end].trim_ascii_end().split(|byte| *byte == text[word.start]);
-    let is_header = names.clone().count() <= MAX_COLUMNS
-        && names.clone().all(|name| name.trim_ascii_start().iter().all(in_name))
-        && names.any(|name| ignore_case::contains_any(name, OTHERS));
-    is_header.then_some(start..end)
-}
-
-fn separators(line: &[u8], separator: u8) -> usize {
-    memchr::memchr_iter(separator, line).count()
-}
-
-/// Where in a row of so many columns the value of one is; quotes may hold what separates. None if the row
-/// has another number of columns.
-fn row(row: &[u8], separator: u8, column: usize, columns: usize) -> Option<Range<usize>> {
-    let row = row.strip_suffix(b"\r").unwrap_or(row);
-    let (mut at, mut count) = (0, 0);
-    let mut found = None;
-    while at <= row.len() {
-        let quoted = row.get(at) == Some(&b'"');
-        let start = at + usize::from(quoted);
-        let Some(end) = (if quoted { end_of_quotes(row, start) } else { Some(start) }) else {
-            // It goes on in the next line, as notes do, which stand last.
-            return found.filter(|_| count + 1 == columns);
-        };
-        let len = memchr::memchr(separator, &row[end..]).unwrap_or(row.len() - end);
-        if count == column {
-            found = Some(start..if quoted { end } else { end + len });
-        }
-        (at, count) = (end + len + 1, count + 1);
+    let line = around(text, word, in_header)?;
+    let begins = line.start == 0 || text[line.start - 1] == b'\n';
+    if !begins || text.get(line.end) != Some(&b'\n') {
+        return None;
     }
-    found.filter(|_| count == columns)
+    let count = |byte: u8| memchr::memchr_iter(byte, &text[line.clone()]).count();
+    let separator =
+        *b"|\t;,".iter().max_by_key(|byte| count(**byte)).filter(|byte| count(**byte) > 0)?;
+    let Header { named, column, columns } = header(text, &line, word, separator)?;
+    let names = || text[line.clone()].split(|byte| *byte == separator);
+    // A row that repeats a name is one of a list, as this one is.
+    let limit = text.len().min(line.end + 1 + MAX_HEADER);
+    let row = &text[line.end + 1..limit];
+    let row = &row[..memchr::memchr(b'\n', row).unwrap_or(row.len())];
+    let is_repeated = names()
+        .zip(row.split(|byte| *byte == separator))
+        .any(|(name, cell)| !bare(name).is_empty() && bare(name) == bare(cell));
+    if is_repeated || !names().any(|name| ignore_case::contains_any(name, OTHERS)) {
+        return None;
+    }
+    Some(Table { named, column, rows: Rows::lines(text, line.end + 1, separator, columns) })
 }
 
-/// Where the quotes end that open before `start`; two in a row are one of the value.
-fn end_of_quotes(row: &[u8], start: usize) -> Option<usize> {
-    let mut at = start;
-    loop {
-        at += memchr::memchr(b'"', &row[at..])?;
-        if row.get(at + 1) != Some(&b'"') {
-            return Some(at);
-        }
-        at += 2;
+/// The names in parentheses around `word`, if rows are inserted behind them.
+fn inserted<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
+    let in_header = |byte: u8| byte.is_ascii_alphanumeric() || b"_,`\"[] \t\r\n".contains(&byte);
+    let names = around(text, word, in_header)?;
+    let opens = names.start.checked_sub(1).is_some_and(|at| text[at] == b'(');
+    if !opens || text.get(names.end) != Some(&b')') {
+        return None;
     }
+    let behind = names.end + 1;
+    let rest = &text[behind..text.len().min(names.end + MAX_GAP)];
+    let blanks = rest.len() - rest.trim_ascii_start().len();
+    let Header { named, column, columns } = header(text, &names, word, b',')?;
+    let rows = if ignore_case::starts_with_any(&rest[blanks..], &["values"]) {
+        Rows::tuples(text, behind + blanks + "values".len(), columns)
+    } else if ignore_case::starts_with_any(&rest[blanks..], &["from stdin;"]) {
+        Rows::lines(text, behind + memchr::memchr(b'\n', rest)? + 1, b'\t', columns)
+    } else {
+        return None;
+    };
+    Some(Table { named, column, rows })
+}
+
+/// As far as `word` has such bytes around it, which must end before what is looked at does.
+fn around(text: &[u8], word: &Range<usize>, is_in: impl Fn(u8) -> bool) -> Option<Range<usize>> {
+    let floor = word.start.saturating_sub(REACH_BEFORE);
+    let back = text[floor..word.start].iter().rev().take_while(|byte| is_in(**byte)).count();
+    let rest = &text[word.end..text.len().min(word.end + MAX_HEADER)];
+    let ahead = rest.iter().take_while(|byte| is_in(**byte)).count();
+    let start = word.start - back;
+    let ends = start == 0 || start > floor;
+    (ends && ahead < MAX_HEADER).then_some(start..word.end + ahead)
+}
+
+/// What the names of the columns say.
+struct Header {
+    named: Named,
+    column: usize,
+    columns: usize,
+}
+
+fn header(text: &[u8], names: &Range<usize>, word: &Range<usize>, separator: u8) -> Option<Header> {
+    let column = memchr::memchr_iter(separator, &text[names.start..word.start]).count();
+    let names = || text[names.clone()].split(|byte| *byte == separator).map(bare);
+    let columns = names().count();
+    let name = names().nth(column)?;
+    // The word ends the name: what is behind it makes something else of it.
+    let is_whole = ignore_case::ends_with_any(name, &ANCHORS);
+    if columns > MAX_COLUMNS || !is_whole || names().any(|name| name.len() > MAX_NAME) {
+        return None;
+    }
+    let named = name::judge(name, name::last_credential_word(name)?)?;
+    named.is_explicit.then_some(Header { named, column, columns })
+}
+
+/// Without blanks and quotes around it.
+fn bare(name: &[u8]) -> &[u8] {
+    let is_outside = |byte: &u8| byte.is_ascii_whitespace() || b"\"`[]".contains(byte);
+    let start = name.iter().position(|byte| !is_outside(byte)).unwrap_or(name.len());
+    let end = name.iter().rposition(|byte| !is_outside(byte)).map_or(start, |last| last + 1);
+    &name[start..end]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const KEY: &str = "q8Zr2LmTvT0mL2rZq8Zr2LmTvT0mL2rZ";
+
     fn found(text: &str) -> Vec<&str> {
-        let start = text.find(ANCHORS[0]).or_else(|| text.find(ANCHORS[1])).unwrap();
+        let find = |word: &&str| text.find(*word).map(|start| start..start + word.len());
+        let word = ANCHORS.iter().find_map(find).unwrap();
         let mut found = Vec::new();
-        let word = start..start + ANCHORS[0].len();
-        detect(text.as_bytes(), word, &mut |detected| found.push(detected.secret));
+        let on_found = &mut |detected: Detected| found.push(detected.secret);
+        detect(text.as_bytes(), FileKind::Unknown, word, on_found);
         found.into_iter().map(|secret| &text[secret]).collect()
     }
 
@@ -159,8 +206,25 @@ mod tests {
         // A note of two lines, a row that is none, an empty last cell.
         let text = "user,password,note\na,q8Zr2LmT,\"one\ntwo\"\n\nb,vT0mL2rZ,\n";
         assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
+        // As databases and people write tables.
+        let text = " host | user | password\n------+------+----------\n h1   | app  | q8Zr2LmT\n";
+        assert_eq!(found(text), ["q8Zr2LmT"]);
+        let text = "| host | user | db_pwd |\n|---|---|---|\n| h1 | app | q8Zr2LmT |\n";
+        assert_eq!(found(text), ["q8Zr2LmT"]);
+        assert_eq!(found(&format!("service\tapi_key\nacme\t{KEY}\n")), [KEY]);
         // The rows of another header are its own.
         assert_eq!(found("user,password\nuser,password\na,q8Zr2LmT\n"), [""; 0]);
+    }
+
+    #[test]
+    fn every_row_that_is_inserted_is_read() {
+        let text = "INSERT INTO `users` (`id`, `password`, `note`) VALUES\n  \
+                    (1, 'q8Zr2LmT', 'it''s (old)'),\n  (2, N'vT0mL2rZ', NULL), (3, now(), 'x');";
+        assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
+        let text = format!("insert into t(name, api_key) values ('a', \"{KEY}\")");
+        assert_eq!(found(&text), [KEY]);
+        let text = "COPY public.users (id, login, password) FROM stdin;\n1\tapp\tq8Zr2LmT\n\\.\n";
+        assert_eq!(found(text), ["q8Zr2LmT"]);
     }
 
     #[test]
@@ -171,6 +235,15 @@ mod tests {
             "user,password,b\nx,q8Zr2LmT\n",
             "user,password,b\nx,${PASSWORD},y\n",
             "the user,password,b",
+            "the user enters a name, a password and so on,password,b\nx,q8Zr2LmT,y\n",
+            "user password\nq8Zr2LmT\n",
+            "user,password hash\na,q8Zr2LmT\n",
+            "keyword\tservice\tpassword\nkeyword\tservice\tq8Zr2LmT\n",
+            "user,token_type,password_hash\na,q8Zr2LmT,q8Zr2LmT\n",
+            "INSERT INTO t (id, password) VALUES (?, ?)",
+            "INSERT INTO t (id, password) VALUES (1, 'q8Zr2LmT', 2)",
+            "INSERT INTO t (id, password) SELECT ('q8Zr2LmT', 'q8Zr2LmT')",
+            "INSERT INTO t (id, password) VALUES (1, 'q8Zr2LmT",
         ] {
             assert_eq!(found(text), [""; 0], "{text}");
         }

@@ -155,7 +155,7 @@ pub enum Detector {
     Authorization,
     /// A key beside the name of the service that gave it out.
     ServiceKey,
-    /// Passwords in a column of a table.
+    /// Passwords and keys in a column of a table.
     PasswordColumn,
 }
 
@@ -226,7 +226,7 @@ impl Detector {
             Self::UrlPassword => url::detect(text, word),
             Self::Authorization => authorization::detect(text, word),
             Self::ServiceKey => service::detect(text, word),
-            Self::PasswordColumn => return columns::detect(text, word, on_found),
+            Self::PasswordColumn => return columns::detect(text, kind, word, on_found),
         };
         if let Some(found) = found {
             on_found(found);

@@ -118,7 +118,7 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
     } else if is_short {
         next.is_ascii_digit() || b"_- \t\n\r\"'`\\=:>(|?![<".contains(&next)
     } else {
-        next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<{".contains(&next)
+        next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<{}".contains(&next)
     }
 }
 
@@ -261,11 +261,16 @@ pub(super) fn is_no_key(word: &[u8]) -> bool {
 
 /// Whether a credential word begins in `text`: then the name's last one is not the one before.
 pub(crate) fn has_credential_word(text: &[u8]) -> bool {
-    (0..text.len().saturating_sub(2)).any(|at| {
-        let words = words_from(text[at]);
-        words.iter().any(|word| {
+    last_credential_word(text).is_some()
+}
+
+/// The last credential word that begins in `text`.
+pub(super) fn last_credential_word(text: &[u8]) -> Option<Range<usize>> {
+    (0..text.len().saturating_sub(2)).rev().find_map(|at| {
+        let begins = |word: &&&[u8]| {
             text[at..].get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
-        })
+        };
+        words_from(text[at]).iter().find(begins).map(|word| at..at + word.len())
     })
 }
 

@@ -102,7 +102,7 @@ fn given(
     kind: FileKind,
     is_password: bool,
 ) -> Option<Assignment> {
-    if let Some(told) = syntax::about(text, name, kind, is_password) {
+    if let Some(told) = syntax::told(text, name, kind, is_password) {
         return Some(told);
     }
     if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, name, kind) {

@@ -22,7 +22,7 @@ use super::vocabulary::{self, Role};
 use crate::ignore_case;
 use arguments::argument;
 use blanks::by_blank;
-pub(super) use blanks::{about, is_prose, starts_line};
+pub(super) use blanks::{is_prose, starts_line, told};
 use cursor::Cursor;
 pub(super) use extent::{name_around, phrase};
 pub(super) use joined::joined;
@@ -281,7 +281,8 @@ fn assigned(
 
 /// Whether another name stands before it: `user, name = …`.
 fn is_second(text: &[u8], start: usize) -> bool {
-    let before = text[..start].strip_suffix(b", ").and_then(<[u8]>::last);
+    let before = text[..start].strip_suffix(b"$").unwrap_or(&text[..start]);
+    let before = before.strip_suffix(b", ").or(before.strip_suffix(b",")).and_then(<[u8]>::last);
     before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::operator::Operator;
-use super::values::{login, pair, quoted, wrapped};
-use super::{Assignment, Syntax, is_constant, leads};
+use super::values::{bare, login, pair, quoted, wrapped};
+use super::{Assignment, Syntax, is_constant, leads, starts_line};
 use crate::detect::REACH_BEFORE;
 use crate::detect::file_kind::FileKind;
 use crate::detect::name::MAX_SIDE;
@@ -37,7 +37,7 @@ pub(super) fn argument(
             true => quoted(cursor, Syntax::Compared),
             // `put(PASSWORD, "value")`.
             false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
-                quoted(cursor, Syntax::Listed)
+                quoted(cursor, Syntax::Listed).or_else(|| exported(cursor, name, kind))
             }
             // Elixir: `put_env(:app, :name, "value")`. A label has no symbol before it.
             false if text[..name.start].ends_with(b", :") => quoted(cursor, Syntax::Listed),
@@ -78,6 +78,17 @@ pub(super) fn argument(
         None if operator == Operator::Call => wrapped(cursor),
         found => found,
     }
+}
+
+/// `DB_PASSWORD,value`: a table of names and values.
+fn exported(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let text = cursor.text;
+    let is_first = text[name.clone()].contains(&b'_') && starts_line(text, name.start);
+    if kind != FileKind::Unknown || !is_first || text[cursor.at - 1] != b',' {
+        return None;
+    }
+    let found = bare(cursor, Syntax::BareEquals, kind)?;
+    matches!(text.get(found.value.end), None | Some(b'\n' | b'\r')).then_some(found)
 }
 
 fn is_last_of_row(text: &[u8], name: &Range<usize>, found: &Assignment) -> bool {

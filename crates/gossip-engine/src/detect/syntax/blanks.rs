@@ -47,23 +47,30 @@ pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKi
     letters > 0 && letters < MIN_LETTERS && ends
 }
 
-/// `password for the vpn: value`, `a senha do wifi é value`.
-pub(in crate::detect) fn about(
+/// What a sentence or a note says that a name's value is.
+pub(in crate::detect) fn told(
     text: &[u8],
     name: &Range<usize>,
     kind: FileKind,
     is_password: bool,
 ) -> Option<Assignment> {
+    // Before anything else, as most names are not in sentences.
+    if text.get(name.end) != Some(&b' ') {
+        return None;
+    }
+    about(text, name, kind).or_else(|| if is_password { noted(text, name) } else { None })
+}
+
+/// `password for the vpn: value`, `a senha do wifi é value`.
+fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
     const OF: [&str; 10] =
         [" for ", " of ", " to ", " on ", " del ", " de ", " da ", " do ", " für ", " von "];
     const MAX_ABOUT: usize = 48;
     let rest = &text[name.end..text.len().min(name.end + MAX_ABOUT)];
-    // Before anything else, as most names are not in sentences.
     let may_be = matches!(rest, [b' ', b'f' | b'o' | b't' | b'd' | b'v', ..]);
     let is_told = rest.starts_with(b" is: ");
-    let is_about = is_told || (may_be && OF.iter().any(|of| rest.starts_with(of.as_bytes())));
-    if !is_about {
-        return if is_password { titled(text, name, kind) } else { None };
+    if !is_told && !(may_be && OF.iter().any(|of| rest.starts_with(of.as_bytes()))) {
+        return None;
     }
     // In any of five languages.
     const IS: [&str; 5] = [" is ", " ist ", " es ", " est ", " é "];
@@ -84,28 +91,42 @@ pub(in crate::detect) fn about(
     }
 }
 
-/// `password router 2 = Value1!`: a few words, and a value that is made as rules for passwords ask: nothing
-/// else is, where somebody writes something down.
-fn titled(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    const MAX_TITLE: usize = 40;
-    const MAX_WORDS: usize = 4;
-    let rest = &text[name.end..text.len().min(name.end + MAX_TITLE)];
-    if !matches!(rest, [b' ', next, ..] if next.is_ascii_alphabetic()) {
-        return None;
+/// `password router 2 = Value1!`, `the password was reset to "Value1!" today`: a few words, and a value that
+/// is made as rules for passwords ask: nothing else is, where somebody writes something down.
+fn noted(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
+    const MAX_WORDS: usize = 6;
+    const MAX_NOTE: usize = 64;
+    let rest = &text[name.end..text.len().min(name.end + MAX_NOTE)];
+    let mut start = 1;
+    for _ in 0..MAX_WORDS {
+        let len = rest[start..].iter().take_while(|byte| byte.is_ascii_graphic()).count();
+        let word = &rest[start..start + len];
+        let inside = within_signs(word);
+        let value = name.end + start + inside.start..name.end + start + inside.end;
+        let is_cut_off = value.end == text.len().min(name.end + MAX_NOTE) && value.end < text.len();
+        if value::is_by_the_rules(&word[inside]) && !is_cut_off {
+            return Some(Assignment { value, syntax: Syntax::Said });
+        }
+        if rest.get(start + len) != Some(&b' ') || !may_be_noted(word) {
+            return None;
+        }
+        start += len + 1;
     }
-    // Most of what follows a name in a log has neither, or goes on at once.
-    let len = memchr::memchr2(b':', b'=', rest)?;
-    let title = &rest[..len];
-    let in_title = |byte: &u8| byte.is_ascii_alphanumeric() || b" -_".contains(byte);
-    let is_apart = rest.get(len + 1) == Some(&b' ') && (rest[len] == b':' || title.ends_with(b" "));
-    let words = || title.iter().filter(|byte| **byte == b' ').count();
-    if !is_apart || !title.iter().all(in_title) || words() > MAX_WORDS {
-        return None;
-    }
-    let mut cursor = Cursor { text, at: name.end + len + 1 };
-    cursor.skip_blanks();
-    let found = bare(cursor, Syntax::Said, kind)?;
-    value::is_by_the_rules(&text[found.value.clone()]).then_some(found)
+    None
+}
+
+/// Without what opens it, and what closes it or ends a sentence.
+fn within_signs(word: &[u8]) -> Range<usize> {
+    let start = usize::from(matches!(word.first(), Some(b'"' | b'\'' | b'`' | b'(')));
+    let end = word.iter().rposition(|byte| !b"\"'`),.;:".contains(byte)).map_or(0, |last| last + 1);
+    start..end.max(start)
+}
+
+/// Whether a note has this before what it notes down: a word, or `=`, `->` and the like.
+fn may_be_noted(word: &[u8]) -> bool {
+    let end = word.len() - usize::from(matches!(word.last(), Some(b':' | b',')));
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_'@./".contains(byte);
+    matches!(word, b"=" | b"->" | b"=>" | b"-") || (end > 0 && word[..end].iter().all(in_word))
 }
 
 /// `DB_PASSWORD`: what the environment has.
@@ -166,6 +187,12 @@ pub(super) fn by_blank(
     let is_sql = word.iter().all(|byte| byte.is_ascii_uppercase()) && cursor.peek() == Some(b'\'');
     if is_sql {
         return quoted(cursor, Syntax::Sql);
+    }
+    // `OPTIONS (user 'app', password 'value')`.
+    if cursor.peek() == Some(b'\'') && leads(text, name, &["(", ", "]) {
+        let found = quoted(cursor, Syntax::Sql)?;
+        let is_option = matches!(text.get(found.value.end + 1), Some(b')' | b','));
+        return is_option.then_some(found);
     }
     if kind == FileKind::Config
         && starts_line(text, name.start)

@@ -20,6 +20,11 @@ pub(super) fn quoted(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignmen
     if cursor.at >= 2 && cursor.text[cursor.at - 2..cursor.at] == *b"[[" {
         return between_brackets(cursor, syntax);
     }
+    if matches!(cursor.peek(), Some(b'q' | b'%'))
+        && let Some(found) = between_signs(cursor, syntax)
+    {
+        return Some(found);
+    }
     // Erlang writes strings of bytes so: `<<"value">>`.
     if cursor.starts_with(b"<<\"") {
         cursor.at += 2;
@@ -71,6 +76,25 @@ fn between_brackets(cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
     let len = rest.iter().position(ends)?;
     let value = cursor.at..cursor.at + len;
     (len > 0 && rest[len..].starts_with(b"]]")).then_some(Assignment { value, syntax })
+}
+
+/// `q{value}`, `qq(value)`, `%q[value]`: a string of Perl or Ruby.
+fn between_signs(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
+    const MAX_LEN: usize = 128;
+    cursor.eat(b"%");
+    let is_string = cursor.eat(b"qq") || cursor.eat(b"q") || cursor.eat(b"Q");
+    let close = match cursor.peek()? {
+        b'{' => b'}',
+        b'(' => b')',
+        b'[' => b']',
+        sign @ (b'|' | b'!' | b'/') => sign,
+        _ => return None,
+    };
+    let start = cursor.at + 1;
+    let rest = &cursor.text[start..cursor.text.len().min(start + MAX_LEN)];
+    let len = rest.iter().position(|byte| *byte == close || *byte == b'\n')?;
+    let value = start..start + len;
+    (is_string && len > 0 && rest[len] == close).then_some(Assignment { value, syntax })
 }
 
 /// `wrapper("value")`, at most two of them: `Some(b64decode(b'…'))`.
