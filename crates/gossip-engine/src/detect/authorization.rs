@@ -4,15 +4,19 @@ use std::ops::Range;
 
 use super::Detected;
 use super::chosen;
+use super::syntax::Assignment;
 use super::value;
 use crate::decode::base64;
 use crate::finding::Reason;
+use crate::ignore_case;
 use crate::rules::Confidence;
 
 pub(super) const ANCHORS: [&str; 2] = ["basic", "bearer"];
 const MAX_BLANKS: usize = 8;
 const MAX_TOKEN: usize = 1600;
 const MIN_TOKEN: usize = 12;
+/// What a token weighs at least; a UUID is one.
+const UUID_BITS: f32 = 6.0;
 
 pub(super) const REACH_AFTER: usize = MAX_BLANKS + MAX_TOKEN + 8;
 
@@ -37,8 +41,7 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         return None;
     }
     let rest = &rest[blanks..];
-    let in_token = |byte: u8| byte.is_ascii_alphanumeric() || b"+/_.~=-".contains(&byte);
-    let len = rest.iter().take_while(|byte| in_token(**byte)).count();
+    let len = end_of_token(rest);
     if len > MAX_TOKEN {
         return None;
     }
@@ -51,6 +54,21 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let start = word.end + blanks;
     let secret = start..start + len;
     Some(Detected { whole: word.start..secret.end, secret, confidence, reason: Reason::Header })
+}
+
+/// `Key value`: what authorizes, without the word for how. Schemes that everybody has are found by themselves.
+pub(super) fn behind_scheme(text: &[u8], found: Assignment) -> Assignment {
+    const MAX_SCHEME: usize = 16;
+    let value = &text[found.value.clone()];
+    let in_scheme = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'-';
+    let scheme = value.iter().take(MAX_SCHEME).take_while(in_scheme).count();
+    let is_found = ignore_case::is_any(&value[..scheme], &ANCHORS);
+    match value.get(scheme) {
+        Some(b' ') if scheme > 0 && !is_found && !value[scheme + 1..].contains(&b' ') => {
+            Assignment { value: found.value.start + scheme + 1..found.value.end, ..found }
+        }
+        _ => found,
+    }
 }
 
 /// Base64 of a user name and a password.
@@ -81,10 +99,20 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
     }
 }
 
+/// Up to where a token ends; one colon may be in it: `2901224:96faf4…`.
+fn end_of_token(rest: &[u8]) -> usize {
+    const MIN_PART: usize = 6;
+    let in_token = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/_.~=-".contains(byte);
+    let first = rest.iter().take_while(in_token).count();
+    let Some((b':', second)) = rest[first..].split_first() else { return first };
+    let second = second.iter().take_while(in_token).count();
+    if first.min(second) >= MIN_PART { first + 1 + second } else { first }
+}
+
 fn bearer(token: &[u8]) -> Option<Confidence> {
     if token.len() < MIN_TOKEN {
         return None;
     }
-    let weight = value::weigh(token, 7.0)?;
+    let weight = value::weigh(token, UUID_BITS)?;
     Some(if weight.bits >= 16.0 { Confidence::Medium } else { Confidence::Low })
 }

@@ -22,8 +22,10 @@ const fn secret(opening: &'static str, place: usize) -> Call {
 
 /// What a client logs in with.
 const TOKEN: Named = Named { kind: Kind::Token, bits: 0.0, is_explicit: true };
-/// What a client begins with, which is a key only if it looks like one at once.
+/// What something begins with, which is a key only if it looks like one at once.
 const UNNAMED: Named = Named { kind: Kind::Token, bits: -8.0, is_explicit: false };
+/// What a client is made with: sixteen bytes in hexadecimal digits are a key there.
+const OF_CLIENT: Named = Named { bits: -6.0, ..UNNAMED };
 
 /// Of the libraries of many languages; one that ends as another does stands before it.
 const CALLS: &[Call] = &[
@@ -47,6 +49,8 @@ const CALLS: &[Call] = &[
     password("basicauthentication(", 1),
     password("plaintextauthprovider(", 1),
     password("addidentity(", 1),
+    password("createaccount(", 1),
+    password("passwordcredentialsimpl(", 4),
     password("pdo->__construct(", 2),
     password("authorization_basic(", 1),
     password("createcredential(", 2),
@@ -64,15 +68,18 @@ const CALLS: &[Call] = &[
     secret("algorithm.hmac256(", 0),
     secret("algorithm.hmac384(", 0),
     secret("algorithm.hmac512(", 0),
+    secret("clientsecretcredential(", 2),
     // Clients of services are given their key so.
     secret(".init(", 0),
     secret(".initialize(", 0),
     secret("client(", 0),
+    secret("client.new(", 0),
+    secret("client::new(", 0),
 ];
 
 /// An argument that is passed over, and the blanks before it.
 const MAX_ARGUMENT: usize = 96;
-const MAX_PLACE: usize = 3;
+const MAX_PLACE: usize = 4;
 /// How far behind the opening parenthesis the answer can depend on the text.
 pub(super) const REACH: usize = (MAX_PLACE + 1) * MAX_ARGUMENT + syntax::MAX_VALUE + 8;
 
@@ -102,7 +109,8 @@ pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assig
     let opening = &text[word.clone()];
     let call = CALLS.iter().find(|call| opening.eq_ignore_ascii_case(call.opening.as_bytes()))?;
     if call.place == 0 {
-        return token(text, word.end, UNNAMED);
+        let is_client = call.opening.starts_with("client");
+        return token(text, word.end, if is_client { OF_CLIENT } else { UNNAMED });
     }
     // A longer function has places of its own.
     let before = word.start.checked_sub(1).map(|at| text[at]);
@@ -131,9 +139,13 @@ pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assig
 
 /// The only argument of a call, in quotes.
 fn token(text: &[u8], at: usize, named: Named) -> Option<(Named, Assignment)> {
-    let found = syntax::quoted_at(text, at, Syntax::Argument)?;
+    let mut found = syntax::quoted_at(text, at, Syntax::Argument)?;
+    // `Client("https://…", "key")`.
+    if text[found.value.clone()].starts_with(b"http") {
+        found = syntax::quoted_at(text, behind_argument(text, at)?, Syntax::Argument)?;
+    }
     let behind = text.get(found.value.end + 1);
-    matches!(behind, Some(b')' | b',')).then_some((named, found))
+    matches!(behind, Some(b')' | b',' | b'.')).then_some((named, found))
 }
 
 /// Behind the comma that ends the argument at `at`.

@@ -39,10 +39,13 @@ const TELLING: &[&str] = &[
 /// Words that a value has which only says what it is, in any language.
 #[rustfmt::skip]
 const NAMING: &[&str] = &[
-    "pass", "pwd", "token", "user", "credential", "kennwort", "wachtwoord", "adgangskode", "salasana",
-    "losenord", "contrase", "motdepasse", "lozinka", "haslo", "heslo", "senha", "jelszo", "katasandi",
+    "pass", "pwd", "token", "user", "credential",
+    "kennwort", "wachtwoord", "adgangskode", "salasana", "losenord", "contrase", "motdepasse", "lozinka", "haslo", "heslo", "senha", "jelszo", "katasandi",
     "pasahitza", "wagwoord", "parool", "geslo", "zaporka", "sifre", "nenosiri", "kupuhipa", "fjalekalim",
 ];
+
+/// Where those begin that are not English.
+const LANGUAGES: usize = 5;
 
 /// What people say of themselves, of which nothing else is made: `IloveOysters`.
 const AVOWALS: &[&str] = &["ilove", "ihate", "ineed", "imiss"];
@@ -83,8 +86,15 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     let joints = value.len() - letters - digits - signs;
     let signs = signs + usize::from(is_percent);
     let underscores = value.iter().filter(|byte| **byte == b'_').count();
-    if letters < 3 || digits + signs == 0 || signs > 3 || joints > 3 || underscores > 2 {
+    if letters < 3 || signs > 3 || joints > 3 || underscores > 2 {
         return None;
+    }
+    if digits + signs == 0 {
+        return is_closed(value).then_some(JOINED_BITS);
+    }
+    // People choose the word for a password in their own language, with a number.
+    if is_in_other_language(value) {
+        return (digits >= 2 || (digits > 0 && signs > 0)).then_some(JOINED_BITS);
     }
     // A name with a number: `master_key_123`.
     let speaks = |word: &[u8]| has_credential_word(word) && !is_no_key(word);
@@ -108,6 +118,30 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     }
 }
 
+/// Whether words in camel case have a sign behind them, as no name has: `WeLoveOysters.`, `oystersPlease--`.
+fn is_closed(value: &[u8]) -> bool {
+    const MIN_LETTERS: usize = 8;
+    let letters = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (words, signs) = value.split_at(letters);
+    letters >= MIN_LETTERS
+        && (1..=2).contains(&signs.len())
+        && words[1..].iter().any(u8::is_ascii_uppercase)
+        && words.iter().any(u8::is_ascii_lowercase)
+        && !is_telling(value)
+        && !has_credential_word(words)
+}
+
+/// `Passwort26`, `Haslo-8316`: the word for a password, but not the English one, which examples have.
+fn is_in_other_language(value: &[u8]) -> bool {
+    const WORDS: &[&str] =
+        &["passwort", "contrasena", "parol", "parola", "hemligt", "kodeord", "tajne"];
+    let stem = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let stem = &value[..stem];
+    stem.len() < value.len()
+        && stem.first().is_some_and(u8::is_ascii_uppercase)
+        && (ignore_case::is_any(stem, WORDS) || ignore_case::is_any(stem, &NAMING[LANGUAGES..]))
+}
+
 /// Whether the value is one word in small letters, or several with dashes between them, and none that a
 /// program has a meaning for: what people choose where nothing asks for more.
 pub(super) fn is_word(value: &[u8]) -> bool {
@@ -118,6 +152,38 @@ pub(super) fn is_word(value: &[u8]) -> bool {
 /// The same where somebody logs in: the word may be shorter, and underscores join as dashes do.
 pub(super) fn is_word_of_login(value: &[u8]) -> bool {
     is_words(value, |byte| matches!(byte, b'-' | b'_'))
+}
+
+/// Whether the value is three words or more, none of which a program has a meaning for, with the same sign
+/// between them: `otter_ladder_quiver`, `otter.ladder.quiver`. Names and hosts have one that it has.
+pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
+    const MIN_WORDS: usize = 3;
+    const OF_HOSTS: &[&str] = &["com", "dev", "lan", "local", "net", "org", "www"];
+    let Some(&joint) = value.iter().find(|byte| matches!(byte, b'-' | b'_' | b'.')) else {
+        return false;
+    };
+    let words = || value.split(|byte| *byte == joint);
+    let is_chosen = |word: &[u8]| {
+        (4..=10).contains(&word.len())
+            && word.iter().all(u8::is_ascii_lowercase)
+            && !vocabulary::is_known(word)
+            && !ignore_case::is_any(word, OF_HOSTS)
+    };
+    value.len() <= LEN_MAX
+        && words().count() >= MIN_WORDS
+        && words().all(is_chosen)
+        && !is_telling(value)
+        && !has_naming(value)
+}
+
+/// Whether the value is where fingers go on a keyboard, with a number: `asdf1234`. It is as often typed for an
+/// example.
+pub(super) fn is_walk(value: &[u8]) -> bool {
+    const WALKS: &[&str] = &["asdf", "qwe", "yxcv", "zxcv", "1qaz", "1q2w", "zaq1"];
+    (LEN_MIN..=LEN_MAX / 2).contains(&value.len())
+        && value.iter().all(u8::is_ascii_alphanumeric)
+        && value.iter().any(u8::is_ascii_digit)
+        && ignore_case::starts_with_any(value, WALKS)
 }
 
 fn is_words(value: &[u8], is_joint: fn(&u8) -> bool) -> bool {

@@ -22,9 +22,8 @@ use rows::Rows;
 
 /// How the name of such a column ends.
 #[rustfmt::skip]
-pub(super) const ANCHORS: [&str; 12] = [
-    "password", "passwd", "pwd", "passwort", "kennwort", "secret", "token", "api_key", "apikey", "api key",
-    "secret_key", "access_key",
+pub(super) const ANCHORS: [&str; 10] = [
+    "password", "passwd", "pwd", "passwort", "kennwort", "secret", "token", "_key", "apikey", "api key",
 ];
 
 const MAX_HEADER: usize = 256;
@@ -33,6 +32,8 @@ const MAX_COLUMNS: usize = 24;
 const MAX_NAME: usize = 32;
 /// What may stand between the names of columns and the rows that are inserted.
 const MAX_GAP: usize = 64;
+/// What is shorter is not taken for a credential.
+const MIN_LEN: usize = 5;
 /// So many bytes of rows are read; those of longer tables are many like these.
 const MAX_BYTES: usize = 1536;
 /// And so many rows, or tables that have nothing but headers would be read again for each of them.
@@ -60,7 +61,10 @@ pub(super) fn detect(
     word: Range<usize>,
     on_found: &mut dyn FnMut(Detected),
 ) {
-    let Some(table) = lines(text, &word).or_else(|| inserted(text, &word)) else { return };
+    // Code, and what programs are configured with, has lists of names in such lines, and no tables.
+    let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text);
+    let line = if may_be_line { lines(text, &word) } else { None };
+    let Some(table) = line.or_else(|| inserted(text, &word)) else { return };
     // What documentation shows was chosen as an example; everything else may be bare here.
     let kind = if kind == FileKind::Text { kind } else { FileKind::Config };
     let Table { named, column, rows } = table;
@@ -69,6 +73,10 @@ pub(super) fn detect(
         // Another header: its rows are read for its own word.
         if value.eq_ignore_ascii_case(&text[word.clone()]) {
             return;
+        }
+        // Other columns have numbers and short words as well, and tables may not be what they look like.
+        if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) {
+            continue;
         }
         let confidence = named::judge(named, Syntax::Quoted, kind, value);
         if let Some(confidence) = confidence {
@@ -111,7 +119,9 @@ fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     let is_repeated = names()
         .zip(row.split(|byte| *byte == separator))
         .any(|(name, cell)| !bare(name).is_empty() && bare(name) == bare(cell));
-    if is_repeated || !names().any(|name| ignore_case::contains_any(name, OTHERS)) {
+    // A name and a comma is a line of a list.
+    let is_list = names().filter(|name| !bare(name).is_empty()).count() < 2;
+    if is_list || is_repeated || !names().any(|name| ignore_case::contains_any(name, OTHERS)) {
         return None;
     }
     Some(Table { named, column, rows: Rows::lines(text, line.end + 1, separator, columns) })

@@ -12,6 +12,7 @@ mod calls;
 mod chosen;
 mod columns;
 mod file_kind;
+mod instead;
 mod name;
 mod named;
 mod place;
@@ -71,7 +72,7 @@ const PLACE_BITS: f32 = 2.0;
 /// password stands, one that somebody made of words.
 pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
     // Where words count, those do not that say what stands there.
-    if least_bits < 0.0 && chosen::is_naming(value) {
+    if least_bits < 0.0 && chosen::is_naming(value) && chosen::weigh(value).is_none() {
         return false;
     }
     let made = least_bits <= PLACE_BITS
@@ -121,18 +122,22 @@ pub(crate) fn is_harmless(value: &[u8]) -> bool {
     value::is_shown(value) || value::is_encrypted(value)
 }
 
-/// Whether what stands before a value, the name of a service and more, ends in the name of an account or of
-/// something else that a service numbers: `acme_client_id = `. A key's own number goes with the key.
+/// Whether what stands before a value, the name of a service and more, says that others may have it: the id
+/// of something, `acme_client_id = `, or a key for pages. A key's own number goes with the key.
 pub(crate) fn is_of_id(before: &[u8]) -> bool {
     #[rustfmt::skip]
     const NUMBERED: &[&str] = &[
-        "account", "app", "application", "client", "company", "customer", "org", "organization", "project",
-        "space", "team", "tenant", "user", "workspace",
+        "account", "app", "application", "client", "company", "customer", "event", "invoice", "message", "order",
+        "org", "organization", "payment", "project", "request", "session", "space", "team", "tenant",
+        "transaction", "user", "workspace",
     ];
+    const FOR_PAGES: &[&str] =
+        &["sitekey", "site_key", "site-key", "publishable_key", "publishablekey"];
     let end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |at| at + 1);
     let (name, id) = before[..end].split_at(end.saturating_sub(2));
     let name = name.strip_suffix(b"_").or(name.strip_suffix(b"-")).unwrap_or(name);
-    id.eq_ignore_ascii_case(b"id") && ignore_case::ends_with_any(name, NUMBERED)
+    (id.eq_ignore_ascii_case(b"id") && ignore_case::ends_with_any(name, NUMBERED))
+        || ignore_case::ends_with_any(&before[..end], FOR_PAGES)
 }
 
 /// Whether a value is a name or a word rather than anything else.

@@ -90,6 +90,9 @@ const LABELS: &[&str] = &[
     "wrong",
 ];
 
+/// Objects that hold settings.
+const SETTINGS: &[&str] = &["config", "custom", "env", "option", "setting"];
+
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
@@ -111,7 +114,7 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
     if next.is_ascii_alphabetic() {
         // Each byte costs the first stage an entry of its own: only what is common.
         if is_short {
-            b"sSVBHD".contains(&next)
+            b"sSVBHDP".contains(&next)
         } else {
             next.is_ascii_uppercase() || b"swpckaio".contains(&next)
         }
@@ -210,6 +213,11 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         _ => Role::DeniesBefore,
     };
     let is_near = |at: &usize| words[*at].0 >= segment;
+    // `config.token`: where settings are kept says nothing of them.
+    let is_place = |at: usize| {
+        let (start, end) = words[at];
+        name.get(end) == Some(&b'.') && ignore_case::is_any(&name[start..end], SETTINGS)
+    };
     let denies = |at: usize| {
         let word = &name[words[at].0..words[at].1];
         // `plain_text_passwd`.
@@ -217,7 +225,7 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         if before.is_some_and(|before| ignore_case::is_any(before, &["plain", "clear"])) {
             return false;
         }
-        says(word, denying) && (is_near(&at) || ignore_case::is_any(word, LABELS))
+        says(word, denying) && !is_place(at) && (is_near(&at) || ignore_case::is_any(word, LABELS))
     };
     if (0..at).any(denies) {
         let key_after_all = named.kind == Kind::Key && named.is_explicit;
@@ -255,6 +263,9 @@ const OF_REQUESTS: &[&str] =
 
 /// Whether a word only ends like the name of a key.
 pub(super) fn is_no_key(word: &[u8]) -> bool {
+    // `monkey7`.
+    let digits = word.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let word = &word[..word.len() - digits];
     let len = word.len().saturating_sub(3);
     word[len..].eq_ignore_ascii_case(b"key") && ignore_case::is_any(&word[..len], NO_KEYS)
 }

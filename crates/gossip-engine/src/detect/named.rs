@@ -11,6 +11,7 @@ use super::authorization;
 use super::calls;
 use super::chosen;
 use super::file_kind::FileKind;
+use super::instead;
 use super::name::{self, Kind, Named};
 use super::place::Place;
 use super::plain_word;
@@ -30,8 +31,6 @@ const REPORTED_BITS: f32 = 10.0;
 const SURE_BITS: f32 = 24.0;
 /// No value says more than this, or a long one would need no name.
 const MAX_VALUE_BITS: f32 = 24.0;
-/// Words of other languages say less.
-const RANDOM_BITS: f32 = 24.0;
 /// What no word behind the word for a password weighs.
 const PROSE_BITS: f32 = 16.0;
 /// What a password gains by being made as rules for passwords ask.
@@ -49,7 +48,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         return passed(text, kind, &word);
     }
     let (named, place) = resolve(Place::read(text, kind, word)?)?;
-    if is_something_else(&place, named) || surroundings::deny(&place, named) {
+    if instead::is_something_else(&place, named) || surroundings::deny(&place, named) {
         return None;
     }
     let confidence = confidence(&place, named)?;
@@ -88,6 +87,9 @@ fn resolve(place: Place<'_>) -> Option<(Named, Place<'_>)> {
     };
     let (named, found) = match password.filter(is_one) {
         Some(password) => (name::LOGIN, password),
+        None if named.kind == Kind::Auth => {
+            (named, authorization::behind_scheme(text, place.found))
+        }
         None => (named, place.found),
     };
     let syntax = told(text, &place.name, named, &found);
@@ -114,26 +116,6 @@ fn logs_in(place: &Place<'_>, named: Named) -> bool {
         Syntax::Argument => named.kind == Kind::Auth && chosen::is_sure(place.value()),
         _ => false,
     }
-}
-
-/// Whether the name, or how the value is written, says that it is none.
-fn is_something_else(place: &Place<'_>, named: Named) -> bool {
-    let (name, value, syntax) = (place.name(), place.value(), place.found.syntax);
-    let is_in_address = || syntax == Syntax::Parameter && is_picture(place.before());
-    // What is random enough is no name and no text, wherever it stands.
-    let may_be_word = || value::weigh(value, RANDOM_BITS).is_none();
-    is_result_of_test(place)
-        || is_enumerated(&place.text[place.word.clone()], syntax)
-        // A sentence quotes words, too.
-        || (syntax == Syntax::Said && !value.iter().any(u8::is_ascii_digit))
-        || is_in_address()
-        || (is_read_by_name(name, syntax) && may_be_word())
-        || (named.kind == Kind::Key && is_id_of_key(place.whole_name(), value))
-        || is_expected(name, value)
-        || (place.is_personal() && !is_written_as_token(value))
-        || is_default_text(name, value)
-        || is_name_in_object(place.text, &place.found.value)
-        || (place.kind == FileKind::Catalogue && is_told(name, value) && may_be_word())
 }
 
 /// How sure it is that the value is what the name speaks of: by its weight, as a plain word, or as the
@@ -172,44 +154,6 @@ fn is_of_test_vector(place: &Place<'_>, named: Named) -> bool {
         && test_vector::is_one(place.text, &place.found, named.is_explicit)
 }
 
-/// `PASS: gdb.base/break2.exp`: what a test came to.
-fn is_result_of_test(place: &Place<'_>) -> bool {
-    place.name.start == place.line && place.name() == b"PASS" && place.text[place.name.end] == b':'
-}
-
-/// Whether a catalogue tells this to people: words as they are written, unless a constant is set to them.
-fn is_told(name: &[u8], value: &[u8]) -> bool {
-    let is_word = |word: &[u8]| {
-        let word = word.strip_suffix(b".").or(word.strip_suffix(b":")).unwrap_or(word);
-        let word = word.strip_suffix(b"!").or(word.strip_suffix(b"?")).unwrap_or(word);
-        let in_word = |byte: &u8| byte.is_ascii_lowercase() || b"'-,/".contains(byte);
-        word.iter().skip(1).all(in_word) || word.iter().all(u8::is_ascii_uppercase)
-    };
-    let mut words = value.split(|byte| *byte == b' ');
-    words.all(is_word) && !value.iter().any(u8::is_ascii_digit) && !syntax::is_constant(name)
-}
-
-/// `getCredentials("acme")`: what is read is called so.
-fn is_read_by_name(name: &[u8], syntax: Syntax) -> bool {
-    const READS: [&str; 6] = ["get", "fetch", "find", "load", "lookup", "read"];
-    let method = &name[memchr::memrchr(b'.', name).map_or(0, |dot| dot + 1)..];
-    let begins = |read: &&str| {
-        let next = method.get(read.len());
-        method.get(..read.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(read.as_bytes()))
-            && next.is_some_and(|byte| *byte == b'_' || byte.is_ascii_uppercase())
-    };
-    syntax == Syntax::Argument && READS.iter().any(begins)
-}
-
-/// `{"password": {"http": …}}`, `"password", "http": …`: a name of an object, and no value.
-fn is_name_in_object(text: &[u8], value: &Range<usize>) -> bool {
-    const MAX_BLANKS: usize = 16;
-    let is_closed = matches!(text.get(value.end..value.end + 2), Some(b"\":" | b"':"));
-    let quote = value.start.saturating_sub(1);
-    let before = text[quote.saturating_sub(MAX_BLANKS)..quote].trim_ascii_end();
-    is_closed && matches!(before.last(), Some(b'{' | b','))
-}
-
 /// Whether a name of what logs in may name a user and a password at once.
 fn is_login(named: Named) -> bool {
     named.kind == Kind::Auth || (named.kind == Kind::Secret && !named.is_explicit)
@@ -231,21 +175,6 @@ fn told(text: &[u8], name: &Range<usize>, named: Named, found: &Assignment) -> S
         }
         other => other,
     }
-}
-
-/// Whether the name stands among the ways to log on to a network: `["open", "psk", "8021x-radius"]`.
-fn is_enumerated(word: &[u8], syntax: Syntax) -> bool {
-    let is_in_list = matches!(syntax, Syntax::Listed | Syntax::Among | Syntax::Compared);
-    is_in_list && word.eq_ignore_ascii_case(b"psk")
-}
-
-/// Whether the address before a parameter is that of a picture: `….svg?token=` shows a badge, and
-/// its token opens no more than that.
-fn is_picture(address: &[u8]) -> bool {
-    let has = |part: &[u8]| memchr::memmem::find(address, part).is_some();
-    // A document's number, and a file that its owner gives to everybody.
-    let is_shared = has(b"docs.google.com/") || address.ends_with(b"alt=media&");
-    is_shared || has(b".svg?") || has(b".png?") || has(b"badge") || has(b"shields.io/")
 }
 
 pub(super) fn judge(
@@ -327,6 +256,10 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     if !named.is_explicit && is_code() {
         return false;
     }
+    // `"Zoho-oauthtoken " + token`: how something is authorized.
+    if named.kind == Kind::Auth && ignore_case::ends_with_any(value, &["token", "key"]) {
+        return false;
+    }
     // Words in a language that the model does not know; a pass phrase has a digit or is none to it.
     if weight.shape == Shape::Phrase && !value.iter().any(u8::is_ascii_digit) {
         return false;
@@ -344,38 +277,6 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
                 && !(value::is_camel_case(value) && weight.bits < CAMEL_CASE_BITS)
         }
     }
-}
-
-/// `expected_shared_secret = hex!("…")`: what a test compares the digits with that a cipher gave it.
-fn is_expected(name: &[u8], value: &[u8]) -> bool {
-    const MIN_DIGITS: usize = 32;
-    ignore_case::starts_with_any(name, &["expected"])
-        && value.len() >= MIN_DIGITS
-        && value.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// `DATE_PAT = "yyyyMMdd"`: what is no token of a person is a pattern.
-fn is_written_as_token(value: &[u8]) -> bool {
-    const MIN_LEN: usize = 20;
-    let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    value.len() >= MIN_LEN
-        && value.iter().all(in_token)
-        && value.iter().filter(|byte| byte.is_ascii_digit()).count() >= 2
-}
-
-/// `txtPassword.Text = "textBox1"`: what a designer of forms writes into a new one.
-fn is_default_text(name: &[u8], value: &[u8]) -> bool {
-    ignore_case::ends_with_any(name, &[".text"]) && ignore_case::contains(value, "textbox")
-}
-
-/// `sign_key: E709712C`: the number of a key of GnuPG, or its fingerprint.
-fn is_id_of_key(name: &[u8], value: &[u8]) -> bool {
-    let is_hex = value.iter().all(u8::is_ascii_hexdigit);
-    let of_gnupg = || {
-        ignore_case::contains_any(name, &["gpg", "pgp"])
-            || ignore_case::is_any(name, &["sign_key", "signingkey"])
-    };
-    is_hex && (value.len() == 8 || (matches!(value.len(), 16 | 40) && of_gnupg()))
 }
 
 /// A name that may name anything needs a value that is written as one.

@@ -28,12 +28,19 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         return is_given(text, name, found, kind);
     }
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
-    if !is_clear || !chosen::is_word_of_login(word) || value::weigh(word, f32::MIN).is_none() {
+    let given = || siblings::given(text, kind, place.word.start, &found.value);
+    if is_clear && kind != FileKind::Text && chosen::is_walk(word) {
+        return is_given(text, name, found, kind) && given() == Given::Something;
+    }
+    let is_phrase = chosen::is_pass_phrase(word);
+    if !is_clear
+        || !(is_phrase || chosen::is_word_of_login(word))
+        || value::weigh(word, f32::MIN).is_none()
+    {
         return false;
     }
-    let is_long = chosen::is_word(word);
-    let is_name = word.contains(&b'_');
-    let given = || siblings::given(text, kind, place.word.start, &found.value);
+    let is_long = is_phrase || chosen::is_word(word);
+    let is_name = word.contains(&b'_') && !is_phrase;
     if !is_name && is_of_environment(place.name(), found.syntax, kind) {
         // `DB_USER: app`, `DB_PASSWORD: app`: an example, or a database of nobody but a test.
         return given() != Given::Same;
@@ -42,7 +49,7 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         return false;
     }
     // Three words are chosen, wherever they stand.
-    let is_phrase = word.iter().filter(|byte| **byte == b'-').count() >= 2;
+    let is_phrase = is_phrase || word.iter().filter(|byte| **byte == b'-').count() >= 2;
     let is_sure = is_long
         && is_sure_name(place.name(), named)
         && (is_phrase || matches!(kind, FileKind::Code | FileKind::Config))
@@ -51,7 +58,7 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         && (found.syntax != Syntax::Element || is_behind(text, name.start, b"<"));
     match given() {
         Given::Something => true,
-        Given::Nothing => is_sure || (found.syntax == Syntax::Login && !word.contains(&b'_')),
+        Given::Nothing => is_sure || (found.syntax == Syntax::Login && !is_name),
         Given::Same => false,
     }
 }

@@ -21,7 +21,7 @@ use super::name::MAX_SIDE;
 use super::vocabulary::{self, Role};
 use crate::ignore_case;
 use arguments::argument;
-use blanks::by_blank;
+use blanks::{by_blank, in_parentheses};
 pub(super) use blanks::{is_prose, starts_line, told};
 use cursor::Cursor;
 pub(super) use extent::{name_around, phrase};
@@ -156,6 +156,12 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.skip_blanks();
         return quoted(cursor, Syntax::Quoted);
     }
+    // C#: `name { get; set; } = "value"`.
+    if blanks > 0 && cursor.starts_with(b"{ get") {
+        cursor.skip_while(MAX_BLANKS, |byte| !matches!(byte, b'}' | b'\n'));
+        let is_property = cursor.eat(b"} = ");
+        return if is_property { quoted(cursor, Syntax::Quoted) } else { None };
+    }
     // `token -> value`, as people note something down.
     if blanks > 0 && !quoted_name && cursor.eat(b"-> ") {
         return bare(cursor, Syntax::Blank, kind);
@@ -184,7 +190,10 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         // `get("password"), "x"`: what follows is an argument of another call.
         Operator::Comma if brackets > 0 => None,
         Operator::Call | Operator::Comma | Operator::Compare => {
-            argument(cursor, name, operator, closed, quoted_name, kind)
+            let found = argument(cursor, name, operator, closed, quoted_name, kind);
+            // Nothing is called with a blank before the parenthesis.
+            let is_call = operator != Operator::Call || blanks == 0;
+            found.or_else(|| if is_call { None } else { in_parentheses(cursor) })
         }
         Operator::Colon if leads(text, name, &["${"]) => fallback(cursor),
         Operator::Equals | Operator::Colon => {
@@ -268,6 +277,10 @@ fn assigned(
     if let Some(found) = bytes(cursor).or_else(|| wrapped(cursor)) {
         return Some(found);
     }
+    // `x-api-key:`, and in the next line `- value`: headers as recordings of tests have them.
+    if may_indent && kind == FileKind::Config && cursor.eat(b"- ") {
+        return bare(cursor, Syntax::Cell, kind);
+    }
     if crossed {
         return None;
     }
@@ -304,6 +317,12 @@ fn filled_in(text: &[u8], name_end: usize) -> Option<Assignment> {
         [b".type(", b".fill(", b".val(", b".setValue(", b".sendKeys(", b".send_keys("];
     let mut cursor = Cursor { text, at: name_end };
     cursor.skip_while(MAX_CLOSING, |byte| matches!(byte, b']' | b')' | b'"' | b'\''));
+    // `page.type('input[name="password"]', 'value')`.
+    let is_selector =
+        matches!(&text[name_end..cursor.at], [b'"' | b'\'', b']', b'"' | b'\'' | b'`']);
+    if is_selector && cursor.eat(b", ") {
+        return quoted(cursor, Syntax::Argument);
+    }
     let is_closed = cursor.at > name_end && cursor.peek() == Some(b'.');
     if is_closed && METHODS.iter().any(|method| cursor.eat(method)) {
         return quoted(cursor, Syntax::Argument);
@@ -408,6 +427,12 @@ fn without_operator(
         return attributes(cursor);
     }
     if quoted_name && let Some(found) = declared(cursor, true, false, kind) {
+        return Some(found);
+    }
+    if quoted_name
+        && leads(text, name, markup::NAMING)
+        && let Some(found) = markup::setting(cursor)
+    {
         return Some(found);
     }
     let may_pair = quoted_name || matches!(cursor.peek(), Some(b'\n' | b'\r'));

@@ -46,6 +46,11 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         .iter()
         .take(MAX_USER)
         .position(|byte| *byte == b':' || *byte == b'@' || ends(*byte))?;
+    // The address of a user should be escaped, and seldom is: `https://app@acme.io:password@host`.
+    let user = match rest[user] {
+        b'@' => end_of_address(rest, user).unwrap_or(user),
+        _ => user,
+    };
     if rest[user] == b'@' {
         return token(text, start, word.clone(), user);
     }
@@ -129,6 +134,16 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     let needed = if is_word || chosen::is_sure(password) { f32::MIN } else { needed };
     let bits = value::weigh(password, needed)?.bits;
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
+}
+
+/// The colon behind the host of an address whose `@` is at `at`, if there is a password behind it.
+fn end_of_address(rest: &[u8], at: usize) -> Option<usize> {
+    let in_host = |byte: &&u8| byte.is_ascii_alphanumeric() || b".-".contains(byte);
+    let host = rest[at + 1..].iter().take(MAX_USER - at).take_while(in_host).count();
+    let colon = at + 1 + host;
+    let (b':', password) = rest.get(colon..)?.split_first()? else { return None };
+    let is_number = password.iter().take_while(|byte| **byte != b'@').all(u8::is_ascii_digit);
+    (host > 0 && !is_number).then_some(colon)
 }
 
 /// `app%40acme.io`: how a URL has the address of a user.

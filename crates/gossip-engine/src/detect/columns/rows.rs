@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use super::MAX_BYTES;
 
+/// A line below the header, a note that goes on; where more are none of the table, it has ended.
+const MAX_OTHERS: usize = 2;
+
 /// Rows that have as many columns as the table.
 pub(super) struct Rows<'t> {
     text: &'t [u8],
@@ -11,6 +14,8 @@ pub(super) struct Rows<'t> {
     limit: usize,
     layout: Layout,
     columns: usize,
+    /// How many lines in a row were none of the table.
+    others: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +36,7 @@ impl<'t> Rows<'t> {
     }
 
     fn new(text: &'t [u8], at: usize, layout: Layout, columns: usize) -> Self {
-        Self { text, at, limit: text.len().min(at + MAX_BYTES), layout, columns }
+        Self { text, at, limit: text.len().min(at + MAX_BYTES), layout, columns, others: 0 }
     }
 
     /// Where the value of one column is in each row, if it has one.
@@ -56,6 +61,10 @@ impl<'t> Rows<'t> {
         let end = line.or((self.limit == self.text.len()).then_some(self.limit))?;
         self.at = end + 1;
         let cell = cell(&self.text[start..end], separator, column, self.columns);
+        self.others = if cell.is_some() { 0 } else { self.others + 1 };
+        if self.others > MAX_OTHERS {
+            return None;
+        }
         Some(cell.map(|cell| start + cell.start..start + cell.end))
     }
 

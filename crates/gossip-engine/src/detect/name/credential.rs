@@ -123,6 +123,10 @@ fn token(word: &Word<'_>) -> Said {
 }
 
 fn auth(word: &Word<'_>) -> Said {
+    // The header: `"Authorization", "…"`.
+    if word.anchor == b"Auth" && word.tail == b"orization" && word.head.is_empty() {
+        return Some((Kind::Auth, 2.0, word.before.is_none()));
+    }
     if word.is_whole() && word.is_behind(&["x"]) {
         return Some((Kind::Auth, 4.0, true));
     }

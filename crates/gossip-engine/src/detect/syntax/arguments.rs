@@ -92,7 +92,11 @@ fn exported(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<A
 }
 
 fn is_last_of_row(text: &[u8], name: &Range<usize>, found: &Assignment) -> bool {
-    text[name.clone()].contains(&b'_') && text.get(found.value.end + 1) == Some(&b')')
+    const MAX_QUOTES: usize = 4;
+    let mut behind = Cursor { text, at: found.value.end };
+    // A string in a string ends with two quotes, one of them escaped.
+    behind.skip_while(MAX_QUOTES, |byte| matches!(byte, b'"' | b'\'' | b'\\'));
+    text[name.clone()].contains(&b'_') && behind.peek() == Some(b')')
 }
 
 /// Whether a quoted name is the first argument of a call: `define('NAME', …`.

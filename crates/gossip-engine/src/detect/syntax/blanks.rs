@@ -69,7 +69,8 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
     let rest = &text[name.end..text.len().min(name.end + MAX_ABOUT)];
     let may_be = matches!(rest, [b' ', b'f' | b'o' | b't' | b'd' | b'v', ..]);
     let is_told = rest.starts_with(b" is: ");
-    if !is_told && !(may_be && OF.iter().any(|of| rest.starts_with(of.as_bytes()))) {
+    let is_about = is_told || (may_be && OF.iter().any(|of| rest.starts_with(of.as_bytes())));
+    if !is_about {
         return None;
     }
     // In any of five languages.
@@ -98,6 +99,10 @@ fn noted(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
     const MAX_NOTE: usize = 64;
     let rest = &text[name.end..text.len().min(name.end + MAX_NOTE)];
     let mut start = 1;
+    // What is assigned is read as such.
+    if rest.get(1) == Some(&b'=') {
+        return None;
+    }
     for _ in 0..MAX_WORDS {
         let len = rest[start..].iter().take_while(|byte| byte.is_ascii_graphic()).count();
         let word = &rest[start..start + len];
@@ -323,6 +328,18 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
     let value = cursor.at..cursor.at + len;
     let syntax = if is_said { Syntax::Said } else { Syntax::Blank };
     (ends && (len >= MIN_LETTERS || has_digit())).then_some(Assignment { value, syntax })
+}
+
+/// `rotate the name (value) soon`: behind the parenthesis.
+pub(super) fn in_parentheses(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    const MIN_LEN: usize = 16;
+    const MAX_LEN: usize = 256;
+    let start = cursor.at;
+    let len = cursor
+        .skip_while(MAX_LEN, |byte| byte.is_ascii_alphanumeric() || b"_-+/=:".contains(&byte));
+    let value = start..start + len;
+    let is_one = len >= MIN_LEN && cursor.peek() == Some(b')');
+    is_one.then_some(Assignment { value, syntax: Syntax::Blank })
 }
 
 /// In a type as in a value: most of what stands behind a name and a blank is prose, and its first word

@@ -51,6 +51,16 @@ pub(super) fn attributes(mut cursor: Cursor<'_>) -> Option<Assignment> {
     if cursor.eat(b">") { element(cursor) } else { None }
 }
 
+/// `<setting name="name" serializeAs="String"><value>value</value>`: behind the name and its quote.
+pub(super) fn setting(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    cursor.skip_while(MAX_PAIR_GAP, |byte| !matches!(byte, b'<' | b'>' | b'\n' | b'/'));
+    if !cursor.eat(b">") {
+        return None;
+    }
+    cursor.skip_blanks_and_lines();
+    if cursor.starts_with(b"<value>") { element(cursor) } else { None }
+}
+
 /// `<key>name</key><string>value</string>`: the next element holds the value.
 pub(super) fn neighbour(mut cursor: Cursor<'_>) -> Option<Assignment> {
     /// Elements that hold names. What any other holds is a value itself.

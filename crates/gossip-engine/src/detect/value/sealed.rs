@@ -9,7 +9,7 @@ use crate::decode::base64;
 /// user, which begins with the number of the provider; and what Kubernetes' controller of sealed secrets
 /// did, which begins with the length of an encrypted key, 512.
 pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
-    const MIN_SEALED: usize = 700;
+    const MIN_SEALED: usize = 256;
     const DPAPI: &[u8] = b"AQAAANCMnd8BFdERjHoAwE";
     let is_sealed = value.len() >= MIN_SEALED
         && matches!(value, [b'A', b'g', b'A'..=b'D', ..])
