@@ -50,7 +50,7 @@ const CALLS: &[Call] = &[
     password("plaintextauthprovider(", 1),
     password("addidentity(", 1),
     password("createaccount(", 1),
-    password("passwordcredentialsimpl(", 4),
+    password("usernamepasswordcredentialsimpl(", 4),
     password("pdo->__construct(", 2),
     password("authorization_basic(", 1),
     password("createcredential(", 2),

@@ -4,7 +4,7 @@
 //! how they are put together, and that they stand beside the name of a password: this is asked of
 //! nothing else.
 
-use super::name::{has_credential_word, is_no_key};
+use super::name::{self, has_credential_word, is_no_key};
 use super::vocabulary;
 use crate::ignore_case;
 
@@ -94,10 +94,9 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     }
     // People choose the word for a password in their own language, with a number.
     if is_in_other_language(value) {
-        return (digits >= 2 || (digits > 0 && signs > 0)).then_some(JOINED_BITS);
+        return (digits > 0).then_some(JOINED_BITS);
     }
     // A name with a number: `master_key_123`.
-    let speaks = |word: &[u8]| has_credential_word(word) && !is_no_key(word);
     let is_name = joints > 0 && value.split(is_joint).any(speaks);
     if is_numbered(value) || is_telling(value) || is_name {
         return None;
@@ -118,6 +117,10 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     }
 }
 
+fn speaks(word: &[u8]) -> bool {
+    has_credential_word(word) && !is_no_key(word)
+}
+
 /// Whether words in camel case have a sign behind them, as no name has: `WeLoveOysters.`, `oystersPlease--`.
 fn is_closed(value: &[u8]) -> bool {
     const MIN_LETTERS: usize = 8;
@@ -128,7 +131,7 @@ fn is_closed(value: &[u8]) -> bool {
         && words[1..].iter().any(u8::is_ascii_uppercase)
         && words.iter().any(u8::is_ascii_lowercase)
         && !is_telling(value)
-        && !has_credential_word(words)
+        && !name::words(words).any(speaks)
 }
 
 /// `Passwort26`, `Haslo-8316`: the word for a password, but not the English one, which examples have.

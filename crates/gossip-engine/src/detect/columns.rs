@@ -12,18 +12,21 @@ mod rows;
 use std::ops::Range;
 
 use super::Detected;
+use super::chosen;
 use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::named;
 use super::syntax::Syntax;
 use crate::finding::Reason;
 use crate::ignore_case;
+use crate::rules::Confidence;
 use rows::Rows;
 
 /// How the name of such a column ends.
 #[rustfmt::skip]
-pub(super) const ANCHORS: [&str; 10] = [
-    "password", "passwd", "pwd", "passwort", "kennwort", "secret", "token", "_key", "apikey", "api key",
+pub(super) const ANCHORS: [&str; 23] = [
+    "password", "passwd", "pwd", "_pw", "\tpw", ",pw", ";pw", " pw", "psk", "passwort", "kennwort", "wachtwoord",
+    "mot de passe", "senha", "contraseña", "haslo", "hasło", "heslo", "secret", "token", "_key", "apikey", "api key",
 ];
 
 const MAX_HEADER: usize = 256;
@@ -42,16 +45,16 @@ const MAX_ROWS: usize = 48;
 pub(super) const REACH_BEFORE: usize = 127;
 pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_GAP + MAX_BYTES;
 
-/// Of the other columns one says whose credential it is, or of what.
+/// Where there are only two columns, the other one says whose credential it is, or of what.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
     "user", "login", "name", "mail", "account", "host", "url", "site", "server", "title", "ssid",
-    "domain", "benutzer", "ip", "service", "system", "device", "vendor", "client", "environment",
+    "domain", "benutzer", "konto", "ip", "service", "system", "device", "vendor", "client", "environment",
 ];
 
 /// Whether `next` ends the column's name.
 pub(super) fn may_follow(next: u8) -> bool {
-    b",;\t|\" \r\n)`]".contains(&next)
+    b",;\t|\" \r\n)`]<".contains(&next)
 }
 
 /// Calls back with every credential of the rows below the header in which `word` stands.
@@ -64,7 +67,9 @@ pub(super) fn detect(
     // Code, and what programs are configured with, has lists of names in such lines, and no tables.
     let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text);
     let line = if may_be_line { lines(text, &word) } else { None };
-    let Some(table) = line.or_else(|| inserted(text, &word)) else { return };
+    let is_line = line.is_some();
+    let table = line.or_else(|| inserted(text, &word)).or_else(|| elements(text, &word));
+    let Some(table) = table else { return };
     // What documentation shows was chosen as an example; everything else may be bare here.
     let kind = if kind == FileKind::Text { kind } else { FileKind::Config };
     let Table { named, column, rows } = table;
@@ -78,7 +83,10 @@ pub(super) fn detect(
         if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) {
             continue;
         }
-        let confidence = named::judge(named, Syntax::Quoted, kind, value);
+        let confidence = named::judge(named, Syntax::Quoted, kind, value).or_else(|| {
+            let is_word = is_line && named.kind == Kind::Password && kind != FileKind::Text;
+            (is_word && is_chosen(value)).then_some(Confidence::Low)
+        });
         if let Some(confidence) = confidence {
             let whole = secret.clone();
             let reason = match named.kind {
@@ -88,6 +96,11 @@ pub(super) fn detect(
             on_found(Detected { whole, secret, confidence, reason });
         }
     }
+}
+
+/// Whether the value is a word, or several, as people choose.
+fn is_chosen(value: &[u8]) -> bool {
+    chosen::is_pass_phrase(value) || chosen::is_word(value)
 }
 
 struct Table<'t> {
@@ -108,20 +121,25 @@ fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
         return None;
     }
     let count = |byte: u8| memchr::memchr_iter(byte, &text[line.clone()]).count();
-    let separator =
-        *b"|\t;,".iter().max_by_key(|byte| count(**byte)).filter(|byte| count(**byte) > 0)?;
+    let separator = *b"|\t;,".iter().max_by_key(|byte| count(**byte))?;
+    let separator = if count(separator) > 0 { separator } else { rows::ALIGNED };
     let Header { named, column, columns } = header(text, &line, word, separator)?;
-    let names = || text[line.clone()].split(|byte| *byte == separator);
+    let names =
+        || rows::cells(&text[line.clone()], separator).map(|cell| &text[line.clone()][cell]);
     // A row that repeats a name is one of a list, as this one is.
     let limit = text.len().min(line.end + 1 + MAX_HEADER);
     let row = &text[line.end + 1..limit];
     let row = &row[..memchr::memchr(b'\n', row).unwrap_or(row.len())];
     let is_repeated = names()
-        .zip(row.split(|byte| *byte == separator))
-        .any(|(name, cell)| !bare(name).is_empty() && bare(name) == bare(cell));
+        .zip(rows::cells(row, separator))
+        .any(|(name, cell)| !bare(name).is_empty() && bare(name) == bare(&row[cell]));
     // A name and a comma is a line of a list.
-    let is_list = names().filter(|name| !bare(name).is_empty()).count() < 2;
-    if is_list || is_repeated || !names().any(|name| ignore_case::contains_any(name, OTHERS)) {
+    let is_name =
+        |name: &&[u8]| name.iter().any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
+    let named_columns = names().filter(is_name).count();
+    let is_other = || names().any(|name| ignore_case::contains_any(name, OTHERS));
+    let has_other = names().any(|name| !bare(name).is_empty() && !is_name(&name));
+    if named_columns < 2 || has_other || is_repeated || (named_columns == 2 && !is_other()) {
         return None;
     }
     Some(Table { named, column, rows: Rows::lines(text, line.end + 1, separator, columns) })
@@ -149,6 +167,23 @@ fn inserted<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     Some(Table { named, column, rows })
 }
 
+/// The element around `word`, if it is one of a row's: `<th>…</th>`, `<Cell><Data>…</Data></Cell>`.
+fn elements<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
+    if text.get(word.end) != Some(&b'<') {
+        return None;
+    }
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_ -".contains(&byte);
+    let name = around(text, word, in_name)?;
+    let opens = name.start.checked_sub(1).is_some_and(|at| text[at] == b'>');
+    let name = &text[name];
+    if !opens || name.len() > MAX_NAME || !ignore_case::ends_with_any(name, &ANCHORS) {
+        return None;
+    }
+    let named = name::judge(name, name::last_credential_word(name)?)?;
+    let (rows, column) = Rows::elements(text, word.end)?;
+    named.is_explicit.then_some(Table { named, column, rows })
+}
+
 /// As far as `word` has such bytes around it, which must end before what is looked at does.
 fn around(text: &[u8], word: &Range<usize>, is_in: impl Fn(u8) -> bool) -> Option<Range<usize>> {
     let floor = word.start.saturating_sub(REACH_BEFORE);
@@ -168,8 +203,10 @@ struct Header {
 }
 
 fn header(text: &[u8], names: &Range<usize>, word: &Range<usize>, separator: u8) -> Option<Header> {
-    let column = memchr::memchr_iter(separator, &text[names.start..word.start]).count();
-    let names = || text[names.clone()].split(|byte| *byte == separator).map(bare);
+    let line = &text[names.clone()];
+    let at = word.end - names.start;
+    let column = rows::cells(line, separator).position(|cell| cell.contains(&(at - 1)))?;
+    let names = || rows::cells(line, separator).map(|cell| bare(&line[cell]));
     let columns = names().count();
     let name = names().nth(column)?;
     // The word ends the name: what is behind it makes something else of it.
@@ -196,7 +233,8 @@ mod tests {
     const KEY: &str = "q8Zr2LmTvT0mL2rZq8Zr2LmTvT0mL2rZ";
 
     fn found(text: &str) -> Vec<&str> {
-        let find = |word: &&str| text.find(*word).map(|start| start..start + word.len());
+        let lower = text.to_ascii_lowercase();
+        let find = |word: &&str| lower.find(*word).map(|start| start..start + word.len());
         let word = ANCHORS.iter().find_map(find).unwrap();
         let mut found = Vec::new();
         let on_found = &mut |detected: Detected| found.push(detected.secret);
@@ -222,6 +260,9 @@ mod tests {
         let text = "| host | user | db_pwd |\n|---|---|---|\n| h1 | app | q8Zr2LmT |\n";
         assert_eq!(found(text), ["q8Zr2LmT"]);
         assert_eq!(found(&format!("service\tapi_key\nacme\t{KEY}\n")), [KEY]);
+        let text =
+            "Host    User   Password\n\nh1      app    q8Zr2LmT\nh2      the app  vT0mL2rZ\n";
+        assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
         // The rows of another header are its own.
         assert_eq!(found("user,password\nuser,password\na,q8Zr2LmT\n"), [""; 0]);
     }
@@ -238,10 +279,26 @@ mod tests {
     }
 
     #[test]
+    fn tables_of_pages_and_sheets_are_read() {
+        let text = "<tr><th>Host</th><th>Password</th><th>Note</th></tr>\n<tr><td>h1</td>\
+                    <td><p>q8Zr2LmT</p></td><td></td></tr><tr><td>h2</td><td>vT0mL2rZ</td><td>x</td></tr>";
+        assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
+        let cell = |value| format!("<Cell><Data ss:Type=\"String\">{value}</Data></Cell>");
+        let text = format!(
+            "<Row>{}{}</Row>\n<Row>{}{}</Row>",
+            cell("Host"),
+            cell("password"),
+            cell("h1"),
+            cell("q8Zr2LmT")
+        );
+        assert_eq!(found(&text), ["q8Zr2LmT"]);
+    }
+
+    #[test]
     fn what_is_no_table_is_not_read() {
         for text in [
             "call(user,password,note)\na,q8Zr2LmT,b\n",
-            "a,password,b\nx,q8Zr2LmT,y\n",
+            "a,password\nx,q8Zr2LmT\n",
             "user,password,b\nx,q8Zr2LmT\n",
             "user,password,b\nx,${PASSWORD},y\n",
             "the user,password,b",
@@ -250,6 +307,8 @@ mod tests {
             "user,password hash\na,q8Zr2LmT\n",
             "keyword\tservice\tpassword\nkeyword\tservice\tq8Zr2LmT\n",
             "user,token_type,password_hash\na,q8Zr2LmT,q8Zr2LmT\n",
+            "<td>the password</td><td>q8Zr2LmT</td></tr>",
+            "<b>password</b> <td>q8Zr2LmT</td></tr>",
             "INSERT INTO t (id, password) VALUES (?, ?)",
             "INSERT INTO t (id, password) VALUES (1, 'q8Zr2LmT', 2)",
             "INSERT INTO t (id, password) SELECT ('q8Zr2LmT', 'q8Zr2LmT')",

@@ -44,6 +44,10 @@ const CONFIG: &[&str] = &[
 const TEXT: &[&str] = &[
     "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx",
 ];
+/// What people write down for themselves, and no documentation of a program. Those of releases are called
+/// `release-notes`.
+const NOTES: &[&str] =
+    &["handover", "meeting", "mynotes", "my-notes", "my_notes", "passw", "runbook"];
 const CATALOGUE: &[&str] = &["po", "pot", "mo", "arb", "xlf", "xliff", "resx", "strings"];
 /// How they are written in directories of their own; other code may be in a package that is called so.
 #[rustfmt::skip]
@@ -100,6 +104,8 @@ impl FileKind {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
+        } else if is_in(TEXT) && ignore_case::contains_any(name, NOTES) {
+            Self::Unknown
         } else if is_in(TEXT) || is_manual(path, extension) {
             Self::Text
         } else {
@@ -141,6 +147,8 @@ mod tests {
         assert_eq!(kind("a/docker-compose.yml"), FileKind::Config);
         assert_eq!(kind("Dockerfile"), FileKind::Config);
         assert_eq!(kind("README.md"), FileKind::Text);
+        assert_eq!(kind("docs/release-notes.md"), FileKind::Text);
+        assert_eq!(kind("ops/RUNBOOK.md"), FileKind::Unknown);
         for manual in [
             "man1/git.1",
             "man/man1/openssl-mac.1ssl.gz!openssl-mac.1ssl",

@@ -230,6 +230,8 @@ fn chosen_bits(named: Named, syntax: Syntax, value: &[u8]) -> Option<f32> {
     let less = match named.kind {
         Kind::Password if is_clear => 0.0,
         Kind::Secret if is_clear => SECRET_LESS_BITS,
+        // A key that somebody made up as a password.
+        Kind::Key if is_clear && value::is_by_the_rules(value) => SECRET_LESS_BITS,
         _ => return None,
     };
     let is_assigned = matches!(
@@ -258,6 +260,11 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
     }
     // `"Zoho-oauthtoken " + token`: how something is authorized.
     if named.kind == Kind::Auth && ignore_case::ends_with_any(value, &["token", "key"]) {
+        return false;
+    }
+    // `Auth : X-B3-TraceId=…`: another name, with a value of its own.
+    let is_pair = || memchr::memchr(b'=', value).is_some_and(|at| at + 2 < value.len());
+    if named.kind == Kind::Auth && value.first().is_some_and(u8::is_ascii_uppercase) && is_pair() {
         return false;
     }
     // Words in a language that the model does not know; a pass phrase has a digit or is none to it.

@@ -257,6 +257,9 @@ fn assigned(
     let text = cursor.text;
     if operator == Operator::Colon {
         cursor.eat(b"**");
+        if let Some(found) = markup::emphasized(cursor) {
+            return Some(found);
+        }
     }
     let line_end = cursor.skip_blanks_and_lines();
     let crossed = memchr::memchr(b'\n', &text[cursor.at - line_end..cursor.at]).is_some();

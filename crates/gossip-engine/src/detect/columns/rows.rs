@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::MAX_BYTES;
+use super::{MAX_BYTES, MAX_HEADER};
 
 /// A line below the header, a note that goes on; where more are none of the table, it has ended.
 const MAX_OTHERS: usize = 2;
@@ -24,6 +24,25 @@ enum Layout {
     Lines(u8),
     /// `(1, 'a'), (2, 'b')`.
     Tuples,
+    /// `<tr><td>a</td></tr>`; columns are counted from the last.
+    Elements(Tags),
+}
+
+/// How a table is marked up: what closes the name of a column, a cell and a row.
+#[derive(Clone, Copy)]
+struct Tags {
+    name: &'static [u8],
+    cell: &'static [u8],
+    row: &'static [u8],
+}
+
+const TAGS: [Tags; 2] = [
+    Tags { name: b"</th>", cell: b"</td>", row: b"</tr>" },
+    Tags { name: b"</Cell>", cell: b"</Cell>", row: b"</Row>" },
+];
+
+fn count(text: &[u8], tag: &[u8]) -> usize {
+    memchr::memmem::find_iter(text, tag).count()
 }
 
 impl<'t> Rows<'t> {
@@ -33,6 +52,20 @@ impl<'t> Rows<'t> {
 
     pub(super) fn tuples(text: &'t [u8], at: usize, columns: usize) -> Self {
         Self::new(text, at, Layout::Tuples, columns)
+    }
+
+    /// The rows of a page or a sheet, and which column from the last it is in whose name `at` is.
+    pub(super) fn elements(text: &'t [u8], at: usize) -> Option<(Self, usize)> {
+        let rest = &text[at..text.len().min(at + MAX_HEADER)];
+        let end = |tags: &Tags| memchr::memmem::find(rest, tags.row).map(|end| (*tags, end));
+        let (tags, end) = TAGS.iter().find_map(end)?;
+        // A form has names and fields in each row.
+        if tags.cell != tags.name && count(&rest[..end], tags.cell) > 0 {
+            return None;
+        }
+        // The first of them closes the cell of the name itself.
+        let column = count(&rest[..end], tags.name).checked_sub(1)?;
+        Some((Self::new(text, at + end + tags.row.len(), Layout::Elements(tags), 0), column))
     }
 
     fn new(text: &'t [u8], at: usize, layout: Layout, columns: usize) -> Self {
@@ -47,6 +80,7 @@ impl<'t> Rows<'t> {
         std::iter::from_fn(move || match self.layout {
             Layout::Lines(separator) => self.line(separator, column),
             Layout::Tuples => self.tuple(column),
+            Layout::Elements(tags) => self.element(tags, column),
         })
     }
 
@@ -66,6 +100,27 @@ impl<'t> Rows<'t> {
             return None;
         }
         Some(cell.map(|cell| start + cell.start..start + cell.end))
+    }
+
+    /// The text of a cell of the next row that is marked up; none behind the last.
+    fn element(&mut self, tags: Tags, column: usize) -> Option<Option<Range<usize>>> {
+        let rest = self.text.get(self.at..self.limit)?;
+        let end = memchr::memmem::find(rest, tags.row)?;
+        let row = &rest[..end];
+        let cell = count(row, tags.cell).checked_sub(column + 1).and_then(|index| {
+            let mut ends = memchr::memmem::find_iter(row, tags.cell);
+            let start = match index {
+                0 => 0,
+                _ => ends.nth(index - 1)? + tags.cell.len(),
+            };
+            let cell = &row[start..ends.next()?];
+            // Behind the last tag that opens, up to the first that closes.
+            let close = memchr::memmem::find(cell, b"</").unwrap_or(cell.len());
+            let open = memchr::memrchr(b'>', &cell[..close])? + 1;
+            Some(self.at + start + open..self.at + start + close)
+        });
+        self.at += end + tags.row.len();
+        Some(cell)
     }
 
     /// The cell of the next row in parentheses; none behind the last.
@@ -90,10 +145,43 @@ impl<'t> Rows<'t> {
     }
 }
 
+/// Stands for two blanks or more, with which people align columns.
+pub(super) const ALIGNED: u8 = b' ';
+
+/// What stands between separators, whether in quotes or not.
+pub(super) fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = Range<usize>> {
+    let mut at = Some(0);
+    std::iter::from_fn(move || {
+        let start = at?;
+        let len = end_of_cell(&line[start..], separator);
+        let blanks = line[start + len..].iter().take_while(|byte| **byte == ALIGNED).count();
+        at = match separator {
+            // Blanks at the start and at the end separate nothing.
+            ALIGNED if start + len + blanks == line.len() => None,
+            ALIGNED => Some(start + len + blanks),
+            _ => Some(start + len + 1).filter(|next| *next <= line.len()),
+        };
+        Some(start..start + len)
+    })
+    .filter(move |cell| separator != ALIGNED || !cell.is_empty())
+}
+
+fn end_of_cell(rest: &[u8], separator: u8) -> usize {
+    let end = match separator {
+        ALIGNED => memchr::memmem::find(rest, b"  "),
+        _ => memchr::memchr(separator, rest),
+    };
+    end.unwrap_or(rest.len())
+}
+
 /// Where in a row the value of a column is; quotes may hold what separates. None if the row has another
 /// number of columns.
 fn cell(row: &[u8], separator: u8, column: usize, columns: usize) -> Option<Range<usize>> {
     let row = row.strip_suffix(b"\r").unwrap_or(row);
+    if separator == ALIGNED {
+        let cell = cells(row, separator).nth(column)?;
+        return (cells(row, separator).count() == columns).then_some(cell);
+    }
     let (mut at, mut count) = (0, 0);
     let mut found = None;
     while at <= row.len() {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::cursor::Cursor;
 use super::values::{bare, quoted};
 use super::{Assignment, MAX_VALUE, MAX_WRAPPER, Syntax, is_constant, leads};
+use crate::detect::chosen;
 use crate::detect::file_kind::FileKind;
 use crate::detect::services::MAX_BEFORE;
 use crate::detect::value;
@@ -58,7 +59,7 @@ pub(in crate::detect) fn told(
     if text.get(name.end) != Some(&b' ') {
         return None;
     }
-    about(text, name, kind).or_else(|| if is_password { noted(text, name) } else { None })
+    about(text, name, kind).or_else(|| if is_password { noted(text, name, kind) } else { None })
 }
 
 /// `password for the vpn: value`, `a senha do wifi é value`.
@@ -94,7 +95,7 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
 
 /// `password router 2 = Value1!`, `the password was reset to "Value1!" today`: a few words, and a value that
 /// is made as rules for passwords ask: nothing else is, where somebody writes something down.
-fn noted(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
+fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
     const MAX_WORDS: usize = 6;
     const MAX_NOTE: usize = 64;
     let rest = &text[name.end..text.len().min(name.end + MAX_NOTE)];
@@ -109,7 +110,15 @@ fn noted(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
         let inside = within_signs(word);
         let value = name.end + start + inside.start..name.end + start + inside.end;
         let is_cut_off = value.end == text.len().min(name.end + MAX_NOTE) && value.end < text.len();
-        if value::is_by_the_rules(&word[inside]) && !is_cut_off {
+        // Behind a colon, or right behind the name, a number is enough.
+        let is_behind_colon = rest[..start].ends_with(b": ");
+        let is_next = start == 1 && kind == FileKind::Unknown;
+        let is_password = |word: &[u8]| {
+            value::is_by_the_rules(word)
+                || ((is_behind_colon || is_next) && is_noted(word, is_next))
+        };
+        let begins = word.get(inside.start).is_some_and(u8::is_ascii_alphanumeric);
+        if begins && is_password(&word[inside]) && !is_cut_off {
             return Some(Assignment { value, syntax: Syntax::Said });
         }
         if rest.get(start + len) != Some(&b' ') || !may_be_noted(word) {
@@ -118,6 +127,16 @@ fn noted(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
         start += len + 1;
     }
     None
+}
+
+/// Whether a word with a number was chosen as a password; small letters only may be a name.
+fn is_noted(word: &[u8], must_be_mixed: bool) -> bool {
+    let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let is_mixed = || word.iter().any(u8::is_ascii_uppercase);
+    digits >= 2
+        && word.iter().any(u8::is_ascii_lowercase)
+        && (!must_be_mixed || is_mixed())
+        && chosen::is_sure(word)
 }
 
 /// Without what opens it, and what closes it or ends a sentence.
@@ -130,7 +149,7 @@ fn within_signs(word: &[u8]) -> Range<usize> {
 /// Whether a note has this before what it notes down: a word, or `=`, `->` and the like.
 fn may_be_noted(word: &[u8]) -> bool {
     let end = word.len() - usize::from(matches!(word.last(), Some(b':' | b',')));
-    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_'@./".contains(byte);
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_'@./()".contains(byte);
     matches!(word, b"=" | b"->" | b"=>" | b"-") || (end > 0 && word[..end].iter().all(in_word))
 }
 
@@ -338,7 +357,9 @@ pub(super) fn in_parentheses(mut cursor: Cursor<'_>) -> Option<Assignment> {
     let len = cursor
         .skip_while(MAX_LEN, |byte| byte.is_ascii_alphanumeric() || b"_-+/=:".contains(&byte));
     let value = start..start + len;
-    let is_one = len >= MIN_LEN && cursor.peek() == Some(b')');
+    // Changelogs name commits so.
+    let is_commit = len == 40 && cursor.text[value.clone()].iter().all(u8::is_ascii_hexdigit);
+    let is_one = len >= MIN_LEN && cursor.peek() == Some(b')') && !is_commit;
     is_one.then_some(Assignment { value, syntax: Syntax::Blank })
 }
 

@@ -74,6 +74,22 @@ pub(super) fn neighbour(mut cursor: Cursor<'_>) -> Option<Assignment> {
     if begins && len > 0 && cursor.eat(b">") { element(cursor) } else { None }
 }
 
+/// `<b>name:</b> value`, `name: <code>value</code>`: behind the colon.
+pub(super) fn emphasized(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    const TAGS: [&[u8]; 7] = [b"b>", b"strong>", b"em>", b"code>", b"kbd>", b"span>", b"tt>"];
+    cursor.skip_blanks();
+    if !cursor.eat(b"<") {
+        return None;
+    }
+    cursor.eat(b"/");
+    if !TAGS.iter().any(|tag| cursor.eat(tag)) {
+        return None;
+    }
+    cursor.skip_blanks();
+    cursor.eat(b"<code>");
+    bare(cursor, Syntax::Element, FileKind::Unknown)
+}
+
 /// `| name | value |`, in prose.
 pub(super) fn cell(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     if !matches!(kind, FileKind::Text | FileKind::Unknown) {
