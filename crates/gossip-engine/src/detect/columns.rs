@@ -52,9 +52,10 @@ const OTHERS: &[&str] = &[
     "domain", "benutzer", "konto", "ip", "service", "system", "device", "vendor", "client", "environment",
 ];
 
-/// Whether `next` ends the column's name.
-pub(super) fn may_follow(next: u8) -> bool {
-    b",;\t|\" \r\n)`]<".contains(&next)
+/// Whether `next` ends the column's name. Blanks stand behind too many words to look at all of them.
+pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
+    b",;\t|\"\r\n)`]<".contains(&next)
+        || (next == b' ' && ignore_case::is_any(word, &["password", "passwort", "kennwort"]))
 }
 
 /// Calls back with every credential of the rows below the header in which `word` stands.
@@ -64,6 +65,10 @@ pub(super) fn detect(
     word: Range<usize>,
     on_found: &mut dyn FnMut(Detected),
 ) {
+    // One blank stands behind any word of a sentence.
+    if matches!(text[word.end..], [b' ', next, ..] if !matches!(next, b' ' | b'|')) {
+        return;
+    }
     // Code, and what programs are configured with, has lists of names in such lines, and no tables.
     let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text);
     let line = if may_be_line { lines(text, &word) } else { None };

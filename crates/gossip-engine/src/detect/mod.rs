@@ -213,7 +213,7 @@ impl Detector {
             Self::UrlPassword => next.is_ascii_alphanumeric() || matches!(next, b':' | b'_'),
             Self::Authorization => authorization::may_follow(word, next),
             Self::ServiceKey => service::may_follow(next),
-            Self::PasswordColumn => columns::may_follow(next),
+            Self::PasswordColumn => columns::may_follow(word, next),
         }
     }
 

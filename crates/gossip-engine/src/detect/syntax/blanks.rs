@@ -96,7 +96,7 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
 /// `password router 2 = Value1!`, `the password was reset to "Value1!" today`: a few words, and a value that
 /// is made as rules for passwords ask: nothing else is, where somebody writes something down.
 fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    const MAX_WORDS: usize = 6;
+    const MAX_WORDS: usize = 5;
     const MAX_NOTE: usize = 64;
     let rest = &text[name.end..text.len().min(name.end + MAX_NOTE)];
     let mut start = 1;
@@ -105,28 +105,63 @@ fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
         return None;
     }
     for _ in 0..MAX_WORDS {
-        let len = rest[start..].iter().take_while(|byte| byte.is_ascii_graphic()).count();
-        let word = &rest[start..start + len];
-        let inside = within_signs(word);
-        let value = name.end + start + inside.start..name.end + start + inside.end;
-        let is_cut_off = value.end == text.len().min(name.end + MAX_NOTE) && value.end < text.len();
         // Behind a colon, or right behind the name, a number is enough.
         let is_behind_colon = rest[..start].ends_with(b": ");
         let is_next = start == 1 && kind == FileKind::Unknown;
-        let is_password = |word: &[u8]| {
-            value::is_by_the_rules(word)
-                || ((is_behind_colon || is_next) && is_noted(word, is_next))
-        };
-        let begins = word.get(inside.start).is_some_and(u8::is_ascii_alphanumeric);
-        if begins && is_password(&word[inside]) && !is_cut_off {
-            return Some(Assignment { value, syntax: Syntax::Said });
+        let word = Noted::read(&rest[start..]);
+        if word.has_digit && start + word.len < MAX_NOTE {
+            let inside = word.inside(&rest[start..]);
+            let value = &rest[start..][inside.clone()];
+            let is_near = is_behind_colon || is_next;
+            let is_password =
+                value::is_by_the_rules(value) || (is_near && is_noted(value, is_next));
+            if is_password && value[0].is_ascii_alphanumeric() {
+                let value = name.end + start + inside.start..name.end + start + inside.end;
+                return Some(Assignment { value, syntax: Syntax::Said });
+            }
         }
-        if rest.get(start + len) != Some(&b' ') || !may_be_noted(word) {
+        if !word.is_plain || rest.get(start + word.len) != Some(&b' ') {
             return None;
         }
-        start += len + 1;
+        start += word.len + 1;
     }
     None
+}
+
+/// A word of a note.
+struct Noted {
+    len: usize,
+    has_digit: bool,
+    /// A note has this before what it notes down: a word, or `=`, `->` and the like.
+    is_plain: bool,
+}
+
+impl Noted {
+    fn read(rest: &[u8]) -> Self {
+        let mut word = Self { len: 0, has_digit: false, is_plain: true };
+        for byte in rest.iter().take_while(|byte| byte.is_ascii_graphic()) {
+            word.len += 1;
+            match byte {
+                b'0'..=b'9' => word.has_digit = true,
+                b'a'..=b'z' | b'A'..=b'Z' => {}
+                b'-' | b'_' | b'\'' | b'@' | b'.' | b'/' | b'(' | b')' => {}
+                // Only at its end.
+                b':' | b',' if rest.get(word.len) == Some(&b' ') => {}
+                _ => word.is_plain = false,
+            }
+        }
+        let is_sign = matches!(&rest[..word.len], b"=" | b"->" | b"=>");
+        Self { is_plain: (word.is_plain && word.len > 0) || is_sign, ..word }
+    }
+
+    /// Without what opens it, and what closes it or ends a sentence.
+    fn inside(&self, rest: &[u8]) -> Range<usize> {
+        let word = &rest[..self.len];
+        let start = usize::from(matches!(word.first(), Some(b'"' | b'\'' | b'`' | b'(')));
+        let is_end = |byte: &u8| b"\"'`),.;:".contains(byte);
+        let end = word.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        start..end.max(start)
+    }
 }
 
 /// Whether a word with a number was chosen as a password; small letters only may be a name.
@@ -137,20 +172,6 @@ fn is_noted(word: &[u8], must_be_mixed: bool) -> bool {
         && word.iter().any(u8::is_ascii_lowercase)
         && (!must_be_mixed || is_mixed())
         && chosen::is_sure(word)
-}
-
-/// Without what opens it, and what closes it or ends a sentence.
-fn within_signs(word: &[u8]) -> Range<usize> {
-    let start = usize::from(matches!(word.first(), Some(b'"' | b'\'' | b'`' | b'(')));
-    let end = word.iter().rposition(|byte| !b"\"'`),.;:".contains(byte)).map_or(0, |last| last + 1);
-    start..end.max(start)
-}
-
-/// Whether a note has this before what it notes down: a word, or `=`, `->` and the like.
-fn may_be_noted(word: &[u8]) -> bool {
-    let end = word.len() - usize::from(matches!(word.last(), Some(b':' | b',')));
-    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_'@./()".contains(byte);
-    matches!(word, b"=" | b"->" | b"=>" | b"-") || (end > 0 && word[..end].iter().all(in_word))
 }
 
 /// `DB_PASSWORD`: what the environment has.
@@ -331,8 +352,17 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
         begun = 0;
     }
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
+    let in_word = |byte: &&u8| byte.is_ascii_graphic() && **byte != b')';
+    let (mut word, mut digits) = (0, 0);
+    for byte in rest.iter().take_while(in_word) {
+        word += 1;
+        digits += usize::from(byte.is_ascii_digit());
+    }
+    // Most of what stands behind a name is prose.
+    if digits == 0 && word < MIN_LETTERS {
+        return None;
+    }
     // `temp password Value1! for bob`: made as rules for passwords ask.
-    let word = rest.iter().take_while(|byte| byte.is_ascii_graphic() && **byte != b')').count();
     if value::is_by_the_rules(&rest[..word]) {
         let value = cursor.at..cursor.at + word;
         return Some(Assignment { value, syntax: Syntax::Said });
