@@ -15,6 +15,8 @@ pub(super) const ANCHORS: [&str; 2] = ["basic", "bearer"];
 const MAX_BLANKS: usize = 8;
 const MAX_TOKEN: usize = 1600;
 const MIN_TOKEN: usize = 12;
+/// What is sent without being encoded is a key, and as long.
+const MIN_SENT: usize = 24;
 /// What a token weighs at least; a UUID is one.
 const UUID_BITS: f32 = 6.0;
 
@@ -50,7 +52,10 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     if rest.get(len).is_some_and(|byte| matches!(byte, b'(' | b'$' | b'{' | b':')) {
         return None;
     }
-    let confidence = if is_basic { basic(token)? } else { bearer(token)? };
+    let confidence = match is_basic {
+        true => basic(token).or_else(|| other(token))?,
+        false => bearer(token)?,
+    };
     let start = word.end + blanks;
     let secret = start..start + len;
     Some(Detected { whole: word.start..secret.end, secret, confidence, reason: Reason::Header })
@@ -101,12 +106,23 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
 
 /// Up to where a token ends; one colon may be in it: `2901224:96faf4…`.
 fn end_of_token(rest: &[u8]) -> usize {
-    const MIN_PART: usize = 6;
+    const MIN_PART: usize = 20;
     let in_token = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/_.~=-".contains(byte);
     let first = rest.iter().take_while(in_token).count();
     let Some((b':', second)) = rest[first..].split_first() else { return first };
     let second = second.iter().take_while(in_token).count();
-    if first.min(second) >= MIN_PART { first + 1 + second } else { first }
+    if first > 0 && second >= MIN_PART { first + 1 + second } else { first }
+}
+
+/// What is sent as it is, and not encoded, as some services want it: random, and no text in base64.
+fn other(token: &[u8]) -> Option<Confidence> {
+    const MIN_BITS: f32 = 16.0;
+    let mut bytes = [0u8; 256];
+    let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
+    let len = base64::decode_into(&token[..token.len() - padding], &mut bytes);
+    let is_text = len > 0 && bytes[..len].iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_long = (MIN_SENT..=bytes.len()).contains(&token.len());
+    (is_long && !is_text && value::weigh(token, MIN_BITS).is_some()).then_some(Confidence::Low)
 }
 
 fn bearer(token: &[u8]) -> Option<Confidence> {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::name::{Kind, LOGIN, Named};
 use super::syntax::{self, Assignment, Syntax};
+use crate::ignore_case;
 
 /// A function whose argument at this place, counted from nought, is a password.
 struct Call {
@@ -104,6 +105,14 @@ pub(super) fn may_follow(next: u8) -> bool {
     next.is_ascii_alphabetic() || matches!(next, b'"' | b'\'' | b'$' | b'{' | b'@')
 }
 
+/// What is passed behind the first argument of a client: `Client("id", "key")`.
+pub(super) fn second(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
+    if !ignore_case::starts_with_any(&text[word.clone()], &["client"]) {
+        return None;
+    }
+    token(text, behind_argument(text, word.end)?, OF_CLIENT)
+}
+
 /// What is passed at the place of the password, and what is known of it.
 pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
     let opening = &text[word.clone()];
@@ -139,11 +148,7 @@ pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assig
 
 /// The only argument of a call, in quotes.
 fn token(text: &[u8], at: usize, named: Named) -> Option<(Named, Assignment)> {
-    let mut found = syntax::quoted_at(text, at, Syntax::Argument)?;
-    // `Client("https://…", "key")`.
-    if text[found.value.clone()].starts_with(b"http") {
-        found = syntax::quoted_at(text, behind_argument(text, at)?, Syntax::Argument)?;
-    }
+    let found = syntax::quoted_at(text, at, Syntax::Argument)?;
     let behind = text.get(found.value.end + 1);
     matches!(behind, Some(b')' | b',' | b'.')).then_some((named, found))
 }

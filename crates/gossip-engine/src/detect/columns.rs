@@ -24,8 +24,8 @@ use rows::Rows;
 
 /// How the name of such a column ends.
 #[rustfmt::skip]
-pub(super) const ANCHORS: [&str; 23] = [
-    "password", "passwd", "pwd", "_pw", "\tpw", ",pw", ";pw", " pw", "psk", "passwort", "kennwort", "wachtwoord",
+pub(super) const ANCHORS: [&str; 24] = [
+    "password", "passphrase", "passwd", "pwd", "_pw", "\tpw", ",pw", ";pw", " pw", "psk", "passwort", "kennwort", "wachtwoord",
     "mot de passe", "senha", "contraseña", "haslo", "hasło", "heslo", "secret", "token", "_key", "apikey", "api key",
 ];
 

@@ -21,13 +21,13 @@ use super::name::MAX_SIDE;
 use super::vocabulary::{self, Role};
 use crate::ignore_case;
 use arguments::argument;
-use blanks::{by_blank, in_parentheses};
+use blanks::{alone, by_blank, in_parentheses};
 pub(super) use blanks::{is_prose, starts_line, told};
 use cursor::Cursor;
 pub(super) use extent::{name_around, phrase};
 pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
-use operator::{Operator, operator, skip_type, skip_yaml_style};
+use operator::{Operator, operator, skip_scheme, skip_type, skip_yaml_style};
 use values::{bare, bytes, declared, fallback, login, pair, quoted, wrapped};
 
 /// Blanks between a name, its operator and its value.
@@ -156,6 +156,15 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.skip_blanks();
         return quoted(cursor, Syntax::Quoted);
     }
+    // `name (prod) = value`.
+    if blanks > 0 && cursor.starts_with(b"(") {
+        let mut behind = cursor;
+        behind.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_lowercase() || byte == b'(');
+        if behind.eat(b") = ") || behind.eat(b"): ") {
+            behind.skip_blanks();
+            return bare(behind, Syntax::Blank, kind);
+        }
+    }
     // C#: `name { get; set; } = "value"`.
     if blanks > 0 && cursor.starts_with(b"{ get") {
         cursor.skip_while(MAX_BLANKS, |byte| !matches!(byte, b'}' | b'\n'));
@@ -265,6 +274,7 @@ fn assigned(
     let crossed = memchr::memchr(b'\n', &text[cursor.at - line_end..cursor.at]).is_some();
     if operator == Operator::Colon && !crossed {
         skip_type(&mut cursor);
+        skip_scheme(&mut cursor, &text[name.clone()]);
     }
     if let Some(found) = login(cursor, &text[name.clone()]) {
         return Some(found);
@@ -282,10 +292,12 @@ fn assigned(
     }
     // `x-api-key:`, and in the next line `- value`: headers as recordings of tests have them.
     if may_indent && kind == FileKind::Config && cursor.eat(b"- ") {
+        skip_scheme(&mut cursor, &text[name.clone()]);
         return bare(cursor, Syntax::Cell, kind);
     }
     if crossed {
-        return None;
+        let is_note = matches!(kind, FileKind::Text | FileKind::Unknown);
+        return if may_indent && is_note { alone(cursor) } else { None };
     }
     if operator == Operator::Colon {
         skip_yaml_style(&mut cursor);

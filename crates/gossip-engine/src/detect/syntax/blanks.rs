@@ -379,6 +379,17 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
     (ends && (len >= MIN_LETTERS || has_digit())).then_some(Assignment { value, syntax })
 }
 
+/// `name:`, and the value in a line of its own further down.
+pub(super) fn alone(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    const MIN_LEN: usize = 16;
+    const MAX_LEN: usize = 256;
+    let start = cursor.at;
+    let len = cursor.skip_while(MAX_LEN, |byte| is_plain(byte) || b"-+/=~:".contains(&byte));
+    let value = start..start + len;
+    let ends = matches!(cursor.peek(), None | Some(b'\n' | b'\r'));
+    (len >= MIN_LEN && ends).then_some(Assignment { value, syntax: Syntax::Blank })
+}
+
 /// `rotate the name (value) soon`: behind the parenthesis.
 pub(super) fn in_parentheses(mut cursor: Cursor<'_>) -> Option<Assignment> {
     const MIN_LEN: usize = 16;

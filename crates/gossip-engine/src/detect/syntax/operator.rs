@@ -2,6 +2,7 @@
 
 use super::MAX_WRAPPER;
 use super::cursor::Cursor;
+use crate::ignore_case;
 
 /// What stands between a name and its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,20 @@ pub(super) fn skip_type(cursor: &mut Cursor<'_>) {
         cursor.at += 1;
         cursor.skip_blanks_and_lines();
     } else {
+        cursor.at = start;
+    }
+}
+
+/// `Authorization: Token …`: how something is authorized. What everybody calls so is found by itself.
+pub(super) fn skip_scheme(cursor: &mut Cursor<'_>, name: &[u8]) {
+    const MAX_SCHEME: usize = 16;
+    if !ignore_case::ends_with_any(name, &["authorization"]) {
+        return;
+    }
+    let start = cursor.at;
+    let len = cursor.skip_while(MAX_SCHEME, |byte| byte.is_ascii_alphabetic());
+    let is_found = ignore_case::is_any(&cursor.text[start..cursor.at], &["basic", "bearer"]);
+    if len == 0 || is_found || !cursor.eat(b" ") {
         cursor.at = start;
     }
 }
