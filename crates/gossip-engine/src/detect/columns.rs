@@ -17,6 +17,7 @@ use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::named;
 use super::syntax::Syntax;
+use super::value;
 use crate::finding::Reason;
 use crate::ignore_case;
 use crate::rules::Confidence;
@@ -105,7 +106,8 @@ pub(super) fn detect(
 
 /// Whether the value is a word, or several, as people choose.
 fn is_chosen(value: &[u8]) -> bool {
-    chosen::is_pass_phrase(value) || chosen::is_word(value)
+    (chosen::is_pass_phrase(value) || chosen::is_word(value))
+        && value::weigh(value, f32::MIN).is_some()
 }
 
 struct Table<'t> {

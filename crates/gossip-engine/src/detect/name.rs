@@ -51,7 +51,7 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 44] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 45] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
@@ -59,7 +59,7 @@ pub(super) const PASSWORD_ANCHORS: [&str; 44] = [
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
     "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
-    "Пароль", "ПАРОЛЬ", "jelszo", "jelszó",
+    "Пароль", "ПАРОЛЬ", "jelszo", "jelszó", "mdp",
 ];
 /// Where those of other languages begin.
 const OTHER_LANGUAGES: usize = 17;
@@ -96,7 +96,9 @@ const SETTINGS: &[&str] = &["config", "custom", "env", "option", "setting"];
 /// Whether a credential word that `next` follows can be one: most words that begin like one are
 /// others (`keyboard`, `passed`, `authors`).
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
-    if is_pw(word) || ignore_case::is_any(word, &["psk"]) || ignore_case::is_any(word, GLUED_TO_PW)
+    if is_pw(word)
+        || ignore_case::is_any(word, &["psk", "mdp"])
+        || ignore_case::is_any(word, GLUED_TO_PW)
     {
         return b"= :\"'\t".contains(&next);
     }
@@ -298,7 +300,7 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'k' => &[b"key", b"kennwort"],
         b'l' => &[b"lozinka", b"losenord", b"l\xc3\xb6senord"],
         b'j' => const { &[b"jelszo", "jelszó".as_bytes()] },
-        b'm' => &[b"motdepasse", b"mot_de_passe", b"mot de passe"],
+        b'm' => &[b"motdepasse", b"mot_de_passe", b"mot de passe", b"mdp"],
         b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
         b's' => &[b"secret", b"senha", b"salasana", b"sifre", b"sqlpw", b"smtppw"],
         b't' => &[b"token"],
