@@ -90,6 +90,11 @@ const LABELS: &[&str] = &[
     "wrong",
 ];
 
+/// How frameworks call what they put into pages.
+const TO_PAGES: &[&str] = &["next_public_", "nuxt_public_", "expo_public_"];
+/// What is kept under a `key` there; a token or a secret opens it.
+const OF_KEYS: &[&str] =
+    &["cache", "data", "group", "map", "primary", "redis", "registry", "s3", "search", "storage"];
 /// Objects that hold settings.
 const SETTINGS: &[&str] = &["config", "custom", "env", "option", "setting"];
 
@@ -196,7 +201,10 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         }
     }
     let heads = || words[..at].iter().map(|(start, end)| &name[*start..*end]);
-    if heads().any(|word| ignore_case::is_any(word, &["public", "pub", "publishable"])) {
+    // `NEXT_PUBLIC_ACME_TOKEN`: what a page is given is public, and should not be a token.
+    let is_given_to_page = named.kind != Kind::Key && ignore_case::starts_with_any(name, TO_PAGES);
+    let is_public = |word| ignore_case::is_any(word, &["public", "pub", "publishable"]);
+    if heads().any(is_public) && !is_given_to_page {
         return None;
     }
     // What was made of a password.
@@ -227,7 +235,9 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         if before.is_some_and(|before| ignore_case::is_any(before, &["plain", "clear"])) {
             return false;
         }
-        says(word, denying) && !is_place(at) && (is_near(&at) || ignore_case::is_any(word, LABELS))
+        let is_of_key = named.kind != Kind::Key && ignore_case::is_any(word, OF_KEYS);
+        let is_near = is_near(&at) || ignore_case::is_any(word, LABELS);
+        says(word, denying) && is_near && !is_of_key && !is_place(at)
     };
     if (0..at).any(denies) {
         let key_after_all = named.kind == Kind::Key && named.is_explicit;

@@ -45,7 +45,8 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         // `DB_USER: app`, `DB_PASSWORD: app`: an example, or a database of nobody but a test.
         return given() != Given::Same;
     }
-    if kind == FileKind::Text || !is_given(text, name, found, kind) {
+    let is_noted = is_phrase && matches!(found.syntax, Syntax::BareColon | Syntax::Said);
+    if kind == FileKind::Text || !(is_noted || is_given(text, name, found, kind)) {
         return false;
     }
     // Three words are chosen, wherever they stand.

@@ -75,13 +75,14 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
         return None;
     }
     // In any of five languages.
-    const IS: [&str; 5] = [" is ", " ist ", " es ", " est ", " é "];
+    const IS: [&str; 6] = [" is ", " ist ", " lautet ", " es ", " est ", " é "];
     let in_words =
         |byte: &&u8| byte.is_ascii_alphanumeric() || b" -_'".contains(byte) || !byte.is_ascii();
     let len = rest.iter().take_while(in_words).count();
     let is =
         |is: &&str| memchr::memmem::find(&rest[1..len], is.as_bytes()).map(|at| 1 + at + is.len());
-    let end = match rest[len..].starts_with(b": ") || rest[len..].starts_with(b"= ") {
+    let is_arrow = rest[..len].ends_with(b" -") && rest[len..].starts_with(b"> ");
+    let end = match is_arrow || rest[len..].starts_with(b": ") || rest[len..].starts_with(b"= ") {
         true => len + 1,
         false => IS.iter().find_map(is)?,
     };
@@ -106,7 +107,8 @@ fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
     }
     for _ in 0..MAX_WORDS {
         // Behind a colon, or right behind the name, a number is enough.
-        let is_behind_colon = rest[..start].ends_with(b": ");
+        let before = &rest[..start];
+        let is_behind_colon = before.ends_with(b": ") || before.ends_with(b" = ");
         let is_next = start == 1 && kind == FileKind::Unknown;
         let word = Noted::read(&rest[start..]);
         if word.has_digit && start + word.len < MAX_NOTE {
@@ -139,11 +141,11 @@ struct Noted {
 impl Noted {
     fn read(rest: &[u8]) -> Self {
         let mut word = Self { len: 0, has_digit: false, is_plain: true };
-        for byte in rest.iter().take_while(|byte| byte.is_ascii_graphic()) {
+        for byte in rest.iter().take_while(|byte| byte.is_ascii_graphic() || !byte.is_ascii()) {
             word.len += 1;
             match byte {
                 b'0'..=b'9' => word.has_digit = true,
-                b'a'..=b'z' | b'A'..=b'Z' => {}
+                b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => {}
                 b'-' | b'_' | b'\'' | b'@' | b'.' | b'/' | b'(' | b')' => {}
                 // Only at its end.
                 b':' | b',' if rest.get(word.len) == Some(&b' ') => {}
