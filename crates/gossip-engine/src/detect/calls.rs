@@ -4,29 +4,46 @@ use std::ops::Range;
 
 use super::name::{Kind, LOGIN, Named};
 use super::syntax::{self, Assignment, Syntax};
-use crate::ignore_case;
 
-/// A function whose argument at this place, counted from nought, is a password.
+/// A function whose argument at this place, counted from nought, is a credential.
 struct Call {
     opening: &'static str,
     place: usize,
-    is_secret: bool,
+    takes: Takes,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Password,
+    /// What others are signed or encrypted with, which may be chosen as a password is.
+    Secret,
+    /// What something begins with, which is a key only if it looks like one at once.
+    Anything,
+    /// What a client is made with: sixteen bytes in hexadecimal digits are a key there.
+    OfClient,
 }
 
 const fn password(opening: &'static str, place: usize) -> Call {
-    Call { opening, place, is_secret: false }
+    Call { opening, place, takes: Takes::Password }
 }
 
 const fn secret(opening: &'static str, place: usize) -> Call {
-    Call { opening, place, is_secret: true }
+    Call { opening, place, takes: Takes::Secret }
+}
+
+const fn client(opening: &'static str) -> Call {
+    Call { opening, place: 0, takes: Takes::OfClient }
+}
+
+const fn anything(opening: &'static str) -> Call {
+    Call { opening, place: 0, takes: Takes::Anything }
 }
 
 /// What a client logs in with.
 const TOKEN: Named = Named { kind: Kind::Token, bits: 0.0, is_explicit: true };
-/// What something begins with, which is a key only if it looks like one at once.
-const UNNAMED: Named = Named { kind: Kind::Token, bits: -8.0, is_explicit: false };
-/// What a client is made with: sixteen bytes in hexadecimal digits are a key there.
-const OF_CLIENT: Named = Named { bits: -6.0, ..UNNAMED };
+const ANYTHING: Named = Named { kind: Kind::Token, bits: -8.0, is_explicit: false };
+const OF_CLIENT: Named = Named { bits: -6.0, ..ANYTHING };
+const SECRET: Named = Named { kind: Kind::Secret, bits: 5.0, is_explicit: true };
 
 /// Of the libraries of many languages; one that ends as another does stands before it.
 const CALLS: &[Call] = &[
@@ -52,6 +69,17 @@ const CALLS: &[Call] = &[
     password("addidentity(", 1),
     password("createaccount(", 1),
     password("usernamepasswordcredentialsimpl(", 4),
+    password("mosquitto_username_pw_set(", 2),
+    // What is hashed in code is known to whoever reads it.
+    password("bcrypt.hash(", 0),
+    password("bcrypt.hashsync(", 0),
+    password("bcrypt(", 0),
+    password("hash::make(", 0),
+    password("password.create(", 0),
+    password("password_hash(", 0),
+    password("passwordencoder.encode(", 0),
+    password("bcryptpasswordencoder().encode(", 0),
+    password("generate_password_hash(", 0),
     password("pdo->__construct(", 2),
     password("authorization_basic(", 1),
     password("createcredential(", 2),
@@ -66,16 +94,17 @@ const CALLS: &[Call] = &[
     secret("pgp_sym_decrypt(", 1),
     secret("aes_encrypt(", 1),
     secret("aes_decrypt(", 1),
-    secret("algorithm.hmac256(", 0),
-    secret("algorithm.hmac384(", 0),
-    secret("algorithm.hmac512(", 0),
     secret("clientsecretcredential(", 2),
-    // Clients of services are given their key so.
-    secret(".init(", 0),
-    secret(".initialize(", 0),
-    secret("client(", 0),
-    secret("client.new(", 0),
-    secret("client::new(", 0),
+    secret("from_secret(", 0),
+    secret("signedstring([]byte(", 0),
+    anything("algorithm.hmac256("),
+    anything("algorithm.hmac384("),
+    anything("algorithm.hmac512("),
+    anything(".init("),
+    anything(".initialize("),
+    client("client("),
+    client("client.new("),
+    client("client::new("),
 ];
 
 /// An argument that is passed over, and the blanks before it.
@@ -105,22 +134,28 @@ pub(super) fn may_follow(next: u8) -> bool {
     next.is_ascii_alphabetic() || matches!(next, b'"' | b'\'' | b'$' | b'{' | b'@')
 }
 
+fn call(opening: &[u8]) -> Option<&'static Call> {
+    CALLS.iter().find(|call| opening.eq_ignore_ascii_case(call.opening.as_bytes()))
+}
+
 /// What is passed behind the first argument of a client: `Client("id", "key")`.
 pub(super) fn second(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
-    if !ignore_case::starts_with_any(&text[word.clone()], &["client"]) {
-        return None;
+    let call = call(&text[word.clone()])?;
+    match call.takes {
+        Takes::OfClient => token(text, behind_argument(text, word.end)?, OF_CLIENT),
+        _ => None,
     }
-    token(text, behind_argument(text, word.end)?, OF_CLIENT)
 }
 
 /// What is passed at the place of the password, and what is known of it.
 pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
-    let opening = &text[word.clone()];
-    let call = CALLS.iter().find(|call| opening.eq_ignore_ascii_case(call.opening.as_bytes()))?;
-    if call.place == 0 {
-        let is_client = call.opening.starts_with("client");
-        return token(text, word.end, if is_client { OF_CLIENT } else { UNNAMED });
-    }
+    let call = call(&text[word.clone()])?;
+    let (named, syntax) = match call.takes {
+        Takes::Anything => return token(text, word.end, ANYTHING),
+        Takes::OfClient => return token(text, word.end, OF_CLIENT),
+        Takes::Password => (LOGIN, Syntax::Login),
+        Takes::Secret => (SECRET, Syntax::Quoted),
+    };
     // A longer function has places of its own.
     let before = word.start.checked_sub(1).map(|at| text[at]);
     if before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
@@ -135,10 +170,6 @@ pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assig
             None => return None,
         };
     }
-    let (named, syntax) = match call.is_secret {
-        true => (Named { kind: Kind::Secret, bits: 5.0, is_explicit: true }, Syntax::Quoted),
-        false => (LOGIN, Syntax::Login),
-    };
     let found = syntax::quoted_at(text, at, syntax)?;
     // What is cut off further on is part of an expression.
     let closed = text.get(found.value.end + 1).copied();
@@ -204,6 +235,10 @@ mod tests {
             "new PasswordAuthentication(\"app\", \"kdxnyjwb\".toCharArray())",
             "jwt.sign({ id, name: 'x, y' }, 'kdxnyjwb', { expiresIn: 1 })",
             "client.login('kdxnyjwb');",
+            "await bcrypt.hash('kdxnyjwb', 10)",
+            "password_hash('kdxnyjwb', PASSWORD_DEFAULT)",
+            "new BCryptPasswordEncoder().encode(\"kdxnyjwb\")",
+            "token.SignedString([]byte(\"kdxnyjwb\"))",
             "jwt.encode(\n    payload,\n    \"kdxnyjwb\",\n)",
         ] {
             assert_eq!(found(text), Some("kdxnyjwb"), "{text}");

@@ -126,7 +126,7 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
             next.is_ascii_uppercase() || b"swpckaio".contains(&next)
         }
     } else if is_short {
-        next.is_ascii_digit() || b"_- \t\n\r\"'`\\=:>(|?![<".contains(&next)
+        next.is_ascii_digit() || b"_- \t\n\r\"'`\\=:>(|?![<{".contains(&next)
     } else {
         next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<{}".contains(&next)
     }

@@ -338,6 +338,12 @@ fn filled_in(text: &[u8], name_end: usize) -> Option<Assignment> {
     if is_selector && cursor.eat(b", ") {
         return quoted(cursor, Syntax::Argument);
     }
+    // What a variable is without a value: `var("NAME").unwrap_or("value")`.
+    const OTHERWISE: [&[u8]; 4] =
+        [b".unwrap_or(", b".unwrap_or_else(|_| ", b".orElse(", b".getOrElse("];
+    if cursor.at > name_end && OTHERWISE.iter().any(|method| cursor.eat(method)) {
+        return quoted(cursor, Syntax::Quoted);
+    }
     let is_closed = cursor.at > name_end && cursor.peek() == Some(b'.');
     if is_closed && METHODS.iter().any(|method| cursor.eat(method)) {
         return quoted(cursor, Syntax::Argument);

@@ -39,6 +39,8 @@ pub(super) fn argument(
             false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
                 quoted(cursor, Syntax::Listed).or_else(|| exported(cursor, name, kind))
             }
+            // C: `strcpy(config.name, "value")`.
+            false if is_copied(text, name) => quoted(cursor, Syntax::Listed),
             // Elixir: `put_env(:app, :name, "value")`. A label has no symbol before it.
             false if text[..name.start].ends_with(b", :") => quoted(cursor, Syntax::Listed),
             // Erlang: `{name, "value"}`.
@@ -101,9 +103,16 @@ fn is_last_of_row(text: &[u8], name: &Range<usize>, found: &Assignment) -> bool 
 
 /// Whether a quoted name is the first argument of a call: `define('NAME', …`.
 fn is_first_argument(text: &[u8], name: &Range<usize>) -> bool {
-    const MAX_OPENING: usize = 6;
+    const MAX_OPENING: usize = 24;
     let from = name.start.saturating_sub(MAX_OPENING);
     let opening = &text[from..name.start];
+    // What the name is kept under: `setValue("db/name", …`.
+    let in_path = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-');
+    let path = match opening.last() {
+        Some(b'/') => opening.iter().rev().take_while(in_path).count(),
+        _ => 0,
+    };
+    let opening = &opening[..opening.len() - path];
     let inside = |byte: &&u8| matches!(**byte, b'"' | b'\'' | b'`' | b'\\' | b' ' | b':' | b'#');
     let skipped = opening.iter().rev().take_while(inside).count();
     opening.iter().rev().nth(skipped) == Some(&b'(')
@@ -115,6 +124,13 @@ fn is_option(text: &[u8], name: &Range<usize>) -> bool {
     const _: () = assert!(MAX_SIDE + MAX_VARIABLE <= REACH_BEFORE);
     let before = &text[name.start.saturating_sub(MAX_VARIABLE)..name.start];
     memchr::memmem::find(before, b"StringVar(&").is_some()
+}
+
+/// Whether the name is where a string is copied to.
+fn is_copied(text: &[u8], name: &Range<usize>) -> bool {
+    const MAX_BEFORE: usize = 16;
+    let before = &text[name.start.saturating_sub(MAX_BEFORE)..name.start];
+    memchr::memmem::find(before, b"cpy(").is_some()
 }
 
 /// `Context.PASSWORD`.

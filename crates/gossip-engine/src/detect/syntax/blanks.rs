@@ -208,7 +208,7 @@ pub(super) fn by_blank(
     if let Some(found) = typed(cursor, begun) {
         return Some(found);
     }
-    if leads(text, name, &["define "])
+    if leads(text, name, &["define ", "\\set "])
         && let Some(found) = quoted(cursor, Syntax::Quoted)
     {
         return Some(found);
@@ -331,7 +331,7 @@ fn typed(cursor: Cursor<'_>, begun: usize) -> Option<Assignment> {
     if begun == 2 && cursor.text[cursor.at - 2..cursor.at].eq_ignore_ascii_case(b"as") {
         cursor.skip_blanks();
     }
-    let in_type = |byte: u8| is_plain(byte) || matches!(byte, b'*' | b'[' | b']');
+    let in_type = |byte: u8| is_plain(byte) || matches!(byte, b'*' | b'[' | b']' | b'(' | b')');
     let len = begun + cursor.skip_while(MAX_WRAPPER.saturating_sub(begun), in_type);
     let blanks = cursor.skip_blanks();
     let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");

@@ -187,7 +187,7 @@ pub(super) fn pair(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment>
             byte.is_ascii_whitespace() || matches!(byte, b',' | b'-' | b'"' | b'\'' | b'\\' | b':')
         });
         let start = cursor.at;
-        cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphabetic());
+        cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphabetic() || byte == b'_');
         let field = &cursor.text[start..cursor.at];
         cursor.eat_quote();
         cursor.skip_blanks();
@@ -205,7 +205,7 @@ pub(super) fn pair(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment>
 
 /// Whether a field of this name holds the value of what is declared.
 fn is_default(field: &[u8]) -> bool {
-    ignore_case::is_any(field, &["value", "default"])
+    ignore_case::is_any(field, &["value", "default", "default_value"])
 }
 
 /// Up to the end of a field's value: that of its quotes, its word, or its line.
