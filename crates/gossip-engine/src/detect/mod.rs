@@ -127,12 +127,15 @@ pub(crate) fn is_harmless(value: &[u8]) -> bool {
 pub(crate) fn is_of_id(before: &[u8]) -> bool {
     #[rustfmt::skip]
     const NUMBERED: &[&str] = &[
-        "account", "app", "application", "client", "company", "customer", "event", "invoice", "message", "order",
-        "org", "organization", "payment", "project", "request", "session", "space", "team", "tenant",
-        "transaction", "user", "workspace",
+        "account", "app", "application", "auth", "client", "company", "customer", "event", "invoice", "message",
+        "order", "org", "organization", "payment", "project", "request", "session", "space", "team", "tenant",
+        "token", "transaction", "user", "workspace",
     ];
-    const FOR_PAGES: &[&str] =
-        &["sitekey", "site_key", "site-key", "publishable_key", "publishablekey"];
+    #[rustfmt::skip]
+    const FOR_PAGES: &[&str] = &[
+        "publickey", "public_key", "public-key", "publishablekey", "publishable_key", "sitekey", "site_key",
+        "site-key",
+    ];
     let end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |at| at + 1);
     let (name, id) = before[..end].split_at(end.saturating_sub(2));
     let name = name.strip_suffix(b"_").or(name.strip_suffix(b"-")).unwrap_or(name);

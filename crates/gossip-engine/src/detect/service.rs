@@ -80,7 +80,10 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         || !services::is_word(&text[word]);
     // A parameter of a request is sent because the service asks for it: `?app_id=`.
     let is_of_id = super::is_of_id(between) && !between.iter().any(|byte| b"?&".contains(byte));
-    (is_key && !is_of_id).then_some(found.detected)
+    // `id="acme-9b2f6c1e-…"`, `acme,9b2f6c1e-…`: one of many that are called so.
+    let is_numbered =
+        !found.is_credential && matches!(between, b"-" | b",") && value::is_uuid(value);
+    (is_key && !is_of_id && !is_numbered).then_some(found.detected)
 }
 
 /// What stands behind a service's name.

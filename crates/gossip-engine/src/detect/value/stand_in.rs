@@ -99,7 +99,7 @@ const TELLING_PARTS: &[&str] = &[
     "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "process.env", "getenv", "environ", "localhost", "undefined", "function",
     "username", "sample", "fake", "foobar", "blahbla", "mock_", "mock-", "_mock", "-mock", "****", "...",
-    "----", "____",
+    "----", "____", "goes-here", "goes_here", "correct-horse", "correcthorse",
 ];
 
 fn is_whole_word(value: &[u8]) -> bool {
