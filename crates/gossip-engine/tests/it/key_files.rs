@@ -96,6 +96,15 @@ fn a_nuget_config_is_read_by_its_name_only() {
 }
 
 #[test]
+fn a_file_of_passwords_is_read_by_its_name_only() {
+    let text = b"wiki: Sommer2024!\nshop  app@acme.io  q8Zr2LmT0v\nmail - bob / Winter23\n\
+        site: https://acme.io/\nuser: administrator\nthe rest is in the safe\npin: 4711\n";
+    assert_eq!(found("Desktop/my passwords.txt", text), ["password-list"; 3]);
+    assert_eq!(found("Desktop/Zugangsdaten.txt", text), ["password-list"; 3]);
+    assert!(!found("Desktop/notes.txt", text).contains(&"password-list".to_owned()));
+}
+
+#[test]
 fn every_row_of_a_list_of_passwords_is_read() {
     let text = b"url,username,password\nhttps://h.internal,app,q8Zr2LmT0v\nhttps://i.internal,bob,vT0mL2rZ8q\n";
     assert_eq!(found("export.csv", text), ["password-column"; 2]);
