@@ -183,12 +183,12 @@ fn elements<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     let name = around(text, word, in_name)?;
     let opens = name.start.checked_sub(1).is_some_and(|at| text[at] == b'>');
     let name = &text[name];
-    if !opens || name.len() > MAX_NAME || !ignore_case::ends_with_any(name, &ANCHORS) {
+    if !opens || name.len() > MAX_NAME {
         return None;
     }
-    let named = name::judge(name, name::last_credential_word(name)?)?;
+    let named = named_by(name)?;
     let (rows, column) = Rows::elements(text, word.end)?;
-    named.is_explicit.then_some(Table { named, column, rows })
+    Some(Table { named, column, rows })
 }
 
 /// As far as `word` has such bytes around it, which must end before what is looked at does.
@@ -216,13 +216,21 @@ fn header(text: &[u8], names: &Range<usize>, word: &Range<usize>, separator: u8)
     let names = || rows::cells(line, separator).map(|cell| bare(&line[cell]));
     let columns = names().count();
     let name = names().nth(column)?;
-    // The word ends the name: what is behind it makes something else of it.
-    let is_whole = ignore_case::ends_with_any(name, &ANCHORS);
-    if columns > MAX_COLUMNS || !is_whole || names().any(|name| name.len() > MAX_NAME) {
+    if columns > MAX_COLUMNS || names().any(|name| name.len() > MAX_NAME) {
         return None;
     }
-    let named = name::judge(name, name::last_credential_word(name)?)?;
-    named.is_explicit.then_some(Header { named, column, columns })
+    Some(Header { named: named_by(name)?, column, columns })
+}
+
+/// What the name of a column says of what is in it. It ends with the word: what is behind it would make
+/// something else of it.
+fn named_by(name: &[u8]) -> Option<Named> {
+    if ignore_case::is_any(name, &["pw"]) {
+        return Some(name::LOGIN);
+    }
+    let word = name::last_credential_word(name)?;
+    let named = name::judge(name, word)?;
+    (named.is_explicit && ignore_case::ends_with_any(name, &ANCHORS)).then_some(named)
 }
 
 /// Without blanks and quotes around it.
@@ -258,6 +266,7 @@ mod tests {
                     Wiki,https://w.acme.io,eve,Sommer2024!,";
         assert_eq!(found(text), ["q8Zr2LmT", "x7,Qp2\"\"v", "Sommer2024!"]);
         assert_eq!(found("host;password;x\nh1;q8Zr2LmT;1\n"), ["q8Zr2LmT"]);
+        assert_eq!(found("host,pw,x\nh1,q8Zr2LmT,1\n"), ["q8Zr2LmT"]);
         // A note of two lines, a row that is none, an empty last cell.
         let text = "user,password,note\na,q8Zr2LmT,\"one\ntwo\"\n\nb,vT0mL2rZ,\n";
         assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
@@ -277,7 +286,7 @@ mod tests {
     #[test]
     fn every_row_that_is_inserted_is_read() {
         let text = "INSERT INTO `users` (`id`, `password`, `note`) VALUES\n  \
-                    (1, 'q8Zr2LmT', 'it''s (old)'),\n  (2, N'vT0mL2rZ', NULL), (3, now(), 'x');";
+                    (1, 'q8Zr2LmT', 'it''s (it\\'s) old'),\n  (2, N'vT0mL2rZ', NULL), (3, now(), 'x');";
         assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
         let text = format!("insert into t(name, api_key) values ('a', \"{KEY}\")");
         assert_eq!(found(&text), [KEY]);

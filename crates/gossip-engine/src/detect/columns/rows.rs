@@ -220,7 +220,7 @@ fn value(text: &[u8], at: usize) -> Option<Value> {
     loop {
         match *text.get(at)? {
             quote @ (b'\'' | b'"') => {
-                let end = end_of_quotes(text, at + 1, quote)?;
+                let end = end_of_string(text, at + 1, quote)?;
                 if depth == 0 {
                     quoted = Some(at + 1..end);
                 }
@@ -235,6 +235,19 @@ fn value(text: &[u8], at: usize) -> Option<Value> {
             _ => {}
         }
         at += 1;
+    }
+}
+
+/// The same in SQL, where a backslash may stand before one of the value.
+fn end_of_string(text: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let mut from = start;
+    loop {
+        let end = end_of_quotes(text, from, quote)?;
+        let escapes = text[start..end].iter().rev().take_while(|byte| **byte == b'\\').count();
+        if escapes % 2 == 0 {
+            return Some(end);
+        }
+        from = end + 1;
     }
 }
 
