@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use zeroize::Zeroize;
 
-use crate::context::{Context, Known, SIGHT_BYTES, Sight};
+use crate::context::{BLOCK, Context, Known, MARGIN, SIGHT_BYTES, Sight};
 use crate::decode::Encoding;
 use crate::finding::{Finding, Reason, Secret, Silenced, Span};
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, MAX_ENCODED_RUN_LEN, MAX_MATCH_LEN, NEARBY};
@@ -19,10 +19,12 @@ use crate::rules::{Confidence, Knowledge, RuleSet};
 /// two bytes.
 const LOOK_BACK: u64 = 2 * if MAX_REACH > NEARBY { MAX_REACH } else { NEARBY } as u64;
 
-// What is in sight of a secret is at hand when it is placed, wherever segments begin and end.
-const _: () = assert!(CONTEXT_BEFORE >= LOOK_BACK as usize + SIGHT_BYTES);
-const _: () = assert!(CONTEXT_AFTER >= MAX_ENCODED_RUN_LEN + SIGHT_BYTES);
-const _: () = assert!(CONTEXT_AFTER >= MAX_MATCH_LEN + SIGHT_BYTES);
+// What is in sight of a secret is at hand when it is placed, wherever segments begin and end; so are the
+// blocks that it is in.
+const IN_SIGHT: usize = SIGHT_BYTES + BLOCK + MARGIN;
+const _: () = assert!(CONTEXT_BEFORE >= LOOK_BACK as usize + IN_SIGHT);
+const _: () = assert!(CONTEXT_AFTER >= MAX_ENCODED_RUN_LEN + IN_SIGHT);
+const _: () = assert!(CONTEXT_AFTER >= MAX_MATCH_LEN + IN_SIGHT);
 
 /// What a rule matched and its filters let through.
 #[derive(Clone, Debug)]
@@ -129,7 +131,14 @@ impl Candidates {
 
     /// Gives the candidates since the last call their lines. `text` starts at `base`, at or before
     /// the first of them, and `lines` is the counter there.
-    pub(crate) fn place(&mut self, text: &[u8], base: u64, mut lines: LineCounter) {
+    pub(crate) fn place(
+        &mut self,
+        text: &[u8],
+        base: u64,
+        mut lines: LineCounter,
+        known: &mut Known,
+        path: Option<&[u8]>,
+    ) {
         let first = self.waiting.len() - self.unplaced;
         self.unplaced = 0;
         let new = &mut self.waiting[first..];
@@ -144,6 +153,7 @@ impl Candidates {
             at = start;
             let secret = (candidate.secret.start - base) as usize..end;
             let (seen, sight) = Sight::of(text, secret);
+            known.look_at(text, base, base + seen.start as u64..base + seen.end as u64, path);
             candidate.beside = append(&mut self.beside, &text[seen]);
             candidate.sight = sight;
         }
@@ -155,12 +165,11 @@ impl Candidates {
         done: u64,
         rules: &RuleSet,
         known: &mut Known,
-        path: Option<&[u8]>,
         on_finding: &mut impl FnMut(Finding<'_>),
     ) {
         self.flush_each(done, rules, |candidates, at| {
             let candidate = &candidates.waiting[at];
-            let (before, after) = candidates.context(at, known, path);
+            let (before, after) = candidates.context(at, known);
             let secret = &candidates.store[candidate.stored.clone()];
             on_finding(Finding {
                 rule: rules.rule(candidate.rule as usize),
@@ -177,6 +186,9 @@ impl Candidates {
                 secret: Secret::new(secret, candidate.public_len),
             });
         });
+        let first = self.waiting.iter().map(|candidate| candidate.secret.start).min();
+        let needed = first.unwrap_or(done).min(done).saturating_sub(LOOK_BACK + IN_SIGHT as u64);
+        known.forget(needed);
     }
 
     /// Passes over what [`flush`](Self::flush) would report: it has been.
@@ -219,7 +231,7 @@ impl Candidates {
     }
 
     /// What stands before and behind the candidate at `at`, masked.
-    fn context(&self, at: usize, known: &mut Known, path: Option<&[u8]>) -> (String, String) {
+    fn context(&self, at: usize, known: &Known) -> (String, String) {
         let candidate = &self.waiting[at];
         let bytes = &self.beside[candidate.beside.clone()];
         let start = candidate.secret.start - candidate.sight.secret.start as u64;
@@ -229,7 +241,7 @@ impl Candidates {
         let ahead = self.past.iter().rev();
         let ahead = ahead.take_while(|other| other.secret.start + self.longest >= start);
         let spans = ahead.chain(behind).map(|other| other.secret);
-        let spans = spans.chain(known.find(bytes, start, path));
+        let spans = spans.chain(known.spans(start..end));
         candidate.sight.masked(bytes, start, value, spans)
     }
 
@@ -376,7 +388,7 @@ mod tests {
             candidates.push(candidate(start, 13), format!("mine_{start:08}").as_bytes());
             if (start + 64) % segment == 0 {
                 candidates.unplaced = 0;
-                candidates.flush(start + 64, &rules, &mut known, None, &mut |finding| {
+                candidates.flush(start + 64, &rules, &mut known, &mut |finding| {
                     let expected = format!("mine_{:08}", finding.span().start);
                     assert_eq!(finding.secret().expose(), expected.as_bytes());
                     found.push(finding.span().start);
@@ -386,9 +398,8 @@ mod tests {
                 assert_eq!(candidates.store.len(), held);
             }
         }
-        candidates.flush(u64::MAX, &rules, &mut known, None, &mut |finding| {
-            found.push(finding.span().start)
-        });
+        candidates
+            .flush(u64::MAX, &rules, &mut known, &mut |finding| found.push(finding.span().start));
         assert!(found.iter().copied().eq((0..100 * segment).step_by(64)), "each once, in order");
         assert!(candidates.store.is_empty());
     }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use crate::finding::Span;
 use crate::position::Units;
 
-pub(crate) use known::Known;
+pub(crate) use known::{BLOCK, Known, MARGIN};
 
 /// Stands for what is masked.
 pub(crate) const MASK: char = '…';
@@ -144,8 +144,11 @@ impl Sight {
         repeated.retain(|value| value.len() >= REPEATED_LEN_MIN);
         repeated.sort_unstable();
         repeated.dedup();
+        // Nothing but the line is shown.
+        let line = self.line.clone();
         for value in repeated {
-            for at in memchr::memmem::find_iter(bytes, value) {
+            for at in memchr::memmem::find_iter(&bytes[line.clone()], value) {
+                let at = line.start + at;
                 hidden[at..at + value.len()].fill(true);
             }
         }

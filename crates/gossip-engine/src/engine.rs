@@ -196,7 +196,8 @@ impl Engine {
             Segment { engine: self, path: Some(path), kind, base: 0, text: &[] }
                 .judge_path(scratch, index);
         }
-        scratch.candidates.place(&[], 0, LineCounter::default());
+        let Scratch { candidates, known, .. } = scratch;
+        candidates.place(&[], 0, LineCounter::default(), known, Some(path));
     }
 }
 

@@ -55,6 +55,7 @@ impl Scratch {
         }
         self.path_fits.fill(None);
         self.candidates.clear();
+        self.known.clear();
     }
 }
 

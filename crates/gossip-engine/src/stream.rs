@@ -307,7 +307,8 @@ impl<'e> Stream<'e> {
         let (engine, path, kind) = (self.engine, self.path, self.kind);
         let segment = Segment { engine, path, kind, base: self.base, text: seen };
         segment.scan(self.scratch, self.next..end);
-        self.scratch.candidates.place(text, self.base, self.lines);
+        let Scratch { candidates, known, .. } = &mut *self.scratch;
+        candidates.place(text, self.base, self.lines, known, path);
         let done = self.base + end as u64;
         let mark =
             StreamMark { segment: (done - len as u64) / SEGMENT_LEN as u64, lines: self.lines };
@@ -322,7 +323,7 @@ impl<'e> Stream<'e> {
     /// Reports what no byte from `done` on can overrule.
     fn flush(&mut self, done: u64, on_finding: &mut impl FnMut(Finding<'_>)) {
         let Scratch { candidates, known, .. } = &mut *self.scratch;
-        candidates.flush(done, &self.engine.rules, known, self.path, on_finding);
+        candidates.flush(done, &self.engine.rules, known, on_finding);
     }
 
     /// Goes on to the segment behind one of this length. Returns how many bytes of `text` that one

@@ -204,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "3c154346a403e9a7c82e70acd672f191aaefc14683dd3c4f652d55e00603017a"
+        "795f00d1371dd31e78f685c6a06b0bcffaa4a514d0133e71e70159e7f0bf1865"
     );
 }
 

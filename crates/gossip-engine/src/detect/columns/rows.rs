@@ -107,6 +107,10 @@ impl<'t> Rows<'t> {
         let rest = self.text.get(self.at..self.limit)?;
         let end = memchr::memmem::find(rest, tags.row)?;
         let row = &rest[..end];
+        // Names: another table, whose rows are read for them.
+        if tags.name != tags.cell && count(row, tags.name) > 0 {
+            return None;
+        }
         let cell = count(row, tags.cell).checked_sub(column + 1).and_then(|index| {
             let mut ends = memchr::memmem::find_iter(row, tags.cell);
             let start = match index {
