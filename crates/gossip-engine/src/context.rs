@@ -22,7 +22,7 @@ pub(crate) const MASK: char = '…';
 /// Characters of a line that are shown on either side of a secret.
 const REACH: usize = 120;
 /// Characters on either side of a secret that decide about what is shown (N3).
-const SIGHT: usize = 512;
+const SIGHT: usize = 256;
 /// How many bytes that are, at most.
 pub(crate) const SIGHT_BYTES: usize = 2 * SIGHT;
 /// Shorter values are masked where they stand, but not wherever the same bytes are.

@@ -21,12 +21,12 @@ use super::value;
 use crate::finding::Reason;
 use crate::ignore_case;
 use crate::rules::Confidence;
-use rows::Rows;
+use rows::{Rows, Separator};
 
 /// How the name of such a column ends.
 #[rustfmt::skip]
-pub(super) const ANCHORS: [&str; 24] = [
-    "password", "passphrase", "passwd", "pwd", "_pw", "\tpw", ",pw", ";pw", " pw", "psk", "passwort", "kennwort", "wachtwoord",
+pub(super) const ANCHORS: [&str; 26] = [
+    "password", "pass", "\npw", "passphrase", "passwd", "pwd", "_pw", "\tpw", ",pw", ";pw", " pw", "psk", "passwort", "kennwort", "wachtwoord",
     "mot de passe", "senha", "contraseña", "haslo", "hasło", "heslo", "secret", "token", "_key", "apikey", "api key",
 ];
 
@@ -86,7 +86,7 @@ pub(super) fn detect(
             return;
         }
         // Other columns have numbers and short words as well, and tables may not be what they look like.
-        if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) {
+        if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) || is_hash(named, value) {
             continue;
         }
         let confidence = named::judge(named, Syntax::Quoted, kind, value).or_else(|| {
@@ -102,6 +102,12 @@ pub(super) fn detect(
             on_found(Detected { whole, secret, confidence, reason });
         }
     }
+}
+
+/// Whether a table has what was made of a password, as those of databases do.
+fn is_hash(named: Named, value: &[u8]) -> bool {
+    let is_digest = matches!(value.len(), 16 | 32 | 40 | 48 | 56 | 64 | 96 | 128);
+    named.kind == Kind::Password && is_digest && value.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether the value is a word, or several, as people choose.
@@ -120,36 +126,37 @@ struct Table<'t> {
 /// The line around `word`, if it has nothing but names of columns.
 fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     let in_header = |byte: u8| {
-        byte.is_ascii_alphanumeric() || b"_ .-/#\",;\t|\r".contains(&byte) || !byte.is_ascii()
+        byte.is_ascii_alphanumeric() || b"_ .-/#\",;\t|\r*".contains(&byte) || !byte.is_ascii()
     };
     let line = around(text, word, in_header)?;
     let begins = line.start == 0 || text[line.start - 1] == b'\n';
     if !begins || text.get(line.end) != Some(&b'\n') {
         return None;
     }
-    let count = |byte: u8| memchr::memchr_iter(byte, &text[line.clone()]).count();
-    let separator = *b"|\t;,".iter().max_by_key(|byte| count(**byte))?;
-    let separator = if count(separator) > 0 { separator } else { rows::ALIGNED };
-    let Header { named, column, columns } = header(text, &line, word, separator)?;
-    let names =
-        || rows::cells(&text[line.clone()], separator).map(|cell| &text[line.clone()][cell]);
+    let separator = Separator::of(&text[line.clone()]);
+    let header = Header::read(text, &line, word, separator)?;
+    let is_name =
+        |name: &[u8]| name.iter().any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
+    let is_all_names = header.names().all(|name| name.is_empty() || is_name(name));
+    // A name and a comma is a line of a list. Where there are two columns, the other one says whose the
+    // credential is.
+    let count = header.names().filter(|name| is_name(name)).count();
+    let tells = || header.names().any(|name| ignore_case::contains_any(name, OTHERS));
     // A row that repeats a name is one of a list, as this one is.
     let limit = text.len().min(line.end + 1 + MAX_HEADER);
     let row = &text[line.end + 1..limit];
     let row = &row[..memchr::memchr(b'\n', row).unwrap_or(row.len())];
-    let is_repeated = names()
-        .zip(rows::cells(row, separator))
-        .any(|(name, cell)| !bare(name).is_empty() && bare(name) == bare(&row[cell]));
-    // A name and a comma is a line of a list.
-    let is_name =
-        |name: &&[u8]| name.iter().any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
-    let named_columns = names().filter(is_name).count();
-    let is_other = || names().any(|name| ignore_case::contains_any(name, OTHERS));
-    let has_other = names().any(|name| !bare(name).is_empty() && !is_name(&name));
-    if named_columns < 2 || has_other || is_repeated || (named_columns == 2 && !is_other()) {
+    let is_repeated = || {
+        header
+            .names()
+            .zip(separator.cells(row))
+            .any(|(name, cell)| !name.is_empty() && name == bare(&row[cell]))
+    };
+    if !is_all_names || count < 2 || (count == 2 && !tells()) || is_repeated() {
         return None;
     }
-    Some(Table { named, column, rows: Rows::lines(text, line.end + 1, separator, columns) })
+    let rows = Rows::lines(text, line.end + 1, separator, header.columns);
+    Some(Table { named: header.named, column: header.column, rows })
 }
 
 /// The names in parentheses around `word`, if rows are inserted behind them.
@@ -163,11 +170,15 @@ fn inserted<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     let behind = names.end + 1;
     let rest = &text[behind..text.len().min(names.end + MAX_GAP)];
     let blanks = rest.len() - rest.trim_ascii_start().len();
-    let Header { named, column, columns } = header(text, &names, word, b',')?;
+    let Header { named, column, columns, .. } =
+        Header::read(text, &names, word, Separator::Byte(b','))?;
     let rows = if ignore_case::starts_with_any(&rest[blanks..], &["values"]) {
         Rows::tuples(text, behind + blanks + "values".len(), columns)
     } else if ignore_case::starts_with_any(&rest[blanks..], &["from stdin;"]) {
-        Rows::lines(text, behind + memchr::memchr(b'\n', rest)? + 1, b'\t', columns)
+        {
+            let start = behind + memchr::memchr(b'\n', rest)? + 1;
+            Rows::lines(text, start, Separator::Byte(b'\t'), columns)
+        }
     } else {
         return None;
     };
@@ -202,24 +213,43 @@ fn around(text: &[u8], word: &Range<usize>, is_in: impl Fn(u8) -> bool) -> Optio
     (ends && ahead < MAX_HEADER).then_some(start..word.end + ahead)
 }
 
-/// What the names of the columns say.
-struct Header {
-    named: Named,
-    column: usize,
+/// The names of the columns, and what they say.
+struct Header<'t> {
+    cells: [&'t [u8]; MAX_COLUMNS],
     columns: usize,
+    /// The one that is read.
+    column: usize,
+    named: Named,
 }
 
-fn header(text: &[u8], names: &Range<usize>, word: &Range<usize>, separator: u8) -> Option<Header> {
-    let line = &text[names.clone()];
-    let at = word.end - names.start;
-    let column = rows::cells(line, separator).position(|cell| cell.contains(&(at - 1)))?;
-    let names = || rows::cells(line, separator).map(|cell| bare(&line[cell]));
-    let columns = names().count();
-    let name = names().nth(column)?;
-    if columns > MAX_COLUMNS || names().any(|name| name.len() > MAX_NAME) {
-        return None;
+impl<'t> Header<'t> {
+    fn read(
+        text: &'t [u8],
+        line: &Range<usize>,
+        word: &Range<usize>,
+        separator: Separator,
+    ) -> Option<Self> {
+        let line_text = &text[line.clone()];
+        let last = word.end - 1 - line.start;
+        let (mut cells, mut columns, mut column) = ([&b""[..]; MAX_COLUMNS], 0, None);
+        for cell in separator.cells(line_text) {
+            if cell.contains(&last) {
+                column = Some(columns);
+            }
+            let name = bare(&line_text[cell]);
+            if name.len() > MAX_NAME {
+                return None;
+            }
+            *cells.get_mut(columns)? = name;
+            columns += 1;
+        }
+        let column = column?;
+        Some(Self { cells, columns, column, named: named_by(cells[column])? })
     }
-    Some(Header { named: named_by(name)?, column, columns })
+
+    fn names(&self) -> impl Iterator<Item = &'t [u8]> + use<'t, '_> {
+        self.cells[..self.columns].iter().copied()
+    }
 }
 
 /// What the name of a column says of what is in it. It ends with the word: what is behind it would make
@@ -235,7 +265,7 @@ fn named_by(name: &[u8]) -> Option<Named> {
 
 /// Without blanks and quotes around it.
 fn bare(name: &[u8]) -> &[u8] {
-    let is_outside = |byte: &u8| byte.is_ascii_whitespace() || b"\"`[]".contains(byte);
+    let is_outside = |byte: &u8| byte.is_ascii_whitespace() || b"\"`[]*".contains(byte);
     let start = name.iter().position(|byte| !is_outside(byte)).unwrap_or(name.len());
     let end = name.iter().rposition(|byte| !is_outside(byte)).map_or(start, |last| last + 1);
     &name[start..end]
@@ -325,6 +355,7 @@ mod tests {
             "user,token_type,password_hash\na,q8Zr2LmT,q8Zr2LmT\n",
             "<td>the password</td><td>q8Zr2LmT</td></tr>",
             "<b>password</b> <td>q8Zr2LmT</td></tr>",
+            "INSERT INTO t (id, password) VALUES (1, '3b9d07c41fe86a52908d4f7be1c6a03d')",
             "INSERT INTO t (id, password) VALUES (?, ?)",
             "INSERT INTO t (id, password) VALUES (1, 'q8Zr2LmT', 2)",
             "INSERT INTO t (id, password) SELECT ('q8Zr2LmT', 'q8Zr2LmT')",

@@ -21,7 +21,7 @@ pub(super) struct Rows<'t> {
 #[derive(Clone, Copy)]
 enum Layout {
     /// One in each line, with this between cells.
-    Lines(u8),
+    Lines(Separator),
     /// `(1, 'a'), (2, 'b')`.
     Tuples,
     /// `<tr><td>a</td></tr>`; columns are counted from the last.
@@ -46,7 +46,7 @@ fn count(text: &[u8], tag: &[u8]) -> usize {
 }
 
 impl<'t> Rows<'t> {
-    pub(super) fn lines(text: &'t [u8], at: usize, separator: u8, columns: usize) -> Self {
+    pub(super) fn lines(text: &'t [u8], at: usize, separator: Separator, columns: usize) -> Self {
         Self::new(text, at, Layout::Lines(separator), columns)
     }
 
@@ -85,7 +85,7 @@ impl<'t> Rows<'t> {
     }
 
     /// The cell of the next line; none at the end of what is read.
-    fn line(&mut self, separator: u8, column: usize) -> Option<Option<Range<usize>>> {
+    fn line(&mut self, separator: Separator, column: usize) -> Option<Option<Range<usize>>> {
         let start = self.at;
         if start >= self.limit {
             return None;
@@ -121,7 +121,8 @@ impl<'t> Rows<'t> {
             // Behind the last tag that opens, up to the first that closes.
             let close = memchr::memmem::find(cell, b"</").unwrap_or(cell.len());
             let open = memchr::memrchr(b'>', &cell[..close])? + 1;
-            Some(self.at + start + open..self.at + start + close)
+            let inside = without_marks(cell, open..close);
+            Some(self.at + start + inside.start..self.at + start + inside.end)
         });
         self.at += end + tags.row.len();
         Some(cell)
@@ -149,43 +150,55 @@ impl<'t> Rows<'t> {
     }
 }
 
-/// Stands for two blanks or more, with which people align columns.
-pub(super) const ALIGNED: u8 = b' ';
-
-/// What stands between separators, whether in quotes or not.
-pub(super) fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = Range<usize>> {
-    let mut at = Some(0);
-    std::iter::from_fn(move || {
-        let start = at?;
-        let len = end_of_cell(&line[start..], separator);
-        let blanks = line[start + len..].iter().take_while(|byte| **byte == ALIGNED).count();
-        at = match separator {
-            // Blanks at the start and at the end separate nothing.
-            ALIGNED if start + len + blanks == line.len() => None,
-            ALIGNED => Some(start + len + blanks),
-            _ => Some(start + len + 1).filter(|next| *next <= line.len()),
-        };
-        Some(start..start + len)
-    })
-    .filter(move |cell| separator != ALIGNED || !cell.is_empty())
+/// What stands between cells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Separator {
+    Byte(u8),
+    /// Two or more, with which people align columns.
+    Blanks,
 }
 
-fn end_of_cell(rest: &[u8], separator: u8) -> usize {
-    let end = match separator {
-        ALIGNED => memchr::memmem::find(rest, b"  "),
-        _ => memchr::memchr(separator, rest),
-    };
-    end.unwrap_or(rest.len())
+impl Separator {
+    /// The one that a line of names has most of.
+    pub(super) fn of(line: &[u8]) -> Self {
+        let count = |byte: u8| memchr::memchr_iter(byte, line).count();
+        let counted = b"|\t;,".map(|byte| (count(byte), byte));
+        match counted.into_iter().max_by_key(|(count, _)| *count) {
+            Some((1.., byte)) => Self::Byte(byte),
+            _ => Self::Blanks,
+        }
+    }
+
+    /// What stands between separators, in quotes or not. Blanks at the start and at the end separate nothing.
+    pub(super) fn cells(self, line: &[u8]) -> impl Iterator<Item = Range<usize>> {
+        let mut at = Some(0);
+        let next = move || {
+            let start = at?;
+            let rest = &line[start..];
+            let (len, gap) = match self {
+                Self::Byte(byte) => (memchr::memchr(byte, rest), 1),
+                Self::Blanks => {
+                    let len = memchr::memmem::find(rest, b"  ");
+                    let blanks = rest[len.unwrap_or(rest.len())..].iter();
+                    (len, blanks.take_while(|byte| **byte == b' ').count())
+                }
+            };
+            let end = start + len.unwrap_or(rest.len());
+            at = len.map(|_| end + gap);
+            Some(start..end)
+        };
+        std::iter::from_fn(next).filter(move |cell| self != Self::Blanks || !cell.is_empty())
+    }
 }
 
 /// Where in a row the value of a column is; quotes may hold what separates. None if the row has another
 /// number of columns.
-fn cell(row: &[u8], separator: u8, column: usize, columns: usize) -> Option<Range<usize>> {
+fn cell(row: &[u8], separator: Separator, column: usize, columns: usize) -> Option<Range<usize>> {
     let row = row.strip_suffix(b"\r").unwrap_or(row);
-    if separator == ALIGNED {
-        let cell = cells(row, separator).nth(column)?;
-        return (cells(row, separator).count() == columns).then_some(cell);
-    }
+    let Separator::Byte(separator) = separator else {
+        let cell = separator.cells(row).nth(column)?;
+        return (separator.cells(row).count() == columns).then_some(cell);
+    };
     let (mut at, mut count) = (0, 0);
     let mut found = None;
     while at <= row.len() {
@@ -197,14 +210,20 @@ fn cell(row: &[u8], separator: u8, column: usize, columns: usize) -> Option<Rang
         };
         let len = memchr::memchr(separator, &row[end..]).unwrap_or(row.len() - end);
         if count == column {
-            let cell = start..if quoted { end } else { end + len };
-            let blanks = cell.len() - row[cell.clone()].trim_ascii_start().len();
-            let start = cell.start + blanks;
-            found = Some(start..start + row[cell].trim_ascii().len());
+            found = Some(without_marks(row, start..if quoted { end } else { end + len }));
         }
         (at, count) = (end + len + 1, count + 1);
     }
     found.filter(|_| count == columns)
+}
+
+/// Without blanks and what Markdown marks code with.
+fn without_marks(row: &[u8], cell: Range<usize>) -> Range<usize> {
+    let is_mark = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'`';
+    let text = &row[cell.clone()];
+    let start = text.iter().position(|byte| !is_mark(byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_mark(byte)).map_or(start, |last| last + 1);
+    cell.start + start..cell.start + end
 }
 
 /// A value of SQL.
