@@ -53,7 +53,9 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         return None;
     }
     let confidence = match is_basic {
-        true => basic(token).or_else(|| other(token))?,
+        true => {
+            basic(token).or_else(|| if is_header(text, &word) { other(token) } else { None })?
+        }
         false => bearer(token)?,
     };
     let start = word.end + blanks;
@@ -61,19 +63,24 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     Some(Detected { whole: word.start..secret.end, secret, confidence, reason: Reason::Header })
 }
 
-/// `Key value`: what authorizes, without the word for how. Schemes that everybody has are found by themselves.
+/// What authorizes, without the word for how: `Key value`.
 pub(super) fn behind_scheme(text: &[u8], found: Assignment) -> Assignment {
-    const MAX_SCHEME: usize = 16;
     let value = &text[found.value.clone()];
-    let in_scheme = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'-';
-    let scheme = value.iter().take(MAX_SCHEME).take_while(in_scheme).count();
-    let is_found = ignore_case::is_any(&value[..scheme], &ANCHORS);
-    match value.get(scheme) {
-        Some(b' ') if scheme > 0 && !is_found && !value[scheme + 1..].contains(&b' ') => {
-            Assignment { value: found.value.start + scheme + 1..found.value.end, ..found }
-        }
-        _ => found,
+    let scheme = scheme(value);
+    match value[scheme..].contains(&b' ') {
+        true => found,
+        false => Assignment { value: found.value.start + scheme..found.value.end, ..found },
     }
+}
+
+/// How long the word for how something is authorized is at the start of `value`, with its blank. What
+/// everybody calls so is found by itself.
+pub(super) fn scheme(value: &[u8]) -> usize {
+    const MAX_SCHEME: usize = 16;
+    let in_scheme = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'-';
+    let len = value.iter().take(MAX_SCHEME).take_while(in_scheme).count();
+    let is_one = len > 0 && value.get(len) == Some(&b' ');
+    if is_one && !ignore_case::is_any(&value[..len], &ANCHORS) { len + 1 } else { 0 }
 }
 
 /// Base64 of a user name and a password.
@@ -112,6 +119,13 @@ fn end_of_token(rest: &[u8]) -> usize {
     let Some((b':', second)) = rest[first..].split_first() else { return first };
     let second = second.iter().take_while(in_token).count();
     if first > 0 && second >= MIN_PART { first + 1 + second } else { first }
+}
+
+/// Whether the scheme is written as in a header: the word has other meanings.
+fn is_header(text: &[u8], word: &Range<usize>) -> bool {
+    let before = &text[..word.start];
+    text[word.start] == b'B'
+        && (before.ends_with(b": ") || matches!(before.last(), Some(b'"' | b'\'')))
 }
 
 /// What is sent as it is, and not encoded, as some services want it: random, and no text in base64.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::name::{Kind, LOGIN, Named};
 use super::syntax::{self, Assignment, Syntax};
+use crate::ignore_case;
 
 /// A function whose argument at this place, counted from nought, is a credential.
 struct Call {
@@ -66,8 +67,8 @@ const CALLS: &[Call] = &[
     password("setbasicauth(", 1),
     password("basicauthentication(", 1),
     password("plaintextauthprovider(", 1),
-    password("addidentity(", 1),
-    password("createaccount(", 1),
+    password("jsch.addidentity(", 1),
+    password("realm.createaccount(", 1),
     password("usernamepasswordcredentialsimpl(", 4),
     password("mosquitto_username_pw_set(", 2),
     // What is hashed in code is known to whoever reads it.
@@ -142,9 +143,25 @@ fn call(opening: &[u8]) -> Option<&'static Call> {
 pub(super) fn second(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
     let call = call(&text[word.clone()])?;
     match call.takes {
-        Takes::OfClient => token(text, behind_argument(text, word.end)?, OF_CLIENT),
+        Takes::OfClient => key_of_client(text, word, behind_argument(text, word.end)?),
         _ => None,
     }
+}
+
+/// What a client is given at `at`, unless it is one for tests, or the function is one of many that end so.
+fn key_of_client(text: &[u8], word: &Range<usize>, at: usize) -> Option<(Named, Assignment)> {
+    const OTHERS: &[&str] = &["delete", "fake", "find", "get", "mock", "stub", "test"];
+    const MAX_BEFORE: usize = 16;
+    let before = &text[word.start.saturating_sub(MAX_BEFORE)..word.start];
+    let len = before.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    if ignore_case::contains_any(&before[before.len() - len..], OTHERS) {
+        return None;
+    }
+    let (named, found) = token(text, at, OF_CLIENT)?;
+    let value = &text[found.value.clone()];
+    // Paths, and accounts of Twilio.
+    let is_other = value.contains(&b'/') || (value.starts_with(b"AC") && value.len() == 34);
+    (!is_other).then_some((named, found))
 }
 
 /// What is passed at the place of the password, and what is known of it.
@@ -152,7 +169,7 @@ pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assig
     let call = call(&text[word.clone()])?;
     let (named, syntax) = match call.takes {
         Takes::Anything => return token(text, word.end, ANYTHING),
-        Takes::OfClient => return token(text, word.end, OF_CLIENT),
+        Takes::OfClient => return key_of_client(text, word, word.end),
         Takes::Password => (LOGIN, Syntax::Login),
         Takes::Secret => (SECRET, Syntax::Quoted),
     };
@@ -177,7 +194,7 @@ pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assig
     ends.then_some((named, found))
 }
 
-/// The only argument of a call, in quotes.
+/// The argument at `at`, in quotes.
 fn token(text: &[u8], at: usize, named: Named) -> Option<(Named, Assignment)> {
     let found = syntax::quoted_at(text, at, Syntax::Argument)?;
     let behind = text.get(found.value.end + 1);

@@ -36,16 +36,15 @@ const TELLING: &[&str] = &[
     "unused", "user", "what", "wrong-", "wrong_", "wrongp", "your",
 ];
 
-/// Words that a value has which only says what it is, in any language.
+/// Words that a value has which only says what it is.
+const NAMING: &[&str] = &["pass", "pwd", "token", "user", "credential"];
+/// The same in other languages.
 #[rustfmt::skip]
-const NAMING: &[&str] = &[
-    "pass", "pwd", "token", "user", "credential",
-    "kennwort", "wachtwoord", "adgangskode", "salasana", "losenord", "contrase", "motdepasse", "lozinka", "haslo", "heslo", "senha", "jelszo", "katasandi",
-    "pasahitza", "wagwoord", "parool", "geslo", "zaporka", "sifre", "nenosiri", "kupuhipa", "fjalekalim",
+const NAMING_ELSEWHERE: &[&str] = &[
+    "kennwort", "wachtwoord", "adgangskode", "salasana", "losenord", "contrase", "motdepasse", "lozinka",
+    "haslo", "heslo", "senha", "jelszo", "katasandi", "pasahitza", "wagwoord", "parool", "geslo", "zaporka",
+    "sifre", "nenosiri", "kupuhipa", "fjalekalim",
 ];
-
-/// Where those begin that are not English.
-const LANGUAGES: usize = 5;
 
 /// What people say of themselves, of which nothing else is made: `IloveOysters`.
 const AVOWALS: &[&str] = &["ilove", "ihate", "ineed", "imiss"];
@@ -94,15 +93,21 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     }
     // People choose the word for a password in their own language, with a number.
     if is_in_other_language(value) {
-        return (digits > 0).then_some(JOINED_BITS);
+        // Few digits, and those in order, are an example's.
+        let is_typed =
+            value.ends_with(b"12") || value.ends_with(b"123") || value.ends_with(b"1234");
+        return (digits >= 2 && !is_typed).then_some(JOINED_BITS);
     }
     // A name with a number: `master_key_123`.
     let is_name = joints > 0 && value.split(is_joint).any(speaks);
     if is_numbered(value) || is_telling(value) || is_name {
         return None;
     }
-    // A number and its unit, or a version: `300ms`, `0x1f`, `2.6.0.Final`.
-    let is_quantity = first.is_ascii_digit() && signs == 0 && (letters <= 3 || joints > 1);
+    // A number and its unit, or a version: `300ms`, `0x1f`, `128chars`, `2.6.0.Final`.
+    let unit = &value[value.iter().take_while(|byte| byte.is_ascii_digit()).count()..];
+    let is_quantity = first.is_ascii_digit()
+        && signs == 0
+        && (letters <= 3 || joints > 1 || vocabulary::is_known(unit));
     // A call, an option or a list is written with the same signs: `a*b`, `user@host`, `a+b`.
     let is_expression = signs > 0 && digits == 0 && !has_capital_and_small(value);
     if is_quantity || is_expression || is_mail_address(value) {
@@ -121,13 +126,14 @@ fn speaks(word: &[u8]) -> bool {
     has_credential_word(word) && !is_no_key(word)
 }
 
-/// Whether words in camel case have a sign behind them, as no name has: `WeLoveOysters.`, `oystersPlease--`.
+/// Whether words in camel case have a sign behind them, as names hardly have: `WeLoveOysters.`,
+/// `oystersPlease--`.
 fn is_closed(value: &[u8]) -> bool {
     const MIN_LETTERS: usize = 8;
     let letters = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let (words, signs) = value.split_at(letters);
     letters >= MIN_LETTERS
-        && (1..=2).contains(&signs.len())
+        && matches!(signs, b"." | b".." | b"-" | b"--")
         && words[1..].iter().any(u8::is_ascii_uppercase)
         && words.iter().any(u8::is_ascii_lowercase)
         && !is_telling(value)
@@ -142,7 +148,7 @@ fn is_in_other_language(value: &[u8]) -> bool {
     let stem = &value[..stem];
     stem.len() < value.len()
         && stem.first().is_some_and(u8::is_ascii_uppercase)
-        && (ignore_case::is_any(stem, WORDS) || ignore_case::is_any(stem, &NAMING[LANGUAGES..]))
+        && (ignore_case::is_any(stem, WORDS) || ignore_case::is_any(stem, NAMING_ELSEWHERE))
 }
 
 /// Whether the value is one word in small letters, or several with dashes between them, and none that a
@@ -158,11 +164,10 @@ pub(super) fn is_word_of_login(value: &[u8]) -> bool {
 }
 
 /// Whether the value is three words or more, none of which a program has a meaning for, with the same sign
-/// between them: `otter_ladder_quiver`, `otter.ladder.quiver`. Names and hosts have one that it has.
+/// between them: `otter_ladder_quiver`. Names of something have a word that a program knows.
 pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
     const MIN_WORDS: usize = 3;
-    const OF_HOSTS: &[&str] = &["com", "dev", "lan", "local", "net", "org", "www"];
-    let Some(&joint) = value.iter().find(|byte| matches!(byte, b'-' | b'_' | b'.')) else {
+    let Some(&joint) = value.iter().find(|byte| matches!(byte, b'-' | b'_')) else {
         return false;
     };
     let words = || value.split(|byte| *byte == joint);
@@ -170,7 +175,6 @@ pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
         (4..=10).contains(&word.len())
             && word.iter().all(u8::is_ascii_lowercase)
             && !vocabulary::is_known(word)
-            && !ignore_case::is_any(word, OF_HOSTS)
     };
     value.len() <= LEN_MAX
         && words().count() >= MIN_WORDS
@@ -204,7 +208,7 @@ fn is_words(value: &[u8], is_joint: fn(&u8) -> bool) -> bool {
 }
 
 fn has_naming(value: &[u8]) -> bool {
-    ignore_case::contains_any(value, NAMING)
+    ignore_case::contains_any(value, NAMING) || ignore_case::contains_any(value, NAMING_ELSEWHERE)
 }
 
 /// Whether a value only says what it is, or is a word that programs know.

@@ -89,7 +89,9 @@ pub(super) fn detect(
         if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) || is_hash(named, value) {
             continue;
         }
-        let confidence = named::judge(named, Syntax::Quoted, kind, value).or_else(|| {
+        // What is no password was made by a program.
+        let syntax = if named.kind == Kind::Password { Syntax::Quoted } else { Syntax::Cell };
+        let confidence = named::judge(named, syntax, kind, value).or_else(|| {
             let is_word = is_line && named.kind == Kind::Password && kind != FileKind::Text;
             (is_word && is_chosen(value)).then_some(Confidence::Low)
         });

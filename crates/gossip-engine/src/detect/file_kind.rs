@@ -46,8 +46,7 @@ const TEXT: &[&str] = &[
 ];
 /// What people write down for themselves, and no documentation of a program. Those of releases are called
 /// `release-notes`.
-const NOTES: &[&str] =
-    &["handover", "meeting", "mynotes", "my-notes", "my_notes", "passw", "runbook"];
+const NOTES: &[&str] = &["handover", "mynotes", "my-notes", "my_notes", "passwords", "runbook"];
 const CATALOGUE: &[&str] = &["po", "pot", "mo", "arb", "xlf", "xliff", "resx", "strings"];
 /// How they are written in directories of their own; other code may be in a package that is called so.
 #[rustfmt::skip]

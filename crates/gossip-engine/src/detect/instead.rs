@@ -195,10 +195,10 @@ mod tests {
     fn what_everybody_may_see_is_none() {
         let link = |file| format!("https://ci.acme.io/{file}?token={KEY}");
         check(FileKind::Config, &link("build.svg"), &link("build"));
-        check(
-            FileKind::Config,
-            &link("o/a.pdf?alt=media&x").replace("?token", "&token").replace("&x&", "&"),
-            &link("o"),
-        );
+        check(FileKind::Config, &link("build/badge"), &link("build/log"));
+        let media = |option| format!("https://store.acme.io/o/a.pdf?alt={option}&token={KEY}");
+        check(FileKind::Config, &media("media"), &media("json"));
+        let sheet = |host| format!("https://{host}/spreadsheets/d/1?token={KEY}");
+        check(FileKind::Config, &sheet("docs.google.com"), &sheet("docs.acme.io"));
     }
 }

@@ -61,21 +61,16 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
 
 /// What a call is given that takes a password by its place.
 fn passed(text: &[u8], kind: FileKind, opening: &Range<usize>) -> Option<Detected> {
-    let (named, found) = calls::argument(text, opening)?;
-    let judged =
-        |named, found: &Assignment| judge(named, found.syntax, kind, &text[found.value.clone()]);
-    // An id or an address may stand before the key.
-    if judged(named, &found).is_none()
-        && let Some((named, found)) = calls::second(text, opening)
-        && let Some(confidence) = judged(named, &found)
-    {
-        return Some(detected(named, opening.start, found, confidence));
-    }
-    let confidence = match judged(named, &found) {
-        None if plain_word::is_argument(text, kind, named, &found) => Confidence::Low,
-        confidence => confidence?,
+    let judged = |(named, found): (Named, Assignment)| {
+        let confidence = match judge(named, found.syntax, kind, &text[found.value.clone()]) {
+            None if plain_word::is_argument(text, kind, named, &found) => Confidence::Low,
+            confidence => confidence?,
+        };
+        Some(detected(named, opening.start, found, confidence))
     };
-    Some(detected(named, opening.start, found, confidence))
+    // An id or an address may stand before the key of a client.
+    let second = calls::second(text, opening).and_then(judged);
+    second.or_else(|| calls::argument(text, opening).and_then(judged))
 }
 
 /// What the name says, and the value with the syntax that follows from that: of `user:value` the

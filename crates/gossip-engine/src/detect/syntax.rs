@@ -16,6 +16,7 @@ mod values;
 
 use std::ops::Range;
 
+use super::REACH_BEFORE as REACH;
 use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
 use super::vocabulary::{self, Role};
@@ -156,20 +157,10 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         cursor.skip_blanks();
         return quoted(cursor, Syntax::Quoted);
     }
-    // `name (prod) = value`.
-    if blanks > 0 && cursor.starts_with(b"(") {
-        let mut behind = cursor;
-        behind.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_lowercase() || byte == b'(');
-        if behind.eat(b") = ") || behind.eat(b"): ") {
-            behind.skip_blanks();
-            return bare(behind, Syntax::Blank, kind);
-        }
-    }
-    // C#: `name { get; set; } = "value"`.
-    if blanks > 0 && cursor.starts_with(b"{ get") {
-        cursor.skip_while(MAX_BLANKS, |byte| !matches!(byte, b'}' | b'\n'));
-        let is_property = cursor.eat(b"} = ");
-        return if is_property { quoted(cursor, Syntax::Quoted) } else { None };
+    if blanks > 0
+        && let Some(found) = annotated(cursor, kind).or_else(|| property(cursor))
+    {
+        return Some(found);
     }
     // `token -> value`, as people note something down.
     if blanks > 0 && !quoted_name && cursor.eat(b"-> ") {
@@ -209,6 +200,38 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
             assigned(cursor, name, operator, blanks, quoted_name, kind)
         }
     }
+}
+
+/// `name (prod) = value`.
+fn annotated(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
+    if !cursor.eat(b"(") {
+        return None;
+    }
+    cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if !(cursor.eat(b") = ") || cursor.eat(b"): ")) {
+        return None;
+    }
+    cursor.skip_blanks();
+    bare(cursor, Syntax::Blank, kind)
+}
+
+/// C#: `name { get; set; } = "value"`.
+fn property(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    if !cursor.eat(b"{") {
+        return None;
+    }
+    cursor.skip_blanks();
+    if !cursor.starts_with(b"get") {
+        return None;
+    }
+    cursor.skip_while(MAX_BLANKS, |byte| !matches!(byte, b'}' | b'\n'));
+    let is_closed = cursor.eat(b"}");
+    cursor.skip_blanks();
+    if !is_closed || !cursor.eat(b"=") {
+        return None;
+    }
+    cursor.skip_blanks();
+    quoted(cursor, Syntax::Quoted)
 }
 
 /// How a name ends.
@@ -284,8 +307,14 @@ fn assigned(
         return Some(found);
     }
     if let Some(found) = quoted(cursor, Syntax::Quoted) {
-        let second = if is_second(text, name.start) { behind(text, &found) } else { None };
-        return Some(second.unwrap_or(found));
+        let place = names_before(text, name.start);
+        let second = if place > 0 { behind(text, &found) } else { None };
+        // `connect(user, name="value")` is none of several.
+        let Some(mut found) = second else { return Some(found) };
+        for _ in 1..place {
+            found = behind(text, &found)?;
+        }
+        return Some(found);
     }
     if let Some(found) = bytes(cursor).or_else(|| wrapped(cursor)) {
         return Some(found);
@@ -293,7 +322,7 @@ fn assigned(
     // `x-api-key:`, and in the next line `- value`: headers as recordings of tests have them.
     if may_indent && kind == FileKind::Config && cursor.eat(b"- ") {
         skip_scheme(&mut cursor, &text[name.clone()]);
-        return bare(cursor, Syntax::Cell, kind);
+        return quoted(cursor, Syntax::Cell).or_else(|| bare(cursor, Syntax::Cell, kind));
     }
     if crossed {
         let is_note = matches!(kind, FileKind::Text | FileKind::Unknown);
@@ -307,11 +336,25 @@ fn assigned(
     bare(cursor, syntax, kind)
 }
 
-/// Whether another name stands before it: `user, name = …`.
-fn is_second(text: &[u8], start: usize) -> bool {
-    let before = text[..start].strip_suffix(b"$").unwrap_or(&text[..start]);
-    let before = before.strip_suffix(b", ").or(before.strip_suffix(b",")).and_then(<[u8]>::last);
-    before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+/// How many names stand before it that are assigned together: `user, name = …`.
+fn names_before(text: &[u8], start: usize) -> usize {
+    const MAX_NAMES: usize = 3;
+    const MAX_BEFORE: usize = 64;
+    const _: () = assert!(MAX_SIDE + MAX_BEFORE <= REACH);
+    let mut before = &text[start.saturating_sub(MAX_BEFORE)..start];
+    for count in 0..MAX_NAMES {
+        before = before.strip_suffix(b"$").unwrap_or(before);
+        let Some(rest) = before.strip_suffix(b", ").or(before.strip_suffix(b",")) else {
+            return count;
+        };
+        let in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+        let len = rest.iter().rev().take_while(in_name).count();
+        if len == 0 {
+            return count;
+        }
+        before = &rest[..rest.len() - len];
+    }
+    MAX_NAMES
 }
 
 /// The string behind this one, which is short, and a comma.

@@ -242,6 +242,14 @@ fn value(text: &[u8], at: usize) -> Option<Value> {
     let mut at = at;
     loop {
         match *text.get(at)? {
+            // In a string of code its quotes are escaped.
+            b'\\' if matches!(text.get(at + 1), Some(b'"')) => {
+                let end = at + 2 + memchr::memmem::find(&text[at + 2..], b"\\\"")?;
+                if depth == 0 {
+                    quoted = Some(at + 2..end);
+                }
+                at = end + 1;
+            }
             quote @ (b'\'' | b'"') => {
                 let end = end_of_string(text, at + 1, quote)?;
                 if depth == 0 {

@@ -98,6 +98,11 @@ fn password(word: &Word<'_>) -> Option<f32> {
     if word.is("contrase") {
         return word.tail_is(&["na", "nas", "nia", "nya"]).then_some(6.0);
     }
+    // In French; in English it is a process of decisions.
+    if word.is("mdp") {
+        let bits = if word.before.is_some() { 6.0 } else { 1.0 };
+        return word.is_whole().then_some(bits);
+    }
     if ignore_case::is_any(word.anchor, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
         // `enclave`.
         let is_whole = word.head.is_empty()

@@ -382,28 +382,32 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
 }
 
 /// `name:`, and the value in a line of its own further down.
-pub(super) fn alone(mut cursor: Cursor<'_>) -> Option<Assignment> {
-    const MIN_LEN: usize = 16;
-    const MAX_LEN: usize = 256;
-    let start = cursor.at;
-    let len = cursor.skip_while(MAX_LEN, |byte| is_plain(byte) || b"-+/=~:".contains(&byte));
-    let value = start..start + len;
-    let ends = matches!(cursor.peek(), None | Some(b'\n' | b'\r'));
-    (len >= MIN_LEN && ends).then_some(Assignment { value, syntax: Syntax::Blank })
+pub(super) fn alone(cursor: Cursor<'_>) -> Option<Assignment> {
+    let found = key(cursor, |byte| is_plain(byte) || b"-+/=~:".contains(&byte))?;
+    let next = cursor.text.get(found.value.end);
+    matches!(next, None | Some(b'\n' | b'\r')).then_some(found)
 }
 
-/// `rotate the name (value) soon`: behind the parenthesis.
-pub(super) fn in_parentheses(mut cursor: Cursor<'_>) -> Option<Assignment> {
+/// `rotate the name (value) soon`: behind the parenthesis. Dates and other numbers have dashes in them.
+pub(super) fn in_parentheses(cursor: Cursor<'_>) -> Option<Assignment> {
+    let text = cursor.text;
+    let found = key(cursor, |byte| byte.is_ascii_alphanumeric() || b"_-+/=:".contains(&byte))?;
+    let value = &text[found.value.clone()];
+    let is_one = !value.contains(&b'-') || value::is_uuid(value);
+    (is_one && text.get(found.value.end) == Some(&b')')).then_some(found)
+}
+
+/// What is as long as a key at the cursor, and no commit.
+fn key(mut cursor: Cursor<'_>, is_in: impl Fn(u8) -> bool) -> Option<Assignment> {
     const MIN_LEN: usize = 16;
     const MAX_LEN: usize = 256;
+    const COMMIT_LEN: usize = 40;
     let start = cursor.at;
-    let len = cursor
-        .skip_while(MAX_LEN, |byte| byte.is_ascii_alphanumeric() || b"_-+/=:".contains(&byte));
+    let len = cursor.skip_while(MAX_LEN, is_in);
     let value = start..start + len;
-    // Changelogs name commits so.
-    let is_commit = len == 40 && cursor.text[value.clone()].iter().all(u8::is_ascii_hexdigit);
-    let is_one = len >= MIN_LEN && cursor.peek() == Some(b')') && !is_commit;
-    is_one.then_some(Assignment { value, syntax: Syntax::Blank })
+    let is_hex = || cursor.text[value.clone()].iter().all(u8::is_ascii_hexdigit);
+    let is_commit = len == COMMIT_LEN && is_hex();
+    (len >= MIN_LEN && !is_commit).then_some(Assignment { value, syntax: Syntax::Blank })
 }
 
 /// In a type as in a value: most of what stands behind a name and a blank is prose, and its first word

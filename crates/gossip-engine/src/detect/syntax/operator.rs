@@ -2,6 +2,7 @@
 
 use super::MAX_WRAPPER;
 use super::cursor::Cursor;
+use crate::detect::authorization;
 use crate::ignore_case;
 
 /// What stands between a name and its value.
@@ -72,17 +73,10 @@ pub(super) fn skip_type(cursor: &mut Cursor<'_>) {
     }
 }
 
-/// `Authorization: Token …`: how something is authorized. What everybody calls so is found by itself.
+/// `Authorization: Token …`: how something is authorized.
 pub(super) fn skip_scheme(cursor: &mut Cursor<'_>, name: &[u8]) {
-    const MAX_SCHEME: usize = 16;
-    if !ignore_case::ends_with_any(name, &["authorization"]) {
-        return;
-    }
-    let start = cursor.at;
-    let len = cursor.skip_while(MAX_SCHEME, |byte| byte.is_ascii_alphabetic());
-    let is_found = ignore_case::is_any(&cursor.text[start..cursor.at], &["basic", "bearer"]);
-    if len == 0 || is_found || !cursor.eat(b" ") {
-        cursor.at = start;
+    if ignore_case::ends_with_any(name, &["authorization"]) {
+        cursor.at += authorization::scheme(&cursor.text[cursor.at.min(cursor.text.len())..]);
     }
 }
 

@@ -360,9 +360,8 @@ pub(super) fn bare(cursor: Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option
     }
     // `{user: app, password: value}`.
     let closes_map = config && !rest[..len].contains(&b'{') && is_in_map(text, cursor.at);
-    // A sentence ends with a dot, and a password may.
-    let ends_sentence = |byte: u8| byte == b',' || (byte == b'.' && !config);
-    while len > 0 && (ends_sentence(rest[len - 1]) || (closes_map && rest[len - 1] == b'}')) {
+    while len > 0 && (matches!(rest[len - 1], b',' | b'.') || (closes_map && rest[len - 1] == b'}'))
+    {
         len -= 1;
     }
     if !config && rest[..len].contains(&b'(') {
