@@ -27,9 +27,16 @@ fn time(data: &[u8], len: usize) -> Duration {
     let text: Vec<u8> = data.iter().copied().cycle().take(len).collect();
     SCRATCH.with_borrow_mut(|scratch| {
         let started = worked();
-        engine.scan(scratch, &text, Some(b"any/config.yml"), &mut |_| {});
+        engine.scan(scratch, &text, Some(path(data)), &mut |_| {});
         worked().saturating_sub(started)
     })
+}
+
+/// What a file is called decides how it is read.
+fn path(data: &[u8]) -> &'static [u8] {
+    const PATHS: [&[u8]; 5] =
+        [b"any/config.yml", b"any/code.py", b"any/notes", b"any/page.html", b"any/passwords.txt"];
+    PATHS[data.len() % PATHS.len()]
 }
 
 /// How long this thread has had a processor: a busy machine makes no input slow. Linux only.

@@ -24,6 +24,10 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             "login(", "jwt.sign(", ".init(", "strcmp(", " pw", "psk", "clave", "creds", " is ", ".type(", "[[",
             "]]", "Sommer2024!", "SetEnv ", "admin:", ".into()", "Some(", "::new", "contrasena", "0 ",
             "user = \"app\"\n", "host: db01\n", "zwetschge", "letmein-prod", "<<\"", "user,password\n", "app,", "\" -> \"", ":password \"", "}", "user, password = ", "\", \"",
+            "host,user,password\n", "h1  app  ", "Host    User   Password\n", "| host | pw |\n", "<th>password</th></tr>",
+            "<td>q8Zr2LmT</td></tr>", "INSERT INTO t (id, password) VALUES ", "(1, 'q8Zr2LmT'), ", "FROM stdin;\n", " { get; set; } = \"",
+            "client(\"", "Client.new('", "- ", "Authorization: Token ", " (prod) = ", "the password was reset to ", "bcrypt.hash('",
+            "cpy(x.password, \"", ").unwrap_or(\"", "q{", "<value>", "\\'", "\r\n",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-z0-9]{32,40}".prop_map(String::into_bytes),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
@@ -47,9 +51,15 @@ fn words(text: &[u8], detector: Detector) -> Vec<Range<usize>> {
 
 type Found = (Range<usize>, Range<usize>, Confidence, Reason);
 
-fn detect(detector: Detector, text: &[u8], word: Range<usize>) -> Vec<Found> {
+/// What a file is decides how it is read.
+fn kind() -> impl Strategy<Value = FileKind> {
+    use FileKind::{Catalogue, Code, Config, Text, Unknown};
+    prop::sample::select(vec![Code, Config, Text, Catalogue, Unknown])
+}
+
+fn detect(detector: Detector, kind: FileKind, text: &[u8], word: Range<usize>) -> Vec<Found> {
     let mut all = Vec::new();
-    detector.detect(text, FileKind::Config, word, &mut |found| {
+    detector.detect(text, kind, word, &mut |found| {
         all.push((found.whole, found.secret, found.confidence, found.reason));
     });
     all
@@ -60,29 +70,36 @@ proptest! {
 
     /// J1: what is further away than the reach changes nothing.
     #[test]
-    fn nothing_beyond_the_reach_counts(pieces in prop::collection::vec(piece(), 1..24)) {
+    fn nothing_beyond_the_reach_counts(
+        pieces in prop::collection::vec(piece(), 1..24),
+        kind in kind(),
+    ) {
         let text = pieces.concat();
         for detector in DETECTORS {
             for word in words(&text, detector) {
                 let from = word.start.saturating_sub(REACH_BEFORE);
                 let to = text.len().min(word.end + REACH_AFTER);
-                let near = detect(detector, &text[from..to], word.start - from..word.end - from);
+                let inside = word.start - from..word.end - from;
+                let near = detect(detector, kind, &text[from..to], inside);
                 let shift = |range: Range<usize>| range.start + from..range.end + from;
                 let near = near.into_iter().map(|(whole, secret, confidence, reason)| {
                     (shift(whole), shift(secret), confidence, reason)
                 });
-                prop_assert_eq!(detect(detector, &text, word), near.collect::<Vec<_>>());
+                prop_assert_eq!(detect(detector, kind, &text, word), near.collect::<Vec<_>>());
             }
         }
     }
 
     /// Spans lie within the text, the secret within the match.
     #[test]
-    fn what_is_found_lies_within(pieces in prop::collection::vec(piece(), 1..24)) {
+    fn what_is_found_lies_within(
+        pieces in prop::collection::vec(piece(), 1..24),
+        kind in kind(),
+    ) {
         let text = pieces.concat();
         for detector in DETECTORS {
             for word in words(&text, detector) {
-                for (whole, secret, ..) in detect(detector, &text, word) {
+                for (whole, secret, ..) in detect(detector, kind, &text, word) {
                     prop_assert!(whole.end <= text.len() && !secret.is_empty());
                     prop_assert!(whole.start <= secret.start && secret.end <= whole.end);
                 }
