@@ -53,10 +53,16 @@ const OTHERS: &[&str] = &[
     "domain", "benutzer", "konto", "ip", "service", "system", "device", "vendor", "client", "environment",
 ];
 
-/// Whether `next` ends the column's name. Blanks stand behind too many words to look at all of them.
+/// The same with what stands before a name where blanks or bars align columns: then a blank may follow, as
+/// one follows any word of a sentence.
+#[rustfmt::skip]
+pub(super) const ALIGNED: [&str; 8] = [
+    "| password", "  password", "| passwd", "  passwd", "| passwort", "  passwort", "| kennwort", "  kennwort",
+];
+
+/// Whether `next` ends the column's name.
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
-    b",;\t|\"\r\n)`]<".contains(&next)
-        || (next == b' ' && ignore_case::is_any(word, &["password", "passwort", "kennwort"]))
+    b",;\t|\"\r\n)`]<".contains(&next) || (next == b' ' && word.get(1) == Some(&b' '))
 }
 
 /// Calls back with every credential of the rows below the header in which `word` stands.
@@ -66,10 +72,8 @@ pub(super) fn detect(
     word: Range<usize>,
     on_found: &mut dyn FnMut(Detected),
 ) {
-    // One blank stands behind any word of a sentence.
-    if matches!(text[word.end..], [b' ', next, ..] if !matches!(next, b' ' | b'|')) {
-        return;
-    }
+    let aligned = if text[word.start + 1] == b' ' { 2 } else { 0 };
+    let word = word.start + aligned..word.end;
     // Code, and what programs are configured with, has lists of names in such lines, and no tables.
     let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text);
     let line = if may_be_line { lines(text, &word) } else { None };

@@ -189,7 +189,7 @@ impl Detector {
             Self::UrlPassword => vec!["://"],
             Self::Authorization => authorization::ANCHORS.to_vec(),
             Self::ServiceKey => service::anchors().collect(),
-            Self::PasswordColumn => columns::ANCHORS.to_vec(),
+            Self::PasswordColumn => [&columns::ANCHORS[..], &columns::ALIGNED].concat(),
         };
         // There are many services, and the same may follow the names of all.
         let behind_service = Next::only(service::may_follow);

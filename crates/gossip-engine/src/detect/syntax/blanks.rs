@@ -106,21 +106,14 @@ fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
         return None;
     }
     for _ in 0..MAX_WORDS {
-        // Behind a colon, or right behind the name, a number is enough.
-        let before = &rest[..start];
-        let is_behind_colon = before.ends_with(b": ") || before.ends_with(b" = ");
-        let is_next = start == 1 && kind == FileKind::Unknown;
         let word = Noted::read(&rest[start..]);
-        if word.has_digit && start + word.len < MAX_NOTE {
-            let inside = word.inside(&rest[start..]);
-            let value = &rest[start..][inside.clone()];
-            let is_near = is_behind_colon || is_next;
-            let is_password =
-                value::is_by_the_rules(value) || (is_near && is_noted(value, is_next));
-            if is_password && value[0].is_ascii_alphanumeric() {
-                let value = name.end + start + inside.start..name.end + start + inside.end;
-                return Some(Assignment { value, syntax: Syntax::Said });
-            }
+        // Most have none, and what is cut off is not read.
+        if word.has_digit
+            && start + word.len < MAX_NOTE
+            && let Some(value) = word.password(rest, start, kind)
+        {
+            let value = name.end + value.start..name.end + value.end;
+            return Some(Assignment { value, syntax: Syntax::Said });
         }
         if !word.is_plain || rest.get(start + word.len) != Some(&b' ') {
             return None;
@@ -138,22 +131,60 @@ struct Noted {
     is_plain: bool,
 }
 
+/// What a byte is in a note: logs have many words behind the word for a password.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < classes.len() {
+        let byte = at as u8;
+        let is_letter = byte.is_ascii_alphabetic() || !byte.is_ascii();
+        let is_plain = is_letter
+            || byte.is_ascii_digit()
+            || matches!(byte, b'-' | b'_' | b'\'' | b'@' | b'.' | b'/' | b'(' | b')');
+        classes[at] |= if byte.is_ascii_graphic() || is_letter { IN_WORD } else { 0 };
+        classes[at] |= if is_plain { PLAIN } else { 0 };
+        classes[at] |= if byte.is_ascii_digit() { DIGIT } else { 0 };
+        at += 1;
+    }
+    classes
+};
+const IN_WORD: u8 = 1;
+const PLAIN: u8 = 2;
+const DIGIT: u8 = 4;
+
 impl Noted {
     fn read(rest: &[u8]) -> Self {
-        let mut word = Self { len: 0, has_digit: false, is_plain: true };
-        for byte in rest.iter().take_while(|byte| byte.is_ascii_graphic() || !byte.is_ascii()) {
-            word.len += 1;
-            match byte {
-                b'0'..=b'9' => word.has_digit = true,
-                b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => {}
-                b'-' | b'_' | b'\'' | b'@' | b'.' | b'/' | b'(' | b')' => {}
-                // Only at its end.
-                b':' | b',' if rest.get(word.len) == Some(&b' ') => {}
-                _ => word.is_plain = false,
+        let (mut len, mut any, mut all, mut all_before) = (0, 0, PLAIN, PLAIN);
+        for byte in rest {
+            let class = CLASSES[usize::from(*byte)];
+            if class & IN_WORD == 0 {
+                break;
             }
+            len += 1;
+            any |= class;
+            all_before = all;
+            all &= class;
         }
-        let is_sign = matches!(&rest[..word.len], b"=" | b"->" | b"=>");
-        Self { is_plain: (word.is_plain && word.len > 0) || is_sign, ..word }
+        let word = &rest[..len];
+        // A colon or a comma may stand at its end.
+        let is_closed = matches!(word.last(), Some(b':' | b',')) && all_before != 0;
+        let is_sign = matches!(word, b"=" | b"->" | b"=>");
+        let is_plain = (len > 0 && (all != 0 || is_closed)) || is_sign;
+        Self { len, has_digit: any & DIGIT != 0, is_plain }
+    }
+
+    /// Where in the note a password is, if the word at `start` is one. Behind a colon, or right behind the
+    /// name, a number is enough.
+    fn password(&self, note: &[u8], start: usize, kind: FileKind) -> Option<Range<usize>> {
+        let inside = self.inside(&note[start..]);
+        let inside = start + inside.start..start + inside.end;
+        let value = &note[inside.clone()];
+        let before = &note[..start];
+        let is_assigned = before.ends_with(b": ") || before.ends_with(b" = ");
+        let is_next = start == 1 && kind == FileKind::Unknown;
+        let is_password =
+            value::is_by_the_rules(value) || ((is_assigned || is_next) && is_noted(value, is_next));
+        (is_password && value[0].is_ascii_alphanumeric()).then_some(inside)
     }
 
     /// Without what opens it, and what closes it or ends a sentence.
