@@ -90,6 +90,33 @@ fn what_was_reported_is_masked_in_contexts_that_come_later() {
     }
 }
 
+/// What only a built-in rule knows, in a line beside: wherever blocks and segments begin, and however the
+/// bytes arrive.
+#[test]
+fn what_built_in_rules_know_is_masked_wherever_blocks_begin() {
+    let engine = engine(RULE);
+    let segment = gossip_engine::limits::SEGMENT_LEN;
+    let text = "password = \"kdxnyjwbq\"\nx acme_q8zr2lmt kdxnyjwbq\n";
+    let shifts = (0..2100).step_by(13).chain((segment - 2100..segment + 100).step_by(29));
+    for shift in shifts {
+        let text = format!("{}\n{text}", "y ".repeat(shift / 2));
+        let found = places(&engine, text.as_bytes());
+        let [(_, _, before, after)] = &found[..] else { panic!("{shift}: {}", found.len()) };
+        assert_eq!((before.as_str(), after.as_str()), ("x ", " …"), "{shift}");
+        let mut scratch = Scratch::new();
+        let mut stream = engine.stream(&mut scratch, None);
+        let mut contexts = Vec::new();
+        let mut on_found = |found: gossip_engine::Finding<'_>| {
+            contexts.push((found.context().before.to_owned(), found.context().after.to_owned()));
+        };
+        for piece in text.as_bytes().chunks(70_000) {
+            stream.push(piece, &mut on_found);
+        }
+        stream.finish(&mut on_found);
+        assert_eq!(contexts, [("x ".to_owned(), " …".to_owned())], "{shift}");
+    }
+}
+
 #[test]
 fn a_scan_that_goes_on_counts_on_in_characters() {
     let engine = engine(RULE);
