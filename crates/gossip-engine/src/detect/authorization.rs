@@ -146,3 +146,50 @@ fn bearer(token: &[u8]) -> Option<Confidence> {
     let weight = value::weigh(token, UUID_BITS)?;
     Some(if weight.bits >= 16.0 { Confidence::Medium } else { Confidence::Low })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "M6hUhDedl4h.mwXRcz0EGHx2qZybk3bX";
+
+    fn found(text: &str) -> Option<&str> {
+        let lower = text.to_ascii_lowercase();
+        let find = |word: &&str| lower.find(*word).map(|start| start..start + word.len());
+        let word = ANCHORS.iter().find_map(find).unwrap();
+        detect(text.as_bytes(), word).map(|detected| &text[detected.secret])
+    }
+
+    #[test]
+    fn tokens_may_be_uuids_or_have_a_colon() {
+        for token in [
+            "9b2f6c1e-7d34-4a58-b0c9-3e1f5a7d8c26",
+            "290122400748583:96faf47dbfd05edade1e20ed4abc9869",
+        ] {
+            assert_eq!(found(&format!("Authorization: Bearer {token}")), Some(token));
+        }
+        assert_eq!(found("bearer 4jF5t3GECb: the rest"), None);
+    }
+
+    #[test]
+    fn what_is_sent_as_it_is_counts_in_a_header() {
+        assert_eq!(found(&format!("'Authorization': 'Basic {KEY}'")), Some(KEY));
+        assert_eq!(found(&format!("Authorization: Basic {KEY}\n")), Some(KEY));
+        for text in [
+            format!("the basic {KEY} of it"),
+            "Authorization: Basic login_and_password_removed".to_owned(),
+            "Authorization: Basic dGhlIHVzZXIgaGFzIG5vIHBhc3N3b3Jk".to_owned(),
+        ] {
+            assert_eq!(found(&text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn schemes_that_everybody_has_are_left() {
+        assert_eq!(scheme(b"Token x"), 6);
+        assert_eq!(scheme(b"Client-ID x"), 10);
+        for value in [&b"Basic x"[..], b"bearer x", b"Token", b"4jF5 x", b" x"] {
+            assert_eq!(scheme(value), 0);
+        }
+    }
+}

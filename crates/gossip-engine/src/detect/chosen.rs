@@ -293,6 +293,40 @@ mod tests {
     }
 
     #[test]
+    fn what_people_choose_has_a_sign_or_the_word_of_their_language() {
+        for value in
+            ["WeLoveOysters.", "oystersPlease--", "Haslo-8316", "Passwort26", "Kennwort.91"]
+        {
+            assert_eq!(weigh(value.as_bytes()), Some(JOINED_BITS), "{value}");
+        }
+        for value in [
+            "MemberVariable_",
+            "oysters.",
+            "Passwort1",
+            "Haslo123",
+            "Password26",
+            "getPassword-",
+            "128chars",
+        ] {
+            assert_eq!(weigh(value.as_bytes()), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn phrases_have_no_word_of_a_program_and_walks_a_number() {
+        for value in ["otter_ladder_quiver", "otter-ladder-quiver"] {
+            assert!(is_pass_phrase(value.as_bytes()), "{value}");
+        }
+        for value in
+            ["otter_ladder", "reset_password_otter", "otter.ladder.quiver", "otter_user_quiver"]
+        {
+            assert!(!is_pass_phrase(value.as_bytes()), "{value}");
+        }
+        assert!(is_walk(b"asdf1234") && is_walk(b"1q2w3e4r") && is_walk(b"qwertz12"));
+        assert!(!is_walk(b"asdfghjk") && !is_walk(b"abc12345"));
+    }
+
+    #[test]
     fn a_word_may_end_as_a_sentence_does() {
         for value in ["quetzalcoatl!", "r@ven?"] {
             assert!(weigh(value.as_bytes()).is_none(), "{value}");

@@ -203,7 +203,7 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     let heads = || words[..at].iter().map(|(start, end)| &name[*start..*end]);
     // `NEXT_PUBLIC_ACME_TOKEN`: what a page is given is public, and should not be a token.
     let is_given_to_page = named.kind != Kind::Key && ignore_case::starts_with_any(name, TO_PAGES);
-    let is_public = |word| ignore_case::is_any(word, &["public", "pub", "publishable"]);
+    let is_public = |word: &[u8]| ignore_case::is_any(word, &["public", "pub", "publishable"]);
     if heads().any(is_public) && !is_given_to_page {
         return None;
     }
@@ -237,7 +237,8 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         }
         let is_of_key = named.kind != Kind::Key && ignore_case::is_any(word, OF_KEYS);
         let is_near = is_near(&at) || ignore_case::is_any(word, LABELS);
-        says(word, denying) && is_near && !is_of_key && !is_place(at)
+        let is_given = is_given_to_page && is_public(word);
+        says(word, denying) && is_near && !is_of_key && !is_place(at) && !is_given
     };
     if (0..at).any(denies) {
         let key_after_all = named.kind == Kind::Key && named.is_explicit;
@@ -501,6 +502,16 @@ mod tests {
             assert_eq!(named(name, word), None, "{name}");
         }
         assert_eq!(named("public_key", "key"), None);
+        assert_eq!(named("recaptcha_site_key", "key"), None);
+        assert_eq!(named("NEXT_PUBLIC_ACME_KEY", "key"), None);
+        for (name, word) in [
+            ("NEXT_PUBLIC_ACME_TOKEN", "token"),
+            ("upstash_redis_token", "token"),
+            ("config.token", "token"),
+            ("db_mdp", "mdp"),
+        ] {
+            assert!(named(name, word).is_some_and(|named| named.is_explicit), "{name}");
+        }
         assert_eq!(named("hashed_password", "pass"), None);
         for (name, word) in [
             ("redis_key", "key"),

@@ -177,6 +177,8 @@ mod tests {
     #[test]
     fn a_word_opens_what_is_no_page_and_not_here() {
         assert!(is_found("ecto://app:zwetschge@db01/shop"));
+        assert!(is_found("https://app@acme.io:4jF5t3GECb@h.internal/"));
+        assert!(!is_found("https://app@h.internal:8080/x@y"));
         assert!(is_found("smtp://app%40acme.io:4jF5t3GECb@smtp.acme.io:587"));
         assert!(!is_found("smtp://%USER%:4jF5t3GECb@smtp.acme.io:587"));
         assert!(is_found("https://app:otter-ladder-quiver@git.internal/"));
