@@ -124,7 +124,7 @@ pub(crate) fn is_harmless(value: &[u8]) -> bool {
 
 /// Whether what stands before a value, the name of a service and more, says that others may have it: the id
 /// of something, `acme_client_id = `, or a key for pages. A key's own number goes with the key.
-pub(crate) fn is_of_id(before: &[u8]) -> bool {
+pub(crate) fn may_be_shared(before: &[u8]) -> bool {
     #[rustfmt::skip]
     const NUMBERED: &[&str] = &[
         "account", "app", "application", "auth", "client", "company", "customer", "event", "invoice", "message",

@@ -79,11 +79,12 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         || (found.is_assigned && !may_be_hash)
         || !services::is_word(&text[word]);
     // A parameter of a request is sent because the service asks for it: `?app_id=`.
-    let is_of_id = super::is_of_id(between) && !between.iter().any(|byte| b"?&".contains(byte));
+    let is_shared =
+        super::may_be_shared(between) && !between.iter().any(|byte| b"?&".contains(byte));
     // `id="acme-9b2f6c1e-…"`, `acme,9b2f6c1e-…`: one of many that are called so.
     let is_numbered =
         !found.is_credential && matches!(between, b"-" | b",") && value::is_uuid(value);
-    (is_key && !is_of_id && !is_numbered).then_some(found.detected)
+    (is_key && !is_shared && !is_numbered).then_some(found.detected)
 }
 
 /// What stands behind a service's name.

@@ -62,7 +62,7 @@ impl Segment<'_> {
                 !detect::is_surprising(value, least)
                     || detect::is_tail_of_option(view.text, &found.secret)
             })
-            || (rule.is_assign && (detect::is_wordlike(value) || detect::is_of_id(before)))
+            || (rule.is_assign && (detect::is_wordlike(value) || detect::may_be_shared(before)))
             || detect::is_harmless(value)
             || (rule.placeholders == Placeholders::Drop && judge::is_placeholder(value, public_len))
             || (rule.checksum.is_none()
