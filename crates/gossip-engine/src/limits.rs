@@ -9,7 +9,7 @@ pub const ENGINE_VERSION: u32 = 11;
 /// found does not depend on how the bytes arrive.
 pub const SEGMENT_LEN: usize = 256 * 1024;
 /// What a segment sees of the bytes before it: lines, boundaries, text before a keyword.
-pub const CONTEXT_BEFORE: usize = 5 * 1024;
+pub const CONTEXT_BEFORE: usize = 4 * 1024;
 /// What a segment sees of the bytes after it: the rest of a match that starts in it.
 pub const CONTEXT_AFTER: usize = 64 * 1024;
 

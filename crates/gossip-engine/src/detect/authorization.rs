@@ -93,7 +93,7 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
     let digits = &token[..token.len() - padding];
     let len = base64::decode_into(digits, &mut bytes);
     let decoded = &bytes[..len];
-    let is_text = decoded.iter().all(|byte| (b' '..=b'~').contains(byte));
+    let is_text = is_text(decoded);
     let colon = memchr::memchr(b':', decoded)?;
     // An object has colons, too.
     if !is_text || len * 4 / 3 + 2 < digits.len() || decoded.starts_with(b"{") {
@@ -109,6 +109,10 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
         _ if secret.len() >= 4 => Some(Confidence::Low),
         _ => None,
     }
+}
+
+fn is_text(decoded: &[u8]) -> bool {
+    decoded.iter().all(|byte| (b' '..=b'~').contains(byte))
 }
 
 /// Up to where a token ends; one colon may be in it: `2901224:96faf4…`.
@@ -131,12 +135,11 @@ fn is_header(text: &[u8], word: &Range<usize>) -> bool {
 /// What is sent as it is, and not encoded, as some services want it: random, and no text in base64.
 fn other(token: &[u8]) -> Option<Confidence> {
     const MIN_BITS: f32 = 16.0;
-    let mut bytes = [0u8; 256];
-    let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
-    let len = base64::decode_into(&token[..token.len() - padding], &mut bytes);
-    let is_text = len > 0 && bytes[..len].iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let mut bytes = [0; value::MAX_TEXT];
+    let len = value::from_base64(token, &mut bytes);
+    let is_encoded = len > 0 && is_text(&bytes[..len]);
     let is_long = (MIN_SENT..=bytes.len()).contains(&token.len());
-    (is_long && !is_text && value::weigh(token, MIN_BITS).is_some()).then_some(Confidence::Low)
+    (is_long && !is_encoded && value::weigh(token, MIN_BITS).is_some()).then_some(Confidence::Low)
 }
 
 fn bearer(token: &[u8]) -> Option<Confidence> {

@@ -135,17 +135,19 @@ pub(super) fn may_follow(next: u8) -> bool {
     next.is_ascii_alphabetic() || matches!(next, b'"' | b'\'' | b'$' | b'{' | b'@')
 }
 
-fn call(opening: &[u8]) -> Option<&'static Call> {
-    CALLS.iter().find(|call| opening.eq_ignore_ascii_case(call.opening.as_bytes()))
-}
-
-/// What is passed behind the first argument of a client: `Client("id", "key")`.
-pub(super) fn second(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
-    let call = call(&text[word.clone()])?;
-    match call.takes {
-        Takes::OfClient => key_of_client(text, word, behind_argument(text, word.end)?),
-        _ => None,
-    }
+/// What may be passed that is a credential, and what is known of it; the first that looks like one counts.
+pub(super) fn arguments(
+    text: &[u8],
+    word: &Range<usize>,
+) -> impl Iterator<Item = (Named, Assignment)> {
+    let opening = &text[word.clone()];
+    let call = CALLS.iter().find(|call| opening.eq_ignore_ascii_case(call.opening.as_bytes()));
+    let first = call.and_then(|call| argument(text, word, call));
+    // An id or an address may stand before the key of a client: `Client("id", "key")`.
+    let of_client = call.is_some_and(|call| call.takes == Takes::OfClient);
+    let behind = if of_client { behind_argument(text, word.end) } else { None };
+    let second = behind.and_then(|at| key_of_client(text, word, at));
+    second.into_iter().chain(first)
 }
 
 /// What a client is given at `at`, unless it is one for tests, or the function is one of many that end so.
@@ -164,9 +166,8 @@ fn key_of_client(text: &[u8], word: &Range<usize>, at: usize) -> Option<(Named, 
     (!is_other).then_some((named, found))
 }
 
-/// What is passed at the place of the password, and what is known of it.
-pub(super) fn argument(text: &[u8], word: &Range<usize>) -> Option<(Named, Assignment)> {
-    let call = call(&text[word.clone()])?;
+/// What is passed at the place of the credential.
+fn argument(text: &[u8], word: &Range<usize>, call: &Call) -> Option<(Named, Assignment)> {
     let (named, syntax) = match call.takes {
         Takes::Anything => return token(text, word.end, ANYTHING),
         Takes::OfClient => return key_of_client(text, word, word.end),
@@ -230,7 +231,8 @@ mod tests {
         let lower = text.to_ascii_lowercase();
         let call = CALLS.iter().find(|call| lower.contains(call.opening)).unwrap();
         let start = lower.find(call.opening).unwrap();
-        let (_, found) = argument(text.as_bytes(), &(start..start + call.opening.len()))?;
+        let word = start..start + call.opening.len();
+        let (_, found) = arguments(text.as_bytes(), &word).next()?;
         Some(&text[found.value])
     }
 

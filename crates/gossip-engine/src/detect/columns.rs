@@ -16,9 +16,8 @@ use super::chosen;
 use super::file_kind::FileKind;
 use super::name::{self, Kind, Named};
 use super::named;
-use super::syntax::Syntax;
+use super::syntax::{Assignment, Syntax};
 use super::value;
-use crate::finding::Reason;
 use crate::ignore_case;
 use crate::rules::Confidence;
 use rows::{Rows, Separator};
@@ -100,12 +99,8 @@ pub(super) fn detect(
             (is_word && is_chosen(value)).then_some(Confidence::Low)
         });
         if let Some(confidence) = confidence {
-            let whole = secret.clone();
-            let reason = match named.kind {
-                Kind::Password => Reason::NamedPassword,
-                _ => Reason::NamedSecret,
-            };
-            on_found(Detected { whole, secret, confidence, reason });
+            let found = Assignment { value: secret.clone(), syntax };
+            on_found(named::detected(named, secret.start, found, confidence));
         }
     }
 }
@@ -271,10 +266,7 @@ fn named_by(name: &[u8]) -> Option<Named> {
 
 /// Without blanks and quotes around it.
 fn bare(name: &[u8]) -> &[u8] {
-    let is_outside = |byte: &u8| byte.is_ascii_whitespace() || b"\"`[]*".contains(byte);
-    let start = name.iter().position(|byte| !is_outside(byte)).unwrap_or(name.len());
-    let end = name.iter().rposition(|byte| !is_outside(byte)).map_or(start, |last| last + 1);
-    &name[start..end]
+    &name[rows::within(name, |byte| byte.is_ascii_whitespace() || b"\"`[]*".contains(&byte))]
 }
 
 #[cfg(test)]

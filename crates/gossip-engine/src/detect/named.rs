@@ -68,9 +68,7 @@ fn passed(text: &[u8], kind: FileKind, opening: &Range<usize>) -> Option<Detecte
         };
         Some(detected(named, opening.start, found, confidence))
     };
-    // An id or an address may stand before the key of a client.
-    let second = calls::second(text, opening).and_then(judged);
-    second.or_else(|| calls::argument(text, opening).and_then(judged))
+    calls::arguments(text, opening).find_map(judged)
 }
 
 /// What the name says, and the value with the syntax that follows from that: of `user:value` the
@@ -141,7 +139,13 @@ fn confidence(place: &Place<'_>, named: Named) -> Option<Confidence> {
     (plain_word::is_password(place, named) || is_of_service()).then_some(Confidence::Low)
 }
 
-fn detected(named: Named, start: usize, found: Assignment, confidence: Confidence) -> Detected {
+/// What was found beside a name that begins at `start`.
+pub(super) fn detected(
+    named: Named,
+    start: usize,
+    found: Assignment,
+    confidence: Confidence,
+) -> Detected {
     let reason = match named.kind {
         Kind::Password => Reason::NamedPassword,
         _ => Reason::NamedSecret,

@@ -204,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "795f00d1371dd31e78f685c6a06b0bcffaa4a514d0133e71e70159e7f0bf1865"
+        "322636c996ec1225f5cea10f4386045e9034b81c3888a45739e8710e94719307"
     );
 }
 

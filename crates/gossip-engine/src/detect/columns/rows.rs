@@ -219,11 +219,15 @@ fn cell(row: &[u8], separator: Separator, column: usize, columns: usize) -> Opti
 
 /// Without blanks and what Markdown marks code with.
 fn without_marks(row: &[u8], cell: Range<usize>) -> Range<usize> {
-    let is_mark = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'`';
-    let text = &row[cell.clone()];
-    let start = text.iter().position(|byte| !is_mark(byte)).unwrap_or(text.len());
-    let end = text.iter().rposition(|byte| !is_mark(byte)).map_or(start, |last| last + 1);
-    cell.start + start..cell.start + end
+    let inside = within(&row[cell.clone()], |byte| byte.is_ascii_whitespace() || byte == b'`');
+    cell.start + inside.start..cell.start + inside.end
+}
+
+/// Without such bytes at both ends.
+pub(super) fn within(text: &[u8], is_outside: impl Fn(u8) -> bool) -> Range<usize> {
+    let start = text.iter().position(|byte| !is_outside(*byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_outside(*byte)).map_or(start, |last| last + 1);
+    start..end
 }
 
 /// A value of SQL.
