@@ -141,19 +141,59 @@ impl Sight {
             hidden[range.clone()].fill(true);
             repeated.push(&bytes[range]);
         }
-        repeated.retain(|value| value.len() >= REPEATED_LEN_MIN);
-        repeated.sort_unstable();
-        repeated.dedup();
+        let repeated = Repeated::of(repeated);
         // Nothing but the line is shown.
-        let line = self.line.clone();
-        for value in repeated {
-            for at in memchr::memmem::find_iter(&bytes[line.clone()], value) {
-                let at = line.start + at;
+        for at in self.line.clone() {
+            for value in repeated.starting(&bytes[at..self.line.end]) {
                 hidden[at..at + value.len()].fill(true);
             }
         }
         hidden
     }
+}
+
+/// How many hashes of first bytes are told apart.
+const HASHES: usize = 4096;
+
+/// Values that are looked for at each place of a line, which may be full of them.
+struct Repeated<'b> {
+    /// Each with its first bytes.
+    values: Vec<(u32, &'b [u8])>,
+    /// Which first bytes there are, by their hash: most places begin no value.
+    firsts: [u64; HASHES / 64],
+}
+
+impl<'b> Repeated<'b> {
+    fn of(values: Vec<&'b [u8]>) -> Self {
+        let with_first = |value: &'b [u8]| Some((first(value)?, value));
+        let values: Vec<_> = values.into_iter().filter_map(with_first).collect();
+        let mut firsts = [0; HASHES / 64];
+        for hash in values.iter().map(|(first, _)| Self::hash(*first)) {
+            firsts[hash / 64] |= 1 << (hash % 64);
+        }
+        Self { values, firsts }
+    }
+
+    /// Those that `text` starts with.
+    fn starting(&self, text: &[u8]) -> impl Iterator<Item = &'b [u8]> {
+        let is_known = |first: &u32| {
+            let hash = Self::hash(*first);
+            self.firsts[hash / 64] & (1 << (hash % 64)) != 0
+        };
+        let begins = first(text).filter(is_known);
+        let values = begins.map_or(&[][..], |_| &self.values);
+        let values = values.iter().filter(move |(first, _)| begins == Some(*first));
+        values.map(|(_, value)| *value).filter(move |value| text.starts_with(value))
+    }
+
+    fn hash(first: u32) -> usize {
+        (first.wrapping_mul(0x9e37_79b1) >> (32 - HASHES.ilog2())) as usize
+    }
+}
+
+/// The first bytes of a value, None if it is too short to be looked for.
+fn first(value: &[u8]) -> Option<u32> {
+    value.first_chunk::<REPEATED_LEN_MIN>().map(|first| u32::from_le_bytes(*first))
 }
 
 /// Whether the unit at `at` is a line end: of UTF-16, in either byte order.
