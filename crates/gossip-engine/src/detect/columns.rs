@@ -5,6 +5,9 @@
 //! Shop,https://shop.acme.io,app,…
 //!
 //! INSERT INTO users (id, name, password) VALUES (1, 'app', '…'), (2, 'web', '…');
+//!
+//! CREATE TABLE `users` (`id` int, `password` varchar(64));
+//! INSERT INTO `users` VALUES (1, '…'), (2, '…');
 //! ```
 
 mod rows;
@@ -35,6 +38,8 @@ const MAX_COLUMNS: usize = 24;
 const MAX_NAME: usize = 32;
 /// What may stand between the names of columns and the rows that are inserted.
 const MAX_GAP: usize = 64;
+/// The definitions of the columns behind the one that is read, and what a dump has between them and the rows.
+const MAX_DEFINED: usize = 768;
 /// What is shorter is not taken for a credential.
 const MIN_LEN: usize = 5;
 /// So many bytes of rows are read; those of longer tables are many like these.
@@ -44,6 +49,7 @@ const MAX_ROWS: usize = 48;
 
 pub(super) const REACH_BEFORE: usize = 127;
 pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_GAP + MAX_BYTES;
+const _: () = assert!(MAX_DEFINED < REACH_AFTER);
 
 /// Where there are only two columns, the other one says whose credential it is, or of what.
 #[rustfmt::skip]
@@ -77,7 +83,10 @@ pub(super) fn detect(
     let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text);
     let line = if may_be_line { lines(text, &word) } else { None };
     let is_line = line.is_some();
-    let table = line.or_else(|| inserted(text, &word)).or_else(|| elements(text, &word));
+    let table = line
+        .or_else(|| inserted(text, &word))
+        .or_else(|| created(text, &word))
+        .or_else(|| elements(text, &word));
     let Some(table) = table else { return };
     // What documentation shows was chosen as an example; everything else may be bare here.
     let kind = if kind == FileKind::Text { kind } else { FileKind::Config };
@@ -183,6 +192,33 @@ fn inserted<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     } else {
         return None;
     };
+    Some(Table { named, column, rows })
+}
+
+/// The table that is created with the column `word`, if rows are inserted behind it that name no columns.
+fn created<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
+    /// What a definition begins with that is of no column.
+    #[rustfmt::skip]
+    const OTHERS: &[&str] = &[
+        "key ", "primary ", "unique ", "index ", "constraint ", "foreign ", "fulltext ", "check ", "check(",
+    ];
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let name = around(text, word, in_name)?;
+    let opens = name.start.checked_sub(1).map(|at| text[at]);
+    let closes = text.get(name.end).copied();
+    if !matches!((opens, closes), (Some(b'`'), Some(b'`')) | (Some(b'"'), Some(b'"'))) {
+        return None;
+    }
+    let defined = &text[name.end + 1..text.len().min(name.end + MAX_DEFINED)];
+    // The last column is counted as none: columns are counted from it.
+    let (mut column, mut end) = (0, rows::end_of_value(defined, 0)?);
+    while defined[end] == b',' {
+        let next = defined[end + 1..].trim_ascii_start();
+        column += usize::from(!ignore_case::starts_with_any(next, OTHERS));
+        end = rows::end_of_value(defined, end + 1)?;
+    }
+    let named = named_by(&text[name.clone()])?;
+    let rows = Rows::statements(text, name.end + 1 + end, name.end + MAX_DEFINED)?;
     Some(Table { named, column, rows })
 }
 
@@ -320,6 +356,24 @@ mod tests {
         assert_eq!(found(&text), [KEY]);
         let text = "COPY public.users (id, login, password) FROM stdin;\n1\tapp\tq8Zr2LmT\n\\.\n";
         assert_eq!(found(text), ["q8Zr2LmT"]);
+    }
+
+    #[test]
+    fn rows_of_a_table_that_was_just_created_are_read() {
+        let table = "CREATE TABLE `users` (\n  `id` int(11) NOT NULL,\n  `password` varchar(64) \
+                     DEFAULT 'a,b',\n  `mail` varchar(64),\n  PRIMARY KEY (`id`)\n) ENGINE=InnoDB;\n";
+        let rows = "INSERT INTO `users` VALUES (1,'q8Zr2LmT','a'),(2,'vT0mL2rZ','b');\n";
+        assert_eq!(found(&format!("{table}LOCK TABLES;\n{rows}")), ["q8Zr2LmT", "vT0mL2rZ"]);
+        let each = "INSERT INTO \"users\" VALUES(1,'q8Zr2LmT');\nINSERT INTO \"users\" VALUES(2,'vT0mL2rZ');";
+        let text = format!("CREATE TABLE \"users\" (\"id\" int, \"password\" text);\n{each}");
+        assert_eq!(found(&text), ["q8Zr2LmT", "vT0mL2rZ"]);
+        // Of another table.
+        let other = "CREATE TABLE `x` (`id` int);\n";
+        assert_eq!(found(&format!("{table}{other}{rows}")), [""; 0]);
+        assert_eq!(
+            found(&format!("{table}{}", rows.replace("VALUES", "(a, b, c) VALUES"))),
+            [""; 0]
+        );
     }
 
     #[test]

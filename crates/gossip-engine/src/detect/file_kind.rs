@@ -44,9 +44,10 @@ const CONFIG: &[&str] = &[
 const TEXT: &[&str] = &[
     "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx",
 ];
-/// What people write down for themselves, and no documentation of a program. Those of releases are called
-/// `release-notes`.
-const NOTES: &[&str] = &["handover", "mynotes", "my-notes", "my_notes", "passwords", "runbook"];
+/// What people write down for themselves, and no documentation of a program.
+const NOTES: &[&str] = &["handover", "notes", "onboarding", "passwords", "runbook"];
+/// What the notes of a program are called that it ships with.
+const NOTES_OF_PROGRAM: &[&str] = &["release", "upgrad", "version", "patch", "migration"];
 const CATALOGUE: &[&str] = &["po", "pot", "mo", "arb", "xlf", "xliff", "resx", "strings"];
 /// How they are written in directories of their own; other code may be in a package that is called so.
 #[rustfmt::skip]
@@ -103,7 +104,7 @@ impl FileKind {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
-        } else if is_in(TEXT) && ignore_case::contains_any(name, NOTES) {
+        } else if is_in(TEXT) && is_note(name) {
             Self::Unknown
         } else if is_in(TEXT) || is_manual(path, extension) {
             Self::Text
@@ -111,6 +112,10 @@ impl FileKind {
             Self::Unknown
         }
     }
+}
+
+fn is_note(name: &[u8]) -> bool {
+    ignore_case::contains_any(name, NOTES) && !ignore_case::contains_any(name, NOTES_OF_PROGRAM)
 }
 
 /// `man1/git.1`, `man/openssl-mac.1ssl`, `info/gnupg.info-2`.
@@ -148,6 +153,7 @@ mod tests {
         assert_eq!(kind("README.md"), FileKind::Text);
         assert_eq!(kind("docs/release-notes.md"), FileKind::Text);
         assert_eq!(kind("ops/RUNBOOK.md"), FileKind::Unknown);
+        assert_eq!(kind("notes.md"), FileKind::Unknown);
         for manual in [
             "man1/git.1",
             "man/man1/openssl-mac.1ssl.gz!openssl-mac.1ssl",

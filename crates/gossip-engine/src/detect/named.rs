@@ -215,8 +215,9 @@ pub(super) fn judge(
     if needed > MAX_VALUE_BITS || !may_name(named, syntax, kind) || in_prose {
         return None;
     }
-    // What documentation shows was chosen as an example.
-    let chosen = if kind == FileKind::Text { None } else { chosen_bits(named, syntax, value) };
+    // What documentation shows was chosen as an example; what rules for passwords ask for is not.
+    let is_example = kind == FileKind::Text && !by_the_rules;
+    let chosen = if is_example { None } else { chosen_bits(named, syntax, value) };
     let chosen = chosen.filter(|chosen| *chosen >= needed);
     let least = if chosen.is_some() { f32::MIN } else { needed };
     // Rules for passwords ask for digits and signs; that they were typed in order says nothing.

@@ -246,4 +246,17 @@ fn what_a_sentence_tells_is_judged_as_an_assignment_is() {
     }
     let key = format!("the api key of the staging system is {HEX}\n");
     assert_eq!(found(FileKind::Text, &key), Some(HEX));
+    // In quotes as without them.
+    const KEY: &str = "q8Zr2LmTvT0mL2rZx9Kp4Wn7";
+    let key = format!("the acme key \"{KEY}\" expires\n");
+    assert_eq!(found(FileKind::Unknown, &key), Some(KEY));
+    assert_eq!(found(FileKind::Text, "the acme key \"backwards_1\" expires\n"), None);
+}
+
+/// What documentation shows was chosen as an example, unless it is made as rules for passwords ask.
+#[test]
+fn documentation_shows_examples_and_what_rules_ask_for() {
+    assert_eq!(found(FileKind::Text, "password: Zwetschge26!\n"), Some("Zwetschge26!"));
+    assert_eq!(found(FileKind::Text, "password: zwetschge26\n"), None);
+    assert_eq!(found(FileKind::Unknown, "password: zwetschge26\n"), Some("zwetschge26"));
 }

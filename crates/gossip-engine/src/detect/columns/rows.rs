@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{MAX_BYTES, MAX_HEADER};
+use super::{MAX_BYTES, MAX_COLUMNS, MAX_GAP, MAX_HEADER};
+use crate::ignore_case;
 
 /// A line below the header, a note that goes on; where more are none of the table, it has ended.
 const MAX_OTHERS: usize = 2;
@@ -24,6 +25,8 @@ enum Layout {
     Lines(Separator),
     /// `(1, 'a'), (2, 'b')`.
     Tuples,
+    /// `INSERT INTO t VALUES (1, 'a'), (2, 'b');`, and further ones; columns are counted from the last.
+    Statements,
     /// `<tr><td>a</td></tr>`; columns are counted from the last.
     Elements(Tags),
 }
@@ -54,6 +57,16 @@ impl<'t> Rows<'t> {
         Self::new(text, at, Layout::Tuples, columns)
     }
 
+    /// The rows that statements insert, the first of which begins between `at` and `limit`.
+    pub(super) fn statements(text: &'t [u8], at: usize, limit: usize) -> Option<Self> {
+        let between = &text[at..text.len().min(limit)];
+        let insert = ignore_case::find_iter(between, INSERT).next()?;
+        // Else they are those of another table.
+        let is_last = !ignore_case::contains(&between[..insert], "create table");
+        let start = behind_values(&text[at + insert..])?;
+        is_last.then(|| Self::new(text, at + insert + start, Layout::Statements, 0))
+    }
+
     /// The rows of a page or a sheet, and which column from the last it is in whose name `at` is.
     pub(super) fn elements(text: &'t [u8], at: usize) -> Option<(Self, usize)> {
         let rest = &text[at..text.len().min(at + MAX_HEADER)];
@@ -79,7 +92,11 @@ impl<'t> Rows<'t> {
     ) -> impl Iterator<Item = Option<Range<usize>>> + use<'t> {
         std::iter::from_fn(move || match self.layout {
             Layout::Lines(separator) => self.line(separator, column),
-            Layout::Tuples => self.tuple(column),
+            Layout::Tuples => {
+                let columns = self.columns;
+                self.tuple(|count| (count == columns).then_some(column))
+            }
+            Layout::Statements => self.statement(column),
             Layout::Elements(tags) => self.element(tags, column),
         })
     }
@@ -128,26 +145,50 @@ impl<'t> Rows<'t> {
         Some(cell)
     }
 
-    /// The cell of the next row in parentheses; none behind the last.
-    fn tuple(&mut self, column: usize) -> Option<Option<Range<usize>>> {
+    /// The cell of the next row in parentheses; none behind the last. `column` says which it is, of so many.
+    fn tuple(&mut self, column: impl Fn(usize) -> Option<usize>) -> Option<Option<Range<usize>>> {
         let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
         let rest = self.text.get(self.at..self.limit)?;
         let start = self.at + rest.iter().take_while(|byte| is_between(byte)).count();
         let inside = self.text[start..self.limit].strip_prefix(b"(")?;
-        let (mut at, mut count, mut found) = (0, 0, None);
+        let mut values = [const { None }; MAX_COLUMNS];
+        let (mut at, mut count) = (0, 0);
         loop {
             let value = value(inside, at)?;
-            if count == column && value.is_quoted {
-                found = Some(start + 1 + value.range.start..start + 1 + value.range.end);
-            }
+            *values.get_mut(count)? = value.quoted;
             (at, count) = (value.end + 1, count + 1);
             if inside[value.end] == b')' {
                 break;
             }
         }
         self.at = start + 1 + at;
-        Some(found.filter(|_| count == self.columns))
+        let found = column(count).and_then(|column| values[column].take());
+        Some(found.map(|value| start + 1 + value.start..start + 1 + value.end))
     }
+
+    /// The same, where each row may have a statement of its own.
+    fn statement(&mut self, column: usize) -> Option<Option<Range<usize>>> {
+        if let Some(rest) = self.text.get(self.at..self.limit)
+            && let Some(next) = rest.strip_prefix(b";")
+        {
+            let blanks = next.len() - next.trim_ascii_start().len();
+            self.at += 1 + blanks + behind_values(&next[blanks..])?;
+        }
+        self.tuple(|count| count.checked_sub(column + 1))
+    }
+}
+
+const INSERT: &str = "insert into";
+
+/// Where the rows begin of a statement that names no columns: behind `INSERT INTO t VALUES`.
+fn behind_values(statement: &[u8]) -> Option<usize> {
+    const VALUES: &str = "values";
+    if !ignore_case::starts_with_any(statement, &[INSERT]) {
+        return None;
+    }
+    let statement = &statement[..statement.len().min(MAX_GAP)];
+    let values = ignore_case::find_iter(statement, VALUES).next()?;
+    (!statement[..values].contains(&b'(')).then_some(values + VALUES.len())
 }
 
 /// What stands between cells.
@@ -232,11 +273,15 @@ pub(super) fn within(text: &[u8], is_outside: impl Fn(u8) -> bool) -> Range<usiz
 
 /// A value of SQL.
 struct Value {
-    /// Within its quotes.
-    range: Range<usize>,
-    is_quoted: bool,
+    /// Within its quotes, if it has any.
+    quoted: Option<Range<usize>>,
     /// Where the comma or the parenthesis behind it is.
     end: usize,
+}
+
+/// Where the comma or the parenthesis is behind the value or the definition at `at`.
+pub(super) fn end_of_value(text: &[u8], at: usize) -> Option<usize> {
+    value(text, at).map(|value| value.end)
 }
 
 /// The value at `at`, which may be a call.
@@ -263,8 +308,7 @@ fn value(text: &[u8], at: usize) -> Option<Value> {
             }
             b'(' => depth += 1,
             b',' | b')' if depth == 0 => {
-                let is_quoted = quoted.is_some();
-                return Some(Value { range: quoted.unwrap_or(at..at), is_quoted, end: at });
+                return Some(Value { quoted, end: at });
             }
             b')' => depth -= 1,
             _ => {}

@@ -374,8 +374,8 @@ fn typed(cursor: Cursor<'_>, begun: usize) -> Option<Assignment> {
     quoted(cursor, Syntax::Quoted)
 }
 
-/// A bare value with a digit in it, or longer than words are, right behind a name. `begun` bytes of it
-/// are known to be one.
+/// A value with a digit in it, or longer than words are, right behind a name: bare, or in quotes. `begun` bytes
+/// of it are known to be one.
 fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
     // `the key is …`.
     let word = says(&cursor.text[cursor.at.min(cursor.text.len())..]);
@@ -384,8 +384,10 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
         cursor.at += len;
         begun = 0;
     }
+    let quote = cursor.peek().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    cursor.at += usize::from(quote.is_some());
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
-    let in_word = |byte: &&u8| byte.is_ascii_graphic() && **byte != b')';
+    let in_word = |byte: &&u8| byte.is_ascii_graphic() && **byte != b')' && Some(**byte) != quote;
     let (mut word, mut digits) = (0, 0);
     for byte in rest.iter().take_while(in_word) {
         word += 1;
@@ -404,8 +406,12 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
         is_plain(*byte) || b"-+/=~:".contains(byte) || (is_said && b"!@#$&*".contains(byte))
     };
     let len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
-    let ends =
-        rest.get(len).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`;".contains(byte));
+    let ends = match (quote, rest.get(len)) {
+        (Some(quote), next) => next == Some(&quote),
+        (None, next) => {
+            next.is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`;".contains(byte))
+        }
+    };
     let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
     let value = cursor.at..cursor.at + len;
     let syntax = if is_said { Syntax::Said } else { Syntax::Blank };
