@@ -32,7 +32,8 @@ const NUMBERED: &[&str] = &[
 /// What the value of an example begins with: its own name, or what it is for.
 #[rustfmt::skip]
 const TELLING: &[&str] = &[
-    "any", "autogen", "enter", "fill-", "fill_", "generated", "ignore", "insert", "mustbe", "must-", "must_", "mustchange", "not", "pass", "pwd", "some", "test", "token",
+    "any", "autogen", "enter", "fill-", "fill_", "generated", "ignore", "insert", "mustbe", "must-", "must_", "mustchange", "not-", "not_", "nota", "nothing", "notimp",
+    "notneeded", "notreal", "notsec", "notset", "notsome", "notused", "notvalid", "pass", "pwd", "some", "test", "token",
     "unused", "user", "what", "wrong-", "wrong_", "wrongp", "your",
 ];
 
@@ -68,9 +69,11 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     if ignore_case::starts_with_any(value, AVOWALS) && value.iter().all(is_tail) {
         return Some(MIXED_BITS);
     }
-    // A percent sign is one at the end; elsewhere it begins an escape or a variable.
-    let (value, is_percent) = match value.split_last() {
-        Some((b'%', value)) => (value, true),
+    // A percent sign is one at the end; elsewhere it begins an escape or a variable. So is what joins words
+    // elsewhere, behind a number.
+    let (value, is_closed_off) = match value {
+        [value @ .., b'%'] => (value, true),
+        [value @ .., b'.' | b'-'] if value.last().is_some_and(u8::is_ascii_digit) => (value, true),
         _ => (value, false),
     };
     let is_sign = |byte: &u8| SIGNS.contains(byte);
@@ -83,7 +86,7 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let signs = value.iter().filter(|byte| is_sign(byte)).count();
     let joints = value.len() - letters - digits - signs;
-    let signs = signs + usize::from(is_percent);
+    let signs = signs + usize::from(is_closed_off);
     let underscores = value.iter().filter(|byte| **byte == b'_').count();
     if letters < 3 || signs > 3 || joints > 3 || underscores > 2 {
         return None;
@@ -96,7 +99,7 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
         // Few digits, and those in order, are an example's.
         let is_typed =
             value.ends_with(b"12") || value.ends_with(b"123") || value.ends_with(b"1234");
-        return (digits >= 2 && !is_typed).then_some(JOINED_BITS);
+        return (signs > 0 || (digits >= 2 && !is_typed)).then_some(JOINED_BITS);
     }
     // A name with a number: `master_key_123`.
     let is_name = joints > 0 && value.split(is_joint).any(speaks);
@@ -167,6 +170,7 @@ pub(super) fn is_word_of_login(value: &[u8]) -> bool {
 /// between them: `otter_ladder_quiver`. Names of something have a word that a program knows.
 pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
     const MIN_WORDS: usize = 3;
+    const LEN_MAX: usize = 48;
     let Some(&joint) = value.iter().find(|byte| matches!(byte, b'-' | b'_')) else {
         return false;
     };
@@ -261,7 +265,11 @@ fn is_numbered(value: &[u8]) -> bool {
     let rest = &value[stem.len()..];
     let is_number =
         rest.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.'));
-    is_number && (vocabulary::is_known(stem) || ignore_case::is_any(stem, NUMBERED))
+    // `Cookie1986`: nothing but people have a year.
+    let is_name = stem.first().is_some_and(u8::is_ascii_uppercase)
+        && stem.iter().skip(1).all(u8::is_ascii_lowercase);
+    let is_of_year = is_name && matches!(rest, [b'1', b'9', _, _] | [b'2', b'0', _, _]);
+    is_number && !is_of_year && (vocabulary::is_known(stem) || ignore_case::is_any(stem, NUMBERED))
 }
 
 #[cfg(test)]
@@ -287,6 +295,9 @@ mod tests {
             "Breeze1990%",
             "IloveOysters",
             "h@rb0r%",
+            "Cookie1986",
+            "DeployPass321-",
+            "notify-oslo99",
         ] {
             assert!(weigh(value.as_bytes()).is_some(), "{value}");
         }
@@ -294,9 +305,14 @@ mod tests {
 
     #[test]
     fn what_people_choose_has_a_sign_or_the_word_of_their_language() {
-        for value in
-            ["WeLoveOysters.", "oystersPlease--", "Haslo-8316", "Passwort26", "Kennwort.91"]
-        {
+        for value in [
+            "WeLoveOysters.",
+            "oystersPlease--",
+            "Haslo-8316",
+            "Passwort26",
+            "Kennwort.91",
+            "Salasana_3!",
+        ] {
             assert_eq!(weigh(value.as_bytes()), Some(JOINED_BITS), "{value}");
         }
         for value in [
@@ -314,7 +330,11 @@ mod tests {
 
     #[test]
     fn phrases_have_no_word_of_a_program_and_walks_a_number() {
-        for value in ["otter_ladder_quiver", "otter-ladder-quiver"] {
+        for value in [
+            "otter_ladder_quiver",
+            "otter-ladder-quiver",
+            "otterlings-ladderman-quivering-otterlings",
+        ] {
             assert!(is_pass_phrase(value.as_bytes()), "{value}");
         }
         for value in
@@ -399,6 +419,8 @@ mod tests {
             "100%",
             "a%20b%20c",
             "x9",
+            "cookie1986",
+            "notset99",
         ] {
             assert_eq!(weigh(value.as_bytes()), None, "{value}");
         }

@@ -316,7 +316,9 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::Quoted | Syntax::Pair | Syntax::Sql => 2.0,
         Syntax::Listed | Syntax::Element => 1.0,
         Syntax::Argument | Syntax::Compared | Syntax::Parameter | Syntax::Flag => 0.0,
-        Syntax::Directive | Syntax::Login | Syntax::ConnectionString => 0.0,
+        Syntax::Login | Syntax::ConnectionString => 0.0,
+        // Only configurations have them.
+        Syntax::Directive => 1.0,
         Syntax::Wrapped | Syntax::Said => -1.0,
         Syntax::Cell => -2.0,
         Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {
