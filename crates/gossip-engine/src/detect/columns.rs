@@ -43,9 +43,10 @@ const MAX_DEFINED: usize = 768;
 /// What is shorter is not taken for a credential.
 const MIN_LEN: usize = 5;
 /// So many bytes of rows are read; those of longer tables are many like these.
-const MAX_BYTES: usize = 1536;
-/// And so many rows, or tables that have nothing but headers would be read again for each of them.
-const MAX_ROWS: usize = 48;
+const MAX_BYTES: usize = 16 * 1024;
+/// So many rows without a credential end a column. So do the names of other columns: of two headers above each
+/// other no row is read twice.
+const MAX_EMPTY: usize = 16;
 
 pub(super) const REACH_BEFORE: usize = 127;
 pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_GAP + MAX_BYTES;
@@ -88,30 +89,43 @@ pub(super) fn detect(
         .or_else(|| created(text, &word))
         .or_else(|| elements(text, &word));
     let Some(table) = table else { return };
-    // What documentation shows was chosen as an example; everything else may be bare here.
-    let kind = if kind == FileKind::Text { kind } else { FileKind::Config };
+    let kind = FileKind::Config;
     let Table { named, column, rows } = table;
-    for secret in rows.column(column).take(MAX_ROWS).flatten() {
-        let value = &text[secret.clone()];
-        // Another header: its rows are read for its own word.
-        if value.eq_ignore_ascii_case(&text[word.clone()]) {
+    let mut empty = 0;
+    for secret in rows.column(column) {
+        let judge = |secret: &Range<usize>| judge(named, kind, is_line, &text[secret.clone()]);
+        let confidence = secret.as_ref().and_then(judge);
+        match (secret, confidence) {
+            (Some(secret), Some(confidence)) => {
+                empty = 0;
+                let found = Assignment { value: secret.clone(), syntax: syntax_of(named) };
+                on_found(named::detected(named, secret.start, found, confidence));
+            }
+            // Another header: its rows are read for its own word.
+            (Some(secret), None) if named_by(&text[secret.clone()]).is_some() => return,
+            _ => empty += 1,
+        }
+        if empty == MAX_EMPTY {
             return;
         }
-        // Other columns have numbers and short words as well, and tables may not be what they look like.
-        if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) || is_hash(named, value) {
-            continue;
-        }
-        // What is no password was made by a program.
-        let syntax = if named.kind == Kind::Password { Syntax::Quoted } else { Syntax::Cell };
-        let confidence = named::judge(named, syntax, kind, value).or_else(|| {
-            let is_word = is_line && named.kind == Kind::Password && kind != FileKind::Text;
-            (is_word && is_chosen(value)).then_some(Confidence::Low)
-        });
-        if let Some(confidence) = confidence {
-            let found = Assignment { value: secret.clone(), syntax };
-            on_found(named::detected(named, secret.start, found, confidence));
-        }
     }
+}
+
+/// What is no password was made by a program.
+fn syntax_of(named: Named) -> Syntax {
+    if named.kind == Kind::Password { Syntax::Quoted } else { Syntax::Cell }
+}
+
+/// How sure it is that a cell is what the name of its column says.
+fn judge(named: Named, kind: FileKind, is_line: bool, value: &[u8]) -> Option<Confidence> {
+    // Other columns have numbers and short words as well, and tables may not be what they look like.
+    if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) || is_hash(named, value) {
+        return None;
+    }
+    named::judge(named, syntax_of(named), kind, value).or_else(|| {
+        let is_word = is_line && named.kind == Kind::Password && kind != FileKind::Text;
+        (is_word && is_chosen(value)).then_some(Confidence::Low)
+    })
 }
 
 /// Whether a table has what was made of a password, as those of databases do.

@@ -44,24 +44,25 @@ use crate::rules::Confidence;
 
 /// How far before its word a detector looks.
 pub(crate) const REACH_BEFORE: usize = 128;
-/// How far behind it.
-pub(crate) const REACH_AFTER: usize = 2048;
+/// How far behind it; none but the one that reads tables goes further than [`NEAR_AFTER`].
+pub(crate) const REACH_AFTER: usize = columns::REACH_AFTER;
+const NEAR_AFTER: usize = 2048;
 
 const _: () = assert!(syntax::REACH_BEFORE + services::MAX_BEFORE <= REACH_BEFORE);
 const _: () = assert!(syntax::REACH_BEFORE <= REACH_BEFORE);
-const _: () = assert!(syntax::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(syntax::REACH_AFTER <= NEAR_AFTER);
 // What follows a key is looked at behind short ones only.
 const _: () = assert!(
     syntax::REACH_AFTER - syntax::MAX_VALUE + test_vector::MAX_KEY + test_vector::REACH
-        <= REACH_AFTER
+        <= NEAR_AFTER
 );
-const _: () = assert!(syntax::REACH_AFTER + surroundings::REACH <= REACH_AFTER);
-const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= REACH_AFTER);
-const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= REACH_AFTER);
-const _: () = assert!(calls::REACH <= REACH_AFTER);
-const _: () = assert!(columns::REACH_BEFORE < REACH_BEFORE && columns::REACH_AFTER <= REACH_AFTER);
-const _: () = assert!(authorization::REACH_AFTER <= REACH_AFTER);
-const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= REACH_AFTER);
+const _: () = assert!(syntax::REACH_AFTER + surroundings::REACH <= NEAR_AFTER);
+const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= NEAR_AFTER);
+const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= NEAR_AFTER);
+const _: () = assert!(calls::REACH <= NEAR_AFTER);
+const _: () = assert!(columns::REACH_BEFORE < REACH_BEFORE && NEAR_AFTER <= columns::REACH_AFTER);
+const _: () = assert!(authorization::REACH_AFTER <= NEAR_AFTER);
+const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
 const _: () = assert!(REACH_AFTER + NEARBY <= CONTEXT_AFTER);
 
