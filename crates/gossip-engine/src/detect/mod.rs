@@ -13,6 +13,7 @@ mod chosen;
 mod columns;
 mod file_kind;
 mod instead;
+mod login;
 mod name;
 mod named;
 mod place;
@@ -61,6 +62,7 @@ const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= N
 const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= NEAR_AFTER);
 const _: () = assert!(calls::REACH <= NEAR_AFTER);
 const _: () = assert!(columns::REACH_BEFORE < REACH_BEFORE && NEAR_AFTER <= columns::REACH_AFTER);
+const _: () = assert!(login::REACH_BEFORE <= REACH_BEFORE && login::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
@@ -166,6 +168,8 @@ pub enum Detector {
     ServiceKey,
     /// Passwords and keys in a column of a table.
     PasswordColumn,
+    /// A user and a password that somebody noted down.
+    NotedLogin,
 }
 
 /// What a detector found.
@@ -191,6 +195,7 @@ impl Detector {
             Self::Authorization => authorization::ANCHORS.to_vec(),
             Self::ServiceKey => service::anchors().collect(),
             Self::PasswordColumn => [&columns::ANCHORS[..], &columns::ALIGNED].concat(),
+            Self::NotedLogin => login::ANCHORS.to_vec(),
         };
         // There are many services, and the same may follow the names of all.
         let behind_service = Next::only(service::may_follow);
@@ -218,6 +223,7 @@ impl Detector {
             Self::Authorization => authorization::may_follow(word, next),
             Self::ServiceKey => service::may_follow(next),
             Self::PasswordColumn => columns::may_follow(word, next),
+            Self::NotedLogin => login::may_follow(next),
         }
     }
 
@@ -235,6 +241,7 @@ impl Detector {
             Self::UrlPassword => url::detect(text, word),
             Self::Authorization => authorization::detect(text, word),
             Self::ServiceKey => service::detect(text, word),
+            Self::NotedLogin => login::detect(text, kind, word),
             Self::PasswordColumn => return columns::detect(text, kind, word, on_found),
         };
         if let Some(found) = found {

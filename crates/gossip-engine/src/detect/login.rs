@@ -1,0 +1,162 @@
+//! A user and a password with a slash between them, as people note them down: `vpn: app / …`.
+//!
+//! Prose has a slash between any two words. So the line must speak of something that one logs in to, or
+//! the user be called as users are, and the less it says, the more the value must look like a password.
+
+use std::ops::Range;
+
+use super::Detected;
+use super::chosen;
+use super::file_kind::FileKind;
+use super::value;
+use crate::finding::Reason;
+use crate::ignore_case;
+use crate::rules::Confidence;
+
+pub(super) const ANCHORS: [&str; 1] = [" / "];
+
+const MAX_USER: usize = 48;
+/// What stands before the user in the line.
+const MAX_CUE: usize = 56;
+const MAX_MARKS: usize = 16;
+const LEN: std::ops::RangeInclusive<usize> = 5..=48;
+
+pub(super) const REACH_BEFORE: usize = MAX_CUE + MAX_USER + MAX_MARKS + 1;
+pub(super) const REACH_AFTER: usize = MAX_MARKS + *LEN.end() + MAX_MARKS + 4;
+
+/// What a random value weighs at least, and one of letters only.
+const RANDOM_BITS: f32 = 16.0;
+const RANDOM_LETTERS_BITS: f32 = 24.0;
+
+/// What a line has that tells how to log in, in several languages.
+#[rustfmt::skip]
+const CUES: &[&str] = &[
+    "acceso", "access", "accès", "acesso", "account", "admin", "anmeld", "banco", "compte", "conta", "cred", "cuenta", "database",
+    "datenbank", "db", "ftp", "hesab", "identifiant", "inlog", "konto", "log in", "log-in", "login", "logon", "nas",
+    "panel", "password", "portal", "router", "ssh", "user", "usuario", "usuário", "vpn", "web console", "webmail", "wifi", "zugang",
+];
+
+/// Users that machines and programs have.
+#[rustfmt::skip]
+const USERS: &[&str] = &[
+    "admin", "administrator", "backup", "deploy", "guest", "oracle", "postgres", "root", "sa", "service", "support", "sys",
+    "sysadmin", "system", "sysdba", "ubuntu",
+];
+
+pub(super) fn may_follow(next: u8) -> bool {
+    next.is_ascii_alphanumeric() || b"`*\"'<_".contains(&next)
+}
+
+pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
+    let user = user_before(text, word.start)?;
+    let secret = value_behind(text, word.end)?;
+    let line = line_before(text, user.start);
+    let (name, value) = (&text[user.clone()], &text[secret.clone()]);
+    // `f(x, a.length / b)`: a parenthesis that is closed was opened before the user.
+    let is_argument = text.get(secret.end) == Some(&b')') && !line.ends_with(b"(");
+    if value.eq_ignore_ascii_case(name) || is_argument {
+        return None;
+    }
+    let is_cued = ignore_case::contains_any(line, CUES);
+    let is_known = ignore_case::is_any(name, USERS);
+    let is_user = is_known || is_account(name);
+    let is_password = match kind {
+        // What is divided is no user, and what is documented was chosen as an example.
+        FileKind::Code => is_known && looks(value) >= Looks::ByTheRules,
+        FileKind::Text if is_cued || is_user => looks(value) >= Looks::Random,
+        _ if is_cued && is_user => looks(value) >= Looks::Made,
+        _ if is_cued || (is_user && ends(&text[secret.end..])) => looks(value) >= Looks::Sure,
+        _ => false,
+    };
+    is_password.then(|| Detected {
+        whole: user.start..secret.end,
+        secret,
+        confidence: Confidence::Low,
+        reason: Reason::NamedPassword,
+    })
+}
+
+/// How much a value looks like a password.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Looks {
+    Otherwise,
+    /// Made of words, as names are, too.
+    Made,
+    /// As no name is.
+    Sure,
+    Random,
+    ByTheRules,
+}
+
+fn looks(value: &[u8]) -> Looks {
+    let has_digit = value.iter().any(u8::is_ascii_digit);
+    let weight = |least: f32| value::weigh(value, least).is_some();
+    if value::is_by_the_rules(value) && weight(f32::MIN) {
+        Looks::ByTheRules
+    } else if weight(if has_digit { RANDOM_BITS } else { RANDOM_LETTERS_BITS }) {
+        Looks::Random
+    } else if has_digit && chosen::is_sure(value) && weight(f32::MIN) {
+        Looks::Sure
+    } else if (chosen::weigh(value).is_some() || chosen::is_pass_phrase(value)) && weight(f32::MIN)
+    {
+        Looks::Made
+    } else {
+        Looks::Otherwise
+    }
+}
+
+/// Whether somebody's account may be called so: `eva.k`, `svc_backup`, `eva@acme.io`.
+fn is_account(name: &[u8]) -> bool {
+    let mut parts = name.split(|byte| matches!(byte, b'.' | b'_' | b'@'));
+    let is_word = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_lowercase);
+    parts.clone().count() >= 2 && parts.all(is_word)
+}
+
+/// What marks text up around a user or a password.
+const MARKS: [&str; 10] =
+    ["**", "__", "`", "\"", "'", "<code>", "</code>", "<b>", "</b>", "<strong>"];
+
+/// The user that ends at `end`, but for what marks it up.
+fn user_before(text: &[u8], end: usize) -> Option<Range<usize>> {
+    let floor = end.saturating_sub(MAX_USER + MAX_MARKS);
+    let marks = MARKS.iter().find(|mark| text[floor..end].ends_with(mark.as_bytes()));
+    let end = end - marks.map_or(0, |mark| mark.len());
+    let in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._@+-\\".contains(byte);
+    let len = text[floor..end].iter().rev().take_while(in_name).count();
+    let start = end - len;
+    // A list of more than two, a path, a number.
+    let before = start.checked_sub(1).map(|at| text[at]);
+    let is_apart =
+        before.is_none_or(|byte| byte.is_ascii_whitespace() || b"`*_\"'(>:=".contains(&byte));
+    let is_listed = text[..start].ends_with(b" / ");
+    let has_letter = text[start..end].iter().any(u8::is_ascii_alphabetic);
+    ((2..=MAX_USER).contains(&len) && is_apart && !is_listed && has_letter).then_some(start..end)
+}
+
+/// The value at `start`, but for what marks it up and what ends a sentence.
+fn value_behind(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let rest = &text[start..text.len().min(start + REACH_AFTER)];
+    let mark = MARKS.iter().find(|mark| rest.starts_with(mark.as_bytes()));
+    let opening = mark.map_or(0, |mark| mark.len());
+    let in_value = |byte: &&u8| byte.is_ascii_graphic() && !b"`\"'<>(){}|,;\\/".contains(byte);
+    let len = rest[opening..].iter().take_while(in_value).count();
+    let value = &rest[opening..opening + len];
+    let value = value.strip_suffix(b".").unwrap_or(value);
+    let value = value.strip_suffix(b"**").unwrap_or(value);
+    let behind = &rest[opening + len..];
+    let goes_on = behind.first().is_some_and(|byte| b"({\\/".contains(byte));
+    let is_listed = behind.starts_with(b" / ");
+    (LEN.contains(&value.len()) && !goes_on && !is_listed)
+        .then(|| start + opening..start + opening + value.len())
+}
+
+/// Whether nothing but the end of a line, of a sentence or of what is marked up follows a value.
+fn ends(text: &[u8]) -> bool {
+    !matches!(text, [b' ', b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9', ..])
+}
+
+/// The line up to `end`, as far as it is looked at.
+fn line_before(text: &[u8], end: usize) -> &[u8] {
+    let before = &text[end.saturating_sub(MAX_CUE)..end];
+    &before[memchr::memrchr(b'\n', before).map_or(0, |at| at + 1)..]
+}
