@@ -56,19 +56,26 @@ const _: () = assert!(MAX_DEFINED < REACH_AFTER);
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
     "user", "login", "name", "mail", "account", "host", "url", "site", "server", "title", "ssid",
-    "domain", "benutzer", "konto", "ip", "service", "system", "device", "vendor", "client", "environment",
+    "domain", "benutzer", "konto", "ip", "service", "system", "device", "vendor", "client", "environment", "serveur",
+    "servidor", "utilisateur", "usuario", "usuário", "gebruiker", "compte", "cuenta", "conta",
 ];
 
-/// The same with what stands before a name where blanks or bars align columns: then a blank may follow, as
-/// one follows any word of a sentence.
+/// The same with what stands behind a name where blanks, bars or what wikis have align columns: a blank alone
+/// follows any word of a sentence.
 #[rustfmt::skip]
-pub(super) const ALIGNED: [&str; 8] = [
-    "| password", "  password", "| passwd", "  passwd", "| passwort", "  passwort", "| kennwort", "  kennwort",
+pub(super) const ALIGNED: [&str; 29] = [
+    "password  ", "passwd  ", "passwort  ", "kennwort  ", "password ^", "passwort ^", "password !", "passwort !", "password |",
+    "passwd |", "passwort |", "kennwort |", "passphrase |", " pw |", "pwd |", "pass |", "psk |", "secret |", "token |", "_key |",
+    " key |", "apikey |", "senha |", "contraseña |", "mot de passe |", "haslo |", "hasło |", "heslo |", "wachtwoord |",
 ];
 
 /// Whether `next` ends the column's name.
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
-    b",;\t|\"\r\n)`]<".contains(&next) || (next == b' ' && word.get(1) == Some(&b' '))
+    b",;\t|\"\r\n)`]<".contains(&next) || word.last().is_some_and(|last| is_behind_name(*last))
+}
+
+fn is_behind_name(byte: u8) -> bool {
+    b" |^!".contains(&byte)
 }
 
 /// Calls back with every credential of the rows below the header in which `word` stands.
@@ -78,8 +85,8 @@ pub(super) fn detect(
     word: Range<usize>,
     on_found: &mut dyn FnMut(Detected),
 ) {
-    let aligned = if text[word.start + 1] == b' ' { 2 } else { 0 };
-    let word = word.start + aligned..word.end;
+    let behind = text[word.clone()].iter().rev().take_while(|byte| is_behind_name(**byte)).count();
+    let word = word.start..word.end - behind;
     // Code, and what programs are configured with, has lists of names in such lines, and no tables.
     let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text);
     let line = if may_be_line { lines(text, &word) } else { None };
@@ -150,15 +157,15 @@ struct Table<'t> {
 /// The line around `word`, if it has nothing but names of columns.
 fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     let in_header = |byte: u8| {
-        byte.is_ascii_alphanumeric() || b"_ .-/#\",;\t|\r*".contains(&byte) || !byte.is_ascii()
+        byte.is_ascii_alphanumeric() || b"_ .-/#\",;\t|\r*^!".contains(&byte) || !byte.is_ascii()
     };
     let line = around(text, word, in_header)?;
     let begins = line.start == 0 || text[line.start - 1] == b'\n';
     if !begins || text.get(line.end) != Some(&b'\n') {
         return None;
     }
-    let separator = Separator::of(&text[line.clone()]);
-    let header = Header::read(text, &line, word, separator)?;
+    let (separates_names, separator) = Separator::of(&text[line.clone()]);
+    let header = Header::read(text, &line, word, separates_names)?;
     let is_name =
         |name: &[u8]| name.iter().any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
     let is_all_names = header.names().all(|name| name.is_empty() || is_name(name));
@@ -176,7 +183,10 @@ fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
             .zip(separator.cells(row))
             .any(|(name, cell)| !name.is_empty() && name == bare(&row[cell]))
     };
-    if !is_all_names || count < 2 || (count == 2 && !tells()) || is_repeated() {
+    // Behind the first of the columns, or in a row of what is called so, something is said of it.
+    let must_tell = count == 2 || header.column == 0;
+    let is_sentence = header.names().any(|name| name.ends_with(b"."));
+    if !is_all_names || is_sentence || count < 2 || (must_tell && !tells()) || is_repeated() {
         return None;
     }
     let rows = Rows::lines(text, line.end + 1, separator, header.columns);
@@ -306,7 +316,10 @@ impl<'t> Header<'t> {
 /// What the name of a column says of what is in it. It ends with the word: what is behind it would make
 /// something else of it.
 fn named_by(name: &[u8]) -> Option<Named> {
-    if ignore_case::is_any(name, &["pw"]) {
+    // Words of which others are parts, or that are several.
+    let is_password = ignore_case::is_any(name, &["pw"])
+        || ignore_case::ends_with_any(name, &[" pw", "contraseña", "mot de passe"]);
+    if is_password {
         return Some(name::LOGIN);
     }
     let word = name::last_credential_word(name)?;
@@ -316,7 +329,7 @@ fn named_by(name: &[u8]) -> Option<Named> {
 
 /// Without blanks and quotes around it.
 fn bare(name: &[u8]) -> &[u8] {
-    &name[rows::within(name, |byte| byte.is_ascii_whitespace() || b"\"`[]*".contains(&byte))]
+    &name[rows::within(name, |byte| byte.is_ascii_whitespace() || b"\"`[]*!".contains(&byte))]
 }
 
 #[cfg(test)]
@@ -328,7 +341,7 @@ mod tests {
     fn found(text: &str) -> Vec<&str> {
         let lower = text.to_ascii_lowercase();
         let find = |word: &&str| lower.find(*word).map(|start| start..start + word.len());
-        let word = ANCHORS.iter().find_map(find).unwrap();
+        let word = ALIGNED.iter().chain(&ANCHORS).find_map(find).unwrap();
         let mut found = Vec::new();
         let on_found = &mut |detected: Detected| found.push(detected.secret);
         detect(text.as_bytes(), FileKind::Unknown, word, on_found);
@@ -354,6 +367,18 @@ mod tests {
         let text = "| host | user | db_pwd |\n|---|---|---|\n| h1 | app | q8Zr2LmT |\n";
         assert_eq!(found(text), ["q8Zr2LmT"]);
         assert_eq!(found(&format!("service\tapi_key\nacme\t{KEY}\n")), [KEY]);
+        // As wikis do.
+        for text in [
+            "||Host||User||Password||\n|h1|app|q8Zr2LmT|\n",
+            "^ Host ^ User ^ Password ^\n| h1 | app | q8Zr2LmT |\n",
+            "! Host !! User !! Password\n|-\n| h1 || app || q8Zr2LmT\n",
+            "| Host | Initial password | Note |\n|---|---|---|\n| h1 | q8Zr2LmT | x |\n",
+            "Host  Initial password  Note\nh1    q8Zr2LmT          x\n",
+            "| Host | Root PW | Note |\n|---|---|---|\n| h1 | q8Zr2LmT | x |\n",
+            "| Serveur | Mot de passe |\n|---|---|\n| h1 | q8Zr2LmT |\n",
+        ] {
+            assert_eq!(found(text), ["q8Zr2LmT"], "{text}");
+        }
         let text =
             "Host    User   Password\n\nh1      app    q8Zr2LmT\nh2      the app  vT0mL2rZ\n";
         assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
@@ -395,6 +420,8 @@ mod tests {
         let text = "<tr><th>Host</th><th>Password</th><th>Note</th></tr>\n<tr><td>h1</td>\
                     <td><p>q8Zr2LmT</p></td><td></td></tr><tr><td>h2</td><td>vT0mL2rZ</td><td>x</td></tr>";
         assert_eq!(found(text), ["q8Zr2LmT", "vT0mL2rZ"]);
+        let text = "<tr><td><b>Host</b></td><td><b>Password</b></td></tr><tr><td>h1</td><td>q8Zr2LmT</td></tr>";
+        assert_eq!(found(text), ["q8Zr2LmT"]);
         let cell = |value| format!("<Cell><Data ss:Type=\"String\">{value}</Data></Cell>");
         let text = format!(
             "<Row>{}{}</Row>\n<Row>{}{}</Row>",
@@ -420,7 +447,10 @@ mod tests {
             "keyword\tservice\tpassword\nkeyword\tservice\tq8Zr2LmT\n",
             "user,token_type,password_hash\na,q8Zr2LmT,q8Zr2LmT\n",
             "<td>the password</td><td>q8Zr2LmT</td></tr>",
+            "set password  Active  N/A\nq8Zr2LmT  Active  N/A\n",
+            "ldap_host | set | Needed.\nldap_pass | set | Needed.\nq8Zr2LmT | set | Needed.\n",
             "<b>password</b> <td>q8Zr2LmT</td></tr>",
+            "<tr><td><b>password</b></td><td>q8Zr2LmT</td></tr><tr><td>h1</td><td>q8Zr2LmT</td></tr>",
             "INSERT INTO t (id, password) VALUES (1, '3b9d07c41fe86a52908d4f7be1c6a03d')",
             "INSERT INTO t (id, password) VALUES (?, ?)",
             "INSERT INTO t (id, password) VALUES (1, 'q8Zr2LmT', 2)",

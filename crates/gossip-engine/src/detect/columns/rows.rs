@@ -39,7 +39,9 @@ struct Tags {
     row: &'static [u8],
 }
 
-const TAGS: [Tags; 2] = [
+const TAGS: [Tags; 4] = [
+    Tags { name: b"</b></td>", cell: b"</td>", row: b"</tr>" },
+    Tags { name: b"</strong></td>", cell: b"</td>", row: b"</tr>" },
     Tags { name: b"</th>", cell: b"</td>", row: b"</tr>" },
     Tags { name: b"</Cell>", cell: b"</Cell>", row: b"</Row>" },
 ];
@@ -70,10 +72,16 @@ impl<'t> Rows<'t> {
     /// The rows of a page or a sheet, and which column from the last it is in whose name `at` is.
     pub(super) fn elements(text: &'t [u8], at: usize) -> Option<(Self, usize)> {
         let rest = &text[at..text.len().min(at + MAX_HEADER)];
-        let end = |tags: &Tags| memchr::memmem::find(rest, tags.row).map(|end| (*tags, end));
+        let end = |tags: &Tags| {
+            let end = memchr::memmem::find(rest, tags.row)?;
+            // A name that is a cell like others is marked as one.
+            let is_cell = tags.name != tags.cell && tags.name.ends_with(tags.cell);
+            (!is_cell || rest.starts_with(tags.name)).then_some((*tags, end))
+        };
         let (tags, end) = TAGS.iter().find_map(end)?;
         // A form has names and fields in each row.
-        if tags.cell != tags.name && count(&rest[..end], tags.cell) > 0 {
+        let names = if tags.name.ends_with(tags.cell) { count(&rest[..end], tags.name) } else { 0 };
+        if count(&rest[..end], tags.cell) > names {
             return None;
         }
         // The first of them closes the cell of the name itself.
@@ -195,19 +203,28 @@ fn behind_values(statement: &[u8]) -> Option<usize> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Byte(u8),
+    /// The same one twice, as wikis have them.
+    Twice(&'static [u8; 2]),
     /// Two or more, with which people align columns.
     Blanks,
 }
 
 impl Separator {
-    /// The one that a line of names has most of.
-    pub(super) fn of(line: &[u8]) -> Self {
+    /// What separates the names in a line of names, and the cells below: the one that it has most of.
+    pub(super) fn of(line: &[u8]) -> (Self, Self) {
+        match line {
+            [b'|', b'|', ..] => return (Self::Twice(b"||"), Self::Byte(b'|')),
+            [b'^', ..] => return (Self::Byte(b'^'), Self::Byte(b'|')),
+            [b'!', ..] => return (Self::Twice(b"!!"), Self::Twice(b"||")),
+            _ => {}
+        }
         let count = |byte: u8| memchr::memchr_iter(byte, line).count();
         let counted = b"|\t;,".map(|byte| (count(byte), byte));
-        match counted.into_iter().max_by_key(|(count, _)| *count) {
+        let separator = match counted.into_iter().max_by_key(|(count, _)| *count) {
             Some((1.., byte)) => Self::Byte(byte),
             _ => Self::Blanks,
-        }
+        };
+        (separator, separator)
     }
 
     /// What stands between separators, in quotes or not. Blanks at the start and at the end separate nothing.
@@ -218,6 +235,7 @@ impl Separator {
             let rest = &line[start..];
             let (len, gap) = match self {
                 Self::Byte(byte) => (memchr::memchr(byte, rest), 1),
+                Self::Twice(bytes) => (memchr::memmem::find(rest, bytes), bytes.len()),
                 Self::Blanks => {
                     let len = memchr::memmem::find(rest, b"  ");
                     let blanks = rest[len.unwrap_or(rest.len())..].iter();
@@ -238,6 +256,7 @@ fn cell(row: &[u8], separator: Separator, column: usize, columns: usize) -> Opti
     let row = row.strip_suffix(b"\r").unwrap_or(row);
     let Separator::Byte(separator) = separator else {
         let cell = separator.cells(row).nth(column)?;
+        let cell = without_marks(row, cell);
         return (separator.cells(row).count() == columns).then_some(cell);
     };
     let (mut at, mut count) = (0, 0);
