@@ -68,7 +68,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         _ if is_cued || (is_user && ends(&text[secret.end..])) => looks(value) >= Looks::Sure,
         _ => false,
     };
-    is_password.then(|| Detected {
+    is_password.then_some(Detected {
         whole: user.start..secret.end,
         secret,
         confidence: Confidence::Low,
