@@ -31,6 +31,12 @@ pub(super) fn argument(
     {
         return Some(pair);
     }
+    // Capybara: `fill_in "name", with: "value"`.
+    if operator == Operator::Comma
+        && let Some(found) = with(cursor)
+    {
+        return Some(found);
+    }
     if operator == Operator::Comma && !quoted_name {
         cursor.skip_blanks();
         return match leads(text, name, COMPARING) {
@@ -80,6 +86,14 @@ pub(super) fn argument(
         None if operator == Operator::Call => wrapped(cursor),
         found => found,
     }
+}
+
+/// What a field is filled in with: behind the comma.
+fn with(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    if !(cursor.eat(b" with: ") || cursor.eat(b" :with => ")) {
+        return None;
+    }
+    quoted(cursor, Syntax::Argument)
 }
 
 /// `DB_PASSWORD,value`: a table of names and values.

@@ -235,7 +235,7 @@ pub(super) fn declared(
     may_indent: bool,
     kind: FileKind,
 ) -> Option<Assignment> {
-    const MAX_FIELDS: usize = 3;
+    const MAX_FIELDS: usize = 6;
     let limit = cursor.text.len().min(cursor.at + MAX_DECLARED);
     let mut inside = Cursor { text: &cursor.text[..limit], at: cursor.at };
     inside.skip_blanks();
