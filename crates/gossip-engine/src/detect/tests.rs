@@ -265,6 +265,10 @@ fn notes_tell_passwords_in_other_languages_and_in_elements() {
         "<p>user app password q8Zr2LmT</p>",
         "bindpw: q8Zr2LmT\n",
         "- Mail: app@acme.io, wachtwoord zwetschge87\n",
+        "passord: q8Zr2LmT\n",
+        "DB creds: app_reports / q8Zr2LmT on portal\n",
+        "the root password on db1 is q8Zr2LmT now\n",
+        "password - q8Zr2LmT\n",
         "[Note] A temporary password is generated for root@localhost: q8Zr2LmTx7Kp\n",
     ] {
         assert!(found(FileKind::Unknown, text).is_some(), "{text}");
@@ -272,6 +276,9 @@ fn notes_tell_passwords_in_other_languages_and_in_elements() {
     for text in [
         "wachtwoord zwetschge87 is verlopen\n",
         "Zie www: q8Zr2LmT\n",
+        "creds: read / write\n",
+        "the password on db1 is zwetschge now\n",
+        "password - see sha256\n",
         "<p>reset your password first</p>",
         "one can also pass `crc32c` here\n",
         "&#39;Password resets1.&#39;</span>",

@@ -90,7 +90,7 @@ pub(super) fn credential(word: &Word<'_>) -> Option<Named> {
 /// The bits of a word for passwords.
 fn password(word: &Word<'_>) -> Option<f32> {
     if word.is("pass") {
-        if word.tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "key"]) {
+        if word.tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "ord", "key"]) {
             return Some(6.0);
         }
         let is_whole = word.head.is_empty() || says(word.head, Role::GluedToPass);

@@ -72,7 +72,11 @@ pub(super) fn argument(
         // `x.pass("…")` hands something on.
         Operator::Call if text[name.clone()].ends_with(b".pass") => return None,
         Operator::Call => Syntax::Argument,
-        Operator::Comma if is_first_argument(text, name) || is_option(text, name) => Syntax::Listed,
+        Operator::Comma
+            if is_first_argument(text, name) || is_option(text, name) || is_setting(text, name) =>
+        {
+            Syntax::Listed
+        }
         // In a list of names each stands beside the next.
         Operator::Comma => Syntax::Among,
         _ => Syntax::Compared,
@@ -138,6 +142,15 @@ fn is_option(text: &[u8], name: &Range<usize>) -> bool {
     const _: () = assert!(MAX_SIDE + MAX_VARIABLE <= REACH_BEFORE);
     let before = &text[name.start.saturating_sub(MAX_VARIABLE)..name.start];
     memchr::memmem::find(before, b"StringVar(&").is_some()
+}
+
+/// Python: `config.set("section", "name", "value")`.
+fn is_setting(text: &[u8], name: &Range<usize>) -> bool {
+    const MAX_SECTION: usize = 32;
+    const _: () = assert!(MAX_SIDE + MAX_SECTION <= REACH_BEFORE);
+    let before = &text[name.start.saturating_sub(MAX_SECTION)..name.start];
+    let section = memchr::memmem::rfind(before, b".set(").map(|at| &before[at..]);
+    section.is_some_and(|section| section.iter().filter(|byte| **byte == b',').count() == 1)
 }
 
 /// Whether the name is where a string is copied to.

@@ -139,6 +139,9 @@ struct Noted {
     is_plain: bool,
 }
 
+/// What stands right before a password that somebody writes down, or tells others.
+const SAYING: [&str; 8] = [" - ", " \u{2013} ", " -> ", " is ", " was ", " to ", " be ", " ist "];
+
 /// What a byte is in a note: logs have many words behind the word for a password.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
@@ -192,12 +195,14 @@ impl Noted {
         let before = &note[..start];
         let behind = &note[start + self.len..];
         let is_assigned = before.ends_with(b": ") || before.ends_with(b" = ");
+        let is_said = kind == FileKind::Unknown
+            && SAYING.iter().any(|word| before.ends_with(word.as_bytes()));
         let is_next = start == 1 && (kind == FileKind::Unknown || behind.starts_with(b"</"));
         // What ends the line is no name of something that the sentence goes on about.
         let is_last = matches!(behind, [] | [b'\n' | b'\r' | b'<', ..]);
-        let must_be_mixed = is_next && !is_last;
+        let must_be_mixed = is_said || (is_next && !is_last);
         let is_password = value::is_by_the_rules(value)
-            || ((is_assigned || is_next) && is_noted(value, must_be_mixed));
+            || ((is_assigned || is_next || is_said) && is_noted(value, must_be_mixed));
         // `&#39;`: a sign of the text around it.
         let has_entity = memchr::memmem::find(value, b"&#").is_some();
         (is_password && value[0].is_ascii_alphanumeric() && !has_entity).then_some(inside)
@@ -358,8 +363,12 @@ fn follows_words(text: &[u8], start: usize) -> bool {
 
 /// `password value`, and nothing more on the line.
 fn directive(cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
-    let found = bare(cursor, Syntax::Directive, kind)?;
+    const MAX_DOTS: usize = 2;
+    let mut found = bare(cursor, Syntax::Directive, kind)?;
     let mut rest = Cursor { at: found.value.end, ..cursor };
+    // No sentence ends here: the dot is the password's.
+    rest.skip_while(MAX_DOTS, |byte| byte == b'.');
+    found.value.end = rest.at;
     rest.skip_blanks();
     matches!(rest.peek(), None | Some(b'\n' | b'\r')).then_some(found)
 }
@@ -392,8 +401,8 @@ fn is_commented(text: &[u8], start: usize) -> bool {
 fn typed(cursor: Cursor<'_>, begun: usize) -> Option<Assignment> {
     let first = &cursor.text[cursor.at..cursor.at + begun];
     let mut cursor = Cursor { at: cursor.at + begun, ..cursor };
-    // `name As String = "…"`, `name CONSTANT VARCHAR2(30) := '…'`.
-    if ignore_case::is_any(first, &["as", "constant"]) {
+    // `name As String = "…"`, `name CONSTANT VARCHAR2(30) := '…'`, `name TYPE string VALUE '…'`.
+    if ignore_case::is_any(first, &["as", "constant"]) || first == b"TYPE" {
         cursor.skip_blanks();
     }
     let in_type = |byte: u8| is_plain(byte) || matches!(byte, b'*' | b'[' | b']' | b'(' | b')');
@@ -409,6 +418,8 @@ fn typed(cursor: Cursor<'_>, begun: usize) -> Option<Assignment> {
         _ if assigns => 1,
         true => 2,
         false if is_default(&cursor.text[cursor.at..]) => DEFAULT.len(),
+        // ABAP.
+        false if cursor.starts_with(b"VALUE '") => b"VALUE ".len(),
         false => return None,
     };
     cursor.at += len;

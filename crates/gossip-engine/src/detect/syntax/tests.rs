@@ -155,6 +155,10 @@ fn values_are_found_in_every_syntax() {
         ("- password :: @kdxnyjwb@\n", Syntax::BareColon, Unknown),
         ("// password \"@kdxnyjwb@\" // before", Syntax::Argument, Config),
         ("the password was @kdx4nyjwb@, do not use it", Syntax::Said, Text),
+        ("    BindPassword @kdx4nyjwb.@\n", Syntax::Directive, Config),
+        ("DATA lv_password TYPE string VALUE '@kdxnyjwb@'.", Syntax::Quoted, Code),
+        ("config.set('db', 'password', '@kdxnyjwb@')", Syntax::Listed, Code),
+        ("password = \"\".join([\"@kdxnyjwb@\", x])", Syntax::Wrapped, Code),
         (
             "Password:\n  A: b\n  C: 1\n  D: x y\n  E: 8\n  Default: @kdxnyjwb@\n",
             Syntax::Pair,
