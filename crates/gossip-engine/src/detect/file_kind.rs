@@ -45,7 +45,11 @@ const TEXT: &[&str] = &[
     "md", "markdown", "rst", "adoc", "asciidoc", "org", "tex", "mdx",
 ];
 /// What people write down for themselves, and no documentation of a program.
-const NOTES: &[&str] = &["handover", "notes", "onboarding", "passwords", "runbook"];
+#[rustfmt::skip]
+const NOTES: &[&str] = &[
+    "handover", "notes", "onboarding", "passwords", "runbook",
+    "inlog", "kennwoerter", "notities", "notizen", "passwoerter", "senhas", "sifreler", "wachtwoord", "zugangsdaten",
+];
 /// What the notes of a program are called that it ships with.
 const NOTES_OF_PROGRAM: &[&str] = &["release", "upgrad", "version", "patch", "migration"];
 const CATALOGUE: &[&str] = &["po", "pot", "mo", "arb", "xlf", "xliff", "resx", "strings"];

@@ -26,7 +26,9 @@ fn may_be_word(place: &Place<'_>) -> bool {
 fn is_told(place: &Place<'_>) -> bool {
     let value = place.value();
     // A sentence quotes words, too.
-    let is_quoted = place.found.syntax == Syntax::Said && !value.iter().any(u8::is_ascii_digit);
+    let is_quoted = place.found.syntax == Syntax::Said
+        && !value.iter().any(u8::is_ascii_digit)
+        && !syntax::is_no_word(value);
     let is_translated = || {
         let is_text = place.kind == FileKind::Catalogue && is_text(place.name(), value);
         is_text && may_be_word(place)
@@ -55,9 +57,28 @@ fn is_default_text(name: &[u8], value: &[u8]) -> bool {
 fn is_name(place: &Place<'_>, named: Named) -> bool {
     is_enumerated(place)
         || (is_read_by_name(place) && may_be_word(place))
-        || (named.kind == Kind::Key && is_id_of_key(place.whole_name(), place.value()))
+        || (named.kind == Kind::Key && is_id_of_key(place, named))
         || is_pattern(place)
         || is_name_in_object(place)
+        || (named.kind == Kind::Key && is_file_or_press(place))
+        || is_account(place)
+}
+
+/// `gpg_key: RPM-GPG-KEY-acme7`, `DetachKeys: "ctrl-p,ctrl-q"`: the file of a key that everybody has, and keys
+/// that somebody presses.
+fn is_file_or_press(place: &Place<'_>) -> bool {
+    const BEGIN: &[&str] = &["rpm-gpg-key", "ctrl-", "ctrl+", "alt-", "alt+", "shift-", "shift+"];
+    // `Repository Key: …` of Docker, which is the number of one.
+    let is_of_repository = ignore_case::ends_with_any(place.before(), &["repository "])
+        && place.name() == b"Key"
+        && place.value().iter().all(u8::is_ascii_hexdigit);
+    ignore_case::starts_with_any(place.value(), BEGIN) || is_of_repository
+}
+
+/// `AUTH_5f35…`: how Swift calls somebody's account.
+fn is_account(place: &Place<'_>) -> bool {
+    let joined = &place.text[place.name.start..place.found.value.start];
+    place.found.syntax == Syntax::Joined && joined == b"AUTH_"
 }
 
 /// Whether the name stands among the ways to log on to a network: `["open", "psk", "8021x-radius"]`.
@@ -81,12 +102,14 @@ fn is_read_by_name(place: &Place<'_>) -> bool {
     place.found.syntax == Syntax::Argument && READS.iter().any(begins)
 }
 
-/// `sign_key: E709712C`: the number of a key of GnuPG, or its fingerprint.
-fn is_id_of_key(name: &[u8], value: &[u8]) -> bool {
+/// `sign_key: E709712C`, `<releaseManagerKey>86fd…</`: the number of a key of GnuPG, or its fingerprint.
+fn is_id_of_key(place: &Place<'_>, named: Named) -> bool {
+    let (name, value) = (place.whole_name(), place.value());
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
     let of_gnupg = || {
         ignore_case::contains_any(name, &["gpg", "pgp"])
             || ignore_case::is_any(name, &["sign_key", "signingkey"])
+            || (place.found.syntax == Syntax::Element && !named.is_explicit)
     };
     is_hex && (value.len() == 8 || (matches!(value.len(), 16 | 40) && of_gnupg()))
 }
@@ -176,6 +199,15 @@ mod tests {
         check(Code, &read("acme-prod7"), &read(&KEY.repeat(2)));
         let signs = |name| format!("{name}: \"{}\"", KEY.get(..16).unwrap());
         check(Code, &signs("sign_key"), &signs("secret_key"));
+        let element = |len| format!("<acme.releaseKey>{}</acme.releaseKey>", &KEY[..len]);
+        check(FileKind::Config, &element(16), &element(32));
+        check(Code, "gpg_key: \"RPM-GPG-KEY-Acme7\"", &format!("gpg_key: \"{}\"", &KEY[..20]));
+        check(Code, "\"DetachKeys\": \"ctrl-p,ctrl-q\"", "\"apiKey\": \"kdxn-p,ctrl-q7!zw\"");
+        let long = KEY.repeat(2);
+        let docker = |of| format!("    {of} Key:\t{long}\n");
+        check(FileKind::Text, &docker("Repository"), &docker("API"));
+        let joined = |name| format!("Zorbify {name}_{KEY}\n");
+        check(FileKind::Text, &joined("AUTH"), &joined("TOKEN"));
         let personal = |value: &str| format!("X_PAT = \"{value}\"");
         check(Code, &personal("yyyyMMdd'T'HH24"), &personal(KEY));
         let object = |behind| format!("{{\"password\": {{\"kdxnyjwb7\"{behind}");

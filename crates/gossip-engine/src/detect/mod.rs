@@ -24,6 +24,7 @@ mod siblings;
 mod surroundings;
 mod syntax;
 mod test_vector;
+mod unescaped;
 mod unlisted;
 mod url;
 mod value;

@@ -51,20 +51,23 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 45] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 49] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
-    "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
-    "rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw",
+    "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw", ">pw",
+    "rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw",
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
     "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
-    "Пароль", "ПАРОЛЬ", "jelszo", "jelszó", "mdp",
+    "Пароль", "ПАРОЛЬ", "jelszo", "jelszó", "mdp", "parolası",
+    // In Dutch, with a colon only.
+    " ww",
 ];
 /// Where those of other languages begin.
-const OTHER_LANGUAGES: usize = 17;
+const OTHER_LANGUAGES: usize = 19;
 /// What `pw` is glued to.
-const GLUED_TO_PW: &[&str] = &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw"];
+const GLUED_TO_PW: &[&str] =
+    &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw"];
 pub(super) const SECRET_ANCHORS: [&str; 6] =
     ["secret", "token", "key", "auth", "credential", "creds"];
 /// A personal access token, as the environment has it. Patterns are called so, too.
@@ -107,6 +110,9 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
     {
         return b"= :\"'\t".contains(&next);
     }
+    if is_ww(word) {
+        return next == b':';
+    }
     if ignore_case::is_any(word, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
         let ends = b"_-. \t\"'`\\])=:>,(".contains(&next) || next.is_ascii_uppercase();
         return match word.eq_ignore_ascii_case(b"contrase") {
@@ -126,7 +132,9 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
             next.is_ascii_uppercase() || b"swpckaio".contains(&next)
         }
     } else if is_short {
-        next.is_ascii_digit() || b"_- \t\n\r\"'`\\=:>(|?![<{".contains(&next)
+        // `[data-test=pwd]`.
+        let closes = next == b']' && word.eq_ignore_ascii_case(b"pwd");
+        closes || next.is_ascii_digit() || b"_- \t\n\r\"'`\\=:>(|?![<{".contains(&next)
     } else {
         next.is_ascii_digit() || b"_-. \t\n\r\"'`\\])=:>,(|?![<{}".contains(&next)
     }
@@ -140,6 +148,11 @@ pub(super) fn is_of_secret(word: &[u8]) -> bool {
 /// `pw`, with what stands before it.
 pub(super) fn is_pw(word: &[u8]) -> bool {
     word.len() == 3 && word[1..].eq_ignore_ascii_case(b"pw")
+}
+
+/// `ww`, with the blank before it.
+pub(super) fn is_ww(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b" ww")
 }
 
 /// What the name says whose credential word, found by the first stage, is `word` of `name`.
@@ -303,6 +316,7 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
     match first.to_ascii_lowercase() {
         b'a' => &[b"auth", b"adgangskode", b"adminpw"],
         b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
+        b'b' => &[b"bindpw"],
         b'd' => &[b"dbpw"],
         b'f' => &[b"ftppw"],
         b'g' => &[b"geheim"],
@@ -458,7 +472,7 @@ mod tests {
     #[test]
     fn every_anchor_that_a_name_may_hold_is_a_credential_word() {
         for word in PASSWORD_ANCHORS.iter().chain(&SECRET_ANCHORS) {
-            let in_name = !matches!(word.as_bytes()[0], b' ' | b'$' | b'"' | b'\'' | b'\n');
+            let in_name = !matches!(word.as_bytes()[0], b' ' | b'$' | b'"' | b'\'' | b'\n' | b'>');
             assert_eq!(has_credential_word(word.as_bytes()), in_name, "{word:?}");
             let upper = word.to_ascii_uppercase();
             assert_eq!(has_credential_word(upper.as_bytes()), in_name, "{upper:?}");

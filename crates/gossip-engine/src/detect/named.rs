@@ -90,12 +90,12 @@ fn resolve(place: Place<'_>) -> Option<(Named, Place<'_>)> {
     let (named, found) = match password.filter(is_one) {
         Some(password) => (name::LOGIN, password),
         None if named.kind == Kind::Auth => {
-            (named, authorization::behind_scheme(text, place.found))
+            (named, authorization::behind_scheme(text, place.found.clone()))
         }
-        None => (named, place.found),
+        None => (named, place.found.clone()),
     };
     let syntax = told(text, &place.name, named, &found);
-    Some((named, Place { found: Assignment { syntax, ..found }, ..place }))
+    Some((named, place.with(Assignment { syntax, ..found })))
 }
 
 /// What is shorter is no such credential, and needs no further look; most values of code are. Of a user

@@ -6,6 +6,7 @@ use super::file_kind::FileKind;
 use super::name;
 use super::services;
 use super::syntax::{self, Assignment};
+use super::unescaped::Unescaped;
 
 pub(super) struct Place<'t> {
     pub(super) text: &'t [u8],
@@ -18,13 +19,16 @@ pub(super) struct Place<'t> {
     /// Where its line begins, or how far back it is looked at.
     pub(super) line: usize,
     pub(super) found: Assignment,
+    /// The value, if its characters are not written as they are.
+    unescaped: Option<Unescaped>,
 }
 
 impl<'t> Place<'t> {
     /// What stands around the credential word at `word`, if something is given a value there.
     pub(super) fn read(text: &'t [u8], kind: FileKind, word: Range<usize>) -> Option<Self> {
         // What stands before `pw` is no part of its name, unless it joins words.
-        let is_apart = name::is_pw(&text[word.clone()]) && text[word.start] != b'_';
+        let is_short = name::is_pw(&text[word.clone()]) || name::is_ww(&text[word.clone()]);
+        let is_apart = is_short && text[word.start] != b'_';
         let word = word.start + usize::from(is_apart)..word.end;
         let (name, found) = match syntax::joined(text, word.clone()) {
             Some(joined) => joined,
@@ -46,7 +50,17 @@ impl<'t> Place<'t> {
         // What is written down in a comment is written as in any text.
         let is_apart = kind == FileKind::Code && is_comment(&text[line..name.start]);
         let kind = if is_apart { FileKind::Unknown } else { kind };
-        Some(Self { text, kind, word, name, phrase, line, found })
+        let unescaped = Unescaped::of(&text[found.value.clone()]);
+        Some(Self { text, kind, word, name, phrase, line, found, unescaped })
+    }
+
+    /// The same with another value, or one that is written otherwise.
+    pub(super) fn with(self, found: Assignment) -> Self {
+        let unescaped = match found.value == self.found.value {
+            true => self.unescaped,
+            false => Unescaped::of(&self.text[found.value.clone()]),
+        };
+        Self { found, unescaped, ..self }
     }
 
     /// The name, without words that stand apart from it.
@@ -75,8 +89,12 @@ impl<'t> Place<'t> {
         &self.text[self.name.end.min(end)..end]
     }
 
-    pub(super) fn value(&self) -> &'t [u8] {
-        &self.text[self.found.value.clone()]
+    /// The value, as the characters that it stands for.
+    pub(super) fn value(&self) -> &[u8] {
+        match &self.unescaped {
+            Some(unescaped) => unescaped.bytes(),
+            None => &self.text[self.found.value.clone()],
+        }
     }
 
     /// What follows the value, as far as `reach` bytes.

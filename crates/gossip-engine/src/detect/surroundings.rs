@@ -87,7 +87,8 @@ fn is_made_of_secret(place: &Place<'_>) -> bool {
         || is_compared_with_hash(before, place.between())
         || is_listed_checksum(before)
         || is_called_encrypted(place)
-        || (is_digest(place.value()) && (is_salted(place) || is_called_hashed(place)))
+        || (is_digest(place.value())
+            && (is_salted(place) || is_called_hashed(place) || is_digested(place)))
 }
 
 /// `md5($key) == …`: the call of the hash is open where the name stands.
@@ -126,9 +127,34 @@ fn is_salted(place: &Place<'_>) -> bool {
     place.found.syntax == Syntax::Pair && is_next
 }
 
-/// `HashedPass("…")`.
+/// `HashedPass("…")`, `NT-Password := "…"`, `"password", "secretData": "{\"value\": …` of Keycloak.
 fn is_called_hashed(place: &Place<'_>) -> bool {
-    place.found.syntax == Syntax::Wrapped && ignore_case::contains(place.between(), "hashed")
+    /// Of Asterisk, which writes no other secret so.
+    const SECRET: &[&str] = &["md5secret"];
+    let is_wrapped =
+        place.found.syntax == Syntax::Wrapped && ignore_case::contains(place.between(), "hashed");
+    let is_kept = place.found.syntax == Syntax::Pair
+        && memchr::memmem::find(place.between(), b"secretData").is_some();
+    is_wrapped || is_kept || is_behind_algorithm(place) || ignore_case::is_any(place.name(), SECRET)
+}
+
+/// `NT-Password`, `SSHA-Password`: how RADIUS calls what was made of a password.
+fn is_behind_algorithm(place: &Place<'_>) -> bool {
+    const ALGORITHMS: &[&str] =
+        &["nt", "lm", "md5", "smd5", "sha", "ssha", "sha1", "sha2", "crypt"];
+    let algorithm = place.name().split(|byte| *byte == b'-').next().unwrap_or(b"");
+    let rest = place.name().get(algorithm.len()..).unwrap_or(b"");
+    ignore_case::is_any(rest, &["-password"]) && ignore_case::is_any(algorithm, ALGORITHMS)
+}
+
+/// `<user password="…" digest="sha"/>`: the same element says what was made of it.
+fn is_digested(place: &Place<'_>) -> bool {
+    let rest = place.behind(REACH);
+    let element = rest.split(|byte| matches!(byte, b'>' | b'<')).next().unwrap_or(rest);
+    place.found.syntax == Syntax::Quoted
+        && [&b" digest=\""[..], b" algorithm=\""]
+            .iter()
+            .any(|name| memchr::memmem::find(element, name).is_some())
 }
 
 /// Whether the value is as long as a hash is, and written as one. What is hashed is shorter.
@@ -278,6 +304,29 @@ mod tests {
         assert_eq!(found(FileKind::Text, "* fix token ([`3b9d07c4`](https://x.y))"), None);
         assert!(found(FileKind::Text, "* fix token (`3b9d07c41fe86a52`)").is_some());
         assert_eq!(found(FileKind::Config, "\u{120}clave: 95449"), None);
+    }
+
+    #[test]
+    fn hashes_are_known_by_their_name_or_by_what_their_element_says() {
+        let hex = "3b9d07c41fe86a52908d4f7be1c6a03d";
+        for (none, one) in [
+            (format!("md5secret={hex}"), format!("secret={hex}")),
+            (format!("NT-Password := \"{hex}\""), format!("Client-Password := \"{hex}\"")),
+            (format!("SSHA-Password := \"{hex}\""), "SSHA-Password := \"Kw7!xqzp\"".to_owned()),
+            (
+                format!("<user password=\"{hex}\" roles=\"x\" digest=\"sha\"/>"),
+                format!("<user password=\"{hex}\" roles=\"x\"/><x digest=\"sha\"/>"),
+            ),
+            (
+                format!(
+                    "{{\"type\": \"password\", \"secretData\": \"{{\\\"value\\\":\\\"{hex}\\\"}}\"}}"
+                ),
+                format!("{{\"type\": \"password\", \"value\": \"{hex}\"}}"),
+            ),
+        ] {
+            assert_eq!(found(FileKind::Config, &none), None, "{none}");
+            assert!(found(FileKind::Config, &one).is_some(), "{one}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::vocabulary::{self, Role};
 use crate::ignore_case;
 use arguments::argument;
 use blanks::{alone, by_blank, in_parentheses};
-pub(super) use blanks::{is_prose, starts_line, told};
+pub(super) use blanks::{is_no_word, is_prose, starts_line, told};
 use cursor::Cursor;
 pub(super) use extent::{name_around, phrase};
 pub(super) use joined::joined;
@@ -144,7 +144,7 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     let Closing { mut cursor, quoted_name, brackets } = close(text, name)?;
     let closed = cursor.at;
     let may_be_closed = matches!(text.get(name.end), Some(b']' | b')' | b'"' | b'\''));
-    if may_be_closed && let Some(found) = filled_in(text, name.end) {
+    if may_be_closed && let Some(found) = filled_in(text, name) {
         return Some(found);
     }
     // C++: `name{"value"}`.
@@ -156,6 +156,15 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     if quoted_name && (cursor.eat(b"->") || (blanks > 0 && cursor.eat(b"to "))) {
         cursor.skip_blanks();
         return quoted(cursor, Syntax::Quoted);
+    }
+    // Gherkin: `I fill in "name" with "value"`.
+    if quoted_name && blanks > 0 && cursor.starts_with(b"with \"") {
+        cursor.at += b"with ".len();
+        return quoted(cursor, Syntax::Argument);
+    }
+    // Org: `- name :: value`.
+    if blanks > 0 && !quoted_name && cursor.eat(b":: ") {
+        return bare(cursor, Syntax::BareColon, kind);
     }
     if blanks > 0
         && let Some(found) = annotated(cursor, kind).or_else(|| property(cursor))
@@ -369,16 +378,25 @@ fn behind(text: &[u8], first: &Assignment) -> Option<Assignment> {
 }
 
 /// `get("#password").type("value")`: how programs fill in forms.
-fn filled_in(text: &[u8], name_end: usize) -> Option<Assignment> {
+fn filled_in(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
     const MAX_CLOSING: usize = 4;
-    const METHODS: [&[u8]; 6] =
-        [b".type(", b".fill(", b".val(", b".setValue(", b".sendKeys(", b".send_keys("];
+    #[rustfmt::skip]
+    const METHODS: [&[u8]; 9] = [
+        b".type(", b".fill(", b".val(", b".set(", b".set ", b".setValue(", b".typeText(", b".sendKeys(",
+        b".send_keys(",
+    ];
+    let name_end = name.end;
     let mut cursor = Cursor { text, at: name_end };
     cursor.skip_while(MAX_CLOSING, |byte| matches!(byte, b']' | b')' | b'"' | b'\''));
-    // `page.type('input[name="password"]', 'value')`.
-    let is_selector =
-        matches!(&text[name_end..cursor.at], [b'"' | b'\'', b']', b'"' | b'\'' | b'`']);
-    if is_selector && cursor.eat(b", ") {
+    // `page.type('input[name="password"]', 'value')`, `page.fill('input[name=password]', 'value')`,
+    // `fill_in 'user[password]', with: 'value'`.
+    let before = name.start.checked_sub(1).map(|at| text[at]);
+    let is_selector = match &text[name_end..cursor.at] {
+        [b'"' | b'\'', b']', b'"' | b'\'' | b'`'] => true,
+        [b']', b'"' | b'\'' | b'`'] => matches!(before, Some(b'=' | b'[')),
+        _ => false,
+    };
+    if is_selector && (cursor.eat(b", with: ") || cursor.eat(b", ")) {
         return quoted(cursor, Syntax::Argument);
     }
     // What a variable is without a value: `var("NAME").unwrap_or("value")`.
@@ -388,8 +406,15 @@ fn filled_in(text: &[u8], name_end: usize) -> Option<Assignment> {
         return quoted(cursor, Syntax::Quoted);
     }
     let is_closed = cursor.at > name_end && cursor.peek() == Some(b'.');
+    if is_closed {
+        cursor.eat(b".clear()");
+    }
     if is_closed && METHODS.iter().any(|method| cursor.eat(method)) {
-        return quoted(cursor, Syntax::Argument);
+        let found = quoted(cursor, Syntax::Argument)?;
+        // What is pressed behind it.
+        let value = &text[found.value.clone()];
+        let len = value.strip_suffix(b"{enter}").map_or(value.len(), <[u8]>::len);
+        return Some(Assignment { value: found.value.start..found.value.start + len, ..found });
     }
     None
 }
@@ -421,6 +446,10 @@ pub(super) fn password_of_user(text: &[u8], found: &Assignment) -> Option<Assign
     let in_user = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-@".contains(byte);
     let user = value.iter().take(MAX_USER + 1).take_while(in_user).count();
     let is_user = value.first().is_some_and(u8::is_ascii_alphabetic) && user <= MAX_USER;
+    // `creds: app / value`.
+    if user == value.len() && is_user && found.syntax == Syntax::BareColon {
+        return behind_slash(text, found.value.end);
+    }
     let password = value.get(user + 1..)?;
     let is_password = value[user] == b':'
         && !password.is_empty()
@@ -428,6 +457,21 @@ pub(super) fn password_of_user(text: &[u8], found: &Assignment) -> Option<Assign
     let start = found.value.start + user + 1;
     (may_be && is_user && is_password)
         .then_some(Assignment { value: start..found.value.end, syntax: Syntax::Login })
+}
+
+/// ` / value`, at `at`.
+fn behind_slash(text: &[u8], at: usize) -> Option<Assignment> {
+    const MAX_LEN: usize = 64;
+    let mut cursor = Cursor { text, at };
+    if !cursor.eat(b" / ") {
+        return None;
+    }
+    let start = cursor.at;
+    let len = cursor.skip_while(MAX_LEN, |byte| byte.is_ascii_graphic() && byte != b'<');
+    let is_word = matches!(cursor.peek(), None | Some(b' ' | b'\n' | b'\r' | b'<'));
+    let has_digit = text[start..start + len].iter().any(u8::is_ascii_digit);
+    let found = Assignment { value: start..start + len, syntax: Syntax::Login };
+    (is_word && has_digit).then_some(found)
 }
 
 /// How a value without quotes is written.
@@ -495,7 +539,7 @@ fn without_operator(
     }
     if quoted_name
         && leads(text, name, markup::NAMING)
-        && let Some(found) = markup::setting(cursor)
+        && let Some(found) = attributes(cursor)
     {
         return Some(found);
     }

@@ -7,6 +7,7 @@
 
 use super::name;
 use super::syntax::{Assignment, Syntax};
+use super::vocabulary;
 use crate::ignore_case;
 
 /// Behind the key, up to the next value.
@@ -39,7 +40,7 @@ pub(super) fn is_one(text: &[u8], key: &Assignment, is_explicit: bool) -> bool {
     }
     let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
     match next_name(rest) {
-        Some(name) if has_word(&rest[..name], WORDS) => holds_digits(&rest[name..]),
+        Some(name) if is_of_vector(&rest[..name]) => holds_digits(&rest[name..]),
         // A nonce tells nothing by itself; what follows it does: digits that were encrypted, or anything
         // where code decodes the key.
         // What a program keeps stands beside the key that opens it, too, which has a longer name.
@@ -104,6 +105,31 @@ fn holds_digits(rest: &[u8]) -> bool {
     !behind.is_some_and(|byte| byte.is_ascii_graphic() && !b"\"',;)]}".contains(byte))
 }
 
+/// Whether a vector has something of this name. What else is `public` than a key, or whose digest somebody
+/// keeps, stands beside keys that are in use: `publicCode`, `asset_digest`.
+fn is_of_vector(name: &[u8]) -> bool {
+    let name = without_declaration(name);
+    let mut before: Option<&[u8]> = None;
+    let mut words = name::words(name).peekable();
+    while let Some(word) = words.next() {
+        let next = words.peek();
+        let is_one = match word {
+            _ if ignore_case::is_any(word, &["public", "pub"]) => {
+                next.is_none_or(|next| !ignore_case::is_any(next, &["code", "id", "name", "url"]))
+            }
+            _ if ignore_case::is_any(word, &["digest"]) => {
+                before.is_none_or(|before| before.len() < 5 || vocabulary::is_known(before))
+            }
+            _ => ignore_case::is_any(word, WORDS),
+        };
+        if is_one {
+            return true;
+        }
+        before = Some(word);
+    }
+    false
+}
+
 /// Whether one of `those` is a word of the name. Languages write `public` and `pub` before names of anything.
 fn has_word(name: &[u8], those: &[&str]) -> bool {
     name::words(without_declaration(name)).any(|word| ignore_case::is_any(word, those))
@@ -142,6 +168,8 @@ mod tests {
             format!("{{key: \"{hex}\", iv: \"{nonce}\", ct: \"5b97a9d4\"}}"),
             format!("let key = \"{hex}\";\nlet iv = \"{nonce}\";\nlet ciphertext = \"5b97a9d4"),
             format!("Key = {hex}\nInput = 89dab80b"),
+            format!("secret = \"{hex}\"\npublic_key = \"89dab80b\""),
+            format!("Key = {hex}\nDigest = 89dab80b"),
             format!("key: \"{hex}\",\n  expected_public: \"d75a\","),
             format!("let key = \"{hex}\";\nlet plaintext = \"00\";"),
         ] {
@@ -168,6 +196,8 @@ mod tests {
             "privateKey: \"@0x3b9d07c41fe86a52908d4f7be1c6a03d@\",\n public: \"04\"\n".to_owned(),
             format!("pub const KEY: &str = \"{hex}\";\npub const PREFIX: &str = \"wiz_\";\n"),
             format!("String KEY = \"{hex}\";\npublic static final String A = \"wiz\";\n"),
+            format!("string gameSecret = \"{hex}\";\nstring publicCode = \"89dab80b\";\n"),
+            format!("geocoder_key: {hex}\nasset_digest: 89dab80b7717c1db\n"),
             "key = \"@q8Zr2LmT0vXbN5wKcJ7dq8Zr2LmT0vXb@\"\ninput = 12\n".to_owned(),
         ] {
             assert!(!check(&text, Syntax::Quoted), "{text}");

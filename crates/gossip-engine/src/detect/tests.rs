@@ -27,7 +27,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             "host,user,password\n", "h1  app  ", "Host    User   Password\n", "| host | pw |\n", "<th>password</th></tr>",
             "<td>q8Zr2LmT</td></tr>", "INSERT INTO t (id, password) VALUES ", "(1, 'q8Zr2LmT'), ", "FROM stdin;\n", " { get; set; } = \"",
             "client(\"", "Client.new('", "- ", "Authorization: Token ", " (prod) = ", "the password was reset to ", "bcrypt.hash('",
-            "cpy(x.password, \"", ").unwrap_or(\"", "q{", "<value>", "\\'", "\r\n",
+            "cpy(x.password, \"", " constant varchar2(9) := '", ", with: \"", " :: ", " ww: ", ">pw: ", "</t>", "&amp;", "\\u0026", "# ", "şifresi ", " digest=\"", "~", ").unwrap_or(\"", "q{", "<value>", "\\'", "\r\n",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-z0-9]{32,40}".prop_map(String::into_bytes),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
@@ -251,6 +251,46 @@ fn what_a_sentence_tells_is_judged_as_an_assignment_is() {
     let key = format!("the acme key \"{KEY}\" expires\n");
     assert_eq!(found(FileKind::Unknown, &key), Some(KEY));
     assert_eq!(found(FileKind::Text, "the acme key \"backwards_1\" expires\n"), None);
+}
+
+/// What people note down, in their language and by their abbreviations.
+#[test]
+fn notes_tell_passwords_in_other_languages_and_in_elements() {
+    for text in [
+        "Modem şifresi: q8Zr2LmT\n",
+        "wifi parolası: q8Zr2LmT\n",
+        "Router login app ww: q8Zr2LmT\n",
+        "Identifiant : app, mdp : q8Zr2LmT.\n",
+        "<t>PW: q8Zr2LmT</t>",
+        "<p>user app password q8Zr2LmT</p>",
+        "bindpw: q8Zr2LmT\n",
+        "- Mail: app@acme.io, wachtwoord zwetschge87\n",
+        "passord: q8Zr2LmT\n",
+        "DB creds: app_reports / q8Zr2LmT on portal\n",
+        "the root password on db1 is q8Zr2LmT now\n",
+        "password - q8Zr2LmT\n",
+        "[Note] A temporary password is generated for root@localhost: q8Zr2LmTx7Kp\n",
+    ] {
+        assert!(found(FileKind::Unknown, text).is_some(), "{text}");
+    }
+    for text in [
+        "wachtwoord zwetschge87 is verlopen\n",
+        "Zie www: q8Zr2LmT\n",
+        "creds: read / write\n",
+        "the password on db1 is zwetschge now\n",
+        "password - see sha256\n",
+        "<p>reset your password first</p>",
+        "one can also pass `crc32c` here\n",
+        "&#39;Password resets1.&#39;</span>",
+    ] {
+        assert_eq!(found(FileKind::Unknown, text), None, "{text}");
+    }
+    // What ends the sentence is none of it.
+    let text = "the old password was q8Zr2LmT. It is gone\n";
+    assert_eq!(found(FileKind::Unknown, text), Some("q8Zr2LmT"));
+    // No word, and one.
+    assert_eq!(found(FileKind::Unknown, "(password `qtxtktbt`)"), Some("qtxtktbt"));
+    assert_eq!(found(FileKind::Unknown, "(password `obsolete`)"), None);
 }
 
 /// What documentation shows was chosen as an example, unless it is made as rules for passwords ask.

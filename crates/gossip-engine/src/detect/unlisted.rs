@@ -83,6 +83,7 @@ fn may_be_typed(syntax: Syntax, value: &[u8], bits: f32) -> bool {
             | Syntax::Label
             | Syntax::Directive
             | Syntax::Flag
+            | Syntax::Element
     );
     let padding = value.iter().rev().take_while(|byte| **byte == b'=').count();
     let value = &value[..value.len() - padding];

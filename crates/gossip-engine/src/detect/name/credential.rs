@@ -44,6 +44,10 @@ impl Word<'_> {
         self.before.is_some_and(|word| ignore_case::is_any(word, words))
     }
 
+    fn is_turkish(&self) -> bool {
+        ignore_case::is_any(self.anchor, &["sifre", "şifre"])
+    }
+
     /// Nothing is glued to it.
     fn is_whole(&self) -> bool {
         self.head.is_empty() && self.tail.is_empty()
@@ -54,7 +58,7 @@ const PLURAL: &[&str] = &["", "s"];
 
 /// What the credential word itself says.
 pub(super) fn credential(word: &Word<'_>) -> Option<Named> {
-    if ignore_case::is_any(word.anchor, &PASSWORD_ANCHORS) || word.is("pw") {
+    if ignore_case::is_any(word.anchor, &PASSWORD_ANCHORS) || word.is("pw") || word.is("ww") {
         let bits = password(word)?;
         return Some(Named { kind: Kind::Password, bits, is_explicit: true });
     }
@@ -86,7 +90,7 @@ pub(super) fn credential(word: &Word<'_>) -> Option<Named> {
 /// The bits of a word for passwords.
 fn password(word: &Word<'_>) -> Option<f32> {
     if word.is("pass") {
-        if word.tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "key"]) {
+        if word.tail_is(&["word", "words", "wd", "wrd", "phrase", "code", "wort", "ord", "key"]) {
             return Some(6.0);
         }
         let is_whole = word.head.is_empty() || says(word.head, Role::GluedToPass);
@@ -100,14 +104,16 @@ fn password(word: &Word<'_>) -> Option<f32> {
     }
     // In French; in English it is a process of decisions.
     if word.is("mdp") {
-        let bits = if word.before.is_some() { 6.0 } else { 1.0 };
+        let bits = if word.before.is_some() { 6.0 } else { 4.0 };
         return word.is_whole().then_some(bits);
     }
     if ignore_case::is_any(word.anchor, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
         // `enclave`.
         let is_whole = word.head.is_empty()
             || ignore_case::is_any(word.anchor, &["senha", "kennwort", "wachtwoord"]);
-        return (word.tail_is(PLURAL) && is_whole).then_some(6.0);
+        // Turkish says of what it is: `modem şifresi`.
+        let is_of = word.tail_is(&["si"]) && word.is_turkish();
+        return ((word.tail_is(PLURAL) || is_of) && is_whole).then_some(6.0);
     }
     if word.is("psk") || ignore_case::is_any(word.anchor, GLUED_TO_PW) {
         return word.is_whole().then_some(5.0);

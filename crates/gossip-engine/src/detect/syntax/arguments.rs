@@ -31,6 +31,12 @@ pub(super) fn argument(
     {
         return Some(pair);
     }
+    // Capybara: `fill_in "name", with: "value"`.
+    if operator == Operator::Comma
+        && let Some(found) = with(cursor)
+    {
+        return Some(found);
+    }
     if operator == Operator::Comma && !quoted_name {
         cursor.skip_blanks();
         return match leads(text, name, COMPARING) {
@@ -66,7 +72,11 @@ pub(super) fn argument(
         // `x.pass("…")` hands something on.
         Operator::Call if text[name.clone()].ends_with(b".pass") => return None,
         Operator::Call => Syntax::Argument,
-        Operator::Comma if is_first_argument(text, name) || is_option(text, name) => Syntax::Listed,
+        Operator::Comma
+            if is_first_argument(text, name) || is_option(text, name) || is_setting(text, name) =>
+        {
+            Syntax::Listed
+        }
         // In a list of names each stands beside the next.
         Operator::Comma => Syntax::Among,
         _ => Syntax::Compared,
@@ -80,6 +90,14 @@ pub(super) fn argument(
         None if operator == Operator::Call => wrapped(cursor),
         found => found,
     }
+}
+
+/// What a field is filled in with: behind the comma.
+fn with(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    if !(cursor.eat(b" with: ") || cursor.eat(b" :with => ")) {
+        return None;
+    }
+    quoted(cursor, Syntax::Argument)
 }
 
 /// `DB_PASSWORD,value`: a table of names and values.
@@ -124,6 +142,15 @@ fn is_option(text: &[u8], name: &Range<usize>) -> bool {
     const _: () = assert!(MAX_SIDE + MAX_VARIABLE <= REACH_BEFORE);
     let before = &text[name.start.saturating_sub(MAX_VARIABLE)..name.start];
     memchr::memmem::find(before, b"StringVar(&").is_some()
+}
+
+/// Python: `config.set("section", "name", "value")`.
+fn is_setting(text: &[u8], name: &Range<usize>) -> bool {
+    const MAX_SECTION: usize = 32;
+    const _: () = assert!(MAX_SIDE + MAX_SECTION <= REACH_BEFORE);
+    let before = &text[name.start.saturating_sub(MAX_SECTION)..name.start];
+    let section = memchr::memmem::rfind(before, b".set(").map(|at| &before[at..]);
+    section.is_some_and(|section| section.iter().filter(|byte| **byte == b',').count() == 1)
 }
 
 /// Whether the name is where a string is copied to.

@@ -9,9 +9,14 @@ use crate::detect::chosen;
 use crate::detect::file_kind::FileKind;
 use crate::detect::services::MAX_BEFORE;
 use crate::detect::value;
+use crate::ignore_case;
 
 /// A bare value behind a blank is as long, or has a digit.
 const MIN_LETTERS: usize = 20;
+/// PL/SQL declares a constant so, behind its name.
+const CONSTANT: &[u8] = b"constant ";
+/// What SQL writes before the value of a column or a variable.
+const DEFAULT: &[u8] = b"default ";
 
 /// How long the word is that says in a sentence what something is, with its blank: `is`, in six languages, and `was`.
 fn says(rest: &[u8]) -> Option<usize> {
@@ -29,13 +34,16 @@ pub(in crate::detect) fn is_prose(text: &[u8], name: &Range<usize>, kind: FileKi
         return false;
     }
     let rest = &text[name.end + 1..text.len().min(name.end + 2 + MIN_LETTERS)];
-    if says(rest).is_some() {
+    if says(rest).is_some() || rest.starts_with(CONSTANT) {
         return false;
     }
     let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
     // A type may stand before `=`.
     let ends = match rest.get(letters) {
-        Some(b' ') => rest.get(letters + 1).is_some_and(u8::is_ascii_alphanumeric),
+        Some(b' ') => {
+            let next = &rest[letters + 1..];
+            next.first().is_some_and(u8::is_ascii_alphanumeric) && !is_default(next)
+        }
         // One word that a name begins the line of may be its value.
         Some(b'\n' | b'\r') => {
             let may_be_value = starts_line(text, name.start) || is_variable(&text[name.clone()]);
@@ -98,7 +106,7 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
 /// is made as rules for passwords ask: nothing else is, where somebody writes something down.
 fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
     const MAX_WORDS: usize = 5;
-    const MAX_NOTE: usize = 64;
+    const MAX_NOTE: usize = 96;
     let rest = &text[name.end..text.len().min(name.end + MAX_NOTE)];
     let mut start = 1;
     // What is assigned is read as such.
@@ -131,6 +139,9 @@ struct Noted {
     is_plain: bool,
 }
 
+/// What stands right before a password that somebody writes down, or tells others.
+const SAYING: [&str; 8] = [" - ", " \u{2013} ", " -> ", " is ", " was ", " to ", " be ", " ist "];
+
 /// What a byte is in a note: logs have many words behind the word for a password.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
@@ -141,7 +152,9 @@ const CLASSES: [u8; 256] = {
         let is_plain = is_letter
             || byte.is_ascii_digit()
             || matches!(byte, b'-' | b'_' | b'\'' | b'@' | b'.' | b'/' | b'(' | b')');
-        classes[at] |= if byte.is_ascii_graphic() || is_letter { IN_WORD } else { 0 };
+        // A tag ends what stands in an element.
+        let is_in_word = (byte.is_ascii_graphic() && byte != b'<') || is_letter;
+        classes[at] |= if is_in_word { IN_WORD } else { 0 };
         classes[at] |= if is_plain { PLAIN } else { 0 };
         classes[at] |= if byte.is_ascii_digit() { DIGIT } else { 0 };
         at += 1;
@@ -180,11 +193,19 @@ impl Noted {
         let inside = start + inside.start..start + inside.end;
         let value = &note[inside.clone()];
         let before = &note[..start];
+        let behind = &note[start + self.len..];
         let is_assigned = before.ends_with(b": ") || before.ends_with(b" = ");
-        let is_next = start == 1 && kind == FileKind::Unknown;
-        let is_password =
-            value::is_by_the_rules(value) || ((is_assigned || is_next) && is_noted(value, is_next));
-        (is_password && value[0].is_ascii_alphanumeric()).then_some(inside)
+        let is_said = kind == FileKind::Unknown
+            && SAYING.iter().any(|word| before.ends_with(word.as_bytes()));
+        let is_next = start == 1 && (kind == FileKind::Unknown || behind.starts_with(b"</"));
+        // What ends the line is no name of something that the sentence goes on about.
+        let is_last = matches!(behind, [] | [b'\n' | b'\r' | b'<', ..]);
+        let must_be_mixed = is_said || (is_next && !is_last);
+        let is_password = value::is_by_the_rules(value)
+            || ((is_assigned || is_next || is_said) && is_noted(value, must_be_mixed));
+        // `&#39;`: a sign of the text around it.
+        let has_entity = memchr::memmem::find(value, b"&#").is_some();
+        (is_password && value[0].is_ascii_alphanumeric() && !has_entity).then_some(inside)
     }
 
     /// Without what opens it, and what closes it or ends a sentence.
@@ -256,7 +277,8 @@ pub(super) fn by_blank(
     // `password "…"` at the start of a line calls a function, as builds of Gradle do.
     if kind != FileKind::Text
         && matches!(cursor.peek(), Some(b'"' | b'\''))
-        && starts_line(text, name.start)
+        && (starts_line(text, name.start)
+            || (kind == FileKind::Config && is_commented(text, name.start)))
         && let Some(found) = quoted(cursor, Syntax::Argument)
     {
         return Some(found);
@@ -287,7 +309,7 @@ pub(super) fn by_blank(
         }
         _ => None,
     };
-    found.or_else(|| blank(cursor, begun))
+    found.or_else(|| blank(cursor, begun, word))
 }
 
 /// Whether this may follow the letters and digits that a password begins with: paths, lists and calls
@@ -341,8 +363,12 @@ fn follows_words(text: &[u8], start: usize) -> bool {
 
 /// `password value`, and nothing more on the line.
 fn directive(cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
-    let found = bare(cursor, Syntax::Directive, kind)?;
+    const MAX_DOTS: usize = 2;
+    let mut found = bare(cursor, Syntax::Directive, kind)?;
     let mut rest = Cursor { at: found.value.end, ..cursor };
+    // No sentence ends here: the dot is the password's.
+    rest.skip_while(MAX_DOTS, |byte| byte == b'.');
+    found.value.end = rest.at;
     rest.skip_blanks();
     matches!(rest.peek(), None | Some(b'\n' | b'\r')).then_some(found)
 }
@@ -355,28 +381,55 @@ pub(in crate::detect) fn starts_line(text: &[u8], start: usize) -> bool {
     line == 0 || (line > from && text[line - 1] == b'\n')
 }
 
+fn is_default(rest: &[u8]) -> bool {
+    matches!(rest.first(), Some(b'd' | b'D'))
+        && rest.get(..DEFAULT.len()).is_some_and(|word| word.eq_ignore_ascii_case(DEFAULT))
+}
+
+/// Whether nothing but the sign of a comment stands before it on its line.
+fn is_commented(text: &[u8], start: usize) -> bool {
+    const SIGNS: [&[u8]; 4] = [b"//", b"#", b";", b"--"];
+    const MAX_SIGN: usize = 3;
+    let from = start.saturating_sub(MAX_SIGN);
+    let before = &text[from..start];
+    let before = before.strip_suffix(b" ").unwrap_or(before);
+    let sign = SIGNS.iter().find_map(|sign| before.strip_suffix(*sign));
+    sign.is_some_and(|before| starts_line(text, from + before.len()))
+}
+
 /// `name string = "…"`: Go writes the type behind the name. `begun` bytes of it are known to be one.
 fn typed(cursor: Cursor<'_>, begun: usize) -> Option<Assignment> {
+    let first = &cursor.text[cursor.at..cursor.at + begun];
     let mut cursor = Cursor { at: cursor.at + begun, ..cursor };
-    // `name As String = "…"`.
-    if begun == 2 && cursor.text[cursor.at - 2..cursor.at].eq_ignore_ascii_case(b"as") {
+    // `name As String = "…"`, `name CONSTANT VARCHAR2(30) := '…'`, `name TYPE string VALUE '…'`.
+    if ignore_case::is_any(first, &["as", "constant"]) || first == b"TYPE" {
         cursor.skip_blanks();
     }
     let in_type = |byte: u8| is_plain(byte) || matches!(byte, b'*' | b'[' | b']' | b'(' | b')');
     let len = begun + cursor.skip_while(MAX_WRAPPER.saturating_sub(begun), in_type);
     let blanks = cursor.skip_blanks();
-    let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
-    if len == 0 || blanks == 0 || !assigns || cursor.starts_with(b"=>") {
+    if len == 0 || blanks == 0 {
         return None;
     }
-    cursor.at += 1;
+    let _ = cursor.eat(b"NOT NULL ") || cursor.eat(b"not null ");
+    let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
+    let assigns = assigns && !cursor.starts_with(b"=>");
+    let len = match cursor.starts_with(b":=") {
+        _ if assigns => 1,
+        true => 2,
+        false if is_default(&cursor.text[cursor.at..]) => DEFAULT.len(),
+        // ABAP.
+        false if cursor.starts_with(b"VALUE '") => b"VALUE ".len(),
+        false => return None,
+    };
+    cursor.at += len;
     cursor.skip_blanks();
     quoted(cursor, Syntax::Quoted)
 }
 
 /// A value with a digit in it, or longer than words are, right behind a name: bare, or in quotes. `begun` bytes
 /// of it are known to be one.
-fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
+fn blank(mut cursor: Cursor<'_>, mut begun: usize, name: &[u8]) -> Option<Assignment> {
     // `the key is …`.
     let word = says(&cursor.text[cursor.at.min(cursor.text.len())..]);
     let is_said = word.is_some();
@@ -384,7 +437,7 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
         cursor.at += len;
         begun = 0;
     }
-    let quote = cursor.peek().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let quote = cursor.peek().filter(|byte| matches!(byte, b'"' | b'\'' | b'`' | b'~'));
     cursor.at += usize::from(quote.is_some());
     let rest = &cursor.text[cursor.at..cursor.text.len().min(cursor.at + MAX_VALUE)];
     let in_word = |byte: &&u8| byte.is_ascii_graphic() && **byte != b')' && Some(**byte) != quote;
@@ -393,8 +446,9 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
         word += 1;
         digits += usize::from(byte.is_ascii_digit());
     }
-    // Most of what stands behind a name is prose.
-    if digits == 0 && word < MIN_LETTERS {
+    // Most of what stands behind a name is prose; that quotes words, too.
+    let is_random = || quote.is_some() && is_no_word(&rest[..word]);
+    if digits == 0 && word < MIN_LETTERS && !is_random() {
         return None;
     }
     // `temp password Value1! for bob`: made as rules for passwords ask.
@@ -402,12 +456,21 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
         let value = cursor.at..cursor.at + word;
         return Some(Assignment { value, syntax: Syntax::Said });
     }
+    // `with password "value"`; programs pass "utf8".
+    let is_said = is_said || (quote.is_some() && !name.eq_ignore_ascii_case(b"pass"));
     let in_value = |byte: &u8| {
-        is_plain(*byte) || b"-+/=~:".contains(byte) || (is_said && b"!@#$&*".contains(byte))
+        let is_sign = b"-+/=~:".contains(byte) || (is_said && b"!@#$&*".contains(byte));
+        is_plain(*byte) || (is_sign && Some(*byte) != quote)
     };
-    let len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
+    let mut len = begun + rest[begun..].iter().take_while(|byte| in_value(byte)).count();
+    // The dot of a sentence.
+    while quote.is_none() && rest[..len].ends_with(b".") {
+        len -= 1;
+    }
     let ends = match (quote, rest.get(len)) {
         (Some(quote), next) => next == Some(&quote),
+        (None, Some(b',' | b'.')) => ends_sentence(&rest[len..]),
+        (None, Some(b'<')) => rest[len..].starts_with(b"</"),
         (None, next) => {
             next.is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`;".contains(byte))
         }
@@ -415,7 +478,21 @@ fn blank(mut cursor: Cursor<'_>, mut begun: usize) -> Option<Assignment> {
     let has_digit = || rest[..len].iter().any(u8::is_ascii_digit);
     let value = cursor.at..cursor.at + len;
     let syntax = if is_said { Syntax::Said } else { Syntax::Blank };
-    (ends && (len >= MIN_LETTERS || has_digit())).then_some(Assignment { value, syntax })
+    (ends && (len >= MIN_LETTERS || has_digit() || is_random()))
+        .then_some(Assignment { value, syntax })
+}
+
+/// Whether a sentence quotes this for what it is: no word, by its letters.
+pub(in crate::detect) fn is_no_word(value: &[u8]) -> bool {
+    const NO_WORD_BITS: f32 = 8.0;
+    const MIN_LEN: usize = 6;
+    value.len() >= MIN_LEN && value::weigh(value, NO_WORD_BITS).is_some()
+}
+
+/// Whether `rest` begins with signs that close a sentence or a part of it.
+fn ends_sentence(rest: &[u8]) -> bool {
+    let signs = rest.iter().take_while(|byte| matches!(byte, b',' | b'.')).count();
+    signs > 0 && rest.get(signs).is_none_or(u8::is_ascii_whitespace)
 }
 
 /// `name:`, and the value in a line of its own further down.

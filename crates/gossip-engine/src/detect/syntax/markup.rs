@@ -45,20 +45,11 @@ pub(super) fn element(mut cursor: Cursor<'_>) -> Option<Assignment> {
     is_value.then_some(Assignment { value, syntax: Syntax::Element })
 }
 
-/// `<name encoding="x">value</name>`.
+/// `<name encoding="x">value</name>`, `<string name="name" translatable="false">value</string>`: behind the
+/// name.
 pub(super) fn attributes(mut cursor: Cursor<'_>) -> Option<Assignment> {
     cursor.skip_while(MAX_PAIR_GAP, |byte| !matches!(byte, b'<' | b'>' | b'\n' | b'/'));
     if cursor.eat(b">") { element(cursor) } else { None }
-}
-
-/// `<setting name="name" serializeAs="String"><value>value</value>`: behind the name and its quote.
-pub(super) fn setting(mut cursor: Cursor<'_>) -> Option<Assignment> {
-    cursor.skip_while(MAX_PAIR_GAP, |byte| !matches!(byte, b'<' | b'>' | b'\n' | b'/'));
-    if !cursor.eat(b">") {
-        return None;
-    }
-    cursor.skip_blanks_and_lines();
-    if cursor.starts_with(b"<value>") { element(cursor) } else { None }
 }
 
 /// `<key>name</key><string>value</string>`: the next element holds the value.

@@ -48,7 +48,7 @@ pub(super) fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
     Some(operator)
 }
 
-/// `: &'static str = "…"`, `: string = "…"`, `: [u8; 16] = […]`.
+/// `: &'static str = "…"`, `: string = "…"`, `: [u8; 16] = […]`, `: constant String := "…"`.
 pub(super) fn skip_type(cursor: &mut Cursor<'_>) {
     let start = cursor.at;
     let mut brackets = 0usize;
@@ -63,7 +63,9 @@ pub(super) fn skip_type(cursor: &mut Cursor<'_>) {
             || (byte == b';' && brackets > 0)
     };
     let len = cursor.skip_while(MAX_WRAPPER, in_type);
-    let blank_before = len > 1 && matches!(cursor.text[cursor.at - 1], b' ' | b'\t');
+    // Ada and Pascal assign with a colon.
+    let end = cursor.at - usize::from(cursor.text[start..cursor.at].ends_with(b" :"));
+    let blank_before = len > 1 && matches!(cursor.text[end - 1], b' ' | b'\t');
     let assigns = cursor.starts_with(b"=") && !cursor.starts_with(b"==");
     if blank_before && assigns && !cursor.starts_with(b"=>") {
         cursor.at += 1;

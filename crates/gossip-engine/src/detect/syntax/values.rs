@@ -99,6 +99,10 @@ fn between_signs(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
 
 /// `wrapper("value")`, at most two of them: `Some(b64decode(b'…'))`.
 pub(super) fn wrapped(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    // Python: the first of what is joined.
+    if cursor.eat(b"\"\".join([") || cursor.eat(b"''.join([") {
+        return quoted(cursor, Syntax::Wrapped);
+    }
     for _ in 0..2 {
         let start = cursor.at;
         let in_wrapper = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>@[]&*! ".contains(&byte);
@@ -235,7 +239,7 @@ pub(super) fn declared(
     may_indent: bool,
     kind: FileKind,
 ) -> Option<Assignment> {
-    const MAX_FIELDS: usize = 3;
+    const MAX_FIELDS: usize = 6;
     let limit = cursor.text.len().min(cursor.at + MAX_DECLARED);
     let mut inside = Cursor { text: &cursor.text[..limit], at: cursor.at };
     inside.skip_blanks();
