@@ -446,10 +446,6 @@ pub(super) fn password_of_user(text: &[u8], found: &Assignment) -> Option<Assign
     let in_user = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-@".contains(byte);
     let user = value.iter().take(MAX_USER + 1).take_while(in_user).count();
     let is_user = value.first().is_some_and(u8::is_ascii_alphabetic) && user <= MAX_USER;
-    // `creds: app / value`.
-    if user == value.len() && is_user && found.syntax == Syntax::BareColon {
-        return behind_slash(text, found.value.end);
-    }
     let password = value.get(user + 1..)?;
     let is_password = value[user] == b':'
         && !password.is_empty()
@@ -457,21 +453,6 @@ pub(super) fn password_of_user(text: &[u8], found: &Assignment) -> Option<Assign
     let start = found.value.start + user + 1;
     (may_be && is_user && is_password)
         .then_some(Assignment { value: start..found.value.end, syntax: Syntax::Login })
-}
-
-/// ` / value`, at `at`.
-fn behind_slash(text: &[u8], at: usize) -> Option<Assignment> {
-    const MAX_LEN: usize = 64;
-    let mut cursor = Cursor { text, at };
-    if !cursor.eat(b" / ") {
-        return None;
-    }
-    let start = cursor.at;
-    let len = cursor.skip_while(MAX_LEN, |byte| byte.is_ascii_graphic() && byte != b'<');
-    let is_word = matches!(cursor.peek(), None | Some(b' ' | b'\n' | b'\r' | b'<'));
-    let has_digit = text[start..start + len].iter().any(u8::is_ascii_digit);
-    let found = Assignment { value: start..start + len, syntax: Syntax::Login };
-    (is_word && has_digit).then_some(found)
 }
 
 /// How a value without quotes is written.

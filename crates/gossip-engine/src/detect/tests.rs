@@ -266,7 +266,6 @@ fn notes_tell_passwords_in_other_languages_and_in_elements() {
         "bindpw: q8Zr2LmT\n",
         "- Mail: app@acme.io, wachtwoord zwetschge87\n",
         "passord: q8Zr2LmT\n",
-        "DB creds: app_reports / q8Zr2LmT on portal\n",
         "the root password on db1 is q8Zr2LmT now\n",
         "password - q8Zr2LmT\n",
         "[Note] A temporary password is generated for root@localhost: q8Zr2LmTx7Kp\n",
@@ -276,7 +275,6 @@ fn notes_tell_passwords_in_other_languages_and_in_elements() {
     for text in [
         "wachtwoord zwetschge87 is verlopen\n",
         "Zie www: q8Zr2LmT\n",
-        "creds: read / write\n",
         "the password on db1 is zwetschge now\n",
         "password - see sha256\n",
         "<p>reset your password first</p>",
