@@ -51,20 +51,21 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 45] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 46] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw",
-    "rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw",
+    "rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw",
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
     "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
     "Пароль", "ПАРОЛЬ", "jelszo", "jelszó", "mdp",
 ];
 /// Where those of other languages begin.
-const OTHER_LANGUAGES: usize = 17;
+const OTHER_LANGUAGES: usize = 18;
 /// What `pw` is glued to.
-const GLUED_TO_PW: &[&str] = &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw"];
+const GLUED_TO_PW: &[&str] =
+    &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw"];
 pub(super) const SECRET_ANCHORS: [&str; 6] =
     ["secret", "token", "key", "auth", "credential", "creds"];
 /// A personal access token, as the environment has it. Patterns are called so, too.
@@ -302,6 +303,7 @@ pub(super) fn last_credential_word(text: &[u8]) -> Option<Range<usize>> {
 fn words_from(first: u8) -> &'static [&'static [u8]] {
     match first.to_ascii_lowercase() {
         b'a' => &[b"auth", b"adgangskode", b"adminpw"],
+        b'b' => &[b"bindpw"],
         b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
         b'd' => &[b"dbpw"],
         b'f' => &[b"ftppw"],
@@ -439,6 +441,7 @@ mod tests {
             ("wifi_psk", "psk", Kind::Password),
             ("clave", "clave", Kind::Password),
             ("dbpw", "dbpw", Kind::Password),
+            ("profile::ldap::bindpw", "bindpw", Kind::Password),
             ("PASSWORD_DB", "pass", Kind::Password),
             ("Context.SECURITY_CREDENTIALS", "credential", Kind::Password),
             ("client_secret", "secret", Kind::Secret),
