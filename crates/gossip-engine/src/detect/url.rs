@@ -56,6 +56,7 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     // The address of a user should be escaped, and seldom is: `https://app@acme.io:password@host`.
     let user = match rest[user] {
         b'@' => end_of_address(rest, user).unwrap_or(user),
+        b'\\' => end_of_member(rest, user)?,
         _ => user,
     };
     if rest[user] == b'@' {
@@ -150,6 +151,20 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
 }
 
+/// The colon behind a user of a domain of Windows, whose backslash is at `at`: `CORP\app:`.
+fn end_of_member(rest: &[u8], at: usize) -> Option<usize> {
+    const MAX_DOMAIN: usize = 15;
+    let in_domain = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'-';
+    if at > MAX_DOMAIN || !rest[..at].iter().all(in_domain) {
+        return None;
+    }
+    let in_user = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let slashes = rest[at..].iter().take(2).take_while(|byte| **byte == b'\\').count();
+    let name = rest[at + slashes..].iter().take(MAX_USER).take_while(in_user).count();
+    let colon = at + slashes + name;
+    (name > 0 && rest.get(colon) == Some(&b':')).then_some(colon)
+}
+
 /// The colon behind the host of an address whose `@` is at `at`, if there is a password behind it.
 fn end_of_address(rest: &[u8], at: usize) -> Option<usize> {
     let in_host = |byte: &&u8| byte.is_ascii_alphanumeric() || b".-".contains(byte);
@@ -220,6 +235,9 @@ mod tests {
         assert!(is_found("smtp://app%40acme.io:4jF5t3GECb@smtp.acme.io:587"));
         assert!(!is_found("smtp://%USER%:4jF5t3GECb@smtp.acme.io:587"));
         assert!(is_found("http://CORP%5Capp:4jF5t3GECb%2F86@proxy.acme.io:8080"));
+        assert!(is_found("http://CORP\\app:4jF5t3GECb@proxy.acme.io:8080"));
+        assert!(is_found("http://CORP\\\\app:4jF5t3GECb@proxy.acme.io:8080"));
+        assert!(!is_found("http://host\\napp:4jF5t3GECb@proxy.acme.io:8080"));
         assert!(is_found("http://app:4jF%405t3%25GECb@proxy.acme.io:8080"));
         assert!(!is_found("http://app:%50%41%53%53@proxy.acme.io:8080"));
         assert!(!is_found("http://app:p%40ssword@proxy.acme.io:8080"));
