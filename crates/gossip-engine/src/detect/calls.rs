@@ -11,6 +11,8 @@ struct Call {
     opening: &'static str,
     place: usize,
     takes: Takes,
+    /// Nothing follows it: with more arguments the function has other places.
+    is_last: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,19 +27,23 @@ enum Takes {
 }
 
 const fn password(opening: &'static str, place: usize) -> Call {
-    Call { opening, place, takes: Takes::Password }
+    Call { opening, place, takes: Takes::Password, is_last: false }
+}
+
+const fn last_password(opening: &'static str, place: usize) -> Call {
+    Call { is_last: true, ..password(opening, place) }
 }
 
 const fn secret(opening: &'static str, place: usize) -> Call {
-    Call { opening, place, takes: Takes::Secret }
+    Call { opening, place, takes: Takes::Secret, is_last: false }
 }
 
 const fn client(opening: &'static str) -> Call {
-    Call { opening, place: 0, takes: Takes::OfClient }
+    Call { opening, place: 0, takes: Takes::OfClient, is_last: false }
 }
 
 const fn anything(opening: &'static str) -> Call {
-    Call { opening, place: 0, takes: Takes::Anything }
+    Call { opening, place: 0, takes: Takes::Anything, is_last: false }
 }
 
 /// What a client logs in with.
@@ -57,6 +63,7 @@ const CALLS: &[Call] = &[
     password("mysql_real_connect(", 3),
     password("new mysqli(", 2),
     password("new pdo(", 2),
+    password("\\pdo(", 2),
     password("dbi->connect(", 2),
     password("wifi.begin(", 1),
     password("passwordauthentication(", 1),
@@ -86,8 +93,13 @@ const CALLS: &[Call] = &[
     password("createcredential(", 2),
     password("ftp(", 2),
     password("ftp_tls(", 2),
-    // A realm and a host stand before the user.
+    // A realm and a host stand before the user, or nothing does.
     password("credentials(", 3),
+    last_password("credentials(", 1),
+    password("usernamepassword(", 1),
+    // As stack traces have it, too.
+    last_password("auth->attempt(", 1),
+    last_password("auth::attempt(", 1),
     secret("jwt.sign(", 1),
     secret("jwt.encode(", 1),
     secret("signwith(", 1),
@@ -141,8 +153,10 @@ pub(super) fn arguments(
     word: &Range<usize>,
 ) -> impl Iterator<Item = (Named, Assignment)> {
     let opening = &text[word.clone()];
-    let call = CALLS.iter().find(|call| opening.eq_ignore_ascii_case(call.opening.as_bytes()));
-    let first = call.and_then(|call| argument(text, word, call));
+    let is_called = |call: &&Call| opening.eq_ignore_ascii_case(call.opening.as_bytes());
+    let mut calls = CALLS.iter().filter(is_called);
+    let call = CALLS.iter().find(is_called);
+    let first = calls.find_map(|call| argument(text, word, call));
     // An id or an address may stand before the key of a client: `Client("id", "key")`.
     let of_client = call.is_some_and(|call| call.takes == Takes::OfClient);
     let behind = if of_client { behind_argument(text, word.end) } else { None };
@@ -191,7 +205,10 @@ fn argument(text: &[u8], word: &Range<usize>, call: &Call) -> Option<(Named, Ass
     let found = syntax::quoted_at(text, at, syntax)?;
     // What is cut off further on is part of an expression.
     let closed = text.get(found.value.end + 1).copied();
-    let ends = matches!(closed, None | Some(b',' | b')' | b'.' | b' ' | b'\n' | b'\r'));
+    let ends = match call.is_last {
+        true => closed == Some(b')'),
+        false => matches!(closed, None | Some(b',' | b')' | b'.' | b' ' | b'\n' | b'\r')),
+    };
     ends.then_some((named, found))
 }
 
@@ -246,11 +263,16 @@ mod tests {
             "mysqli_connect('h', 'app', 'kdxnyjwb', 'db')",
             "mysql_real_connect(&c, h, \"app\", \"kdxnyjwb\", \"db\", 0)",
             "new PDO(\"mysql:host=h\", 'app', 'kdxnyjwb')",
+            "new \\PDO(\"mysql:host=h\", 'app', 'kdxnyjwb')",
             "DBI->connect(\"dbi:mysql:x\", \"app\", \"kdxnyjwb\")",
             "WiFi.begin(ssid, \"kdxnyjwb\");",
             "Sql.newInstance(\"jdbc:h2:x\", \"sa\", \"kdxnyjwb\")",
             "epgsql:connect(\"db\", \"app\", \"kdxnyjwb\", [])",
             "Credentials(\"Nexus\", \"nexus.local\", \"app\", \"kdxnyjwb\")",
+            "Credentials(\"app\", \"kdxnyjwb\")",
+            "MqttClient.usernamePassword(\"app\", \"kdxnyjwb\")",
+            "#2 Guard.php(44): Auth->attempt('app@acme.io', 'kdxnyjwb')",
+            "Auth::attempt('app@acme.io', 'kdxnyjwb')",
             "new PasswordAuthentication(\"app\", \"kdxnyjwb\".toCharArray())",
             "jwt.sign({ id, name: 'x, y' }, 'kdxnyjwb', { expiresIn: 1 })",
             "client.login('kdxnyjwb');",
@@ -273,6 +295,8 @@ mod tests {
             "login(\"app\", \"kdx\" + \"nyjwb\", \"x\")".replace(" + ", "+").as_str(),
             "jwt.sign(payload); x(\"a\", \"b\")",
             "getConnection(url, \"app\")",
+            "Credentials(\"Nexus\", \"nexus.local\", user)",
+            "Auth::attempt(['email' => $mail, 'password' => $word], true)",
             "login(\"app",
         ] {
             assert_eq!(found(text), None, "{text}");

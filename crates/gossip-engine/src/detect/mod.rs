@@ -127,7 +127,7 @@ pub(crate) fn is_harmless(value: &[u8]) -> bool {
 }
 
 /// Whether what stands before a value, the name of a service and more, says that others may have it: the id
-/// of something, `acme_client_id = `, or a key for pages. A key's own number goes with the key.
+/// of something, `acme_client_id = `, a key for pages, or a checksum. A key's own number goes with the key.
 pub(crate) fn may_be_shared(before: &[u8]) -> bool {
     #[rustfmt::skip]
     const NUMBERED: &[&str] = &[
@@ -140,11 +140,14 @@ pub(crate) fn may_be_shared(before: &[u8]) -> bool {
         "publickey", "public_key", "public-key", "publishablekey", "publishable_key", "sitekey", "site_key",
         "site-key",
     ];
+    const CHECKSUMS: &[&str] =
+        &["checksum", "digest", "md5", "sha1", "sha256", "sha384", "sha512", "sha-256", "sha-512"];
     let end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |at| at + 1);
     let (name, id) = before[..end].split_at(end.saturating_sub(2));
     let name = name.strip_suffix(b"_").or(name.strip_suffix(b"-")).unwrap_or(name);
     (id.eq_ignore_ascii_case(b"id") && ignore_case::ends_with_any(name, NUMBERED))
         || ignore_case::ends_with_any(&before[..end], FOR_PAGES)
+        || ignore_case::ends_with_any(&before[..end], CHECKSUMS)
 }
 
 /// Whether a value is a name or a word rather than anything else.

@@ -315,8 +315,8 @@ pub(super) fn last_credential_word(text: &[u8]) -> Option<Range<usize>> {
 fn words_from(first: u8) -> &'static [&'static [u8]] {
     match first.to_ascii_lowercase() {
         b'a' => &[b"auth", b"adgangskode", b"adminpw"],
-        b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
         b'b' => &[b"bindpw"],
+        b'c' => &[b"credential", b"creds", b"contrase", b"clave"],
         b'd' => &[b"dbpw"],
         b'f' => &[b"ftppw"],
         b'g' => &[b"geheim"],
@@ -453,6 +453,7 @@ mod tests {
             ("wifi_psk", "psk", Kind::Password),
             ("clave", "clave", Kind::Password),
             ("dbpw", "dbpw", Kind::Password),
+            ("profile::ldap::bindpw", "bindpw", Kind::Password),
             ("PASSWORD_DB", "pass", Kind::Password),
             ("Context.SECURITY_CREDENTIALS", "credential", Kind::Password),
             ("client_secret", "secret", Kind::Secret),

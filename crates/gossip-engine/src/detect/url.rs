@@ -28,6 +28,13 @@ const STAND_INS: &[&str] = &[
     "psw", "tiger", "hunter2",
 ];
 
+/// What manuals show to tell how signs are escaped.
+#[rustfmt::skip]
+const ESCAPED_STAND_INS: &[&str] = &[
+    "p@ss", "p@ssword", "p@ssw0rd", "p@$$word", "p@$$w0rd", "p@ss:word", "p@ss/word", "p@ss word",
+    "pa$$word", "pass@word", "pass:word", "pass/word", "pass word", "pass@123", "p#ssword",
+];
+
 pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let floor = word.start.saturating_sub(MAX_SCHEME);
     let in_scheme =
@@ -49,6 +56,7 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     // The address of a user should be escaped, and seldom is: `https://app@acme.io:password@host`.
     let user = match rest[user] {
         b'@' => end_of_address(rest, user).unwrap_or(user),
+        b'\\' => end_of_member(rest, user)?,
         _ => user,
     };
     if rest[user] == b'@' {
@@ -115,11 +123,18 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     let is_store = !is_page(scheme);
     let min = if is_store { 3 } else { 4 };
     let braces = |bytes: &[u8]| bytes.iter().any(|byte| b"${}<>*%[]()".contains(byte));
-    let is_told_later = braces(user) && !is_address(user);
-    if password.len() < min || is_told_later || is_stand_in(user, password) {
+    let is_told_later = braces(user) && !is_escaped(user);
+    if is_told_later
+        || password.iter().any(|byte| b"{}<>()".contains(byte))
+        || password.starts_with(b"$")
+    {
         return None;
     }
-    if password.iter().any(|byte| b"{}<>()".contains(byte)) || password.starts_with(b"$") {
+    let mut bytes = [0; MAX_PASSWORD];
+    let written = password;
+    let password = unescaped(written, &mut bytes);
+    let is_shown = password != written && ignore_case::is_any(password, ESCAPED_STAND_INS);
+    if password.len() < min || is_shown || is_stand_in(user, password) {
         return None;
     }
     // A user's own name, or a word, opens a database as well as any; for pages it is an example.
@@ -136,6 +151,20 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
 }
 
+/// The colon behind a user of a domain of Windows, whose backslash is at `at`: `CORP\app:`.
+fn end_of_member(rest: &[u8], at: usize) -> Option<usize> {
+    const MAX_DOMAIN: usize = 15;
+    let in_domain = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'-';
+    if at > MAX_DOMAIN || !rest[..at].iter().all(in_domain) {
+        return None;
+    }
+    let in_user = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let slashes = rest[at..].iter().take(2).take_while(|byte| **byte == b'\\').count();
+    let name = rest[at + slashes..].iter().take(MAX_USER).take_while(in_user).count();
+    let colon = at + slashes + name;
+    (name > 0 && rest.get(colon) == Some(&b':')).then_some(colon)
+}
+
 /// The colon behind the host of an address whose `@` is at `at`, if there is a password behind it.
 fn end_of_address(rest: &[u8], at: usize) -> Option<usize> {
     let in_host = |byte: &&u8| byte.is_ascii_alphanumeric() || b".-".contains(byte);
@@ -146,11 +175,35 @@ fn end_of_address(rest: &[u8], at: usize) -> Option<usize> {
     (host > 0 && !is_number).then_some(colon)
 }
 
-/// `app%40acme.io`: how a URL has the address of a user.
-fn is_address(user: &[u8]) -> bool {
-    let Some(at) = memchr::memmem::find(user, b"%40") else { return false };
-    let in_address = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
-    user[..at].iter().chain(&user[at + 3..]).all(in_address)
+/// `app%40acme.io`, `CORP%5Capp`: how a URL has the address of a user, or the domain of one.
+fn is_escaped(user: &[u8]) -> bool {
+    let mut bytes = [0; MAX_USER];
+    let in_user = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+@\\$/: ".contains(byte);
+    unescaped(user, &mut bytes).iter().all(in_user)
+}
+
+/// What escapes stand for in a user's name or a password; only signs are escaped. Anything else is as it is.
+fn unescaped<'b>(text: &'b [u8], bytes: &'b mut [u8]) -> &'b [u8] {
+    if text.len() > bytes.len() {
+        return text;
+    }
+    let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let (mut at, mut len) = (0, 0);
+    while at < text.len() {
+        let (byte, step) = match text[at] {
+            b'%' => match (digit(at + 1), digit(at + 2)) {
+                (Some(high), Some(low)) => ((high * 16 + low) as u8, 3),
+                _ => return text,
+            },
+            byte => (byte, 1),
+        };
+        if step > 1 && !byte.is_ascii_punctuation() && byte != b' ' {
+            return text;
+        }
+        bytes[len] = byte;
+        (at, len) = (at + step, len + 1);
+    }
+    &bytes[..len]
 }
 
 fn is_page(scheme: &[u8]) -> bool {
@@ -181,6 +234,13 @@ mod tests {
         assert!(!is_found("https://app@h.internal:8080/x@y"));
         assert!(is_found("smtp://app%40acme.io:4jF5t3GECb@smtp.acme.io:587"));
         assert!(!is_found("smtp://%USER%:4jF5t3GECb@smtp.acme.io:587"));
+        assert!(is_found("http://CORP%5Capp:4jF5t3GECb%2F86@proxy.acme.io:8080"));
+        assert!(is_found("http://CORP\\app:4jF5t3GECb@proxy.acme.io:8080"));
+        assert!(is_found("http://CORP\\\\app:4jF5t3GECb@proxy.acme.io:8080"));
+        assert!(!is_found("http://host\\napp:4jF5t3GECb@proxy.acme.io:8080"));
+        assert!(is_found("http://app:4jF%405t3%25GECb@proxy.acme.io:8080"));
+        assert!(!is_found("http://app:%50%41%53%53@proxy.acme.io:8080"));
+        assert!(!is_found("http://app:p%40ssword@proxy.acme.io:8080"));
         assert!(is_found("https://app:otter-ladder-quiver@git.internal/"));
         assert!(is_found("mysql://app:zwetschge@${HOST}:3306/shop"));
         assert!(!is_found("mysql://app:$PASSWORD@${HOST}:3306/shop"));

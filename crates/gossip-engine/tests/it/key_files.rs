@@ -90,9 +90,14 @@ fn relays_and_states_are_read_by_their_names_only() {
 #[test]
 fn a_nuget_config_is_read_by_its_name_only() {
     let text = b"<add key=\"ClearTextPassword\" value=\"Unlocked2\" />\n\
-        <add key=\"ClearTextPassword\" value=\"%NUGET_TOKEN%\" />\n";
+        <add key=\"ClearTextPassword\" value=\"%NUGET_TOKEN%\" />\n\
+        <add key=\"ClearTextPassword\" value=\"#{NugetToken}#\" />\n\
+        <add key=\"ClearTextPassword\" value=\"&lt;password&gt;\" />\n";
     assert_eq!(found("src/NuGet.config", text), ["nuget-config-password"]);
     assert_eq!(found("src/notes", text), [] as [&str; 0]);
+    let keys = b"<add key=\"https://nuget.acme.io/\" value=\"q8Zr2LmT0vxB5wKd7yNp\" />\n\
+        <add key=\"https://nuget.acme.io/v3\" value=\"https://nuget.acme.io/v3/index.json\" />\n";
+    assert_eq!(found("src/NuGet.config", keys), ["nuget-config-key"]);
 }
 
 #[test]
