@@ -65,6 +65,15 @@ fn are_digits<const LEN: usize>(bytes: &[u8; LEN]) -> bool {
     others == 0
 }
 
+/// Whether dashes join words, names or the digits of a UUID, which logs have in each line. Of base64 one block
+/// in a thousand has a dash and letters of one case only.
+#[inline(always)]
+fn is_grouped(block: &[u8; BLOCK]) -> bool {
+    let has = |kind: fn(u8) -> bool| block.iter().fold(false, |any, byte| any | kind(*byte));
+    has(|byte| byte == b'-')
+        && !(has(|byte| byte.is_ascii_uppercase()) && has(|byte| byte.is_ascii_lowercase()))
+}
+
 /// Whether a run that is long enough may go through the block at `at`: then at least half of a block
 /// before it or behind it is part of the run. Long names go through whole blocks too, and most end
 /// soon.
@@ -97,7 +106,7 @@ pub(crate) fn runs(
         let count = without_low_bytes(batch, &mut found);
         for &block in &found[..count] {
             let (block, at) = (&batch[usize::from(block)], at + usize::from(block) * BLOCK);
-            if at >= free && are_digits(block) && may_be_long(text, at) {
+            if at >= free && are_digits(block) && !is_grouped(block) && may_be_long(text, at) {
                 free = run_through(text, at, &range, on_run);
             }
         }
