@@ -55,6 +55,10 @@ const SECRET: Named = Named { kind: Kind::Secret, bits: 5.0, is_explicit: true }
 /// Of the libraries of many languages; one that ends as another does stands before it.
 const CALLS: &[Call] = &[
     password("ftp_login(", 2),
+    password("signinwithemailandpassword(", 2),
+    password("createuserwithemailandpassword(", 2),
+    password("simple_bind_s(", 1),
+    password("ldap_bind(", 2),
     password("login(", 1),
     password("authenticate(", 1),
     password("getconnection(", 2),

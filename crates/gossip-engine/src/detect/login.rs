@@ -1,4 +1,5 @@
-//! A user and a password with a slash between them, as people note them down: `vpn: app / …`.
+//! A user and a password with a slash between them, as people note them down: `vpn: app / …`; and two strings of
+//! code, the first of which is a user that machines have: `("10.0.0.1", "root", "…")`.
 //!
 //! Prose has a slash between any two words. So the line must speak of something that one logs in to, or
 //! the user be called as users are, and the less it says, the more the value must look like a password.
@@ -8,12 +9,17 @@ use std::ops::Range;
 use super::Detected;
 use super::chosen;
 use super::file_kind::FileKind;
+use super::place;
 use super::value;
 use crate::finding::Reason;
 use crate::ignore_case;
 use crate::rules::Confidence;
 
-pub(super) const ANCHORS: [&str; 1] = [" / "];
+#[rustfmt::skip]
+pub(super) const ANCHORS: [&str; 9] = [
+    " / ", "\"root\", \"", "'root', '", "\"admin\", \"", "'admin', '", "\"administrator\", \"", "'administrator', '", "\"sa\", \"",
+    "'sa', '",
+];
 
 const MAX_USER: usize = 48;
 /// What stands before the user in the line.
@@ -24,7 +30,8 @@ const LEN: std::ops::RangeInclusive<usize> = 5..=48;
 pub(super) const REACH_BEFORE: usize = MAX_CUE + MAX_USER + MAX_MARKS + 1;
 pub(super) const REACH_AFTER: usize = MAX_MARKS + *LEN.end() + MAX_MARKS + 4;
 
-/// What a random value weighs at least, and one of letters only.
+/// What a value weighs at least that is hardly a word, a random one, and one of letters only.
+const NO_WORD_BITS: f32 = 10.0;
 const RANDOM_BITS: f32 = 16.0;
 const RANDOM_LETTERS_BITS: f32 = 24.0;
 
@@ -32,8 +39,8 @@ const RANDOM_LETTERS_BITS: f32 = 24.0;
 #[rustfmt::skip]
 const CUES: &[&str] = &[
     "acceso", "access", "accès", "acesso", "account", "admin", "anmeld", "banco", "compte", "conta", "cred", "cuenta", "database",
-    "datenbank", "db", "ftp", "hesab", "identifiant", "inlog", "konto", "log in", "log-in", "login", "logon", "nas",
-    "panel", "password", "portal", "router", "ssh", "user", "usuario", "usuário", "vpn", "web console", "webmail", "wifi", "zugang",
+    "datenbank", "db", "ftp", "hesab", "identifiant", "idrac", "ilo", "inlog", "konto", "log in", "log-in", "login", "logon", "nas",
+    "panel", "password", "portal", "router", "sql", "ssh", "user", "usuario", "usuário", "vpn", "web console", "webmail", "wifi", "zugang",
 ];
 
 /// Users that machines and programs have.
@@ -43,23 +50,46 @@ const USERS: &[&str] = &[
     "sysadmin", "system", "sysdba", "ubuntu",
 ];
 
-pub(super) fn may_follow(next: u8) -> bool {
-    next.is_ascii_alphanumeric() || b"`*\"'<_".contains(&next)
+pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
+    next.is_ascii_alphanumeric() || (word == b" / " && b"`*\"'<_".contains(&next))
 }
 
 pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
+    match text[word.start] {
+        b' ' => noted(text, kind, word),
+        _ => passed(text, word),
+    }
+}
+
+/// The string behind that of a user.
+fn passed(text: &[u8], word: Range<usize>) -> Option<Detected> {
+    let rest = &text[word.end..text.len().min(word.end + *LEN.end() + 1)];
+    let len = memchr::memchr(text[word.end - 1], rest)?;
+    let secret = word.end..word.end + len;
+    let is_password = LEN.contains(&len) && looks(&rest[..len]) >= Looks::Sure;
+    is_password.then_some(detected(word.start, secret))
+}
+
+fn detected(start: usize, secret: Range<usize>) -> Detected {
+    let (confidence, reason) = (Confidence::Low, Reason::NamedPassword);
+    Detected { whole: start..secret.end, secret, confidence, reason }
+}
+
+fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     let user = user_before(text, word.start)?;
     let secret = value_behind(text, word.end)?;
     let line = line_before(text, user.start);
     let (name, value) = (&text[user.clone()], &text[secret.clone()]);
     // `f(x, a.length / b)`: a parenthesis that is closed was opened before the user.
     let is_argument = text.get(secret.end) == Some(&b')') && !line.ends_with(b"(");
-    if value.eq_ignore_ascii_case(name) || is_argument {
+    if value.eq_ignore_ascii_case(name) || is_argument || is_member(value) {
         return None;
     }
     let is_cued = ignore_case::contains_any(line, CUES);
     let is_known = ignore_case::is_any(name, USERS);
     let is_user = is_known || is_account(name);
+    // What is noted in a comment is noted as in any text.
+    let kind = if place::is_comment(line) { FileKind::Unknown } else { kind };
     let is_password = match kind {
         // What is divided is no user, and what is documented was chosen as an example.
         FileKind::Code => is_known && looks(value) >= Looks::ByTheRules,
@@ -68,12 +98,7 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         _ if is_cued || (is_user && ends(&text[secret.end..])) => looks(value) >= Looks::Sure,
         _ => false,
     };
-    is_password.then_some(Detected {
-        whole: user.start..secret.end,
-        secret,
-        confidence: Confidence::Low,
-        reason: Reason::NamedPassword,
-    })
+    is_password.then_some(detected(user.start, secret))
 }
 
 /// How much a value looks like a password.
@@ -97,12 +122,21 @@ fn looks(value: &[u8]) -> Looks {
         Looks::Random
     } else if has_digit && chosen::is_sure(value) && weight(f32::MIN) {
         Looks::Sure
-    } else if (chosen::weigh(value).is_some() || chosen::is_pass_phrase(value)) && weight(f32::MIN)
+    } else if (has_digit && weight(NO_WORD_BITS))
+        || ((chosen::weigh(value).is_some() || chosen::is_pass_phrase(value)) && weight(f32::MIN))
     {
         Looks::Made
     } else {
         Looks::Otherwise
     }
+}
+
+/// `Uint16Array.BYTES_PER_ELEMENT`.
+fn is_member(value: &[u8]) -> bool {
+    let member = memchr::memchr(b'.', value).map(|dot| &value[dot + 1..]);
+    member.is_some_and(|member| {
+        member.iter().take(3).filter(|byte| byte.is_ascii_uppercase()).count() == 3
+    })
 }
 
 /// Whether somebody's account may be called so: `eva.k`, `svc_backup`, `eva@acme.io`.
@@ -159,4 +193,57 @@ fn ends(text: &[u8]) -> bool {
 fn line_before(text: &[u8], end: usize) -> &[u8] {
     let before = &text[end.saturating_sub(MAX_CUE)..end];
     &before[memchr::memrchr(b'\n', before).map_or(0, |at| at + 1)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(kind: FileKind, text: &str) -> Option<&str> {
+        let find = |word: &&str| text.find(*word).map(|start| start..start + word.len());
+        let word = ANCHORS.iter().find_map(find).unwrap();
+        detect(text.as_bytes(), kind, word).map(|found| &text[found.secret])
+    }
+
+    #[test]
+    fn a_user_and_a_password_are_noted_down() {
+        for text in [
+            "vpn: eva.k / zwetschge26",
+            "the customer portal still uses (info / Zwetschge-26!)",
+            "<li>Admin: <code>app</code> / <code>zwetschge26</code></li>",
+            "log in with the account **app** / **zwetschge26**.",
+            "SQL: sa / zwetschge2",
+            "try svc_shop / zwetschge26",
+        ] {
+            let secret = found(FileKind::Unknown, text);
+            assert!(
+                secret.is_some_and(|value| value.to_lowercase().starts_with("zwetschge")),
+                "{text}"
+            );
+            assert!(!secret.unwrap().ends_with(['*', '.', ')']), "{text}");
+        }
+        assert_eq!(found(FileKind::Code, "// test login: app / zwetschge26"), Some("zwetschge26"));
+        let pair = "hosts = [(\"10.0.0.1\", \"root\", \"zwetschge26\")]";
+        assert_eq!(found(FileKind::Code, pair), Some("zwetschge26"));
+    }
+
+    #[test]
+    fn what_a_slash_separates_otherwise_is_none() {
+        for text in [
+            "x = buf.length / Uint16Array.BYTES_PER_ELEMENT",
+            "f(x, max_len / zwetschge26)",
+            "roles: admin / editor1 / viewer2",
+            "linux / zwetschge26",
+            "login: user / password",
+            "admin: eva.k / eva.k",
+            "x86_64 / arm64v8",
+        ] {
+            assert_eq!(found(FileKind::Unknown, text), None, "{text}");
+        }
+        // What is documented is an example, what is divided no user.
+        assert_eq!(found(FileKind::Text, "vpn: eva.k / zwetschge26"), None);
+        assert_eq!(found(FileKind::Text, "vpn: eva.k / Zwetschge26!"), Some("Zwetschge26!"));
+        assert_eq!(found(FileKind::Code, "eva.k / zwetschge26"), None);
+        assert_eq!(found(FileKind::Code, "(\"root\", \"wheel\")"), None);
+    }
 }

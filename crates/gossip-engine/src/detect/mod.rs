@@ -227,7 +227,7 @@ impl Detector {
             Self::Authorization => authorization::may_follow(word, next),
             Self::ServiceKey => service::may_follow(next),
             Self::PasswordColumn => columns::may_follow(word, next),
-            Self::NotedLogin => login::may_follow(next),
+            Self::NotedLogin => login::may_follow(word, next),
         }
     }
 

@@ -51,7 +51,7 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 49] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 53] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw", ">pw",
@@ -59,7 +59,7 @@ pub(super) const PASSWORD_ANCHORS: [&str; 49] = [
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
     "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
-    "Пароль", "ПАРОЛЬ", "jelszo", "jelszó", "mdp", "parolası",
+    "Пароль", "ПАРОЛЬ", "jelszo", "jelszó", "mdp", "parolası", "パスワード", "密码", "密碼", "비밀번호",
     // In Dutch, with a colon only.
     " ww",
 ];
@@ -114,7 +114,8 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
         return next == b':';
     }
     if ignore_case::is_any(word, &PASSWORD_ANCHORS[OTHER_LANGUAGES..]) {
-        let ends = b"_-. \t\"'`\\])=:>,(".contains(&next) || next.is_ascii_uppercase();
+        // A colon of East Asia begins with the last of these.
+        let ends = b"_-. \t\"'`\\])=:>,(\xEF".contains(&next) || next.is_ascii_uppercase();
         return match word.eq_ignore_ascii_case(b"contrase") {
             true => matches!(next | 0x20, b'n'),
             false => ends || matches!(next | 0x20, b's'),
@@ -335,6 +336,9 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         0xD0 => {
             const { &["пароль".as_bytes(), "Пароль".as_bytes(), "ПАРОЛЬ".as_bytes()] }
         }
+        0xE3 => const { &["パスワード".as_bytes()] },
+        0xE5 => const { &["密码".as_bytes(), "密碼".as_bytes()] },
+        0xEB => const { &["비밀번호".as_bytes()] },
         b'_' => &[b"_pw"],
         b'.' => &[b".pw"],
         _ => &[],

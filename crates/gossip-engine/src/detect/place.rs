@@ -35,6 +35,7 @@ impl<'t> Place<'t> {
             None => {
                 let name = syntax::name_around(text, word.clone())?;
                 let is_password = !name::is_of_secret(&text[word.clone()]);
+                let kind = if is_shown(text, kind, name.start) { FileKind::Unknown } else { kind };
                 let found = given(text, &name, kind, is_password)?;
                 (name, found)
             }
@@ -47,8 +48,9 @@ impl<'t> Place<'t> {
         let line =
             memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
         let phrase = syntax::phrase(text, &name, line);
-        // What is written down in a comment is written as in any text.
-        let is_apart = kind == FileKind::Code && is_comment(&text[line..name.start]);
+        // What is written down in a comment, or shown on a page, is written as in any text.
+        let is_apart = is_shown(text, kind, name.start)
+            || (kind == FileKind::Code && is_comment(&text[line..name.start]));
         let kind = if is_apart { FileKind::Unknown } else { kind };
         let unescaped = Unescaped::of(&text[found.value.clone()]);
         Some(Self { text, kind, word, name, phrase, line, found, unescaped })
@@ -104,8 +106,13 @@ impl<'t> Place<'t> {
     }
 }
 
+/// Whether a page shows what is at `start`.
+fn is_shown(text: &[u8], kind: FileKind, start: usize) -> bool {
+    kind == FileKind::Code && text[..start].ends_with(b">")
+}
+
 /// Whether what stands before a name on its line begins a comment.
-fn is_comment(before: &[u8]) -> bool {
+pub(super) fn is_comment(before: &[u8]) -> bool {
     const SIGNS: [&[u8]; 6] = [b"//", b"/*", b"* ", b"# ", b"-- ", b"<!--"];
     let before = before.trim_ascii_start();
     SIGNS.iter().any(|sign| before.starts_with(sign))

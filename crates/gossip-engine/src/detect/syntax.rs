@@ -123,6 +123,7 @@ pub(super) fn may_assign(next: u8) -> bool {
             | b'\t'
             | b'='
             | b':'
+            | 0xEF
             | b'>'
             | b','
             | b'('
@@ -474,8 +475,9 @@ fn bare_syntax(
         Operator::Colon if is_tight && leads(text, name, &["-passin ", "-passout ", "-pass "]) => {
             Syntax::Flag
         }
-        // `name:value` is a label, a time, a host: values of configurations stand apart.
-        _ if is_tight && !quoted_name => Syntax::Label,
+        // `name:value` is a label, a time, a host: values of configurations stand apart. A wide colon has no
+        // blank behind it.
+        _ if is_tight && !quoted_name && text[name.end].is_ascii() => Syntax::Label,
         _ => Syntax::BareColon,
     }
 }

@@ -291,6 +291,30 @@ fn notes_tell_passwords_in_other_languages_and_in_elements() {
     assert_eq!(found(FileKind::Unknown, "(password `obsolete`)"), None);
 }
 
+#[test]
+fn passwords_are_told_in_east_asia() {
+    for text in [
+        "パスワード: zwetschge26\n",
+        "密码：zwetschge26\n",
+        "WiFi密码：zwetschge26\n",
+        "비밀번호: zwetschge26\n",
+    ] {
+        assert_eq!(found(FileKind::Unknown, text), Some("zwetschge26"), "{text}");
+    }
+    for text in ["密码错误：zwetschge26\n", "パスワードを入力してください\n"] {
+        assert_eq!(found(FileKind::Unknown, text), None, "{text}");
+    }
+}
+
+#[test]
+fn what_pages_say_is_read_as_text() {
+    let told = "<p>your temporary password is <b>Wq7kP2zRm9</b>.</p>";
+    assert_eq!(found(FileKind::Code, told), Some("Wq7kP2zRm9"));
+    let told = "<p>User: app<br>Password: zwetschge26</p>";
+    assert_eq!(found(FileKind::Code, told), Some("zwetschge26"));
+    assert_eq!(found(FileKind::Code, "<label>Password: <input></label>"), None);
+}
+
 /// What documentation shows was chosen as an example, unless it is made as rules for passwords ask.
 #[test]
 fn documentation_shows_examples_and_what_rules_ask_for() {

@@ -85,7 +85,7 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
     // In any of five languages.
     const IS: [&str; 6] = [" is ", " ist ", " lautet ", " es ", " est ", " é "];
     let in_words =
-        |byte: &&u8| byte.is_ascii_alphanumeric() || b" -_'".contains(byte) || !byte.is_ascii();
+        |byte: &&u8| byte.is_ascii_alphanumeric() || b" -_'.@".contains(byte) || !byte.is_ascii();
     let len = rest.iter().take_while(in_words).count();
     let is =
         |is: &&str| memchr::memmem::find(&rest[1..len], is.as_bytes()).map(|at| 1 + at + is.len());
@@ -318,10 +318,18 @@ fn may_go_on(next: u8) -> bool {
     matches!(next, b'\n' | b'\r' | b' ' | b'"' | b'\'') || b"!@#$%^&*?+~-:".contains(&next)
 }
 
-/// `the name is "value"`.
+/// `the name is "value"`, `the name is <b>value</b>`.
 fn said(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    const MARKS: [&[u8]; 5] = [b"<b>", b"<strong>", b"<code>", b"<tt>", b"**"];
     let len = says(&cursor.text[cursor.at..]).unwrap_or(0);
-    let value = Cursor { at: cursor.at + len, ..cursor };
+    let mut value = Cursor { at: cursor.at + len, ..cursor };
+    if MARKS.iter().any(|mark| value.eat(mark)) {
+        let start = value.at;
+        let len = value.skip_while(MAX_WRAPPER, |byte| byte.is_ascii_graphic() && byte != b'<');
+        let marks = cursor.text[start..start + len].iter().rev().take_while(|byte| **byte == b'*');
+        let end = start + len - marks.count();
+        return Some(Assignment { value: start..end, syntax: Syntax::Said });
+    }
     let opens = matches!(value.peek(), Some(b'"' | b'\'' | b'`' | b'\\'));
     if !opens || is_prose(cursor.text, name, kind) {
         return None;

@@ -7,12 +7,14 @@ use crate::detect::name::MAX_SIDE;
 /// The name around the credential word at `word`. None if it is longer than a name is.
 pub(in crate::detect) fn name_around(text: &[u8], word: Range<usize>) -> Option<Range<usize>> {
     let floor = word.start.saturating_sub(MAX_SIDE);
-    let back = text[floor..word.start].iter().rev().take_while(|byte| in_name(**byte)).count();
-    let start = word.start - back;
+    // East Asia joins words by nothing: `WiFi密码`.
+    let is_apart = text[word.start] >= 0xE3;
+    let before = text[floor..word.start].iter().rev();
+    let start = word.start - before.take_while(|byte| !is_apart && in_name(**byte)).count();
     // `…\npassword: …` in a string: the letter belongs to the line's end.
     let is_escaped = start > floor && start < word.start && text[start - 1] == b'\\';
     let start = start + usize::from(is_escaped && matches!(text[start], b'n' | b'r' | b't'));
-    if start == floor && floor > 0 && in_name(text[floor - 1]) {
+    if start == floor && floor > 0 && !is_apart && in_name(text[floor - 1]) {
         return None;
     }
     let rest = &text[word.end..text.len().min(word.end + MAX_SIDE + 1)];

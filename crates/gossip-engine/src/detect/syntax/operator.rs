@@ -39,6 +39,8 @@ pub(super) fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
         [b':', b':', ..] => return None,
         [b'?', b':', ..] => (Operator::Colon, 2),
         [b':', ..] => (Operator::Colon, 1),
+        // As wide as the characters of East Asia.
+        [0xEF, 0xBC, 0x9A, ..] => (Operator::Colon, 3),
         [b',', ..] => (Operator::Comma, 1),
         [b'(', ..] => (Operator::Call, 1),
         [b'>', ..] => (Operator::Close, 1),

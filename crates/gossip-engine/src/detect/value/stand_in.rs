@@ -82,7 +82,7 @@ const WORDS: &[&str] = &[
     "nopass", "xyz", "xyzzy", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
-    "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret", "deadbeef",
+    "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret", "secr3t", "deadbeef",
     "hello", "helloworld", "sekrit", "sekret",
 ];
 
