@@ -7,7 +7,8 @@ use crate::decode::base64;
 
 /// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus; what Windows sealed for one
 /// user, which begins with the number of the provider; and what Kubernetes' controller of sealed secrets
-/// did, which begins with the length of an encrypted key, 512.
+/// did, which begins with the length of an encrypted key, 512; what Firefox keeps, and what TeamCity keeps
+/// elsewhere.
 pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
     const MIN_SEALED: usize = 256;
     const DPAPI: &[u8] = b"AQAAANCMnd8BFdERjHoAwE";
@@ -21,6 +22,8 @@ pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
         || of_magento
         || value.starts_with(b"ENCRYPTED[")
         || value.starts_with(DPAPI)
+        || value.starts_with(b"MDoEEPgAAAA")
+        || value.starts_with(b"credentialsJSON:")
         || has(value, b"ENC[")
         || is_sealed
 }
@@ -50,7 +53,7 @@ pub(super) fn is_hash(value: &[u8]) -> bool {
     (value.iter().filter(|byte| **byte == b'$').count() >= 2 && begins(&algorithms))
         || of_database()
         || of_tomcat()
-        || begins(&["sha256:", "sha512:", "sha1:", "SHA256:"])
+        || begins(&["sha256:", "sha512:", "sha1:", "SHA256:", "grub.pbkdf2."])
         || in_pairs()
 }
 
