@@ -95,7 +95,12 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
         FileKind::Code => is_known && looks(value) >= Looks::ByTheRules,
         FileKind::Text if is_cued || is_user => looks(value) >= Looks::Random,
         _ if is_cued && is_user => looks(value) >= Looks::Made,
-        _ if is_cued || (is_user && ends(&text[secret.end..])) => looks(value) >= Looks::Sure,
+        // A word in capitals is no user that somebody logs in as: `log in with Google Workspace / Office365`.
+        _ if (is_cued && name[0].is_ascii_lowercase())
+            || (is_user && ends(&text[secret.end..])) =>
+        {
+            looks(value) >= Looks::Sure
+        }
         _ => false,
     };
     is_password.then_some(detected(user.start, secret))
