@@ -80,7 +80,9 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
         return false;
     }
     let made = least_bits <= PLACE_BITS
-        && (chosen::weigh(value).is_some() || chosen::weigh_called_out(value).is_some());
+        && (chosen::weigh(value).is_some()
+            || chosen::weigh_called_out(value).is_some()
+            || chosen::is_pass_phrase(value));
     value::weigh_typed(value, if made || least_bits < 0.0 { f32::MIN } else { least_bits })
         .is_some()
 }

@@ -238,6 +238,7 @@ fn chosen_bits(named: Named, syntax: Syntax, value: &[u8]) -> Option<f32> {
     let is_clear = named.is_explicit && named.bits >= CLEAR_BITS;
     let less = match named.kind {
         Kind::Password if is_clear => 0.0,
+        Kind::Secret if is_clear && value::is_by_the_rules(value) => 0.0,
         Kind::Secret if is_clear => SECRET_LESS_BITS,
         // A key that somebody made up as a password.
         Kind::Key if is_clear && value::is_by_the_rules(value) => SECRET_LESS_BITS,

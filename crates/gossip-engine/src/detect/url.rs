@@ -141,12 +141,12 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     let needed = if is_store { -2.0 } else { 1.0 };
     // Several words are more often chosen than shown.
     let joints = password.iter().filter(|byte| **byte == b'-').count();
+    let is_of_somebody = !user.is_empty() && !LOCAL.iter().any(|start| host.starts_with(start));
     let is_word = (is_store || joints >= 2)
-        && !user.is_empty()
         && !password.contains(&b'_')
-        && !LOCAL.iter().any(|start| host.starts_with(start))
         && chosen::is_word_of_login(password);
-    let needed = if is_word || chosen::is_sure(password) { f32::MIN } else { needed };
+    let is_made = is_of_somebody && (is_word || chosen::weigh(password).is_some());
+    let needed = if is_made || chosen::is_sure(password) { f32::MIN } else { needed };
     let bits = value::weigh(password, needed)?.bits;
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })
 }
