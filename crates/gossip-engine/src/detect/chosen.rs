@@ -34,7 +34,7 @@ const NUMBERED: &[&str] = &[
 const TELLING: &[&str] = &[
     "any", "autogen", "enter", "fill-", "fill_", "generated", "ignore", "insert", "mustbe", "must-", "must_", "mustchange", "not-", "not_", "nota", "nothing", "notimp",
     "notneeded", "notreal", "notsec", "notset", "notsome", "notused", "notvalid", "pass", "pwd", "some", "test", "token",
-    "unused", "user", "what", "wrong-", "wrong_", "wrongp", "your",
+    "unused", "user", "what-", "what_", "whatever", "wrong-", "wrong_", "wrongp", "your",
 ];
 
 /// Words that a value has which only says what it is.
@@ -65,7 +65,8 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
         return None;
     }
     let first = *value.first()?;
-    let is_tail = |byte: &u8| byte.is_ascii_alphanumeric() || SIGNS.contains(byte);
+    let is_tail =
+        |byte: &u8| byte.is_ascii_alphanumeric() || SIGNS.contains(byte) || b"_-.".contains(byte);
     if ignore_case::starts_with_any(value, AVOWALS) && value.iter().all(is_tail) {
         return Some(MIXED_BITS);
     }

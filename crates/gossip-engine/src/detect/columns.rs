@@ -137,6 +137,8 @@ fn judge(named: Named, kind: FileKind, is_line: bool, value: &[u8]) -> Option<Co
 
 /// Whether a table has what was made of a password, as those of databases do.
 fn is_hash(named: Named, value: &[u8]) -> bool {
+    // `… (md5)` says so.
+    let value = value.split(|byte| *byte == b' ').next().unwrap_or(value);
     let is_digest = matches!(value.len(), 16 | 32 | 40 | 48 | 56 | 64 | 96 | 128);
     named.kind == Kind::Password && is_digest && value.iter().all(u8::is_ascii_hexdigit)
 }

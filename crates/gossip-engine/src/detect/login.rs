@@ -101,6 +101,9 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
         {
             looks(value) >= Looks::Sure
         }
+        _ if name[0].is_ascii_lowercase() && ends(&text[secret.end..]) => {
+            looks(value) >= Looks::ByTheRules
+        }
         _ => false,
     };
     is_password.then_some(detected(user.start, secret))

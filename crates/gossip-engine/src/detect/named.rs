@@ -115,7 +115,7 @@ fn logs_in(place: &Place<'_>, named: Named) -> bool {
         // `enable secret 0 …`: routers say so that it is no hash.
         Syntax::Directive => place.text[place.name.end..].starts_with(b" 0 "),
         // `redis.auth("…")` logs in without a user.
-        Syntax::Argument => named.kind == Kind::Auth && chosen::is_sure(place.value()),
+        Syntax::Argument => named.kind == Kind::Auth && chosen::weigh(place.value()).is_some(),
         _ => false,
     }
 }

@@ -277,10 +277,17 @@ fn cell(row: &[u8], separator: Separator, column: usize, columns: usize) -> Opti
     found.filter(|_| count == columns)
 }
 
-/// Without blanks and what Markdown marks code with.
+/// Without blanks and what Markdown and wikis mark code with.
 fn without_marks(row: &[u8], cell: Range<usize>) -> Range<usize> {
+    const MARKS: [&[u8]; 2] = [b"{noformat}", b"{code}"];
     let inside = within(&row[cell.clone()], |byte| byte.is_ascii_whitespace() || byte == b'`');
-    cell.start + inside.start..cell.start + inside.end
+    let (start, end) = (cell.start + inside.start, cell.start + inside.end);
+    let is_marked = |mark: &&&[u8]| {
+        let inside = &row[start..end];
+        inside.len() >= 2 * mark.len() && inside.starts_with(mark) && inside.ends_with(mark)
+    };
+    let mark = MARKS.iter().find(is_marked).map_or(0, |mark| mark.len());
+    start + mark..end - mark
 }
 
 /// Without such bytes at both ends.

@@ -24,6 +24,7 @@ pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
         || value.starts_with(DPAPI)
         || value.starts_with(b"MDoEEPgAAAA")
         || value.starts_with(b"credentialsJSON:")
+        || value.starts_with(b"encrypted:")
         || has(value, b"ENC[")
         || is_sealed
 }
@@ -55,6 +56,8 @@ pub(super) fn is_hash(value: &[u8]) -> bool {
         || of_tomcat()
         || begins(&["sha256:", "sha512:", "sha1:", "SHA256:", "grub.pbkdf2."])
         || in_pairs()
+        // Behind a user, as servers of pages have them.
+        || [&b":$2a$"[..], b":$2b$", b":$2y$", b":$5$", b":$6$"].iter().any(|mark| has(value, mark))
 }
 
 /// The head or the claims of a signed token: without its signature it opens nothing. Base64 of an object

@@ -82,7 +82,7 @@ const WORDS: &[&str] = &[
     "nopass", "xyz", "xyzzy", "abc", "abc123", "user", "root", "admin", "guest", "mysql", "postgres",
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
-    "bcrypt", "argon2", "s3cr3t", "s3cr3t!", "s3cret", "secr3t", "deadbeef",
+    "bcrypt", "argon2", "pbkdf2", "welcome", "s3cr3t", "s3cr3t!", "s3cret", "secr3t", "deadbeef",
     "hello", "helloworld", "sekrit", "sekret",
 ];
 
@@ -236,6 +236,8 @@ mod tests {
             "ENC(abc)",
             "MDoEEPgAAAAq8Zr2LmTvT0mL2rZ",
             "credentialsJSON:9b2f6c1e",
+            "encrypted:3b9d07c41fe86a52",
+            "app:$2y$05$q8Zr2LmTvT0mL2rZ",
             "grub.pbkdf2.sha512.10000.3b9d07c41fe86a52908d",
             "ENCRYPTED[cfd48b16731c2540]",
             "pwd1",
