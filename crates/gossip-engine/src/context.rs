@@ -11,6 +11,7 @@ mod values;
 
 use std::ops::Range;
 
+use crate::detect;
 use crate::finding::Span;
 use crate::position::Units;
 
@@ -141,6 +142,9 @@ impl Sight {
             hidden[range.clone()].fill(true);
             repeated.push(&bytes[range]);
         }
+        // What is written with escapes may stand beside as it is.
+        let plain: Vec<_> = repeated.iter().filter_map(|value| detect::unescaped(value)).collect();
+        repeated.extend(plain.iter().map(Vec::as_slice));
         let repeated = Repeated::of(repeated);
         // Nothing but the line is shown.
         for at in self.line.clone() {
@@ -157,7 +161,7 @@ const HASHES: usize = 4096;
 
 /// Values that are looked for at each place of a line, which may be full of them.
 struct Repeated<'b> {
-    /// Each with its first bytes.
+    /// Each with its first bytes, in order.
     values: Vec<(u32, &'b [u8])>,
     /// Which first bytes there are, by their hash: most places begin no value.
     firsts: [u64; HASHES / 64],
@@ -166,7 +170,11 @@ struct Repeated<'b> {
 impl<'b> Repeated<'b> {
     fn of(values: Vec<&'b [u8]>) -> Self {
         let with_first = |value: &'b [u8]| Some((first(value)?, value));
-        let values: Vec<_> = values.into_iter().filter_map(with_first).collect();
+        let mut values: Vec<_> = values.into_iter().filter_map(with_first).collect();
+        // A line may repeat one value, which is not to be sorted.
+        values.dedup();
+        values.sort_unstable();
+        values.dedup();
         let mut firsts = [0; HASHES / 64];
         for hash in values.iter().map(|(first, _)| Self::hash(*first)) {
             firsts[hash / 64] |= 1 << (hash % 64);
@@ -181,8 +189,11 @@ impl<'b> Repeated<'b> {
             self.firsts[hash / 64] & (1 << (hash % 64)) != 0
         };
         let begins = first(text).filter(is_known);
-        let values = begins.map_or(&[][..], |_| &self.values);
-        let values = values.iter().filter(move |(first, _)| begins == Some(*first));
+        let from = begins.map_or(self.values.len(), |begins| {
+            self.values.partition_point(|(first, _)| *first < begins)
+        });
+        let values = self.values[from..].iter();
+        let values = values.take_while(move |(first, _)| begins == Some(*first));
         values.map(|(_, value)| *value).filter(move |value| text.starts_with(value))
     }
 
@@ -330,6 +341,21 @@ mod tests {
         let at = text.len() - 6;
         let (before, _) = contexts(text.as_bytes(), at..at + 6);
         assert_eq!(before, "password = \"\u{2026}\", k=");
+    }
+
+    /// What escapes stand for is the secret, too.
+    #[test]
+    fn a_secret_is_masked_as_it_is_written_and_as_it_is() {
+        for text in [
+            "password=\"zwetschg&#101;\"/> also zwetschge here",
+            "\"password\": \"zwetschg\\u0065\", \"hint\": \"try zwetschge now\"",
+            "mysql://app:zwetschge%2Dotter@db.acme.io/x and zwetschge-otter plain",
+        ] {
+            let start = text.find("zwetschg").unwrap();
+            let len = text[start..].find(['"', '@']).unwrap();
+            let (_, after) = contexts(text.as_bytes(), start..start + len);
+            assert!(!after.contains("zwetschge"), "{after}");
+        }
     }
 
     #[test]

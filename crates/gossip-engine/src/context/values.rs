@@ -51,7 +51,11 @@ pub(super) fn without(before: &str, after: &str) -> (String, String) {
 
 /// Ends a word: what is between two of these may be a value.
 pub(super) fn is_delimiter(c: char) -> bool {
-    c.is_whitespace() || c.is_control() || is_quote(c) || "=:,;()[]{}<>&|".contains(c)
+    let is_sign = matches!(
+        c,
+        '=' | ':' | ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '&' | '|'
+    );
+    is_sign || is_quote(c) || c.is_whitespace() || c.is_control()
 }
 
 fn is_quote(c: char) -> bool {

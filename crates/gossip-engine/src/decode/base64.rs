@@ -66,7 +66,7 @@ fn are_digits<const LEN: usize>(bytes: &[u8; LEN]) -> bool {
 }
 
 /// Whether dashes join words, names or the digits of a UUID, which logs have in each line. Of base64 one block
-/// in a thousand has a dash and letters of one case only.
+/// in thousands has a dash and letters of one case only.
 #[inline(always)]
 fn is_grouped(block: &[u8; BLOCK]) -> bool {
     let has = |kind: fn(u8) -> bool| block.iter().fold(false, |any, byte| any | kind(*byte));

@@ -171,7 +171,7 @@ pub(super) fn is_word_of_login(value: &[u8]) -> bool {
 /// between them: `otter_ladder_quiver`. Names of something have a word that a program knows.
 pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
     const MIN_WORDS: usize = 3;
-    const LEN_MAX: usize = 48;
+    const PHRASE_LEN_MAX: usize = 48;
     let Some(&joint) = value.iter().find(|byte| matches!(byte, b'-' | b'_')) else {
         return false;
     };
@@ -181,7 +181,7 @@ pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
             && word.iter().all(u8::is_ascii_lowercase)
             && !vocabulary::is_known(word)
     };
-    value.len() <= LEN_MAX
+    value.len() <= PHRASE_LEN_MAX
         && words().count() >= MIN_WORDS
         && words().all(is_chosen)
         && !is_telling(value)

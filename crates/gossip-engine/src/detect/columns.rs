@@ -38,17 +38,22 @@ const MAX_COLUMNS: usize = 24;
 const MAX_NAME: usize = 32;
 /// What may stand between the names of columns and the rows that are inserted.
 const MAX_GAP: usize = 64;
+const CREATE: &str = "create table ";
+/// How far before a column its table is created.
+const MAX_CREATED: usize = 512;
 /// The definitions of the columns behind the one that is read, and what a dump has between them and the rows.
 const MAX_DEFINED: usize = 768;
 /// What is shorter is not taken for a credential.
 const MIN_LEN: usize = 5;
 /// So many bytes of rows are read; those of longer tables are many like these.
 const MAX_BYTES: usize = 16 * 1024;
-/// So many rows without a credential end a column. So do the names of other columns: of two headers above each
-/// other no row is read twice.
-const MAX_EMPTY: usize = 16;
+/// So many cells that are no credential end a column, unless they are empty or hashes. So does the name of a
+/// column below it: of two headers above each other no row is read twice for the same column.
+const MAX_OTHERS: usize = 16;
 
-pub(super) const REACH_BEFORE: usize = 127;
+/// How far a header goes back.
+const MAX_BACK: usize = 127;
+pub(super) const REACH_BEFORE: usize = MAX_BACK + MAX_CREATED;
 pub(super) const REACH_AFTER: usize = MAX_HEADER + MAX_GAP + MAX_BYTES;
 const _: () = assert!(MAX_DEFINED < REACH_AFTER);
 
@@ -96,23 +101,22 @@ pub(super) fn detect(
         .or_else(|| created(text, &word))
         .or_else(|| elements(text, &word));
     let Some(table) = table else { return };
-    let kind = FileKind::Config;
     let Table { named, column, rows } = table;
-    let mut empty = 0;
-    for secret in rows.column(column) {
-        let judge = |secret: &Range<usize>| judge(named, kind, is_line, &text[secret.clone()]);
-        let confidence = secret.as_ref().and_then(judge);
-        match (secret, confidence) {
-            (Some(secret), Some(confidence)) => {
-                empty = 0;
-                let found = Assignment { value: secret.clone(), syntax: syntax_of(named) };
-                on_found(named::detected(named, secret.start, found, confidence));
-            }
-            // Another header: its rows are read for its own word.
-            (Some(secret), None) if named_by(&text[secret.clone()]).is_some() => return,
-            _ => empty += 1,
+    let mut others = 0;
+    for secret in rows.column(column).flatten() {
+        let value = &text[secret.clone()];
+        if let Some(confidence) = judge(named, is_line, value) {
+            others = 0;
+            let found = Assignment { value: secret.clone(), syntax: syntax_of(named) };
+            on_found(named::detected(named, secret.start, found, confidence));
+            continue;
         }
-        if empty == MAX_EMPTY {
+        // Another header: its rows are read for its own word.
+        if named_by(value).is_some() {
+            return;
+        }
+        others += usize::from(!value.is_empty() && !is_hash(named, value));
+        if others == MAX_OTHERS {
             return;
         }
     }
@@ -123,15 +127,16 @@ fn syntax_of(named: Named) -> Syntax {
     if named.kind == Kind::Password { Syntax::Quoted } else { Syntax::Cell }
 }
 
-/// How sure it is that a cell is what the name of its column says.
-fn judge(named: Named, kind: FileKind, is_line: bool, value: &[u8]) -> Option<Confidence> {
+/// How sure it is that a cell is what the name of its column says. What stands in a table may be bare, in
+/// documentation as elsewhere.
+fn judge(named: Named, is_line: bool, value: &[u8]) -> Option<Confidence> {
     // Other columns have numbers and short words as well, and tables may not be what they look like.
     if value.len() < MIN_LEN || value.iter().all(u8::is_ascii_digit) || is_hash(named, value) {
         return None;
     }
-    named::judge(named, syntax_of(named), kind, value).or_else(|| {
-        let is_word = is_line && named.kind == Kind::Password && kind != FileKind::Text;
-        (is_word && is_chosen(value)).then_some(Confidence::Low)
+    named::judge(named, syntax_of(named), FileKind::Config, value).or_else(|| {
+        let is_word = is_line && named.kind == Kind::Password && is_chosen(value);
+        is_word.then_some(Confidence::Low)
     })
 }
 
@@ -185,9 +190,10 @@ fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
             .zip(separator.cells(row))
             .any(|(name, cell)| !name.is_empty() && name == bare(&row[cell]))
     };
-    // Behind the first of the columns, or in a row of what is called so, something is said of it.
-    let must_tell = count == 2 || header.column == 0;
-    let is_sentence = header.names().any(|name| name.ends_with(b"."));
+    // Where blanks and bars align columns, a row of what is called so says something of it behind it.
+    let is_aligned = matches!(separator, Separator::Blanks | Separator::Byte(b'|'));
+    let must_tell = count == 2 || (is_aligned && header.column == 0);
+    let is_sentence = is_aligned && header.names().any(|name| name.ends_with(b"."));
     if !is_all_names || is_sentence || count < 2 || (must_tell && !tells()) || is_repeated() {
         return None;
     }
@@ -221,11 +227,11 @@ fn inserted<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     Some(Table { named, column, rows })
 }
 
-/// The table that is created with the column `word`, if rows are inserted behind it that name no columns.
+/// The table that is created with the column `word`, if rows are inserted into it that name no columns.
 fn created<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     /// What a definition begins with that is of no column.
     #[rustfmt::skip]
-    const OTHERS: &[&str] = &[
+    const NO_COLUMNS: &[&str] = &[
         "key ", "primary ", "unique ", "index ", "constraint ", "foreign ", "fulltext ", "check ", "check(",
     ];
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -235,16 +241,19 @@ fn created<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     if !matches!((opens, closes), (Some(b'`'), Some(b'`')) | (Some(b'"'), Some(b'"'))) {
         return None;
     }
+    let before = &text[name.start.saturating_sub(MAX_CREATED)..name.start];
+    let create = ignore_case::find_iter(before, CREATE).last()?;
+    let table = rows::name_at(&before[create + CREATE.len()..])?;
     let defined = &text[name.end + 1..text.len().min(name.end + MAX_DEFINED)];
     // The last column is counted as none: columns are counted from it.
     let (mut column, mut end) = (0, rows::end_of_value(defined, 0)?);
     while defined[end] == b',' {
         let next = defined[end + 1..].trim_ascii_start();
-        column += usize::from(!ignore_case::starts_with_any(next, OTHERS));
+        column += usize::from(!ignore_case::starts_with_any(next, NO_COLUMNS));
         end = rows::end_of_value(defined, end + 1)?;
     }
     let named = named_by(&text[name.clone()])?;
-    let rows = Rows::statements(text, name.end + 1 + end, name.end + MAX_DEFINED)?;
+    let rows = Rows::statements(text, name.end + 1 + end..name.end + MAX_DEFINED, table)?;
     Some(Table { named, column, rows })
 }
 
@@ -267,7 +276,7 @@ fn elements<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
 
 /// As far as `word` has such bytes around it, which must end before what is looked at does.
 fn around(text: &[u8], word: &Range<usize>, is_in: impl Fn(u8) -> bool) -> Option<Range<usize>> {
-    let floor = word.start.saturating_sub(REACH_BEFORE);
+    let floor = word.start.saturating_sub(MAX_BACK);
     let back = text[floor..word.start].iter().rev().take_while(|byte| is_in(**byte)).count();
     let rest = &text[word.end..text.len().min(word.end + MAX_HEADER)];
     let ahead = rest.iter().take_while(|byte| is_in(**byte)).count();
@@ -359,6 +368,11 @@ mod tests {
                     Wiki,https://w.acme.io,eve,Sommer2024!,";
         assert_eq!(found(text), ["q8Zr2LmT", "x7,Qp2\"\"v", "Sommer2024!"]);
         assert_eq!(found("host;password;x\nh1;q8Zr2LmT;1\n"), ["q8Zr2LmT"]);
+        assert_eq!(found("password,note,id\nq8Zr2LmT,x,1\n"), ["q8Zr2LmT"]);
+        // Most are empty, or hashes.
+        let hash = "5,bob,3b9d07c41fe86a52908d4f7be1c6a03d\n".repeat(20);
+        let text = format!("id,name,password\n{}{hash}6,app,q8Zr2LmT\n", "4,bob,\n".repeat(20));
+        assert_eq!(found(&text), ["q8Zr2LmT"]);
         assert_eq!(found("host,pw,x\nh1,q8Zr2LmT,1\n"), ["q8Zr2LmT"]);
         // A note of two lines, a row that is none, an empty last cell.
         let text = "user,password,note\na,q8Zr2LmT,\"one\ntwo\"\n\nb,vT0mL2rZ,\n";
@@ -408,9 +422,12 @@ mod tests {
         let each = "INSERT INTO \"users\" VALUES(1,'q8Zr2LmT');\nINSERT INTO \"users\" VALUES(2,'vT0mL2rZ');";
         let text = format!("CREATE TABLE \"users\" (\"id\" int, \"password\" text);\n{each}");
         assert_eq!(found(&text), ["q8Zr2LmT", "vT0mL2rZ"]);
-        // Of another table.
         let other = "CREATE TABLE `x` (`id` int);\n";
-        assert_eq!(found(&format!("{table}{other}{rows}")), [""; 0]);
+        assert_eq!(found(&format!("{table}{other}{rows}")), ["q8Zr2LmT", "vT0mL2rZ"]);
+        // Of another table.
+        assert_eq!(found(&format!("{table}{}", rows.replace("users", "audit"))), [""; 0]);
+        let values = ";insert into t values(\"password\",key 'q8Zr2LmT')".repeat(3);
+        assert_eq!(found(&values), [""; 0]);
         assert_eq!(
             found(&format!("{table}{}", rows.replace("VALUES", "(a, b, c) VALUES"))),
             [""; 0]

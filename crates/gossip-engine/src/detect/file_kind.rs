@@ -47,7 +47,7 @@ const TEXT: &[&str] = &[
 /// What people write down for themselves, and no documentation of a program.
 #[rustfmt::skip]
 const NOTES: &[&str] = &[
-    "handover", "notes", "onboarding", "passwords", "runbook",
+    "handover", "onboarding", "passwords", "runbook",
     "inlog", "kennwoerter", "notities", "notizen", "passwoerter", "senhas", "sifreler", "wachtwoord", "zugangsdaten",
 ];
 /// What the notes of a program are called that it ships with.
@@ -119,7 +119,9 @@ impl FileKind {
 }
 
 fn is_note(name: &[u8]) -> bool {
-    ignore_case::contains_any(name, NOTES) && !ignore_case::contains_any(name, NOTES_OF_PROGRAM)
+    let is_of_program = || ignore_case::contains_any(name, NOTES_OF_PROGRAM);
+    ignore_case::contains_any(name, NOTES)
+        || (ignore_case::contains(name, "notes") && !is_of_program())
 }
 
 /// `man1/git.1`, `man/openssl-mac.1ssl`, `info/gnupg.info-2`.

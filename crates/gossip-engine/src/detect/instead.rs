@@ -67,12 +67,20 @@ fn is_name(place: &Place<'_>, named: Named) -> bool {
 /// `gpg_key: RPM-GPG-KEY-acme7`, `DetachKeys: "ctrl-p,ctrl-q"`: the file of a key that everybody has, and keys
 /// that somebody presses.
 fn is_file_or_press(place: &Place<'_>) -> bool {
-    const BEGIN: &[&str] = &["rpm-gpg-key", "ctrl-", "ctrl+", "alt-", "alt+", "shift-", "shift+"];
+    const WITH: &[&str] = &["ctrl-", "ctrl+", "alt-", "alt+", "shift-", "shift+"];
+    const MAX_PRESS: usize = 12;
+    const DIGITS_OF_REPOSITORY: usize = 64;
+    let value = place.value();
+    let is_press =
+        |press: &[u8]| press.len() <= MAX_PRESS && ignore_case::starts_with_any(press, WITH);
     // `Repository Key: …` of Docker, which is the number of one.
     let is_of_repository = ignore_case::ends_with_any(place.before(), &["repository "])
         && place.name() == b"Key"
-        && place.value().iter().all(u8::is_ascii_hexdigit);
-    ignore_case::starts_with_any(place.value(), BEGIN) || is_of_repository
+        && value.len() == DIGITS_OF_REPOSITORY
+        && value.iter().all(u8::is_ascii_hexdigit);
+    ignore_case::starts_with_any(value, &["rpm-gpg-key"])
+        || value.split(|byte| *byte == b',').all(is_press)
+        || is_of_repository
 }
 
 /// `AUTH_5f35…`: how Swift calls somebody's account.

@@ -38,9 +38,9 @@ const RANDOM_LETTERS_BITS: f32 = 24.0;
 /// What a line has that tells how to log in, in several languages.
 #[rustfmt::skip]
 const CUES: &[&str] = &[
-    "acceso", "access", "accès", "acesso", "account", "admin", "anmeld", "banco", "compte", "conta", "cred", "cuenta", "database",
+    "acceso", "accès", "acesso", "account", "admin", "anmeld", "banco", "compte", "conta", "creds", "credential", "cuenta", "database",
     "datenbank", "db", "ftp", "hesab", "identifiant", "idrac", "ilo", "inlog", "konto", "log in", "log-in", "login", "logon", "nas",
-    "panel", "password", "portal", "router", "sql", "ssh", "user", "usuario", "usuário", "vpn", "web console", "webmail", "wifi", "zugang",
+    "panel", "password", "portal", "router", "sql", "ssh", "user", "usuario", "usuário", "vpn", "web console", "webmail", "wifi", "zugang", "testzugang",
 ];
 
 /// Users that machines and programs have.
@@ -66,7 +66,7 @@ fn passed(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let rest = &text[word.end..text.len().min(word.end + *LEN.end() + 1)];
     let len = memchr::memchr(text[word.end - 1], rest)?;
     let secret = word.end..word.end + len;
-    let is_password = LEN.contains(&len) && looks(&rest[..len]) >= Looks::Sure;
+    let is_password = LEN.contains(&len) && looks(&rest[..len]) >= Looks::Random;
     is_password.then_some(detected(word.start, secret))
 }
 
@@ -82,10 +82,10 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     let (name, value) = (&text[user.clone()], &text[secret.clone()]);
     // `f(x, a.length / b)`: a parenthesis that is closed was opened before the user.
     let is_argument = text.get(secret.end) == Some(&b')') && !line.ends_with(b"(");
-    if value.eq_ignore_ascii_case(name) || is_argument || is_member(value) {
+    if value.eq_ignore_ascii_case(name) || is_argument || is_member(value) || is_number(value) {
         return None;
     }
-    let is_cued = ignore_case::contains_any(line, CUES);
+    let is_cued = CUES.iter().any(|cue| has_word(line, cue));
     let is_known = ignore_case::is_any(name, USERS);
     let is_user = is_known || is_account(name);
     // What is noted in a comment is noted as in any text.
@@ -96,7 +96,7 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
         FileKind::Text if is_cued || is_user => looks(value) >= Looks::Random,
         _ if is_cued && is_user => looks(value) >= Looks::Made,
         // A word in capitals is no user that somebody logs in as: `log in with Google Workspace / Office365`.
-        _ if (is_cued && name[0].is_ascii_lowercase())
+        _ if (is_cued && introduces(line) && name[0].is_ascii_lowercase())
             || (is_user && ends(&text[secret.end..])) =>
         {
             looks(value) >= Looks::Sure
@@ -145,6 +145,35 @@ fn is_member(value: &[u8]) -> bool {
     member.is_some_and(|member| {
         member.iter().take(3).filter(|byte| byte.is_ascii_uppercase()).count() == 3
     })
+}
+
+/// The number of a commit, a container or a version: `3f4e5d6c7b8a`, `v14.2-alpine3`.
+fn is_number(value: &[u8]) -> bool {
+    let is_version =
+        |three: &[u8]| three[0].is_ascii_digit() && three[1] == b'.' && three[2].is_ascii_digit();
+    value.iter().all(u8::is_ascii_hexdigit) || value.windows(3).any(is_version)
+}
+
+/// Whether `cue` is a word of the line, or begins one unless it is short.
+fn has_word(line: &[u8], cue: &str) -> bool {
+    const SHORT: usize = 5;
+    let is_letter =
+        |at: Option<usize>| at.and_then(|at| line.get(at)).is_some_and(u8::is_ascii_alphabetic);
+    ignore_case::find_iter(line, cue).any(|at| {
+        let goes_on = cue.len() <= SHORT && is_letter(Some(at + cue.len()));
+        !is_letter(at.checked_sub(1)) && !goes_on
+    })
+}
+
+/// Whether what stands before a user says that one follows: `vpn: `, `(`, `log in with **`.
+fn introduces(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    let marked = line.last().is_none_or(|byte| b":(>`*\"'".contains(byte));
+    marked
+        || ignore_case::ends_with_any(
+            line,
+            &["login", "account", "with", "use", "utilisez", "konto"],
+        )
 }
 
 /// Whether somebody's account may be called so: `eva.k`, `svc_backup`, `eva@acme.io`.
@@ -231,8 +260,8 @@ mod tests {
             assert!(!secret.unwrap().ends_with(['*', '.', ')']), "{text}");
         }
         assert_eq!(found(FileKind::Code, "// test login: app / zwetschge26"), Some("zwetschge26"));
-        let pair = "hosts = [(\"10.0.0.1\", \"root\", \"zwetschge26\")]";
-        assert_eq!(found(FileKind::Code, pair), Some("zwetschge26"));
+        let pair = "hosts = [(\"10.0.0.1\", \"root\", \"q8Zr2LmT0vKpW4xN\")]";
+        assert_eq!(found(FileKind::Code, pair), Some("q8Zr2LmT0vKpW4xN"));
     }
 
     #[test]
@@ -252,6 +281,20 @@ mod tests {
         assert_eq!(found(FileKind::Text, "vpn: eva.k / zwetschge26"), None);
         assert_eq!(found(FileKind::Text, "vpn: eva.k / Zwetschge26!"), Some("Zwetschge26!"));
         assert_eq!(found(FileKind::Code, "eva.k / zwetschge26"), None);
-        assert_eq!(found(FileKind::Code, "(\"root\", \"wheel\")"), None);
+        for text in [
+            "(\"root\", \"wheel\")",
+            "x.on(\"admin\", \"Dashboard2024\")",
+            "[\"admin\", \"editor42!\"]",
+        ] {
+            assert_eq!(found(FileKind::Code, text), None, "{text}");
+        }
+        for text in [
+            "database: postgres / v14.2-alpine3",
+            "Router model / WRT54GL",
+            "docker user: service / 3f4e5d6c7b8a (healthy)",
+            "the dashboard contains model / WRT54GL",
+        ] {
+            assert_eq!(found(FileKind::Unknown, text), None, "{text}");
+        }
     }
 }

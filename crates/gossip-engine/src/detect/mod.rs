@@ -44,14 +44,16 @@ use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, NEARBY};
 use crate::literals::{Anchor, Next, Reach};
 use crate::rules::Confidence;
 
-/// How far before its word a detector looks.
-pub(crate) const REACH_BEFORE: usize = 128;
+/// How far before its word a detector looks; none but the one that reads tables goes further back than
+/// [`NEAR_BEFORE`].
+pub(crate) const REACH_BEFORE: usize = columns::REACH_BEFORE;
+const NEAR_BEFORE: usize = 128;
 /// How far behind it; none but the one that reads tables goes further than [`NEAR_AFTER`].
 pub(crate) const REACH_AFTER: usize = columns::REACH_AFTER;
 const NEAR_AFTER: usize = 2048;
 
-const _: () = assert!(syntax::REACH_BEFORE + services::MAX_BEFORE <= REACH_BEFORE);
-const _: () = assert!(syntax::REACH_BEFORE <= REACH_BEFORE);
+const _: () = assert!(syntax::REACH_BEFORE + services::MAX_BEFORE <= NEAR_BEFORE);
+const _: () = assert!(syntax::REACH_BEFORE <= NEAR_BEFORE);
 const _: () = assert!(syntax::REACH_AFTER <= NEAR_AFTER);
 // What follows a key is looked at behind short ones only.
 const _: () = assert!(
@@ -59,13 +61,13 @@ const _: () = assert!(
         <= NEAR_AFTER
 );
 const _: () = assert!(syntax::REACH_AFTER + surroundings::REACH <= NEAR_AFTER);
-const _: () = assert!(url::REACH_BEFORE <= REACH_BEFORE && url::REACH_AFTER <= NEAR_AFTER);
+const _: () = assert!(url::REACH_BEFORE <= NEAR_BEFORE && url::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= NEAR_AFTER);
 const _: () = assert!(calls::REACH <= NEAR_AFTER);
-const _: () = assert!(columns::REACH_BEFORE < REACH_BEFORE && NEAR_AFTER <= columns::REACH_AFTER);
-const _: () = assert!(login::REACH_BEFORE <= REACH_BEFORE && login::REACH_AFTER <= NEAR_AFTER);
+const _: () = assert!(NEAR_BEFORE <= REACH_BEFORE && NEAR_AFTER <= REACH_AFTER);
+const _: () = assert!(login::REACH_BEFORE <= NEAR_BEFORE && login::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= NEAR_AFTER);
-const _: () = assert!(service::REACH_BEFORE <= REACH_BEFORE && service::REACH_AFTER <= NEAR_AFTER);
+const _: () = assert!(service::REACH_BEFORE <= NEAR_BEFORE && service::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
 const _: () = assert!(REACH_AFTER + NEARBY <= CONTEXT_AFTER);
 
@@ -121,6 +123,17 @@ pub(crate) fn is_tail_of_option(text: &[u8], value: &Range<usize>) -> bool {
     let option = &option[..len];
     letter.is_ascii_alphabetic()
         && (vocabulary::is_known(option) || ignore_case::is_any(option, OPTIONS))
+}
+
+/// What a value stands for that has escapes of XML, JSON or URLs.
+pub(crate) fn unescaped(value: &[u8]) -> Option<Vec<u8>> {
+    memchr::memchr3(b'&', b'\\', b'%', value)?;
+    if let Some(plain) = unescaped::Unescaped::of(value) {
+        return Some(plain.bytes().to_vec());
+    }
+    memchr::memchr(b'%', value)?;
+    let mut bytes = vec![0; value.len()];
+    Some(url::unescaped(value, &mut bytes).to_vec())
 }
 
 /// Whether a value is an example that everybody has, or opens nothing without another key.

@@ -318,7 +318,6 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::Listed | Syntax::Element => 1.0,
         Syntax::Argument | Syntax::Compared | Syntax::Parameter | Syntax::Flag => 0.0,
         Syntax::Login | Syntax::ConnectionString => 0.0,
-        // Only configurations have them.
         Syntax::Directive => 1.0,
         Syntax::Wrapped | Syntax::Said => -1.0,
         Syntax::Cell => -2.0,

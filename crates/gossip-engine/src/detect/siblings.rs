@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::REACH_BEFORE;
+use super::NEAR_BEFORE;
 use super::file_kind::FileKind;
 use crate::ignore_case;
 use crate::literals::is_in_word;
@@ -35,7 +35,7 @@ pub(super) enum Given {
 
 /// What is given before the credential word at `word`, and behind the password at `value`.
 pub(super) fn given(text: &[u8], kind: FileKind, word: usize, value: &Range<usize>) -> Given {
-    let before = &text[word.saturating_sub(REACH_BEFORE)..word];
+    let before = &text[word.saturating_sub(NEAR_BEFORE)..word];
     let behind = &text[value.end..text.len().min(value.end + REACH)];
     let password = &text[value.clone()];
     let mut given = Given::Nothing;

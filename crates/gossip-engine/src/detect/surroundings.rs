@@ -151,10 +151,14 @@ fn is_behind_algorithm(place: &Place<'_>) -> bool {
 fn is_digested(place: &Place<'_>) -> bool {
     let rest = place.behind(REACH);
     let element = rest.split(|byte| matches!(byte, b'>' | b'<')).next().unwrap_or(rest);
+    let names_algorithm = |name: &&[u8]| {
+        let value = memchr::memmem::find(element, name).map(|at| &element[at + name.len()..]);
+        value.is_some_and(|value| {
+            ignore_case::starts_with_any(value, &["md5", "sha", "bcrypt", "ssha"])
+        })
+    };
     place.found.syntax == Syntax::Quoted
-        && [&b" digest=\""[..], b" algorithm=\""]
-            .iter()
-            .any(|name| memchr::memmem::find(element, name).is_some())
+        && [&b" digest=\""[..], b" algorithm=\""].iter().any(names_algorithm)
 }
 
 /// Whether the value is as long as a hash is, and written as one. What is hashed is shorter.

@@ -16,7 +16,7 @@ mod values;
 
 use std::ops::Range;
 
-use super::REACH_BEFORE as REACH;
+use super::NEAR_BEFORE as REACH;
 use super::file_kind::FileKind;
 use super::name::MAX_SIDE;
 use super::vocabulary::{self, Role};

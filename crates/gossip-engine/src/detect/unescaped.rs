@@ -68,6 +68,9 @@ fn escape(rest: &[u8]) -> Option<(u8, usize)> {
 
 /// The visible character of this number.
 fn visible(digits: &[u8], radix: u32) -> Option<u8> {
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
     let number = u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()?;
     u8::try_from(number).ok().filter(u8::is_ascii_graphic)
 }

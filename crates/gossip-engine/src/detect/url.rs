@@ -183,7 +183,7 @@ fn is_escaped(user: &[u8]) -> bool {
 }
 
 /// What escapes stand for in a user's name or a password; only signs are escaped. Anything else is as it is.
-fn unescaped<'b>(text: &'b [u8], bytes: &'b mut [u8]) -> &'b [u8] {
+pub(super) fn unescaped<'b>(text: &'b [u8], bytes: &'b mut [u8]) -> &'b [u8] {
     if text.len() > bytes.len() {
         return text;
     }

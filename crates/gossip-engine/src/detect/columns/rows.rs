@@ -13,20 +13,20 @@ pub(super) struct Rows<'t> {
     text: &'t [u8],
     at: usize,
     limit: usize,
-    layout: Layout,
+    layout: Layout<'t>,
     columns: usize,
     /// How many lines in a row were none of the table.
     others: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Layout {
+enum Layout<'t> {
     /// One in each line, with this between cells.
     Lines(Separator),
     /// `(1, 'a'), (2, 'b')`.
     Tuples,
     /// `INSERT INTO t VALUES (1, 'a'), (2, 'b');`, and further ones; columns are counted from the last.
-    Statements,
+    Statements(&'t [u8]),
     /// `<tr><td>a</td></tr>`; columns are counted from the last.
     Elements(Tags),
 }
@@ -59,14 +59,13 @@ impl<'t> Rows<'t> {
         Self::new(text, at, Layout::Tuples, columns)
     }
 
-    /// The rows that statements insert, the first of which begins between `at` and `limit`.
-    pub(super) fn statements(text: &'t [u8], at: usize, limit: usize) -> Option<Self> {
-        let between = &text[at..text.len().min(limit)];
+    /// The rows that statements insert into `table`, the first of which begins in `range`.
+    pub(super) fn statements(text: &'t [u8], range: Range<usize>, table: &'t [u8]) -> Option<Self> {
+        let between = &text[range.start..text.len().min(range.end)];
         let insert = ignore_case::find_iter(between, INSERT).next()?;
-        // Else they are those of another table.
-        let is_last = !ignore_case::contains(&between[..insert], "create table");
-        let start = behind_values(&text[at + insert..])?;
-        is_last.then(|| Self::new(text, at + insert + start, Layout::Statements, 0))
+        let at = range.start + insert;
+        let start = behind_values(&text[at..], table)?;
+        Some(Self::new(text, at + start, Layout::Statements(table), 0))
     }
 
     /// The rows of a page or a sheet, and which column from the last it is in whose name `at` is.
@@ -89,7 +88,7 @@ impl<'t> Rows<'t> {
         Some((Self::new(text, at + end + tags.row.len(), Layout::Elements(tags), 0), column))
     }
 
-    fn new(text: &'t [u8], at: usize, layout: Layout, columns: usize) -> Self {
+    fn new(text: &'t [u8], at: usize, layout: Layout<'t>, columns: usize) -> Self {
         Self { text, at, limit: text.len().min(at + MAX_BYTES), layout, columns, others: 0 }
     }
 
@@ -104,7 +103,7 @@ impl<'t> Rows<'t> {
                 let columns = self.columns;
                 self.tuple(|count| (count == columns).then_some(column))
             }
-            Layout::Statements => self.statement(column),
+            Layout::Statements(table) => self.statement(column, table),
             Layout::Elements(tags) => self.element(tags, column),
         })
     }
@@ -175,12 +174,12 @@ impl<'t> Rows<'t> {
     }
 
     /// The same, where each row may have a statement of its own.
-    fn statement(&mut self, column: usize) -> Option<Option<Range<usize>>> {
+    fn statement(&mut self, column: usize, table: &[u8]) -> Option<Option<Range<usize>>> {
         if let Some(rest) = self.text.get(self.at..self.limit)
             && let Some(next) = rest.strip_prefix(b";")
         {
             let blanks = next.len() - next.trim_ascii_start().len();
-            self.at += 1 + blanks + behind_values(&next[blanks..])?;
+            self.at += 1 + blanks + behind_values(&next[blanks..], table)?;
         }
         self.tuple(|count| count.checked_sub(column + 1))
     }
@@ -189,14 +188,29 @@ impl<'t> Rows<'t> {
 const INSERT: &str = "insert into";
 
 /// Where the rows begin of a statement that names no columns: behind `INSERT INTO t VALUES`.
-fn behind_values(statement: &[u8]) -> Option<usize> {
+fn behind_values(statement: &[u8], table: &[u8]) -> Option<usize> {
     const VALUES: &str = "values";
     if !ignore_case::starts_with_any(statement, &[INSERT]) {
         return None;
     }
     let statement = &statement[..statement.len().min(MAX_GAP)];
     let values = ignore_case::find_iter(statement, VALUES).next()?;
-    (!statement[..values].contains(&b'(')).then_some(values + VALUES.len())
+    let between = &statement[INSERT.len()..values];
+    (!between.contains(&b'(') && name_at(between)? == table).then_some(values + VALUES.len())
+}
+
+/// The name of the table at the start of `text`, without its quotes and what it belongs to.
+pub(super) fn name_at(text: &[u8]) -> Option<&[u8]> {
+    const IF: &str = "if not exists ";
+    let text = text.trim_ascii_start();
+    let skipped = if ignore_case::starts_with_any(text, &[IF]) { IF.len() } else { 0 };
+    let text = &text[skipped..];
+    let in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_`\".[]$".contains(byte);
+    let len = text.iter().take_while(in_name).count();
+    let name = &text[..len];
+    let name = &name[memchr::memrchr(b'.', name).map_or(0, |dot| dot + 1)..];
+    let name = &name[within(name, |byte| b"`\"[]".contains(&byte))];
+    (!name.is_empty()).then_some(name)
 }
 
 /// What stands between cells.

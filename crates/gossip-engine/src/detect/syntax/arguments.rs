@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::operator::Operator;
 use super::values::{bare, login, pair, quoted, wrapped};
 use super::{Assignment, Syntax, is_constant, leads, starts_line};
-use crate::detect::REACH_BEFORE;
+use crate::detect::NEAR_BEFORE;
 use crate::detect::file_kind::FileKind;
 use crate::detect::name::MAX_SIDE;
 
@@ -139,7 +139,7 @@ fn is_first_argument(text: &[u8], name: &Range<usize>) -> bool {
 /// Go: `flag.StringVar(&x, "name", "value", …)`, of which the value is what stands there without the option.
 fn is_option(text: &[u8], name: &Range<usize>) -> bool {
     const MAX_VARIABLE: usize = 32;
-    const _: () = assert!(MAX_SIDE + MAX_VARIABLE <= REACH_BEFORE);
+    const _: () = assert!(MAX_SIDE + MAX_VARIABLE <= NEAR_BEFORE);
     let before = &text[name.start.saturating_sub(MAX_VARIABLE)..name.start];
     memchr::memmem::find(before, b"StringVar(&").is_some()
 }
@@ -147,7 +147,7 @@ fn is_option(text: &[u8], name: &Range<usize>) -> bool {
 /// Python: `config.set("section", "name", "value")`.
 fn is_setting(text: &[u8], name: &Range<usize>) -> bool {
     const MAX_SECTION: usize = 32;
-    const _: () = assert!(MAX_SIDE + MAX_SECTION <= REACH_BEFORE);
+    const _: () = assert!(MAX_SIDE + MAX_SECTION <= NEAR_BEFORE);
     let before = &text[name.start.saturating_sub(MAX_SECTION)..name.start];
     let section = memchr::memmem::rfind(before, b".set(").map(|at| &before[at..]);
     section.is_some_and(|section| section.iter().filter(|byte| **byte == b',').count() == 1)
