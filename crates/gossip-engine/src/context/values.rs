@@ -123,7 +123,8 @@ impl Line<'_> {
                 continue;
             }
             let from = at + 3;
-            let len = self.run(from, |c| !c.is_whitespace() && !is_quote(c) && !"<>".contains(c));
+            let len =
+                self.run(from, |c| !c.is_whitespace() && !is_quote(c) && !matches!(c, '<' | '>'));
             let address = &self.text[from..from + len];
             let Some(end) = address.iter().rposition(|&c| c == '@') else { continue };
             let colon = address[..end].iter().position(|&c| c == ':');
@@ -135,10 +136,12 @@ impl Line<'_> {
     /// begin.
     fn hide_named(&self, hidden: &mut [bool]) -> Vec<usize> {
         let mut names = Vec::new();
+        let mut name = String::new();
         let mut at = 0;
         while at < self.text.len() {
             let len = self.run(at, in_name);
-            let name = self.word(at, at + len);
+            name.clear();
+            name.extend(self.text[at..at + len].iter().map(char::to_ascii_lowercase));
             at += len;
             let is_listed = || name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_known);
             if len > 0 && (has_credential_word(name.as_bytes()) || is_listed()) {
@@ -176,7 +179,7 @@ impl Line<'_> {
         let word = self.text[..end].iter().rev().take_while(|&&c| in_name(c)).count();
         match self.text[..end - word] {
             [] => word == 0,
-            [.., last] if word == 0 => "{[(,;".contains(last),
+            [.., last] if word == 0 => matches!(last, '{' | '[' | '(' | ',' | ';'),
             [.., '<'] => true,
             _ => false,
         }
@@ -185,12 +188,13 @@ impl Line<'_> {
     /// Where the value of the name that ends at `end` begins and ends.
     fn value_behind(&self, end: usize, name: &str) -> (usize, usize) {
         let is_blank = |c: char| matches!(c, ' ' | '\t');
-        let closed = end + self.run(end, |c| is_quote(c) || "\\])}".contains(c));
+        let closed = end + self.run(end, |c| is_quote(c) || matches!(c, '\\' | ']' | ')' | '}'));
         let mut at = closed + self.run(closed, is_blank);
-        let operators = self.run(at, |c| "=:>(,|~?!".contains(c));
+        let operators =
+            self.run(at, |c| matches!(c, '=' | ':' | '>' | '(' | ',' | '|' | '~' | '?' | '!'));
         let is_element = self.is(at, |c| c == '>');
         at += operators;
-        at += self.run(at, |c| is_blank(c) || "[{(\\".contains(c));
+        at += self.run(at, |c| is_blank(c) || matches!(c, '[' | '{' | '(' | '\\'));
         if operators == 0 && self.is(at, |c| c == '-') {
             return self.arguments_behind(at);
         }
@@ -206,7 +210,8 @@ impl Line<'_> {
         }
         let may_have_blanks = operators > 0 && may_be_phrase(name);
         let quote = usize::from(self.is(at, is_quote));
-        let is_list = quote > 0 && self.text[closed..at].iter().any(|c| "[{(".contains(*c));
+        let is_list =
+            quote > 0 && self.text[closed..at].iter().any(|c| matches!(*c, '[' | '{' | '('));
         let end = self.end_of_value(at, may_have_blanks);
         (at + quote, if is_list { self.end_of_list(end) } else { end })
     }
@@ -247,7 +252,7 @@ impl Line<'_> {
             let c = self.text[at];
             let is_escaped = at > from && self.text[at - 1] == '\\';
             let is_pair = c.is_whitespace() && self.text[word] != '-' && self.begins_pair(at + 1);
-            if !is_escaped && (";&|".contains(c) || is_pair) {
+            if !is_escaped && (matches!(c, ';' | '&' | '|') || is_pair) {
                 return at;
             }
             if c.is_whitespace() && self.is(at + 1, |c| !c.is_whitespace()) {
@@ -300,7 +305,7 @@ impl Line<'_> {
     fn behind_fillers(&self, mut at: usize) -> usize {
         loop {
             let len = self.run(at, char::is_alphabetic);
-            let blanks = self.run(at + len, |c| c.is_whitespace() || "=:".contains(c));
+            let blanks = self.run(at + len, |c| c.is_whitespace() || matches!(c, '=' | ':'));
             if blanks == 0 || !FILLERS.contains(&self.word(at, at + len).as_str()) {
                 return at;
             }
@@ -318,7 +323,8 @@ impl Line<'_> {
                 let end = self.closing_quote(at);
                 // What is put together from parts goes on.
                 let next = end + 1;
-                at = next + self.run(next, |c| c.is_whitespace() || "+.&\\".contains(c));
+                at = next
+                    + self.run(next, |c| c.is_whitespace() || matches!(c, '+' | '.' | '&' | '\\'));
                 if at == next || !self.is(at, is_quote) {
                     return end;
                 }
@@ -331,7 +337,7 @@ impl Line<'_> {
                 || is_quote(c) && self.text.get(at + 1).is_none_or(|&next| is_delimiter(next))
                 || at > from && at == self.secret && may_have_blanks
                 || at > self.secret && from <= self.secret && is_blank
-                || (is_blank || "&;,".contains(c)) && self.begins_pair(at + 1);
+                || (is_blank || matches!(c, '&' | ';' | ',')) && self.begins_pair(at + 1);
             if ends {
                 return at;
             }
