@@ -4,13 +4,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-const DETECTORS: [Detector; 6] = [
+const DETECTORS: [Detector; 7] = [
     Detector::NamedPassword,
     Detector::NamedSecret,
     Detector::UrlPassword,
     Detector::Authorization,
     Detector::ServiceKey,
     Detector::PasswordColumn,
+    Detector::NotedLogin,
 ];
 
 /// Pieces of which text near a credential is made.
@@ -27,7 +28,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             "host,user,password\n", "h1  app  ", "Host    User   Password\n", "| host | pw |\n", "<th>password</th></tr>",
             "<td>q8Zr2LmT</td></tr>", "INSERT INTO t (id, password) VALUES ", "(1, 'q8Zr2LmT'), ", "FROM stdin;\n", " { get; set; } = \"",
             "client(\"", "Client.new('", "- ", "Authorization: Token ", " (prod) = ", "the password was reset to ", "bcrypt.hash('",
-            "cpy(x.password, \"", " constant varchar2(9) := '", ", with: \"", " :: ", " ww: ", ">pw: ", "</t>", "&amp;", "\\u0026", "# ", "şifresi ", " digest=\"", "~", ").unwrap_or(\"", "q{", "<value>", "\\'", "\r\n",
+            "cpy(x.password, \"", " constant varchar2(9) := '", ", with: \"", " :: ", " ww: ", ">pw: ", "</t>", "&amp;", "\\u0026", "# ", "şifresi ", " digest=\"", "~", ").unwrap_or(\"", "q{", "<value>", "\\'", "\r\n", " / ", "vpn: eva.k / ", "\"root\", \"", "**", "&amp;", "\\u0026", "| initial password |\n",
+            "CREATE TABLE `t` (`password` text);\n", "INSERT INTO `t` VALUES ('q8Zr2LmT');\n", "密码：",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-z0-9]{32,40}".prop_map(String::into_bytes),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
