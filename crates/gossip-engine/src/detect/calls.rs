@@ -159,7 +159,7 @@ pub(super) fn arguments(
     let opening = &text[word.clone()];
     let is_called = |call: &&Call| opening.eq_ignore_ascii_case(call.opening.as_bytes());
     let mut calls = CALLS.iter().filter(is_called);
-    let call = CALLS.iter().find(is_called);
+    let call = calls.clone().next();
     let first = calls.find_map(|call| argument(text, word, call));
     // An id or an address may stand before the key of a client: `Client("id", "key")`.
     let of_client = call.is_some_and(|call| call.takes == Takes::OfClient);

@@ -49,7 +49,7 @@ const MIN_LEN: usize = 5;
 const MAX_BYTES: usize = 16 * 1024;
 /// So many cells that are no credential end a column, unless they are empty or hashes. So does the name of a
 /// column below it: of two headers above each other no row is read twice for the same column.
-const MAX_OTHERS: usize = 16;
+const MAX_UNFIT: usize = 16;
 
 /// How far a header goes back.
 const MAX_BACK: usize = 127;
@@ -65,7 +65,7 @@ const OTHERS: &[&str] = &[
     "servidor", "utilisateur", "usuario", "usuário", "gebruiker", "compte", "cuenta", "conta",
 ];
 
-/// The same with what stands behind a name where blanks, bars or what wikis have align columns: a blank alone
+/// [`ANCHORS`] with what stands behind a name where blanks, bars or what wikis have align columns: a blank alone
 /// follows any word of a sentence.
 #[rustfmt::skip]
 pub(super) const ALIGNED: [&str; 29] = [
@@ -116,7 +116,7 @@ pub(super) fn detect(
             return;
         }
         others += usize::from(!value.is_empty() && !is_hash(named, value));
-        if others == MAX_OTHERS {
+        if others == MAX_UNFIT {
             return;
         }
     }
@@ -217,10 +217,8 @@ fn inserted<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     let rows = if ignore_case::starts_with_any(&rest[blanks..], &["values"]) {
         Rows::tuples(text, behind + blanks + "values".len(), columns)
     } else if ignore_case::starts_with_any(&rest[blanks..], &["from stdin;"]) {
-        {
-            let start = behind + memchr::memchr(b'\n', rest)? + 1;
-            Rows::lines(text, start, Separator::Byte(b'\t'), columns)
-        }
+        let start = behind + memchr::memchr(b'\n', rest)? + 1;
+        Rows::lines(text, start, Separator::Byte(b'\t'), columns)
     } else {
         return None;
     };
