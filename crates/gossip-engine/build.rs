@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-use literals::{Anchor, Facts};
+use literals::{Anchor, Facts, Reach};
 use toml::Table;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -54,7 +54,8 @@ fn known(source: &str) -> Result<String, Box<dyn Error>> {
 }
 
 fn anchor(anchor: &Anchor) -> String {
-    let Anchor { bytes, ignore_case, next, reach } = anchor;
+    let Anchor { bytes, ignore_case, next, reach, before } = anchor;
     let next = (next.bytes.bits(), next.open);
-    format!("(&{bytes:?}, {ignore_case}, {next:?}, ({}, {})),", reach.min, reach.max)
+    let Reach { min, max } = reach;
+    format!("(&{bytes:?}, {ignore_case}, {next:?}, ({min}, {max}), &{before:?}),")
 }

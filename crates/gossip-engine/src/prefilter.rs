@@ -138,6 +138,11 @@ impl Kind {
         Self { window: self.window & mask, mask }
     }
 
+    /// How many bits of a window it asks for.
+    fn bits(self) -> u32 {
+        self.mask.count_ones()
+    }
+
     #[inline(always)]
     fn fits(self, window: u64) -> bool {
         window & self.mask == self.window
@@ -148,15 +153,28 @@ impl Group {
     /// That of all hashes that no gram has: nothing is in it.
     const NONE: Self = Self { kinds: [Kind::NONE; 2] };
 
-    /// Two kinds, as grams that have nothing to do with each other may have one hash.
+    /// Two kinds, as grams that have nothing to do with each other may have one hash: those that let the
+    /// fewest windows through, of all that begin with two of the entries.
     fn new(entries: &[Entry]) -> Self {
-        let mut kinds = [Kind::NONE; 2];
-        for entry in entries {
-            let bits = |kind: Kind| kind.with(Kind::of(entry)).mask.count_ones();
-            let nearer = usize::from(bits(kinds[1]) > bits(kinds[0]));
-            kinds[nearer] = kinds[nearer].with(Kind::of(entry));
-        }
-        Self { kinds }
+        let kind = |at: usize| entries.get(at).map_or(Kind::NONE, Kind::of);
+        let seeds = (0..entries.len())
+            .flat_map(|one| (one + 1..entries.len().max(2)).map(move |other| (one, other)));
+        let of_seeds = |(one, other): (usize, usize)| {
+            let mut kinds = [kind(one), kind(other)];
+            for entry in entries {
+                let bits = |kind: Kind| kind.with(Kind::of(entry)).bits();
+                let nearer = usize::from(bits(kinds[1]) > bits(kinds[0]));
+                kinds[nearer] = kinds[nearer].with(Kind::of(entry));
+            }
+            Self { kinds }
+        };
+        let noise = |group: &Self| {
+            group.kinds.iter().map(|kind| (-f64::from(kind.bits())).exp2()).sum::<f64>()
+        };
+        seeds
+            .map(of_seeds)
+            .min_by(|one, other| noise(one).total_cmp(&noise(other)))
+            .expect("a group has an entry")
     }
 
     #[inline(always)]

@@ -259,9 +259,14 @@ impl Segment<'_> {
                     return;
                 }
             }
-        } else if let Some(starts) =
-            self.where_a_match_begins(scratch, view, link.rule, first..last + 1)
-        {
+            return;
+        }
+        // Where a match may begin in many places, most anchors lack what else it has.
+        if memchr::memmem::find(&view.text[first..at], &anchor.before).is_none() {
+            return;
+        }
+        let starts = self.where_a_match_begins(scratch, view, link.rule, first..last + 1);
+        if let Some(starts) = starts {
             self.search(scratch, view, link.rule, starts, &mut |found| {
                 if covers(found) { Step::TakeAndStop } else { Step::GoOn }
             });

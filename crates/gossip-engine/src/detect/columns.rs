@@ -239,6 +239,11 @@ fn created<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     if !matches!((opens, closes), (Some(b'`'), Some(b'`')) | (Some(b'"'), Some(b'"'))) {
         return None;
     }
+    // Its type follows, behind a blank or more. Behind most names in quotes stands a sign.
+    let is_defined = |next: u8| next.is_ascii_alphabetic() || matches!(next, b' ' | b'\t');
+    if !matches!(text[name.end + 1..], [b' ' | b'\t', next, ..] if is_defined(next)) {
+        return None;
+    }
     let before = &text[name.start.saturating_sub(MAX_CREATED)..name.start];
     let create = ignore_case::find_iter(before, CREATE).last()?;
     let table = rows::name_at(&before[create + CREATE.len()..])?;

@@ -85,6 +85,11 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     if value.eq_ignore_ascii_case(name) || is_argument || is_member(value) || is_number(value) {
         return None;
     }
+    // Before the cues, which are many.
+    let looks = looks(value);
+    if looks == Looks::Otherwise {
+        return None;
+    }
     let is_cued = CUES.iter().any(|cue| has_word(line, cue));
     let is_known = ignore_case::is_any(name, USERS);
     let is_user = is_known || is_account(name);
@@ -92,17 +97,17 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
     let kind = if place::is_comment(line) { FileKind::Unknown } else { kind };
     let is_password = match kind {
         // What is divided is no user, and what is documented was chosen as an example.
-        FileKind::Code => is_known && looks(value) >= Looks::ByTheRules,
-        FileKind::Text if is_cued || is_user => looks(value) >= Looks::Random,
-        _ if is_cued && is_user => looks(value) >= Looks::Made,
+        FileKind::Code => is_known && looks >= Looks::ByTheRules,
+        FileKind::Text if is_cued || is_user => looks >= Looks::Random,
+        _ if is_cued && is_user => looks >= Looks::Made,
         // A word in capitals is no user that somebody logs in as: `log in with Google Workspace / Office365`.
         _ if (is_cued && introduces(line) && name[0].is_ascii_lowercase())
             || (is_user && ends(&text[secret.end..])) =>
         {
-            looks(value) >= Looks::Sure
+            looks >= Looks::Sure
         }
         _ if name[0].is_ascii_lowercase() && ends(&text[secret.end..]) => {
-            looks(value) >= Looks::ByTheRules
+            looks >= Looks::ByTheRules
         }
         _ => false,
     };
@@ -110,7 +115,7 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
 }
 
 /// How much a value looks like a password.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Looks {
     Otherwise,
     /// Made of words, as names are, too.

@@ -227,6 +227,7 @@ impl Detector {
             ignore_case: !word.bytes().any(|byte| byte.is_ascii_uppercase()),
             next: next(word),
             reach: Reach { min: 0, max: 0 },
+            before: Vec::new(),
         };
         words.iter().map(anchor).collect()
     }

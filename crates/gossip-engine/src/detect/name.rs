@@ -93,6 +93,9 @@ const LABELS: &[&str] = &[
     "wrong",
 ];
 
+/// What a field of a form holds.
+const CONTENT: [&str; 2] = ["text", "value"];
+
 /// How frameworks call what they put into pages.
 const TO_PAGES: &[&str] = &["next_public_", "nuxt_public_", "expo_public_"];
 /// What is kept under a `key` there; a token or a secret opens it.
@@ -144,6 +147,31 @@ pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
 /// Whether a credential word, as the first stage found it, speaks of anything but a password.
 pub(super) fn is_of_secret(word: &[u8]) -> bool {
     ignore_case::is_any(word, &SECRET_ANCHORS) || ignore_case::is_any(word, &MARKED_ANCHORS)
+}
+
+/// Whether the letters behind a credential word of anything but a password, up to the end of its name, make
+/// something else of it. [`judge`] would say the same, and needs the value to be read first; most names of code
+/// end so.
+pub(super) fn ends_otherwise(anchor: &[u8], tail: &[u8]) -> bool {
+    let glued = tail.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+    // Small letters behind capitals belong to the last of them.
+    if glued > 0 && anchor.last().is_some_and(u8::is_ascii_uppercase) {
+        return false;
+    }
+    let last = last_word(&tail[glued..]);
+    (glued > 0 && !credential::may_be_glued(anchor, &tail[..glued]))
+        || (says(last, Role::DeniesBehind) && !ignore_case::is_any(last, &CONTENT))
+}
+
+/// The last word of a name, from a hump or a sign on.
+fn last_word(name: &[u8]) -> &[u8] {
+    let small = name.iter().rev().take_while(|byte| byte.is_ascii_lowercase()).count();
+    let rest = &name[..name.len() - small];
+    let capitals = match small {
+        0 => rest.iter().rev().take_while(|byte| byte.is_ascii_uppercase()).count(),
+        _ => usize::from(rest.last().is_some_and(u8::is_ascii_uppercase)),
+    };
+    &name[rest.len() - capitals..]
 }
 
 /// `pw`, with what stands before it.
@@ -203,7 +231,7 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         // What stands in a field of a form: `txtPassword.Text`.
         let is_content = named.kind == Kind::Password
             && name[*start - 1] == b'.'
-            && ignore_case::is_any(word, &["text", "value"]);
+            && ignore_case::is_any(word, &CONTENT);
         if is_content {
             continue;
         }
@@ -244,6 +272,9 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     };
     let denies = |at: usize| {
         let word = &name[words[at].0..words[at].1];
+        if !says(word, denying) {
+            return false;
+        }
         // `plain_text_passwd`.
         let before = at.checked_sub(1).map(|at| &name[words[at].0..words[at].1]);
         if before.is_some_and(|before| ignore_case::is_any(before, &["plain", "clear"])) {
@@ -252,7 +283,7 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         let is_of_key = named.kind != Kind::Key && ignore_case::is_any(word, OF_KEYS);
         let is_near = is_near(&at) || ignore_case::is_any(word, LABELS);
         let is_given = is_given_to_page && is_public(word);
-        says(word, denying) && is_near && !is_of_key && !is_place(at) && !is_given
+        is_near && !is_of_key && !is_place(at) && !is_given
     };
     if (0..at).any(denies) {
         let key_after_all = named.kind == Kind::Key && named.is_explicit;
@@ -433,6 +464,8 @@ fn split(name: &[u8], words: &mut [(usize, usize); MAX_WORDS]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn named(name: &str, word: &str) -> Option<Named> {
@@ -483,6 +516,37 @@ mod tests {
             assert_eq!(has_credential_word(upper.as_bytes()), in_name, "{upper:?}");
         }
         assert!(!has_credential_word(b"user_name.host"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_that_ends_otherwise_says_nothing(
+            head in "([a-z]{1,4}_|pre_?shared_|api|x-)?",
+            anchor in prop::sample::select(
+                ["key", "Key", "KEY", "token", "Token", "secret", "SECRET", "auth", "AUTH", "creds", "ACCESS"].to_vec()
+            ),
+            tail in "(s|S|a|access|orization|ority|Text|\\.text|_?[Ff]ile|_?FILE|_?(id|ID|Id)|_?len|_x|9|Data){0,3}",
+        ) {
+            let name = format!("{head}{anchor}{tail}");
+            if ends_otherwise(anchor.as_bytes(), tail.as_bytes()) {
+                let word = head.len()..head.len() + anchor.len();
+                prop_assert_eq!(judge(name.as_bytes(), word), None, "{}", name);
+            }
+        }
+    }
+
+    #[test]
+    fn most_names_of_code_are_told_by_their_end() {
+        for (anchor, tail) in
+            [("key", "_file"), ("Key", "Pair"), ("token", "izer"), ("auth", "or"), ("KEY", "_ID")]
+        {
+            assert!(ends_otherwise(anchor.as_bytes(), tail.as_bytes()), "{anchor}{tail}");
+        }
+        for (anchor, tail) in
+            [("key", "s"), ("secret", "access"), ("auth", "orization"), ("KEY", "_B64")]
+        {
+            assert!(!ends_otherwise(anchor.as_bytes(), tail.as_bytes()), "{anchor}{tail}");
+        }
     }
 
     #[test]

@@ -34,16 +34,20 @@ impl<'t> Place<'t> {
             Some(joined) => joined,
             None => {
                 let name = syntax::name_around(text, word.clone())?;
+                let tail = &text[word.end..name.end];
                 let is_password = !name::is_of_secret(&text[word.clone()]);
+                // The last credential word of a name is the one that counts.
+                if !syntax::may_assign(*text.get(name.end)?)
+                    || (!is_password && name::ends_otherwise(&text[word.clone()], tail))
+                    || name::has_credential_word(tail)
+                {
+                    return None;
+                }
                 let kind = if is_shown(text, kind, name.start) { FileKind::Unknown } else { kind };
                 let found = given(text, &name, kind, is_password)?;
                 (name, found)
             }
         };
-        // The last credential word of a name is the one that counts.
-        if name::has_credential_word(&text[word.end..name.end]) {
-            return None;
-        }
         let floor = name.start.saturating_sub(services::MAX_BEFORE);
         let line =
             memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
@@ -130,7 +134,7 @@ fn given(
     if let Some(told) = syntax::told(text, name, kind, is_password) {
         return Some(told);
     }
-    if !syntax::may_assign(*text.get(name.end)?) || syntax::is_prose(text, name, kind) {
+    if syntax::is_prose(text, name, kind) {
         return None;
     }
     syntax::assignment(text, name, kind)

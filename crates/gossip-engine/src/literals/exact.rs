@@ -27,7 +27,7 @@ impl Text {
         if self.ignore_case {
             bytes.make_ascii_lowercase();
         }
-        Anchor { bytes, ignore_case: self.ignore_case, next, reach }
+        Anchor { bytes, ignore_case: self.ignore_case, next, reach, before: Vec::new() }
     }
 }
 

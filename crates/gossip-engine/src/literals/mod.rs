@@ -7,6 +7,7 @@
 //! - A1: every match of the expression contains one of its anchors, at a distance from the match's
 //!   start that the anchor's [`Reach`] allows.
 //! - A2: an anchor has at least [`MIN_ANCHOR_LEN`] bytes.
+//! - A3: what an anchor says to stand before it does in every match, between the match's start and the anchor.
 //!
 //! An expression may say itself where its anchors are, by a group of the name [`ANCHOR_GROUP`].
 
@@ -51,6 +52,8 @@ pub(crate) struct Anchor {
     pub(crate) next: Next,
     /// Where in the match it stands.
     pub(crate) reach: Reach,
+    /// What every match has somewhere before it (A3). Empty, if that is nothing.
+    pub(crate) before: Vec<u8>,
 }
 
 /// What may follow a literal.
@@ -243,6 +246,14 @@ impl AnchorSet {
         }
     }
 
+    /// The same behind `before`.
+    fn behind(mut self, before: &[u8]) -> Self {
+        for anchor in self.anchors.iter_mut().filter(|anchor| anchor.before.len() < before.len()) {
+            anchor.before = before.to_vec();
+        }
+        self
+    }
+
     /// The same anchors in an expression that has `ahead` before this one and `after` behind it.
     fn between(mut self, ahead: Reach, after: Next) -> Self {
         for anchor in &mut self.anchors {
@@ -259,30 +270,47 @@ fn best(hir: &Hir) -> Option<AnchorSet> {
     flatten(hir, &mut parts);
     let mut found = None;
     let mut ahead = Reach { min: 0, max: 0 };
+    let mut before: &[u8] = &[];
     // Parts that a literal already covers begin no better one.
     let mut covered = 0;
     for at in 0..parts.len() {
         if let Some(group) = anchor_group(parts[at])
             && let Some(set) = best(group)
         {
-            return Some(set.between(ahead, first_bytes(&parts[at + 1..])));
+            return Some(set.between(ahead, first_bytes(&parts[at + 1..])).behind(before));
         }
         if at >= covered {
             let (literal, len) = literal_from(&parts[at..], ahead);
-            found = AnchorSet::better(found, literal);
+            found = AnchorSet::better(found, literal.map(|set| set.behind(before)));
             covered = at + len;
         }
         if at >= covered {
             let inside = best_inside(parts[at]);
             let inside = inside.map(|set| set.between(ahead, first_bytes(&parts[at + 1..])));
-            found = AnchorSet::better(found, inside);
+            found = AnchorSet::better(found, inside.map(|set| set.behind(before)));
         }
+        before = longer(before, literal_in(parts[at]));
         let properties = parts[at].properties();
         ahead.min = ahead.min.saturating_add(properties.minimum_len().unwrap_or(0)).min(MAX_REACH);
         ahead.max =
             ahead.max.saturating_add(properties.maximum_len().unwrap_or(MAX_REACH)).min(MAX_REACH);
     }
     found
+}
+
+/// A literal that every match of this part has.
+fn literal_in(hir: &Hir) -> &[u8] {
+    match hir.kind() {
+        HirKind::Literal(literal) => &literal.0,
+        HirKind::Repetition(repetition) if repetition.min >= 1 => literal_in(&repetition.sub),
+        HirKind::Capture(capture) => literal_in(&capture.sub),
+        HirKind::Concat(subs) => subs.iter().map(literal_in).fold(&[], longer),
+        _ => &[],
+    }
+}
+
+fn longer<'b>(one: &'b [u8], other: &'b [u8]) -> &'b [u8] {
+    if other.len() > one.len() { other } else { one }
 }
 
 /// The anchors inside one part that is not plain text.

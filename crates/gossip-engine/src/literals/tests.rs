@@ -71,15 +71,28 @@ fn an_expression_without_a_literal_has_no_anchor() {
     assert_eq!(shown(r"ab"), []);
 }
 
+#[test]
+fn an_anchor_says_what_every_match_has_before_it() {
+    let before = |pattern: &str| anchors(&hir(pattern)).unwrap().remove(0).before;
+    assert_eq!(before(r"[a-z]{1,64}@[a-z.]{1,64}(?:\.com:|\.net:)[a-z]{6}"), b"@");
+    assert_eq!(before(r"user [a-z]{1,64} (?:[a-z]{0,100} )?(?<anchor>on >)[a-z]{4}"), b"user ");
+    assert_eq!(before(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3} (?<anchor>root )"), b".");
+    // One of several may be another.
+    assert_eq!(before(r"(?:user|role) [a-z]{1,9}(?<anchor>on >)"), b" ");
+    assert_eq!(before(r"(?:user )?[a-z]{1,9}(?<anchor>on >)"), b"");
+}
+
 proptest! {
-    /// A1: whatever the expression matches contains an anchor within reach of the match's start.
+    /// A1, A3: whatever the expression matches contains an anchor within reach of the match's start, and
+    /// before that what the anchor says.
     #[test]
     fn every_match_contains_an_anchor(
         (pattern, text) in prop::sample::select(vec![
             r"gh[pos]_[a-z]{4}", r"(?i-u)key[ =]{1,3}(?:abc|def)[0-9]", r"[0-9]{2,5}:AA[a-c]+",
             r"(?:foo|ba[rz])x?-[ab]{2}", r"-{5}BEGIN[A-Z ]{0,5}-{5}", r"(?:abc){2,4}d",
             r"a{3,}b[0-9]", r"(?:sk|pk)_(?:live|test)_[a-f]{3}", r"[a-c]{0,3}?token(?:s)?=",
-            r"echo[ab]{1,3}(?<anchor>foo|ba[rz]+)x",
+            r"echo[ab]{1,3}(?<anchor>foo|ba[rz]+)x", r"[ab]{1,9}@[ab]{1,3}(?:\.com:|\.net:)[ab]",
+            r"(?:[0-9]{1,3}\.){3}[0-9](?:[ ]root|[ ]admin) x", r"(?:user|role) [ab]+ (?:x )?on >[ab]",
         ])
         .prop_flat_map(|pattern| {
             (Just(pattern), proptest::string::bytes_regex(pattern).expect("a pattern"))
@@ -88,10 +101,11 @@ proptest! {
         let anchors = anchors(&hir(pattern)).unwrap();
         let met = anchors.iter().any(|anchor| {
             (anchor.reach.min..=anchor.reach.max).any(|at| {
-                text.get(at..at + anchor.bytes.len()).is_some_and(|found| {
+                let is_there = text.get(at..at + anchor.bytes.len()).is_some_and(|found| {
                     found == anchor.bytes
                         || anchor.ignore_case && found.eq_ignore_ascii_case(&anchor.bytes)
-                })
+                });
+                is_there && memchr::memmem::find(&text[..at], &anchor.before).is_some()
             })
         });
         prop_assert!(met, "{pattern} {:?}", String::from_utf8_lossy(&text));

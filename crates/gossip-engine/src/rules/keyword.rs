@@ -32,7 +32,8 @@ pub(super) fn anchors(keywords: &[String]) -> Vec<Anchor> {
         let (text, next) = parse(keyword);
         let bytes: Vec<u8> = text.bytes().take(MAX_ANCHOR_LEN).collect();
         let next = if bytes.len() < text.len() { Next::ANY } else { next };
-        Anchor { bytes, ignore_case: true, next, reach: Reach { min: 0, max: NEARBY } }
+        let reach = Reach { min: 0, max: NEARBY };
+        Anchor { bytes, ignore_case: true, next, reach, before: Vec::new() }
     };
     keywords.iter().map(anchor).collect()
 }

@@ -6,7 +6,7 @@ use crate::literals::{Anchor, ByteSet, Facts, Next, Reach};
 /// Expressions, sorted, with what [`Facts`] has of each.
 type Known = (&'static str, usize, bool, Option<usize>, Option<&'static [KnownAnchor]>);
 /// What an [`Anchor`] has.
-type KnownAnchor = (&'static [u8], bool, ([u64; 4], bool), (usize, usize));
+type KnownAnchor = (&'static [u8], bool, ([u64; 4], bool), (usize, usize), &'static [u8]);
 
 static EXPRESSIONS: &[Known] = include!(concat!(env!("OUT_DIR"), "/expressions.rs"));
 
@@ -14,11 +14,12 @@ static EXPRESSIONS: &[Known] = include!(concat!(env!("OUT_DIR"), "/expressions.r
 pub(super) fn facts(source: &str) -> Option<Facts> {
     let at = EXPRESSIONS.binary_search_by(|known| known.0.cmp(source)).ok()?;
     let (_, groups, matches_empty, max_len, anchors) = EXPRESSIONS[at];
-    let anchor = |(bytes, ignore_case, (next, open), (min, max)): &KnownAnchor| Anchor {
+    let anchor = |(bytes, ignore_case, (next, open), (min, max), before): &KnownAnchor| Anchor {
         bytes: bytes.to_vec(),
         ignore_case: *ignore_case,
         next: Next { bytes: ByteSet::from_bits(*next), end: *open, open: *open },
         reach: Reach { min: *min, max: *max },
+        before: before.to_vec(),
     };
     let anchors = anchors.map(|anchors| anchors.iter().map(anchor).collect());
     Some(Facts { anchors, groups, matches_empty, max_len })

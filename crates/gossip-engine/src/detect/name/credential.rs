@@ -2,7 +2,7 @@
 
 use super::{
     GLUED_TO_PW, KEY_BITS, Kind, MARKED_ANCHORS, Named, OTHER_LANGUAGES, PASSWORD_ANCHORS,
-    PERSONAL, UNKNOWN_KEY_BITS,
+    PERSONAL, UNKNOWN_KEY_BITS, is_of_secret,
 };
 use crate::detect::vocabulary::{Role, says};
 use crate::ignore_case;
@@ -55,18 +55,31 @@ impl Word<'_> {
 }
 
 const PLURAL: &[&str] = &["", "s"];
+/// The last is Spanish and Portuguese, `clave secreta`.
+const SECRET_TAILS: &[&str] = &["key", "keys", "access", "a"];
+const AUTH_TAILS: &[&str] = &["orization"];
+
+/// Whether a word of anything but a password is still one with these letters glued to its end.
+pub(super) fn may_be_glued(anchor: &[u8], tail: &[u8]) -> bool {
+    let is = |word: &str| anchor.eq_ignore_ascii_case(word.as_bytes());
+    ignore_case::is_any(tail, PLURAL)
+        || (is("secret") && ignore_case::is_any(tail, SECRET_TAILS))
+        || (is("auth") && ignore_case::is_any(tail, AUTH_TAILS))
+}
 
 /// What the credential word itself says.
 pub(super) fn credential(word: &Word<'_>) -> Option<Named> {
-    if ignore_case::is_any(word.anchor, &PASSWORD_ANCHORS) || word.is("pw") || word.is("ww") {
+    let is_of_password = || ignore_case::is_any(word.anchor, &PASSWORD_ANCHORS);
+    // There are many words for passwords, and few for anything else.
+    if !is_of_secret(word.anchor) && (is_of_password() || word.is("pw") || word.is("ww")) {
         let bits = password(word)?;
         return Some(Named { kind: Kind::Password, bits, is_explicit: true });
     }
     let (kind, bits, is_explicit) = match word {
         _ if word.is("secret") => {
             let is_one = word.tail_is(PLURAL)
-                || word.tail_is(&["key", "keys", "access"])
-                || (word.tail_is(&["a"]) && word.is_behind(&["clave", "llave", "chave"]));
+                || (word.tail_is(SECRET_TAILS)
+                    && (!word.tail_is(&["a"]) || word.is_behind(&["clave", "llave", "chave"])));
             is_one.then_some((Kind::Secret, 5.0, true))
         }
         _ if word.is("token") => token(word),
@@ -141,7 +154,7 @@ fn auth(word: &Word<'_>) -> Said {
     if word.is_whole() && word.is_behind(&["x"]) {
         return Some((Kind::Auth, 4.0, true));
     }
-    let is_one = word.head.is_empty() && word.tail_is(&["", "orization"]);
+    let is_one = word.head.is_empty() && (word.tail.is_empty() || word.tail_is(AUTH_TAILS));
     is_one.then_some((Kind::Auth, 0.0, false))
 }
 

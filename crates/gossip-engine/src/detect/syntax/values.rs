@@ -103,17 +103,20 @@ pub(super) fn wrapped(mut cursor: Cursor<'_>) -> Option<Assignment> {
     if cursor.eat(b"\"\".join([") || cursor.eat(b"''.join([") {
         return quoted(cursor, Syntax::Wrapped);
     }
-    for _ in 0..2 {
+    let mut names = [&[][..]; 2];
+    for wrapper in 0..names.len() {
         let start = cursor.at;
         let in_wrapper = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:<>@[]&*! ".contains(&byte);
         cursor.skip_while(MAX_WRAPPER, in_wrapper);
-        let name = &cursor.text[start..cursor.at];
-        if name.is_empty() || !cursor.eat(b"(") || is_reader(name) || is_of_tests(name) {
+        names[wrapper] = &cursor.text[start..cursor.at];
+        if names[wrapper].is_empty() || !cursor.eat(b"(") {
             return None;
         }
         cursor.skip_blanks();
+        // Most calls are given no string, so what is called is looked at behind it.
         if let Some(found) = quoted(cursor, Syntax::Wrapped) {
-            return Some(found);
+            let is_other = |name: &&[u8]| is_reader(name) || is_of_tests(name);
+            return (!names.iter().any(is_other)).then_some(found);
         }
     }
     None
