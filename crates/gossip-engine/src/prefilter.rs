@@ -105,7 +105,7 @@ struct Group {
 
 /// What some entries have in their windows, and which bits of it: without the one of its case, where a
 /// letter may have either.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Kind {
     window: u64,
     mask: u64,
@@ -156,25 +156,33 @@ impl Group {
     /// Two kinds, as grams that have nothing to do with each other may have one hash: those that let the
     /// fewest windows through, of all that begin with two of the entries.
     fn new(entries: &[Entry]) -> Self {
-        let kind = |at: usize| entries.get(at).map_or(Kind::NONE, Kind::of);
-        let seeds = (0..entries.len())
-            .flat_map(|one| (one + 1..entries.len().max(2)).map(move |other| (one, other)));
-        let of_seeds = |(one, other): (usize, usize)| {
-            let mut kinds = [kind(one), kind(other)];
-            for entry in entries {
-                let bits = |kind: Kind| kind.with(Kind::of(entry)).bits();
-                let nearer = usize::from(bits(kinds[1]) > bits(kinds[0]));
-                kinds[nearer] = kinds[nearer].with(Kind::of(entry));
+        let mut kinds: Vec<_> = entries.iter().map(Kind::of).collect();
+        kinds.sort_unstable_by_key(|kind| (kind.window, kind.mask));
+        kinds.dedup();
+        match kinds[..] {
+            [one] => Self { kinds: [one, Kind::NONE] },
+            [one, other] => Self { kinds: [one, other] },
+            _ => Self::around_two(&kinds),
+        }
+    }
+
+    fn around_two(kinds: &[Kind]) -> Self {
+        let seeds = kinds.iter().enumerate();
+        let seeds = seeds.flat_map(|(at, one)| kinds[at + 1..].iter().map(|other| [*one, *other]));
+        let of_seeds = |seeds: [Kind; 2]| {
+            let mut found = seeds;
+            for kind in kinds {
+                let bits = |found: Kind| found.with(*kind).bits();
+                let nearer = usize::from(bits(found[1]) > bits(found[0]));
+                found[nearer] = found[nearer].with(*kind);
             }
-            Self { kinds }
+            Self { kinds: found }
         };
         let noise = |group: &Self| {
             group.kinds.iter().map(|kind| (-f64::from(kind.bits())).exp2()).sum::<f64>()
         };
-        seeds
-            .map(of_seeds)
-            .min_by(|one, other| noise(one).total_cmp(&noise(other)))
-            .expect("a group has an entry")
+        let least = seeds.map(of_seeds).min_by(|one, other| noise(one).total_cmp(&noise(other)));
+        least.expect("there are more than two kinds")
     }
 
     #[inline(always)]

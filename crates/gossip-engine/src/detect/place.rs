@@ -34,13 +34,17 @@ impl<'t> Place<'t> {
             Some(joined) => joined,
             None => {
                 let name = syntax::name_around(text, word.clone())?;
-                let tail = &text[word.end..name.end];
-                let is_password = !name::is_of_secret(&text[word.clone()]);
+                if !syntax::may_assign(*text.get(name.end)?) {
+                    return None;
+                }
+                let (anchor, tail) = (&text[word.clone()], &text[word.end..name.end]);
+                let is_password = !name::is_of_secret(anchor);
                 // The last credential word of a name is the one that counts.
-                if !syntax::may_assign(*text.get(name.end)?)
-                    || (!is_password && name::ends_otherwise(&text[word.clone()], tail))
-                    || name::has_credential_word(tail)
-                {
+                let is_other = || {
+                    (!is_password && name::ends_otherwise(anchor, tail))
+                        || name::has_credential_word(tail)
+                };
+                if !tail.is_empty() && is_other() {
                     return None;
                 }
                 let kind = if is_shown(text, kind, name.start) { FileKind::Unknown } else { kind };
