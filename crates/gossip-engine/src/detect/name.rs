@@ -249,10 +249,12 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     if heads().any(is_public) && !is_given_to_page {
         return None;
     }
-    // What was made of a password.
-    if named.kind == Kind::Password
-        && heads().any(|word| ignore_case::is_any(word, &["hash", "hashed"]))
-    {
+    // What was made of a password; what was encrypted opens nothing without another key.
+    let is_made = |word: &[u8]| {
+        ignore_case::is_any(word, &["encrypted"])
+            || (named.kind == Kind::Password && ignore_case::is_any(word, &["hash", "hashed"]))
+    };
+    if heads().any(is_made) {
         return None;
     }
     // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.
@@ -562,6 +564,9 @@ mod tests {
     fn other_words_make_something_else_of_it() {
         for (name, word) in [
             ("password_file", "pass"),
+            ("encrypted_password", "pass"),
+            ("password_ciphertext", "pass"),
+            ("encrypted_token", "token"),
             ("passwordField", "pass"),
             ("token_type", "token"),
             ("tokenizer", "token"),

@@ -5,26 +5,43 @@ use super::form::is_hex;
 use super::has;
 use crate::decode::base64;
 
-/// `ENC(…)` of Jasypt, `ENC[…]` of Hiera and SOPS, `ENCRYPTED[…]` of Cirrus; what Windows sealed for one
-/// user, which begins with the number of the provider; and what Kubernetes' controller of sealed secrets
-/// did, which begins with the length of an encrypted key, 512; what Firefox keeps, and what TeamCity keeps
-/// elsewhere.
+/// How what was encrypted begins, or where it is kept.
+const ENCRYPTED: [&[u8]; 12] = [
+    // Jasypt and Cirrus.
+    b"ENC(",
+    b"ENCRYPTED[",
+    // Programs that say no more than that.
+    b"encrypted:",
+    b"enc:",
+    // Vault's transit, by the version of its key, and ejson.
+    b"vault:v",
+    b"EJ[",
+    // In base64: Amazon's keys, and its library's messages; Windows, for one user; Firefox.
+    b"AQICAH",
+    b"AYADe",
+    b"AQAAANCMnd8BFdERjHoAwE",
+    b"MDoEEPgAAAA",
+    // TeamCity keeps it elsewhere.
+    b"credentialsJSON:",
+    // The name of what decrypts it.
+    b"kms:",
+];
+
+/// What opens nothing without another key: that of a program which says so at its start, what Kubernetes'
+/// controller of sealed secrets made, which begins with the length of an encrypted key, 512, and values of
+/// Hiera and SOPS.
 pub(in crate::detect) fn is_encrypted(value: &[u8]) -> bool {
     const MIN_SEALED: usize = 256;
-    const DPAPI: &[u8] = b"AQAAANCMnd8BFdERjHoAwE";
     let is_sealed = value.len() >= MIN_SEALED
         && matches!(value, [b'A', b'g', b'A'..=b'D', ..])
         && value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
     // Magento: the number of the key, and that of the cipher.
     let of_magento = matches!(value, [key, b':', cipher, b':', ..]
         if key.is_ascii_digit() && cipher.is_ascii_digit() && value.len() >= 40);
-    value.starts_with(b"ENC(")
+    let of_mule = value.starts_with(b"![") && value.ends_with(b"]");
+    ENCRYPTED.iter().any(|start| value.starts_with(start))
         || of_magento
-        || value.starts_with(b"ENCRYPTED[")
-        || value.starts_with(DPAPI)
-        || value.starts_with(b"MDoEEPgAAAA")
-        || value.starts_with(b"credentialsJSON:")
-        || value.starts_with(b"encrypted:")
+        || of_mule
         || has(value, b"ENC[")
         || is_sealed
 }

@@ -83,7 +83,7 @@ const WORDS: &[&str] = &[
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
     "bcrypt", "argon2", "pbkdf2", "welcome", "s3cr3t", "s3cr3t!", "s3cret", "secr3t", "deadbeef",
-    "hello", "helloworld", "sekrit", "sekret",
+    "hello", "helloworld", "sekrit", "sekret", "nullptr",
 ];
 
 /// What people number when they need several: `pwd1`, `user2`.
@@ -237,6 +237,14 @@ mod tests {
             "MDoEEPgAAAAq8Zr2LmTvT0mL2rZ",
             "credentialsJSON:9b2f6c1e",
             "encrypted:3b9d07c41fe86a52",
+            "enc:q8Zr2LmTvT0mL2rZ",
+            "vault:v1:q8Zr2LmTvT0mL2rZ",
+            "EJ[1:q8Zr2LmTvT0mL2rZ]",
+            "AQICAHq8Zr2LmTvT0mL2rZ",
+            "AYADeq8Zr2LmTvT0mL2rZ",
+            "kms:q8Zr2LmTvT0mL2rZ",
+            "![q8Zr2LmTvT0mL2rZ]",
+            "nullptr",
             "app:$2y$05$q8Zr2LmTvT0mL2rZ",
             "grub.pbkdf2.sha512.10000.3b9d07c41fe86a52908d",
             "ENCRYPTED[cfd48b16731c2540]",
