@@ -29,7 +29,9 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     }
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
     let given = || siblings::given(text, kind, place.word.start, &found.value);
-    if is_clear && kind != FileKind::Text && chosen::is_walk(word) {
+    // Beside a user nothing else is asked of what people choose.
+    let is_chosen = || chosen::is_walk(word) || chosen::weigh(word).is_some();
+    if is_clear && kind != FileKind::Text && is_chosen() {
         return is_given(text, name, found, kind) && given() == Given::Something;
     }
     let is_phrase = chosen::is_pass_phrase(word);
@@ -233,6 +235,9 @@ mod tests {
             let with_user = format!("user = \"app\", {alone}");
             assert_eq!(found(FileKind::Code, &with_user), Some(value), "{with_user}");
         }
+        let numbered = "[db]\nuser = app\npass = charlie7\n";
+        assert_eq!(found(FileKind::Config, numbered), Some("charlie7"));
+        assert_eq!(found(FileKind::Config, "pass = charlie7\n"), None);
         let same = "user: 'gandalf', password: 'gandalf'";
         assert_eq!(found(FileKind::Code, same), None);
         let same = "DB_USER: zwetschge\n  DB_PASSWORD: zwetschge\n";

@@ -84,6 +84,8 @@ const WORDS: &[&str] = &[
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
     "bcrypt", "argon2", "pbkdf2", "welcome", "s3cr3t", "s3cr3t!", "s3cret", "secr3t", "deadbeef",
     "hello", "helloworld", "sekrit", "sekret", "nullptr",
+    // Tags of YAML, behind which the value or its name stands.
+    "!vault", "!secret", "!env", "!ref", "!sub", "!encrypted",
 ];
 
 /// What people number when they need several: `pwd1`, `user2`.
@@ -245,6 +247,8 @@ mod tests {
             "kms:q8Zr2LmTvT0mL2rZ",
             "![q8Zr2LmTvT0mL2rZ]",
             "nullptr",
+            "!vault",
+            "ssm:/zorb/db",
             "app:$2y$05$q8Zr2LmTvT0mL2rZ",
             "grub.pbkdf2.sha512.10000.3b9d07c41fe86a52908d",
             "ENCRYPTED[cfd48b16731c2540]",

@@ -74,6 +74,15 @@ pub(super) fn is_qualified(value: &[u8]) -> bool {
     has(value, b"://")
         || has(value, b"::")
         || ignore_case::starts_with_any(value, &["arn:", "urn:", "pkcs11:"])
+        || is_reference(value)
+}
+
+/// `ssm:/app/db`: a place in a store, behind the store's name.
+fn is_reference(value: &[u8]) -> bool {
+    const MAX_STORE: usize = 16;
+    let in_store = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'+');
+    let store = value.iter().take_while(|byte| in_store(byte)).count();
+    (2..=MAX_STORE).contains(&store) && value[store..].starts_with(b":/")
 }
 
 /// `RSA-OAEP-1`: what is tested, and a number.
