@@ -30,15 +30,13 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
     let given = || siblings::given(text, kind, place.word.start, &found.value);
     // Beside a user nothing else is asked of what people choose.
-    let is_chosen = || chosen::is_walk(word) || chosen::weigh(word).is_some();
+    let is_value = || value::weigh(word, f32::MIN).is_some();
+    let is_chosen = || chosen::is_walk(word) || (chosen::weigh(word).is_some() && is_value());
     if is_clear && kind != FileKind::Text && is_chosen() {
         return is_given(text, name, found, kind) && given() == Given::Something;
     }
     let is_phrase = chosen::is_pass_phrase(word);
-    if !is_clear
-        || !(is_phrase || chosen::is_word_of_login(word))
-        || value::weigh(word, f32::MIN).is_none()
-    {
+    if !is_clear || !(is_phrase || chosen::is_word_of_login(word)) || !is_value() {
         return false;
     }
     let is_long = is_phrase || chosen::is_word(word);
@@ -238,6 +236,7 @@ mod tests {
         let numbered = "[db]\nuser = app\npass = charlie7\n";
         assert_eq!(found(FileKind::Config, numbered), Some("charlie7"));
         assert_eq!(found(FileKind::Config, "pass = charlie7\n"), None);
+        assert_eq!(found(FileKind::Config, "user: app\npassword: s3cr3t\n"), None);
         let same = "user: 'gandalf', password: 'gandalf'";
         assert_eq!(found(FileKind::Code, same), None);
         let same = "DB_USER: zwetschge\n  DB_PASSWORD: zwetschge\n";
