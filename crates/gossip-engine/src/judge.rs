@@ -104,6 +104,23 @@ pub(crate) fn is_line_of_block(text: &[u8], value: std::ops::Range<usize>) -> bo
     is_other(next) && is_other(last)
 }
 
+/// Whether the value is part of a checksum, as lists of files write them: `sha256=r8_Drq…`, `sha512-…`.
+pub(crate) fn is_in_checksum(text: &[u8], start: usize) -> bool {
+    /// That of SHA-512 in base64.
+    const MAX_LEN: usize = 88;
+    const ALGORITHMS: [&[u8]; 4] = [b"sha1", b"sha256", b"sha384", b"sha512"];
+    let before = &text[start.saturating_sub(MAX_LEN)..start];
+    let in_checksum = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/".contains(byte);
+    let run = before.iter().rev().take_while(|byte| in_checksum(byte)).count();
+    let (before, run) = before.split_at(before.len() - run);
+    let is_behind = before
+        .strip_suffix(b"=")
+        .is_some_and(|before| ALGORITHMS.iter().any(|algorithm| before.ends_with(algorithm)));
+    let begins =
+        |algorithm: &&[u8]| run.strip_prefix(*algorithm).is_some_and(|rest| rest.starts_with(b"-"));
+    is_behind || ALGORITHMS.iter().any(begins)
+}
+
 /// Comments that allow what stands on their line.
 const ALLOW_COMMENTS: [&[u8]; 2] = [b"gossip:allow", b"gitleaks:allow"];
 
@@ -125,6 +142,16 @@ pub(crate) fn lines_around(text: &[u8], start: usize, end: usize, reach: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_within_a_checksum_is_told() {
+        for text in ["a.py,sha256=r8_", "sha512-abc/r8_", "x sha384-", "sha1=ab-cd_"] {
+            assert!(is_in_checksum(text.as_bytes(), text.len()), "{text}");
+        }
+        for text in ["sha256: ", "sha512-abc ", "key=abc", "asha9-", "", "sha256=abc,"] {
+            assert!(!is_in_checksum(text.as_bytes(), text.len()), "{text}");
+        }
+    }
 
     #[test]
     fn entropy_of_known_distributions() {

@@ -3,6 +3,8 @@
 //!
 //! Each has a test here that fails without it, with a neighbour that is found.
 
+use std::ops::Range;
+
 use super::file_kind::FileKind;
 use super::name::{Kind, Named};
 use super::place::Place;
@@ -62,6 +64,21 @@ fn is_name(place: &Place<'_>, named: Named) -> bool {
         || is_name_in_object(place)
         || (named.kind == Kind::Key && is_file_or_press(place))
         || is_account(place)
+        || is_in_type(place.text, &place.word)
+}
+
+/// Whether the word is part of a type with two modules, in quotes: `"AWS::KMS::ReplicaKey": "…"` is not what
+/// somebody set. Hiera's names are small.
+pub(super) fn is_in_type(text: &[u8], word: &Range<usize>) -> bool {
+    const MAX_LEN: usize = 64;
+    let in_type = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b':';
+    let before = text[..word.start].iter().rev().take(MAX_LEN).take_while(in_type).count();
+    let behind = text[word.end..].iter().take(MAX_LEN).take_while(in_type).count();
+    let (start, end) = (word.start - before, word.end + behind);
+    let is_quoted = text[..start].ends_with(b"\"") && text[end..].starts_with(b"\"");
+    is_quoted
+        && text[start].is_ascii_uppercase()
+        && text[start..end].windows(2).filter(|pair| pair == b"::").count() >= 2
 }
 
 /// `gpg_key: RPM-GPG-KEY-acme7`, `DetachKeys: "ctrl-p,ctrl-q"`: the file of a key that everybody has, and keys
@@ -214,6 +231,8 @@ mod tests {
         let long = KEY.repeat(2);
         let docker = |of| format!("    {of} Key:\t{long}\n");
         check(FileKind::Text, &docker("Repository"), &docker("API"));
+        let typed = |name| format!("\"{name}\": \"{}\"", &KEY[..16]);
+        check(Code, &typed("Acme::Kms::ReplicaKey"), &typed("acme::kms::api_key"));
         let joined = |name| format!("Zorbify {name}_{KEY}\n");
         check(FileKind::Text, &joined("AUTH"), &joined("TOKEN"));
         let personal = |value: &str| format!("X_PAT = \"{value}\"");

@@ -378,21 +378,22 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
     }
 }
 
-/// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`, or a word of it.
+/// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`, its start, its end or a word
+/// of it.
 pub(super) fn is_spelled(name: &[u8], value: &[u8]) -> bool {
     if words(name).any(|word| word.eq_ignore_ascii_case(value)) {
         return true;
     }
-    let mut letters = value.iter().rev().filter(|byte| byte.is_ascii_alphanumeric());
-    let named = name.iter().rev().filter(|byte| byte.is_ascii_alphanumeric());
-    for byte in named {
-        match letters.next() {
-            Some(letter) if letter.eq_ignore_ascii_case(byte) => {}
-            Some(_) => return false,
-            None => return true,
-        }
-    }
-    letters.next().is_none()
+    let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric();
+    let (letters, named) = (value.iter().filter(is_letter), name.iter().filter(is_letter));
+    begins_with(named.clone().rev(), letters.clone().rev()) || begins_with(named, letters)
+}
+
+fn begins_with<'b>(
+    mut name: impl Iterator<Item = &'b u8>,
+    mut value: impl Iterator<Item = &'b u8>,
+) -> bool {
+    value.all(|letter| name.next().is_some_and(|byte| byte.eq_ignore_ascii_case(letter)))
 }
 
 /// Whether a word of the names is neither of the vocabulary nor speaks of a credential: it may be the
@@ -556,6 +557,8 @@ mod tests {
         assert!(is_spelled(b"SET_PWD_REQ", b"set-pwd-req"));
         assert!(is_spelled(b"bpki::SETPWD", b"setPwd"));
         assert!(is_spelled(b"certificate_password", b"certificate"));
+        assert!(is_spelled(b"CRC32C_HASH_KEY", b"crc32c_hash"));
+        assert!(is_spelled(b"acme_api_key", b"api-key"));
         assert!(!is_spelled(b"DB_PASSWORD", b"kdxnyjwb"));
         assert!(!is_spelled(b"pwd", b"kdxnyjwb-pwd"));
     }

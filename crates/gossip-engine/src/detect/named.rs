@@ -291,6 +291,7 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
                 && (named.is_explicit || len >= 12)
                 && !value::is_dotted(value)
                 && !value::is_snake_case(value)
+                && !value::is_joined_name(value)
                 && !(value::is_camel_case(value) && weight.bits < CAMEL_CASE_BITS)
         }
     }

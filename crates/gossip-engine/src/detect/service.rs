@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::Detected;
+use super::instead;
 use super::services;
 use super::value::{self, Shape};
 use crate::finding::Reason;
@@ -65,7 +66,7 @@ fn is_separator(byte: u8) -> bool {
 }
 
 pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
-    if !begins_word(text, word.start) {
+    if !begins_word(text, word.start) || instead::is_in_type(text, &word) {
         return None;
     }
     let found = value_behind(text, word.clone())?;
@@ -458,6 +459,7 @@ mod tests {
         for text in [
             "https://api.clockify.me/api/v1/workspaces/64a687e29ae1f428e7ebe303",
             "clockify = require('clockify-client')",
+            "\"Zorb::Clockify::ApiKey\": \"3b9d07c41fe86a52\"",
             "clockify_token = get_token_from_environment(1)",
             "clockify_token=your-clockify-token-1",
             "CLOCKIFY_TOKEN: \"ENCRYPTED[3b9d07c41fe86a52908d4f7be1c6a03d]\"",

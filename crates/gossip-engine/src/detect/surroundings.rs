@@ -1,6 +1,6 @@
-//! What stands around a name and a value and says that the value is no secret. There are four reasons:
-//! others may have it, it was made of a secret, it is a word of a program, or it belongs to something else
-//! than the name.
+//! What stands around a name and a value and says that the value is no secret. There are five reasons:
+//! others may have it, it was made of a secret, it is a word of a program, it belongs to something else
+//! than the name, or it is cut off.
 //!
 //! Each has a test here, and a neighbour that must be found in `tests.rs`
 //! (`what_stands_beside_a_secret_does_not_silence_it`) or here.
@@ -22,6 +22,7 @@ pub(super) fn deny(place: &Place<'_>, named: Named) -> bool {
         || is_made_of_secret(place)
         || is_word_of_program(place)
         || is_of_something_else(place)
+        || (named.kind != Kind::Password && is_cut_off(place))
 }
 
 /// Whether others may have the value. A name that speaks of a secret is believed: private keys stand
@@ -228,6 +229,12 @@ fn is_neighbour(place: &Place<'_>) -> bool {
     is_part || rest.trim_ascii_start().starts_with(b"=>")
 }
 
+/// `token=234lsdkf....`: only the start of a value is shown. A password may end a sentence so.
+fn is_cut_off(place: &Place<'_>) -> bool {
+    let behind = place.behind(3);
+    behind == b"..." || behind == "…".as_bytes()
+}
+
 /// ``[`fb884e1`](…)``: a commit that a changelog links to.
 fn is_commit(place: &Place<'_>) -> bool {
     let value = place.value();
@@ -308,6 +315,16 @@ mod tests {
         assert_eq!(found(FileKind::Text, "* fix token ([`3b9d07c4`](https://x.y))"), None);
         assert!(found(FileKind::Text, "* fix token (`3b9d07c41fe86a52`)").is_some());
         assert_eq!(found(FileKind::Config, "\u{120}clave: 95449"), None);
+    }
+
+    #[test]
+    fn the_start_of_a_value_is_none() {
+        for behind in ["...", "…"] {
+            let text = format!("X-Auth: acme api_token={}{behind}\n", &KEY[..12]);
+            assert_eq!(found(FileKind::Text, &text), None, "{text}");
+        }
+        let text = format!("X-Auth: acme api_token={}.\n", &KEY[..12]);
+        assert!(found(FileKind::Text, &text).is_some());
     }
 
     #[test]

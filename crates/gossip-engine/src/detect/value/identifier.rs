@@ -59,6 +59,31 @@ pub(in crate::detect) fn is_named_hash(value: &[u8]) -> bool {
     })
 }
 
+/// `JMX_SERVICE_URL`, `pydantic-mypy`, `-dbgtrace`: letters of one case with the same sign between them, as names
+/// and options of programs are written, whatever the letters. What is longer may be a key in groups.
+pub(in crate::detect) fn is_joined_name(value: &[u8]) -> bool {
+    const LEN_MAX: usize = 24;
+    let name = value.strip_prefix(b"--").or(value.strip_prefix(b"-")).unwrap_or(value);
+    let is_small = name.first().is_some_and(u8::is_ascii_lowercase);
+    let joint = name.iter().find(|byte| matches!(byte, b'-' | b'_'));
+    let in_word = |byte: &u8| match is_small {
+        true => byte.is_ascii_lowercase(),
+        false => byte.is_ascii_uppercase(),
+    };
+    let digits = name.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let signs = name.iter().filter(|byte| Some(*byte) == joint).count();
+    // Constants are called by numbers, too: `PKIX_ECDSA_P256_SHA_256`.
+    let may_be_numbered =
+        !is_small && joint == Some(&b'_') && signs >= 2 && digits * 3 <= name.len();
+    let is_byte = |byte: &u8| {
+        in_word(byte) || Some(byte) == joint || (may_be_numbered && byte.is_ascii_digit())
+    };
+    name.len() <= LEN_MAX
+        && (signs > 0 || name.len() < value.len())
+        && name.first().is_some_and(u8::is_ascii_alphabetic)
+        && name.iter().all(is_byte)
+}
+
 /// `host/vim/init/kmx`: where something is in a tree, in small letters.
 pub(in crate::detect) fn is_place(value: &[u8]) -> bool {
     let in_place = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'/' | b'-' | b'_');

@@ -17,7 +17,7 @@ mod written;
 pub(super) use encoded::{MAX_TEXT, from_base64};
 pub(super) use form::{are_counted, ends_in_uuid, is_by_the_rules, is_uuid};
 pub(super) use identifier::{
-    is_camel_case, is_dotted, is_named_hash, is_option, is_place, is_snake_case,
+    is_camel_case, is_dotted, is_joined_name, is_named_hash, is_option, is_place, is_snake_case,
 };
 pub(super) use public::{is_address, may_be_public};
 pub(super) use published::is_shown;

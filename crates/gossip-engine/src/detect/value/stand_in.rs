@@ -69,7 +69,9 @@ pub(super) fn is_expression(value: &[u8]) -> bool {
     let opens = value.first().is_some_and(|first| b"$%{<[(&#:,".contains(first));
     let is_starred = value.starts_with(b"*") && value.ends_with(b"*");
     let goes_on = value.ends_with(b"(") || value.ends_with(b"[");
-    (opens || is_starred || goes_on) && !is_generated(value)
+    // `\$PASS` in a script that a string holds.
+    let is_escaped = value.starts_with(b"\\$");
+    (opens || is_starred || goes_on || is_escaped) && !is_generated(value)
 }
 
 /// What stands for a value, or is none: whole, in lower case.
@@ -219,6 +221,7 @@ mod tests {
     fn stand_ins_have_no_weight() {
         for value in [
             "${TOKEN}",
+            "\\$_ZORB_PWD",
             "{{ x }}",
             "<token>",
             "****",

@@ -73,7 +73,10 @@ pub(super) fn is_versioned(value: &[u8]) -> bool {
 pub(super) fn is_qualified(value: &[u8]) -> bool {
     has(value, b"://")
         || has(value, b"::")
-        || ignore_case::starts_with_any(value, &["arn:", "urn:", "pkcs11:"])
+        || ignore_case::starts_with_any(
+            value,
+            &["arn:", "urn:", "pkcs11:", "magnet:", "data:", "mailto:"],
+        )
         || is_reference(value)
 }
 
