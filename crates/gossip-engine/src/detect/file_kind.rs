@@ -47,8 +47,14 @@ const TEXT: &[&str] = &[
 /// What people write down for themselves, and no documentation of a program.
 #[rustfmt::skip]
 const NOTES: &[&str] = &[
-    "handover", "onboarding", "passwords", "runbook",
+    "handover", "incident", "meeting", "onboarding", "passwords", "postmortem", "post-mortem", "runbook", "standup",
     "inlog", "kennwoerter", "notities", "notizen", "passwoerter", "senhas", "sifreler", "wachtwoord", "zugangsdaten",
+];
+/// Directories of what people note down, or say to each other.
+#[rustfmt::skip]
+const FOLDERS_OF_NOTES: &[&str] = &[
+    "chat", "chats", "daily", "diary", "inbox", "incidents", "journal", "mail", "mails", "meetings", "memos", "messages",
+    "notes", "notities", "notizen", "postmortems", "runbooks", "tickets", "todo", "wiki",
 ];
 /// What the notes of a program are called that it ships with.
 const NOTES_OF_PROGRAM: &[&str] = &["release", "upgrad", "version", "patch", "migration"];
@@ -98,17 +104,19 @@ impl FileKind {
         };
         let extension = &name[dot + 1..];
         let is_in = |list: &[&str]| ignore_case::is_any(extension, list);
-        let mut folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
+        let folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
         let is_catalogue =
             |folder: &[u8]| ignore_case::is_any(folder, CATALOGUES) || is_language(folder);
         let is_named = || name.starts_with(b"messages_");
-        if is_in(CATALOGUE) || (is_in(IN_CATALOGUES) && (folders.any(is_catalogue) || is_named())) {
+        if is_in(CATALOGUE)
+            || (is_in(IN_CATALOGUES) && (folders.clone().any(is_catalogue) || is_named()))
+        {
             Self::Catalogue
         } else if is_in(CODE) {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
-        } else if is_in(TEXT) && is_note(name) {
+        } else if is_in(TEXT) && (is_note(name) || folders.clone().any(is_of_notes)) {
             Self::Unknown
         } else if is_in(TEXT) || is_manual(path, extension) {
             Self::Text
@@ -122,6 +130,21 @@ fn is_note(name: &[u8]) -> bool {
     let is_of_program = || ignore_case::contains_any(name, NOTES_OF_PROGRAM);
     ignore_case::contains_any(name, NOTES)
         || (ignore_case::contains(name, "notes") && !is_of_program())
+        || is_dated(name)
+}
+
+fn is_of_notes(folder: &[u8]) -> bool {
+    ignore_case::is_any(folder, FOLDERS_OF_NOTES)
+}
+
+/// `2026-07-23.md`: a page of a journal.
+fn is_dated(name: &[u8]) -> bool {
+    name.get(..10).is_some_and(|day| {
+        day.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => matches!(byte, b'-' | b'_' | b'.'),
+            _ => byte.is_ascii_digit(),
+        })
+    })
 }
 
 /// `man1/git.1`, `man/openssl-mac.1ssl`, `info/gnupg.info-2`.
@@ -159,7 +182,10 @@ mod tests {
         assert_eq!(kind("README.md"), FileKind::Text);
         assert_eq!(kind("docs/release-notes.md"), FileKind::Text);
         assert_eq!(kind("ops/RUNBOOK.md"), FileKind::Unknown);
-        assert_eq!(kind("notes.md"), FileKind::Unknown);
+        for note in ["notes.md", "2026-07-23.md", "team/chat/ops.md", "docs/postmortem-3.md"] {
+            assert_eq!(kind(note), FileKind::Unknown, "{note}");
+        }
+        assert_eq!(kind("docs/2026.md"), FileKind::Text);
         for manual in [
             "man1/git.1",
             "man/man1/openssl-mac.1ssl.gz!openssl-mac.1ssl",

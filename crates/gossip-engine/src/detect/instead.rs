@@ -102,8 +102,8 @@ fn is_file_or_press(place: &Place<'_>) -> bool {
 
 /// `AUTH_5f35…`: how Swift calls somebody's account.
 fn is_account(place: &Place<'_>) -> bool {
-    let joined = &place.text[place.name.start..place.found.value.start];
-    place.found.syntax == Syntax::Joined && joined == b"AUTH_"
+    place.found.syntax == Syntax::Joined
+        && &place.text[place.name.start..place.found.value.start] == b"AUTH_"
 }
 
 /// Whether the name stands among the ways to log on to a network: `["open", "psk", "8021x-radius"]`.

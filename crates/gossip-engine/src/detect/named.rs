@@ -150,6 +150,8 @@ pub(super) fn detected(
         Kind::Password => Reason::NamedPassword,
         _ => Reason::NamedSecret,
     };
+    // A value may stand before its name.
+    let start = start.min(found.value.start);
     Detected { whole: start..found.value.end, secret: found.value, confidence, reason }
 }
 
@@ -320,6 +322,8 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::Argument | Syntax::Compared | Syntax::Parameter | Syntax::Flag => 0.0,
         Syntax::Login | Syntax::ConnectionString => 0.0,
         Syntax::Directive => 1.0,
+        // What somebody wrote down was not chosen as an example.
+        Syntax::Said if kind == FileKind::Unknown => 0.0,
         Syntax::Wrapped | Syntax::Said => -1.0,
         Syntax::Cell => -2.0,
         Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {

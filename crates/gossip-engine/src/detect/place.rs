@@ -34,6 +34,11 @@ impl<'t> Place<'t> {
             Some(joined) => joined,
             None => {
                 let name = syntax::name_around(text, word.clone())?;
+                if kind == FileKind::Unknown
+                    && let Some(found) = syntax::told_before(text, &name)
+                {
+                    return Some(Self::of(text, kind, word, name, found));
+                }
                 if !syntax::may_assign(*text.get(name.end)?) {
                     return None;
                 }
@@ -48,20 +53,32 @@ impl<'t> Place<'t> {
                     return None;
                 }
                 let kind = if is_shown(text, kind, name.start) { FileKind::Unknown } else { kind };
+                let kind = syntax::kind_in_comment(text, &name, kind);
                 let found = given(text, &name, kind, is_password)?;
                 (name, found)
             }
         };
+        Some(Self::of(text, kind, word, name, found))
+    }
+
+    /// The place of a name and what it is given.
+    fn of(
+        text: &'t [u8],
+        kind: FileKind,
+        word: Range<usize>,
+        name: Range<usize>,
+        found: Assignment,
+    ) -> Self {
         let floor = name.start.saturating_sub(services::MAX_BEFORE);
         let line =
             memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
         let phrase = syntax::phrase(text, &name, line);
         // What is written down in a comment, or shown on a page, is written as in any text.
         let is_apart = is_shown(text, kind, name.start)
-            || (kind == FileKind::Code && is_comment(&text[line..name.start]));
+            || (kind == FileKind::Code && is_comment(syntax::line_before(text, name.start)));
         let kind = if is_apart { FileKind::Unknown } else { kind };
         let unescaped = Unescaped::of(&text[found.value.clone()]);
-        Some(Self { text, kind, word, name, phrase, line, found, unescaped })
+        Self { text, kind, word, name, phrase, line, found, unescaped }
     }
 
     /// The same with another value, or one that is written otherwise.

@@ -9,6 +9,7 @@ mod cursor;
 mod extent;
 mod joined;
 mod markup;
+mod notes;
 mod operator;
 #[cfg(test)]
 mod tests;
@@ -23,11 +24,12 @@ use super::vocabulary::{self, Role};
 use crate::ignore_case;
 use arguments::argument;
 use blanks::{alone, by_blank, in_parentheses};
-pub(super) use blanks::{is_no_word, is_prose, starts_line, told};
+pub(super) use blanks::{is_no_word, is_prose, starts_line};
 use cursor::Cursor;
 pub(super) use extent::{name_around, phrase};
 pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
+pub(super) use notes::{kind_in_comment, line_before, told, told_before};
 use operator::{Operator, operator, skip_scheme, skip_type, skip_yaml_style};
 use values::{bare, bytes, declared, fallback, login, pair, quoted, wrapped};
 
