@@ -308,6 +308,14 @@ mod tests {
             "password_hash('kdxnyjwb', PASSWORD_DEFAULT)",
             "new BCryptPasswordEncoder().encode(\"kdxnyjwb\")",
             "token.SignedString([]byte(\"kdxnyjwb\"))",
+            "client.username_pw_set(\"app\", \"kdxnyjwb\")",
+            "jwt.verify(token, \"kdxnyjwb\", done)",
+            "new SecretKeySpec(\"kdxnyjwb\".getBytes(), \"AES\")",
+            "Fernet(b\"kdxnyjwb\")",
+            "crypto.createCipheriv('aes-256-cbc', 'kdxnyjwb', iv)",
+            "openssl_encrypt($text, 'aes-256-cbc', 'kdxnyjwb', 0, $iv)",
+            "CryptoJS.AES.decrypt(text, \"kdxnyjwb\")",
+            "sessions.NewCookieStore([]byte(\"kdxnyjwb\"))",
             "jwt.encode(\n    payload,\n    \"kdxnyjwb\",\n)",
         ] {
             assert_eq!(found(text), Some("kdxnyjwb"), "{text}");
@@ -324,6 +332,8 @@ mod tests {
             "jwt.sign(payload); x(\"a\", \"b\")",
             "getConnection(url, \"app\")",
             "Credentials(\"Nexus\", \"nexus.local\", user)",
+            "jwt.verify(token, key)",
+            "crypto.createCipheriv('aes-256-cbc', key, iv)",
             "Auth::attempt(['email' => $mail, 'password' => $word], true)",
             "login(\"app",
         ] {

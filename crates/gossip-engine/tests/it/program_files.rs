@@ -45,6 +45,7 @@ const FILES: &[Case] = &[
     ("openvpn/client/auth.txt", "app\n[[{base62:12}]]\n", "password-file"),
     ("bin/git-askpass.sh", "#!/bin/sh\necho \"[[{base62:12}]]\"\n", "password-file"),
     ("home/.curlrc", "user = \"app:[[{base62:12}5]]\"\n", "login-per-line"),
+    ("kubernetes/known_tokens.csv", "[[{base62:32}]],app,1001,\"system:masters\"\n", "login-per-line"),
     ("etc/rsyncd.secrets", "# who may\napp:[[{base62:12}5]]\n", "login-per-line"),
     ("exim4/passwd.client", "*.acme.io:app:[[{base62:12}5]]\n", "login-per-line"),
     ("pgbouncer/userlist.txt", "\"app\" \"[[{base62:12}5]]\"\n", "login-per-line"),
