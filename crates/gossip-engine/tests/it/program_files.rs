@@ -86,6 +86,7 @@ fn files_of_such_names_hold_other_things_as_well() {
         ("vault_pass.txt", "changeme\n"),
         ("home/.pgpass", "*:*:*:app:none\n"),
         ("password.txt", "password\n"),
+        ("bin/bypass.txt", "zwetschge7\n"),
         ("password.txt", "$6${base62:8}${base62:40}\n"),
         ("password", "{{ lookup('env', 'PASSWORD') }}\n"),
         ("passwd", "root:x:0:0:root:/root:/bin/bash\n"),
