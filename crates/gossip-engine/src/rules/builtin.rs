@@ -6,7 +6,7 @@ use super::read::read;
 use super::{RuleSet, Syntax};
 
 /// One file per field of trade. Our own, written from the vendors' descriptions of their tokens.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 12] = [
     ("builtin/code.toml", include_str!("../../rules/code.toml")),
     ("builtin/cloud.toml", include_str!("../../rules/cloud.toml")),
     ("builtin/ai.toml", include_str!("../../rules/ai.toml")),
@@ -17,6 +17,8 @@ const FILES: [(&str, &str); 10] = [
     ("builtin/keys.toml", include_str!("../../rules/keys.toml")),
     ("builtin/files.toml", include_str!("../../rules/files.toml")),
     ("builtin/places.toml", include_str!("../../rules/places.toml")),
+    ("builtin/programs.toml", include_str!("../../rules/programs.toml")),
+    ("builtin/otp.toml", include_str!("../../rules/otp.toml")),
 ];
 
 /// # Panics

@@ -7,8 +7,10 @@ use gossip_engine::{Confidence, Engine, Options, Rule, RuleSet, Scratch, templat
 use crate::support::{builtin, scan, scan_with};
 
 const INSTANCES: u64 = 12;
-const FILES: [&str; 10] =
-    ["ai", "chat", "cloud", "code", "files", "keys", "payment", "places", "saas", "services"];
+const FILES: [&str; 12] = [
+    "ai", "chat", "cloud", "code", "files", "keys", "otp", "payment", "places", "programs", "saas",
+    "services",
+];
 
 /// Rules for paths and for bytes that are no text have tests of their own, in `key_files`.
 fn is_of_files(rule: &Rule) -> bool {

@@ -9,6 +9,7 @@ mod findings;
 mod gitleaks;
 mod key_files;
 mod places;
+mod program_files;
 mod redaction;
 mod rule_files;
 mod scanning;
