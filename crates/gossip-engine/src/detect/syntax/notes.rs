@@ -32,11 +32,7 @@ pub(in crate::detect) fn told(
     if text.get(name.end) != Some(&b' ') {
         return None;
     }
-    about(text, name, kind).or_else(|| match (is_password, kind) {
-        (true, _) => noted(text, name, kind),
-        (false, FileKind::Unknown) => noted_key(text, name),
-        (false, _) => None,
-    })
+    about(text, name, kind).or_else(|| if is_password { noted(text, name, kind) } else { None })
 }
 
 /// The kind of file that a name is written in as if it were: a comment in code is text.
@@ -99,35 +95,15 @@ fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
     if is_verb || text.get(name.end + 1) == Some(&b'=') {
         return None;
     }
-    let has_user = || names_user(text, name.start);
-    behind_words(text, name, |word, note, start| word.password(note, start, kind, has_user))
-}
-
-/// `the api token of staging is …`: the same of a key, which a program made.
-fn noted_key(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
-    behind_words(text, name, |word, note, start| {
-        let before = &note[..start];
-        let is_told = SAYING.iter().any(|saying| before.ends_with(saying.as_bytes()));
-        let inside = word.inside(&note[start..]);
-        let value = start + inside.start..start + inside.end;
-        (is_told && is_key(&note[value.clone()]) && !says_otherwise(before)).then_some(value)
-    })
-}
-
-/// The first value that a few words behind a name lead to. It has a digit, as most words have none; what is cut
-/// off is not read.
-fn behind_words(
-    text: &[u8],
-    name: &Range<usize>,
-    value_of: impl Fn(&Noted, &[u8], usize) -> Option<Range<usize>>,
-) -> Option<Assignment> {
     let note = &text[name.end..text.len().min(name.end + MAX_NOTE)];
+    let has_user = || names_user(text, name.start);
     let mut start = 1;
     for _ in 0..MAX_WORDS {
         let word = Noted::read(&note[start..]);
+        // Most have none, and what is cut off is not read.
         if word.has_digit
             && start + word.len < MAX_NOTE
-            && let Some(value) = value_of(&word, note, start)
+            && let Some(value) = word.password(note, start, kind, has_user)
         {
             let value = name.end + value.start..name.end + value.end;
             return Some(Assignment { value, syntax: Syntax::Said });
@@ -144,30 +120,24 @@ fn behind_words(
 pub(in crate::detect) fn told_before(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
     const AS: [&[u8]; 5] = [b" as ", b" as the ", b" as your ", b" as a ", b" as the new "];
     const WITH: [&[u8]; 6] = [b"with ", b"use ", b"using ", b"enter ", b"set ", b"take "];
-    let line = line_before(text, name.start);
     // Most names stand behind none of these.
-    let is_apart = line.ends_with(b" ");
-    let end = AS.iter().find_map(|word| if is_apart { line.strip_suffix(*word) } else { None })?;
+    if !matches!(text[..name.start], [.., b's' | b'e' | b'r' | b'a' | b'w', b' ']) {
+        return None;
+    }
+    let words = AS.iter().find(|words| text[..name.start].ends_with(words))?;
+    let end = name.start - words.len();
+    let line = line_before(text, end);
     let in_value = |byte: &&u8| byte.is_ascii_graphic();
-    let len = end.iter().rev().take_while(in_value).count();
-    let (before, word) = end.split_at(end.len() - len);
+    let len = line.iter().rev().take_while(in_value).count();
+    let (before, word) = line.split_at(line.len() - len);
     let inside = Noted::read(word).inside(word);
     let value = &word[inside.clone()];
     let is_value = value.iter().any(u8::is_ascii_digit) && (is_chosen(value) || is_random(value));
-    let start = name.start - line.len() + before.len();
+    let start = end - len;
     (WITH.iter().any(|with| before.ends_with(with)) && is_value).then(|| Assignment {
         value: start + inside.start..start + inside.end,
         syntax: Syntax::Said,
     })
-}
-
-/// Whether a value has the length and the bytes of a key, and is no commit.
-fn is_key(value: &[u8]) -> bool {
-    const MIN_LEN: usize = 20;
-    const COMMIT_LEN: usize = 40;
-    let in_key = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.+/=".contains(byte);
-    let is_commit = value.len() == COMMIT_LEN && value.iter().all(u8::is_ascii_hexdigit);
-    value.len() >= MIN_LEN && value.iter().all(in_key) && !is_commit
 }
 
 /// A word of a note.
@@ -367,9 +337,6 @@ mod tests {
     fn random_values_are_noted_down() {
         check(Unknown, "the wifi password q8Zr2LmT0v.=oLp*Cta2\n", Some("q8Zr2LmT0v.=oLp*Cta2"));
         check(Unknown, "the password hash was q8Zr2LmT0v.=oLp*Cta2\n", None);
-        let key = "q8Zr2LmT0vKpW4xNcJ7dYh3s";
-        check(Unknown, &format!("the api token we use is {key}\n"), Some(key));
-        check(Unknown, &format!("the api token id we use is {key}\n"), None);
     }
 
     #[test]
