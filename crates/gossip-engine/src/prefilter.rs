@@ -167,8 +167,11 @@ impl Group {
     }
 
     fn around_two(kinds: &[Kind]) -> Self {
-        let seeds = kinds.iter().enumerate();
-        let seeds = seeds.flat_map(|(at, one)| kinds[at + 1..].iter().map(|other| [*one, *other]));
+        // More are tried for no gain, and a rule file may have any number.
+        const SEEDS_MAX: usize = 16;
+        let seeds = &kinds[..kinds.len().min(SEEDS_MAX)];
+        let pairs = seeds.iter().enumerate();
+        let seeds = pairs.flat_map(|(at, one)| seeds[at + 1..].iter().map(|other| [*one, *other]));
         let of_seeds = |seeds: [Kind; 2]| {
             let mut found = seeds;
             for kind in kinds {

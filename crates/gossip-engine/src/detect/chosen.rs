@@ -126,6 +126,17 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     }
 }
 
+/// Whether the value is a word with a number and signs behind it: `Zwetschge7`, `zwetschge-26!`. Types and
+/// algorithms are called `nvarchar2` and `SHA1-hashed`.
+pub(super) fn is_word_and_number(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let goes_on = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic();
+    value.first().is_some_and(u8::is_ascii_alphabetic)
+        && value.last().is_some_and(|byte| !byte.is_ascii_alphabetic())
+        && !value.windows(2).any(goes_on)
+        && (digits >= 2 || (digits == 1 && value.iter().any(u8::is_ascii_uppercase)))
+}
+
 fn speaks(word: &[u8]) -> bool {
     has_credential_word(word) && !is_no_key(word)
 }

@@ -239,9 +239,8 @@ fn created<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     if !matches!((opens, closes), (Some(b'`'), Some(b'`')) | (Some(b'"'), Some(b'"'))) {
         return None;
     }
-    // Its type follows, behind a blank or more. Behind most names in quotes stands a sign.
-    let is_defined = |next: u8| next.is_ascii_alphabetic() || matches!(next, b' ' | b'\t');
-    if !matches!(text[name.end + 1..], [b' ' | b'\t', next, ..] if is_defined(next)) {
+    // Behind most names in quotes stands one of these, and behind none that a table has.
+    if text.get(name.end + 1).is_some_and(|next| b":=)]};.".contains(next)) {
         return None;
     }
     let before = &text[name.start.saturating_sub(MAX_CREATED)..name.start];

@@ -47,14 +47,14 @@ const TEXT: &[&str] = &[
 /// What people write down for themselves, and no documentation of a program.
 #[rustfmt::skip]
 const NOTES: &[&str] = &[
-    "handover", "incident", "meeting", "onboarding", "passwords", "postmortem", "post-mortem", "runbook", "standup",
+    "handover", "onboarding", "passwords", "postmortem", "post-mortem", "runbook",
     "inlog", "kennwoerter", "notities", "notizen", "passwoerter", "senhas", "sifreler", "wachtwoord", "zugangsdaten",
 ];
 /// Directories of what people note down, or say to each other.
 #[rustfmt::skip]
 const FOLDERS_OF_NOTES: &[&str] = &[
-    "chat", "chats", "daily", "diary", "inbox", "incidents", "journal", "mail", "mails", "meetings", "memos", "messages",
-    "notes", "notities", "notizen", "postmortems", "runbooks", "tickets", "todo", "wiki",
+    "chat", "chats", "daily", "diary", "inbox", "incidents", "journal", "meetings", "memos", "notes", "notities", "notizen",
+    "postmortems", "runbooks", "tickets",
 ];
 /// What the notes of a program are called that it ships with.
 const NOTES_OF_PROGRAM: &[&str] = &["release", "upgrad", "version", "patch", "migration"];
@@ -116,7 +116,9 @@ impl FileKind {
             Self::Code
         } else if is_in(CONFIG) {
             Self::Config
-        } else if is_in(TEXT) && (is_note(name) || folders.clone().any(is_of_notes)) {
+        } else if is_in(TEXT)
+            && (is_note(name) || (folders.clone().any(is_of_notes) && !is_readme(name)))
+        {
             Self::Unknown
         } else if is_in(TEXT) || is_manual(path, extension) {
             Self::Text
@@ -137,9 +139,14 @@ fn is_of_notes(folder: &[u8]) -> bool {
     ignore_case::is_any(folder, FOLDERS_OF_NOTES)
 }
 
-/// `2026-07-23.md`: a page of a journal.
+fn is_readme(name: &[u8]) -> bool {
+    ignore_case::starts_with_any(name, &["readme", "changelog", "contributing"])
+}
+
+/// `2026-07-23.md`: a page of a journal. What has a title behind its date is published.
 fn is_dated(name: &[u8]) -> bool {
-    name.get(..10).is_some_and(|day| {
+    let day = if name.get(10) == Some(&b'.') { name.get(..10) } else { None };
+    day.is_some_and(|day| {
         day.iter().enumerate().all(|(at, byte)| match at {
             4 | 7 => matches!(byte, b'-' | b'_' | b'.'),
             _ => byte.is_ascii_digit(),
@@ -185,7 +192,9 @@ mod tests {
         for note in ["notes.md", "2026-07-23.md", "team/chat/ops.md", "docs/postmortem-3.md"] {
             assert_eq!(kind(note), FileKind::Unknown, "{note}");
         }
-        assert_eq!(kind("docs/2026.md"), FileKind::Text);
+        for text in ["docs/2026.md", "_posts/2026-07-23-news.md", "notes/README.md"] {
+            assert_eq!(kind(text), FileKind::Text, "{text}");
+        }
         for manual in [
             "man1/git.1",
             "man/man1/openssl-mac.1ssl.gz!openssl-mac.1ssl",

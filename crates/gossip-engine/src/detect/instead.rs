@@ -64,12 +64,12 @@ fn is_name(place: &Place<'_>, named: Named) -> bool {
         || is_name_in_object(place)
         || (named.kind == Kind::Key && is_file_or_press(place))
         || is_account(place)
-        || is_in_type(place.text, &place.word)
+        || (named.kind != Kind::Password && is_in_type(place.text, &place.word, place.value()))
 }
 
-/// Whether the word is part of a type with two modules, in quotes: `"AWS::KMS::ReplicaKey": "…"` is not what
-/// somebody set. Hiera's names are small.
-pub(super) fn is_in_type(text: &[u8], word: &Range<usize>) -> bool {
+/// Whether the word is part of a type with two modules, in quotes, beside digits: those of
+/// `"AWS::KMS::ReplicaKey": "…"` are its hash. Hiera's names are small.
+pub(super) fn is_in_type(text: &[u8], word: &Range<usize>, value: &[u8]) -> bool {
     const MAX_LEN: usize = 64;
     let in_type = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b':';
     let before = text[..word.start].iter().rev().take(MAX_LEN).take_while(in_type).count();
@@ -77,6 +77,7 @@ pub(super) fn is_in_type(text: &[u8], word: &Range<usize>) -> bool {
     let (start, end) = (word.start - before, word.end + behind);
     let is_quoted = text[..start].ends_with(b"\"") && text[end..].starts_with(b"\"");
     is_quoted
+        && value.iter().all(u8::is_ascii_hexdigit)
         && text[start].is_ascii_uppercase()
         && text[start..end].windows(2).filter(|pair| pair == b"::").count() >= 2
 }

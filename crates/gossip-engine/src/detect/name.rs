@@ -249,12 +249,14 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
     if heads().any(is_public) && !is_given_to_page {
         return None;
     }
-    // What was made of a password; what was encrypted opens nothing without another key.
-    let is_made = |word: &[u8]| {
-        ignore_case::is_any(word, &["encrypted"])
-            || (named.kind == Kind::Password && ignore_case::is_any(word, &["hash", "hashed"]))
-    };
-    if heads().any(is_made) {
+    // What was made of a password.
+    if named.kind == Kind::Password
+        && heads().any(|word| ignore_case::is_any(word, &["hash", "hashed"]))
+    {
+        return None;
+    }
+    // What was encrypted opens nothing without another key; an encrypted disk has a key of its own.
+    if before.is_some_and(|word| ignore_case::is_any(word, &["encrypted"])) {
         return None;
     }
     // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.
@@ -378,18 +380,22 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
     }
 }
 
-/// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`, its start, its end or a word
-/// of it.
+/// Whether a value says no more than its name does: `SET_PWD_REQ = "set-pwd-req"`, its end or a word of it.
 pub(super) fn is_spelled(name: &[u8], value: &[u8]) -> bool {
-    if words(name).any(|word| word.eq_ignore_ascii_case(value)) {
-        return true;
-    }
-    let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric();
-    let (letters, named) = (value.iter().filter(is_letter), name.iter().filter(is_letter));
-    begins_with(named.clone().rev(), letters.clone().rev()) || begins_with(named, letters)
+    words(name).any(|word| word.eq_ignore_ascii_case(value))
+        || spells(letters(name).rev(), letters(value).rev())
 }
 
-fn begins_with<'b>(
+/// Whether a value says no more than its name begins with: `CRC32C_HASH_KEY = "crc32c_hash"`.
+pub(super) fn begins_with(name: &[u8], value: &[u8]) -> bool {
+    spells(letters(name), letters(value))
+}
+
+fn letters(text: &[u8]) -> impl DoubleEndedIterator<Item = &u8> {
+    text.iter().filter(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn spells<'b>(
     mut name: impl Iterator<Item = &'b u8>,
     mut value: impl Iterator<Item = &'b u8>,
 ) -> bool {
@@ -557,7 +563,7 @@ mod tests {
         assert!(is_spelled(b"SET_PWD_REQ", b"set-pwd-req"));
         assert!(is_spelled(b"bpki::SETPWD", b"setPwd"));
         assert!(is_spelled(b"certificate_password", b"certificate"));
-        assert!(is_spelled(b"CRC32C_HASH_KEY", b"crc32c_hash"));
+        assert!(begins_with(b"CRC32C_HASH_KEY", b"crc32c_hash"));
         assert!(is_spelled(b"acme_api_key", b"api-key"));
         assert!(!is_spelled(b"DB_PASSWORD", b"kdxnyjwb"));
         assert!(!is_spelled(b"pwd", b"kdxnyjwb-pwd"));

@@ -35,6 +35,8 @@ const MAX_VALUE_BITS: f32 = 24.0;
 const PROSE_BITS: f32 = 16.0;
 /// What a password gains by being made as rules for passwords ask.
 const CHOSEN_BITS: f32 = 3.0;
+/// And by being a word with a number in a note.
+const NOTED_BITS: f32 = 1.0;
 /// What words in camel case weigh at most; random letters may look like them.
 const CAMEL_CASE_BITS: f32 = 12.0;
 /// What a name says at least that speaks of nothing but a credential.
@@ -53,10 +55,17 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     }
     let confidence = confidence(&place, named)?;
     // These are compared with more than one value, so they come last.
-    if name::is_spelled(place.name(), place.value()) || is_of_test_vector(&place, named) {
+    if is_spelled(&place, named) || is_of_test_vector(&place, named) {
         return None;
     }
     Some(detected(named, place.name.start, place.found, confidence))
+}
+
+/// Whether the value says no more than its name. A password may be the name's start: `SHOPDB_PASSWORD=shop`.
+fn is_spelled(place: &Place<'_>, named: Named) -> bool {
+    let (name, value) = (place.name(), place.value());
+    name::is_spelled(name, value)
+        || (named.kind != Kind::Password && name::begins_with(name, value))
 }
 
 /// What a call is given that takes a password by its place.
@@ -207,8 +216,17 @@ pub(super) fn judge(
     }
     let is_password = named.kind == Kind::Password;
     let by_the_rules = is_password && value::is_by_the_rules(value);
-    let bits =
-        named.bits + syntax_bits(syntax, kind) + if by_the_rules { CHOSEN_BITS } else { 0.0 };
+    // What somebody wrote down was not chosen as an example.
+    let is_noted = syntax == Syntax::Said
+        && kind == FileKind::Unknown
+        && is_password
+        && chosen::is_word_and_number(value);
+    let made = match (by_the_rules, is_noted) {
+        (true, _) => CHOSEN_BITS,
+        (false, true) => NOTED_BITS,
+        (false, false) => 0.0,
+    };
+    let bits = named.bits + syntax_bits(syntax, kind) + made;
     // Passwords are words, and prose puts a word behind every word.
     let in_prose = is_password
         && matches!(syntax, Syntax::Blank | Syntax::Joined)
@@ -293,7 +311,8 @@ fn fits(named: Named, weight: Weight, value: &[u8]) -> bool {
                 && (named.is_explicit || len >= 12)
                 && !value::is_dotted(value)
                 && !value::is_snake_case(value)
-                && !value::is_joined_name(value)
+                && !(value::is_joined_name(value)
+                    && (weight.bits < SURE_BITS || !named.is_explicit))
                 && !(value::is_camel_case(value) && weight.bits < CAMEL_CASE_BITS)
         }
     }
@@ -322,8 +341,6 @@ fn syntax_bits(syntax: Syntax, kind: FileKind) -> f32 {
         Syntax::Argument | Syntax::Compared | Syntax::Parameter | Syntax::Flag => 0.0,
         Syntax::Login | Syntax::ConnectionString => 0.0,
         Syntax::Directive => 1.0,
-        // What somebody wrote down was not chosen as an example.
-        Syntax::Said if kind == FileKind::Unknown => 0.0,
         Syntax::Wrapped | Syntax::Said => -1.0,
         Syntax::Cell => -2.0,
         Syntax::BareEquals | Syntax::BareColon | Syntax::Variable => match kind {

@@ -52,8 +52,7 @@ impl<'t> Place<'t> {
                 if !tail.is_empty() && is_other() {
                     return None;
                 }
-                let kind = if is_shown(text, kind, name.start) { FileKind::Unknown } else { kind };
-                let kind = syntax::kind_in_comment(text, &name, kind);
+                let kind = kind_before_value(text, &name, kind);
                 let found = given(text, &name, kind, is_password)?;
                 (name, found)
             }
@@ -73,10 +72,7 @@ impl<'t> Place<'t> {
         let line =
             memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
         let phrase = syntax::phrase(text, &name, line);
-        // What is written down in a comment, or shown on a page, is written as in any text.
-        let is_apart = is_shown(text, kind, name.start)
-            || (kind == FileKind::Code && is_comment(syntax::line_before(text, name.start)));
-        let kind = if is_apart { FileKind::Unknown } else { kind };
+        let kind = kind_at(text, name.start, kind);
         let unescaped = Unescaped::of(&text[found.value.clone()]);
         Self { text, kind, word, name, phrase, line, found, unescaped }
     }
@@ -131,9 +127,22 @@ impl<'t> Place<'t> {
     }
 }
 
-/// Whether a page shows what is at `start`.
-fn is_shown(text: &[u8], kind: FileKind, start: usize) -> bool {
-    kind == FileKind::Code && text[..start].ends_with(b">")
+/// What is written down in a comment of code, or shown on a page, is written as in any text.
+fn kind_at(text: &[u8], start: usize, kind: FileKind) -> FileKind {
+    let is_apart = kind == FileKind::Code
+        && (text[..start].ends_with(b">") || syntax::is_in_comment(text, start));
+    if is_apart { FileKind::Unknown } else { kind }
+}
+
+/// How the value behind a name is read: what is assigned in a comment is code that was taken out.
+fn kind_before_value(text: &[u8], name: &Range<usize>, kind: FileKind) -> FileKind {
+    let is_told = match &text[name.end..] {
+        // Code passes values to functions, and makes passes over them.
+        [b' ', ..] => !text[name.clone()].eq_ignore_ascii_case(b"pass"),
+        [b':', b' ', ..] => true,
+        _ => text[..name.start].ends_with(b">"),
+    };
+    if is_told { kind_at(text, name.start, kind) } else { kind }
 }
 
 /// Whether what stands before a name on its line begins a comment.

@@ -66,7 +66,7 @@ fn is_separator(byte: u8) -> bool {
 }
 
 pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
-    if !begins_word(text, word.start) || instead::is_in_type(text, &word) {
+    if !begins_word(text, word.start) {
         return None;
     }
     let found = value_behind(text, word.clone())?;
@@ -78,14 +78,15 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         is_listed && value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     let is_key = found.is_credential
         || (found.is_assigned && !may_be_hash)
-        || !services::is_word(&text[word]);
+        || !services::is_word(&text[word.clone()]);
     // A parameter of a request is sent because the service asks for it: `?app_id=`.
     let is_shared =
         super::may_be_shared(between) && !between.iter().any(|byte| b"?&".contains(byte));
     // `id="acme-9b2f6c1e-…"`, `acme,9b2f6c1e-…`: one of many that are called so.
     let is_numbered =
         !found.is_credential && matches!(between, b"-" | b",") && value::is_uuid(value);
-    (is_key && !is_shared && !is_numbered).then_some(found.detected)
+    let is_other = is_shared || is_numbered || instead::is_in_type(text, &word, value);
+    (is_key && !is_other).then_some(found.detected)
 }
 
 /// What stands behind a service's name.

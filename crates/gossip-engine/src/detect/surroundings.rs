@@ -229,10 +229,12 @@ fn is_neighbour(place: &Place<'_>) -> bool {
     is_part || rest.trim_ascii_start().starts_with(b"=>")
 }
 
-/// `token=234lsdkf....`: only the start of a value is shown. A password may end a sentence so.
+/// `token=234lsdkf....`: only the start of a value is shown. A password may end a sentence so, and so may a
+/// whole key.
 fn is_cut_off(place: &Place<'_>) -> bool {
+    const LEN_MAX: usize = 20;
     let behind = place.behind(3);
-    behind == b"..." || behind == "…".as_bytes()
+    place.value().len() < LEN_MAX && (behind == b"..." || behind == "…".as_bytes())
 }
 
 /// ``[`fb884e1`](…)``: a commit that a changelog links to.
@@ -325,6 +327,8 @@ mod tests {
         }
         let text = format!("X-Auth: acme api_token={}.\n", &KEY[..12]);
         assert!(found(FileKind::Text, &text).is_some());
+        let whole = format!("client_secret={}... keep it safe\n", &KEY[..32]);
+        assert!(found(FileKind::Text, &whole).is_some());
     }
 
     #[test]

@@ -29,7 +29,7 @@ use cursor::Cursor;
 pub(super) use extent::{name_around, phrase};
 pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
-pub(super) use notes::{kind_in_comment, line_before, told, told_before};
+pub(super) use notes::{is_in_comment, told, told_before};
 use operator::{Operator, operator, skip_scheme, skip_type, skip_yaml_style};
 use values::{bare, bytes, declared, fallback, login, pair, quoted, wrapped};
 

@@ -156,6 +156,25 @@ fn what_names_a_credential_or_a_key_is_none() {
 }
 
 /// Each was silenced once by something that stands beside it.
+/// What looks like something that is none, and was once taken for it.
+#[test]
+fn what_only_looks_like_something_else_is_found() {
+    const KEY: &str = "q8Zr2LmT3vWcJ7dYh4sx9";
+    for text in [
+        "api_key: xkqz-wvbn-rtyp-lmjh\n".to_owned(),
+        "license_key: QWRT-ZXPV-BNMK-LJHG\n".to_owned(),
+        "app.encrypted.datasource.password: kdxN4jwb!Q\n".to_owned(),
+        format!("ENCRYPTED_KEY_PASSWORD={KEY}\n"),
+        "SHOPDB_PASSWORD=zwetschge\n".to_owned(),
+        "export DB_PASSWORD=\"\\$8kLm!2pQz9\"\n".to_owned(),
+        format!("\"MyCompany::Billing::StripeApiKey\": \"{KEY}\"\n"),
+        "secret: \"ab:/8kLm2pQ0vTz1xY\"\n".to_owned(),
+        format!("LIFECYCLE_MANAGER_SECRET={KEY}\n"),
+    ] {
+        assert!(found(FileKind::Config, &text).is_some(), "{text}");
+    }
+}
+
 #[test]
 fn what_stands_beside_a_secret_does_not_silence_it() {
     const HEX: &str = "3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c41fe86a52908d4f7be1c6a03d";

@@ -1,13 +1,14 @@
 //! What people write down and tell each other: `password for the vpn: …`, `the token is …`.
 //!
-//! Between a name and its value stand words, so the value must look like what the name speaks of, and
-//! the words must say that it is given.
+//! Between a name and its value stand words. They must lead to the value, and the value look like a
+//! password: names of hosts and versions have digits, too.
 
 use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::values::{bare, quoted};
-use super::{Assignment, Syntax};
+use super::{Assignment, MAX_SIDE, Syntax};
+use crate::detect::NEAR_BEFORE;
 use crate::detect::chosen;
 use crate::detect::file_kind::FileKind;
 use crate::detect::place::is_comment;
@@ -20,6 +21,8 @@ const MAX_LINE: usize = 64;
 const MAX_WORDS: usize = 5;
 /// How much behind a name is looked at.
 const MAX_NOTE: usize = 96;
+/// Before the value that stands before its name there is a word and one that leads to it.
+const _: () = assert!(MAX_SIDE + MAX_LINE + 12 <= NEAR_BEFORE);
 
 /// What a sentence or a note says that a name's value is.
 pub(in crate::detect) fn told(
@@ -35,15 +38,10 @@ pub(in crate::detect) fn told(
     about(text, name, kind).or_else(|| if is_password { noted(text, name, kind) } else { None })
 }
 
-/// The kind of file that a name is written in as if it were: a comment in code is text.
-pub(in crate::detect) fn kind_in_comment(
-    text: &[u8],
-    name: &Range<usize>,
-    kind: FileKind,
-) -> FileKind {
-    let may_be = matches!(&text[name.end..], [b':', b' ', ..] | [b' ', ..]);
-    let is_text = kind == FileKind::Code && may_be && is_comment(line_before(text, name.start));
-    if is_text { FileKind::Unknown } else { kind }
+/// Whether the name stands in a comment of code, whose line is seen from its start.
+pub(in crate::detect) fn is_in_comment(text: &[u8], start: usize) -> bool {
+    let line = line_before(text, start);
+    line.len() < MAX_LINE && is_comment(line)
 }
 
 /// What stands before `end` on its line.
@@ -87,12 +85,11 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
     }
 }
 
-/// `password router 2 = Value1!`, `the password was reset to "Value1!" today`: a few words, and a value that
-/// is made as rules for passwords ask: nothing else is, where somebody writes something down.
+/// `password router 2 = Value1!`, `the password was reset to "Value1!" today`: a few words, and a value that looks
+/// like a password, the more the less the words say that it is one.
 fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    // What is assigned is read as such, and what is passed to something is no password.
-    let is_verb = &text[name.clone()] == b"pass" && text[name.end..].starts_with(b" to ");
-    if is_verb || text.get(name.end + 1) == Some(&b'=') {
+    // What is assigned is read as such.
+    if text.get(name.end + 1) == Some(&b'=') {
         return None;
     }
     let note = &text[name.end..text.len().min(name.end + MAX_NOTE)];
@@ -120,8 +117,10 @@ fn noted(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
 pub(in crate::detect) fn told_before(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
     const AS: [&[u8]; 5] = [b" as ", b" as the ", b" as your ", b" as a ", b" as the new "];
     const WITH: [&[u8]; 6] = [b"with ", b"use ", b"using ", b"enter ", b"set ", b"take "];
+    // What follows would be given to the name, or says what else the value is: `as the password format`.
+    let ends = text.get(name.end).is_none_or(|byte| b"\n\r.,)!".contains(byte));
     // Most names stand behind none of these.
-    if !matches!(text[..name.start], [.., b's' | b'e' | b'r' | b'a' | b'w', b' ']) {
+    if !ends || !matches!(text[..name.start], [.., b's' | b'e' | b'r' | b'a' | b'w', b' ']) {
         return None;
     }
     let words = AS.iter().find(|words| text[..name.start].ends_with(words))?;
@@ -149,7 +148,7 @@ struct Noted {
 }
 
 /// What stands right before a password that somebody writes down, or tells others.
-const SAYING: [&str; 12] = [
+const SAYING: [&str; 11] = [
     " - ",
     " \u{2013} ",
     " -> ",
@@ -159,7 +158,6 @@ const SAYING: [&str; 12] = [
     " be ",
     " ist ",
     " now ",
-    " from ",
     " still ",
     "(still ",
 ];
@@ -208,8 +206,8 @@ impl Noted {
         Self { len, has_digit: any & DIGIT != 0, is_plain }
     }
 
-    /// Where in the note a password is, if the word at `start` is one. Behind a colon, or right behind the
-    /// name, a number is enough.
+    /// Where in the note a password is, if the word at `start` is one. Behind a colon, right behind the name or
+    /// behind a word that tells it a number is enough; with a user less.
     fn password(
         &self,
         note: &[u8],
@@ -230,12 +228,14 @@ impl Noted {
         let is_last = matches!(behind, [] | [b'\n' | b'\r' | b'<', ..]);
         let must_be_mixed = is_said || (is_next && !is_last);
         let is_told = is_assigned || is_next || is_said;
+        // `wrong password to Host42` says less.
+        let is_given = is_assigned || is_next || before.ends_with(b" is ");
         let is_password = value::is_by_the_rules(value)
             || (is_told && is_noted(value, must_be_mixed))
             || (kind == FileKind::Unknown
                 && is_told
                 && !says_otherwise(&note[..start])
-                && (is_random(value) || (is_chosen(value) && has_user())));
+                && (is_random(value) || (is_given && is_chosen(value) && has_user())));
         // `&#39;`: a sign of the text around it.
         let has_entity = memchr::memmem::find(value, b"&#").is_some();
         (is_password && value[0].is_ascii_alphanumeric() && !has_entity).then_some(inside)
@@ -272,19 +272,27 @@ fn says_otherwise(words: &[u8]) -> bool {
     words.any(|word| ignore_case::is_any(word, OTHERS))
 }
 
-/// Whether nothing but a program makes such a value: no name and no number of a model has as much.
+/// Whether nothing but a program makes such a value: no name and no number of a model has as much. A name with a
+/// value of its own, and a call, are none.
 fn is_random(value: &[u8]) -> bool {
     const RANDOM_BITS: f32 = 16.0;
     const MIN_LEN: usize = 10;
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let is_pair =
+        memchr::memchr(b'=', value).is_some_and(|at| at > 0 && value[..at].iter().all(in_name));
     value.len() >= MIN_LEN
         && value.iter().any(u8::is_ascii_uppercase)
         && value.iter().any(u8::is_ascii_lowercase)
+        && !is_pair
+        && !value.iter().any(|byte| b"(\"'".contains(byte))
         && value::weigh(value, RANDOM_BITS).is_some()
 }
 
 /// Whether a word with a number is a password where a user is given, too.
 fn is_chosen(word: &[u8]) -> bool {
-    chosen::weigh(word).is_some() && value::weigh(word, f32::MIN).is_some()
+    chosen::is_word_and_number(word)
+        && chosen::weigh(word).is_some()
+        && value::weigh(word, f32::MIN).is_some()
 }
 
 /// Whether the line says before `end` who logs in: `user admin, pw …`, in a dozen languages.
@@ -315,7 +323,6 @@ mod tests {
             "the pw is Zwetschge2024\n",
             "the password of the demo user is now `Zwetschge2024`\n",
             "change the root pw on nas (still Zwetschge2024)\n",
-            "the database password was changed from Zwetschge2024 to another\n",
             "same user, but with Zwetschge2024 as the password\n",
         ] {
             check(Unknown, text, Some("Zwetschge2024"));
@@ -323,7 +330,19 @@ mod tests {
         // Documentation shows examples, and code passes things to functions.
         check(Text, "the password of the demo user is now `Zwetschge2024`\n", None);
         check(Code, "// a valid handle to pass to `IsZwetschge64Process`.\n", None);
-        check(Unknown, "same user, but with zwetschge as the password\n", None);
+        for text in [
+            "same user, but with zwetschge as the password\n",
+            "we use Zwetschge2024 as the password format\n",
+            "// x\nwrong password from Zwetschge124 again\n",
+            "the user password is ZWETSCHGE1-hashed\n",
+            "wrong password JSESSIONID=A8F5F167F44F4964E6C998DEc\n",
+        ] {
+            check(Unknown, text, None);
+        }
+        check(Unknown, "the pw changed from Tiger4 to Zwetschge2024!\n", Some("Zwetschge2024!"));
+        check(Unknown, "wifi pass to guest network - Zwetschge2024!\n", Some("Zwetschge2024!"));
+        let cut = format!("x = foo({} * bbb, password: Zwetschge2024 ", "a".repeat(56));
+        check(Code, &cut, None);
     }
 
     #[test]

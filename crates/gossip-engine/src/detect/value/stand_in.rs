@@ -69,8 +69,10 @@ pub(super) fn is_expression(value: &[u8]) -> bool {
     let opens = value.first().is_some_and(|first| b"$%{<[(&#:,".contains(first));
     let is_starred = value.starts_with(b"*") && value.ends_with(b"*");
     let goes_on = value.ends_with(b"(") || value.ends_with(b"[");
-    // `\$PASS` in a script that a string holds.
-    let is_escaped = value.starts_with(b"\\$");
+    // `\$PASS` in a script that a string holds. Passwords with a dollar are written so, too.
+    let is_escaped = value
+        .strip_prefix(b"\\$")
+        .is_some_and(|name| name.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'_'));
     (opens || is_starred || goes_on || is_escaped) && !is_generated(value)
 }
 

@@ -73,10 +73,7 @@ pub(super) fn is_versioned(value: &[u8]) -> bool {
 pub(super) fn is_qualified(value: &[u8]) -> bool {
     has(value, b"://")
         || has(value, b"::")
-        || ignore_case::starts_with_any(
-            value,
-            &["arn:", "urn:", "pkcs11:", "magnet:", "data:", "mailto:"],
-        )
+        || ignore_case::starts_with_any(value, &["arn:", "urn:", "pkcs11:", "magnet:"])
         || is_reference(value)
 }
 
@@ -85,7 +82,11 @@ fn is_reference(value: &[u8]) -> bool {
     const MAX_STORE: usize = 16;
     let in_store = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'+');
     let store = value.iter().take_while(|byte| in_store(byte)).count();
-    (2..=MAX_STORE).contains(&store) && value[store..].starts_with(b":/")
+    let in_place =
+        |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"/_.:-".contains(byte);
+    (2..=MAX_STORE).contains(&store)
+        && value[store..].starts_with(b":/")
+        && value[store..].iter().all(in_place)
 }
 
 /// `RSA-OAEP-1`: what is tested, and a number.
