@@ -254,7 +254,8 @@ pub(super) fn judge(name: &[u8], word: Range<usize>) -> Option<Named> {
         ignore_case::is_any(word, &["encrypted"])
             || (named.kind == Kind::Password && ignore_case::is_any(word, &["hash", "hashed"]))
     };
-    if heads().any(is_made) {
+    // What `open_encrypted_with_pass` is given encrypts something else.
+    if heads().any(is_made) && !is_word(1, "with") {
         return None;
     }
     // `dataSource.password`: what a password belongs to does not deny it, unless it is all about words.

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::chosen;
 use super::file_kind::FileKind;
+use super::keyboard;
 use super::name::{self, Kind, Named};
 use super::named::CLEAR_BITS;
 use super::place::Place;
@@ -33,7 +34,15 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     let is_value = || value::weigh(word, f32::MIN).is_some();
     let is_chosen = || chosen::is_walk(word) || (chosen::weigh(word).is_some() && is_value());
     if is_clear && kind != FileKind::Text && is_chosen() {
-        return is_given(text, name, found, kind) && given() == Given::Something;
+        let is_set = keyboard::is_long_walk(word)
+            && (kind == FileKind::Config
+                || (found.syntax == Syntax::Quoted && syntax::is_constant(place.name())));
+        return is_given(text, name, found, kind)
+            && (is_set || is_behind_user(found.syntax) || given() == Given::Something);
+    }
+    let is_capitalised = || chosen::is_capitalised(word) && is_value();
+    if is_clear && (chosen::is_short_word(word) || is_capitalised()) {
+        return is_rare(place, word, given);
     }
     let is_phrase = chosen::is_pass_phrase(word);
     if !is_clear || !(is_phrase || chosen::is_word_of_login(word)) || !is_value() {
@@ -59,9 +68,49 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         && (found.syntax != Syntax::Element || is_behind(text, name.start, b"<"));
     match given() {
         Given::Something => true,
-        Given::Nothing => is_sure || (found.syntax == Syntax::Login && !is_name),
+        Given::Nothing => is_sure || (is_behind_user(found.syntax) && !is_name),
         Given::Same => false,
     }
+}
+
+/// Whether a word that is short, or written as types are, is the password: where it is said whose it is, or
+/// something is called as constants are.
+fn is_rare(place: &Place<'_>, word: &[u8], given: impl Fn() -> Given) -> bool {
+    let Place { text, kind, name, found, .. } = place;
+    if *kind == FileKind::Text || !is_given(text, name, found, *kind) {
+        return false;
+    }
+    let is_capitalised = chosen::is_capitalised(word);
+    let is_constant =
+        syntax::is_constant(place.name()) && (is_capitalised || place.name().contains(&b'_'));
+    let is_set = match kind {
+        FileKind::Config => is_capitalised || is_constant,
+        FileKind::Code => match found.syntax {
+            Syntax::Quoted => {
+                is_constant || (is_capitalised && place.between().starts_with(b":=\""))
+            }
+            Syntax::ConnectionString => is_capitalised && is_whole_string(place),
+            // A page does not say what it hides.
+            _ => memchr::memmem::find(place.before(), b"type=\"hidden\"").is_some(),
+        },
+        _ => false,
+    };
+    match given() {
+        Given::Something => true,
+        Given::Nothing => is_set || is_behind_user(found.syntax),
+        Given::Same => false,
+    }
+}
+
+/// `'password=value'`: a setting that is a string of its own.
+fn is_whole_string(place: &Place<'_>) -> bool {
+    let quote = place.name.start.checked_sub(1).map(|at| place.text[at]);
+    matches!(quote, Some(b'"' | b'\'')) && place.behind(1).first() == quote.as_ref()
+}
+
+/// Whether nothing is written so but the password of a user who stands before it.
+fn is_behind_user(syntax: Syntax) -> bool {
+    matches!(syntax, Syntax::Login | Syntax::Sql)
 }
 
 /// Whether a name is of a password and cannot be of anything else: `pass` alone may be one of many over
@@ -95,10 +144,13 @@ fn is_secret(name: &[u8], named: Named, kind: FileKind, syntax: Syntax, word: &[
 /// Whether a call is given a word as a password, behind the user that it is for.
 pub(super) fn is_argument(text: &[u8], kind: FileKind, named: Named, found: &Assignment) -> bool {
     let word = &text[found.value.clone()];
+    let is_word = || {
+        let is_long = chosen::is_word_of_login(word) || chosen::is_capitalised(word);
+        chosen::is_short_word(word) || (is_long && value::weigh(word, f32::MIN).is_some())
+    };
     named.kind == Kind::Password
         && kind != FileKind::Text
-        && chosen::is_word_of_login(word)
-        && value::weigh(word, f32::MIN).is_some()
+        && (chosen::is_walk(word) || is_word())
         && is_behind_another(text, found.value.start, word)
 }
 
@@ -153,6 +205,8 @@ fn is_given(text: &[u8], name: &Range<usize>, found: &Assignment, kind: FileKind
         // `"${name:value}"` stands in code, too.
         Syntax::BareEquals => kind == FileKind::Config || is_behind(text, name.start, b"${"),
         Syntax::BareColon => kind == FileKind::Config,
+        // `?user=app&password=value`.
+        Syntax::Parameter => text[..name.start].ends_with(b"&"),
         _ => false,
     }
 }
