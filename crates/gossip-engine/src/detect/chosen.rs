@@ -241,6 +241,18 @@ pub(super) fn is_short_word(value: &[u8]) -> bool {
         && !has_naming(value)
 }
 
+/// `R!nde`, `L0tt3`: a short word with signs or digits for letters, and a capital.
+pub(super) fn is_short_mixed(value: &[u8]) -> bool {
+    let is_sign = |byte: &u8| b"!@$".contains(byte) || byte.is_ascii_digit();
+    value.len() == 5
+        && value.iter().all(|byte| byte.is_ascii_alphabetic() || is_sign(byte))
+        && (1..=2).contains(&value.iter().filter(|byte| is_sign(byte)).count())
+        && !is_sign(&value[0])
+        && !is_sign(&value[4])
+        && has_capital_and_small(value)
+        && !has_naming(value)
+}
+
 /// Whether the value is two or three words with capitals, none of which a program has a meaning for:
 /// `KatzeLimoncello`. Types and fields are written so, too.
 pub(super) fn is_capitalised(value: &[u8]) -> bool {
@@ -282,7 +294,7 @@ fn has_naming(value: &[u8]) -> bool {
 /// Whether a value only says what it is, or is a word that programs know.
 pub(super) fn is_naming(value: &[u8]) -> bool {
     let in_words = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
-    let is_known = value.iter().all(in_words) && !is_word_of_login(value);
+    let is_known = value.iter().all(in_words) && !is_word_of_login(value) && !is_short_word(value);
     is_known || has_naming(value)
 }
 
@@ -416,6 +428,10 @@ mod tests {
         for value in ["true", "none", "local", "vault", "otters", "otte7", "Otto", "clave"] {
             assert!(!is_short_word(value.as_bytes()), "{value}");
         }
+        assert!(is_short_mixed(b"R!nde") && is_short_mixed(b"L0tte"));
+        assert!(
+            !is_short_mixed(b"Rinde") && !is_short_mixed(b"Rind3") && !is_short_mixed(b"r!nde")
+        );
         assert!(is_capitalised(b"OtterLadder") && is_capitalised(b"OtterLadderQuiver"));
         for value in [
             "UserDetails",

@@ -156,7 +156,7 @@ pub(crate) fn may_be_shared(before: &[u8]) -> bool {
     #[rustfmt::skip]
     const FOR_PAGES: &[&str] = &[
         "publickey", "public_key", "public-key", "publishablekey", "publishable_key", "sitekey", "site_key",
-        "site-key", "recaptcha_site", "recaptchasite", "pk_live", "pk_test",
+        "site-key", "recaptcha_site", "recaptchasite", "'site", "\"site", "pk_live", "pk_test",
     ];
     #[rustfmt::skip]
     const CHECKSUMS: &[&str] = &[

@@ -7,6 +7,7 @@ use super::name;
 use super::services;
 use super::syntax::{self, Assignment};
 use super::unescaped::Unescaped;
+use crate::ignore_case;
 
 pub(super) struct Place<'t> {
     pub(super) text: &'t [u8],
@@ -57,8 +58,9 @@ impl<'t> Place<'t> {
             memchr::memrchr(b'\n', &text[floor..name.start]).map_or(floor, |at| floor + at + 1);
         let phrase = syntax::phrase(text, &name, line);
         // What is written down in a comment, or shown on a page, is written as in any text.
+        let before = &text[line..name.start];
         let is_apart = is_shown(text, kind, name.start)
-            || (kind == FileKind::Code && is_comment(&text[line..name.start]));
+            || (kind == FileKind::Code && (is_comment(before) || is_behind_login(before)));
         let kind = if is_apart { FileKind::Unknown } else { kind };
         let unescaped = Unescaped::of(&text[found.value.clone()]);
         Some(Self { text, kind, word, name, phrase, line, found, unescaped })
@@ -117,6 +119,29 @@ impl<'t> Place<'t> {
 /// Whether a page shows what is at `start`.
 fn is_shown(text: &[u8], kind: FileKind, start: usize) -> bool {
     kind == FileKind::Code && text[..start].ends_with(b">")
+}
+
+/// `"Login: app / `: a string in which somebody noted down a user, and a password behind.
+fn is_behind_login(before: &[u8]) -> bool {
+    const USERS: &[&str] = &[
+        "login",
+        "user",
+        "username",
+        "benutzer",
+        "konto",
+        "usuario",
+        "utilisateur",
+        "compte",
+        "konta",
+        "gebruiker",
+    ];
+    let Some(rest) = before.strip_suffix(b" / ").or(before.strip_suffix(b" | ")) else {
+        return false;
+    };
+    let user = rest.iter().rev().take_while(|byte| byte.is_ascii_graphic()).count();
+    let label = rest[..rest.len() - user].strip_suffix(b": ").unwrap_or(b"");
+    let word = label.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    user > 0 && ignore_case::is_any(&label[label.len() - word..], USERS)
 }
 
 /// Whether what stands before a name on its line begins a comment.
