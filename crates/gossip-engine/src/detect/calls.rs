@@ -248,7 +248,7 @@ fn token(text: &[u8], at: usize, named: Named) -> Option<(Named, Assignment)> {
 }
 
 /// Behind the comma that ends the argument at `at`.
-fn behind_argument(text: &[u8], at: usize) -> Option<usize> {
+pub(super) fn behind_argument(text: &[u8], at: usize) -> Option<usize> {
     let rest = &text[at..text.len().min(at + MAX_ARGUMENT)];
     let mut depth = 0usize;
     let mut quote = None;

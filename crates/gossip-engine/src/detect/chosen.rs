@@ -4,6 +4,7 @@
 //! how they are put together, and that they stand beside the name of a password: this is asked of
 //! nothing else.
 
+use super::keyboard;
 use super::name::{self, has_credential_word, is_no_key};
 use super::vocabulary;
 use crate::ignore_case;
@@ -49,6 +50,37 @@ const NAMING_ELSEWHERE: &[&str] = &[
 
 /// What people say of themselves, of which nothing else is made: `IloveOysters`.
 const AVOWALS: &[&str] = &["ilove", "ihate", "ineed", "imiss"];
+
+/// Short words of programs, of their tests and manuals, and of what people are told: no passwords.
+#[rustfmt::skip]
+const SHORT: &[&str] = &[
+    "abcd", "abcde", "acme", "admin", "alice", "allow", "apple", "apply", "argon", "array", "asdf", "azure", "bash", "bind",
+    "blah", "blank", "bool", "bytes", "chars", "clave", "close", "cloud", "conf", "const", "dummy", "eggs", "entry",
+    "enum", "equal", "fail", "fails", "fake", "fetch", "files", "flag", "float", "foobar", "geslo", "good", "guest",
+    "haslo", "hello", "heslo", "http", "https", "image", "json", "ldap", "lorem", "ipsum", "mongo", "mysql", "nginx", "nopw", "null",
+    "ntlm", "oauth", "open", "optin", "optional", "oracle", "owner", "page", "parol", "plan", "post", "pswd", "pgsql", "psql", "query", "quux", "redis",
+    "regex", "renew", "retry", "retype", "root", "rsync", "rule", "saml", "save", "seed", "senha", "shell", "sifre", "skip", "slack",
+    "spam", "split", "stack", "stdin", "stop", "strong", "sudo", "swarm", "telnet", "temp", "term", "theme", "todo", "trim",
+    "twice", "utf8", "vnc", "vault", "void", "weak", "wifi", "world", "woof", "yaml", "zero", "enter", "guess", "joe", "john", "jane", "fred", "barney", "bobby",
+    "basic", "block", "cipher", "crypt", "email", "first", "hash", "item", "items", "local", "login", "lost", "mode", "mypw", "nopass", "none", "plain", "proxy", "range",
+    "title", "true", "wrong", "xxxx", "xxxxx", "yyyy", "zzzz", "aaaa", "aaaaa", "bbbb", "abab", "sesam", "tiger", "zzzzz", "passw", "asdfg", "qwer", "qwert", "qwerty",
+];
+
+/// Words that types and fields are called by which say nothing beside a credential.
+#[rustfmt::skip]
+const OF_TYPES: &[&str] = &[
+    "abstract", "access", "action", "active", "activity", "alert", "amount", "application", "aware", "background", "bank", "bean", "bind",
+    "binding", "body", "bold", "book", "border", "cell", "center", "chain", "check", "child", "choice", "collection", "combo", "component",
+    "connection", "container", "content", "context", "control", "core", "count", "create", "credit", "custom", "detail", "details", "device", "document",
+    "edit", "editor", "engine", "entity", "entry", "exception", "external", "fail", "fetch", "flag", "font", "gateway", "global", "gray", "green", "grid",
+    "hello", "home", "http", "identity", "image", "internal", "invite", "item", "items", "language", "layer", "layout", "light", "linear", "local",
+    "logger", "market", "member", "menu", "microsoft", "missing", "mobile", "modal", "native", "network", "normal", "open", "order", "owner", "panel",
+    "parent", "password", "payment", "permission", "person", "phone", "plan", "platform", "popup", "print", "process", "product", "profile",
+    "project", "proxy", "query", "record", "registered", "relation", "remember", "remote", "render", "replace", "report", "repository", "resource", "root",
+    "save", "search", "section", "sender", "session", "sheet", "sign", "signed", "signer", "site", "store", "stored", "strict", "strong", "support",
+    "symmetric", "system", "tab", "table", "target", "team", "temp", "test", "theme", "thread", "token", "track", "trust", "trusted", "unit", "upload", "viewer", "weak",
+    "window", "windows", "work", "worker", "world", "wrapper",
+];
 
 fn is_telling(value: &[u8]) -> bool {
     ignore_case::starts_with_any(value, TELLING)
@@ -199,14 +231,57 @@ pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
         && !has_naming(value)
 }
 
-/// Whether the value is where fingers go on a keyboard, with a number: `asdf1234`. It is as often typed for an
-/// example.
+/// Whether the value begins where fingers go on a keyboard, and has a number: `asdf1234`. It is as often typed
+/// for an example.
 pub(super) fn is_walk(value: &[u8]) -> bool {
     const WALKS: &[&str] = &["asdf", "qwe", "yxcv", "zxcv", "1qaz", "1q2w", "zaq1"];
-    (LEN_MIN..=LEN_MAX / 2).contains(&value.len())
+    let begins = (LEN_MIN..=LEN_MAX / 2).contains(&value.len())
         && value.iter().all(u8::is_ascii_alphanumeric)
         && value.iter().any(u8::is_ascii_digit)
-        && ignore_case::starts_with_any(value, WALKS)
+        && ignore_case::starts_with_any(value, WALKS);
+    begins || keyboard::is_walk(value)
+}
+
+/// Whether the value is one word of four or five small letters that neither programs nor their manuals write:
+/// `felix`. Labels and settings are as short, so it needs somebody whose password it is.
+pub(super) fn is_short_word(value: &[u8]) -> bool {
+    matches!(value.len(), 4 | 5)
+        && value.iter().all(u8::is_ascii_lowercase)
+        && !vocabulary::is_known(value)
+        && !ignore_case::is_any(value, SHORT)
+        && !has_naming(value)
+}
+
+/// `R!nde`, `L0tt3`: a short word with signs or digits for letters, and a capital.
+pub(super) fn is_short_mixed(value: &[u8]) -> bool {
+    let is_sign = |byte: &u8| b"!@$".contains(byte) || byte.is_ascii_digit();
+    value.len() == 5
+        && value.iter().all(|byte| byte.is_ascii_alphabetic() || is_sign(byte))
+        && (1..=2).contains(&value.iter().filter(|byte| is_sign(byte)).count())
+        && !is_sign(&value[0])
+        && !is_sign(&value[4])
+        && has_capital_and_small(value)
+        && !has_naming(value)
+}
+
+/// Whether the value is two or three words with capitals, none of which a program has a meaning for:
+/// `KatzeLimoncello`. Types and fields are written so, too.
+pub(super) fn is_capitalised(value: &[u8]) -> bool {
+    const WORD_MIN: usize = 4;
+    let words = || name::words(value);
+    let is_chosen = |word: &[u8]| {
+        word.len() >= WORD_MIN
+            && word[0].is_ascii_uppercase()
+            && word[1..].iter().all(u8::is_ascii_lowercase)
+            && !vocabulary::is_known(word)
+            && !ignore_case::is_any(word, OF_TYPES)
+    };
+    value.len() <= LEN_MAX
+        && value.iter().all(u8::is_ascii_alphabetic)
+        && (2..=3).contains(&words().count())
+        && words().all(is_chosen)
+        && !is_telling(value)
+        && !has_naming(value)
 }
 
 fn is_words(value: &[u8], is_joint: fn(&u8) -> bool) -> bool {
@@ -230,7 +305,7 @@ fn has_naming(value: &[u8]) -> bool {
 /// Whether a value only says what it is, or is a word that programs know.
 pub(super) fn is_naming(value: &[u8]) -> bool {
     let in_words = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
-    let is_known = value.iter().all(in_words) && !is_word_of_login(value);
+    let is_known = value.iter().all(in_words) && !is_word_of_login(value) && !is_short_word(value);
     is_known || has_naming(value)
 }
 
@@ -354,8 +429,31 @@ mod tests {
         {
             assert!(!is_pass_phrase(value.as_bytes()), "{value}");
         }
-        assert!(is_walk(b"asdf1234") && is_walk(b"1q2w3e4r") && is_walk(b"qwertz12"));
+        assert!(is_walk(b"asdf1234") && is_walk(b"1q2w3e4r") && is_walk(b"lkjhgfqwer7"));
         assert!(!is_walk(b"asdfghjk") && !is_walk(b"abc12345"));
+    }
+
+    #[test]
+    fn short_words_and_words_with_capitals_are_none_of_a_program() {
+        assert!(is_short_word(b"mimi") && is_short_word(b"otter"));
+        for value in ["true", "none", "local", "vault", "otters", "otte7", "Otto", "clave"] {
+            assert!(!is_short_word(value.as_bytes()), "{value}");
+        }
+        assert!(is_short_mixed(b"R!nde") && is_short_mixed(b"L0tte"));
+        assert!(
+            !is_short_mixed(b"Rinde") && !is_short_mixed(b"Rind3") && !is_short_mixed(b"r!nde")
+        );
+        assert!(is_capitalised(b"OtterLadder") && is_capitalised(b"OtterLadderQuiver"));
+        for value in [
+            "UserDetails",
+            "OtterPassword",
+            "otterLadder",
+            "Otterladder",
+            "OtterLDAP",
+            "ForgottenOtter",
+        ] {
+            assert!(!is_capitalised(value.as_bytes()), "{value}");
+        }
     }
 
     #[test]

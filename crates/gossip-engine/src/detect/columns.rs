@@ -17,6 +17,7 @@ use std::ops::Range;
 use super::Detected;
 use super::chosen;
 use super::file_kind::FileKind;
+use super::keyboard;
 use super::name::{self, Kind, Named};
 use super::named;
 use super::syntax::{Assignment, Syntax};
@@ -135,7 +136,9 @@ fn judge(named: Named, is_line: bool, value: &[u8]) -> Option<Confidence> {
         return None;
     }
     named::judge(named, syntax_of(named), FileKind::Config, value).or_else(|| {
-        let is_word = is_line && named.kind == Kind::Password && is_chosen(value);
+        let is_word = (is_line || keyboard::is_walk(value))
+            && named.kind == Kind::Password
+            && is_chosen(value);
         is_word.then_some(Confidence::Low)
     })
 }
@@ -148,10 +151,12 @@ fn is_hash(named: Named, value: &[u8]) -> bool {
     named.kind == Kind::Password && is_digest && value.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Whether the value is a word, or several, as people choose.
+/// Whether the value is a word, or several, as people choose, or where fingers go on a keyboard. What is shorter
+/// may say how somebody logs in.
 fn is_chosen(value: &[u8]) -> bool {
-    (chosen::is_pass_phrase(value) || chosen::is_word(value))
-        && value::weigh(value, f32::MIN).is_some()
+    let is_one =
+        chosen::is_pass_phrase(value) || chosen::is_word(value) || chosen::is_capitalised(value);
+    keyboard::is_walk(value) || (is_one && value::weigh(value, f32::MIN).is_some())
 }
 
 struct Table<'t> {

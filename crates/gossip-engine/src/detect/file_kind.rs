@@ -88,6 +88,8 @@ impl FileKind {
         };
         if (ignore_case::contains(name, "file") && is_a_file())
             || ignore_case::contains(name, "credentials")
+            // Of cloud-init.
+            || ignore_case::is_any(name, &["user-data", "userdata"])
         {
             return Self::Config;
         }

@@ -13,6 +13,7 @@ mod chosen;
 mod columns;
 mod file_kind;
 mod instead;
+mod keyboard;
 mod login;
 mod name;
 mod named;
@@ -84,7 +85,9 @@ pub(crate) fn is_surprising(value: &[u8], least_bits: f32) -> bool {
     let made = least_bits <= PLACE_BITS
         && (chosen::weigh(value).is_some()
             || chosen::weigh_called_out(value).is_some()
-            || chosen::is_pass_phrase(value));
+            || chosen::is_pass_phrase(value)
+            || chosen::is_capitalised(value)
+            || keyboard::is_long_walk(value));
     value::weigh_typed(value, if made || least_bits < 0.0 { f32::MIN } else { least_bits })
         .is_some()
 }
@@ -153,10 +156,12 @@ pub(crate) fn may_be_shared(before: &[u8]) -> bool {
     #[rustfmt::skip]
     const FOR_PAGES: &[&str] = &[
         "publickey", "public_key", "public-key", "publishablekey", "publishable_key", "sitekey", "site_key",
-        "site-key",
+        "site-key", "recaptcha_site", "recaptchasite", "'site", "\"site", "pk_live", "pk_test",
     ];
-    const CHECKSUMS: &[&str] =
-        &["checksum", "digest", "md5", "sha1", "sha256", "sha384", "sha512", "sha-256", "sha-512"];
+    #[rustfmt::skip]
+    const CHECKSUMS: &[&str] = &[
+        "checksum", "digest", "md5", "sha1", "sha256", "sha384", "sha512", "sha-256", "sha-512", "commit", "revision",
+    ];
     let end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |at| at + 1);
     let (name, id) = before[..end].split_at(end.saturating_sub(2));
     let name = name.strip_suffix(b"_").or(name.strip_suffix(b"-")).unwrap_or(name);

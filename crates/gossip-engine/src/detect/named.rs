@@ -95,6 +95,7 @@ fn resolve(place: Place<'_>) -> Option<(Named, Place<'_>)> {
     let is_one = |password: &Assignment| {
         let value = &text[password.value.clone()];
         judge(name::LOGIN, password.syntax, kind, value).is_some()
+            || plain_word::is_of_user(&text[place.name.clone()], kind, value)
     };
     let (named, found) = match password.filter(is_one) {
         Some(password) => (name::LOGIN, password),
@@ -145,7 +146,9 @@ fn confidence(place: &Place<'_>, named: Named) -> Option<Confidence> {
                 services::is_named(&place.text[place.line..place.name.end])
             })
     };
-    (plain_word::is_password(place, named) || is_of_service()).then_some(Confidence::Low)
+    let is_password =
+        || plain_word::is_password(place, named) || plain_word::is_encoded(place, named);
+    (is_password() || is_of_service()).then_some(Confidence::Low)
 }
 
 /// What was found beside a name that begins at `start`.

@@ -7,6 +7,7 @@ use super::name;
 use super::services;
 use super::syntax::{self, Assignment};
 use super::unescaped::Unescaped;
+use crate::ignore_case;
 
 pub(super) struct Place<'t> {
     pub(super) text: &'t [u8],
@@ -130,7 +131,9 @@ impl<'t> Place<'t> {
 /// What is written down in a comment of code, or shown on a page, is written as in any text.
 fn kind_at(text: &[u8], start: usize, kind: FileKind) -> FileKind {
     let is_apart = kind == FileKind::Code
-        && (text[..start].ends_with(b">") || syntax::is_in_comment(text, start));
+        && (text[..start].ends_with(b">")
+            || syntax::is_in_comment(text, start)
+            || is_behind_login(&text[start.saturating_sub(MAX_LOGIN)..start]));
     if is_apart { FileKind::Unknown } else { kind }
 }
 
@@ -143,6 +146,32 @@ fn kind_before_value(text: &[u8], name: &Range<usize>, kind: FileKind) -> FileKi
         _ => text[..name.start].ends_with(b">"),
     };
     if is_told { kind_at(text, name.start, kind) } else { kind }
+}
+
+/// How much before a name may say that a user stands there.
+const MAX_LOGIN: usize = 64;
+
+/// `"Login: app / `: a string in which somebody noted down a user, and a password behind.
+fn is_behind_login(before: &[u8]) -> bool {
+    const USERS: &[&str] = &[
+        "login",
+        "user",
+        "username",
+        "benutzer",
+        "konto",
+        "usuario",
+        "utilisateur",
+        "compte",
+        "konta",
+        "gebruiker",
+    ];
+    let Some(rest) = before.strip_suffix(b" / ").or(before.strip_suffix(b" | ")) else {
+        return false;
+    };
+    let user = rest.iter().rev().take_while(|byte| byte.is_ascii_graphic()).count();
+    let label = rest[..rest.len() - user].strip_suffix(b": ").unwrap_or(b"");
+    let word = label.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    user > 0 && ignore_case::is_any(&label[label.len() - word..], USERS)
 }
 
 /// Whether what stands before a name on its line begins a comment.

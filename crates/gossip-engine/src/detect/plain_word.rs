@@ -6,8 +6,10 @@
 
 use std::ops::Range;
 
+use super::Plain;
 use super::chosen;
 use super::file_kind::FileKind;
+use super::keyboard;
 use super::name::{self, Kind, Named};
 use super::named::CLEAR_BITS;
 use super::place::Place;
@@ -33,7 +35,16 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     let is_value = || value::weigh(word, f32::MIN).is_some();
     let is_chosen = || chosen::is_walk(word) || (chosen::weigh(word).is_some() && is_value());
     if is_clear && kind != FileKind::Text && is_chosen() {
-        return is_given(text, name, found, kind) && given() == Given::Something;
+        let is_set = keyboard::is_long_walk(word)
+            && (kind == FileKind::Config
+                || (found.syntax == Syntax::Quoted && syntax::is_constant(place.name())));
+        return is_given(text, name, found, kind)
+            && (is_set || is_behind_user(place) || given() == Given::Something);
+    }
+    let is_capitalised = || chosen::is_capitalised(word) && is_value();
+    let is_mixed = || found.syntax == Syntax::Login && chosen::is_short_mixed(word);
+    if is_clear && (chosen::is_short_word(word) || is_capitalised() || is_mixed()) {
+        return is_rare(place, word, given);
     }
     let is_phrase = chosen::is_pass_phrase(word);
     if !is_clear || !(is_phrase || chosen::is_word_of_login(word)) || !is_value() {
@@ -59,9 +70,97 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         && (found.syntax != Syntax::Element || is_behind(text, name.start, b"<"));
     match given() {
         Given::Something => true,
-        Given::Nothing => is_sure || (found.syntax == Syntax::Login && !is_name),
+        Given::Nothing => is_sure || (is_behind_user(place) && !is_name),
         Given::Same => false,
     }
+}
+
+/// Whether a word that is short, or written as types are, is the password: where it is said whose it is, or
+/// something is called as constants are.
+fn is_rare(place: &Place<'_>, word: &[u8], given: impl Fn() -> Given) -> bool {
+    let Place { text, kind, name, found, .. } = place;
+    if *kind == FileKind::Text || !is_given(text, name, found, *kind) {
+        return false;
+    }
+    let is_capitalised = chosen::is_capitalised(word);
+    let is_constant =
+        syntax::is_constant(place.name()) && (is_capitalised || place.name().contains(&b'_'));
+    let is_set = match kind {
+        FileKind::Config => is_capitalised || is_constant,
+        FileKind::Code => match found.syntax {
+            Syntax::Quoted => {
+                is_constant || (is_capitalised && place.between().starts_with(b":=\""))
+            }
+            Syntax::ConnectionString => is_capitalised && is_whole_string(place),
+            // A page does not say what it hides.
+            _ => memchr::memmem::find(place.before(), b"type=\"hidden\"").is_some(),
+        },
+        _ => false,
+    };
+    match given() {
+        Given::Something => true,
+        Given::Nothing => is_set || is_behind_user(place),
+        Given::Same => false,
+    }
+}
+
+/// `'password=value'`: a setting that is a string of its own.
+fn is_whole_string(place: &Place<'_>) -> bool {
+    let quote = place.name.start.checked_sub(1).map(|at| place.text[at]);
+    matches!(quote, Some(b'"' | b'\'')) && place.behind(1).first() == quote.as_ref()
+}
+
+/// Whether nothing is written so but the password of a user who stands before it.
+fn is_behind_user(place: &Place<'_>) -> bool {
+    match place.found.syntax {
+        Syntax::Login | Syntax::Sql => true,
+        Syntax::Directive => is_plain_of_router(place.text, &place.name),
+        _ => false,
+    }
+}
+
+/// `username ops password 0 value`: routers say so that it is no hash.
+fn is_plain_of_router(text: &[u8], name: &Range<usize>) -> bool {
+    text[name.end..].starts_with(b" 0 ")
+}
+
+/// Whether what a name of Basic authentication gives a user is a word, or what people type: `user:value`.
+pub(super) fn is_of_user(name: &[u8], kind: FileKind, word: &[u8]) -> bool {
+    const NAMES: &[&str] = &["basic_auth", "basicauth", "basic-auth"];
+    matches!(kind, FileKind::Config | FileKind::Unknown)
+        && ignore_case::ends_with_any(name, NAMES)
+        && is_typed_by_people(word)
+}
+
+/// Whether the base64 of a word, or of what people type, is made into a string where the value stands.
+pub(super) fn is_encoded(place: &Place<'_>, named: Named) -> bool {
+    const DECODERS: &[&str] = &[
+        "b64decode(",
+        "base64_decode(",
+        "decode64(",
+        "atob(",
+        "frombase64string(",
+        "decodestring(",
+    ];
+    let between = without_quote(place.between());
+    let between = between.strip_suffix(b"b").unwrap_or(between);
+    named.kind == Kind::Password
+        && place.kind != FileKind::Text
+        && place.found.syntax == Syntax::Wrapped
+        && ignore_case::ends_with_any(between, DECODERS)
+        && Plain::of(place.value()).is_some_and(|plain| is_typed_by_people(plain.bytes()))
+}
+
+/// Whether a value that stands where nothing but a password does is one that people choose.
+pub(super) fn is_typed_by_people(word: &[u8]) -> bool {
+    let is_word = || {
+        chosen::is_word_of_login(word)
+            || chosen::is_capitalised(word)
+            || chosen::weigh(word).is_some()
+    };
+    chosen::is_short_word(word)
+        || chosen::is_walk(word)
+        || (is_word() && value::weigh(word, f32::MIN).is_some())
 }
 
 /// Whether a name is of a password and cannot be of anything else: `pass` alone may be one of many over
@@ -97,8 +196,7 @@ pub(super) fn is_argument(text: &[u8], kind: FileKind, named: Named, found: &Ass
     let word = &text[found.value.clone()];
     named.kind == Kind::Password
         && kind != FileKind::Text
-        && chosen::is_word_of_login(word)
-        && value::weigh(word, f32::MIN).is_some()
+        && (is_typed_by_people(word) || chosen::is_short_mixed(word))
         && is_behind_another(text, found.value.start, word)
 }
 
@@ -149,10 +247,13 @@ fn is_given(text: &[u8], name: &Range<usize>, found: &Assignment, kind: FileKind
         }
         Syntax::Listed => matches!(closed, Some(b')' | b'}')),
         Syntax::Wrapped => is_password_of(&text[name.end..found.value.start]),
-        Syntax::Flag | Syntax::Directive | Syntax::Variable => kind == FileKind::Config,
+        Syntax::Directive => kind == FileKind::Config || is_plain_of_router(text, name),
+        Syntax::Flag | Syntax::Variable => kind == FileKind::Config,
         // `"${name:value}"` stands in code, too.
         Syntax::BareEquals => kind == FileKind::Config || is_behind(text, name.start, b"${"),
         Syntax::BareColon => kind == FileKind::Config,
+        // `?user=app&password=value`.
+        Syntax::Parameter => text[..name.start].ends_with(b"&"),
         _ => false,
     }
 }
@@ -243,6 +344,92 @@ mod tests {
         assert_eq!(found(FileKind::Config, same), None);
         let other = "DB_USER: app\n  DB_PASSWORD: zwetschge\n";
         assert!(found(FileKind::Config, other).is_some());
+    }
+
+    #[test]
+    fn a_word_of_four_letters_is_one_with_whom_it_is_for_or_beside_a_constant() {
+        use FileKind::{Code, Config, Text};
+        for (kind, text) in [
+            (Config, "{ \"user\": \"app\", \"pass\": \"mimi\" }"),
+            (Config, "DB_PASSWORD=mimi\n"),
+            (Config, "add name=app password=mimi service=l2tp\n"),
+            (Config, "- {name: app, password: mimi, type: text}\n"),
+            (Code, "open(\"Server=db;UID=app;PWD=mimi;\")"),
+            (Code, "ADMIN_PASSWORD = \"mimi\""),
+            (Code, "new NetworkCredential(\"app\", \"mimi\")"),
+            (Code, "ALTER ROLE app PASSWORD 'mimi';"),
+            (Code, "<input type=\"hidden\" name=\"ftp_pass\" value=\"mimi\">"),
+        ] {
+            assert_eq!(found(kind, text), Some("mimi"), "{text}");
+        }
+        for (kind, text) in [
+            (Config, "password: mimi\n"),
+            (Config, "{ \"user\": \"app\", \"pass\": \"none\" }"),
+            (Config, "DB_PASSWORD=file\n"),
+            (Config, "user = mimi\npassword = mimi\n"),
+            (Code, "password = \"mimi\""),
+            (Code, "PASSWORD = \"mimi\""),
+            (Code, "<input type=\"text\" name=\"ftp_pass\" value=\"mimi\">"),
+            (Text, "DB_PASSWORD=mimi\n"),
+        ] {
+            assert_eq!(found(kind, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_with_capitals_are_one_in_configurations_constants_and_calls() {
+        use FileKind::{Code, Config};
+        for (kind, text) in [
+            (Config, "pass = \"OtterLadder\"\n"),
+            (Config, "ssl.key.password=OtterLadder\n"),
+            (Code, "PASSWORD = \"OtterLadder\""),
+            (Code, "sheet.Unprotect Password:=\"OtterLadder\""),
+            (Code, "Params.Add('password=OtterLadder');"),
+            (Code, "{\"user\": \"app\", \"password\": \"OtterLadder\"}"),
+            (Code, "CREATE ROLE app WITH LOGIN PASSWORD 'OtterLadder' VALID UNTIL 'infinity';"),
+        ] {
+            assert_eq!(found(kind, text), Some("OtterLadder"), "{text}");
+        }
+        for text in [
+            "password = \"OtterLadder\"",
+            "passwordView: OtterLadder",
+            "PASSWORD = \"UserDetails\"",
+            "f('x', 'password=OtterLadder&y')",
+        ] {
+            assert_eq!(found(Code, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn walks_are_one_in_configurations_unless_everybody_types_them() {
+        use FileKind::{Code, Config};
+        for (kind, text) in [
+            (Config, "bindPasswort: 'qwertzasdf8'\n"),
+            (Config, "flower_basic_auth = app:qwertzasdf8\n"),
+            (Config, "GET /export?user=eva&password=qwertzasdf8 HTTP/1.1\n"),
+            (Code, "DB_PASSWORD = 'qwertzasdf8';"),
+            (Code, "db = mysqli_connect('h', 'app', 'qwertzasdf8', 'shop');"),
+        ] {
+            assert_eq!(found(kind, text), Some("qwertzasdf8"), "{text}");
+        }
+        for (kind, text) in [
+            (Config, "password: 'qwerty123'\n"),
+            (Config, "GET /export?password=qwertzasdf8 HTTP/1.1\n"),
+            (Config, "flower_basic_auth = app:basic\n"),
+            (Code, "password = 'qwertzasdf8';"),
+        ] {
+            assert_eq!(found(kind, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_word_in_base64_is_one_where_it_is_decoded() {
+        let decoded = |call| format!("db_password = {call}(\"cXdlcnR6YXNkZjg=\")");
+        for call in ["base64.b64decode", "atob", "base64_decode"] {
+            assert_eq!(found(FileKind::Code, &decoded(call)), Some("cXdlcnR6YXNkZjg="), "{call}");
+        }
+        assert_eq!(found(FileKind::Code, &decoded("icon")), None);
+        assert_eq!(found(FileKind::Code, "db_password = atob(\"cGFzc3dvcmQ=\")"), None);
     }
 
     #[test]

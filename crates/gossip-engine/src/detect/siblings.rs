@@ -36,16 +36,31 @@ pub(super) enum Given {
 /// What is given before the credential word at `word`, and behind the password at `value`.
 pub(super) fn given(text: &[u8], kind: FileKind, word: usize, value: &Range<usize>) -> Given {
     let before = &text[word.saturating_sub(NEAR_BEFORE)..word];
+    let line = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
     let behind = &text[value.end..text.len().min(value.end + REACH)];
     let password = &text[value.clone()];
     let mut given = Given::Nothing;
-    for value in values(before, kind).chain(values(behind, kind)) {
+    let on_line = named_on_line(&before[line..]);
+    for value in values(before, kind).chain(values(behind, kind)).chain(on_line) {
         if value.eq_ignore_ascii_case(password) {
             return Given::Same;
         }
         given = Given::Something;
     }
     given
+}
+
+/// Whose `name` stands before a password on its line, with nothing but a colon or a sign between: of lines of
+/// their own each may be about something else. `add name=app password=…`, `{name: app, password: …}`.
+fn named_on_line(line: &[u8]) -> Option<&[u8]> {
+    const NAMES: [&[u8]; 2] = [b" name=", b"{name: "];
+    let find = |name: &[u8]| memchr::memmem::find(line, name).map(|at| at + name.len());
+    let rest = &line[NAMES.into_iter().find_map(find)?..];
+    let in_value =
+        |byte: &&u8| byte.is_ascii_lowercase() || b"_.@-".contains(byte) || byte.is_ascii_digit();
+    let len = rest.iter().take(MAX_VALUE).take_while(in_value).count();
+    let ends = matches!(rest.get(len), Some(b' ' | b','));
+    (len > 0 && ends).then_some(&rest[..len])
 }
 
 /// The values that siblings are given in `text`.
@@ -146,6 +161,16 @@ mod tests {
             assert!(is_given(before, ""), "{before}");
         }
         assert!(is_given("", ",\n  database: \"shop\"\n"));
+    }
+
+    #[test]
+    fn a_name_is_whose_it_is_on_the_same_line() {
+        assert!(is_given("add name=app ", " service=l2tp"));
+        assert!(is_given("- {name: app, ", "}"));
+        assert!(!is_given("add name=app\n", ""));
+        assert!(!is_given("name: app\n", ""));
+        assert!(!is_given("add name=App ", ""));
+        assert!(!is_given("add name=zwetschge ", ""));
     }
 
     #[test]

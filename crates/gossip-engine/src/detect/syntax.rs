@@ -170,8 +170,13 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
         return bare(cursor, Syntax::BareColon, kind);
     }
     if blanks > 0
-        && let Some(found) = annotated(cursor, kind).or_else(|| property(cursor))
+        && let Some(found) = annotated(cursor, kind)
+            .or_else(|| property(cursor))
+            .or_else(|| memoized(cursor, name, brackets))
     {
+        return Some(found);
+    }
+    if quoted_name && let Some(found) = serialized(cursor) {
         return Some(found);
     }
     // `token -> value`, as people note something down.
@@ -244,6 +249,25 @@ fn property(mut cursor: Cursor<'_>) -> Option<Assignment> {
     }
     cursor.skip_blanks();
     quoted(cursor, Syntax::Quoted)
+}
+
+/// RSpec: `let(:name) { "value" }`.
+fn memoized(mut cursor: Cursor<'_>, name: &Range<usize>, brackets: usize) -> Option<Assignment> {
+    let is_let = leads(cursor.text, name, &["let(:", "let!(:", "subject(:"]);
+    if brackets != 1 || !is_let || !cursor.eat(b"{ ") {
+        return None;
+    }
+    let found = quoted(cursor, Syntax::Quoted)?;
+    cursor.text[found.value.end..].get(1..3).is_some_and(|end| end == b" }").then_some(found)
+}
+
+/// PHP: `s:4:"name";s:12:"value";`, in a string or not.
+fn serialized(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    const MAX_DIGITS: usize = 4;
+    let opens = cursor.eat(b";s:")
+        && cursor.skip_while(MAX_DIGITS, |byte| byte.is_ascii_digit()) > 0
+        && cursor.eat(b":");
+    if opens { quoted(cursor, Syntax::Quoted) } else { None }
 }
 
 /// How a name ends.

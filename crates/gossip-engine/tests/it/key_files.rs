@@ -59,9 +59,12 @@ fn keys_and_stores_are_found_by_their_bytes() {
 }
 
 #[test]
-fn a_pgpass_is_read_by_its_name_only() {
+fn a_pgpass_is_read_by_its_name_and_its_lines_by_their_port() {
     let text = b"# comment\ndb.internal:5432:app:app:q8Zr2LmT0v\n*:*:app:app:password\n";
     assert_eq!(found("home/.pgpass", text), ["pgpass-password"]);
+    assert_eq!(found("home/notes", text), ["pgpass-line"]);
+    let text = b"db.internal:5400:app:app:q8Zr2LmT0v\n*:*:app:app:q8Zr2LmT0v\n";
+    assert_eq!(found("home/.pgpass", text), ["pgpass-password", "pgpass-password"]);
     assert_eq!(found("home/notes", text), [] as [&str; 0]);
 }
 

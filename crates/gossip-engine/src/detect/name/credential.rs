@@ -172,7 +172,9 @@ fn key(word: &Word<'_>) -> Said {
     if !head.is_empty() {
         let is_explicit = says(head, Role::MakesKey)
             || ignore_case::ends_with_any(head, &["api", "access", "secret", "private"]);
-        let is_none = says(head, Role::DeniesBefore) || ignore_case::is_any(head, NO_KEYS);
+        let is_none = says(head, Role::DeniesBefore)
+            || ignore_case::is_any(head, NO_KEYS)
+            || ignore_case::is_any(head, &["site"]);
         return (!is_none).then_some(if is_explicit { EXPLICIT } else { UNKNOWN });
     }
     match word.before {

@@ -5,10 +5,12 @@ use std::ops::Range;
 use super::cursor::Cursor;
 use super::operator::Operator;
 use super::values::{bare, login, pair, quoted, wrapped};
-use super::{Assignment, Syntax, is_constant, leads, starts_line};
+use super::{Assignment, Syntax, is_constant, leads, quoted_at, starts_line};
 use crate::detect::NEAR_BEFORE;
+use crate::detect::calls;
 use crate::detect::file_kind::FileKind;
 use crate::detect::name::MAX_SIDE;
+use crate::ignore_case;
 
 /// Functions that compare what they are called with.
 const COMPARING: &[&str] = &["cmp(", "compare(", "digest(", "equal(", "equals("];
@@ -67,6 +69,11 @@ pub(super) fn argument(
     {
         return Some(found);
     }
+    if operator == Operator::Call
+        && let Some(found) = last_of_call(cursor, &text[name.clone()])
+    {
+        return Some(found);
+    }
     cursor.skip_blanks_and_lines();
     let syntax = match operator {
         // `x.pass("…")` hands something on.
@@ -83,7 +90,7 @@ pub(super) fn argument(
     };
     match quoted(cursor, syntax) {
         // `VALUES (7, 'smtp_password', 'value')`: the last of a row, behind a name that is no word.
-        Some(found) if syntax == Syntax::Among && is_last_of_row(text, name, &found) => {
+        Some(found) if syntax == Syntax::Among && is_value_of_row(text, name, &found) => {
             Some(Assignment { syntax: Syntax::Listed, ..found })
         }
         // `SecurityKey(bytes("value"))`.
@@ -109,6 +116,43 @@ fn exported(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<A
     }
     let found = bare(cursor, Syntax::BareEquals, kind)?;
     matches!(text.get(found.value.end), None | Some(b'\n' | b'\r')).then_some(found)
+}
+
+/// `authWithPassword("user", "value")`, `open_with_pass(path, mode, "value")`: who calls it so says what
+/// comes last.
+fn last_of_call(cursor: Cursor<'_>, name: &[u8]) -> Option<Assignment> {
+    const MAX_BEFORE: usize = 3;
+    const ENDS: &[&str] = &["withpassword", "with_password", "with_pass", "withpass"];
+    let (text, mut at) = (cursor.text, cursor.at);
+    if !ignore_case::ends_with_any(name, ENDS) {
+        return None;
+    }
+    for place in 0..=MAX_BEFORE {
+        match calls::behind_argument(text, at) {
+            Some(behind) => at = behind,
+            None if place == 0 => return None,
+            None => break,
+        }
+    }
+    let found = quoted_at(text, at, Syntax::Login)?;
+    let rest = &text[text.len().min(found.value.end + 1)..];
+    rest.starts_with(b")").then_some(found)
+}
+
+/// Whether it ends a row, or only whether it is loaded stands behind it: `(7, 'smtp_password', 'value', 'yes')`.
+fn is_value_of_row(text: &[u8], name: &Range<usize>, found: &Assignment) -> bool {
+    const LOADED: [&[u8]; 6] = [b"yes'", b"no'", b"on'", b"off'", b"auto'", b"auto-on'"];
+    let rest = &text[text.len().min(found.value.end)..];
+    let is_loaded = || {
+        let rest = rest.strip_prefix(b"',")?;
+        let rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"'")?;
+        LOADED
+            .iter()
+            .find_map(|word| rest.strip_prefix(*word))
+            .filter(|rest| rest.starts_with(b")"))
+    };
+    text[name.clone()].contains(&b'_')
+        && (is_last_of_row(text, name, found) || is_loaded().is_some())
 }
 
 fn is_last_of_row(text: &[u8], name: &Range<usize>, found: &Assignment) -> bool {

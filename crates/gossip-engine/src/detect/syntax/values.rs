@@ -205,6 +205,10 @@ pub(super) fn pair(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment>
         if is_default(field) {
             return any(cursor, Syntax::Pair, kind);
         }
+        // `key: token`, and then another name with a value of its own.
+        if ignore_case::is_any(field, &["name"]) {
+            return None;
+        }
         skip_field(&mut cursor);
     }
     None
