@@ -39,9 +39,12 @@ const BEFORE: usize = 2;
 /// Words of the bitmap: 32 KiB.
 const BITMAP_BITS: u32 = 13;
 const BITMAP: usize = 1 << BITMAP_BITS;
-/// Groups of entries are found by so many bits of a hash.
-const SLOT_BITS: u32 = 15;
+/// Groups of entries are found by so many bits of a hash: the more, the fewer entries share a group by chance.
+const SLOT_BITS: u32 = 17;
 const SLOTS: usize = 1 << SLOT_BITS;
+/// So many slots share a group where there are more entries than a slot can count groups.
+const CROWDED: usize = 4;
+const _: () = assert!(SLOTS / CROWDED < u16::MAX as usize);
 /// What stands before and behind the text: a byte that text hardly has.
 const END: u8 = 0xFF;
 /// Grams that are looked at together.
@@ -235,8 +238,10 @@ impl Prefilter {
         let mut entries = choose_entries(&literals);
         let multipliers = Multipliers::quietest(&entries);
         let bitmap = multipliers.bitmap(&entries);
+        let shared = if entries.len() < usize::from(u16::MAX) { 1 } else { CROWDED };
+        let slots_of = |entry: &Entry| slot(entry.gram) / shared;
         let place = |entry: &Entry| {
-            (slot(entry.gram) as u64) << 40
+            (slots_of(entry) as u64) << 40
                 | u64::from(entry.literal) << 8
                 | entry.shift as u8 as u64
         };
@@ -247,8 +252,8 @@ impl Prefilter {
         let mut groups = vec![Group::NONE];
         let mut ranges = vec![Range { start: 0, end: 0 }];
         let mut first = 0;
-        for group in entries.chunk_by(|a, b| slot(a.gram) == slot(b.gram)) {
-            slots[slot(group[0].gram)] = groups.len() as u16;
+        for group in entries.chunk_by(|a, b| slots_of(a) == slots_of(b)) {
+            slots[slots_of(&group[0]) * shared..][..shared].fill(groups.len() as u16);
             groups.push(Group::new(group));
             ranges.push(first..first + group.len() as u32);
             first += group.len() as u32;
@@ -441,10 +446,15 @@ mod tests {
         }
     }
 
-    /// Each of 8 000 literals has grams of its own, so that many share a hash.
+    /// Each literal has grams of its own, so that many share a hash, or there are more than groups can be counted.
     #[test]
     fn of_very_many_literals_none_is_missed() {
-        let words: Vec<_> = (0..8_000).map(|n| format!("{:05x}", n * 7919 % 0xF_FFFF)).collect();
+        none_is_missed(8_000);
+        none_is_missed(70_000);
+    }
+
+    fn none_is_missed(count: usize) {
+        let words: Vec<_> = (0..count).map(|n| format!("{:05x}", n * 7919 % 0xF_FFFF)).collect();
         let text = words.iter().take(200).map(String::as_str).collect::<Vec<_>>().join("-");
         let literals = || words.iter().map(|word| literal(word, false)).collect::<Vec<_>>();
         let range = 1..text.len() - 2;

@@ -94,7 +94,8 @@ pub(super) fn detect(
     let behind = text[word.clone()].iter().rev().take_while(|byte| is_behind_name(**byte)).count();
     let word = word.start..word.end - behind;
     // Code, and what programs are configured with, has lists of names in such lines, and no tables.
-    let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text);
+    let closes = matches!(text.get(word.end), Some(b')' | b']'));
+    let may_be_line = matches!(kind, FileKind::Unknown | FileKind::Text) && !closes;
     let line = if may_be_line { lines(text, &word) } else { None };
     let is_line = line.is_some();
     let table = line

@@ -204,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "414346026ef71ae654068efffa8537289d180d5a9e46d8c0901e6002c35bf11f"
+        "9e382da8c834954679c0aa08263652b3f8ac43dead27af6f28c38dbff9d0e4b7"
     );
 }
 
