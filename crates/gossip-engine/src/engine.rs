@@ -5,15 +5,18 @@
 //! - E2: every span lies within the bytes that were given.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
+use regex_automata::meta;
 
 use crate::decode::escapes;
 use crate::detect::FileKind;
 use crate::finding::Finding;
 use crate::literals::Next;
 use crate::options::Options;
+use crate::pattern::Pattern;
 use crate::position::LineCounter;
 use crate::prefilter::{Literal, Prefilter};
 use crate::rules::{Allowlist, Origin, RuleSet};
@@ -52,6 +55,8 @@ pub struct Engine {
     pub(crate) everywhere: Vec<u32>,
     /// Rules that look at paths only.
     pub(crate) by_path: Vec<u32>,
+    /// Of those and of rules that are tried everywhere, but in some files only, the paths.
+    paths: Paths,
     pub(crate) slots: usize,
     id: u64,
 }
@@ -60,6 +65,13 @@ pub struct Engine {
 pub(crate) struct Link {
     pub(crate) rule: u32,
     pub(crate) anchor: u32,
+}
+
+/// The paths of rules that no literal announces: every file would be held against each of them.
+struct Paths {
+    rules: Vec<u32>,
+    /// All of them in one; none if that would be too large.
+    regex: OnceLock<Option<meta::Regex>>,
 }
 
 impl Engine {
@@ -106,8 +118,22 @@ impl Engine {
             }));
         }
         let prefilter = Prefilter::new(literals);
+        let of_paths = |index: &u32| rules.rule(*index as usize).path.is_some();
+        let of_paths = everywhere.iter().chain(&by_path).copied().filter(of_paths).collect();
+        let paths = Paths { rules: of_paths, regex: OnceLock::new() };
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { rules, options, prefilter, links, first_escape, everywhere, by_path, slots, id }
+        Self {
+            rules,
+            options,
+            prefilter,
+            links,
+            first_escape,
+            everywhere,
+            by_path,
+            paths,
+            slots,
+            id,
+        }
     }
 
     /// The rules that it looks for, built-in and own.
@@ -143,7 +169,7 @@ impl Engine {
     /// Starts to scan an object that arrives in pieces. Finds what [`scan`](Self::scan) would find
     /// in the whole.
     pub fn stream<'e>(&'e self, scratch: &'e mut Scratch, path: Option<&'e [u8]>) -> Stream<'e> {
-        self.begin(scratch);
+        self.begin(scratch, path);
         let skipped = self.skips(path);
         if !skipped {
             self.scan_path(scratch, path);
@@ -177,8 +203,24 @@ impl Engine {
         allowing.map(origin).min_by_key(|origin| *origin == Origin::Target)
     }
 
-    pub(crate) fn begin(&self, scratch: &mut Scratch) {
+    pub(crate) fn begin(&self, scratch: &mut Scratch, path: Option<&[u8]>) {
         scratch.begin(self.id, self.rules.len(), self.slots);
+        // Few files are of any of these rules.
+        if path.is_some_and(|path| !self.may_be_of_path(path)) {
+            self.paths
+                .rules
+                .iter()
+                .for_each(|rule| scratch.path_fits[*rule as usize] = Some(false));
+        }
+    }
+
+    fn may_be_of_path(&self, path: &[u8]) -> bool {
+        let sources = || {
+            let paths = self.paths.rules.iter();
+            paths.filter_map(|rule| self.rules.rule(*rule as usize).path.as_ref())
+        };
+        let any = self.paths.regex.get_or_init(|| Pattern::any_of(sources()));
+        any.as_ref().is_none_or(|any| any.is_match(path))
     }
 
     /// Whether nothing in this path is to be reported.
@@ -191,11 +233,10 @@ impl Engine {
     /// Rules without an expression find the path itself: an empty span at the start.
     fn scan_path(&self, scratch: &mut Scratch, path: Option<&[u8]>) {
         let Some(path) = path else { return };
-        for &index in &self.by_path {
-            let kind = FileKind::of(Some(path));
-            Segment { engine: self, path: Some(path), kind, base: 0, text: &[] }
-                .judge_path(scratch, index);
-        }
+        // Nothing is read, so it does not matter how.
+        let kind = FileKind::Unknown;
+        let nothing = Segment { engine: self, path: Some(path), kind, base: 0, text: &[] };
+        self.by_path.iter().for_each(|index| nothing.judge_path(scratch, *index));
         let Scratch { candidates, known, .. } = scratch;
         candidates.place(&[], 0, LineCounter::default(), known, Some(path));
     }

@@ -64,6 +64,12 @@ impl Pattern {
         })
     }
 
+    /// One expression that matches what any of these does; none if it would be too large.
+    pub(crate) fn any_of<'p>(patterns: impl Iterator<Item = &'p Self>) -> Option<meta::Regex> {
+        let sources: Vec<_> = patterns.map(Self::source).collect();
+        meta::Builder::new().syntax(syntax_config()).configure(config()).build_many(&sources).ok()
+    }
+
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
         self.regex().is_match(text)
     }
@@ -75,14 +81,18 @@ impl std::fmt::Debug for Pattern {
     }
 }
 
-fn build(source: &str) -> Result<meta::Regex, PatternFault> {
-    let config = meta::Config::new()
+fn config() -> meta::Config {
+    meta::Config::new()
         .utf8_empty(false)
         .nfa_size_limit(Some(MAX_REGEX_BYTES))
         .onepass_size_limit(Some(256 * 1024))
         .hybrid_cache_capacity(512 * 1024)
-        .auto_prefilter(false);
-    meta::Builder::new().syntax(syntax_config()).configure(config).build(source).map_err(|error| {
+        .auto_prefilter(false)
+}
+
+fn build(source: &str) -> Result<meta::Regex, PatternFault> {
+    let builder = &mut meta::Builder::new();
+    builder.syntax(syntax_config()).configure(config()).build(source).map_err(|error| {
         match error.size_limit() {
             Some(_) => PatternFault::TooLarge,
             None => PatternFault::Invalid(one_line(&error.to_string())),

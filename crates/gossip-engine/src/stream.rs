@@ -176,7 +176,7 @@ impl<'e> Stream<'e> {
     /// Goes on from a mark of the same object that another scan made: push the bytes from
     /// [`StreamMark::read_from`] on.
     pub fn skip_to(&mut self, mark: StreamMark) {
-        self.engine.begin(self.scratch);
+        self.engine.begin(self.scratch, self.path);
         self.filled = 0;
         self.base = mark.read_from();
         self.next = (mark.start() - self.base) as usize;

@@ -84,7 +84,7 @@ impl Known {
     fn find(&mut self, bytes: &[u8], start: u64, path: Option<&[u8]>) -> Vec<Span> {
         let engine = engine();
         let scratch = self.scratch.get_or_insert_default();
-        engine.begin(scratch);
+        engine.begin(scratch, path);
         let kind = crate::detect::FileKind::of(path);
         let segment = Segment { engine, path, kind, base: start, text: bytes };
         segment.scan(scratch, 0..bytes.len());
