@@ -229,7 +229,7 @@ impl Noted {
         let must_be_mixed = is_said || (is_next && !is_last);
         let is_told = is_assigned || is_next || is_said;
         // `wrong password to Host42` says less.
-        let is_given = is_assigned || is_next || before.ends_with(b" is ");
+        let is_given = is_assigned || is_next;
         let is_password = value::is_by_the_rules(value)
             || (is_told && is_noted(value, must_be_mixed))
             || (kind == FileKind::Unknown
