@@ -203,7 +203,7 @@ impl<'s, W: Work> ArchiveScan<'s, W> {
         bytes: &mut dyn Read,
     ) -> Result<Option<Reason>, VisitError> {
         let context = &self.shared.context;
-        let inner = self.archive.subject.inside(path.shown());
+        let inner = self.archive.subject.inside(context.target, path.shown());
         let slashed = [self.archive.subject.path(), b"/", path.slashed()].concat();
         let mark = self.archive.inside.mark;
         self.archive.offset = mark.map_or(0, |mark| mark.read_from());

@@ -119,7 +119,9 @@ impl ItemContext<'_> {
             key: key.to_vec(),
             path: reader.path().map(<[u8]>::to_vec),
             inner: None,
-            item: ItemId::derive(self.target, reader.identity().unwrap_or(key)),
+            identity: reader.identity().map(<[u8]>::to_vec),
+            outer: None,
+            item: OnceLock::new(),
             version: reader.version().to_vec(),
             opened_at_ms,
             provenance: reader.provenance().map(Arc::new),
@@ -164,8 +166,8 @@ impl ItemContext<'_> {
         if allowed.is_some_and(|by| by == Origin::User || !is_counted) {
             return None;
         }
-        let Subject { item, ref version, .. } = *subject;
-        let version = ObjectVersionId::derive(item, version);
+        let item = subject.item(self.target);
+        let version = ObjectVersionId::derive(item, &subject.version);
         let rule = found.rule();
         let secret = SecretHash::derive(self.tenant_key, found.secret().expose());
         let finding = FindingId::derive(LOCAL_TENANT, item, rule.fingerprint(), secret);
@@ -213,7 +215,12 @@ pub(crate) struct Subject {
     path: Option<Vec<u8>>,
     /// Of a file in an archive: where there.
     inner: Option<Vec<u8>>,
-    item: ItemId,
+    /// What its source knows it by, where that is not its key.
+    identity: Option<Vec<u8>>,
+    /// Of a file in an archive: the archive.
+    outer: Option<ItemId>,
+    /// Once something was found in it: most items have nothing, and a hash of each takes time.
+    item: OnceLock<ItemId>,
     version: Vec<u8>,
     pub(crate) opened_at_ms: u64,
     provenance: Option<Arc<Provenance>>,
@@ -226,13 +233,24 @@ impl Subject {
         self.path.as_deref().unwrap_or(&self.key)
     }
 
-    /// A file at `inner` in this archive.
-    pub(crate) fn inside(&self, inner: &[u8]) -> Self {
+    fn item(&self, target: &[u8]) -> ItemId {
+        let inner = self.inner.as_deref().unwrap_or_default();
+        let identity = self.identity.as_deref().unwrap_or(&self.key);
+        *self.item.get_or_init(|| match self.outer {
+            Some(outer) => ItemId::derive(outer.as_bytes(), inner),
+            None => ItemId::derive(target, identity),
+        })
+    }
+
+    /// A file at `inner` in this archive of `target`.
+    pub(crate) fn inside(&self, target: &[u8], inner: &[u8]) -> Self {
         Self {
             key: self.key.clone(),
             path: self.path.clone(),
             inner: Some(inner.to_vec()),
-            item: ItemId::derive(self.item.as_bytes(), inner),
+            identity: None,
+            outer: Some(self.item(target)),
+            item: OnceLock::new(),
             version: self.version.clone(),
             opened_at_ms: self.opened_at_ms,
             provenance: self.provenance.clone(),
