@@ -5,6 +5,8 @@
 //! - N2: nor any other word that could be a value.
 //! - N3: both are decided with more of the text in sight than is shown: what makes a value of a word
 //!   may lie further off.
+//! - N4: a line that is crowded with secrets has no context: it would be masks, and a megabyte of such
+//!   lines would take a second.
 
 mod known;
 mod values;
@@ -28,6 +30,8 @@ const SIGHT: usize = 256;
 pub(crate) const SIGHT_BYTES: usize = 2 * SIGHT;
 /// Shorter values are masked where they stand, but not wherever the same bytes are.
 const REPEATED_LEN_MIN: usize = 4;
+/// As many secrets in sight, in one line, are a crowd (N4).
+const CROWD: usize = 24;
 
 /// What stands beside a secret in its line, masked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +112,9 @@ impl Sight {
         value: &[u8],
         spans: impl Iterator<Item = Span>,
     ) -> (String, String) {
-        let hidden = self.hidden(bytes, start, value, spans);
+        let Some(hidden) = self.hidden(bytes, start, value, spans) else {
+            return (String::new(), String::new());
+        };
         let unit = self.units.size();
         let text = |range: Range<usize>| decoded(&bytes[range.clone()], &hidden[range], self.units);
         let before = text(self.line.start..self.secret.start);
@@ -126,14 +132,14 @@ impl Sight {
         (before, after)
     }
 
-    /// Which bytes are masked (N1).
+    /// Which bytes are masked (N1); None in a crowd (N4).
     fn hidden(
         &self,
         bytes: &[u8],
         start: u64,
         value: &[u8],
         spans: impl Iterator<Item = Span>,
-    ) -> Vec<bool> {
+    ) -> Option<Vec<bool>> {
         let mut hidden = vec![false; bytes.len()];
         let mut repeated = vec![&bytes[self.secret.clone()], value];
         let inside = |at: u64| at.saturating_sub(start).min(bytes.len() as u64) as usize;
@@ -141,6 +147,11 @@ impl Sight {
             let range = inside(span.start)..inside(span.end());
             hidden[range.clone()].fill(true);
             repeated.push(&bytes[range]);
+        }
+        // By what is masked, as one secret may be in `spans` more than once.
+        let line = hidden[self.line.clone()].chunk_by(|a, b| a == b);
+        if line.filter(|run| run[0]).count() >= CROWD {
+            return None;
         }
         // What is written with escapes may stand beside as it is.
         let plain: Vec<_> = repeated.iter().filter_map(|value| detect::unescaped(value)).collect();
@@ -152,7 +163,7 @@ impl Sight {
                 hidden[at..at + value.len()].fill(true);
             }
         }
-        hidden
+        Some(hidden)
     }
 }
 
@@ -356,6 +367,21 @@ mod tests {
             let (_, after) = contexts(text.as_bytes(), start..start + len);
             assert!(!after.contains("zwetschge"), "{after}");
         }
+    }
+
+    /// Secrets in other lines are none of the crowd, and a secret that several rules found is one.
+    #[test]
+    fn a_line_that_is_crowded_with_secrets_has_no_context() {
+        let beside = |secrets: usize, end: &str| {
+            let text = [&b"k=SECRET"[..], end.as_bytes(), &b"a=123456 ".repeat(secrets)].concat();
+            let span = |at: usize| Span { start: (8 + end.len() + 2 + 9 * at) as u64, len: 6 };
+            let spans: Vec<_> = (0..secrets).flat_map(|at| [span(at), span(at)]).collect();
+            contexts_beside(&text, 2..8, &spans)
+        };
+        assert_eq!(beside(CROWD - 1, " ").0, "k=");
+        assert_eq!(beside(CROWD, " ").0, "");
+        assert_eq!(beside(CROWD, " ").1, "");
+        assert_eq!(beside(CROWD, "\n").0, "k=");
     }
 
     #[test]
