@@ -311,9 +311,11 @@ impl Prefilter {
     ) -> usize {
         let bytes: &[u8; BATCH_BYTES + GRAM - 2] =
             seen[BEFORE..][..BATCH_BYTES + GRAM - 2].try_into().expect("the length is a constant");
-        let half = |at: usize| u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]);
-        for (at, word) in words.iter_mut().enumerate() {
-            *word = self.multipliers.word(half(at), half(at + 1));
+        // As pairs of bytes, which the compiler loads by lanes however the program is built.
+        let first = bytes[..BATCH_BYTES].as_chunks::<2>().0.iter();
+        let second = bytes[2..].as_chunks::<2>().0.iter();
+        for (word, (first, second)) in words.iter_mut().zip(first.zip(second)) {
+            *word = self.multipliers.word(u16::from_le_bytes(*first), u16::from_le_bytes(*second));
         }
         let mut count = 0;
         let mut first = 0;

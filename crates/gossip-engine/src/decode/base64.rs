@@ -42,6 +42,7 @@ const _: () = assert!(MIN_BASE64_RUN_LEN - BLOCK >= BLOCK - 1);
 /// Which of the blocks have no byte below all digits: blanks, line ends, quotes and brackets are, and
 /// most blocks of text have one. Without branches, as a processor would guess them wrong. Returns how
 /// many.
+#[inline(never)]
 fn without_low_bytes(blocks: &[[u8; BLOCK]], found: &mut [u8; BATCH]) -> usize {
     let mut count = 0;
     for (at, block) in blocks.iter().enumerate() {
