@@ -178,9 +178,11 @@ fn is_behind_login(before: &[u8]) -> bool {
 pub(super) fn is_comment(before: &[u8]) -> bool {
     const SIGNS: [&[u8]; 6] = [b"//", b"/*", b"* ", b"# ", b"-- ", b"<!--"];
     let before = before.trim_ascii_start();
+    let is_sign = |at: usize| {
+        at > 0 && matches!(&before[at - 1..], [b' ', b'#', b' ', ..] | [b' ', b'/', b'/', b' ', ..])
+    };
     SIGNS.iter().any(|sign| before.starts_with(sign))
-        || memchr::memmem::find(before, b" // ").is_some()
-        || memchr::memmem::find(before, b" # ").is_some()
+        || memchr::memchr2_iter(b'/', b'#', before).any(is_sign)
 }
 
 /// The value that a sentence or an assignment gives to a name.
