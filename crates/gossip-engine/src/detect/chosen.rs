@@ -96,6 +96,7 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     if !(LEN_MIN..=LEN_MAX).contains(&value.len()) {
         return None;
     }
+    let value = value.strip_prefix(b"#").unwrap_or(value);
     let first = *value.first()?;
     let is_tail =
         |byte: &u8| byte.is_ascii_alphanumeric() || SIGNS.contains(byte) || b"_-.".contains(byte);

@@ -1,4 +1,4 @@
-//! Where fingers go on a keyboard: `asdf1234`, `qwertzyxcv8`, `1q2w3e4r`.
+//! Where fingers go on a keyboard: `asdf1234`, `qwertzyxcv8`, `1q2w3e4r`, `123QWEasd`.
 //!
 //! The model of words has seen none of it, and programs do not write it. People do, for a password as
 //! well as for an example.
@@ -21,6 +21,7 @@ const ROWS: &[&[u8]] = &[
     b"zaq1xsw2cde3vfr4",
     b"zaq12wsx",
 ];
+const DIGITS: &[u8] = b"1234567890";
 /// Fewer keys are part of any word.
 const PIECE_MIN: usize = 3;
 /// A number and signs behind them.
@@ -53,7 +54,10 @@ fn walk(value: &[u8]) -> Option<Walk<'_>> {
     if !(LEN_MIN..=LEN_MAX).contains(&value.len()) || !has_digit {
         return None;
     }
-    let (mut at, mut pieces) = (0, 0);
+    // Digits in order lead to letters, or they are a number.
+    let digits = longest_run(value, DIGITS.iter().copied());
+    let is_led = digits >= PIECE_MIN && value.get(digits).is_some_and(u8::is_ascii_alphabetic);
+    let (mut at, mut pieces) = if is_led { (digits, 0) } else { (0, 0) };
     while let Some(len) = piece(&value[at..]) {
         at += len;
         pieces += 1;
@@ -97,10 +101,21 @@ mod tests {
             "1qaz2wsxdfgh4",
             "zxcv5821",
             "Azerty94*",
+            "123QWEasd",
+            "1234qwer",
         ] {
             assert!(is_walk(value.as_bytes()), "{value}");
         }
-        for value in ["asdfghjk", "abc12345", "qwertine7", "sadf1234", "asdf12345678", "qwx123"] {
+        for value in [
+            "asdfghjk",
+            "abc12345",
+            "qwertine7",
+            "sadf1234",
+            "asdf12345678",
+            "qwx123",
+            "123abc",
+            "1234567",
+        ] {
             assert!(!is_walk(value.as_bytes()), "{value}");
         }
     }

@@ -31,9 +31,10 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     }
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
     let given = || siblings::given(text, kind, place.word.start, &found.value);
-    // Beside a user nothing else is asked of what people choose.
     let is_value = || value::weigh(word, f32::MIN).is_some();
-    let is_chosen = || chosen::is_walk(word) || (chosen::weigh(word).is_some() && is_value());
+    // Beside a user nothing else is asked of what people choose, and they type `app12345`, too.
+    let is_typed = || value::weigh_typed(word, f32::MIN).is_some();
+    let is_chosen = || chosen::is_walk(word) || (chosen::weigh(word).is_some() && is_typed());
     if is_clear && kind != FileKind::Text && is_chosen() {
         let is_set = keyboard::is_long_walk(word)
             && (kind == FileKind::Config
@@ -114,9 +115,20 @@ fn is_whole_string(place: &Place<'_>) -> bool {
 fn is_behind_user(place: &Place<'_>) -> bool {
     match place.found.syntax {
         Syntax::Login | Syntax::Sql => true,
+        Syntax::Compared => is_behind_comparison(place.before()),
         Syntax::Directive => is_plain_of_router(place.text, &place.name),
         _ => false,
     }
+}
+
+/// `user == "ops" && `: what is compared next is what this user logs in with.
+fn is_behind_comparison(before: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::rfind(before, b"==") else { return false };
+    let user = before[at + 2..].trim_ascii_start();
+    let Some((quote @ (b'"' | b'\''), user)) = user.split_first() else { return false };
+    let Some(end) = memchr::memchr(*quote, user) else { return false };
+    let behind = user[end + 1..].trim_ascii_start();
+    end > 0 && ignore_case::starts_with_any(behind, &["&&", "and "])
 }
 
 /// `username ops password 0 value`: routers say so that it is no hash.
@@ -249,6 +261,7 @@ fn is_given(text: &[u8], name: &Range<usize>, found: &Assignment, kind: FileKind
         Syntax::Wrapped => is_password_of(&text[name.end..found.value.start]),
         Syntax::Directive => kind == FileKind::Config || is_plain_of_router(text, name),
         Syntax::Flag | Syntax::Variable => kind == FileKind::Config,
+        Syntax::Compared => kind != FileKind::Config,
         // `"${name:value}"` stands in code, too.
         Syntax::BareEquals => kind == FileKind::Config || is_behind(text, name.start, b"${"),
         Syntax::BareColon => kind == FileKind::Config,

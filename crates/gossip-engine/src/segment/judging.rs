@@ -62,7 +62,10 @@ impl Segment<'_> {
                 !detect::is_surprising(value, least)
                     || detect::is_tail_of_option(view.text, &found.secret)
             })
-            || (rule.is_assign && (detect::is_wordlike(value) || detect::may_be_shared(before)))
+            || (rule.is_assign
+                && (detect::is_wordlike(value)
+                    || detect::may_be_shared(before)
+                    || anchor.is_some_and(|anchor| is_across_humps(view.text, found, anchor))))
             || detect::is_harmless(value)
             || (rule.placeholders == Placeholders::Drop && judge::is_placeholder(value, public_len))
             || (rule.checksum.is_none()
@@ -225,6 +228,17 @@ impl Segment<'_> {
         }
         allowed
     }
+}
+
+/// Whether the name that announces a match is parts of two words: `CaMERAKit` names no service. In small letters
+/// or capitals alone it may be glued to another word.
+fn is_across_humps(text: &[u8], found: &Match, anchor: &Anchor) -> bool {
+    let start = found.whole.start;
+    let name = &text[start..text.len().min(start + anchor.reach.min + anchor.bytes.len())];
+    let is_within = start > 0 && text[start - 1].is_ascii_alphabetic();
+    is_within
+        && name.first().is_some_and(u8::is_ascii_lowercase)
+        && name.iter().any(u8::is_ascii_uppercase)
 }
 
 /// Whether an allow-list or a comment lets a match pass.
