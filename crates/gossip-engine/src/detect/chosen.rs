@@ -211,25 +211,36 @@ pub(super) fn is_word_of_login(value: &[u8]) -> bool {
     is_words(value, |byte| matches!(byte, b'-' | b'_'))
 }
 
-/// Whether the value is three words or more, none of which a program has a meaning for, with the same sign
-/// between them: `otter_ladder_quiver`. Names of something have a word that a program knows.
+/// Whether the value is three words, none of which a program has a meaning for, or four or more of which it
+/// knows one at most, with the same sign between them: `otter_ladder_quiver`, `my.otter.climbs.far`. Names of
+/// something have more words that a program knows.
 pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
-    const MIN_WORDS: usize = 3;
     const PHRASE_LEN_MAX: usize = 48;
-    let Some(&joint) = value.iter().find(|byte| matches!(byte, b'-' | b'_')) else {
+    const MANY: usize = 4;
+    /// What the names of modules and hosts begin with.
+    const DOMAINS: &[&str] =
+        &["com", "de", "dev", "edu", "eu", "io", "java", "javax", "net", "org", "www"];
+    let Some(&joint) = value.iter().find(|byte| matches!(byte, b'-' | b'_' | b'.')) else {
         return false;
     };
     let words = || value.split(|byte| *byte == joint);
+    let count = words().count();
+    let known = words().filter(|word| is_of_program(word)).count();
+    let (min_len, most_known) = if count >= MANY { (2, 1) } else { (4, 0) };
     let is_chosen = |word: &[u8]| {
-        (4..=10).contains(&word.len())
-            && word.iter().all(u8::is_ascii_lowercase)
-            && !vocabulary::is_known(word)
+        (min_len..=10).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase)
     };
     value.len() <= PHRASE_LEN_MAX
-        && words().count() >= MIN_WORDS
+        && (count >= MANY || (count == MANY - 1 && joint != b'.'))
         && words().all(is_chosen)
+        && known <= most_known
+        && !words().next().is_some_and(|word| ignore_case::is_any(word, DOMAINS))
         && !is_telling(value)
         && !has_naming(value)
+}
+
+fn is_of_program(word: &[u8]) -> bool {
+    vocabulary::is_known(word) || ignore_case::is_any(word, OF_TYPES)
 }
 
 /// Whether the value begins where fingers go on a keyboard, and has a number: `asdf1234`. It is as often typed
@@ -265,24 +276,60 @@ pub(super) fn is_short_mixed(value: &[u8]) -> bool {
         && !has_naming(value)
 }
 
-/// Whether the value is two or three words with capitals, none of which a program has a meaning for:
-/// `KatzeLimoncello`. Types and fields are written so, too.
+/// Whether the value is two or three words with capitals, none of which a program has a meaning for, or more of
+/// which it knows half at most: `KatzeLimoncello`, `Katze-Limoncello`. Types and fields are written so, too.
 pub(super) fn is_capitalised(value: &[u8]) -> bool {
-    const WORD_MIN: usize = 4;
+    const FEW: usize = 3;
+    const MOST: usize = 6;
     let words = || name::words(value);
+    let count = words().count();
+    let is_few = count <= FEW;
+    let word_min = match value.iter().all(u8::is_ascii_alphabetic) {
+        true if is_few => 4,
+        true => 2,
+        // A sign between two names.
+        false if count == 2 && is_joined_once(value, b"-_.+&") => 3,
+        false => return false,
+    };
     let is_chosen = |word: &[u8]| {
-        word.len() >= WORD_MIN
+        word.len() >= word_min
             && word[0].is_ascii_uppercase()
             && word[1..].iter().all(u8::is_ascii_lowercase)
-            && !vocabulary::is_known(word)
-            && !ignore_case::is_any(word, OF_TYPES)
     };
+    let known = words().filter(|word| is_of_program(word)).count();
     value.len() <= LEN_MAX
-        && value.iter().all(u8::is_ascii_alphabetic)
-        && (2..=3).contains(&words().count())
+        && (2..=MOST).contains(&count)
         && words().all(is_chosen)
+        && known <= if is_few { 0 } else { count / 2 }
         && !is_telling(value)
         && !has_naming(value)
+}
+
+/// Whether letters have one of these signs between them, and no other.
+fn is_joined_once(value: &[u8], signs: &[u8]) -> bool {
+    let mut others = value.iter().filter(|byte| !byte.is_ascii_alphabetic());
+    others.next().is_some_and(|sign| signs.contains(sign)) && others.next().is_none()
+}
+
+/// Whether the value is a word of a program and where it is, or a number: `mysql@harbour`, `redis_123`. So are
+/// hosts, users and fields called.
+pub(super) fn is_of_something(value: &[u8]) -> bool {
+    const WORD_MIN: usize = 2;
+    const DIGITS_MIN: usize = 3;
+    let Some(at) = value.iter().position(|byte| !byte.is_ascii_lowercase()) else { return false };
+    let (word, rest) = value.split_at(at);
+    let [sign, rest @ ..] = rest else { return false };
+    let is_place =
+        b"@#!&+".contains(sign) && rest.len() > WORD_MIN && rest.iter().all(u8::is_ascii_lowercase);
+    let is_number = b"@#-_.".contains(sign)
+        && (DIGITS_MIN..=DIGITS_MIN + 1).contains(&rest.len())
+        && rest.iter().all(u8::is_ascii_digit);
+    word.len() >= WORD_MIN
+        && (LEN_MIN..=LEN_MAX).contains(&value.len())
+        && (is_place || is_number)
+        && !is_telling(value)
+        && !has_naming(value)
+        && !ignore_case::contains_any(value, &["host", "port", "field", "utf", "iso", "sha"])
 }
 
 fn is_words(value: &[u8], is_joint: fn(&u8) -> bool) -> bool {
@@ -425,9 +472,17 @@ mod tests {
         ] {
             assert!(is_pass_phrase(value.as_bytes()), "{value}");
         }
-        for value in
-            ["otter_ladder", "reset_password_otter", "otter.ladder.quiver", "otter_user_quiver"]
-        {
+        for value in ["my.otter.climbs.far", "open_otter_ladder_quiver"] {
+            assert!(is_pass_phrase(value.as_bytes()), "{value}");
+        }
+        for value in [
+            "otter_ladder",
+            "reset_password_otter",
+            "otter.ladder.quiver",
+            "otter_user_quiver",
+            "com.otter.ladder.quiver",
+            "open_file_otter_ladder",
+        ] {
             assert!(!is_pass_phrase(value.as_bytes()), "{value}");
         }
         assert!(is_walk(b"asdf1234") && is_walk(b"1q2w3e4r") && is_walk(b"lkjhgfqwer7"));
@@ -444,7 +499,17 @@ mod tests {
         assert!(
             !is_short_mixed(b"Rinde") && !is_short_mixed(b"Rind3") && !is_short_mixed(b"r!nde")
         );
-        assert!(is_capitalised(b"OtterLadder") && is_capitalised(b"OtterLadderQuiver"));
+        for value in ["OtterLadder", "OtterLadderQuiver", "Otter-Ladder", "OttersOpenMyLadder"] {
+            assert!(is_capitalised(value.as_bytes()), "{value}");
+        }
+        for value in ["mysql@harbour", "redis!harbour", "sql-2019", "otter_123"] {
+            assert!(is_of_something(value.as_bytes()), "{value}");
+        }
+        for value in
+            ["user@harbour", "mysql@local.net", "sha-256", "field_123", "otter-12", "x-123"]
+        {
+            assert!(!is_of_something(value.as_bytes()), "{value}");
+        }
         for value in [
             "UserDetails",
             "OtterPassword",
@@ -452,6 +517,9 @@ mod tests {
             "Otterladder",
             "OtterLDAP",
             "ForgottenOtter",
+            "Otter-Password",
+            "Otter-Ladder_Quiver",
+            "WindowPanelOtterGrid",
         ] {
             assert!(!is_capitalised(value.as_bytes()), "{value}");
         }

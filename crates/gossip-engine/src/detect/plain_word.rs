@@ -44,7 +44,10 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     }
     let is_capitalised = || chosen::is_capitalised(word) && is_value();
     let is_mixed = || found.syntax == Syntax::Login && chosen::is_short_mixed(word);
-    if is_clear && (chosen::is_short_word(word) || is_capitalised() || is_mixed()) {
+    let is_of_something = || chosen::is_of_something(word) && is_value();
+    if is_clear
+        && (chosen::is_short_word(word) || is_capitalised() || is_mixed() || is_of_something())
+    {
         return is_rare(place, word, given);
     }
     let is_phrase = chosen::is_pass_phrase(word);
@@ -87,7 +90,7 @@ fn is_rare(place: &Place<'_>, word: &[u8], given: impl Fn() -> Given) -> bool {
     let is_constant =
         syntax::is_constant(place.name()) && (is_capitalised || place.name().contains(&b'_'));
     let is_set = match kind {
-        FileKind::Config => is_capitalised || is_constant,
+        FileKind::Config => !chosen::is_short_word(word) || is_constant,
         FileKind::Code => match found.syntax {
             Syntax::Quoted => {
                 is_constant || (is_capitalised && place.between().starts_with(b":=\""))

@@ -31,7 +31,7 @@ pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
 pub(super) use notes::{is_in_comment, told, told_before};
 use operator::{Operator, operator, skip_scheme, skip_type, skip_yaml_style};
-use values::{bare, bytes, declared, fallback, login, pair, quoted, wrapped};
+use values::{bare, bytes, chosen_of_two, declared, fallback, login, pair, quoted, wrapped};
 
 /// Blanks between a name, its operator and its value.
 const MAX_BLANKS: usize = 40;
@@ -353,6 +353,12 @@ fn assigned(
         return Some(found);
     }
     if let Some(found) = bytes(cursor).or_else(|| wrapped(cursor)) {
+        return Some(found);
+    }
+    if kind == FileKind::Code
+        && !crossed
+        && let Some(found) = chosen_of_two(cursor)
+    {
         return Some(found);
     }
     // `x-api-key:`, and in the next line `- value`: headers as recordings of tests have them.

@@ -18,6 +18,9 @@ const PLACES: &[&str] =
         "lock", "update", "revision", "idempotency",
     ];
 
+/// What may be glued to `psk`.
+const OF_PSK: &[&str] = &["ike", "ipsec", "tls", "vpn", "wifi", "wlan", "wpa"];
+
 /// What `key` is the end of that opens nothing: `monkey`, `turkey`.
 pub(super) const NO_KEYS: &[&str] = &["mon", "tur", "don", "joc", "whis", "hoc"];
 
@@ -129,7 +132,9 @@ fn password(word: &Word<'_>) -> Option<f32> {
         return ((word.tail_is(PLURAL) || is_of) && is_whole).then_some(6.0);
     }
     if word.is("psk") || ignore_case::is_any(word.anchor, GLUED_TO_PW) {
-        return word.is_whole().then_some(5.0);
+        let is_whole =
+            word.head.is_empty() || (word.is("psk") && ignore_case::is_any(word.head, OF_PSK));
+        return (is_whole && word.tail.is_empty()).then_some(5.0);
     }
     let bits = if word.is("pwd") { 5.0 } else { 4.0 };
     word.tail.is_empty().then_some(bits)

@@ -64,6 +64,10 @@ pub(super) fn argument(
     if quoted_name && let Some(pair) = pair(Cursor { text, at: closed }, kind) {
         return Some(pair);
     }
+    // PHP: `define('NAME', 'value')`.
+    if operator == Operator::Comma && quoted_name && leads(text, name, &["define("]) {
+        return quoted_at(text, cursor.at, Syntax::Quoted);
+    }
     if operator == Operator::Call
         && let Some(found) = login(Cursor { text, at: cursor.at - 1 }, &text[name.clone()])
     {

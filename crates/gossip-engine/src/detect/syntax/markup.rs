@@ -2,11 +2,15 @@
 
 use super::cursor::Cursor;
 use super::values::bare;
-use super::{Assignment, MAX_FIELD_NAME, MAX_PAIR_GAP, MAX_VALUE, Syntax};
+use super::{Assignment, MAX_DECLARED, MAX_FIELD_NAME, MAX_VALUE, Syntax};
 use crate::detect::file_kind::FileKind;
 
 /// What names an element, and does not only mark it: `<string name="…">`.
 pub(super) const NAMING: &[&str] = &["name=", "key="];
+
+/// What an element says of its value: where a standard describes it. No declaration has both.
+const MAX_ATTRIBUTES: usize = 160;
+const _: () = assert!(MAX_ATTRIBUTES <= MAX_DECLARED);
 
 /// Whether the name that begins at `start` is that of an element, by itself or behind a namespace's:
 /// `<name`, `<wsse:name`.
@@ -48,7 +52,12 @@ pub(super) fn element(mut cursor: Cursor<'_>) -> Option<Assignment> {
 /// `<name encoding="x">value</name>`, `<string name="name" translatable="false">value</string>`: behind the
 /// name.
 pub(super) fn attributes(mut cursor: Cursor<'_>) -> Option<Assignment> {
-    cursor.skip_while(MAX_PAIR_GAP, |byte| !matches!(byte, b'<' | b'>' | b'\n' | b'/'));
+    // What is in quotes may be an address.
+    let mut in_quotes = false;
+    cursor.skip_while(MAX_ATTRIBUTES, |byte| {
+        in_quotes ^= byte == b'"';
+        byte != b'\n' && (in_quotes || !matches!(byte, b'<' | b'>' | b'/'))
+    });
     if cursor.eat(b">") { element(cursor) } else { None }
 }
 

@@ -81,6 +81,12 @@ fn about(text: &[u8], name: &Range<usize>, kind: FileKind) -> Option<Assignment>
     cursor.skip_blanks();
     match cursor.peek() {
         Some(b'"' | b'\'' | b'`') => quoted(cursor, Syntax::Said),
+        _ if cursor.eat(b"**") => {
+            let mut found = bare(cursor, Syntax::Said, kind)?;
+            let value = text[found.value.clone()].strip_suffix(b"**")?;
+            found.value.end = found.value.start + value.len();
+            Some(found)
+        }
         _ => bare(cursor, Syntax::Said, kind),
     }
 }

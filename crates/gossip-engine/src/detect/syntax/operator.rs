@@ -50,7 +50,7 @@ pub(super) fn operator(cursor: &mut Cursor<'_>) -> Option<Operator> {
     Some(operator)
 }
 
-/// `: &'static str = "…"`, `: string = "…"`, `: [u8; 16] = […]`, `: constant String := "…"`.
+/// `: &'static str = "…"`, `: string = "…"`, `: [u8; 16] = […]`, `: constant String := "…"`, `: STRING(32) := "…"`.
 pub(super) fn skip_type(cursor: &mut Cursor<'_>) {
     let start = cursor.at;
     let mut brackets = 0usize;
@@ -61,7 +61,7 @@ pub(super) fn skip_type(cursor: &mut Cursor<'_>) {
             _ => {}
         }
         byte.is_ascii_alphanumeric()
-            || b"_<>&'[]?.|: \t*".contains(&byte)
+            || b"_<>&'[]()?.|: \t*".contains(&byte)
             || (byte == b';' && brackets > 0)
     };
     let len = cursor.skip_while(MAX_WRAPPER, in_type);

@@ -26,7 +26,7 @@ fn values_are_found_in_every_syntax() {
         ("let password: &'static str = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
         ("char password[] = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
         ("password: string = '@kdxnyjwb@'", Syntax::Quoted, Code),
-        ("define('DB_PASSWORD', '@kdxnyjwb@');", Syntax::Listed, Code),
+        ("define('DB_PASSWORD', '@kdxnyjwb@');", Syntax::Quoted, Code),
         ("(8, 'mail_password', '@kdxnyjwb@', 'yes'),", Syntax::Listed, Code),
         ("s:8:\"password\";s:8:\"@kdxnyjwb@\";", Syntax::Quoted, Code),
         ("'s:8:\\\"password\\\";s:8:\\\"@kdxnyjwb@\\\";'", Syntax::Quoted, Code),

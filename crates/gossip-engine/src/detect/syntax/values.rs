@@ -193,6 +193,8 @@ pub(super) fn pair(mut cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment>
         let gap = cursor.skip_while(MAX_PAIR_GAP, |byte| {
             byte.is_ascii_whitespace() || matches!(byte, b',' | b'-' | b'"' | b'\'' | b'\\' | b':')
         });
+        // Of an application's manifest.
+        cursor.eat(b"android:");
         let start = cursor.at;
         cursor.skip_while(MAX_FIELD_NAME, |byte| byte.is_ascii_alphabetic() || byte == b'_');
         let field = &cursor.text[start..cursor.at];
@@ -279,6 +281,20 @@ pub(super) fn declared(
         inside.eat(b",");
     }
     None
+}
+
+/// `isTest ? "VALUE" : ""`: what a name is given on a condition.
+pub(super) fn chosen_of_two(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    const MAX_CONDITION: usize = 64;
+    let in_condition =
+        |byte: u8| byte.is_ascii_alphanumeric() || b" _.=!&|'\"()[]$->".contains(&byte);
+    cursor.skip_while(MAX_CONDITION, in_condition);
+    if !cursor.eat(b"? ") {
+        return None;
+    }
+    let found = quoted(cursor, Syntax::Quoted)?;
+    let behind = Cursor { at: found.value.end + 1, ..cursor };
+    behind.starts_with(b" : ").then_some(found)
 }
 
 /// `${NAME:VALUE}`, `${NAME:-VALUE}`: what a variable is without a value.

@@ -15,9 +15,13 @@ pub(super) fn is_public(value: &[u8]) -> bool {
         || is_der(value)
 }
 
-/// What Stripe, and those who do as it does, give to pages.
+/// What Stripe, and those who do as it does, give to pages, and RevenueCat to applications of each store.
 fn is_publishable(value: &[u8]) -> bool {
-    value.starts_with(b"pk_live_") || value.starts_with(b"pk_test_")
+    const OF_STORE_LEN: usize = 32;
+    value.starts_with(b"pk_live_")
+        || value.starts_with(b"pk_test_")
+        || (value.len() == OF_STORE_LEN
+            && (value.starts_with(b"appl_") || value.starts_with(b"goog_")))
 }
 
 /// Whether the value looks like something public; a secret may look so, too.
