@@ -24,7 +24,7 @@ pub(super) const REACH_AFTER: usize = MAX_BLANKS + MAX_TOKEN + 8;
 
 /// Whether what follows a scheme, or a name that ends in it, can be its credentials.
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
-    matches!(next, b' ' | b'\t' | b'"' | b'\'')
+    matches!(next, b' ' | b'\t' | b'"' | b'\'' | b'\\')
         || (word.eq_ignore_ascii_case(b"bearer") && b"=:".contains(&next))
 }
 
@@ -36,8 +36,9 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let rest = &text[word.end..text.len().min(word.end + REACH_AFTER)];
     // `Bearer x`, `bearer = "x"`.
     let is_basic = text[word.clone()].eq_ignore_ascii_case(b"basic");
+    // HAProxy escapes the blank.
     let separates =
-        |byte: u8| matches!(byte, b' ' | b'\t') || (!is_basic && b"=:\"'".contains(&byte));
+        |byte: u8| matches!(byte, b' ' | b'\t' | b'\\') || (!is_basic && b"=:\"'".contains(&byte));
     let blanks = rest.iter().take(MAX_BLANKS).take_while(|byte| separates(**byte)).count();
     if is_basic && matches!(rest.get(blanks), Some(b'"' | b'\'')) {
         return apart(text, word);
@@ -140,7 +141,11 @@ pub(super) fn basic(token: &[u8]) -> Option<Confidence> {
     let password = &decoded[colon + 1..];
     let user = &decoded[..colon];
     let secret = if password.is_empty() { user } else { password };
-    let least = if chosen::weigh(secret).is_some() { f32::MIN } else { -6.0 };
+    let is_chosen = chosen::weigh(secret).is_some()
+        || chosen::is_capitalised(secret)
+        || chosen::is_pass_phrase(secret)
+        || chosen::is_walk(secret);
+    let least = if is_chosen { f32::MIN } else { -6.0 };
     let bits = value::weigh(secret, least)?.bits;
     match bits {
         bits if bits >= 4.0 => Some(Confidence::Medium),

@@ -105,6 +105,12 @@ impl FileKind {
             return if is_text { Self::Text } else { Self::Unknown };
         };
         let extension = &name[dot + 1..];
+        // `config.ini.php`, `sql.conf.ext`; `app.conf.5` is a page of the manual.
+        if ignore_case::ends_with_any(&name[..dot], &[".ini", ".conf"])
+            && !extension.iter().any(u8::is_ascii_digit)
+        {
+            return Self::Config;
+        }
         let is_in = |list: &[&str]| ignore_case::is_any(extension, list);
         let folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
         let is_catalogue =

@@ -51,11 +51,11 @@ const HEADER_BITS: f32 = 4.0;
 
 /// Credential words as the first stage looks for them.
 #[rustfmt::skip]
-pub(super) const PASSWORD_ANCHORS: [&str; 53] = [
+pub(super) const PASSWORD_ANCHORS: [&str; 54] = [
     "pass", "pwd", "psk",
     // As a word of its own it is too short to be looked for: with what stands before it.
     "_pw", ".pw", " pw", "$pw", "\"pw", "'pw", "\npw", ">pw",
-    "rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw",
+    "rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw", "modpw",
     "senha", "contrase", "kennwort", "wachtwoord", "clave", "haslo", "heslo", "parola", "motdepasse",
     "mot_de_passe", "salasana", "lozinka", "adgangskode", "losenord",
     "contraseña", "hasło", "lösenord", "geheim", "geheimnis", "sifre", "şifre", "mot de passe", "пароль",
@@ -64,10 +64,10 @@ pub(super) const PASSWORD_ANCHORS: [&str; 53] = [
     " ww",
 ];
 /// Where those of other languages begin.
-const OTHER_LANGUAGES: usize = 19;
+const OTHER_LANGUAGES: usize = 20;
 /// What `pw` is glued to.
 const GLUED_TO_PW: &[&str] =
-    &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw"];
+    &["rootpw", "adminpw", "dbpw", "sqlpw", "ftppw", "smtppw", "userpw", "bindpw", "modpw"];
 pub(super) const SECRET_ANCHORS: [&str; 6] =
     ["secret", "token", "key", "auth", "credential", "creds"];
 /// A personal access token, as the environment has it. Patterns are called so, too.
@@ -361,7 +361,7 @@ fn words_from(first: u8) -> &'static [&'static [u8]] {
         b'k' => &[b"key", b"kennwort"],
         b'l' => &[b"lozinka", b"losenord", b"l\xc3\xb6senord"],
         b'j' => const { &[b"jelszo", "jelszó".as_bytes()] },
-        b'm' => &[b"motdepasse", b"mot_de_passe", b"mot de passe", b"mdp"],
+        b'm' => &[b"motdepasse", b"mot_de_passe", b"mot de passe", b"mdp", b"modpw"],
         b'p' => &[b"pass", b"pwd", b"psk", b"parola"],
         b's' => &[b"secret", b"senha", b"salasana", b"sifre", b"sqlpw", b"smtppw"],
         b't' => &[b"token"],

@@ -363,6 +363,59 @@ mod tests {
     }
 
     #[test]
+    fn what_is_compared_behind_a_user_is_what_this_user_logs_in_with() {
+        for operator in ["&&", "and"] {
+            let line = format!("if name == \"app\" {operator} password == \"gandalf\" {{");
+            assert_eq!(found(FileKind::Code, &line), Some("gandalf"), "{line}");
+        }
+        for line in [
+            "if password == \"gandalf\" {",
+            "if name == app && password == \"gandalf\" {",
+            "if x(\"app\") && password == \"gandalf\" {",
+        ] {
+            assert_eq!(found(FileKind::Code, line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_clojure_has_no_comma() {
+        let line = "(get url {:basic-auth [\"app\" \"kdxn4jwb\"]})";
+        assert_eq!(found(FileKind::Code, line), Some("kdxn4jwb"));
+        assert_eq!(found(FileKind::Code, "{:basic-auth [\"app\"] \"kdxn4jwb\"}"), None);
+    }
+
+    #[test]
+    fn what_people_type_counts_beside_a_user_and_may_begin_with_a_number_sign() {
+        for value in ["harbour123456", "123QWEasdf", "#h4rbour"] {
+            let line = format!("user = 'app'\npassword = '{value}'\n");
+            assert_eq!(found(FileKind::Code, &line), Some(value), "{line}");
+        }
+        for line in ["password = 'harbour123456'\n", "user = 'app'\npassword = '#section2'\n"] {
+            assert_eq!(found(FileKind::Code, line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn phrases_and_words_of_programs_are_one_in_configurations() {
+        use FileKind::{Code, Config};
+        for value in [
+            "my.otter.climbs.far",
+            "OttersOpenMyLadder",
+            "Otter-Ladder",
+            "mysql@harbour",
+            "redis_2019",
+        ] {
+            let line = format!("DB_PASSWORD={value}\n");
+            assert_eq!(found(Config, &line), Some(value), "{line}");
+        }
+        for value in ["com.acme.db.otter", "WindowPanelGridView", "app@localhost", "redis_20"] {
+            let line = format!("DB_PASSWORD={value}\n");
+            assert_eq!(found(Config, &line), None, "{line}");
+        }
+        assert_eq!(found(Code, "password = \"mysql@harbour\""), None);
+    }
+
+    #[test]
     fn a_word_of_four_letters_is_one_with_whom_it_is_for_or_beside_a_constant() {
         use FileKind::{Code, Config, Text};
         for (kind, text) in [

@@ -207,7 +207,23 @@ fn is_user_of_command(place: &Place<'_>) -> bool {
 
 /// Whether the name or the value is part of something else, and they only stand beside each other.
 fn is_of_something_else(place: &Place<'_>) -> bool {
-    is_within_word(place) || is_neighbour(place) || is_commit(place)
+    is_within_word(place)
+        || is_neighbour(place)
+        || is_commit(place)
+        || is_id(place)
+        || is_of_nobody(place)
+}
+
+/// `login anonymous password me@host`: who logs in as nobody gives an address.
+fn is_of_nobody(place: &Place<'_>) -> bool {
+    ignore_case::ends_with_any(place.before().trim_ascii_end(), &[" anonymous", " ftp"])
+        && place.value().contains(&b'@')
+}
+
+/// `Id="UsernameToken-3b9d…"`: an element is called so.
+fn is_id(place: &Place<'_>) -> bool {
+    place.found.syntax == Syntax::Joined
+        && ignore_case::ends_with_any(&place.text[..place.name.start], &["id=\""])
 }
 
 /// `Ġclave`: Latin letters with accents belong to a word, too; marks of all kinds do not.
@@ -296,6 +312,16 @@ mod tests {
         }
         let text = format!("let token = decode(\"{KEY}\");");
         assert!(found(FileKind::Code, &text).is_some());
+    }
+
+    #[test]
+    fn ids_of_elements_and_addresses_of_nobody_are_none() {
+        let element = |name| format!("<w:Token {name}=\"UserToken-{}\">", &KEY[..32]);
+        assert_eq!(found(FileKind::Config, &element("w:Id")), None);
+        assert!(found(FileKind::Config, &element("w:Value")).is_some());
+        let login = |user| format!("default login {user} password kdxn4jwb@acme.io\n");
+        assert_eq!(found(FileKind::Config, &login("anonymous")), None);
+        assert!(found(FileKind::Config, &login("app")).is_some());
     }
 
     #[test]

@@ -305,7 +305,10 @@ fn close<'t>(text: &'t [u8], name: &Range<usize>) -> Option<Closing<'t>> {
     }
     // Perl: `$config{password} = "value"`, not `${password}`.
     if brackets == 0 && cursor.peek() == Some(b'}') {
-        if !is_subscript(text, name, quoted_name) {
+        // Zabbix: `{$NAME}=value`.
+        let is_macro =
+            text[..name.start].ends_with(b"{$") && text.get(cursor.at + 1) == Some(&b'=');
+        if !is_macro && !is_subscript(text, name, quoted_name) {
             return None;
         }
         cursor.at += 1;
@@ -414,9 +417,9 @@ fn behind(text: &[u8], first: &Assignment) -> Option<Assignment> {
 fn filled_in(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
     const MAX_CLOSING: usize = 4;
     #[rustfmt::skip]
-    const METHODS: [&[u8]; 9] = [
+    const METHODS: [&[u8]; 10] = [
         b".type(", b".fill(", b".val(", b".set(", b".set ", b".setValue(", b".typeText(", b".sendKeys(",
-        b".send_keys(",
+        b".send_keys(", b".value = ",
     ];
     let name_end = name.end;
     let mut cursor = Cursor { text, at: name_end };

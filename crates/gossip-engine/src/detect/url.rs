@@ -145,7 +145,8 @@ fn judge(scheme: &[u8], user: &[u8], password: &[u8], host: &[u8]) -> Option<Con
     let is_word = (is_store || joints >= 2)
         && !password.contains(&b'_')
         && chosen::is_word_of_login(password);
-    let is_made = is_of_somebody && (is_word || chosen::weigh(password).is_some());
+    let is_phrase = || chosen::is_capitalised(password) || chosen::is_pass_phrase(password);
+    let is_made = is_of_somebody && (is_word || chosen::weigh(password).is_some() || is_phrase());
     let needed = if is_made || chosen::is_sure(password) { f32::MIN } else { needed };
     let bits = value::weigh(password, needed)?.bits;
     Some(if bits >= 8.0 { Confidence::Medium } else { Confidence::Low })

@@ -15,7 +15,7 @@ pub(super) fn name_expression(name: &str) -> String {
 /// anchor and the expression is tried at its place only.
 pub(super) fn expression(name: &str, value: &str) -> String {
     // After the name: its own tail (`_API_KEY`), then what closes a quoted or bracketed name.
-    let tail = r#"[ \t\w.-]{0,24}(?:\\?["'`\])]{1,2})?\s{0,3}"#;
+    let tail = r#"[ \t\w.-]{0,24}(?:\\?["'`\])]{1,2}(?:\[["'][\w.-]{1,24}["']\])?)?\s{0,3}"#;
     let operator = r"(?:=>|:=|={1,3}|:{1,3}=?|\?=|>|,|\|\|?|\()";
     let opening = r#"[\s=]{0,9}(?:[rbuf@$]?\\?["'`({\[]{1,3}\s?)?"#;
     let end = r#"(?:[^A-Za-z0-9_+/~.=-]|[.=]?(?:["'`\s<;,)\]}\\]|\z)|\z)"#;

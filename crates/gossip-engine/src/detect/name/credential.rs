@@ -132,8 +132,10 @@ fn password(word: &Word<'_>) -> Option<f32> {
         return ((word.tail_is(PLURAL) || is_of) && is_whole).then_some(6.0);
     }
     if word.is("psk") || ignore_case::is_any(word.anchor, GLUED_TO_PW) {
-        let is_whole =
-            word.head.is_empty() || (word.is("psk") && ignore_case::is_any(word.head, OF_PSK));
+        // `rootpwmodpw`, `tlspsk`.
+        let may_be_glued =
+            word.is("modpw") || (word.is("psk") && ignore_case::is_any(word.head, OF_PSK));
+        let is_whole = word.head.is_empty() || may_be_glued;
         return (is_whole && word.tail.is_empty()).then_some(5.0);
     }
     let bits = if word.is("pwd") { 5.0 } else { 4.0 };

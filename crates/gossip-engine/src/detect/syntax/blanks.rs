@@ -87,7 +87,7 @@ pub(super) fn by_blank(
     if let Some(found) = typed(cursor, begun) {
         return Some(found);
     }
-    if leads(text, name, &["define ", "\\set "])
+    if leads(text, name, &["define ", "\\set ", "(def ", "defvar *", "ameter *"])
         && let Some(found) = quoted(cursor, Syntax::Quoted)
     {
         return Some(found);

@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::values::bare;
 use super::{Assignment, MAX_DECLARED, MAX_FIELD_NAME, MAX_VALUE, Syntax};
 use crate::detect::file_kind::FileKind;
+use crate::ignore_case;
 
 /// What names an element, and does not only mark it: `<string name="…">`.
 pub(super) const NAMING: &[&str] = &["name=", "key="];
@@ -54,10 +55,15 @@ pub(super) fn element(mut cursor: Cursor<'_>) -> Option<Assignment> {
 pub(super) fn attributes(mut cursor: Cursor<'_>) -> Option<Assignment> {
     // What is in quotes may be an address.
     let mut in_quotes = false;
+    let start = cursor.at;
     cursor.skip_while(MAX_ATTRIBUTES, |byte| {
         in_quotes ^= byte == b'"';
         byte != b'\n' && (in_quotes || !matches!(byte, b'<' | b'>' | b'/'))
     });
+    // FileZilla, behind a password of its own.
+    if ignore_case::contains(&cursor.text[start..cursor.at], "=\"crypt") {
+        return None;
+    }
     if cursor.eat(b">") { element(cursor) } else { None }
 }
 

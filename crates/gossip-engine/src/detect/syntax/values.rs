@@ -332,8 +332,10 @@ pub(super) fn login(cursor: Cursor<'_>, name: &[u8]) -> Option<Assignment> {
         let len = cursor.skip_while(MAX_PAIR_GAP, |byte| byte != quote && byte != b'\n');
         cursor.eat_quote()?;
         let _ = cursor.eat(b".into()") || cursor.eat(b".to_string()") || cursor.eat(b".to_owned()");
-        cursor.skip_blanks();
-        if !cursor.eat(b",") {
+        let blanks = cursor.skip_blanks();
+        // Clojure lists without commas.
+        let is_next = blanks > 0 && opening == Some(b'[') && cursor.peek() == Some(b'"');
+        if !is_next && !cursor.eat(b",") {
             return None;
         }
         if len > 0 {
@@ -463,7 +465,9 @@ impl Follows {
             Some(byte) if byte.is_ascii_alphanumeric() => {
                 let len = word.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
                 let assigns = word[..len].iter().any(|byte| matches!(byte, b'=' | b'/' | b'@'));
-                if assigns { Self::Nothing } else { Self::Prose }
+                // `password=value host.name`.
+                let is_host = word[..len.saturating_sub(1)].contains(&b'.');
+                if assigns || is_host { Self::Nothing } else { Self::Prose }
             }
             _ => Self::Nothing,
         }

@@ -17,11 +17,8 @@ pub(super) fn is_public(value: &[u8]) -> bool {
 
 /// What Stripe, and those who do as it does, give to pages, and RevenueCat to applications of each store.
 fn is_publishable(value: &[u8]) -> bool {
-    const OF_STORE_LEN: usize = 32;
-    value.starts_with(b"pk_live_")
-        || value.starts_with(b"pk_test_")
-        || (value.len() == OF_STORE_LEN
-            && (value.starts_with(b"appl_") || value.starts_with(b"goog_")))
+    const STARTS: [&[u8]; 4] = [b"pk_live_", b"pk_test_", b"appl_", b"goog_"];
+    STARTS.iter().any(|start| value.starts_with(start))
 }
 
 /// Whether the value looks like something public; a secret may look so, too.
@@ -58,13 +55,22 @@ fn is_point(digits: &[u8]) -> bool {
 
 /// What says of itself that it is a public key: its first letters and its length.
 fn is_written_as_public(value: &[u8]) -> bool {
+    /// How public keys of RSA and of curves begin in base64, whatever is left of them.
+    const STARTS: [&[u8]; 4] = [
+        b"MIGfMA0GCSqGSIb3DQEBAQUAA4GN",
+        b"MIIBIjANBgkqhkiG9w0BAQEFAAOC",
+        b"MIICIjANBgkqhkiG9w0BAQEFAAOC",
+        b"MFkwEwYHKoZIzj0CAQYIKoZIzj0D",
+    ];
     const KINDS: [(&[u8], usize); 5] =
         [(b"age1", 62), (b"xpub", 111), (b"ypub", 111), (b"zpub", 111), (b"tpub", 111)];
-    KINDS.iter().any(|(start, len)| {
-        value.len() == *len
-            && value.starts_with(start)
-            && value[start.len()..].iter().all(u8::is_ascii_alphanumeric)
-    })
+    let is_key = STARTS.iter().any(|start| value.starts_with(start));
+    is_key
+        || KINDS.iter().any(|(start, len)| {
+            value.len() == *len
+                && value.starts_with(start)
+                && value[start.len()..].iter().all(u8::is_ascii_alphanumeric)
+        })
 }
 
 /// A card, as a browser gets it from Stripe and hands it on once: a version, the time, the account and a

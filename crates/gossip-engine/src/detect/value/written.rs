@@ -75,6 +75,13 @@ pub(super) fn is_qualified(value: &[u8]) -> bool {
         || has(value, b"::")
         || ignore_case::starts_with_any(value, &["arn:", "urn:", "pkcs11:", "magnet:"])
         || is_reference(value)
+        || is_scoped(value)
+}
+
+/// `@acme/auth_token`: a name in the scope of somebody's packages.
+fn is_scoped(value: &[u8]) -> bool {
+    let in_name = |byte: &u8| byte.is_ascii_lowercase() || b"-_./".contains(byte);
+    value.strip_prefix(b"@").is_some_and(|name| name.contains(&b'/') && name.iter().all(in_name))
 }
 
 /// `ssm:/app/db`: a place in a store, behind the store's name.
