@@ -132,6 +132,15 @@ const CALLS: &[Call] = &[
     secret("secretkeyspec(", 0),
     secret("hmacshakeyfor(", 0),
     secret("fernet(", 0),
+    secret("createcipher(", 1),
+    secret("createdecipher(", 1),
+    secret("scryptsync(", 0),
+    secret("pbkdf2sync(", 0),
+    secret("enc.utf8.parse(", 0),
+    secret("timestampsigner(", 0),
+    secret("hextoecdsa(", 0),
+    secret("sha256::new_from_slice(", 0),
+    secret("hmac.hexdigest(", 1),
     secret("createcipheriv(", 1),
     secret("createdecipheriv(", 1),
     secret("openssl_encrypt(", 2),
@@ -334,6 +343,10 @@ mod tests {
             "CryptoJS.AES.decrypt(text, \"kdxnyjwb\")",
             "sessions.NewCookieStore([]byte(\"kdxnyjwb\"))",
             "jwt.encode(\n    payload,\n    \"kdxnyjwb\",\n)",
+            "crypto.createCipher('aes-256-cbc', 'kdxnyjwb')",
+            "OpenSSL::HMAC.hexdigest('sha256', 'kdxnyjwb', data)",
+            "client.connect(\"id\", \"app\", \"kdxnyjwb\")",
+            "new DirectoryEntry(\"LDAP://h\", \"app\", \"kdxnyjwb\")",
         ] {
             assert_eq!(found(text), Some("kdxnyjwb"), "{text}");
         }

@@ -51,6 +51,8 @@ pub(super) fn argument(
             false if is_copied(text, name) => quoted(cursor, Syntax::Listed),
             // Elixir: `put_env(:app, :name, "value")`. A label has no symbol before it.
             false if text[..name.start].ends_with(b", :") => quoted(cursor, Syntax::Listed),
+            // Sinatra: `set :name, "value"`.
+            false if text[..name.start].ends_with(b"set :") => quoted(cursor, Syntax::Listed),
             // Erlang: `{name, "value"}`.
             false if name.start.checked_sub(1).is_some_and(|at| text[at] == b'{') => {
                 let found = quoted(cursor, Syntax::Listed)?;

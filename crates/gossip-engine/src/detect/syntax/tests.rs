@@ -39,6 +39,9 @@ fn values_are_found_in_every_syntax() {
             Config,
         ),
         ("password: dev ? '@kdxnyjwb@' : '',", Syntax::Quoted, Code),
+        ("password, _ := base64.DecodeString(\"@kdxnyjwb@\")", Syntax::Wrapped, Code),
+        ("byte[] password = Base64.getDecoder().decode(\"@kdxnyjwb@\");", Syntax::Wrapped, Code),
+        ("set :password, '@kdxnyjwb@'", Syntax::Listed, Code),
         ("  password : STRING(32) := '@kdxnyjwb@';", Syntax::Quoted, Code),
         ("{$ACME.PASSWORD}=@kdxnyjwb@\n", Syntax::BareEquals, Config),
         (

@@ -99,6 +99,12 @@ fn between_signs(mut cursor: Cursor<'_>, syntax: Syntax) -> Option<Assignment> {
 
 /// `wrapper("value")`, at most two of them: `Some(b64decode(b'…'))`.
 pub(super) fn wrapped(mut cursor: Cursor<'_>) -> Option<Assignment> {
+    // Java makes a decoder first.
+    const DECODERS: [&[u8]; 2] =
+        [b"Base64.getDecoder().decode(", b"Base64.getUrlDecoder().decode("];
+    if DECODERS.iter().any(|decoder| cursor.eat(decoder)) {
+        return quoted(cursor, Syntax::Wrapped);
+    }
     // Python: the first of what is joined.
     if cursor.eat(b"\"\".join([") || cursor.eat(b"''.join([") {
         return quoted(cursor, Syntax::Wrapped);
