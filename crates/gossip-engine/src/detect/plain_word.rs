@@ -50,7 +50,7 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     {
         return is_rare(place, word, given);
     }
-    let is_phrase = chosen::is_pass_phrase(word);
+    let is_phrase = is_clear && chosen::is_pass_phrase(word);
     if !is_clear || !(is_phrase || chosen::is_word_of_login(word)) || !is_value() {
         return false;
     }

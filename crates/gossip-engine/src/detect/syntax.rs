@@ -183,11 +183,6 @@ pub(super) fn assignment(text: &[u8], name: &Range<usize>, kind: FileKind) -> Op
     if blanks > 0 && !quoted_name && cursor.eat(b"-> ") {
         return bare(cursor, Syntax::Blank, kind);
     }
-    // Go: `name, _ := hex.DecodeString("value")`.
-    const WITH_ERROR: [&[u8]; 3] = [b", _ := ", b", err := ", b", _ = "];
-    if !quoted_name && kind != FileKind::Text && WITH_ERROR.iter().any(|sign| cursor.eat(sign)) {
-        return quoted(cursor, Syntax::Quoted).or_else(|| wrapped(cursor));
-    }
     // R: `name <- "value"`.
     if blanks > 0 && cursor.eat(b"<- ") {
         return quoted(cursor, Syntax::Quoted);

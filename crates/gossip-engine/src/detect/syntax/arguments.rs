@@ -41,6 +41,10 @@ pub(super) fn argument(
     }
     if operator == Operator::Comma && !quoted_name {
         cursor.skip_blanks();
+        // Go: `name, _ := hex.DecodeString("value")`.
+        if kind != FileKind::Text && (cursor.eat(b"_ := ") || cursor.eat(b"err := ")) {
+            return quoted(cursor, Syntax::Quoted).or_else(|| wrapped(cursor));
+        }
         return match leads(text, name, COMPARING) {
             true => quoted(cursor, Syntax::Compared),
             // `put(PASSWORD, "value")`.
