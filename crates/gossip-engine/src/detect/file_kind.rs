@@ -108,6 +108,7 @@ impl FileKind {
         // `config.ini.php`, `sql.conf.ext`; `app.conf.5` is a page of the manual.
         if ignore_case::ends_with_any(&name[..dot], &[".ini", ".conf"])
             && !extension.iter().any(u8::is_ascii_digit)
+            && !ignore_case::is_any(extension, TEXT)
         {
             return Self::Config;
         }
@@ -205,6 +206,7 @@ mod tests {
         }
         for manual in [
             "man1/git.1",
+            "man5/app.conf.5",
             "man/man1/openssl-mac.1ssl.gz!openssl-mac.1ssl",
             "share/info/gnupg.info-2",
             "a.gz!changelog",
@@ -224,7 +226,9 @@ mod tests {
             assert_eq!(kind(catalogue), FileKind::Catalogue, "{catalogue}");
         }
         assert_eq!(kind("org/acme/lang/Main.java"), FileKind::Code);
-        for config in ["lang/.env", "deploy/de.yml", "config/en.json"] {
+        for config in
+            ["lang/.env", "deploy/de.yml", "config/en.json", "inc/app.ini.php", "sql.conf.ext"]
+        {
             assert_eq!(kind(config), FileKind::Config, "{config}");
         }
         for other in
