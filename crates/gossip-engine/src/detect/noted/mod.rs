@@ -62,18 +62,18 @@ pub(super) fn detect(text: &[u8], of: Of, owned: Range<usize>, on_found: &mut dy
     let mut at = owned.start;
     // What begins before is told where it begins.
     if at > 0 && !is_gap(text[at - 1]) {
-        at += text[at..].iter().take_while(|byte| !is_gap(**byte)).count();
+        at += Word::read(&text[at..]).len;
     }
     while at < owned.end {
         if is_gap(text[at]) {
             at += 1;
             continue;
         }
-        let len = text[at..].iter().take_while(|byte| !is_gap(**byte)).count();
-        let word = at..at + len;
-        at = word.end;
-        if len <= MAX_WORD
-            && let Some(secret) = password(text, of, word)
+        let word = Word::read(&text[at..]);
+        let place = at..at + word.len;
+        at = place.end;
+        if word.may_be_one(of)
+            && let Some(secret) = password(text, of, place)
         {
             let whole = secret.clone();
             let (confidence, reason) = (Confidence::Low, Reason::NamedPassword);
@@ -82,9 +82,68 @@ pub(super) fn detect(text: &[u8], of: Of, owned: Range<usize>, on_found: &mut dy
     }
 }
 
-/// What stands between words: blanks, quotes, tags, and most characters that are no letters of Europe.
+/// What a byte is; most words are told by this to be words of a sentence.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < classes.len() {
+        let byte = at as u8;
+        // Blanks, quotes, tags, and most characters that are no letters of Europe.
+        let is_gap = !byte.is_ascii_graphic()
+            || matches!(byte, b'"' | b'`' | b'<' | b'>' | b'|' | b',' | b';' | b'{' | b'}');
+        classes[at] |= if is_gap { GAP } else { 0 };
+        classes[at] |= if byte.is_ascii_digit() { DIGIT } else { 0 };
+        classes[at] |= if byte.is_ascii_uppercase() { CAPITAL } else { 0 };
+        classes[at] |= if byte.is_ascii_lowercase() { SMALL } else { 0 };
+        classes[at] |= if shape::is_sign(byte) { SIGN } else { 0 };
+        at += 1;
+    }
+    classes
+};
+const GAP: u8 = 1;
+const DIGIT: u8 = 2;
+const CAPITAL: u8 = 4;
+const SIGN: u8 = 8;
+const SMALL: u8 = 16;
+
 fn is_gap(byte: u8) -> bool {
-    !byte.is_ascii_graphic() || b"\"`<>|,;{}".contains(&byte)
+    CLASSES[usize::from(byte)] & GAP != 0
+}
+
+/// A word, as far as a look at each of its bytes tells.
+struct Word {
+    len: usize,
+    any: u8,
+    capitals: usize,
+}
+
+impl Word {
+    fn read(rest: &[u8]) -> Self {
+        let mut word = Self { len: 0, any: 0, capitals: 0 };
+        for byte in rest {
+            let class = CLASSES[usize::from(*byte)];
+            if class & GAP != 0 {
+                break;
+            }
+            word.len += 1;
+            word.any |= class;
+            word.capitals += usize::from(class & CAPITAL != 0);
+        }
+        word
+    }
+
+    /// Whether it has what words of a sentence do not have. What programs call something has a digit less often than
+    /// a password.
+    fn may_be_one(&self, of: Of) -> bool {
+        /// Of letters only so many are capitals in no name of a product.
+        const CAPITALS_MIN: usize = 4;
+        let is_unlike_words = match of {
+            Of::Notes => self.any & (DIGIT | SIGN) != 0 || self.capitals >= CAPITALS_MIN,
+            Of::AnyText | Of::Documentation => self.any & DIGIT != 0,
+        };
+        let has_letter = self.any & (CAPITAL | SMALL) != 0;
+        (shape::LEN_MIN..=MAX_WORD).contains(&self.len) && has_letter && is_unlike_words
+    }
 }
 
 /// The password in a word, if it is one.
@@ -150,10 +209,6 @@ fn candidate(
 ) -> Option<Range<usize>> {
     // Before anything else, as most words are in a dictionary.
     let looks = Looks::of(&text[value.clone()])?;
-    // What programs call something has a digit less often than a password.
-    if of != Of::Notes && !text[value.clone()].iter().any(u8::is_ascii_digit) {
-        return None;
-    }
     let line = line_before(text, word.start);
     let behind = &text[word.end..text.len().min(word.end + MAX_BEHIND)];
     let cue = before::cue(line);

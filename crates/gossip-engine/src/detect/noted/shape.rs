@@ -8,7 +8,8 @@ use super::super::vocabulary;
 use super::words::NUMBERED;
 use crate::ignore_case;
 
-const LEN: std::ops::RangeInclusive<usize> = 5..=48;
+pub(super) const LEN_MIN: usize = 5;
+const LEN_MAX: usize = 48;
 
 /// What a value weighs at least that is hardly a word, a random one, and one of letters only.
 const NO_WORD_BITS: f32 = 10.0;
@@ -30,11 +31,11 @@ pub(super) enum Looks {
 
 impl Looks {
     pub(super) fn of(value: &[u8]) -> Option<Self> {
-        if !LEN.contains(&value.len()) || !may_be_one(value) || is_other(value) {
+        if !(LEN_MIN..=LEN_MAX).contains(&value.len()) || is_other(value) {
             return None;
         }
         // A percent sign begins no escape here, as addresses were told before, and is a sign as others are.
-        let mut plain = [0; *LEN.end()];
+        let mut plain = [0; LEN_MAX];
         let plain = &mut plain[..value.len()];
         plain.copy_from_slice(value);
         plain.iter_mut().filter(|byte| **byte == b'%').for_each(|byte| *byte = b'$');
@@ -49,7 +50,7 @@ impl Looks {
         }
         let has_digit = has(u8::is_ascii_digit);
         let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
-        let signs = value.iter().filter(|byte| is_sign(byte)).count();
+        let signs = value.iter().filter(|byte| is_sign(**byte)).count();
         let random_bits = if has_digit || signs > 1 { RANDOM_BITS } else { RANDOM_LETTERS_BITS };
         let is_by_the_rules = value::is_by_the_rules(value) && !is_of_year(value);
         if is_by_the_rules || (is_mixed && weight(random_bits)) {
@@ -88,24 +89,16 @@ fn is_of_all_kinds(value: &[u8]) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
     has(u8::is_ascii_uppercase)
         && has(u8::is_ascii_lowercase)
-        && has(is_sign)
+        && value.iter().any(|byte| is_sign(*byte))
         && value.iter().filter(|byte| byte.is_ascii_digit()).count() >= DIGITS_MIN
 }
 
 /// What people and programs put between letters and digits.
-fn is_sign(byte: &u8) -> bool {
-    b"!@#$%^&*?~+=_-".contains(byte)
-}
-
-/// Whether the word has what words of a sentence do not have; most have nothing of it.
-fn may_be_one(value: &[u8]) -> bool {
-    const HUMPS: usize = 4;
-    value.iter().any(|byte| byte.is_ascii_digit() || is_sign(byte))
-        || value
-            .windows(2)
-            .filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
-            .count()
-            >= HUMPS
+pub(super) const fn is_sign(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'~' | b'+' | b'=' | b'_' | b'-'
+    )
 }
 
 /// `Zwetschge_Hamburg`: two words that programs do not know, one of them a name.
