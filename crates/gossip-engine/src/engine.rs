@@ -94,6 +94,7 @@ impl Engine {
                     }
                 }
                 None if rule.detector.is_none() => by_path.push(index),
+                None if rule.anchors.is_empty() => everywhere.push(index),
                 None => {}
             }
             let begins_matches = !rule.anchored_by_keyword && rule.detector.is_none();

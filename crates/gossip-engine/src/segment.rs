@@ -320,8 +320,18 @@ impl Segment<'_> {
         owned: Range<usize>,
     ) {
         // Most rules of this kind are for few paths.
-        if self.path_fits(scratch, index) {
+        if !self.path_fits(scratch, index) {
+            return;
+        }
+        let Some(detector) = self.engine.rules.rule(index as usize).detector else {
             self.search(scratch, view, index, owned, &mut |_| Step::TakeAndGoOn);
+            return;
+        };
+        // What is decoded was not written by people, but for text in two bytes a character.
+        if matches!(view.encoding, Encoding::Plain | Encoding::Utf16) {
+            detector.read(view.text, self.kind, owned, &mut |detected| {
+                self.judge_detected(scratch, view, index, &detected);
+            });
         }
     }
 

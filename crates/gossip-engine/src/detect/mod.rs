@@ -17,6 +17,7 @@ mod keyboard;
 mod login;
 mod name;
 mod named;
+mod noted;
 mod place;
 mod plain_word;
 mod service;
@@ -67,6 +68,7 @@ const _: () = assert!(syntax::REACH_AFTER + siblings::REACH <= NEAR_AFTER);
 const _: () = assert!(calls::REACH <= NEAR_AFTER);
 const _: () = assert!(NEAR_BEFORE <= REACH_BEFORE && NEAR_AFTER <= REACH_AFTER);
 const _: () = assert!(login::REACH_BEFORE <= NEAR_BEFORE && login::REACH_AFTER <= NEAR_AFTER);
+const _: () = assert!(noted::REACH_BEFORE <= REACH_BEFORE && noted::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(authorization::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(service::REACH_BEFORE <= NEAR_BEFORE && service::REACH_AFTER <= NEAR_AFTER);
 const _: () = assert!(REACH_BEFORE + NEARBY <= CONTEXT_BEFORE);
@@ -194,6 +196,10 @@ pub enum Detector {
     PasswordColumn,
     /// A user and a password that somebody noted down.
     NotedLogin,
+    /// A password in a note, with nothing beside it that says so. It has no word, and reads its files whole.
+    NotedPassword,
+    /// The same in any text, behind a user only.
+    NotedUser,
 }
 
 /// What a detector found.
@@ -220,6 +226,7 @@ impl Detector {
             Self::ServiceKey => service::anchors().collect(),
             Self::PasswordColumn => [&columns::ANCHORS[..], &columns::ALIGNED].concat(),
             Self::NotedLogin => login::ANCHORS.to_vec(),
+            Self::NotedPassword | Self::NotedUser => Vec::new(),
         };
         // There are many services, and the same may follow the names of all.
         let behind_service = Next::only(service::may_follow);
@@ -249,6 +256,25 @@ impl Detector {
             Self::ServiceKey => service::may_follow(next),
             Self::PasswordColumn => columns::may_follow(word, next),
             Self::NotedLogin => login::may_follow(word, next),
+            Self::NotedPassword | Self::NotedUser => false,
+        }
+    }
+
+    /// Calls back with what begins in `owned`, if this has no words and reads files whole.
+    pub(crate) fn read(
+        self,
+        text: &[u8],
+        kind: FileKind,
+        owned: Range<usize>,
+        on_found: &mut dyn FnMut(Detected),
+    ) {
+        match self {
+            Self::NotedPassword => noted::detect(text, noted::Of::Notes, owned, on_found),
+            Self::NotedUser if kind == FileKind::Text => {
+                noted::detect(text, noted::Of::Documentation, owned, on_found);
+            }
+            Self::NotedUser => noted::detect(text, noted::Of::AnyText, owned, on_found),
+            _ => {}
         }
     }
 
@@ -268,6 +294,7 @@ impl Detector {
             Self::ServiceKey => service::detect(text, word),
             Self::NotedLogin => login::detect(text, kind, word),
             Self::PasswordColumn => return columns::detect(text, kind, word, on_found),
+            Self::NotedPassword | Self::NotedUser => None,
         };
         if let Some(found) = found {
             on_found(found);

@@ -59,6 +59,13 @@ const FILES: &[Case] = &[
     ("davfs2/secrets", "https://h/dav app [[{base62:12}]]\n", "secret-column"),
     ("ossec/etc/client.keys", "001 h1 10.0.0.1 [[{hex:64}]]\n", "secret-column"),
     ("github-recovery-codes.txt", "[[{hex:5}-{hex:5}\n{hex:5}-{hex:5}\n{hex:5}-{hex:5}\n{hex:5}-{hex:5}]]\n", "recovery-codes-file"),
+    ("notes/2026-07-23.txt", "root [[Zwetschge{digit:4}!]]\n", "noted-password"),
+    ("Notizen/Zugänge.txt", "kasse: eva.k -> [[zwetschge{digit:3}]]\n", "noted-password"),
+    ("slack/general.json", "{{\"type\": \"message\", \"text\": \"[[Zwetschge{digit:2}]]\"}}\n", "noted-password"),
+    ("mail/access.eml", "Subject: vpn\n\nuse [[Zwetschge{digit:2}]] for it\n", "noted-password"),
+    ("WhatsApp Chat with Eva.txt", "01.02.26, 10:20 - Eva: [[Zwetschge{digit:2}]]\n", "noted-password"),
+    ("wiki/Servers.md", "| h1 | root | `[[{base62:12}5a]]` |\n", "noted-password"),
+    ("docs/install.md", "| h1 | root | `[[Zwetschge{digit:2}]]` |\n", "noted-user"),
     ("terraform.tfstate", "\"type\": \"random_string\", \"attributes\": {{ \"result\": \"[[{base62:24}]]\"", "key-in-state"),
 ];
 
@@ -97,6 +104,9 @@ fn files_of_such_names_hold_other_things_as_well() {
         ("etc/ppp/chap-secrets", "# app * {base62:12} *\n"),
         ("etc/ntp.keys", "# 1 M {base62:16}\n"),
         ("recovery-codes.md", "How to store recovery codes\n\nPrint them.\n"),
+        ("notes/README.md", "kasse: zwetschge{digit:2}\n"),
+        ("vendor/notes/todo.txt", "zwetschge{digit:2}\n"),
+        ("src/notes/page.html", "root zwetschge{digit:2}\n"),
         ("backup_codes.py", "import secrets\n\nCODES = 10\n"),
     ] {
         let text = text.replace("{{", "{{{{").replace("}}", "}}}}").replace("${M", "${{M");
