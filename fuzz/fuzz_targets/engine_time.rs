@@ -34,14 +34,13 @@ fn time(data: &[u8], len: usize) -> Duration {
 
 /// What a file is called decides how it is read.
 fn path(data: &[u8]) -> &'static [u8] {
-    const PATHS: [&[u8]; 7] = [
+    const PATHS: [&[u8]; 6] = [
         b"any/config.yml",
         b"any/code.py",
         b"any/notes",
         b"any/page.html",
         b"any/passwords.txt",
         b"notes/any.txt",
-        b"any/README.md",
     ];
     PATHS[data.len() % PATHS.len()]
 }

@@ -3,7 +3,7 @@
 use crate::literals::MAX_REACH;
 
 /// Changes whenever the same rules would find something else in the same bytes, or say more of it.
-pub const ENGINE_VERSION: u32 = 13;
+pub const ENGINE_VERSION: u32 = 14;
 
 /// Bytes are judged in segments of this size, counted from the start of the object, so that what is
 /// found does not depend on how the bytes arrive.
@@ -24,6 +24,10 @@ pub const MIN_UTF16_RUN_CHARS: usize = 12;
 /// How often decoded text is decoded again, at most.
 pub const MAX_DECODE_DEPTH: u8 = 4;
 
+/// How much of a file of notes is read word by word, which takes as long as twenty times as much of anything
+/// else: more than this is written by programs. It ends with a segment.
+pub const MAX_NOTES_LEN: usize = 4 * 1024 * 1024;
+
 /// How far an allow comment, or a keyword that the expression does not contain, may be from the
 /// match.
 pub const NEARBY: usize = 1024;
@@ -33,6 +37,7 @@ pub const MAX_REGEX_BYTES: usize = 2 * 1024 * 1024;
 /// The rules of one set.
 pub const MAX_RULES: usize = 4096;
 
+const _: () = assert!(MAX_NOTES_LEN.is_multiple_of(SEGMENT_LEN));
 const _: () = assert!(CONTEXT_BEFORE >= MAX_REACH + NEARBY);
 const _: () = assert!(CONTEXT_AFTER >= MAX_MATCH_LEN + NEARBY);
 const _: () = assert!(CONTEXT_AFTER >= MAX_ENCODED_RUN_LEN + NEARBY);

@@ -87,6 +87,7 @@ impl CanonicalBytes for Options {
             limits::MAX_ENCODED_RUN_LEN,
             limits::MIN_BASE64_RUN_LEN,
             limits::MIN_UTF16_RUN_CHARS,
+            limits::MAX_NOTES_LEN,
             limits::NEARBY,
             crate::literals::MAX_REACH,
         ] {

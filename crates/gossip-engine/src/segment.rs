@@ -12,7 +12,7 @@ use crate::decode::base64::Digits;
 use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
 use crate::detect::FileKind;
 use crate::engine::{Engine, Link};
-use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, NEARBY};
+use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, MAX_NOTES_LEN, NEARBY};
 use crate::literals::stands_alone;
 use crate::scratch::Scratch;
 
@@ -327,9 +327,11 @@ impl Segment<'_> {
             self.search(scratch, view, index, owned, &mut |_| Step::TakeAndGoOn);
             return;
         };
-        // What is decoded was not written by people, but for text in two bytes a character.
-        if matches!(view.encoding, Encoding::Plain | Encoding::Utf16) {
-            detector.read(view.text, self.kind, owned, &mut |detected| {
+        // What is decoded was not written by people, but for text in two bytes a character; nor is what is long.
+        let start = self.base + view.original(owned.clone()).start as u64;
+        let may_be_note = start < MAX_NOTES_LEN as u64;
+        if may_be_note && matches!(view.encoding, Encoding::Plain | Encoding::Utf16) {
+            detector.read(view.text, owned, &mut |detected| {
                 self.judge_detected(scratch, view, index, &detected);
             });
         }

@@ -196,10 +196,9 @@ pub enum Detector {
     PasswordColumn,
     /// A user and a password that somebody noted down.
     NotedLogin,
-    /// A password in a note, with nothing beside it that says so. It has no word, and reads its files whole.
+    /// A password in a note, with nothing beside it that says so. It has no word, and reads its files from their
+    /// start.
     NotedPassword,
-    /// The same in any text, behind a user only.
-    NotedUser,
 }
 
 /// What a detector found.
@@ -226,7 +225,7 @@ impl Detector {
             Self::ServiceKey => service::anchors().collect(),
             Self::PasswordColumn => [&columns::ANCHORS[..], &columns::ALIGNED].concat(),
             Self::NotedLogin => login::ANCHORS.to_vec(),
-            Self::NotedPassword | Self::NotedUser => Vec::new(),
+            Self::NotedPassword => Vec::new(),
         };
         // There are many services, and the same may follow the names of all.
         let behind_service = Next::only(service::may_follow);
@@ -256,25 +255,14 @@ impl Detector {
             Self::ServiceKey => service::may_follow(next),
             Self::PasswordColumn => columns::may_follow(word, next),
             Self::NotedLogin => login::may_follow(word, next),
-            Self::NotedPassword | Self::NotedUser => false,
+            Self::NotedPassword => false,
         }
     }
 
-    /// Calls back with what begins in `owned`, if this has no words and reads files whole.
-    pub(crate) fn read(
-        self,
-        text: &[u8],
-        kind: FileKind,
-        owned: Range<usize>,
-        on_found: &mut dyn FnMut(Detected),
-    ) {
-        match self {
-            Self::NotedPassword => noted::detect(text, noted::Of::Notes, owned, on_found),
-            Self::NotedUser if kind == FileKind::Text => {
-                noted::detect(text, noted::Of::Documentation, owned, on_found);
-            }
-            Self::NotedUser => noted::detect(text, noted::Of::AnyText, owned, on_found),
-            _ => {}
+    /// Calls back with what begins in `owned`, if this has no words and reads files.
+    pub(crate) fn read(self, text: &[u8], owned: Range<usize>, on_found: &mut dyn FnMut(Detected)) {
+        if self == Self::NotedPassword {
+            noted::detect(text, owned, on_found);
         }
     }
 
@@ -294,7 +282,7 @@ impl Detector {
             Self::ServiceKey => service::detect(text, word),
             Self::NotedLogin => login::detect(text, kind, word),
             Self::PasswordColumn => return columns::detect(text, kind, word, on_found),
-            Self::NotedPassword | Self::NotedUser => None,
+            Self::NotedPassword => None,
         };
         if let Some(found) = found {
             on_found(found);

@@ -65,7 +65,6 @@ const FILES: &[Case] = &[
     ("mail/access.eml", "Subject: vpn\n\nuse [[Zwetschge{digit:2}]] for it\n", "noted-password"),
     ("WhatsApp Chat with Eva.txt", "01.02.26, 10:20 - Eva: [[Zwetschge{digit:2}]]\n", "noted-password"),
     ("wiki/Servers.md", "| h1 | root | `[[{base62:12}5a]]` |\n", "noted-password"),
-    ("docs/install.md", "| h1 | root | `[[Zwetschge{digit:2}]]` |\n", "noted-user"),
     ("terraform.tfstate", "\"type\": \"random_string\", \"attributes\": {{ \"result\": \"[[{base62:24}]]\"", "key-in-state"),
 ];
 
@@ -104,6 +103,8 @@ fn files_of_such_names_hold_other_things_as_well() {
         ("etc/ppp/chap-secrets", "# app * {base62:12} *\n"),
         ("etc/ntp.keys", "# 1 M {base62:16}\n"),
         ("recovery-codes.md", "How to store recovery codes\n\nPrint them.\n"),
+        ("docs/install.md", "| h1 | root | `zwetschge{digit:2}` |\n"),
+        ("servers/app.log", "root zwetschge{digit:2}\n"),
         ("notes/README.md", "kasse: zwetschge{digit:2}\n"),
         ("vendor/notes/todo.txt", "zwetschge{digit:2}\n"),
         ("src/notes/page.html", "root zwetschge{digit:2}\n"),
@@ -163,5 +164,17 @@ fn long_files_of_such_names_are_read_in_time() {
             found(path, text);
             assert!(started.elapsed().as_secs() < 20, "{path}: {:?}", started.elapsed());
         }
+    }
+}
+
+/// What is that long was not written by hand.
+#[test]
+fn notes_are_read_word_by_word_up_to_a_limit() {
+    let len = gossip_engine::limits::MAX_NOTES_LEN;
+    let line = "use Zwetschge2041! there\n";
+    let filler = "one word and another\n";
+    for (before, count) in [(len - 1000, 1), (len + gossip_engine::limits::SEGMENT_LEN, 0)] {
+        let text = filler.repeat(before / filler.len()) + line;
+        assert_eq!(found("notes/long.txt", &text).len(), count, "{before}");
     }
 }

@@ -17,31 +17,14 @@ use super::Detected;
 use crate::finding::Reason;
 use crate::rules::Confidence;
 
-/// What is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
-    /// What people write for themselves, or to each other.
-    Notes,
-    /// Any text.
-    AnyText,
-    /// What shows examples.
-    Documentation,
-}
-
-impl Of {
-    /// How much a value must look like a password behind what says so much, at the end of its line or before it.
-    fn needed(self, cue: Cue, is_last: bool) -> Option<Looks> {
-        match (self, cue) {
-            (_, Cue::Otherwise | Cue::Cell) => None,
-            (Self::Notes, Cue::Account | Cue::User) => Some(Looks::Word),
-            (Self::Notes, Cue::Alone | Cue::Sign) if is_last => Some(Looks::Made),
-            (Self::Notes, Cue::Said | Cue::Sign) => Some(Looks::Sure),
-            (Self::Notes, Cue::Nothing | Cue::Alone) => Some(Looks::Random),
-            (Self::AnyText, Cue::User) => Some(Looks::Sure),
-            (Self::AnyText, Cue::Account) if is_last => Some(Looks::Random),
-            (Self::Documentation, Cue::User) if is_last => Some(Looks::Sure),
-            (Self::AnyText | Self::Documentation, _) => None,
-        }
+/// How much a value must look like a password behind what says so much, at the end of its line or before it.
+fn needed(cue: Cue, is_last: bool) -> Option<Looks> {
+    match cue {
+        Cue::Otherwise | Cue::Cell => None,
+        Cue::Account | Cue::User => Some(Looks::Word),
+        Cue::Alone | Cue::Sign if is_last => Some(Looks::Made),
+        Cue::Said | Cue::Sign => Some(Looks::Sure),
+        Cue::Nothing | Cue::Alone => Some(Looks::Random),
     }
 }
 
@@ -58,7 +41,7 @@ pub(super) const REACH_BEFORE: usize = 2 * MAX_WORD + MAX_BEFORE + MAX_TAIL;
 pub(super) const REACH_AFTER: usize = MAX_WORD + MAX_BEHIND;
 
 /// Calls back with the passwords that begin in `owned`.
-pub(super) fn detect(text: &[u8], of: Of, owned: Range<usize>, on_found: &mut dyn FnMut(Detected)) {
+pub(super) fn detect(text: &[u8], owned: Range<usize>, on_found: &mut dyn FnMut(Detected)) {
     let mut at = owned.start;
     // What begins before is told where it begins.
     if at > 0 && !is_gap(text[at - 1]) {
@@ -72,8 +55,8 @@ pub(super) fn detect(text: &[u8], of: Of, owned: Range<usize>, on_found: &mut dy
         let word = Word::read(&text[at..]);
         let place = at..at + word.len;
         at = place.end;
-        if word.may_be_one(of)
-            && let Some(secret) = password(text, of, place)
+        if word.may_be_one()
+            && let Some(secret) = password(text, place)
         {
             let whole = secret.clone();
             let (confidence, reason) = (Confidence::Low, Reason::NamedPassword);
@@ -132,27 +115,23 @@ impl Word {
         word
     }
 
-    /// Whether it has what words of a sentence do not have. What programs call something has a digit less often than
-    /// a password.
-    fn may_be_one(&self, of: Of) -> bool {
+    /// Whether it has what words of a sentence do not have.
+    fn may_be_one(&self) -> bool {
         /// Of letters only so many are capitals in no name of a product.
         const CAPITALS_MIN: usize = 4;
-        let is_unlike_words = match of {
-            Of::Notes => self.any & (DIGIT | SIGN) != 0 || self.capitals >= CAPITALS_MIN,
-            Of::AnyText | Of::Documentation => self.any & DIGIT != 0,
-        };
+        let is_unlike_words = self.any & (DIGIT | SIGN) != 0 || self.capitals >= CAPITALS_MIN;
         let has_letter = self.any & (CAPITAL | SMALL) != 0;
         (shape::LEN_MIN..=MAX_WORD).contains(&self.len) && has_letter && is_unlike_words
     }
 }
 
 /// The password in a word, if it is one.
-fn password(text: &[u8], of: Of, word: Range<usize>) -> Option<Range<usize>> {
+fn password(text: &[u8], word: Range<usize>) -> Option<Range<usize>> {
     if is_part_of_word(text, &word) {
         return None;
     }
     let inside = without_marks(text, word.clone());
-    candidate(text, of, &word, inside.clone()).or_else(|| behind_user(text, of, &inside))
+    candidate(text, &word, inside.clone()).or_else(|| behind_user(text, &inside))
 }
 
 /// Whether a letter that is no ASCII stands beside: what is cut out of a word is none.
@@ -201,18 +180,13 @@ fn is_unpaired(word: &[u8]) -> bool {
 }
 
 /// The whole word, if what stands before it and its looks say that it is a password.
-fn candidate(
-    text: &[u8],
-    of: Of,
-    word: &Range<usize>,
-    value: Range<usize>,
-) -> Option<Range<usize>> {
+fn candidate(text: &[u8], word: &Range<usize>, value: Range<usize>) -> Option<Range<usize>> {
     // Before anything else, as most words are in a dictionary.
     let looks = Looks::of(&text[value.clone()])?;
     let line = line_before(text, word.start);
     let behind = &text[word.end..text.len().min(word.end + MAX_BEHIND)];
     let cue = before::cue(line);
-    let needed = of.needed(cue, ends(behind))?;
+    let needed = needed(cue, ends(behind))?;
     let is_other = || {
         before::is_in_tag(line) || before::is_of_header(line) || ends_block(text, word.start, line)
     };
@@ -231,13 +205,13 @@ fn ends_block(text: &[u8], at: usize, line: &[u8]) -> bool {
 }
 
 /// `root:value`, `eva.k/value`: the value behind a user in the same word.
-fn behind_user(text: &[u8], of: Of, word: &Range<usize>) -> Option<Range<usize>> {
+fn behind_user(text: &[u8], word: &Range<usize>) -> Option<Range<usize>> {
     let inside = &text[word.clone()];
     let sign = inside.iter().position(|byte| matches!(byte, b':' | b'/'))?;
     let (user, value) = (&inside[..sign], &inside[sign + 1..]);
     let value = without_host(value);
     let start = word.start + sign + 1;
-    let needed = of.needed(before::user(user)?, true)?;
+    let needed = needed(before::user(user)?, true)?;
     (Looks::of(value)? >= needed).then_some(start..start + value.len())
 }
 

@@ -2,21 +2,21 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn found(of: Of, text: &str) -> Vec<&str> {
+fn found(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    detect(text.as_bytes(), of, 0..text.len(), &mut |detected| found.push(detected.secret));
+    detect(text.as_bytes(), 0..text.len(), &mut |detected| found.push(detected.secret));
     found.into_iter().map(|secret| &text[secret]).collect()
 }
 
 #[track_caller]
 fn check(text: &str, value: &str) {
-    assert_eq!(found(Of::Notes, text), [value], "{text}");
+    assert_eq!(found(text), [value], "{text}");
 }
 
 #[track_caller]
 fn check_none(texts: &[&str]) {
     for text in texts {
-        assert_eq!(found(Of::Notes, text), [""; 0], "{text}");
+        assert_eq!(found(text), [""; 0], "{text}");
     }
 }
 
@@ -125,17 +125,6 @@ fn much_else_has_digits_and_signs() {
     check_none(&[&format!("{block}\n{block}\nq8Zr2LmT0vKpW4xN\n")]);
 }
 
-#[test]
-fn any_text_needs_a_user_and_documentation_more() {
-    let texts = ["root Zwetschge26\n", "root q8Zr2LmT0vKpW4xN\n", "Bob: q8Zr2LmT0vKpW4xN\n"];
-    let count = |of: Of| texts.map(|text| found(of, text).len());
-    assert_eq!(count(Of::Notes), [1, 1, 1]);
-    assert_eq!(count(Of::AnyText), [1, 1, 0]);
-    assert_eq!(count(Of::Documentation), [1, 1, 0]);
-    assert_eq!(found(Of::AnyText, "root Zwetschge26 is old\n").len(), 1);
-    assert_eq!(found(Of::Documentation, "root Zwetschge26 is old\n").len(), 0);
-}
-
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "[ \t,;:|/>\"`<(\n-]{1,3}".prop_map(String::into_bytes),
@@ -157,24 +146,22 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let text = pieces.concat();
-        for of in [Of::Notes, Of::AnyText, Of::Documentation] {
-            let all = |owned: Range<usize>| {
-                let mut all = Vec::new();
-                detect(&text, of, owned, &mut |found| all.push(found.secret));
-                all
-            };
-            let whole = all(0..text.len());
-            let cut = cut.index(text.len());
-            prop_assert_eq!(&whole, &[all(0..cut), all(cut..text.len())].concat());
-            for secret in whole {
-                prop_assert!(!secret.is_empty() && secret.end <= text.len());
-                let start = secret.start.saturating_sub(REACH_BEFORE);
-                let end = text.len().min(secret.end + REACH_AFTER);
-                let owned = secret.start.saturating_sub(MAX_WORD).max(start) - start..secret.end - start;
-                let mut near = Vec::new();
-                detect(&text[start..end], of, owned, &mut |found| near.push(found.secret));
-                prop_assert!(near.contains(&(secret.start - start..secret.end - start)));
-            }
+        let all = |owned: Range<usize>| {
+            let mut all = Vec::new();
+            detect(&text, owned, &mut |found| all.push(found.secret));
+            all
+        };
+        let whole = all(0..text.len());
+        let cut = cut.index(text.len());
+        prop_assert_eq!(&whole, &[all(0..cut), all(cut..text.len())].concat());
+        for secret in whole {
+            prop_assert!(!secret.is_empty() && secret.end <= text.len());
+            let start = secret.start.saturating_sub(REACH_BEFORE);
+            let end = text.len().min(secret.end + REACH_AFTER);
+            let owned = secret.start.saturating_sub(MAX_WORD).max(start) - start..secret.end - start;
+            let mut near = Vec::new();
+            detect(&text[start..end], owned, &mut |found| near.push(found.secret));
+            prop_assert!(near.contains(&(secret.start - start..secret.end - start)));
         }
     }
 }
