@@ -96,7 +96,6 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     if !(LEN_MIN..=LEN_MAX).contains(&value.len()) {
         return None;
     }
-    let value = value.strip_prefix(b"#").unwrap_or(value);
     let first = *value.first()?;
     let is_tail =
         |byte: &u8| byte.is_ascii_alphanumeric() || SIGNS.contains(byte) || b"_-.".contains(byte);
@@ -226,7 +225,12 @@ pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
     let words = || value.split(|byte| *byte == joint);
     let count = words().count();
     let known = words().filter(|word| is_of_program(word)).count();
-    let (min_len, most_known) = if count >= MANY { (2, 1) } else { (4, 0) };
+    // Settings have dots between their words.
+    let (min_len, most_known) = match joint {
+        _ if count < MANY => (4, 0),
+        b'.' => (2, 0),
+        _ => (2, 1),
+    };
     let is_chosen = |word: &[u8]| {
         (min_len..=10).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase)
     };
@@ -239,8 +243,18 @@ pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
         && !has_naming(value)
 }
 
+/// Words of which settings, their names and what stands in for them are made.
+#[rustfmt::skip]
+const OF_SETTINGS: &[&str] = &[
+    "and", "at", "bar", "baz", "be", "blank", "body", "by", "cred", "creds", "db", "doe", "ds", "env", "fill", "filled", "foo", "for",
+    "from", "get", "here", "hint", "in", "intent", "is", "it", "jane", "jdbc", "john", "kv", "label", "leave", "mailer", "of", "on", "ops",
+    "or", "own", "please", "put", "pw", "real", "subject", "svc", "the", "this", "to", "vault", "with", "wort", "your",
+];
+
 fn is_of_program(word: &[u8]) -> bool {
-    vocabulary::is_known(word) || ignore_case::is_any(word, OF_TYPES)
+    vocabulary::is_known(word)
+        || ignore_case::is_any(word, OF_TYPES)
+        || ignore_case::is_any(word, OF_SETTINGS)
 }
 
 /// Whether the value begins where fingers go on a keyboard, and has a number: `asdf1234`. It is as often typed
@@ -311,25 +325,26 @@ fn is_joined_once(value: &[u8], signs: &[u8]) -> bool {
     others.next().is_some_and(|sign| signs.contains(sign)) && others.next().is_none()
 }
 
-/// Whether the value is a word of a program and where it is, or a number: `mysql@harbour`, `redis_123`. So are
-/// hosts, users and fields called.
-pub(super) fn is_of_something(value: &[u8]) -> bool {
+/// Whether the value is a small word and what it is of, or a year: `mysql@harbour`, `redis_2019`. So are hosts,
+/// users and fields called.
+pub(super) fn is_word_of_place(value: &[u8]) -> bool {
     const WORD_MIN: usize = 2;
-    const DIGITS_MIN: usize = 3;
     let Some(at) = value.iter().position(|byte| !byte.is_ascii_lowercase()) else { return false };
     let (word, rest) = value.split_at(at);
     let [sign, rest @ ..] = rest else { return false };
-    let is_place =
-        b"@#!&+".contains(sign) && rest.len() > WORD_MIN && rest.iter().all(u8::is_ascii_lowercase);
-    let is_number = b"@#-_.".contains(sign)
-        && (DIGITS_MIN..=DIGITS_MIN + 1).contains(&rest.len())
-        && rest.iter().all(u8::is_ascii_digit);
+    let is_place = b"@#!".contains(sign)
+        && rest.len() > WORD_MIN
+        && rest != word
+        && rest.iter().all(u8::is_ascii_lowercase)
+        && !is_of_program(rest);
+    let is_year =
+        b"@#-_.".contains(sign) && matches!(rest, [b'1', b'9', _, _] | [b'2', b'0', _, _]);
     word.len() >= WORD_MIN
         && (LEN_MIN..=LEN_MAX).contains(&value.len())
-        && (is_place || is_number)
+        && (is_place || (is_year && rest.iter().all(u8::is_ascii_digit)))
         && !is_telling(value)
         && !has_naming(value)
-        && !ignore_case::contains_any(value, &["host", "port", "field", "utf", "iso", "sha"])
+        && !ignore_case::contains_any(value, &["host", "port", "field", "utf", "iso", "rfc"])
 }
 
 fn is_words(value: &[u8], is_joint: fn(&u8) -> bool) -> bool {
@@ -472,7 +487,7 @@ mod tests {
         ] {
             assert!(is_pass_phrase(value.as_bytes()), "{value}");
         }
-        for value in ["my.otter.climbs.far", "open_otter_ladder_quiver"] {
+        for value in ["my-otter-climbs-far", "open_otter_ladder_quiver", "otter.climbs.far.away"] {
             assert!(is_pass_phrase(value.as_bytes()), "{value}");
         }
         for value in [
@@ -482,6 +497,9 @@ mod tests {
             "otter_user_quiver",
             "com.otter.ladder.quiver",
             "open_file_otter_ladder",
+            "otter.ladder.jdbc.pw",
+            "to_be_filled_in",
+            "ask-the-otters-team",
         ] {
             assert!(!is_pass_phrase(value.as_bytes()), "{value}");
         }
@@ -502,13 +520,19 @@ mod tests {
         for value in ["OtterLadder", "OtterLadderQuiver", "Otter-Ladder", "OttersOpenMyLadder"] {
             assert!(is_capitalised(value.as_bytes()), "{value}");
         }
-        for value in ["mysql@harbour", "redis!harbour", "sql-2019", "otter_123"] {
-            assert!(is_of_something(value.as_bytes()), "{value}");
+        for value in ["mysql@harbour", "redis!harbour", "sql-2019"] {
+            assert!(is_word_of_place(value.as_bytes()), "{value}");
         }
-        for value in
-            ["user@harbour", "mysql@local.net", "sha-256", "field_123", "otter-12", "x-123"]
-        {
-            assert!(!is_of_something(value.as_bytes()), "{value}");
+        for value in [
+            "user@harbour",
+            "admin@admin",
+            "eye@open",
+            "mysql@local.net",
+            "sha-256",
+            "otter_123",
+            "redis-6379",
+        ] {
+            assert!(!is_word_of_place(value.as_bytes()), "{value}");
         }
         for value in [
             "UserDetails",
@@ -520,6 +544,8 @@ mod tests {
             "Otter-Password",
             "Otter-Ladder_Quiver",
             "WindowPanelOtterGrid",
+            "PutYourOwnHere",
+            "Foo-Bar",
         ] {
             assert!(!is_capitalised(value.as_bytes()), "{value}");
         }

@@ -109,6 +109,7 @@ impl FileKind {
         if ignore_case::ends_with_any(&name[..dot], &[".ini", ".conf"])
             && !extension.iter().any(u8::is_ascii_digit)
             && !ignore_case::is_any(extension, TEXT)
+            && (extension == b"php" || !ignore_case::is_any(extension, CODE))
         {
             return Self::Config;
         }

@@ -214,16 +214,19 @@ fn is_of_something_else(place: &Place<'_>) -> bool {
         || is_of_nobody(place)
 }
 
-/// `login anonymous password me@host`: who logs in as nobody gives an address.
+/// `login anonymous password me@acme.io`: who logs in as nobody gives an address.
 fn is_of_nobody(place: &Place<'_>) -> bool {
-    ignore_case::ends_with_any(place.before().trim_ascii_end(), &[" anonymous", " ftp"])
-        && place.value().contains(&b'@')
+    let before = place.before().trim_ascii_end();
+    let at = place.value().iter().position(|byte| *byte == b'@');
+    ignore_case::ends_with_any(before, &["login anonymous", "login ftp", "user anonymous"])
+        && at.is_some_and(|at| at > 0 && place.value()[at..].contains(&b'.'))
 }
 
-/// `Id="UsernameToken-3b9d…"`: an element is called so.
+/// `<Token Id="UserToken-3b9d…">`: an element is called so.
 fn is_id(place: &Place<'_>) -> bool {
     place.found.syntax == Syntax::Joined
-        && ignore_case::ends_with_any(&place.text[..place.name.start], &["id=\""])
+        && place.before().contains(&b'<')
+        && ignore_case::ends_with_any(&place.text[..place.name.start], &[" id=\"", ":id=\""])
 }
 
 /// `Ġclave`: Latin letters with accents belong to a word, too; marks of all kinds do not.

@@ -306,8 +306,9 @@ fn close<'t>(text: &'t [u8], name: &Range<usize>) -> Option<Closing<'t>> {
     // Perl: `$config{password} = "value"`, not `${password}`.
     if brackets == 0 && cursor.peek() == Some(b'}') {
         // Zabbix: `{$NAME}=value`.
-        let is_macro =
-            text[..name.start].ends_with(b"{$") && text.get(cursor.at + 1) == Some(&b'=');
+        let is_macro = text[..name.start].ends_with(b"{$")
+            && text.get(cursor.at + 1) == Some(&b'=')
+            && !text[name.clone()].iter().any(u8::is_ascii_lowercase);
         if !is_macro && !is_subscript(text, name, quoted_name) {
             return None;
         }

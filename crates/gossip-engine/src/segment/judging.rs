@@ -230,13 +230,15 @@ impl Segment<'_> {
     }
 }
 
-/// Whether the name that announces a match is parts of two words: `CaMERAKit` names no service. In small letters
-/// or capitals alone it may be glued to another word.
+/// Whether the name that announces a match is parts of two words: `CaMERAKit` names no service. Small letters before
+/// it up to a sign are a word that is glued to it.
 fn is_across_humps(text: &[u8], found: &Match, anchor: &Anchor) -> bool {
+    const MAX_HUMP: usize = 24;
     let start = found.whole.start;
     let name = &text[start..text.len().min(start + anchor.reach.min + anchor.bytes.len())];
-    let is_within = start > 0 && text[start - 1].is_ascii_alphabetic();
-    is_within
+    let before = &text[start.saturating_sub(MAX_HUMP)..start];
+    let hump = before.iter().rev().find(|byte| !byte.is_ascii_lowercase());
+    hump.is_some_and(u8::is_ascii_uppercase)
         && name.first().is_some_and(u8::is_ascii_lowercase)
         && name.iter().any(u8::is_ascii_uppercase)
 }

@@ -65,6 +65,10 @@ const FILES: &[Case] = &[
     ("mail/access.eml", "Subject: vpn\n\nuse [[Zwetschge{digit:2}]] for it\n", "noted-password"),
     ("WhatsApp Chat with Eva.txt", "01.02.26, 10:20 - Eva: [[Zwetschge{digit:2}]]\n", "noted-password"),
     ("wiki/Servers.md", "| h1 | root | `[[{base62:12}5a]]` |\n", "noted-password"),
+    ("vpn/ipsec.secrets", "app : XAUTH [[{base62:12}]]\n", "ipsec-user-secret"),
+    ("asterisk/sip.conf", "secret=[[83{digit:4}]]\n", "telephone-secret"),
+    ("tests/login.robot", "    Login             app    [[{base62:12}5a]]\n", "robot-login-password"),
+    ("deploy/.env.local", "PK=[[{hex:64}]]\n", "evm-private-key-short-name"),
     ("terraform.tfstate", "\"type\": \"random_string\", \"attributes\": {{ \"result\": \"[[{base62:24}]]\"", "key-in-state"),
 ];
 
@@ -104,6 +108,11 @@ fn files_of_such_names_hold_other_things_as_well() {
         ("etc/ntp.keys", "# 1 M {base62:16}\n"),
         ("recovery-codes.md", "How to store recovery codes\n\nPrint them.\n"),
         ("docs/install.md", "| h1 | root | `zwetschge{digit:2}` |\n"),
+        ("src/ipsec/eap.c", "  app : EAP zwetschge{digit:2}\n"),
+        ("asterisk/sip.conf", "secret=12345678\n"),
+        ("asterisk/sip_codes.conf", "secret=83{digit:4}\n"),
+        ("tests/login.robot", "    Login             app    homepage\n"),
+        ("deploy/.env.local", "NEXT_PUBLIC_PK={hex:64}\n"),
         ("servers/app.log", "root zwetschge{digit:2}\n"),
         ("notes/README.md", "kasse: zwetschge{digit:2}\n"),
         ("vendor/notes/todo.txt", "zwetschge{digit:2}\n"),

@@ -70,8 +70,9 @@ pub(super) fn argument(
     if quoted_name && let Some(pair) = pair(Cursor { text, at: closed }, kind) {
         return Some(pair);
     }
-    // PHP: `define('NAME', 'value')`.
-    if operator == Operator::Comma && quoted_name && leads(text, name, &["define("]) {
+    // PHP: `define('NAME', 'value')`; what passwords are called is defined so, too.
+    let is_key = || ignore_case::contains_any(&text[name.clone()], &["key", "secret", "token"]);
+    if operator == Operator::Comma && quoted_name && leads(text, name, &["define("]) && is_key() {
         return quoted_at(text, cursor.at, Syntax::Quoted);
     }
     if operator == Operator::Call

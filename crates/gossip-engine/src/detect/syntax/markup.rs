@@ -61,7 +61,7 @@ pub(super) fn attributes(mut cursor: Cursor<'_>) -> Option<Assignment> {
         byte != b'\n' && (in_quotes || !matches!(byte, b'<' | b'>' | b'/'))
     });
     // FileZilla, behind a password of its own.
-    if ignore_case::contains(&cursor.text[start..cursor.at], "=\"crypt") {
+    if ignore_case::contains(&cursor.text[start..cursor.at], "encoding=\"crypt\"") {
         return None;
     }
     if cursor.eat(b">") { element(cursor) } else { None }

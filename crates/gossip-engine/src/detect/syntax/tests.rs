@@ -26,7 +26,7 @@ fn values_are_found_in_every_syntax() {
         ("let password: &'static str = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
         ("char password[] = \"@kdxnyjwb@\";", Syntax::Quoted, Code),
         ("password: string = '@kdxnyjwb@'", Syntax::Quoted, Code),
-        ("define('DB_PASSWORD', '@kdxnyjwb@');", Syntax::Quoted, Code),
+        ("define('DB_PASSWORD', '@kdxnyjwb@');", Syntax::Listed, Code),
         ("(8, 'mail_password', '@kdxnyjwb@', 'yes'),", Syntax::Listed, Code),
         (
             "<meta-data android:name=\"acme.password\"\n  android:value=\"@kdxnyjwb@\" />",
@@ -39,6 +39,7 @@ fn values_are_found_in_every_syntax() {
             Config,
         ),
         ("password: dev ? '@kdxnyjwb@' : '',", Syntax::Quoted, Code),
+        ("password: isDev ? '' : '@kdxnyjwb@',", Syntax::Quoted, Code),
         ("password, _ := base64.DecodeString(\"@kdxnyjwb@\")", Syntax::Wrapped, Code),
         ("byte[] password = Base64.getDecoder().decode(\"@kdxnyjwb@\");", Syntax::Wrapped, Code),
         ("set :password, '@kdxnyjwb@'", Syntax::Listed, Code),

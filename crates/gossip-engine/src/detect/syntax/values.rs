@@ -289,14 +289,20 @@ pub(super) fn declared(
     None
 }
 
-/// `isTest ? "VALUE" : ""`: what a name is given on a condition.
+/// `isTest ? "VALUE" : ""`: what a name is given where a program runs. On other conditions people are told something.
 pub(super) fn chosen_of_two(mut cursor: Cursor<'_>) -> Option<Assignment> {
     const MAX_CONDITION: usize = 64;
+    const WHERE: &[&str] = &["debug", "dev", "env", "local", "prod", "stag", "test"];
+    let start = cursor.at;
     let in_condition =
         |byte: u8| byte.is_ascii_alphanumeric() || b" _.=!&|'\"()[]$->".contains(&byte);
     cursor.skip_while(MAX_CONDITION, in_condition);
-    if !cursor.eat(b"? ") {
+    let is_where = ignore_case::contains_any(&cursor.text[start..cursor.at], WHERE);
+    if !is_where || !cursor.eat(b"? ") {
         return None;
+    }
+    if cursor.eat(b"\"\" : ") || cursor.eat(b"'' : ") {
+        return quoted(cursor, Syntax::Quoted);
     }
     let found = quoted(cursor, Syntax::Quoted)?;
     let behind = Cursor { at: found.value.end + 1, ..cursor };
@@ -340,7 +346,10 @@ pub(super) fn login(cursor: Cursor<'_>, name: &[u8]) -> Option<Assignment> {
         let _ = cursor.eat(b".into()") || cursor.eat(b".to_string()") || cursor.eat(b".to_owned()");
         let blanks = cursor.skip_blanks();
         // Clojure lists without commas.
-        let is_next = blanks > 0 && opening == Some(b'[') && cursor.peek() == Some(b'"');
+        let is_next = blanks > 0
+            && opening == Some(b'[')
+            && cursor.peek() == Some(b'"')
+            && ignore_case::ends_with_any(name, &["basic-auth"]);
         if !is_next && !cursor.eat(b",") {
             return None;
         }
@@ -471,9 +480,7 @@ impl Follows {
             Some(byte) if byte.is_ascii_alphanumeric() => {
                 let len = word.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
                 let assigns = word[..len].iter().any(|byte| matches!(byte, b'=' | b'/' | b'@'));
-                // `password=value host.name`.
-                let is_host = word[..len.saturating_sub(1)].contains(&b'.');
-                if assigns || is_host { Self::Nothing } else { Self::Prose }
+                if assigns { Self::Nothing } else { Self::Prose }
             }
             _ => Self::Nothing,
         }

@@ -17,8 +17,13 @@ pub(super) fn is_public(value: &[u8]) -> bool {
 
 /// What Stripe, and those who do as it does, give to pages, and RevenueCat to applications of each store.
 fn is_publishable(value: &[u8]) -> bool {
-    const STARTS: [&[u8]; 4] = [b"pk_live_", b"pk_test_", b"appl_", b"goog_"];
-    STARTS.iter().any(|start| value.starts_with(start))
+    const OF_STORE: std::ops::RangeInclusive<usize> = 30..=34;
+    let of_store = value.strip_prefix(b"appl_").or(value.strip_prefix(b"goog_"));
+    value.starts_with(b"pk_live_")
+        || value.starts_with(b"pk_test_")
+        || of_store.is_some_and(|key| {
+            OF_STORE.contains(&value.len()) && key.iter().all(u8::is_ascii_alphanumeric)
+        })
 }
 
 /// Whether the value looks like something public; a secret may look so, too.

@@ -73,22 +73,7 @@ pub(super) fn is_expression(value: &[u8]) -> bool {
     let is_escaped = value
         .strip_prefix(b"\\$")
         .is_some_and(|name| name.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'_'));
-    (opens || is_starred || goes_on || is_escaped) && !is_generated(value) && !is_signed(value)
-}
-
-/// `#zw3tschge`: digits stand for letters, as they do in no address of an element, colour or comment.
-fn is_signed(value: &[u8]) -> bool {
-    const LEN_MIN: usize = 6;
-    let Some(word) = value.strip_prefix(b"#") else { return false };
-    let is_letter = |three: &[u8]| {
-        let [before, digit, after] = *three else { return false };
-        before.is_ascii_alphabetic() && digit.is_ascii_digit() && after.is_ascii_alphabetic()
-    };
-    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"!@#$&*?".contains(byte);
-    word.len() >= LEN_MIN
-        && word.windows(3).any(is_letter)
-        && word.iter().all(in_word)
-        && !word.iter().all(u8::is_ascii_hexdigit)
+    (opens || is_starred || goes_on || is_escaped) && !is_generated(value)
 }
 
 /// What stands for a value, or is none: whole, in lower case.
