@@ -295,28 +295,26 @@ pub(super) fn is_short_mixed(value: &[u8]) -> bool {
 pub(super) fn is_capitalised(value: &[u8]) -> bool {
     const FEW: usize = 3;
     const MOST: usize = 6;
-    let words = || name::words(value);
-    let count = words().count();
-    let is_few = count <= FEW;
-    let word_min = match value.iter().all(u8::is_ascii_alphabetic) {
-        true if is_few => 4,
-        true => 2,
+    let count = name::words(value).count();
+    let known = name::words(value).filter(|word| is_of_program(word)).count();
+    let are_words = match value.iter().all(u8::is_ascii_alphabetic) {
+        true if count <= FEW => known == 0 && are_capitalised(value, 4),
+        true => count <= MOST && known <= count / 2 && are_capitalised(value, 2),
         // A sign between two names.
-        false if count == 2 && is_joined_once(value, b"-_.+&") => 3,
-        false => return false,
+        false => {
+            count == 2 && known == 0 && is_joined_once(value, b"-_.+&") && are_capitalised(value, 3)
+        }
     };
-    let is_chosen = |word: &[u8]| {
-        word.len() >= word_min
+    value.len() <= LEN_MAX && count >= 2 && are_words && !is_telling(value) && !has_naming(value)
+}
+
+/// Whether each word has a capital and small letters, and so many of them.
+fn are_capitalised(value: &[u8], len_min: usize) -> bool {
+    name::words(value).all(|word| {
+        word.len() >= len_min
             && word[0].is_ascii_uppercase()
             && word[1..].iter().all(u8::is_ascii_lowercase)
-    };
-    let known = words().filter(|word| is_of_program(word)).count();
-    value.len() <= LEN_MAX
-        && (2..=MOST).contains(&count)
-        && words().all(is_chosen)
-        && known <= if is_few { 0 } else { count / 2 }
-        && !is_telling(value)
-        && !has_naming(value)
+    })
 }
 
 /// Whether letters have one of these signs between them, and no other.

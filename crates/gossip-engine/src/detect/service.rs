@@ -85,10 +85,7 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     // `id="acme-9b2f6c1e-…"`, `acme,9b2f6c1e-…`: one of many that are called so.
     let is_numbered =
         !found.is_credential && matches!(between, b"-" | b",") && value::is_uuid(value);
-    // Applications for phones are given a key that everybody may have: `MailchimpSDK.initialize("…")`.
-    let is_for_phones = between.starts_with(b"SDK.initialize(");
-    let is_other =
-        is_shared || is_numbered || is_for_phones || instead::is_in_type(text, &word, value);
+    let is_other = is_shared || is_numbered || instead::is_in_type(text, &word, value);
     (is_key && !is_other).then_some(found.detected)
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gossip_engine::{Scratch, template};
 
+use crate::encodings::{STANDARD, base64};
 use crate::support::{builtin, scan, scan_with};
 
 /// `@` is where the secret goes.
@@ -255,4 +256,53 @@ fn a_specific_rule_wins_over_a_generic_one_on_the_same_value() {
     let found = scan(engine, text.as_bytes());
     let rules: Vec<_> = found.iter().map(|found| found.rule.as_str()).collect();
     assert_eq!(rules, ["github-token", "github-token"]);
+}
+
+/// What a name says that stands a little further off, or within another word.
+#[test]
+fn what_is_public_or_of_something_else_is_left_and_its_neighbour_is_found() {
+    let hex = |len| template::expand(&format!("{{hex:{len}}}"), 3).unwrap().text;
+    let base62 = |len| template::expand(&format!("{{base62:{len}}}"), 3).unwrap().text;
+    let (hex32, hex40, key) = (hex(32), hex(40), base62(26));
+    let login = |user: &str, word: &str| {
+        let plain = format!("{user}:{word}");
+        format!(
+            "http-request set-header Authorization Basic\\ {}",
+            base64(plain.as_bytes(), STANDARD)
+        )
+    };
+    for (none, one) in [
+        (format!("  ReactNativeCameraKit: {hex40}\n"), format!("  prodmerakiKey: {hex40}\n")),
+        (
+            format!("configure(withAPIKey: \"appl_{key}\")"),
+            format!("configure(withAPIKey: \"{key}\")"),
+        ),
+        (
+            format!("const KEY = 'MIIBIjANBgkqhkiG9w0BAQEFAAOC{key}{key}';"),
+            format!("const API_KEY = '{key}{key}';"),
+        ),
+        (
+            "{\"tokenStorageKey\": \"@acme/auth_token\"}".to_owned(),
+            format!("{{\"token\": \"{key}\"}}"),
+        ),
+        (
+            format!("<Pass encoding=\"crypt\">{key}</Pass>"),
+            format!("<Pass kind=\"crypto\">{key}</Pass>"),
+        ),
+        ("tlspsks: none".to_owned(), format!("tlspsk: {hex32}\n")),
+        ("rootpwmodpw none\n".to_owned(), format!("rootpwmodpw: {key}\n")),
+        (login("app", "password"), login("app", "OtterLadder")),
+        (
+            "https://app:password@h.acme.io/".to_owned(),
+            "https://app:otter_climbs_my_ladder@h.acme.io/".to_owned(),
+        ),
+        (
+            "API key of the sandbox: **none**".to_owned(),
+            format!("API key of the sandbox: **{hex32}**"),
+        ),
+        (format!("file_key = {key}\n"), format!("api_key = {key}\n")),
+    ] {
+        assert!(scan(builtin(), none.as_bytes()).is_empty(), "{none}");
+        assert!(!scan(builtin(), one.as_bytes()).is_empty(), "{one}");
+    }
 }

@@ -40,32 +40,7 @@ pub(super) fn argument(
         return Some(found);
     }
     if operator == Operator::Comma && !quoted_name {
-        cursor.skip_blanks();
-        // Go: `name, _ := hex.DecodeString("value")`.
-        if kind != FileKind::Text && (cursor.eat(b"_ := ") || cursor.eat(b"err := ")) {
-            return quoted(cursor, Syntax::Quoted).or_else(|| wrapped(cursor));
-        }
-        return match leads(text, name, COMPARING) {
-            true => quoted(cursor, Syntax::Compared),
-            // `put(PASSWORD, "value")`.
-            false if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) => {
-                quoted(cursor, Syntax::Listed).or_else(|| exported(cursor, name, kind))
-            }
-            // C: `strcpy(config.name, "value")`.
-            false if is_copied(text, name) => quoted(cursor, Syntax::Listed),
-            // Elixir: `put_env(:app, :name, "value")`. A label has no symbol before it.
-            false if text[..name.start].ends_with(b", :") => quoted(cursor, Syntax::Listed),
-            // Sinatra: `set :name, "value"`.
-            false if text[..name.start].ends_with(b"set :") => quoted(cursor, Syntax::Listed),
-            // Erlang: `{name, "value"}`.
-            false if name.start.checked_sub(1).is_some_and(|at| text[at] == b'{') => {
-                let found = quoted(cursor, Syntax::Listed)?;
-                let behind = &text[text.len().min(found.value.end + 1)..];
-                let behind = behind.strip_prefix(b">>").unwrap_or(behind);
-                behind.starts_with(b"}").then_some(found)
-            }
-            false => None,
-        };
+        return behind_comma(cursor, name, kind);
     }
     if quoted_name && let Some(pair) = pair(Cursor { text, at: closed }, kind) {
         return Some(pair);
@@ -108,6 +83,37 @@ pub(super) fn argument(
         None if operator == Operator::Call => wrapped(cursor),
         found => found,
     }
+}
+
+/// `NAME, "value"`, where a name without quotes has its value behind a comma.
+fn behind_comma(mut cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
+    let text = cursor.text;
+    let before = &text[..name.start];
+    cursor.skip_blanks();
+    // Go: `name, _ := hex.DecodeString("value")`.
+    if kind != FileKind::Text && (cursor.eat(b"_ := ") || cursor.eat(b"err := ")) {
+        return quoted(cursor, Syntax::Quoted).or_else(|| wrapped(cursor));
+    }
+    if leads(text, name, COMPARING) {
+        return quoted(cursor, Syntax::Compared);
+    }
+    // `put(PASSWORD, "value")`.
+    if is_constant(&text[name.clone()]) || is_member(&text[name.clone()]) {
+        return quoted(cursor, Syntax::Listed).or_else(|| exported(cursor, name, kind));
+    }
+    // C: `strcpy(config.name, "value")`. Elixir: `put_env(:app, :name, "value")`; a label has no symbol before
+    // it. Sinatra: `set :name, "value"`.
+    if is_copied(text, name) || before.ends_with(b", :") || before.ends_with(b"set :") {
+        return quoted(cursor, Syntax::Listed);
+    }
+    // Erlang: `{name, "value"}`.
+    if !before.ends_with(b"{") {
+        return None;
+    }
+    let found = quoted(cursor, Syntax::Listed)?;
+    let behind = &text[text.len().min(found.value.end + 1)..];
+    let behind = behind.strip_prefix(b">>").unwrap_or(behind);
+    behind.starts_with(b"}").then_some(found)
 }
 
 /// What a field is filled in with: behind the comma.
