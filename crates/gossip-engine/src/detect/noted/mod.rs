@@ -33,12 +33,12 @@ impl Of {
     fn needed(self, cue: Cue, is_last: bool) -> Option<Looks> {
         match (self, cue) {
             (_, Cue::Otherwise | Cue::Cell) => None,
-            (Self::Notes, Cue::Account | Cue::User) => Some(Looks::Word),
+            (Self::Notes, Cue::Named | Cue::Account | Cue::User) => Some(Looks::Word),
             (Self::Notes, Cue::Alone | Cue::Sign) if is_last => Some(Looks::Made),
             (Self::Notes, Cue::Said | Cue::Sign) => Some(Looks::Sure),
             (Self::Notes, Cue::Nothing | Cue::Alone) => Some(Looks::Random),
-            (Self::AnyText, Cue::User) => Some(Looks::Sure),
-            (Self::AnyText, Cue::Account) if is_last => Some(Looks::Random),
+            (Self::AnyText, Cue::User) => Some(Looks::Word),
+            (Self::AnyText, Cue::Account) if is_last => Some(Looks::Sure),
             (Self::Documentation, Cue::User) if is_last => Some(Looks::Sure),
             (Self::AnyText | Self::Documentation, _) => None,
         }
@@ -212,7 +212,21 @@ fn candidate(
     let line = line_before(text, word.start);
     let behind = &text[word.end..text.len().min(word.end + MAX_BEHIND)];
     let cue = before::cue(line);
-    let needed = of.needed(cue, ends(behind))?;
+    let is_last = ends(behind);
+    let needed = match of.needed(cue, is_last) {
+        // A line that speaks of it is a note wherever it stands.
+        None if of == Of::AnyText && before::is_of_access(line) => {
+            Of::Notes.needed(cue, is_last)?
+        }
+        None if of == Of::Documentation
+            && is_last
+            && cue >= Cue::Sign
+            && before::is_of_access(line) =>
+        {
+            Looks::Random
+        }
+        needed => needed?,
+    };
     let is_other = || {
         before::is_in_tag(line) || before::is_of_header(line) || ends_block(text, word.start, line)
     };

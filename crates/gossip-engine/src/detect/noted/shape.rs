@@ -97,7 +97,19 @@ fn is_of_all_kinds(value: &[u8]) -> bool {
 pub(super) const fn is_sign(byte: u8) -> bool {
     matches!(
         byte,
-        b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'~' | b'+' | b'=' | b'_' | b'-'
+        b'!' | b'@'
+            | b'#'
+            | b'$'
+            | b'%'
+            | b'^'
+            | b'&'
+            | b'*'
+            | b'?'
+            | b'~'
+            | b'+'
+            | b'='
+            | b'_'
+            | b'-'
     )
 }
 

@@ -119,6 +119,7 @@ fn much_else_has_digits_and_signs() {
         "Bob: Notes26.docx",
         "Bob: @eva42",
         "Bob: RETRIES=Max12",
+        "PASS: Zwetschge26-x.exp of 12",
         "\u{fc}brigZwetschge26",
     ]);
     let block = "q8Zr2LmT0vKpW4xNq8Zr2LmT0vKpW4xNq8Zr2LmT0vKpW4xNq8Zr2LmT0vKpW4xN";
@@ -126,14 +127,39 @@ fn much_else_has_digits_and_signs() {
 }
 
 #[test]
-fn any_text_needs_a_user_and_documentation_more() {
-    let texts = ["root Zwetschge26\n", "root q8Zr2LmT0vKpW4xN\n", "Bob: q8Zr2LmT0vKpW4xN\n"];
-    let count = |of: Of| texts.map(|text| found(of, text).len());
-    assert_eq!(count(Of::Notes), [1, 1, 1]);
-    assert_eq!(count(Of::AnyText), [1, 1, 0]);
-    assert_eq!(count(Of::Documentation), [1, 1, 0]);
-    assert_eq!(found(Of::AnyText, "root Zwetschge26 is old\n").len(), 1);
-    assert_eq!(found(Of::Documentation, "root Zwetschge26 is old\n").len(), 0);
+fn any_text_needs_a_user_or_speaks_of_access() {
+    for text in [
+        "root Zwetschge26 is old",
+        "eva@acme.io zwetschge26",
+        "h1 / eva.k / Zwetschge26",
+        "the vpn: Zwetschge26",
+        "guest wifi is Zwetschge26 now",
+        "doors:  app_backup -> Zwetschge26",
+    ] {
+        assert_eq!(found(Of::AnyText, text).len(), 1, "{text}");
+    }
+    for text in [
+        "Bob: Zwetschge26",
+        "Zwetschge26\n",
+        "it is Zwetschge26",
+        "q8Zr2LmT0vKpW4xN\n",
+        "window_mode: max_26x\n",
+        "v1.x*v2.x + Zwetschge26\n",
+        "the vpn of Zwetschge26",
+    ] {
+        assert_eq!(found(Of::AnyText, text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn documentation_shows_examples() {
+    for text in ["root Zwetschge26\n", "log in to the vpn: Zw3tschge!x\n"] {
+        assert_eq!(found(Of::Documentation, text).len(), 1, "{text}");
+    }
+    for text in ["root Zwetschge26 is old", "root zwetschge7\n", "log in to the vpn: Zwetschge26\n"]
+    {
+        assert_eq!(found(Of::Documentation, text), [""; 0], "{text}");
+    }
 }
 
 fn piece() -> impl Strategy<Value = Vec<u8>> {

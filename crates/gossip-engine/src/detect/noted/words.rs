@@ -85,3 +85,20 @@ pub(super) const NUMBERED: &[&str] = &[
     "round", "router", "salle", "section", "semaine", "server", "slot", "sprint", "sql", "srv", "stage", "staging", "station", "step", "story", "suse", "switch", "tab", "table", "tag", "task", "team", "terminal", "test",
     "ticket", "tier", "tram", "ts", "type", "ubuntu", "user", "variant", "variante", "version", "vlan", "vm", "vmware", "vsphere", "vue", "web", "week", "win", "windows", "woche", "zimmer", "zone",
 ];
+
+/// What somebody logs in to, unlocks or connects with, in the languages of Europe; what is written without blanks
+/// stands behind.
+#[rustfmt::skip]
+pub(super) const ACCESS: &[&str] = &[
+    "acceso", "access", "accesso", "accès", "acesso", "account", "accounts", "admin", "administrator", "alarm", "anmelden", "anmeldung", "backend", "bastion", "bios",
+    "bitlocker", "camera", "cameras", "cctv", "compte", "connexion", "console", "conta", "copier", "cpanel", "cuenta", "database", "datenbank", "db", "dostęp", "dvr", "entra", "esxi",
+    "firewall", "fritzbox", "ftp", "gateway", "grafana", "guest", "hotspot", "idrac", "ilo", "imap", "inlog", "inloggen", "intranet", "ipmi", "jenkins", "jumphost", "kamera", "konsole",
+    "konto", "kopierer", "laptop", "ldap", "log in", "logged in", "logging in", "login", "logon", "logowanie", "luks", "mailbox", "mysql", "nas", "nextcloud", "nvr", "panel",
+    "phpmyadmin", "portal", "postgres", "printer", "projector", "proxy", "rdp", "redis", "root", "router", "safe", "sandbox", "sap", "screen lock", "scanner", "server", "serveur", "serwer",
+    "servidor", "sftp", "sign in", "smb", "smtp", "sql", "ssh", "ssid", "staging", "sudo", "superuser", "switch", "teamviewer", "telnet", "tomcat", "toegang", "tresor", "unlock", "ups", "user", "username",
+    "usuario", "utente", "vm", "vnc", "voicemail", "vpn", "webmail", "wi-fi", "wifi", "wlan", "wordpress", "wp-admin", "zip", "zugang", "přístup", "erişim",
+];
+#[rustfmt::skip]
+pub(super) const ACCESS_UNSPACED: &[&str] = &[
+    "доступ", "логин", "вход", "сервер", "роутер", "无线", "登录", "账号", "服务器", "数据库", "サーバ", "ログイン", "接続", "ルーター", "와이파이", "서버", "계정", "로그인", "접속",
+];
