@@ -37,7 +37,11 @@ pub(super) fn cue(line: &[u8]) -> Cue {
     let line = match opened(line) {
         Opened::InField(name) if ignore_case::is_any(name, FIELDS) => return Cue::Alone,
         Opened::InField(_) => return Cue::Otherwise,
-        Opened::InCell(line) => return user_at_end(line.trim_ascii_end()).unwrap_or(Cue::Sign),
+        // The first cell of a row names what the row is about.
+        Opened::InCell(line) if line.trim_ascii().is_empty() => return Cue::Otherwise,
+        Opened::InCell(line) => {
+            return user_at_end(line.trim_ascii_end()).unwrap_or(Cue::Sign);
+        }
         Opened::InExport(line) => return user_at_end(line).unwrap_or(Cue::Cell),
         Opened::InCall => return Cue::Otherwise,
         Opened::Behind(line) => line,

@@ -49,12 +49,15 @@ impl Of {
 const MAX_WORD: usize = 64;
 /// How much of its line before a word is looked at.
 const MAX_BEFORE: usize = 96;
+/// How long a line is at most, up to a password, that is in any text.
+const MAX_LINE: usize = 256;
 /// How much behind it.
 const MAX_BEHIND: usize = 32;
 
 /// What is before the line is looked at where nothing stands before a word: the line before, and how it ends.
 const MAX_TAIL: usize = 42;
-pub(super) const REACH_BEFORE: usize = 2 * MAX_WORD + MAX_BEFORE + MAX_TAIL;
+const _: () = assert!(MAX_BEFORE <= MAX_LINE);
+pub(super) const REACH_BEFORE: usize = 2 * MAX_WORD + MAX_LINE + MAX_TAIL;
 pub(super) const REACH_AFTER: usize = MAX_WORD + MAX_BEHIND;
 
 /// Calls back with the passwords that begin in `owned`.
@@ -228,9 +231,17 @@ fn candidate(
         needed => needed?,
     };
     let is_other = || {
-        before::is_in_tag(line) || before::is_of_header(line) || ends_block(text, word.start, line)
+        (of != Of::Notes && !is_short(text, word.start))
+            || before::is_in_tag(line)
+            || before::is_of_header(line)
+            || ends_block(text, word.start, line)
     };
     (looks >= needed && !is_other()).then_some(value)
+}
+
+/// Whether the line begins near: people's lines are short, in any text.
+fn is_short(text: &[u8], at: usize) -> bool {
+    at < MAX_LINE || memchr::memrchr(b'\n', &text[at - MAX_LINE..at]).is_some()
 }
 
 /// Whether the line before is all of digits of base64, as those of attachments and signatures are.
@@ -250,6 +261,10 @@ fn behind_user(text: &[u8], of: Of, word: &Range<usize>) -> Option<Range<usize>>
     let sign = inside.iter().position(|byte| matches!(byte, b':' | b'/'))?;
     let (user, value) = (&inside[..sign], &inside[sign + 1..]);
     let value = without_host(value);
+    // `org.acme:acme-core2:1.0`
+    if value.contains(&b':') || (of != Of::Notes && !is_short(text, word.start)) {
+        return None;
+    }
     let start = word.start + sign + 1;
     let needed = of.needed(before::user(user)?, true)?;
     (Looks::of(value)? >= needed).then_some(start..start + value.len())
