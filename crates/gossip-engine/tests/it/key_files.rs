@@ -62,10 +62,10 @@ fn keys_and_stores_are_found_by_their_bytes() {
 fn a_pgpass_is_read_by_its_name_and_its_lines_by_their_port() {
     let text = b"# comment\ndb.internal:5432:app:app:q8Zr2LmT0v\n*:*:app:app:password\n";
     assert_eq!(found("home/.pgpass", text), ["pgpass-password"]);
-    assert_eq!(found("home/notes", text), ["pgpass-line"]);
+    assert_eq!(found("home/other", text), ["pgpass-line"]);
     let text = b"db.internal:5400:app:app:q8Zr2LmT0v\n*:*:app:app:q8Zr2LmT0v\n";
     assert_eq!(found("home/.pgpass", text), ["pgpass-password", "pgpass-password"]);
-    assert_eq!(found("home/notes", text), [] as [&str; 0]);
+    assert_eq!(found("home/other", text), [] as [&str; 0]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn relays_and_states_are_read_by_their_names_only() {
         ("infra/terraform.tfstate", state, "terraform-random-password"),
     ] {
         assert_eq!(found(path, text), [rule]);
-        assert!(!found("home/notes", text).iter().any(|found| found == rule));
+        assert!(!found("home/other", text).iter().any(|found| found == rule));
     }
 }
 

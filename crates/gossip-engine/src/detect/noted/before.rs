@@ -4,7 +4,7 @@ use super::words::{ACCOUNTS, BEFORE_USER, FIELDS, NAMES, OTHERS, PASSWORDS, SAYI
 use crate::ignore_case;
 
 /// From what speaks against a password to what speaks for it most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cue {
     /// The name of something else, whose value follows.
     Otherwise,
@@ -18,6 +18,8 @@ pub(super) enum Cue {
     Cell,
     /// A colon, an arrow, a slash, a column.
     Sign,
+    /// A word for a password, or for a code.
+    Named,
     /// Somebody who may be a user: `eva.k`, `backup`.
     Account,
     /// A user, and nothing else: `root`, `eva@acme.io`, `user eva`.
@@ -32,7 +34,11 @@ pub(super) fn cue(line: &[u8]) -> Cue {
     let line = match opened(line) {
         Opened::InField(name) if ignore_case::is_any(name, FIELDS) => return Cue::Alone,
         Opened::InField(_) => return Cue::Otherwise,
-        Opened::InCell(line) => return user_at_end(line.trim_ascii_end()).unwrap_or(Cue::Sign),
+        // The first cell of a row names what the row is about.
+        Opened::InCell(line) if line.trim_ascii().is_empty() => return Cue::Otherwise,
+        Opened::InCell(line) => {
+            return user_at_end(line.trim_ascii_end()).unwrap_or(Cue::Sign);
+        }
         Opened::InExport(line) => return user_at_end(line).unwrap_or(Cue::Cell),
         Opened::InCall => return Cue::Otherwise,
         Opened::Behind(line) => line,
@@ -52,7 +58,7 @@ pub(super) fn cue(line: &[u8]) -> Cue {
         return user;
     }
     if names_password(name, word) {
-        return Cue::Account;
+        return Cue::Named;
     }
     if ignore_case::is_any(word, OTHERS) && !ignore_case::is_any(word, SAYING) {
         return Cue::Otherwise;
@@ -191,9 +197,10 @@ fn is_alone(line: &[u8]) -> bool {
 
 /// Whether the line says, a few words before its end, that a password follows.
 fn names_password(line: &[u8], word: &[u8]) -> bool {
-    let is_named = |word: &[u8]| ignore_case::is_any(word, PASSWORDS);
-    is_named(word)
-        || PASSWORDS.iter().any(|name| !name.is_ascii() && line.ends_with(name.as_bytes()))
+    // `PASS: test-7`: how a test ended.
+    let is_result = word == b"PASS";
+    let ends_so = |name: &&str| !name.is_ascii() && line.ends_with(name.as_bytes());
+    (ignore_case::is_any(word, PASSWORDS) && !is_result) || PASSWORDS.iter().any(ends_so)
 }
 
 /// Whether what is said is of something else: `the codename will be`.
@@ -278,7 +285,17 @@ pub(super) fn user(word: &[u8]) -> Option<Cue> {
     }
     let at = memchr::memchr2(b'@', b'\\', word);
     let is_sure = at.is_some_and(|at| word[at] == b'\\' || word[at..].contains(&b'.'));
-    Some(if is_sure { Cue::User } else { Cue::Account })
+    // `window_mode`: what programs call something.
+    let is_joined = at.is_none() && word.contains(&b'_');
+    let is_of_service = ignore_case::starts_with_any(
+        word,
+        &["adm", "app", "db", "ftp", "srv", "svc", "usr", "user"],
+    );
+    match (is_sure, is_joined && !is_of_service) {
+        (true, _) => Some(Cue::User),
+        (false, true) => Some(Cue::Sign),
+        (false, false) => Some(Cue::Account),
+    }
 }
 
 fn is_account(word: &[u8]) -> bool {
@@ -297,7 +314,13 @@ fn is_account(word: &[u8]) -> bool {
             let is_small = |byte: &u8| !byte.is_ascii_uppercase();
             let is_host =
                 word.iter().filter(|byte| **byte == b'.').count() > 1 && !word.contains(&b'@');
-            is_part(first) && rest_is_name() && word.iter().all(is_small) && !is_host
+            // `v1.x`: a field of a variable.
+            let is_variable = word[joint] == b'.' && first.iter().any(u8::is_ascii_digit);
+            is_part(first)
+                && rest_is_name()
+                && word.iter().all(is_small)
+                && !is_host
+                && !is_variable
         }
     }
 }

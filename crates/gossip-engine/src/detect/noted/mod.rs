@@ -21,7 +21,7 @@ use crate::rules::Confidence;
 fn needed(cue: Cue, is_last: bool) -> Option<Looks> {
     match cue {
         Cue::Otherwise | Cue::Cell => None,
-        Cue::Account | Cue::User => Some(Looks::Word),
+        Cue::Named | Cue::Account | Cue::User => Some(Looks::Word),
         Cue::Alone | Cue::Sign if is_last => Some(Looks::Made),
         Cue::Said | Cue::Sign => Some(Looks::Sure),
         Cue::Nothing | Cue::Alone => Some(Looks::Random),
@@ -210,6 +210,10 @@ fn behind_user(text: &[u8], word: &Range<usize>) -> Option<Range<usize>> {
     let sign = inside.iter().position(|byte| matches!(byte, b':' | b'/'))?;
     let (user, value) = (&inside[..sign], &inside[sign + 1..]);
     let value = without_host(value);
+    // `org.acme:acme-core2:1.0`
+    if value.contains(&b':') {
+        return None;
+    }
     let start = word.start + sign + 1;
     let needed = needed(before::user(user)?, true)?;
     (Looks::of(value)? >= needed).then_some(start..start + value.len())

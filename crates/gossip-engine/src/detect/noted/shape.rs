@@ -57,7 +57,9 @@ impl Looks {
             return Some(Self::Random);
         }
         if let Some(word) = exclaimed(value) {
-            let is_camel = word[1..].iter().any(u8::is_ascii_uppercase);
+            let is_hump =
+                |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
+            let is_camel = word.windows(2).any(is_hump);
             let is_name = word[0].is_ascii_uppercase();
             return if is_camel { Some(Self::Made) } else { is_name.then_some(Self::Word) };
         }
@@ -160,7 +162,10 @@ fn is_phrase(value: &[u8]) -> bool {
         }
         count += 1;
     }
-    count >= 3
+    // `visit_whole_subtree`: what programs call something.
+    let is_snake_case = *joint == b'_'
+        && value.iter().all(|byte| !byte.is_ascii_uppercase() && !byte.is_ascii_digit());
+    count >= 3 && !is_snake_case
 }
 
 /// Small letters with dashes or underscores between them, as hosts, branches and options are called.
@@ -176,6 +181,7 @@ fn is_called(value: &[u8]) -> bool {
 /// Whether the word is something else that has digits and signs, whatever stands around it.
 fn is_other(value: &[u8]) -> bool {
     is_number(value)
+        || is_quantity(value)
         || is_numbered(value)
         || is_code(value)
         || is_place(value)
@@ -206,16 +212,30 @@ fn is_numbered(value: &[u8]) -> bool {
     is_counted || is_of_bits
 }
 
-/// `getUser3`: a name of a program.
+/// `getUser3`, `PickCostBasedL0Files`: a name of a program.
 fn is_camel_name(value: &[u8]) -> bool {
     const DIGITS_MAX: usize = 2;
+    const CAPITALS_MIN: usize = 4;
     let letters = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    let digits = &value[letters..];
-    value[0].is_ascii_lowercase()
-        && value[..letters].iter().any(u8::is_ascii_uppercase)
-        && digits.len() <= DIGITS_MAX
-        && digits.iter().all(u8::is_ascii_digit)
+    let capitals = value.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let is_variable =
+        value[0].is_ascii_lowercase() && letters + digits == value.len() && capitals > 0;
+    value.iter().all(u8::is_ascii_alphanumeric)
+        && digits <= DIGITS_MAX
+        && (is_variable || capitals >= CAPITALS_MIN)
         && value::is_wordlike(&value[..letters])
+}
+
+/// `64MB_max`, `10ms`: how much of something.
+fn is_quantity(value: &[u8]) -> bool {
+    const UNITS: &[&str] = &[
+        "b", "fps", "g", "gb", "gib", "hz", "kb", "kbps", "kib", "km", "m", "mb", "mbit", "mbps",
+        "mhz", "mib", "min", "ms", "px", "tb", "tib", "x",
+    ];
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let letters = value[digits..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    digits > 0 && ignore_case::is_any(&value[digits..digits + letters], UNITS)
 }
 
 /// `price_3b9d07c41fe8`: what it is of, and a number.

@@ -92,6 +92,7 @@ fn less_is_said_of_what_looks_like_a_password() {
         "X-Mailer: Zwetschge26",
         "ticket: Zwetschge26",
         "a,b,Zwetschge26,c",
+        "| zwetschge26 | 10.0.0.1 | see the store |",
     ]);
 }
 
@@ -114,11 +115,14 @@ fn much_else_has_digits_and_signs() {
         "Bob: eu-west-1",
         "Bob: riscv64",
         "Bob: getUser3",
+        "Bob: PickCostBasedL0Files",
+        "Bob: 64MB_max",
         "Bob: --depth=12",
         "Bob: x2.acme.io",
         "Bob: Notes26.docx",
         "Bob: @eva42",
         "Bob: RETRIES=Max12",
+        "PASS: Zwetschge26-x.exp of 12",
         "\u{fc}brigZwetschge26",
     ]);
     let block = "q8Zr2LmT0vKpW4xNq8Zr2LmT0vKpW4xNq8Zr2LmT0vKpW4xNq8Zr2LmT0vKpW4xN";

@@ -26,6 +26,8 @@ const SHOWN: &[&str] = &[
     "nnch734d00sl2j", "hh5s93j4hdidpo", "pfkkdhi9sl3r4s", "dpf43f3p2l4k3l", "qwxhzgrpbjpvcg", "jbswy3dpehpk3p",
     "258eafa5-e914-47da", "sk_test_4ec39hqlyj", "d1fficultp", "1f2d1e2e67df",
     "mwyyzdflmmu2n2", "hvfkk965buuv",
+    // RFC 8410's key of Ed25519.
+    "mc4caqawbqydk2vwbcieintuctv5e1hk",
     // RFC 4226's and 6238's secret of one-time passwords, and the manuals' one as sites show theirs.
     "gezdgnbvgy3tqojq", "3132333435363738393031", "gezd gnbv gy3t qojq", "jbsw y3dp ehpk",
     // With which Grafana comes, and what OpenWeather's manual shows.
