@@ -227,15 +227,20 @@ fn is_camel_name(value: &[u8]) -> bool {
         && value::is_wordlike(&value[..letters])
 }
 
-/// `64MB_max`, `10ms`: how much of something.
+/// `64MB_max`, `10ms`, `flush~10KB`, `2*size`: how much of something.
 fn is_quantity(value: &[u8]) -> bool {
     const UNITS: &[&str] = &[
         "b", "fps", "g", "gb", "gib", "hz", "kb", "kbps", "kib", "km", "m", "mb", "mbit", "mbps",
         "mhz", "mib", "min", "ms", "px", "tb", "tib", "x",
     ];
-    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let letters = value[digits..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    digits > 0 && ignore_case::is_any(&value[digits..digits + letters], UNITS)
+    let begins = |part: &[u8]| {
+        let digits = part.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let letters = part[digits..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        digits > 0 && ignore_case::is_any(&part[digits..digits + letters], UNITS)
+    };
+    let factor = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_product = factor > 0 && value.get(factor) == Some(&b'*');
+    is_product || value.split(|byte| matches!(byte, b'~' | b'*' | b'=')).any(begins)
 }
 
 /// `price_3b9d07c41fe8`: what it is of, and a number.

@@ -121,6 +121,8 @@ fn much_else_has_digits_and_signs() {
         "Bob: x2.acme.io",
         "Bob: Notes26.docx",
         "Bob: @eva42",
+        "Bob: flush~10KB",
+        "Bob: 2*Boundary",
         "Bob: RETRIES=Max12",
         "PASS: Zwetschge26-x.exp of 12",
         "\u{fc}brigZwetschge26",
