@@ -65,6 +65,7 @@ const FILES: &[Case] = &[
     ("mail/access.eml", "Subject: vpn\n\nuse [[Zwetschge{digit:2}]] for it\n", "noted-password"),
     ("WhatsApp Chat with Eva.txt", "01.02.26, 10:20 - Eva: [[Zwetschge{digit:2}]]\n", "noted-password"),
     ("wiki/Servers.md", "| h1 | root | `[[{base62:12}5a]]` |\n", "noted-password"),
+    ("backup.zip!notes/wifi.txt", "Zwetschge\n[[Zwetschge{digit:2}]]\n", "noted-password"),
     ("docs/install.md", "| h1 | root | `[[Zwetschge{digit:2}]]` |\n", "noted-user"),
     ("terraform.tfstate", "\"type\": \"random_string\", \"attributes\": {{ \"result\": \"[[{base62:24}]]\"", "key-in-state"),
 ];

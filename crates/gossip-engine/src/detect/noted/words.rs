@@ -24,7 +24,7 @@ pub(super) const BEFORE_USER: &[&str] = &[
     "uživatel", "użytkownik", "логин", "юзер", "пользователь",
 ];
 
-/// What a password is called. What stands right behind is found by its name in any file; here words may stand between.
+/// What a password is called. In any file it is found behind such a name if it looks like one; in a note less is asked.
 #[rustfmt::skip]
 pub(super) const PASSWORDS: &[&str] = &[
     "adgangskode", "clave", "code", "contraseña", "contrasena", "credentials", "creds", "hasło", "hasla", "haslo", "heslo", "jelszó", "kennwort", "kod", "kodeord",
