@@ -12,8 +12,8 @@ pub(super) const USERS: &[&str] = &[
 #[rustfmt::skip]
 pub(super) const ACCOUNTS: &[&str] = &[
     "backup", "beheer", "ci", "demo", "deploy", "dev", "enable", "ftp", "guest", "info", "jenkins", "kali", "maintenance", "manager",
-    "master", "monitor", "monitoring", "office", "operator", "ops", "qa", "readonly", "scan", "scanner", "scott", "service", "spravce",
-    "staging", "student", "support", "sys", "system", "test", "tester", "trainer", "vagrant", "viewer", "yonetici",
+    "master", "monitor", "monitoring", "office", "operator", "ops", "qa", "readonly", "scan", "scanner", "scott", "service",
+    "staging", "student", "support", "sys", "system", "test", "tester", "vagrant",
 ];
 
 /// What stands before a user.
@@ -41,11 +41,11 @@ pub(super) const WITH: &[&str] = &[
 /// What somebody says right before a password.
 #[rustfmt::skip]
 pub(super) const SAYING: &[&str] = &[
-    "accept", "accepts", "auf", "be", "became", "by", "c'est", "code", "con", "dann", "devient", "enter", "entered", "enters", "es", "est", "et", "fest",
+    "accept", "accepts", "auf", "be", "became", "by", "c'est", "code", "con", "dann", "devient", "enter", "entered", "enters", "es", "est", "et",
     "for", "gave", "geheim", "gilt", "gir", "has", "have", "her", "him", "is", "ist", "it's", "its", "je", "jest", "jetzt", "kod", "lautet", "met", "mettez", "mit",
     "nehmt", "nimm", "now", "par", "pin", "probeer", "prova", "puis", "ser", "set", "still", "take", "tape", "tapez", "teď", "them", "then",
     "to", "tried", "try", "type", "typed", "und", "usa", "use", "used", "uses", "using", "war", "was", "wieder", "with", "w/", "works", "zu", "è", "é", "это", "теперь",
-    "попробуй", "mayúscula", "nun", "became", "unlock", "unlocks", "enable", "login", "via", "nu", "wird", "blijft", "staat", "sind", "são", "són", "are", "będzie", "była", "był",
+    "nun", "became", "unlock", "unlocks", "enable", "login", "via", "nu", "wird", "blijft", "staat", "sind", "são", "són", "are", "będzie", "była", "był",
 ];
 
 /// What has a number or a name of its own, which stands behind it.
@@ -94,7 +94,7 @@ pub(super) const ACCESS: &[&str] = &[
     "bitlocker", "camera", "cameras", "cctv", "compte", "connexion", "console", "conta", "copier", "cpanel", "cuenta", "database", "datenbank", "db", "dostęp", "dvr", "entra", "esxi",
     "firewall", "fritzbox", "ftp", "gateway", "grafana", "guest", "hotspot", "idrac", "ilo", "imap", "inlog", "inloggen", "intranet", "ipmi", "jenkins", "jumphost", "kamera", "konsole",
     "konto", "kopierer", "laptop", "ldap", "log in", "logged in", "logging in", "login", "logon", "logowanie", "luks", "mailbox", "mysql", "nas", "nextcloud", "nvr", "panel",
-    "phpmyadmin", "portal", "postgres", "printer", "projector", "proxy", "rdp", "redis", "root", "router", "safe", "sandbox", "sap", "screen lock", "scanner", "server", "serveur", "serwer",
+    "phpmyadmin", "portal", "postgres", "printer", "projector", "proxy", "rdp", "redis", "root", "router", "safe", "sandbox", "sap", "scanner", "server", "serveur", "serwer",
     "servidor", "sftp", "sign in", "smb", "smtp", "sql", "ssh", "ssid", "staging", "sudo", "superuser", "switch", "teamviewer", "telnet", "tomcat", "toegang", "tresor", "unlock", "ups", "user", "username",
     "usuario", "utente", "vm", "vnc", "voicemail", "vpn", "webmail", "wi-fi", "wifi", "wlan", "wordpress", "wp-admin", "zip", "zugang", "přístup", "erişim",
 ];
