@@ -4,7 +4,8 @@
 //! detector's words as for any literal; where one stands, the detector reads around it by hand.
 //!
 //! - J1: a detector's answer depends on nothing further than [`REACH_BEFORE`] bytes before its word
-//!   and [`REACH_AFTER`] bytes behind it, and on what the path says of the file.
+//!   and [`REACH_AFTER`] bytes behind it, and on what the path says of the file. Where it has no word, this is
+//!   what it found.
 //! - J2: it takes time that is bounded by its reach.
 
 mod authorization;

@@ -69,6 +69,7 @@ const FILES: &[Case] = &[
     ("asterisk/sip.conf", "secret=[[83{digit:4}]]\n", "telephone-secret"),
     ("tests/login.robot", "    Login             app    [[{base62:12}5a]]\n", "robot-login-password"),
     ("deploy/.env.local", "PK=[[{hex:64}]]\n", "evm-private-key-short-name"),
+    ("backup.zip!notes/wifi.txt", "Zwetschge\n[[Zwetschge{digit:2}]]\n", "noted-password"),
     ("terraform.tfstate", "\"type\": \"random_string\", \"attributes\": {{ \"result\": \"[[{base62:24}]]\"", "key-in-state"),
 ];
 

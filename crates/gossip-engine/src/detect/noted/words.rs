@@ -12,8 +12,8 @@ pub(super) const USERS: &[&str] = &[
 #[rustfmt::skip]
 pub(super) const ACCOUNTS: &[&str] = &[
     "backup", "beheer", "ci", "demo", "deploy", "dev", "enable", "ftp", "guest", "info", "jenkins", "kali", "maintenance", "manager",
-    "master", "monitor", "monitoring", "office", "operator", "ops", "qa", "readonly", "scan", "scanner", "scott", "service", "spravce",
-    "staging", "student", "support", "sys", "system", "test", "tester", "trainer", "vagrant", "viewer", "yonetici",
+    "master", "monitor", "monitoring", "office", "operator", "ops", "qa", "readonly", "scan", "scanner", "scott", "service",
+    "staging", "student", "support", "sys", "system", "test", "tester", "vagrant",
 ];
 
 /// What stands before a user.
@@ -24,7 +24,7 @@ pub(super) const BEFORE_USER: &[&str] = &[
     "uživatel", "użytkownik", "логин", "юзер", "пользователь",
 ];
 
-/// What a password is called. What stands right behind is found by its name in any file; here words may stand between.
+/// What a password is called. In any file it is found behind such a name if it looks like one; in a note less is asked.
 #[rustfmt::skip]
 pub(super) const PASSWORDS: &[&str] = &[
     "adgangskode", "clave", "code", "contraseña", "contrasena", "credentials", "creds", "hasło", "hasla", "haslo", "heslo", "jelszó", "kennwort", "kod", "kodeord",
@@ -41,11 +41,11 @@ pub(super) const WITH: &[&str] = &[
 /// What somebody says right before a password.
 #[rustfmt::skip]
 pub(super) const SAYING: &[&str] = &[
-    "accept", "accepts", "auf", "be", "became", "by", "c'est", "code", "con", "dann", "devient", "enter", "entered", "enters", "es", "est", "et", "fest",
+    "accept", "accepts", "auf", "be", "became", "by", "c'est", "code", "con", "dann", "devient", "enter", "entered", "enters", "es", "est", "et",
     "for", "gave", "geheim", "gilt", "gir", "has", "have", "her", "him", "is", "ist", "it's", "its", "je", "jest", "jetzt", "kod", "lautet", "met", "mettez", "mit",
     "nehmt", "nimm", "now", "par", "pin", "probeer", "prova", "puis", "ser", "set", "still", "take", "tape", "tapez", "teď", "them", "then",
     "to", "tried", "try", "type", "typed", "und", "usa", "use", "used", "uses", "using", "war", "was", "wieder", "with", "w/", "works", "zu", "è", "é", "это", "теперь",
-    "попробуй", "mayúscula", "nun", "became", "unlock", "unlocks", "enable", "login", "via", "nu", "wird", "blijft", "staat", "sind", "são", "són", "are", "będzie", "była", "był",
+    "nun", "became", "unlock", "unlocks", "enable", "login", "via", "nu", "wird", "blijft", "staat", "sind", "são", "són", "are", "będzie", "była", "był",
 ];
 
 /// What has a number or a name of its own, which stands behind it.
