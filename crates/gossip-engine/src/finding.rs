@@ -47,6 +47,8 @@ pub enum Reason {
     Path,
     /// The file is a key or a store of keys.
     Container,
+    /// Somebody noted it down, and it looks like a password.
+    Noted,
 }
 
 impl Reason {
@@ -62,6 +64,7 @@ impl Reason {
             Self::Header => "HTTP credential",
             Self::Path => "file name",
             Self::Container => "key file",
+            Self::Noted => "noted down",
         }
     }
 
@@ -77,6 +80,7 @@ impl Reason {
             Self::Header => "is the credential of an HTTP header",
             Self::Path => "the file's name says so",
             Self::Container => "the file is a key or a store of keys",
+            Self::Noted => "looks like a password, where somebody noted it down",
         }
     }
 
@@ -92,6 +96,7 @@ impl Reason {
             Self::Header,
             Self::Path,
             Self::Container,
+            Self::Noted,
         ];
         all.into_iter().find(|reason| reason.as_str() == name)
     }

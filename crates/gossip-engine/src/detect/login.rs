@@ -71,7 +71,7 @@ fn passed(text: &[u8], word: Range<usize>) -> Option<Detected> {
 }
 
 fn detected(start: usize, secret: Range<usize>) -> Detected {
-    let (confidence, reason) = (Confidence::Low, Reason::NamedPassword);
+    let (confidence, reason) = (Confidence::Low, Reason::Noted);
     Detected { whole: start..secret.end, secret, confidence, reason }
 }
 

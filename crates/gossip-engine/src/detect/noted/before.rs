@@ -1,6 +1,7 @@
 //! What stands before a word on its line, and how much it says of a password that follows.
 
 use super::words::{ACCOUNTS, BEFORE_USER, FIELDS, NAMES, OTHERS, PASSWORDS, SAYING, USERS, WITH};
+use crate::detect::{value, vocabulary};
 use crate::ignore_case;
 
 /// From what speaks against a password to what speaks for it most.
@@ -43,6 +44,12 @@ pub(super) fn cue(line: &[u8]) -> Cue {
         Opened::InCall => return Cue::Otherwise,
         Opened::Behind(line) => line,
     };
+    // A table that was exported.
+    if let Some(row) = line.strip_suffix(b"\t")
+        && row.contains(&b'\t')
+    {
+        return user_at_end(row).unwrap_or(Cue::Cell);
+    }
     let blanks = line.len() - line.trim_ascii_end().len();
     let is_column = line.ends_with(b"\t") || blanks > 1;
     let line = line.trim_ascii_end();
@@ -305,6 +312,16 @@ fn is_account(word: &[u8]) -> bool {
         return false;
     }
     let Some(joint) = word.iter().position(|byte| b"._@\\".contains(byte)) else { return false };
+    // `main.rs`, `i.e`, `user_id`.
+    let last = word.rsplit(|byte| matches!(byte, b'.' | b'_')).next().unwrap_or(word);
+    let is_other = match word[joint] {
+        b'.' => word.len() <= 3 || value::has_extension(word),
+        b'_' => joint > 3 && vocabulary::is_known(last),
+        _ => false,
+    };
+    if is_other {
+        return false;
+    }
     let (first, rest) = (&word[..joint], &word[joint + 1..]);
     let rest_is_name = || rest.split(|byte| matches!(byte, b'.' | b'_' | b'@')).all(is_part);
     match word[joint] {

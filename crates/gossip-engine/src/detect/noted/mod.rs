@@ -28,6 +28,8 @@ fn needed(cue: Cue, is_last: bool) -> Option<Looks> {
     }
 }
 
+/// So many are looked for in one part of a file: where there are more, it is a list of words.
+const MAX_FOUND: usize = 512;
 /// Longer words are keys, addresses or text without blanks.
 const MAX_WORD: usize = 64;
 /// How much of its line before a word is looked at.
@@ -47,7 +49,8 @@ pub(super) fn detect(text: &[u8], owned: Range<usize>, on_found: &mut dyn FnMut(
     if at > 0 && !is_gap(text[at - 1]) {
         at += Word::read(&text[at..]).len;
     }
-    while at < owned.end {
+    let mut left = MAX_FOUND;
+    while at < owned.end && left > 0 {
         if is_gap(text[at]) {
             at += 1;
             continue;
@@ -59,8 +62,9 @@ pub(super) fn detect(text: &[u8], owned: Range<usize>, on_found: &mut dyn FnMut(
             && let Some(secret) = password(text, place)
         {
             let whole = secret.clone();
-            let (confidence, reason) = (Confidence::Low, Reason::NamedPassword);
+            let (confidence, reason) = (Confidence::Low, Reason::Noted);
             on_found(Detected { whole, secret, confidence, reason });
+            left -= 1;
         }
     }
 }
@@ -131,6 +135,10 @@ fn password(text: &[u8], word: Range<usize>) -> Option<Range<usize>> {
         return None;
     }
     let inside = without_marks(text, word.clone());
+    // The signs may have been the marks.
+    if !Word::read(&text[inside.clone()]).may_be_one() {
+        return None;
+    }
     candidate(text, &word, inside.clone()).or_else(|| behind_user(text, &inside))
 }
 
@@ -161,6 +169,8 @@ fn without_marks(text: &[u8], word: Range<usize>) -> Range<usize> {
             word = word.start + 1..word.end - 1;
         } else if inside.ends_with(b"**") {
             word.end -= 2;
+        } else if inside.starts_with(b"**") {
+            word.start += 2;
         } else if b".,;:)]}'?".contains(last) || is_unpaired(inside) {
             word.end -= 1;
         } else if b"(['".contains(first) {
@@ -188,9 +198,31 @@ fn candidate(text: &[u8], word: &Range<usize>, value: Range<usize>) -> Option<Ra
     let cue = before::cue(line);
     let needed = needed(cue, ends(behind))?;
     let is_other = || {
-        before::is_in_tag(line) || before::is_of_header(line) || ends_block(text, word.start, line)
+        is_cut(text, word)
+            || is_folded(text, word, line)
+            || before::is_in_tag(line)
+            || before::is_of_header(line)
+            || ends_block(text, word.start, line)
     };
     (looks >= needed && !is_other()).then_some(value)
+}
+
+/// Whether a sign that separates words stands within what may be a longer password: a part of it would be shown.
+fn is_cut(text: &[u8], word: &Range<usize>) -> bool {
+    let [sign @ (b',' | b';' | b'"' | b'`' | b'{' | b'}'), next, ..] = text[word.end..] else {
+        return false;
+    };
+    let is_cell = word.start.checked_sub(1).is_some_and(|at| text[at] == sign);
+    let goes_on = next.is_ascii_alphanumeric() || shape::is_sign(next);
+    goes_on && !(is_cell && matches!(sign, b',' | b';'))
+}
+
+/// Whether the line before goes on with this word, or the next one does, as lines of mails do.
+fn is_folded(text: &[u8], word: &Range<usize>, line: &[u8]) -> bool {
+    let before = &text[..word.start - line.len()];
+    let ends_line = matches!(text.get(word.end), Some(b'\r' | b'\n'));
+    (line.is_empty() && (before.ends_with(b"=\n") || before.ends_with(b"=\r\n")))
+        || (ends_line && text[..word.end].ends_with(b"="))
 }
 
 /// Whether the line before is all of digits of base64, as those of attachments and signatures are.
@@ -212,6 +244,9 @@ fn behind_user(text: &[u8], word: &Range<usize>) -> Option<Range<usize>> {
     let value = without_host(value);
     // `org.acme:acme-core2:1.0`
     if value.contains(&b':') {
+        return None;
+    }
+    if is_cut(text, word) {
         return None;
     }
     let start = word.start + sign + 1;

@@ -67,6 +67,9 @@ impl Looks {
         if is_called(value) || is_camel_name(value) {
             return is_unlike_words.then_some(Self::Word);
         }
+        if is_model(value) {
+            return Some(Self::Word);
+        }
         if chosen::is_sure(value)
             || (is_phrase(value) && has_digit)
             || (is_mixed && is_unlike_words)
@@ -162,10 +165,10 @@ fn is_phrase(value: &[u8]) -> bool {
         }
         count += 1;
     }
-    // `visit_whole_subtree`: what programs call something.
-    let is_snake_case = *joint == b'_'
-        && value.iter().all(|byte| !byte.is_ascii_uppercase() && !byte.is_ascii_digit());
-    count >= 3 && !is_snake_case
+    // `visit_whole_subtree`, `legacy-peer-links`: what programs call something.
+    let has_digit = value.iter().any(u8::is_ascii_digit);
+    let words_min = if has_digit { 3 } else { 4 };
+    count >= words_min && (has_digit || *joint != b'_')
 }
 
 /// Small letters with dashes or underscores between them, as hosts, branches and options are called.
@@ -225,6 +228,13 @@ fn is_camel_name(value: &[u8]) -> bool {
         && digits <= DIGITS_MAX
         && (is_variable || capitals >= CAPITALS_MIN)
         && value::is_wordlike(&value[..letters])
+}
+
+/// `Utf8PathBuf`, `RTX4090Ti`, `p4merge`: a name with one number in it.
+fn is_model(value: &[u8]) -> bool {
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let ends_number = |pair: &&[u8]| pair[0].is_ascii_digit() && !pair[1].is_ascii_digit();
+    value.iter().all(in_name) && value.windows(2).filter(ends_number).count() == 1
 }
 
 /// `64MB_max`, `10ms`, `flush~10KB`, `2*size`: how much of something.
@@ -307,6 +317,8 @@ fn is_written_by_programs(value: &[u8]) -> bool {
         || is_call
         || is_text_in_base64(value)
         || has(b"::")
+        || has(b"=?")
+        || value.starts_with(b"?utf")
         || has(b"&#")
         || has(b"${")
 }
