@@ -120,8 +120,7 @@ const FORMATS: &[Format] = &[
 impl Format {
     fn begins(&self, head: &[u8]) -> bool {
         // Most differ in the first byte already, and a comparison of more is a call.
-        head.get(self.offset) == self.magic.first()
-            && head[self.offset..].starts_with(self.magic)
+        head.get(self.offset) == self.magic.first() && head[self.offset..].starts_with(self.magic)
     }
 
     /// Whether no text begins like this.
