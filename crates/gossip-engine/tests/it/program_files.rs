@@ -68,7 +68,6 @@ const FILES: &[Case] = &[
     ("vpn/ipsec.secrets", "app : XAUTH [[{base62:12}]]\n", "ipsec-user-secret"),
     ("asterisk/sip.conf", "secret=[[83{digit:4}]]\n", "telephone-secret"),
     ("tests/login.robot", "    Login             app    [[{base62:12}5a]]\n", "robot-login-password"),
-    ("deploy/.env.local", "PK=[[{hex:64}]]\n", "evm-private-key-short-name"),
     ("backup.zip!notes/wifi.txt", "Zwetschge\n[[Zwetschge{digit:2}]]\n", "noted-password"),
     ("terraform.tfstate", "\"type\": \"random_string\", \"attributes\": {{ \"result\": \"[[{base62:24}]]\"", "key-in-state"),
 ];
@@ -113,10 +112,9 @@ fn files_of_such_names_hold_other_things_as_well() {
         ("asterisk/sip.conf", "secret=12345678\n"),
         ("asterisk/sip_codes.conf", "secret=83{digit:4}\n"),
         ("tests/login.robot", "    Login             app    homepage\n"),
-        ("deploy/.env.local", "NEXT_PUBLIC_PK={hex:64}\n"),
         ("servers/app.log", "root zwetschge{digit:2}\n"),
         ("notes/README.md", "kasse: zwetschge{digit:2}\n"),
-        ("vendor/notes/todo.txt", "zwetschge{digit:2}\n"),
+        ("node_modules/notes/todo.txt", "zwetschge{digit:2}\n"),
         ("src/notes/page.html", "root zwetschge{digit:2}\n"),
         ("backup_codes.py", "import secrets\n\nCODES = 10\n"),
     ] {
