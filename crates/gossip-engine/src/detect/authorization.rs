@@ -36,9 +36,9 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
     let rest = &text[word.end..text.len().min(word.end + REACH_AFTER)];
     // `Bearer x`, `bearer = "x"`.
     let is_basic = text[word.clone()].eq_ignore_ascii_case(b"basic");
-    // HAProxy escapes the blank.
-    let separates =
-        |byte: u8| matches!(byte, b' ' | b'\t' | b'\\') || (!is_basic && b"=:\"'".contains(&byte));
+    // HAProxy escapes the blank behind `Basic`.
+    let others: &[u8] = if is_basic { b"\\" } else { b"=:\"'" };
+    let separates = |byte: u8| matches!(byte, b' ' | b'\t') || others.contains(&byte);
     let blanks = rest.iter().take(MAX_BLANKS).take_while(|byte| separates(**byte)).count();
     if is_basic && matches!(rest.get(blanks), Some(b'"' | b'\'')) {
         return apart(text, word);

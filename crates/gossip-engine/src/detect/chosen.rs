@@ -211,7 +211,7 @@ pub(super) fn is_word_of_login(value: &[u8]) -> bool {
 }
 
 /// Whether the value is three words, none of which a program has a meaning for, or four or more of which it
-/// knows one at most, with the same sign between them: `otter_ladder_quiver`, `my.otter.climbs.far`. Names of
+/// knows one at most, with the same sign between them: `otter_ladder_quiver`, `my-otter-climbs-far`. Names of
 /// something have more words that a program knows.
 pub(super) fn is_pass_phrase(value: &[u8]) -> bool {
     const PHRASE_LEN_MAX: usize = 48;

@@ -4,8 +4,8 @@ use super::words::{ACCOUNTS, BEFORE_USER, FIELDS, NAMES, OTHERS, PASSWORDS, SAYI
 use crate::detect::{value, vocabulary};
 use crate::ignore_case;
 
-/// From what speaks against a password to what speaks for it most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What speaks for a password that follows, or against it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cue {
     /// The name of something else, whose value follows.
     Otherwise,
@@ -202,7 +202,7 @@ fn is_alone(line: &[u8]) -> bool {
     line.iter().all(is_mark) || is_bullet(line) || (line.starts_with(b"[") && line.ends_with(b"]"))
 }
 
-/// Whether the line says, a few words before its end, that a password follows.
+/// Whether the line ends in a word for a password.
 fn names_password(line: &[u8], word: &[u8]) -> bool {
     // `PASS: test-7`: how a test ended.
     let is_result = word == b"PASS";

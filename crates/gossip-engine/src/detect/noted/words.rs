@@ -1,4 +1,4 @@
-//! What people write before a password that they tell each other, in the languages of Europe.
+//! What people write before a password that they tell each other, in the languages of Europe and a few of Asia.
 
 /// Users that machines and programs have, and that are no other words.
 #[rustfmt::skip]
@@ -35,7 +35,7 @@ pub(super) const PASSWORDS: &[&str] = &[
 /// What leads from a user to the password.
 #[rustfmt::skip]
 pub(super) const WITH: &[&str] = &[
-    "and", "avec", "com", "con", "e", "et", "ile", "met", "mit", "poi", "puis", "s", "then", "und", "w/", "with", "y", "z", "ze", "и", "с",
+    "and", "avec", "com", "con", "e", "et", "ile", "met", "mit", "poi", "puis", "s", "then", "und", "with", "y", "z", "ze", "и", "с",
 ];
 
 /// What somebody says right before a password.
@@ -44,8 +44,8 @@ pub(super) const SAYING: &[&str] = &[
     "accept", "accepts", "auf", "be", "became", "by", "c'est", "code", "con", "dann", "devient", "enter", "entered", "enters", "es", "est", "et",
     "for", "gave", "geheim", "gilt", "gir", "has", "have", "her", "him", "is", "ist", "it's", "its", "je", "jest", "jetzt", "kod", "lautet", "met", "mettez", "mit",
     "nehmt", "nimm", "now", "par", "pin", "probeer", "prova", "puis", "ser", "set", "still", "take", "tape", "tapez", "teď", "them", "then",
-    "to", "tried", "try", "type", "typed", "und", "usa", "use", "used", "uses", "using", "war", "was", "wieder", "with", "w/", "works", "zu", "è", "é", "это", "теперь",
-    "nun", "became", "unlock", "unlocks", "enable", "login", "via", "nu", "wird", "blijft", "staat", "sind", "são", "són", "are", "będzie", "była", "był",
+    "to", "tried", "try", "type", "typed", "und", "usa", "use", "used", "uses", "using", "war", "was", "wieder", "with", "works", "zu", "è", "é", "это", "теперь",
+    "nun", "unlock", "unlocks", "enable", "login", "via", "nu", "wird", "blijft", "staat", "sind", "são", "són", "are", "będzie", "była", "był",
 ];
 
 /// What has a number or a name of its own, which stands behind it.
@@ -58,7 +58,7 @@ pub(super) const OTHERS: &[&str] = &[
     "process", "product", "project", "rack", "rechner", "ref", "release", "repo", "request", "revision", "room", "raum", "salle", "seriennummer", "serial", "server", "serveur", "serwer", "sha", "sha1",
     "sha256", "sn", "snapshot", "sprint", "ssid", "subject", "switch", "table", "tag", "task", "template", "thread", "ticket", "topic", "uuid", "version", "vlan",
     "vm", "volume", "week", "workspace", "user", "username", "benutzer", "benutzername", "gebruiker", "identifiant", "utilisateur", "usuario", "usuário", "utente",
-    "email", "e-mail", "mail", "from", "by", "cc", "betreff", "objet", "asunto", "oggetto", "von", "an", "@", "uid", "guid", "key-id", "keyid", "message-id", "id",
+    "email", "e-mail", "mail", "from", "by", "cc", "betreff", "objet", "asunto", "oggetto", "von", "an", "uid", "guid", "key-id", "keyid", "message-id", "id",
 ];
 
 /// What is said to be something, and is a name.
